@@ -16,12 +16,6 @@ struct gw_embedder_state {
     char *model;
 };
 
-static struct json_object *member(struct json_object *object, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, name, &value);
-    return value;
-}
-
 /* ---- answers ---- */
 
 static enum fm_code bad_answer(struct fm_error *error) {
@@ -37,7 +31,7 @@ static enum fm_code read_vectors(struct json_object *data, size_t count, float *
         return bad_answer(error);
     }
     for (size_t i = 0; i < count; i++) {
-        struct json_object *text = member(json_object_array_get_idx(data, i), "embedding");
+        struct json_object *text = json_object_object_get(json_object_array_get_idx(data, i), "embedding");
         size_t len = (size_t)json_object_get_string_len(text);
         const char *digits = json_object_get_string(text);
         size_t size = digits ? fm_base64_decoded_size(digits, len) : 0;
@@ -67,7 +61,7 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
         gw_embedding_failed(embedding, reply->error);
         return;
     }
-    struct json_object *data = member(member(reply->result, "embeddings"), "data");
+    struct json_object *data = json_object_object_get(json_object_object_get(reply->result, "embeddings"), "data");
     if (read_vectors(data, embedding->count, &vectors, &dimensions, &error) == FM_OK) {
         gw_embedding_done(embedding, vectors, dimensions);
     } else {

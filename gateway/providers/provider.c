@@ -8,6 +8,7 @@
 #include "providers/advice.h"
 #include "providers/input.h"
 #include "providers/remote.h"
+#include "sessions/story.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
@@ -131,23 +132,12 @@ static enum fm_code link_of(struct gw_providers *providers, enum gw_provider pro
 
 /* ---- turns ---- */
 
-static struct json_object *member(struct json_object *object, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, name, &value);
-    return value;
-}
-
-static const char *text_of(struct json_object *object, const char *name) {
-    struct json_object *value = member(object, name);
-    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
-}
-
 static void on_event(void *context, const char *method, struct json_object *event) {
     struct gw_turn *turn = context;
-    const char *type = text_of(event, "type");
+    const char *type = gw_text_of(event, "type");
     (void)method;
     if (strcmp(type, "response.output_text.delta") == 0 || strcmp(type, "response.refusal.delta") == 0) {
-        struct json_object *delta = member(event, "delta");
+        struct json_object *delta = json_object_object_get(event, "delta");
         size_t len = (size_t)json_object_get_string_len(delta);
         turn->had_output |= len > 0;
         if (len > 0) {
@@ -157,16 +147,16 @@ static void on_event(void *context, const char *method, struct json_object *even
 }
 
 static int64_t count_of(struct json_object *usage, const char *name) {
-    struct json_object *count = member(usage, name);
+    struct json_object *count = json_object_object_get(usage, name);
     return json_object_is_type(count, json_type_int) ? json_object_get_int64(count) : -1;
 }
 
 static struct gw_usage usage_of(struct json_object *response) {
-    struct json_object *usage = member(response, "usage");
+    struct json_object *usage = json_object_object_get(response, "usage");
     return (struct gw_usage){
         .input_tokens = count_of(usage, "input_tokens"),
         .output_tokens = count_of(usage, "output_tokens"),
-        .cached_tokens = count_of(member(usage, "input_tokens_details"), "cached_tokens"),
+        .cached_tokens = count_of(json_object_object_get(usage, "input_tokens_details"), "cached_tokens"),
     };
 }
 
@@ -203,8 +193,8 @@ static bool ask_blind(struct gw_turn *turn, const struct fm_client_reply *reply)
 
 static void on_settled(void *context, const struct fm_client_reply *reply) {
     struct gw_turn *turn = context;
-    struct json_object *response = member(reply->result, "response");
-    struct json_object *output = member(response, "output");
+    struct json_object *response = json_object_object_get(reply->result, "response");
+    struct json_object *output = json_object_object_get(response, "output");
     struct gw_usage usage = usage_of(response);
     struct fm_error error;
     if (reply->code != FM_OK && ask_blind(turn, reply)) {
@@ -217,7 +207,7 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
         (void)fm_fail(&error, FM_INTERNAL, "the helper's answer has no output");
         fail(turn, &usage, &error);
     } else {
-        bool cut = strcmp(text_of(response, "status"), "completed") != 0;
+        bool cut = strcmp(gw_text_of(response, "status"), "completed") != 0;
         turn->observer.final(turn->observer.context, output, &usage, cut);
     }
     turn_free(turn);

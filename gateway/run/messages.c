@@ -4,12 +4,6 @@
 #include <json-c/json.h>
 #include <string.h>
 
-static struct json_object *member(struct json_object *record, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(record, name, &value);
-    return value;
-}
-
 static void write_text(struct json_object *text, struct fm_json_writer *w) {
     fm_json_string(w, json_object_get_string(text), (size_t)json_object_get_string_len(text));
 }
@@ -24,7 +18,7 @@ static void begin_message(const char *role, const struct gw_story_run *run, int6
     fm_json_key_str(w, "role", role);
     fm_json_key_str(w, "runId", run->id);
     fm_json_key_int(w, "seq", seq);
-    fm_json_key_int(w, "time", json_object_get_int64(member(record, "time")));
+    fm_json_key_int(w, "time", json_object_get_int64(json_object_object_get(record, "time")));
     fm_json_key(w, "content");
 }
 
@@ -61,14 +55,14 @@ static const char *state_of(struct json_object *result) {
 static void write_result(struct json_object *result, struct fm_json_writer *w) {
     static const char *const members[] = {"output", "exitCode", "truncated", "durationMs", "attachments"};
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        if (member(result, members[i])) {
-            fm_json_key_value(w, members[i], member(result, members[i]));
+        if (json_object_object_get(result, members[i])) {
+            fm_json_key_value(w, members[i], json_object_object_get(result, members[i]));
         }
     }
 }
 
 static void write_call(const struct gw_story_run *run, struct json_object *call, struct fm_json_writer *w) {
-    struct json_object *details = member(call, "details");
+    struct json_object *details = json_object_object_get(call, "details");
     struct json_object *result = result_of(run, call);
     const char *summary = gw_text_of(call, "summary");
     fm_json_object_begin(w);
@@ -76,7 +70,7 @@ static void write_call(const struct gw_story_run *run, struct json_object *call,
     fm_json_key_str(w, "callId", gw_text_of(call, "callId"));
     fm_json_key_str(w, "toolName", gw_text_of(call, "name"));
     fm_json_key_str(w, "summary", *summary ? summary : gw_text_of(call, "name"));
-    fm_json_key_value(w, "details", details ? details : member(call, "input"));
+    fm_json_key_value(w, "details", details ? details : json_object_object_get(call, "input"));
     fm_json_key_str(w, "state", state_of(result));
     write_result(result, w);
     fm_json_object_end(w);
@@ -96,12 +90,12 @@ static void write_parts(const struct gw_story_run *run, struct fm_json_writer *w
     fm_json_array_begin(w);
     for (size_t i = 0; i < run->part_count; i++) {
         if (gw_is_record(run->parts[i], "step")) {
-            write_text_part(member(run->parts[i], "text"), w);
+            write_text_part(json_object_object_get(run->parts[i], "text"), w);
         } else if (gw_is_record(run->parts[i], "tool_call")) {
             write_call(run, run->parts[i], w);
         }
     }
-    write_text_part(run->answer ? member(run->answer, "partial") : NULL, w);
+    write_text_part(run->answer ? json_object_object_get(run->answer, "partial") : NULL, w);
     fm_json_array_end(w);
 }
 
@@ -111,12 +105,13 @@ static void write_parts(const struct gw_story_run *run, struct fm_json_writer *w
 static void write_content(const struct gw_story_run *run, struct fm_json_writer *w) {
     struct fm_buf text;
     if (run->answer) {
-        write_text(member(run->answer, "content"), w);
+        write_text(json_object_object_get(run->answer, "content"), w);
         return;
     }
     fm_buf_init(&text, GW_RECORD_MAX);
     for (size_t i = 0; i < run->part_count; i++) {
-        struct json_object *said = gw_is_record(run->parts[i], "step") ? member(run->parts[i], "text") : NULL;
+        struct json_object *said =
+            gw_is_record(run->parts[i], "step") ? json_object_object_get(run->parts[i], "text") : NULL;
         if (has_text(said)) {
             fm_buf_append(&text, json_object_get_string(said), (size_t)json_object_get_string_len(said));
         }
@@ -134,11 +129,11 @@ static void write_answer(const struct gw_story_run *run, int64_t seq, struct fm_
         fm_json_key(w, "parts");
         write_parts(run, w);
     }
-    if (member(run->ended, "usage")) {
-        fm_json_key_value(w, "usage", member(run->ended, "usage"));
+    if (json_object_object_get(run->ended, "usage")) {
+        fm_json_key_value(w, "usage", json_object_object_get(run->ended, "usage"));
     }
-    if (member(run->ended, "model")) {
-        fm_json_key_value(w, "model", member(run->ended, "model"));
+    if (json_object_object_get(run->ended, "model")) {
+        fm_json_key_value(w, "model", json_object_object_get(run->ended, "model"));
     }
     if (strcmp(outcome, "final") != 0) {
         fm_json_key_str(w, "error", *fault ? fault : "the run ended without an answer");
@@ -174,7 +169,7 @@ void gw_messages_write(const struct gw_messages *messages, struct fm_json_writer
             skip--;
         } else if (run->user) {
             begin_message("user", run, seq, run->user, w);
-            write_text(member(run->user, "content"), w);
+            write_text(json_object_object_get(run->user, "content"), w);
             fm_json_object_end(w);
         }
         if (skip > 0) {

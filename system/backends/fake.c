@@ -35,14 +35,8 @@ struct fake {
 
 /* ---- reading JSON ---- */
 
-static struct json_object *member(struct json_object *object, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, name, &value);
-    return value;
-}
-
 static const char *text_of(struct json_object *object, const char *name) {
-    const char *text = json_object_get_string(member(object, name));
+    const char *text = json_object_get_string(json_object_object_get(object, name));
     return text ? text : "";
 }
 
@@ -61,18 +55,18 @@ static struct sy_rect read_rect(struct json_object *list) {
 static struct sy_window read_window(struct json_object *object) {
     struct sy_window window = {.class_name = strdup(text_of(object, "class")),
                                .title = strdup(text_of(object, "title")),
-                               .pid = json_object_get_int64(member(object, "pid")),
-                               .bounds = read_rect(member(object, "bounds")),
-                               .active = json_object_get_boolean(member(object, "active"))};
+                               .pid = json_object_get_int64(json_object_object_get(object, "pid")),
+                               .bounds = read_rect(json_object_object_get(object, "bounds")),
+                               .active = json_object_get_boolean(json_object_object_get(object, "active"))};
     read_id(object, "id", window.id);
     return window;
 }
 
 static struct sy_tab read_tab(struct json_object *object) {
-    struct sy_tab tab = {.active = json_object_get_boolean(member(object, "active")),
+    struct sy_tab tab = {.active = json_object_get_boolean(json_object_object_get(object, "active")),
                          .title = strdup(text_of(object, "title")),
                          .url = strdup(text_of(object, "url")),
-                         .opened_ms = json_object_get_double(member(object, "opened"))};
+                         .opened_ms = json_object_get_double(json_object_object_get(object, "opened"))};
     read_id(object, "id", tab.id);
     read_id(object, "window", tab.window_id);
     return tab;
@@ -174,7 +168,7 @@ static void show_tab(struct fake *fake, size_t index) {
 static void act(struct fake *fake, const char *what, struct json_object *value) {
     const char *id = json_object_get_string(value);
     if (strcmp(what, "tab.open") == 0) {
-        const char *text = json_object_get_string(member(value, "text"));
+        const char *text = json_object_get_string(json_object_object_get(value, "text"));
         insert_tab(fake, fake->tabs.count, read_tab(value), text ? strdup(text) : NULL);
     } else if (strcmp(what, "tab.close") == 0 && find_tab(fake, id) < fake->tabs.count) {
         remove_tab(fake, find_tab(fake, id));
@@ -226,7 +220,7 @@ static enum outcome begin(struct fake *fake, const char *deed) {
     fm_buf_append_char(&fake->log, '\n');
     for (size_t i = 0; i < json_object_array_length(fake->rules); i++) {
         struct json_object *rule = json_object_array_get_idx(fake->rules, i);
-        struct json_object *what = member(rule, "do");
+        struct json_object *what = json_object_object_get(rule, "do");
         if (!applies(rule, deed)) {
             continue;
         }
@@ -235,7 +229,7 @@ static enum outcome begin(struct fake *fake, const char *deed) {
         } else {
             outcome = strcmp(json_object_get_string(what), "fail") == 0 ? FAILS : REFUSED;
         }
-        if (json_object_get_boolean(member(rule, "once"))) {
+        if (json_object_get_boolean(json_object_object_get(rule, "once"))) {
             json_object_object_del(rule, "on");
         }
     }
@@ -536,14 +530,15 @@ static void leave_out(struct sy_backend *backend, const char *group) {
 }
 
 static void read_lists(struct fake *fake, struct json_object *description) {
-    struct json_object *list = member(description, "monitors");
+    struct json_object *list = json_object_object_get(description, "monitors");
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         struct json_object *at = json_object_array_get_idx(list, i);
         fake->monitors.at = grow(fake->monitors.at, i, sizeof *fake->monitors.at);
         fake->monitors.at[fake->monitors.count++] =
-            (struct sy_monitor){read_rect(member(at, "area")), json_object_get_boolean(member(at, "primary"))};
+            (struct sy_monitor){read_rect(json_object_object_get(at, "area")),
+                                json_object_get_boolean(json_object_object_get(at, "primary"))};
     }
-    list = member(description, "apps");
+    list = json_object_object_get(description, "apps");
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         struct json_object *at = json_object_array_get_idx(list, i);
         struct sy_app app = {.name = strdup(text_of(at, "name")),
@@ -553,11 +548,11 @@ static void read_lists(struct fake *fake, struct json_object *description) {
         fake->apps.at = grow(fake->apps.at, i, sizeof *fake->apps.at);
         fake->apps.at[fake->apps.count++] = app;
     }
-    list = member(description, "windows");
+    list = json_object_object_get(description, "windows");
     for (size_t i = list ? json_object_array_length(list) : 0; i > 0; i--) {
         insert_window(fake, read_window(json_object_array_get_idx(list, i - 1)));
     }
-    list = member(description, "tabs");
+    list = json_object_object_get(description, "tabs");
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         act(fake, "tab.open", json_object_array_get_idx(list, i));
     }
@@ -566,9 +561,9 @@ static void read_lists(struct fake *fake, struct json_object *description) {
 static void read_rules(struct fake *fake) {
     for (size_t i = 0; i < json_object_array_length(fake->rules); i++) {
         struct json_object *rule = json_object_array_get_idx(fake->rules, i);
-        struct json_object *after = member(rule, "after_ms");
+        struct json_object *after = json_object_object_get(rule, "after_ms");
         if (after) {
-            add_later(fake, json_object_get_int64(after), json_object_get(member(rule, "do")));
+            add_later(fake, json_object_get_int64(after), json_object_get(json_object_object_get(rule, "do")));
         }
     }
 }
@@ -576,7 +571,7 @@ static void read_rules(struct fake *fake) {
 enum fm_code sy_fake_new(struct json_object *description, struct sy_desktop *desktop, struct fm_error *error) {
     static const char *const lists[] = {"monitors", "apps", "windows", "tabs", "rules", "lacks"};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        struct json_object *list = member(description, lists[i]);
+        struct json_object *list = json_object_object_get(description, lists[i]);
         if (list && !json_object_is_type(list, json_type_array)) {
             return fm_fail(error, FM_INVALID_REQUEST, "the fake desktop's \"%s\" must be an array", lists[i]);
         }
@@ -588,11 +583,11 @@ enum fm_code sy_fake_new(struct json_object *description, struct sy_desktop *des
     fake->cancel_ms = NEVER;
     fake->backend = whole;
     fm_buf_init(&fake->log, LOG_MAX);
-    struct json_object *rules = member(description, "rules");
+    struct json_object *rules = json_object_object_get(description, "rules");
     fake->rules = rules ? json_object_get(rules) : json_object_new_array();
     read_lists(fake, description);
     read_rules(fake);
-    struct json_object *lacks = member(description, "lacks");
+    struct json_object *lacks = json_object_object_get(description, "lacks");
     for (size_t i = 0; lacks && i < json_object_array_length(lacks); i++) {
         leave_out(&fake->backend, json_object_get_string(json_object_array_get_idx(lacks, i)));
     }

@@ -15,12 +15,6 @@
 
 #define CANDIDATES_MAX 8192u /* bytes */
 
-static struct json_object *member(struct json_object *object, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, name, &value);
-    return value;
-}
-
 /* ---- checking ---- */
 
 static enum fm_code begin_plan(struct sy_world *world, struct sy_plan *plan, struct fm_error *error) {
@@ -58,7 +52,7 @@ static enum fm_code add_command(struct sy_world *world, struct sy_plan *plan, st
     if (!json_object_is_type(command, json_type_object)) {
         return sy_refuse(error, "invalid_type", prefix, "each of commands must be an object");
     }
-    struct json_object *type = member(command, "type");
+    struct json_object *type = json_object_object_get(command, "type");
     if (!type) {
         return sy_refuse(error, "missing_param", path, "%s is missing: the name of a command", path);
     }
@@ -96,7 +90,7 @@ static enum fm_code check_members(struct json_object *envelope, struct fm_error 
             return sy_refuse(error, "unknown_param", path, "a request has no member of that name");
         }
     }
-    struct json_object *asks = member(envelope, "needs_clarification");
+    struct json_object *asks = json_object_object_get(envelope, "needs_clarification");
     if (asks && !json_object_is_type(asks, json_type_boolean)) {
         return sy_refuse(error, "invalid_type", "needs_clarification", "needs_clarification must be true or false");
     }
@@ -107,10 +101,10 @@ enum fm_code sy_plan_envelope(struct sy_world *world, struct json_object *envelo
                               struct fm_error *error) {
     enum fm_code code = begin_plan(world, plan, error);
     code = code ? code : check_members(envelope, error);
-    if (code == FM_OK && json_object_get_boolean(member(envelope, "needs_clarification"))) {
-        return take_question(member(envelope, "clarification_reason"), plan, error);
+    if (code == FM_OK && json_object_get_boolean(json_object_object_get(envelope, "needs_clarification"))) {
+        return take_question(json_object_object_get(envelope, "clarification_reason"), plan, error);
     }
-    struct json_object *commands = member(envelope, "commands");
+    struct json_object *commands = json_object_object_get(envelope, "commands");
     if (code != FM_OK) {
         return code;
     }

@@ -11,9 +11,7 @@
 #define CANDIDATES_MAX 8 /* names in a refusal */
 
 struct json_object *sy_arg(const struct sy_step *step, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(step->args, name, &value);
-    return value;
+    return json_object_object_get(step->args, name);
 }
 
 enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, const char *reason, const char *param,

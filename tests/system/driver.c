@@ -15,12 +15,6 @@
 
 #define OUT_MAX (64u << 20)
 
-static struct json_object *member(struct json_object *object, const char *name) {
-    struct json_object *value = NULL;
-    json_object_object_get_ex(object, name, &value);
-    return value;
-}
-
 static struct json_object *read_all(FILE *file) {
     struct fm_buf text;
     char piece[65536];
@@ -48,16 +42,16 @@ static void write_error(const struct sy_plan *plan, const struct fm_error *error
 }
 
 static void answer(struct sy_world *world, struct json_object *request, struct fm_json_writer *w) {
-    struct json_object *type = member(request, "type");
-    struct json_object *cancel = member(request, "cancel_at");
-    bool dry = json_object_get_boolean(member(request, "dry_run"));
+    struct json_object *type = json_object_object_get(request, "type");
+    struct json_object *cancel = json_object_object_get(request, "cancel_at");
+    bool dry = json_object_get_boolean(json_object_object_get(request, "dry_run"));
     struct fm_error error = {.code = FM_OK};
     struct sy_plan plan;
     sy_fake_cancel_at(&world->desktop, cancel ? json_object_get_int64(cancel) : -1);
     json_object_object_del(request, "cancel_at");
-    enum fm_code code =
-        type ? sy_plan_command(world, json_object_get_string(type), member(request, "args"), &plan, &error)
-             : sy_plan_envelope(world, request, &plan, &error);
+    enum fm_code code = type ? sy_plan_command(world, json_object_get_string(type),
+                                               json_object_object_get(request, "args"), &plan, &error)
+                             : sy_plan_envelope(world, request, &plan, &error);
     fm_json_object_begin(w);
     if (code == FM_OK && plan.question) {
         fm_json_key_str(w, "question", plan.question);
@@ -88,13 +82,13 @@ static void write_log(const struct sy_desktop *desktop, struct fm_json_writer *w
 
 int main(void) {
     struct json_object *root = read_all(stdin);
-    struct json_object *requests = member(root, "requests");
+    struct json_object *requests = json_object_object_get(root, "requests");
     struct sy_world world = {.presets = NULL};
     struct fm_error error;
     struct fm_buf out;
     fm_buf_init(&out, OUT_MAX);
     struct fm_json_writer w = fm_json_writer_on(&out);
-    if (!root || sy_fake_new(member(root, "desktop"), &world.desktop, &error) != FM_OK) {
+    if (!root || sy_fake_new(json_object_object_get(root, "desktop"), &world.desktop, &error) != FM_OK) {
         fprintf(stderr, "driver: no JSON, or no desktop in it\n");
         return 1;
     }

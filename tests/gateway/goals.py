@@ -103,9 +103,16 @@ def page():
     row("the page, gzipped", f"{size / 1000:.0f} KB in {len(files)} files", "150 KB", 0 < size <= 150_000)
 
 
+def need(*paths):
+    for path in paths:
+        if not os.path.exists(path):
+            sys.exit(f"goals: {os.path.relpath(path)} is missing: cmake --build --preset default")
+
+
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     python = sys.executable
+    need(os.path.join(BIN, "fm-engine-fake"), os.path.join(TESTS_BIN, "memory_judge"))
     print("| Goal | Measured | Wanted | |\n|---|---|---|---|")
     speed(rounds)
     recall(min(rounds, 60))

@@ -18,7 +18,7 @@ struct gw_tools {
     char *browser;
     char *exempt_address;
     char **environment; /* what commands get, NULL-terminated */
-    char **hidden;      /* what a sandbox hides, NULL-terminated, absolute and without links */
+    char **hidden;      /* what a sandbox hides, NULL-terminated, absolute */
     char *temporary;    /* the folder for temporary ones */
     int64_t timeout_ms;
     size_t output_max;

@@ -1,11 +1,12 @@
 /* Two lists. A variable that is not on the first reaches no command; a path on the second no sandboxed one. */
 #include "tools/environment.h"
 
-#include <limits.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A name with "*" at its end stands for all that begin so. */
 static const char *const allowed[] = {"HOME", "LANG",  "LANGUAGE", "LC_*", "LOGNAME",
@@ -21,29 +22,60 @@ static const char *const keys[] = {
     ".config/gcloud",
     ".config/gh",
     ".config/hub",
+    ".config/glab-cli",
+    ".config/doctl",
     ".config/op",
     ".config/rclone",
     ".config/sops",
     ".config/age",
+    ".config/containers/auth.json",
+    ".oci",
+    ".terraform.d/credentials.tfrc.json",
+    ".s3cfg",
+    ".boto",
     ".password-store",
     ".netrc",
+    ".authinfo",
+    ".authinfo.gpg",
     ".git-credentials",
     ".config/git/credentials",
     ".npmrc",
     ".pypirc",
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".config/composer/auth.json",
+    ".config/pypoetry/auth.toml",
     ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".cache/huggingface/token",
+    ".claude",
+    ".claude.json",
+    ".codex",
     ".vault-token",
     ".pgpass",
     ".my.cnf",
     ".local/share/keyrings",
+    ".local/share/kwalletd",
     ".mozilla",
     ".thunderbird",
     ".config/chromium",
     ".config/google-chrome",
     ".config/BraveSoftware",
     ".config/microsoft-edge",
+    ".config/vivaldi",
+    ".config/opera",
+    ".librewolf",
+    "snap/chromium",
+    "snap/firefox",
+    ".var/app",
+    ".config/Bitwarden",
+    ".config/1Password",
+    ".config/keepassxc",
+    ".config/Signal",
+    ".bitcoin",
+    ".electrum",
+    ".ethereum",
     ".pki",
     ".proj-jarvis",
 };
@@ -98,21 +130,30 @@ const char *gw_environment_get(char *const *environment, const char *name) {
     return NULL;
 }
 
+static bool add(char **list, size_t *count, const char *folder, const char *name) {
+    bool absolute = folder && *folder == '/';
+    if (absolute && asprintf(&list[*count], "%s%s%s", folder, *name ? "/" : "", name) < 0) {
+        list[*count] = NULL;
+        return false;
+    }
+    *count += absolute;
+    return true;
+}
+
 char **gw_hidden_paths(const char *home, const char *state_folder) {
-    size_t count = sizeof keys / sizeof keys[0];
-    size_t taken = 0;
-    char **result = calloc(count + 2, sizeof *result);
-    for (size_t i = 0; result && i <= count; i++) {
-        char path[PATH_MAX];
-        int len = i < count ? snprintf(path, sizeof path, "%s/%s", home ? home : "", keys[i])
-                            : snprintf(path, sizeof path, "%s", state_folder ? state_folder : "");
-        bool named = i < count ? home != NULL : state_folder != NULL;
-        char *real = named && len < (int)sizeof path ? realpath(path, NULL) : NULL;
-        if (real && strcmp(real, "/") != 0) {
-            result[taken++] = real;
-        } else {
-            free(real);
-        }
+    size_t each = sizeof keys / sizeof keys[0];
+    const struct passwd *account = getpwuid(getuid());
+    const char *second = account ? account->pw_dir : NULL;
+    char **result = calloc(2 * each + 2, sizeof *result);
+    size_t count = 0;
+    bool whole = result && add(result, &count, state_folder, "");
+    for (size_t i = 0; whole && i < each; i++) {
+        whole = add(result, &count, home, keys[i]) &&
+                ((home && second && strcmp(home, second) == 0) || add(result, &count, second, keys[i]));
+    }
+    if (!whole) {
+        gw_strings_free(result);
+        return NULL;
     }
     return result;
 }

@@ -3,11 +3,14 @@
 The tool bash and fm-tool-run, attacked: whatever a command does, its processes are gone when its result comes, and within 2 s
 of the gateway's death. Run in the namespace that the kernel gives to root, in that of a normal user, and without one.
 """
+import ctypes
 import hashlib
 import json
 import os
+import pwd
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -462,6 +465,118 @@ class Sandbox(unittest.TestCase):
                 for row in rows:
                     with self.subTest(sandbox=sandbox, row=row):
                         self.assertEqual(driver.bash(row, self.work).get("exitCode") == 0, works)
+
+    def test_ways_around_the_ban_on_sockets(self):
+        """A pair of datagram sockets can send to whom it likes, and a socket of another process can be copied."""
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(server.close)
+        path = os.path.join(self.home, "server")
+        server.bind(path)
+        os.chmod(path, 0o777)
+        server.setblocking(False)
+        victim = subprocess.Popen(["python3", "-c", "import socket, time; s = socket.socket(); print(s.fileno(), flush=True); "
+                                   "time.sleep(600)"], stdout=subprocess.PIPE,
+                                  preexec_fn=(lambda: os.setuid(NOBODY)) if self.nobody else None)
+        self.addCleanup(victim.stdout.close)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        number = int(victim.stdout.readline())
+        pair = "import os, socket; s = socket.socketpair(socket.{family}, socket.{kind})[0]; "
+        rows = [pair.format(family="AF_UNIX", kind=kind) + act
+                for kind in ("SOCK_DGRAM", "SOCK_RAW", "SOCK_DGRAM | socket.SOCK_CLOEXEC", "SOCK_SEQPACKET", "SOCK_STREAM")
+                for act in ("s.sendto(b'x', '../server')", "s.connect('../server'); s.send(b'x')")]
+        rows.append(pair.format(family="AF_TIPC", kind="SOCK_STREAM"))
+        rows.append(f"import os, ctypes; c = ctypes.CDLL(None).syscall; s = c(438, c(434, {victim.pid}, 0), {number}, 0); "
+                    "assert s >= 0")
+        for sandbox, rules in (("strict", ()), ("strict", NO_NAMESPACE), ("off", NO_NAMESPACE)):
+            with self.driver(sandbox, rules=rules) as driver:
+                worked = []
+                for row in rows:
+                    result = driver.bash(f'python3 -c "{row}"', self.work)
+                    received = True
+                    try:
+                        server.recv(10)
+                    except BlockingIOError:
+                        received = False
+                    if received or ("syscall" in row and result.get("exitCode") == 0):
+                        worked.append(row)
+                if sandbox == "off":  # so it is the sandbox that stops them
+                    self.assertIn(rows[0], worked)
+                else:
+                    self.assertEqual(worked, [], rules)
+                result = driver.bash("python3 -c 'import subprocess, socket; socket.socketpair(); "
+                                     "subprocess.run([\"true\"], check=True)'", self.work)
+                self.assertEqual(result.get("exitCode"), 0, result["output"])
+
+    def test_key_folders_that_are_made_later(self):
+        """The gateway runs for weeks, and an approval waits for minutes."""
+        for sandbox in ("write", "strict"):
+            with self.subTest(sandbox), self.driver(sandbox) as driver:
+                driver.prepare("bash", {"command": "cat ../.kube/config ../.config/gcloud/key ../.docker/config.json"}, self.work)
+                for name in (".kube/config", ".config/gcloud/key", "linked/config.json"):
+                    os.makedirs(os.path.dirname(os.path.join(self.home, name)), exist_ok=True)
+                    self.write(name, "SECRET")
+                os.symlink("linked", os.path.join(self.home, ".docker"))
+                os.system(f"chmod -R a+rX {self.home}")
+                driver.start()
+                self.assertNotIn("SECRET", driver.result()["output"])
+                self.assertNotIn("SECRET", driver.bash("cat ../linked/config.json", self.work)["output"])
+                for name in (".kube", ".config", "linked"):
+                    shutil.rmtree(os.path.join(self.home, name))
+                os.remove(os.path.join(self.home, ".docker"))
+
+    def test_a_home_without_keys(self):
+        """A command must not make the key folders either, nor put its own in the place of a link."""
+        home = tempfile.mkdtemp(prefix="fm-home-")
+        self.addCleanup(shutil.rmtree, home)
+        os.chmod(home, 0o777)
+        with Driver(env={"HOME": home}, sandbox="write", nobody=self.nobody) as driver:
+            result = driver.bash("mkdir .ssh && echo key > .ssh/authorized_keys", home)
+            self.assertEqual(result["end"], "failed")
+            self.assertEqual(os.listdir(home), [])
+        kept = os.path.join(self.home, "other")
+        os.symlink(kept, os.path.join(home, ".ssh"))
+        with Driver(env={"HOME": home}, sandbox="write", nobody=self.nobody) as driver:
+            self.assertEqual(driver.bash("rm .ssh && mkdir .ssh", home)["end"], "failed")
+            self.assertNotIn("content", driver.bash(f"cat {kept}/file {home}/.ssh/file", self.work)["output"])
+
+    def test_without_the_variable_home(self):
+        """Then it is the one of the user's account."""
+        account = pwd.getpwuid(NOBODY if self.nobody else os.geteuid()).pw_dir
+        if not os.path.isdir(account):
+            self.skipTest("the account has no folder")
+        with Driver(env={"HOME": ""}, sandbox="write", nobody=self.nobody) as driver:
+            result = driver.bash("true", account)
+            self.assertEqual(result["end"], "failed", result["output"])
+
+    def test_devices(self):
+        """A disk, a microphone or a keyboard is a file that one reads."""
+        node = f"/dev/fm-test-{os.getpid()}"
+        try:
+            os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+        except PermissionError:
+            self.skipTest("no device can be made here")
+        self.addCleanup(os.remove, node)
+        os.chmod(node, 0o666)
+        for sandbox, reads in (("off", True), ("write", False), ("strict", False)):
+            with self.subTest(sandbox), self.driver(sandbox) as driver:
+                self.assertEqual(driver.bash(f"head -c 1 {node} | wc -c", self.work)["output"].endswith("1\n"), reads)
+                usual = driver.bash("head -c 1 /dev/zero /dev/urandom > /dev/null && cat < /dev/null && cat <(echo x)", self.work)
+                self.assertEqual(usual["output"], "x\n")
+
+    def test_the_keys_of_the_kernel(self):
+        """Tickets and tokens are kept there, by session and user."""
+        numbers = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(os.uname().machine)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if not numbers or libc.syscall(numbers[1], 1, None) < 0:  # a session of its own, which its children inherit
+            self.skipTest("this kernel keeps no keys")
+        self.assertGreater(libc.syscall(numbers[0], b"user", b"fm-test", b"SECRET", 6, -3), 0)
+        read = ("import ctypes; c = ctypes.CDLL(None).syscall; b = ctypes.create_string_buffer(9); "
+                f"k = c({numbers[1]}, 10, -3, b'user', b'fm-test', 0); c({numbers[1]}, 11, k, b, 9); print(b.value)")
+        for sandbox, seen in (("off", True), ("write", False), ("strict", False)):
+            with self.subTest(sandbox), self.driver(sandbox, rules=NO_NAMESPACE) as driver:
+                result = driver.bash(f'python3 -c "{read}"', self.work)
+                self.assertEqual("SECRET" in result["output"], seen, result["output"])
 
     def test_io_uring(self):
         """It opens files and sockets without the calls that a filter sees."""

@@ -15,7 +15,7 @@ struct json_object;
 struct gw_job {
     char **argv; /* NULL-terminated, as the next two */
     char **env;
-    char **hidden;              /* absolute paths */
+    char **hidden;              /* absolute paths, as they are named */
     const char *private_folder; /* NULL: none */
     enum gw_job_sandbox sandbox;
     bool folder_writable;

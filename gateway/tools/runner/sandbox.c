@@ -1,8 +1,9 @@
 /*
  * The sandbox of a command: no new privileges, Landlock for files (Documentation/userspace-api/landlock.rst; our own
  * numbers, as headers may be older than the kernel) and seccomp for what Landlock does not see. Landlock can only
- * grant: to hide a folder, the rules grant everything beside it, and beside each folder above it. A part that the
- * kernel lacks is an error, never a weaker sandbox.
+ * grant: to hide a folder, the rules grant everything beside it, and beside each folder above it, as it is at this
+ * moment; so nothing that appears there later is granted. A part that the kernel lacks is an error, never a weaker
+ * sandbox.
  */
 #include "tools/runner/sandbox.h"
 
@@ -16,8 +17,10 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,9 +56,71 @@ struct path_rule {
 
 struct ruleset {
     int fd;
-    uint64_t writes; /* those that this kernel knows */
-    char *const *hidden;
+    uint64_t writes;     /* those that this kernel knows */
+    char *const *hidden; /* absolute and without links, NULL-terminated */
 };
+
+/* ---- what is hidden ---- */
+
+/* Where the path leads, as far as it exists: the last links of what does not are those of its folder. */
+static char *resolve(const char *path) {
+    char *real = realpath(path, NULL);
+    const char *slash = strrchr(path, '/');
+    if (real || !slash || slash == path) {
+        return real ? real : strdup(path);
+    }
+    char *above = strndup(path, (size_t)(slash - path));
+    char *folder = above ? resolve(above) : NULL;
+    if (!folder || asprintf(&real, "%s%s", strcmp(folder, "/") == 0 ? "" : folder, slash) < 0) {
+        real = NULL;
+    }
+    free(above);
+    free(folder);
+    return real;
+}
+
+/* The name itself, without links before it: a link of that name must not be replaced. */
+static char *resolve_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *above = slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
+    char *folder = above ? resolve(above) : NULL;
+    char *name = NULL;
+    if (!above) {
+        name = strdup(path);
+    } else if (!folder || asprintf(&name, "%s%s", strcmp(folder, "/") == 0 ? "" : folder, slash) < 0) {
+        name = NULL;
+    }
+    free(above);
+    free(folder);
+    return name;
+}
+
+/*
+ * The list of a job as it is on the disk now, and /dev: a disk, a microphone or a keyboard is a file there, and the few
+ * that programs need are granted one by one. It lives as long as the process. NULL: no memory.
+ */
+static char **find_hidden(char *const *named) {
+    size_t count = 0;
+    while (named[count]) {
+        count++;
+    }
+    char **result = calloc(2 * count + 2, sizeof *result);
+    size_t taken = 0;
+    bool whole = result && (result[taken++] = strdup("/dev"));
+    for (size_t i = 0; whole && i < count; i++) {
+        char *name = resolve_name(named[i]);
+        char *real = resolve(named[i]);
+        whole = name && real;
+        for (char **one = (char *[]){name, real, NULL}; whole && *one; one++) {
+            if (strcmp(*one, "/") != 0) {
+                result[taken++] = *one;
+            }
+        }
+    }
+    return whole ? result : NULL;
+}
+
+/* ---- Landlock ---- */
 
 /* Grants rights below what `fd` is; on what is no folder, those that files have. */
 static bool grant(const struct ruleset *rules, int fd, uint64_t rights) {
@@ -137,7 +202,11 @@ static const char *conflict(const struct ruleset *rules, int folder) {
 }
 
 static bool close_files(const struct gw_job *job, int folder, long abi, char *problem, size_t size) {
-    struct ruleset rules = {.hidden = job->hidden, .writes = WRITES};
+    struct ruleset rules = {.hidden = find_hidden(job->hidden), .writes = WRITES};
+    if (!rules.hidden) {
+        snprintf(problem, size, "no memory is left");
+        return false;
+    }
     rules.writes |= (abi >= ABI_REFER ? REFER : 0) | (abi >= ABI_TRUNCATE ? TRUNCATE : 0);
     struct ruleset_attributes attributes = {.files = READS | rules.writes, .scopes = abi >= ABI_SCOPES ? SCOPES : 0};
     const char *hidden = job->folder_writable ? conflict(&rules, folder) : NULL;
@@ -183,6 +252,7 @@ static bool close_files(const struct gw_job *job, int folder, long abi, char *pr
 
 #define NR_IO_URING_SETUP    425
 #define NR_OPENAT2           437
+#define TYPE_OF_SOCKET       0xfu /* the rest are flags: SOCK_TYPE_MASK of the kernel */
 #define FAIL(number)         (SECCOMP_RET_ERRNO | (uint32_t)(number))
 #define LOAD(offset)         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offset))
 #define ANSWER(action)       BPF_STMT(BPF_RET | BPF_K, action)
@@ -201,16 +271,31 @@ static bool load_filter(const struct sock_filter *code, size_t count) {
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
+/*
+ * A pair of stream sockets, which programs use as pipes, stays a pair. Others can be sent to, or connected to, whoever
+ * has a name: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
+ */
+#define DENY_PAIRS                                                                                                     \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 8), LOAD(ARGUMENT(0)),                                      \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 4), LOAD(ARGUMENT(1)),                                         \
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TYPE_OF_SOCKET), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 2, 0),   \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_SEQPACKET, 1, 0), ANSWER(FAIL(EPERM)), ANSWER(SECCOMP_RET_ALLOW)
+
 #define START                                                                                                          \
     LOAD(offsetof(struct seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCH, 1, 0),                    \
         ANSWER(SECCOMP_RET_KILL_PROCESS), LOAD(offsetof(struct seccomp_data, nr)),                                     \
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1), ANSWER(SECCOMP_RET_KILL_PROCESS),                      \
         DENY(NR_IO_URING_SETUP, FAIL(EPERM))
+#define KERNEL_KEYS DENY(SYS_add_key, FAIL(EPERM)), DENY(SYS_request_key, FAIL(EPERM)), DENY(SYS_keyctl, FAIL(EPERM))
 
-/* io_uring opens files and sockets without the system calls that a filter sees. */
+/*
+ * io_uring opens files and sockets without the system calls that a filter sees. The kernel's keys are those of the
+ * session and the user, as the files are that are hidden.
+ */
 static bool close_calls(bool sockets_denied, bool truncation_seen) {
-    static const struct sock_filter basic[] = {START, ANSWER(SECCOMP_RET_ALLOW)};
-    static const struct sock_filter sockets[] = {START, DENY(SYS_socket, FAIL(EPERM)), ANSWER(SECCOMP_RET_ALLOW)};
+    static const struct sock_filter basic[] = {START, KERNEL_KEYS, ANSWER(SECCOMP_RET_ALLOW)};
+    static const struct sock_filter sockets[] = {START, DENY(SYS_socket, FAIL(EPERM)), DENY_PAIRS,
+                                                 ANSWER(SECCOMP_RET_ALLOW)};
     static const struct sock_filter truncation[] = {
         START,
         DENY(SYS_truncate, FAIL(EACCES)),

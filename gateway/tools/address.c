@@ -79,10 +79,6 @@ static const char *find(const struct prefix *table, size_t count, const unsigned
     return NULL;
 }
 
-static const char *refuse4(const unsigned char *bytes) {
-    return find(version4, sizeof version4 / sizeof version4[0], bytes);
-}
-
 /* The address in IPv6's form, or IPv4's. */
 static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len) {
     if (address->sa_family == AF_INET) {
@@ -93,40 +89,62 @@ static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len
     return (const unsigned char *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
 }
 
+/* What the address is about: the IPv4 address that one of IPv6 carries. */
+static const unsigned char *meaning_of(const struct sockaddr *address, size_t *len) {
+    const unsigned char *bytes = bytes_of(address, len);
+    for (size_t i = 0; *len == 16 && i < sizeof carriers / sizeof carriers[0]; i++) {
+        if (matches(&carriers[i].prefix, bytes)) {
+            *len = 4;
+            return bytes + carriers[i].at;
+        }
+    }
+    return bytes;
+}
+
 const char *gw_address_refused(const struct sockaddr *address) {
     size_t len;
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6) {
         return special;
     }
-    const unsigned char *bytes = bytes_of(address, &len);
-    if (len == 4) {
-        return refuse4(bytes);
-    }
-    for (size_t i = 0; i < sizeof carriers / sizeof carriers[0]; i++) {
-        if (matches(&carriers[i].prefix, bytes)) {
-            return refuse4(bytes + carriers[i].at);
-        }
-    }
-    return find(version6, sizeof version6 / sizeof version6[0], bytes);
+    const unsigned char *bytes = meaning_of(address, &len);
+    return len == 4 ? find(version4, sizeof version4 / sizeof version4[0], bytes)
+                    : find(version6, sizeof version6 / sizeof version6[0], bytes);
 }
 
-bool gw_address_is_own(const struct sockaddr *address) {
+/* Whether both are in the network of this mask. One of less than 8 bits (32 of IPv6) is that of a tunnel to all. */
+static bool in_network(const unsigned char *a, const unsigned char *b, const unsigned char *mask, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        if ((i < len / 4 && mask[i] != 0xff) || ((a[i] ^ b[i]) & mask[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *gw_address_near(const struct sockaddr *address) {
     uv_interface_address_t *interfaces = NULL;
     int count = 0;
     size_t len;
-    size_t other_len;
-    bool own = false;
-    const unsigned char *bytes = bytes_of(address, &len);
+    const char *near = NULL;
+    const unsigned char *bytes = meaning_of(address, &len);
     if (uv_interface_addresses(&interfaces, &count) != 0) {
-        return true; /* not known: then it may not be reached */
+        return "an address that may be of this machine";
     }
-    for (int i = 0; i < count && !own; i++) {
-        const struct sockaddr *other = (const struct sockaddr *)&interfaces[i].address;
-        const unsigned char *other_bytes = bytes_of(other, &other_len);
-        own = other->sa_family == address->sa_family && memcmp(bytes, other_bytes, len) == 0;
+    for (int i = 0; i < count; i++) {
+        size_t other_len;
+        size_t mask_len;
+        const unsigned char *other = bytes_of((const struct sockaddr *)&interfaces[i].address, &other_len);
+        const unsigned char *mask = bytes_of((const struct sockaddr *)&interfaces[i].netmask, &mask_len);
+        if (other_len == len && memcmp(bytes, other, len) == 0) {
+            near = "an address of this machine";
+            break;
+        }
+        if (other_len == len && mask_len == len && in_network(bytes, other, mask, len)) {
+            near = "an address of a network that this machine is in";
+        }
     }
     uv_free_interface_addresses(interfaces, count);
-    return own;
+    return near;
 }
 
 void gw_address_write(const struct sockaddr *address, char *text, size_t size) {

@@ -13,8 +13,11 @@
  */
 const char *gw_address_refused(const struct sockaddr *address);
 
-/* The same for an address that one of this machine's interfaces has, public or not. Asks the system. */
-bool gw_address_is_own(const struct sockaddr *address);
+/*
+ * The same for what is near in spite of a public address: this machine, and the networks that its interfaces are in, as
+ * each device at home has a public address of IPv6. NULL: it is not near. Asks the system.
+ */
+const char *gw_address_near(const struct sockaddr *address);
 
 /* "ADDRESS:PORT" or "[ADDRESS]:PORT" of `address`. Pure. */
 void gw_address_write(const struct sockaddr *address, char *text, size_t size);

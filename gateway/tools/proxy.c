@@ -220,7 +220,7 @@ static const char *refusal_of(const struct gw_proxy *proxy, const struct sockadd
         return NULL;
     }
     const char *refusal = gw_address_refused(address);
-    return refusal ? refusal : gw_address_is_own(address) ? "an address of this machine" : NULL;
+    return refusal ? refusal : gw_address_near(address);
 }
 
 /* Connects to the first address that may be reached. `refusal`: why the one before may not; NULL: there was none. */

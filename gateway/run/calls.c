@@ -450,7 +450,7 @@ static void prepare(struct gw_run *run, struct json_object *item) {
     }
     gw_tool_call_request(run->call, &request);
     bool ruled = !run->chat->browsed && strcmp(name, "browser") != 0 &&
-                 gw_rules_allow(chats->rules, request.tool, chats->folder, arguments);
+                 gw_rules_allow(chats->rules, request.tool, request.folder, arguments);
     if (!gw_live_tool(run, request.tool, request.summary, request.details)) {
         gw_run_fail(run, "out of memory");
         return;

@@ -261,8 +261,9 @@ static void approve(void *context, struct gw_reply *call, const struct gw_params
     }
     gw_approvals_expire(chats->approvals, fm_now_ms()); /* what is open now, stays open for this call */
     if (params->remember && run && run->phase == GW_PHASE_APPROVAL && !run->answerer) {
-        const char *tool = gw_live_last(run)->tool_name;
-        if (gw_rules_add(chats->rules, tool, chats->folder, gw_calls_input(run), &error) != FM_OK) {
+        struct gw_tool_call_request request;
+        gw_tool_call_request(run->call, &request);
+        if (gw_rules_add(chats->rules, request.tool, request.folder, gw_calls_input(run), &error) != FM_OK) {
             gw_reply_fail(call, GW_UNAVAILABLE, "the rule was not kept, and nothing was approved: %s", error.detail);
             return;
         }

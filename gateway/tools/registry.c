@@ -252,6 +252,7 @@ void gw_tool_call_request(const struct gw_tool_call *call, struct gw_tool_call_r
         .summary = call->summary.data,
         .details = call->details.data,
         .digest = call->digest,
+        .folder = call->folder_path,
         .requires_approval = call->tool->requires_approval,
     };
 }

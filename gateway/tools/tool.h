@@ -86,6 +86,7 @@ struct gw_tool_call_request {
     const char *details; /* a JSON object: bash {command,workingDir}, browser {actions}; "escaped":true is added where a
                             character was replaced by its name, such as <U+202E> */
     const char *digest;  /* SHA-256 of what will run: the runner refuses anything else */
+    const char *folder;  /* where it runs: the path, without links, of the folder that is held open */
     bool requires_approval;
 };
 void gw_tool_call_request(const struct gw_tool_call *call, struct gw_tool_call_request *request);

@@ -22,7 +22,7 @@ def run_bash(*steps):
     return script(bash(f"printf %s {json.dumps(json.dumps(steps))}"))
 
 
-def gateway(*args, home=None, env=None, settings=None):
+def gateway(*args, home=None, env=None, settings=None, cwd=None):
     home = home or tempfile.mkdtemp()
     path = os.path.join(home, "config.json")
     if not os.path.exists(path):
@@ -32,7 +32,7 @@ def gateway(*args, home=None, env=None, settings=None):
             config.setdefault(group, {})[name] = value
         with open(path, "w") as file:
             json.dump(config, file)
-    return Gateway("--helper-arg", "--engine", "--helper-arg", "fake", *args, home=home, env=env)
+    return Gateway("--helper-arg", "--engine", "--helper-arg", "fake", *args, home=home, env=env, cwd=cwd)
 
 
 class Client:

@@ -32,12 +32,12 @@ def environment(home, **more):
 class Gateway:
     """A running gateway on a free port. `home` is removed at the end, unless it was given."""
 
-    def __init__(self, *args, home=None, token=TOKEN, env=None, cwd=None):
+    def __init__(self, *args, home=None, token=TOKEN, env=None, cwd=None, prepare=None):
         self.own = home is None
         self.home = home or tempfile.mkdtemp()
         self.env = environment(self.home, **({"PROJ_JARVIS_TOKEN": token} if token else {}), **(env or {}))
         self.process = subprocess.Popen([PROGRAM, *args], env=self.env, cwd=cwd, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
+                                        stderr=subprocess.PIPE, preexec_fn=prepare)
         line = self.process.stdout.readline().decode()
         match = re.fullmatch(r"http://(127\.0\.0\.1|\[::1\]|localhost):(\d+)/\n", line)
         if not match:

@@ -41,13 +41,13 @@ class RunTest(unittest.TestCase):
             client.close()
         self.gateway.__exit__()
 
-    def restart(self, kill=False):
+    def restart(self, kill=False, cwd=None):
         self.client.close()
         if kill:
             self.gateway.process.kill()
             self.gateway.process.wait(WAIT)
         self.gateway.stop()
-        self.gateway = gateway(home=self.home)
+        self.gateway = gateway(home=self.home, cwd=cwd)
         self.client = self.new_client()
 
     def names(self, events):
@@ -280,6 +280,29 @@ class Tools(RunTest):
             self.client.end(run)
         self.restart()
         self.assertEqual(self.client.end(say("echo a"))[-1][0], "chat.final")
+
+    def test_a_rule_is_for_the_folder_and_not_for_its_name(self):
+        """The folder is moved away, and a link to another one has its name."""
+        with tempfile.TemporaryDirectory() as top:
+            work, other = os.path.join(top, "work"), os.path.join(top, "other")
+            os.mkdir(work)
+            os.mkdir(other)
+            self.restart(cwd=work)
+            run = self.client.say(self.key, script(bash("touch here")))
+            self.assertEqual(self.approve(remember=True)["details"]["workingDir"], work)
+            self.client.end(run)
+            os.rename(work, os.path.join(top, "moved"))
+            os.symlink(other, work)
+            run = self.client.say(self.key, script(bash("touch here")))
+            self.assertTrue(self.client.event("tool.call", runId=run)["requiresApproval"])
+            self.assertEqual(self.client.event("exec.approval_request")["details"]["workingDir"], other)
+            self.client.call("chat.abort", runId=run)
+            self.client.end(run)
+            self.assertEqual(os.listdir(other), [])
+            os.remove(work)
+            os.rename(os.path.join(top, "moved"), work)
+            self.assertEqual(self.client.end(self.client.say(self.key, script(bash("touch here"))))[-1][0], "chat.final")
+            self.restart()
 
     def test_secrets_are_taken_out(self):
         run = self.client.say(self.key, script(bash("echo AWS_SECRET_ACCESS_KEY=abcdefghij0123456789abcdefghij0123456789; "

@@ -195,7 +195,7 @@ static enum fm_code prepare(struct fm_error *error) {
         return code;
     }
     allow_descriptors();
-    gw_auth_init(&gateway.auth, gateway.token, strlen(gateway.token));
+    gw_auth_init(&gateway.auth, gateway.token, strlen(gateway.token), fm_now_ms());
     gw_rpc_init(&gateway.rpc);
     if (uv_loop_init(&gateway.loop) != 0) {
         return fm_fail(error, FM_UNAVAILABLE, "no descriptors are left, or no memory");

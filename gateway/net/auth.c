@@ -34,8 +34,9 @@ static void sign(const unsigned char key[GW_DIGEST_LEN], const char *code, char 
     fm_hex(mac, bytes, SIGNED_LEN / 2);
 }
 
-void gw_auth_init(struct gw_auth *auth, const char *token, size_t len) {
+void gw_auth_init(struct gw_auth *auth, const char *token, size_t len, int64_t now_ms) {
     memset(auth, 0, sizeof *auth);
+    auth->since_ms = now_ms;
     gw_auth_set_token(auth, token, len);
 }
 
@@ -100,7 +101,7 @@ enum gw_login gw_auth_check_code(struct gw_auth *auth, const char *code, size_t 
     }
     memcpy(when, code, 16);
     int64_t ends_ms = (int64_t)strtoull(when, NULL, 16);
-    bool in_time = ends_ms > now_ms && ends_ms <= now_ms + GW_CODE_MS;
+    bool in_time = ends_ms > now_ms && ends_ms <= now_ms + GW_CODE_MS && ends_ms - GW_CODE_MS >= auth->since_ms;
     return count(auth, in_time && use(auth, code, ends_ms, now_ms), now_ms);
 }
 

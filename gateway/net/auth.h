@@ -26,14 +26,15 @@ struct gw_auth {
     unsigned char digest[GW_DIGEST_LEN]; /* SHA-256 of the token */
     int64_t failures[GW_FAILURES_MAX];   /* when, the oldest at `oldest`; 0: none */
     unsigned oldest;
+    int64_t since_ms;
     struct {
         char code[GW_CODE_LEN];
         int64_t ends_ms;
     } used[GW_CODES_USED];
 };
 
-/* No failures yet. */
-void gw_auth_init(struct gw_auth *auth, const char *token, size_t len);
+/* No failures yet. Codes that were made before `now_ms` are refused: which of them were used is not known. */
+void gw_auth_init(struct gw_auth *auth, const char *token, size_t len, int64_t now_ms);
 
 /* Another token: the codes of the old one are worth nothing from now on. Failures stay. */
 void gw_auth_set_token(struct gw_auth *auth, const char *token, size_t len);
@@ -41,7 +42,8 @@ void gw_auth_set_token(struct gw_auth *auth, const char *token, size_t len);
 /* Whether this is the token. Counts a failure; `now_ms` is fm_now_ms(). */
 FM_MUST_USE enum gw_login gw_auth_check(struct gw_auth *auth, const char *token, size_t len, int64_t now_ms);
 
-/* Whether this is a code that was not used yet. Counts a failure; on success the code is used. */
+/* Whether this is a code that was not used yet, and was made since gw_auth_init. Counts a failure; on success the code
+ * is used. */
 FM_MUST_USE enum gw_login gw_auth_check_code(struct gw_auth *auth, const char *code, size_t len, int64_t now_ms);
 
 /*

@@ -7,12 +7,13 @@ import json
 import os
 import socket
 import stat
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
-from gw import TOKEN, WAIT, Gateway, answer, read_all
+from gw import TOKEN, WAIT, Closed, Gateway, answer, read_all
 
 KEY = "0123456789abcdef0123456789abcdef"
 
@@ -432,6 +433,56 @@ class Tokens(unittest.TestCase):
                     self.assertEqual(other.closed()[0], 1008)
             with open(path, encoding="ascii") as file:
                 self.assertNotEqual(file.read().strip(), token)
+
+    def test_a_code_is_not_good_twice_after_a_restart(self):
+        with tempfile.TemporaryDirectory() as home:
+            gateway = Gateway(home=home)
+            code = gateway.run("--link").stdout.partition("#code=")[2].strip()
+            with gateway.socket() as sock:
+                sock.send({"type": "auth", "code": code})
+                self.assertTrue(sock.receive()["ok"])
+            gateway.process.kill()
+            gateway.stop()
+            with Gateway(home=home) as gateway, gateway.socket() as sock:
+                sock.send({"type": "auth", "code": code})
+                with self.assertRaises(Closed):
+                    sock.receive()
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_a_process_of_the_same_user_can_not_look_into_it(self):
+        """What a command without a namespace tries: it reads the environment, the memory and the descriptors, or traces it."""
+        def become():
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        with tempfile.TemporaryDirectory() as home:
+            os.chown(home, 65534, 65534)
+            with Gateway(home=home, env={"OPENAI_API_KEY": "key-of-openai"}, prepare=become) as gateway:
+                self.assertTrue(gateway.http("/health"))
+                pid = gateway.process.pid
+                attacks = {name: f"open('/proc/{pid}/{name}', 'rb').read(100)" for name in ("environ", "maps", "auxv", "stack")}
+                attacks["mem"] = f"open('/proc/{pid}/mem', 'rb')"
+                attacks["fd"] = f"os.listdir('/proc/{pid}/fd')"
+                attacks["root"] = f"os.listdir('/proc/{pid}/root')"
+                attacks["exe"] = f"os.readlink('/proc/{pid}/exe')"
+                attacks["trace"] = (f"assert ctypes.CDLL(None).ptrace(16, {pid}, 0, 0) == 0")  # PTRACE_ATTACH
+                attacks["descriptors"] = ("c = ctypes.CDLL(None).syscall; "
+                                          f"assert c(438, c(434, {pid}, 0), 3, 0) >= 0")  # pidfd_getfd(pidfd_open())
+                for name, attack in attacks.items():
+                    with self.subTest(name):
+                        run = [subprocess.run(["python3", "-c", "import ctypes, os; " + attack.replace(str(pid), str(target))],
+                                              preexec_fn=become, capture_output=True, timeout=WAIT).returncode
+                               for target in (pid, self.victim(become))]
+                        self.assertNotEqual(run[0], 0)
+                        if name not in ("stack", "descriptors"):
+                            self.assertEqual(run[1], 0, "the attack works on nobody")
+
+    def victim(self, become):
+        """A process that is as any other."""
+        victim = subprocess.Popen(["sleep", "600"], preexec_fn=become)
+        self.addCleanup(victim.wait)
+        self.addCleanup(victim.kill)
+        return victim.pid
 
     def test_the_environment_has_no_secret(self):
         with Gateway(env={"OPENAI_API_KEY": "key-of-openai", "ANTHROPIC_API_KEY": "key-of-anthropic"}) as gateway:

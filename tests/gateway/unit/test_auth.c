@@ -13,7 +13,7 @@ static struct gw_auth auth;
 
 static int set_up(void **state) {
     (void)state;
-    gw_auth_init(&auth, "token", 5);
+    gw_auth_init(&auth, "token", 5, NOW);
     return 0;
 }
 
@@ -57,6 +57,16 @@ static void test_codes(void **state) {
     assert_int_equal(gw_auth_check_code(&auth, "", 0, NOW), GW_LOGIN_WRONG);
 }
 
+/* Whether a code of before the start was used is not known. */
+static void test_a_code_of_before(void **state) {
+    char code[GW_CODE_LEN + 1];
+    (void)state;
+    gw_auth_make_code("token", 5, NOW - 1, code);
+    assert_int_equal(gw_auth_check_code(&auth, code, GW_CODE_LEN, NOW), GW_LOGIN_WRONG);
+    gw_auth_make_code("token", 5, NOW, code);
+    assert_int_equal(gw_auth_check_code(&auth, code, GW_CODE_LEN, NOW), GW_LOGIN_OK);
+}
+
 /* Each character of a code counts. */
 static void test_a_changed_code(void **state) {
     char code[GW_CODE_LEN + 1];
@@ -64,7 +74,7 @@ static void test_a_changed_code(void **state) {
     for (size_t i = 0; i < GW_CODE_LEN; i++) {
         gw_auth_make_code("token", 5, NOW, code);
         code[i] = code[i] == '0' ? '1' : '0';
-        gw_auth_init(&auth, "token", 5); /* no failures */
+        gw_auth_init(&auth, "token", 5, NOW); /* no failures */
         assert_int_equal(gw_auth_check_code(&auth, code, GW_CODE_LEN, NOW), GW_LOGIN_WRONG);
     }
 }
@@ -86,7 +96,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_tokens, set_up),     cmocka_unit_test_setup(test_ten_failures_a_minute, set_up),
         cmocka_unit_test_setup(test_codes, set_up),      cmocka_unit_test_setup(test_a_changed_code, set_up),
-        cmocka_unit_test_setup(test_many_codes, set_up),
+        cmocka_unit_test_setup(test_many_codes, set_up), cmocka_unit_test_setup(test_a_code_of_before, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

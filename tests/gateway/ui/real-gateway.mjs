@@ -24,6 +24,7 @@ export const call = (name, input) => ({ tool_call: { name, arguments: JSON.strin
 export class RealGateway {
   /** `real`: with the model of the set-up. */
   constructor({ real = false } = {}) {
+    this.ui = join(BIN, "gateway-ui");
     this.folder = mkdtempSync(join(tmpdir(), "fm-gateway-"));
     this.home = join(this.folder, "state");
     mkdirSync(this.home, { mode: 0o700 });

@@ -6,6 +6,7 @@
 #include "tools/browser.h"
 #include "base/platform.h"
 #include "protocol/json_writer.h"
+#include "tools/display.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -15,6 +16,7 @@
 
 #define REFUSALS_SAID 5u
 #define NOISE_MAX     1000u
+#define PROGRESS_MAX  200u /* bytes of a URL or a selector in a line of progress */
 
 /* ---- the end ---- */
 
@@ -225,13 +227,22 @@ static void on_limit(uv_timer_t *timer) {
     }
 }
 
+static void say_step(struct gw_browser *browser, const char *verb, const char *shown) {
+    struct fm_buf line;
+    fm_buf_init(&line, 16u * PROGRESS_MAX);
+    gw_display_line(&line, shown, strlen(shown), PROGRESS_MAX);
+    fm_buf_append_char(&line, '\0');
+    gw_tool_call_progress(browser->call, "%s%s%s", verb, *shown ? " " : "", line.failed ? "" : line.data);
+    fm_buf_free(&line);
+}
+
 static void begin_step(struct gw_browser *browser) {
     struct json_object *action = gw_browser_step(browser);
     const struct gw_browser_action *row = gw_browser_action_find(gw_browser_text(action, "action"));
     const char *shown = row->shown ? gw_browser_text(action, row->shown) : "";
     *browser->refusal = '\0';
     browser->settling = false;
-    gw_tool_call_progress(browser->call, "%s%s%.200s", row->verb, *shown ? " " : "", shown);
+    say_step(browser, row->verb, shown);
     uv_timer_start(&browser->limit, on_limit, GW_BROWSER_STEP_MS, 0);
     row->run(browser, action);
 }

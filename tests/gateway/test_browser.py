@@ -4,9 +4,11 @@ The tool browser with a real Chromium: what it does, what it refuses, and hostil
 (`exempt` lets the browser reach one address) and for what must not be reached, which counts who comes.
 """
 import base64
+import ctypes
 import http.server
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,7 +44,7 @@ PAGES = {
 class Server:
     """A web server; `pages` are PAGES and what a test adds. `hits` are the paths that were asked for."""
 
-    def __init__(self, address="127.0.0.1"):
+    def __init__(self, address="127.0.0.1", port=0):
         self.hits = []
         self.pages = dict(PAGES)
         self.redirects = {}
@@ -62,7 +64,8 @@ class Server:
                 self.send_response(200)
                 if path == "/download":
                     self.send_header("Content-Disposition", "attachment; filename=evil.sh")
-                self.send_header("Content-Type", "text/html; charset=utf-8")
+                kind = "text/javascript" if path.endswith(".js") else "text/html"
+                self.send_header("Content-Type", kind + "; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -70,7 +73,7 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer((address, 0), Handler)
+        self.server = http.server.ThreadingHTTPServer((address, port), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_port
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
@@ -83,6 +86,68 @@ class Server:
         self.server.shutdown()
         self.server.server_close()
         self.thread.join(WAIT)
+
+
+class Names:
+    """A server of DNS on 127.0.0.1: a name's first answer is one address, and each later one is another."""
+
+    def __init__(self, first, later):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 53))
+        self.addresses = [first, later]
+        self.asked = 0
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while (message := self.socket.recvfrom(512))[0] != b"end":
+            query, sender = message
+            end = query.index(b"\0", 12) + 5
+            answer = b""
+            if query[end - 4:end - 2] == b"\0\1":  # A
+                address = socket.inet_aton(self.addresses[min(self.asked, 1)])
+                answer = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + address
+                self.asked += 1
+            self.socket.sendto(query[:2] + b"\x84\0\0\1\0" + bytes([bool(answer)]) + b"\0\0\0\0" + query[12:end] + answer, sender)
+        self.socket.close()
+
+    def close(self):
+        self.socket.sendto(b"end", ("127.0.0.1", 53))
+        self.thread.join(WAIT)
+
+
+class Network:
+    """
+    A network of its own for what this thread starts: with loopback, and an interface with public addresses, behind which is
+    nobody. Only for root.
+    """
+    LIBC = ctypes.CDLL(None, use_errno=True)
+    SETUP = """ip link set lo up && ip link add eth9 type veth peer name eth8 && ip addr add 11.22.33.44/24 dev eth9 &&
+               ip addr add 2a00:1:2:3::4/64 dev eth9 nodad && ip link set eth8 up && ip link set eth9 up &&
+               ip route add default dev eth9"""
+
+    def __enter__(self):
+        self.before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        if self.LIBC.unshare(0x40000000) != 0:  # CLONE_NEWNET
+            os.close(self.before)
+            raise unittest.SkipTest("this kernel makes no network of its own")
+        if subprocess.run(self.SETUP, shell=True, capture_output=True).returncode != 0:
+            self.__exit__()
+            raise unittest.SkipTest("this kernel has no interface of that kind, or ip is missing")
+        return self
+
+    def __exit__(self, *_):
+        self.LIBC.setns(self.before, 0)
+        os.close(self.before)
+
+    @staticmethod
+    def datagrams():
+        """How many have been sent."""
+        with open("/proc/thread-self/net/snmp", encoding="ascii") as file:
+            names, values = (line.split() for line in file if line.startswith("Udp:"))
+        with open("/proc/thread-self/net/snmp6", encoding="ascii") as file:
+            six = sum(int(line.split()[1]) for line in file if line.startswith("Udp6OutDatagrams"))
+        return int(values[names.index("OutDatagrams")]) + six
 
 
 def navigate(url):
@@ -253,6 +318,129 @@ class Browser(TimedTest):
         self.assertEqual(result["end"], "failed")
         self.assertNotIn("root:", result["output"])
 
+    @unittest.skipUnless(ROOT, "only root makes a network")
+    def test_public_addresses_that_are_near(self):
+        """Of this machine, and of its neighbours, in each way to write them."""
+        rows = (
+            ("http://11.22.33.44:{}/", "11.22.33.44 is an address of this machine"),
+            ("http://[::ffff:11.22.33.44]:{}/", "is an address of this machine"),
+            ("http://[64:ff9b::11.22.33.44]:{}/", "is an address of this machine"),
+            ("http://[2a00:1:2:3::4]:{}/", "is an address of this machine"),
+            ("http://11.22.33.7/", "11.22.33.7 is an address of a network that this machine is in"),
+            ("http://[2a00:1:2:3::7]/", "is an address of a network that this machine is in"),
+        )
+        with Network():
+            self.inside = Server("0.0.0.0")
+            self.addCleanup(self.inside.close)
+            for url, reason in rows:
+                with self.subTest(url):
+                    self.refused(self.browse(navigate(url.format(self.inside.port))), reason)
+
+    @unittest.skipUnless(ROOT, "only root makes a network")
+    def test_a_name_that_changes(self):
+        """DNS rebinding: the first answer may be reached, and the second one is the address of another server."""
+        with Network():
+            web = Server("127.0.0.2")
+            self.addCleanup(web.close)
+            self.inside = Server("127.0.0.1", web.port)
+            self.addCleanup(self.inside.close)
+            web.pages["/"] = ("<title>Rebind</title>first<script>setInterval(()=>{fetch('/secret').then(r=>r.text())"
+                              ".then(t=>document.body.append(t)).catch(()=>document.body.append(' refused'))}, 50);"
+                              "new WebSocket(`ws://${location.host}/ws`)</script>")
+            names = Names("127.0.0.2", "127.0.0.1")
+            self.addCleanup(names.close)
+            with open(os.path.join(self.folder, "resolv.conf"), "w", encoding="ascii") as file:
+                file.write("nameserver 127.0.0.1\n")
+            script = os.path.join(self.folder, "driver.sh")
+            with open(script, "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\nmount --bind {self.folder}/resolv.conf /etc/resolv.conf && exec {DRIVER}\n")
+            with self.driver_by("unshare", "-m", "sh", script, exempt=f"127.0.0.2:{web.port}") as driver:
+                result = driver.run("browser", {"actions": [navigate(f"http://rebind.example:{web.port}/"),
+                                                            {"action": "wait", "ms": 1500}, TEXT]})
+            self.assertEqual(result["end"], "done", result["output"])
+            self.assertGreater(names.asked, 1)
+            self.assertIn("rebind.example: 127.0.0.1 is a loopback address", result["output"])
+            self.assertIn("first", result["output"])
+            self.assertIn(" refused", result["output"])
+            self.assertEqual((web.hits[0], set(self.inside.hits)), ("/", set()))
+
+    @unittest.skipUnless(ROOT, "only root makes a network")
+    def test_no_datagram_leaves(self):
+        """A proxy for TCP is no wall if a page can send datagrams: WebRTC, WebTransport and look-ups of names do."""
+        servers = ",".join(f"{{urls:'{url}',username:'a',credential:'b'}}" for url in (
+            "stun:11.22.33.99:3478", "turn:11.22.33.99:3478?transport=udp", "stun:127.0.0.1:3478", "stun:[2a00:1:2:3::9]:3478",
+            "stun:stun.example:3478"))
+        attack = f"""<title>Attack</title><link rel=dns-prefetch href=//prefetch.example>
+            <link rel=preconnect href=//connect.example>
+            <script>const pc = new RTCPeerConnection({{iceServers: [{servers}], iceCandidatePoolSize: 2}});
+            pc.createDataChannel('x'); pc.createOffer().then(o => pc.setLocalDescription(o));
+            pc.onicecandidate = e => document.body.append(e.candidate ? e.candidate.candidate : ' gathered');
+            for (const at of ['127.0.0.1:4433', '11.22.33.99:4433', '[2a00:1:2:3::9]:4433', 'quic.example:4433'])
+              try {{ new WebTransport('https://' + at + '/').ready.catch(() => document.body.append(' closed')) }}
+              catch (e) {{ document.body.append(String(e)) }}</script><body>begun"""
+        with Network() as network:
+            web = Server()
+            self.addCleanup(web.close)
+            web.pages["/"] = attack
+            result = self.browse(navigate(web.url()), {"action": "wait", "ms": 3000}, TEXT, exempt=f"127.0.0.1:{web.port}")
+            self.assertEqual(result["end"], "done", result["output"])
+            self.assertIn("begun", result["output"])
+            self.assertIn(" closed", result["output"])
+            self.assertEqual(network.datagrams(), 0, result["output"])
+
+    def test_a_worker_that_stays(self):
+        """A service worker asks in the name of its page, also after that."""
+        inside = self.inside.url("/from-worker")
+        self.web.pages["/worker.js"] = (f"const ask = () => fetch('{inside}', {{mode: 'no-cors'}}).catch(() => 0);"
+                                        "oninstall = e => e.waitUntil(ask()); onactivate = e => e.waitUntil(clients.claim());"
+                                        f"onfetch = e => {{ ask(); if (e.request.url.endsWith('/own')) "
+                                        f"e.respondWith(fetch('{inside}').catch(() => new Response('refused'))) }}")
+        self.web.pages["/"] = ("<title>Page</title><script>navigator.serviceWorker.register('/worker.js').then(() => "
+                               "navigator.serviceWorker.ready).then(() => fetch('/own')).then(r => r.text()).then(t => "
+                               "{ document.body.id = 'done'; document.body.append(t) })</script><body>")
+        result = self.browse(navigate(self.web.url()), {"action": "wait", "selector": "#done"}, TEXT,
+                             navigate(self.web.url("/next")), {"action": "wait", "ms": 300})
+        self.assertEqual(result["end"], "done", result["output"])
+        self.assertIn("refused", result["output"])
+        self.assertIn("127.0.0.1 is a loopback address", result["output"])
+        self.assertEqual(self.inside.hits, [])
+
+    def test_no_other_program_is_started(self):
+        """Links of other schemes open programs in a browser with a screen."""
+        programs = tempfile.mkdtemp(prefix="fm-programs-")
+        self.addCleanup(shutil.rmtree, programs)
+        os.chmod(programs, 0o777)
+        for name in ("xdg-open", "gio", "xdg-email", "x-www-browser", "sensible-browser"):
+            path = os.path.join(programs, name)
+            with open(path, "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\necho \"$0 $*\" >> {programs}/started\n")
+            os.chmod(path, 0o755)
+        self.web.pages["/"] = ("<title>Links</title><a id=a href=mailto:a@b.example>mail</a> <a id=b href=own-scheme:x>own</a>"
+                               "<iframe src=tel:1></iframe><script>location='own-scheme:y';window.open('ssh://a.example')"
+                               "</script>")
+        with Driver(env={"TMPDIR": self.folder, "PATH": f"{programs}:{os.environ['PATH']}"}, nobody=self.nobody,
+                    exempt=f"127.0.0.1:{self.web.port}") as driver:
+            result = driver.run("browser", {"actions": [navigate(self.web.url()), {"action": "click", "selector": "#a"},
+                                                        {"action": "click", "selector": "#b"}, {"action": "wait", "ms": 500},
+                                                        TEXT]})
+        self.assertIn("mail", result["output"])
+        self.assertFalse(os.path.exists(os.path.join(programs, "started")))
+
+    def test_what_its_progress_shows(self):
+        url = self.web.url("/next?\u202egnp.exe")
+        self.browse(navigate(url))
+        self.assertIn(f"Navigate to {self.web.url('/next?')}<U+202E>gnp.exe", self.progress)
+
+    def driver_by(self, *command, **config):
+        """A driver that another program starts."""
+        import tools
+        plain = subprocess.Popen
+        tools.subprocess.Popen = lambda _, **more: plain(command, **more)
+        try:
+            return Driver(**config)
+        finally:
+            tools.subprocess.Popen = plain
+
     @unittest.skipUnless(ROOT, "only root may mount a file of names")
     def test_a_name_that_leads_here(self):
         hosts = os.path.join(self.folder, "hosts")
@@ -261,18 +449,12 @@ class Browser(TimedTest):
         script = os.path.join(self.folder, "driver.sh")
         with open(script, "w", encoding="ascii") as file:
             file.write(f"#!/bin/sh\nmount --bind {hosts} /etc/hosts && exec {DRIVER}\n")
-        import tools
         for name, reason in (("public", "public.example: 127.0.0.1 is a loopback address"),
                              ("six", "six.example: [::1] is a loopback address"),
                              ("inner", "inner.example: 10.9.8.7 is an address of a private network")):
             with self.subTest(name):
-                plain = subprocess.Popen
-                tools.subprocess.Popen = lambda command, **more: plain(["unshare", "-m", "sh", script], **more)
-                try:
-                    with Driver(exempt=f"127.0.0.1:{self.web.port}") as driver:
-                        result = driver.run("browser", {"actions": [navigate(f"http://{name}.example:{self.inside.port}/")]})
-                finally:
-                    tools.subprocess.Popen = plain
+                with self.driver_by("unshare", "-m", "sh", script, exempt=f"127.0.0.1:{self.web.port}") as driver:
+                    result = driver.run("browser", {"actions": [navigate(f"http://{name}.example:{self.inside.port}/")]})
                 self.refused(result, reason)
 
     def test_what_a_page_loads(self):

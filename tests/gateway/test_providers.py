@@ -603,6 +603,33 @@ class Remote(Case):
                         self.assertNotIn(key, held, (pid, name))
 
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_no_process_of_the_user_reads_the_key_of_a_helper(self):
+        """As a command could that runs without a namespace, and on a system where it may look into the user's processes."""
+        def become():
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        read = "import sys; open(f'/proc/{sys.argv[1]}/mem', 'rb').close()"
+        config = {"endpoints": [{"url": "http://127.0.0.1:9", "dialect": "responses", "key_env": "OPENAI_API_KEY"}]}
+        for named, readable in ((config, False), ({"endpoints": [{"url": "http://127.0.0.1:9"}]}, True)):
+            with self.subTest(named):
+                helper = subprocess.Popen([HELPER, "--engine", "remote", "--remote", "env:OF_TEST"], preexec_fn=become,
+                                          env={"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": KEYS["openaiKey"],
+                                               "OF_TEST": json.dumps(named)},
+                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                try:
+                    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "health.ping", "params": {}}).encode()
+                    helper.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(message), message))
+                    helper.stdin.flush()
+                    self.assertTrue(helper.stdout.readline())  # so it has read its configuration
+                    attack = subprocess.run(["python3", "-c", read, str(helper.pid)], preexec_fn=become, capture_output=True)
+                    self.assertEqual(attack.returncode == 0, readable, attack.stderr)
+                finally:
+                    helper.kill()
+                    helper.communicate()
+
+
 class Embeddings(Case):
     def embed(self, driver, texts):
         driver.last += 1

@@ -1,6 +1,7 @@
 /* Reads an engine's configuration, and takes the keys that it names out of our environment. */
 #include "front/engines/config.h"
 #include "base/file.h"
+#include "base/platform.h"
 #include "base/secret.h"
 #include "base/utf8.h"
 #include "base/variables.h"
@@ -115,6 +116,7 @@ static enum fm_code take_key(struct fm_config *config, const char *source, const
         snprintf(why, sizeof why, "key_env: the variable %.*s is not set", fm_utf8_shown(name, NAME_SHOWN), name);
         return refuse(config, source, why);
     }
+    fm_process_hide();
     struct fm_config_key *key = &config->keys[config->key_count];
     key->name = strdup(name);
     key->value = key->name ? fm_secret_take(name) : NULL;

@@ -318,6 +318,19 @@ class Tools(RunTest):
                 if name.endswith(".jsonl"):
                     self.assertNotIn(b"a-token-of-the-tests-0123456789\\n", text)
 
+    def test_an_answer_from_before_the_restart(self):
+        """An approval ends with the gateway, also by a kill: who answers afterwards settles nothing, and nothing runs."""
+        for kill in (False, True):
+            path = os.path.join(self.home, "ran")
+            self.client.say(self.key, script(bash(f"touch {path}")))
+            approval = self.client.event("exec.approval_request")["approvalId"]
+            self.restart(kill)
+            for method in ("exec.approve", "exec.deny"):
+                self.assertFalse(self.client.call(method, approvalId=approval)["ok"])
+            self.assertEqual(self.client.ask(self.key, "next"), "next")
+            self.assertFalse(os.path.exists(path))
+            self.assertEqual(self.messages()[-3]["parts"][-1]["state"], "aborted")
+
     def test_the_audit(self):
         run = self.client.say(self.key, script(bash("true")))
         self.approve()

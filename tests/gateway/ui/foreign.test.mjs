@@ -129,6 +129,13 @@ it("a page of another site, on this machine or elsewhere, opens no socket and re
         if (what.startsWith("ws:")) assert.equal(result, "", `${origin}: ${what}`);
         else assert.ok(["failed", "closed"].includes(result), `${origin}: ${what}: ${result}`);
       }
+      const frames = page.frames().map((frame) => frame.url());
+      assert.equal(frames.length, 4);
+      assert.deepEqual(
+        frames.filter((url) => url.includes(String(gateway.port))),
+        [],
+        "in no frame, where its buttons could be clicked unseen",
+      );
     }
   }
 });

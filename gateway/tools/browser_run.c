@@ -16,7 +16,8 @@
 
 #define REFUSALS_SAID 5u
 #define NOISE_MAX     1000u
-#define PROGRESS_MAX  200u /* bytes of a URL or a selector in a line of progress */
+#define NOWHERE       "https://off.invalid/" /* RFC 6761, section 6.4: where Chromium asks its maker, approved by nobody */
+#define PROGRESS_MAX  200u                   /* bytes of a URL or a selector in a line of progress */
 
 /* ---- the end ---- */
 
@@ -367,6 +368,10 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           "--no-default-browser-check",
                           "--disable-background-networking",
                           "--disable-component-update",
+                          "--disable-features=NetworkTimeServiceQuerying",
+                          "--gaia-url=" NOWHERE, /* of accounts */
+                          "--component-updater=url-source=" NOWHERE,
+                          "--apps-gallery-update-url=" NOWHERE, /* of extensions */
                           "--disable-default-apps",
                           "--disable-extensions",
                           "--disable-sync",

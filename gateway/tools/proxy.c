@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define PIECE           16384u
 #define CONNECTIONS_MAX 256u
@@ -262,6 +263,13 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *a
     try_next(connection, NULL);
 }
 
+/* RFC 6761, section 6.4: such a name leads nowhere, so nobody is asked for it. */
+static bool is_invalid(const char *host) {
+    static const char ending[] = ".invalid";
+    size_t len = strlen(host);
+    return len >= sizeof ending - 1 && strcasecmp(host + len - (sizeof ending - 1), ending) == 0;
+}
+
 /* A name, or an address as text: getaddrinfo takes both. */
 static void resolve(struct connection *connection) {
     struct in6_addr literal;
@@ -273,8 +281,8 @@ static void resolve(struct connection *connection) {
     snprintf(port, sizeof port, "%u", connection->port);
     connection->lookup.data = connection;
     connection->stage = STAGE_RESOLVING;
-    if (uv_getaddrinfo(connection->proxy->loop, &connection->lookup, on_resolved, connection->host, port, &hints) ==
-        0) {
+    if (!is_invalid(connection->host) && uv_getaddrinfo(connection->proxy->loop, &connection->lookup, on_resolved,
+                                                        connection->host, port, &hints) == 0) {
         connection->open++;
     } else {
         connection->stage = STAGE_REQUEST;

@@ -14,7 +14,8 @@
 
 /* ---- columns ---- */
 
-/* In ggml's order: a comparison with what is not a number gives its second operand, so the order decides about those. */
+/* In ggml's order: a comparison with what is not a number gives its second operand, so the order decides about those.
+ */
 INLINE AVX2 float largest(__m256 a, __m256 b, __m256 c, __m256 d) {
     const __m256 sign = _mm256_set1_ps(-0.0F);
     __m256 all = _mm256_max_ps(_mm256_andnot_ps(sign, a), _mm256_andnot_ps(sign, b));

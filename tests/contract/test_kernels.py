@@ -2,8 +2,10 @@
 
     test_kernels.py PROGRAM MODEL
 
-One compute thread: then a token's logits are the same to the bit, whatever else is in its batch. Exit status 77: skipped,
-because MODEL is not there.
+One compute thread, and jobs one after the other. Of jobs at once the bits depend on when each came, with ggml's kernels as
+well: from 64 tokens in a batch on, ggml computes attention in tiles, and the cells of several sequences lie in the order in
+which they came. So unequal results of those tell nothing about the kernels. Exit status 77: skipped, because MODEL is not
+there.
 """
 
 import os

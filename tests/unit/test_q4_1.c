@@ -54,13 +54,27 @@ struct column_block {
     int values[FM_Q4_1_BLOCK];
 };
 
+/* As the processor has it: the second one, where one of them is not a number. */
+static float larger(float a, float b) {
+    return a > b ? a : b;
+}
+
+/* In ggml's order, which decides where some are not numbers. */
+static float largest(const float *values) {
+    float lanes[8] = {0};
+    for (int i = 0; i < FM_Q4_1_BLOCK; i++) {
+        lanes[i % 8] = larger(lanes[i % 8], fabsf(values[i]));
+    }
+    for (int lane = 0; lane < 4; lane++) {
+        lanes[lane] = larger(lanes[lane + 4], lanes[lane]);
+    }
+    return larger(larger(lanes[0], lanes[2]), larger(lanes[1], lanes[3]));
+}
+
 static struct column_block quantised(const float *values) {
     struct column_block block;
-    float max = 0;
+    float max = largest(values);
     int sum = 0;
-    for (int i = 0; i < FM_Q4_1_BLOCK; i++) {
-        max = fmaxf(max, fabsf(values[i]));
-    }
     for (int i = 0; i < FM_Q4_1_BLOCK; i++) {
         float scaled = values[i] * (max != 0 ? 127.0F / max : 0);
         block.values[i] = (int)rintf(scaled);
@@ -183,12 +197,31 @@ static void test_kernel(const struct fm_q4_1_kernel *kernel) {
     }
 }
 
+/* A model whose numbers leave their range is computed as ggml computes it, too. */
+static void test_not_numbers(const struct fm_q4_1_kernel *kernel) {
+    static struct fm_q4_1_tile tile;
+    for (size_t place = 0; place < FM_Q4_1_BLOCK; place++) {
+        float values[FM_Q4_1_BLOCK];
+        fill_block(values, 4);
+        values[place] = NAN;
+        values[random_bits() % FM_Q4_1_BLOCK] = INFINITY;
+        float expected = largest(values);
+        expected = isfinite(expected) ? round_to_half(expected / 127.0F) : expected;
+        kernel->quantise(values, &tile, 1);
+        if (isnan(expected) ? !isnan(tile.scale[1]) : !(tile.scale[1] == expected)) {
+            fail_msg("%s: no number at %zu: %a instead of %a", kernel->name, place, (double)tile.scale[1],
+                     (double)expected);
+        }
+    }
+}
+
 static void test_avx2(void **unused) {
     (void)unused;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
         skip();
     }
     test_kernel(&fm_q4_1_avx2);
+    test_not_numbers(&fm_q4_1_avx2);
 }
 
 static void test_avx512(void **unused) {
@@ -198,6 +231,7 @@ static void test_avx512(void **unused) {
         skip();
     }
     test_kernel(&fm_q4_1_avx512);
+    test_not_numbers(&fm_q4_1_avx512);
 }
 
 static void test_tiles(void **unused) {

@@ -14,12 +14,14 @@
 
 /* ---- columns ---- */
 
+/* In ggml's order: a comparison with what is not a number gives its second operand, so the order decides about those.
+ */
 INLINE AVX2 float largest(__m256 a, __m256 b, __m256 c, __m256 d) {
     const __m256 sign = _mm256_set1_ps(-0.0F);
-    __m256 ab = _mm256_max_ps(_mm256_andnot_ps(sign, a), _mm256_andnot_ps(sign, b));
-    __m256 cd = _mm256_max_ps(_mm256_andnot_ps(sign, c), _mm256_andnot_ps(sign, d));
-    __m256 all = _mm256_max_ps(ab, cd);
-    __m128 half = _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+    __m256 all = _mm256_max_ps(_mm256_andnot_ps(sign, a), _mm256_andnot_ps(sign, b));
+    all = _mm256_max_ps(all, _mm256_andnot_ps(sign, c));
+    all = _mm256_max_ps(all, _mm256_andnot_ps(sign, d));
+    __m128 half = _mm_max_ps(_mm256_extractf128_ps(all, 1), _mm256_castps256_ps128(all));
     half = _mm_max_ps(half, _mm_movehl_ps(half, half));
     return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
 }

@@ -1,6 +1,7 @@
 /* The fake desktop: lists in memory, rules, a clock that leaps. A deed first does what rules say, then its own work. */
 #include "backends/fake.h"
 #include "base/buf.h"
+#include "base/platform.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -20,6 +21,9 @@ struct later {
 struct fake {
     int64_t now_ms;
     int64_t cancel_ms;
+    int cancel_fd;   /* readable: cancelled; -1: none */
+    bool takes_time; /* `wait` does */
+    FILE *log_file;  /* gets the log too; NULL: none */
     struct sy_monitors monitors;
     struct sy_windows windows;
     struct sy_apps apps;
@@ -218,6 +222,10 @@ static enum outcome begin(struct fake *fake, const char *deed) {
     enum outcome outcome = HAPPENS;
     fm_buf_append_str(&fake->log, deed);
     fm_buf_append_char(&fake->log, '\n');
+    if (fake->log_file) {
+        fprintf(fake->log_file, "%s\n", deed);
+        fflush(fake->log_file);
+    }
     for (size_t i = 0; i < json_object_array_length(fake->rules); i++) {
         struct json_object *rule = json_object_array_get_idx(fake->rules, i);
         struct json_object *what = json_object_object_get(rule, "do");
@@ -254,6 +262,11 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
     int64_t at = next && next->at_ms < until_ms ? next->at_ms : until_ms;
     if (fake->cancel_ms <= at) {
         fake->now_ms = fake->cancel_ms > fake->now_ms ? fake->cancel_ms : fake->now_ms;
+        return fm_fail(error, FM_CANCELLED, "the call was cancelled");
+    }
+    struct fm_waited waited = {.fd = fake->cancel_fd, .input = true};
+    int time_ms = fake->takes_time && at > fake->now_ms ? (int)(at - fake->now_ms) : 0;
+    if (fm_wait(&waited, 1, time_ms) > 0) {
         return fm_fail(error, FM_CANCELLED, "the call was cancelled");
     }
     fake->now_ms = at > fake->now_ms ? at : fake->now_ms;
@@ -487,6 +500,9 @@ static void free_fake(void *self) {
     sy_tabs_free(&fake->tabs);
     fm_buf_free(&fake->log);
     json_object_put(fake->rules);
+    if (fake->log_file) {
+        fclose(fake->log_file);
+    }
     free(fake);
 }
 
@@ -581,6 +597,9 @@ enum fm_code sy_fake_new(struct json_object *description, struct sy_desktop *des
         return fm_fail_no_memory(error);
     }
     fake->cancel_ms = NEVER;
+    fake->cancel_fd = -1;
+    fake->takes_time = json_object_get_boolean(json_object_object_get(description, "takes_time"));
+    fake->log_file = *text_of(description, "log") ? fopen(text_of(description, "log"), "ae") : NULL;
     fake->backend = whole;
     fm_buf_init(&fake->log, LOG_MAX);
     struct json_object *rules = json_object_object_get(description, "rules");
@@ -601,4 +620,8 @@ const struct fm_buf *sy_fake_log(const struct sy_desktop *desktop) {
 
 void sy_fake_cancel_at(const struct sy_desktop *desktop, int64_t ms) {
     ((struct fake *)desktop->self)->cancel_ms = ms < 0 ? NEVER : ms;
+}
+
+void sy_fake_cancel_by(const struct sy_desktop *desktop, int fd) {
+    ((struct fake *)desktop->self)->cancel_fd = fd;
 }

@@ -1,5 +1,6 @@
 /*
- * A desktop made of JSON, for tests. Its clock stands still but in `wait`, which leaps to the next thing that happens.
+ * A desktop made of JSON, for tests. Its clock stands still but in `wait`, which leaps to the next thing that happens;
+ * with "takes_time" true it takes that time.
  *
  *     {"monitors": [{"area": [0, 0, 1920, 1080], "primary": true}],
  *      "apps": [{"id": "xterm.desktop", "name": "XTerm", "class": "XTerm", "program": "xterm"}],
@@ -15,7 +16,7 @@
  * holds for one deed. What a user can do: tab.open {a tab}, tab.close ID, tab.move {"id", "before": ID or null},
  * window.open {a window}, window.close ID.
  *
- * An application that is launched has a window after 100 ms.
+ * "log" names a file that the log is added to. An application that is launched has a window after 100 ms.
  */
 #ifndef SY_FAKE_H
 #define SY_FAKE_H
@@ -40,5 +41,8 @@ const struct fm_buf *sy_fake_log(const struct sy_desktop *desktop);
 
 /* From now on `wait` fails with FM_CANCELLED at this time of its clock; -1: never. */
 void sy_fake_cancel_at(const struct sy_desktop *desktop, int64_t ms);
+
+/* `wait` fails with FM_CANCELLED while `fd` is readable. */
+void sy_fake_cancel_by(const struct sy_desktop *desktop, int fd);
 
 #endif

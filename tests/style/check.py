@@ -62,6 +62,9 @@ LAYERS = (
     ("system/desktop/", ("protocol/", "base/")),
     ("system/backends/", ("desktop/", "protocol/", "base/")),
     ("system/commands/", ("desktop/", "protocol/", "base/")),
+    ("system/mcp/", ("commands/", "desktop/", "protocol/", "base/")),
+    ("system/cli/", ("mcp/", "match/", "backends/", "commands/", "desktop/", "protocol/", "base/")),
+    ("system/main.c", ("cli/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 # helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
@@ -82,7 +85,8 @@ FRONT_LAYERS = (
 CLIENT = "protocol/client/"
 NOT_HOSTS = ("helper/", "protocol/")
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/", "config/", "rpc/", "net/",
-               "tools/", "agents/", "security/", "memory/", "providers/", "run/", "desktop/", "commands/", "backends/")
+               "tools/", "agents/", "security/", "memory/", "providers/", "run/", "desktop/", "commands/", "backends/",
+               "mcp/", "match/", "cli/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
 LLAMA_TESTS = ("tests/bench/", "tests/gpu/")

@@ -1,0 +1,61 @@
+/* fm-system doctor: what of the desktop can be used, and why the rest can't. It names no window, application or tab. */
+#include "cli/options.h"
+#include "desktop/refuse.h"
+#include "desktop/snapshot.h"
+
+#include <stdio.h>
+#include <sysexits.h>
+
+static void print_count(const char *what, size_t count, const struct fm_error *missing) {
+    if (missing->code == FM_OK) {
+        printf("%-13s ok, %zu now\n", what, count);
+    } else {
+        printf("%-13s %s: %s\n", what, sy_reason(missing), missing->detail);
+    }
+}
+
+static void print_deed(const char *what, bool can) {
+    printf("%-13s %s\n", what, can ? "ok" : "unavailable");
+}
+
+static int examine(const struct sy_desktop *desktop) {
+    static const struct fm_error none = {.code = FM_OK};
+    const struct sy_backend *backend = desktop->backend;
+    struct sy_snapshot snapshot;
+    struct fm_error error;
+    printf("%-13s %s\n", "desktop", backend->name);
+    if (sy_snapshot_take(desktop, &snapshot, &error) != FM_OK) {
+        printf("%-13s %s: %s\n", "lists", sy_reason(&error), error.detail);
+        return EX_UNAVAILABLE;
+    }
+    print_count("windows", snapshot.windows.count, &snapshot.no_windows);
+    print_count("monitors", snapshot.monitors.count, backend->monitors ? &none : &snapshot.no_windows);
+    print_count("applications", snapshot.installed_count, &snapshot.no_apps);
+    print_count("tabs", snapshot.tab_count, &snapshot.no_tabs);
+    print_deed("focus", backend->focus);
+    print_deed("place", backend->place);
+    print_deed("close", backend->close);
+    print_deed("launch", backend->launch);
+    print_deed("tab actions", backend->activate && backend->open && backend->close_tab);
+    bool all = snapshot.no_windows.code == FM_OK && snapshot.no_apps.code == FM_OK && snapshot.no_tabs.code == FM_OK;
+    sy_snapshot_free(&snapshot);
+    return all ? EX_OK : EX_UNAVAILABLE;
+}
+
+int sy_main_doctor(int argc, char **argv) {
+    struct sy_options options = {.fake = NULL};
+    struct sy_desktop desktop;
+    struct fm_error error;
+    int status = EX_USAGE;
+    if (sy_options_read(&options, argc, argv)) {
+        status = EX_UNAVAILABLE;
+        if (sy_desktop_open(&options, -1, &desktop, &error) == FM_OK) {
+            status = examine(&desktop);
+            desktop.backend->free(desktop.self);
+        } else {
+            printf("%-13s %s: %s\n", "desktop", sy_reason(&error), error.detail);
+        }
+    }
+    sy_options_free(&options);
+    return status;
+}

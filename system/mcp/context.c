@@ -1,0 +1,144 @@
+/* The contract's context. Lists of the same things as in the commands have the commands' form. */
+#include "mcp/context.h"
+
+#include <string.h>
+
+static enum fm_code lacking(const struct fm_error *reason, struct fm_error *error) {
+    *error = *reason;
+    return error->code;
+}
+
+enum fm_code sy_context_running(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
+                                struct fm_error *error) {
+    (void)world;
+    if (snapshot->no_windows.code != FM_OK) {
+        return lacking(&snapshot->no_windows, error);
+    }
+    fm_json_key(w, "apps");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < snapshot->running_count; i++) {
+        const struct sy_running *at = &snapshot->running[i];
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "name", at->name);
+        fm_json_key_int(w, "windows", (int64_t)at->window_count);
+        fm_json_key_bool(w, "is_active", at->active);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+enum fm_code sy_context_installed(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
+                                  struct fm_error *error) {
+    (void)world;
+    if (snapshot->no_apps.code != FM_OK) {
+        return lacking(&snapshot->no_apps, error);
+    }
+    fm_json_key(w, "apps");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < snapshot->installed_count; i++) {
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "name", snapshot->installed[i].name);
+        fm_json_key_str(w, "id", snapshot->installed[i].app->id);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+/* The client is told these numbers, so that they keep their meaning. */
+enum fm_code sy_context_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
+                             struct fm_error *error) {
+    if (snapshot->no_tabs.code != FM_OK) {
+        return lacking(&snapshot->no_tabs, error);
+    }
+    if (!sy_told_add(&world->told, snapshot)) {
+        return fm_fail_no_memory(error);
+    }
+    fm_json_key_str(w, "snapshot", snapshot->handle);
+    fm_json_key(w, "tabs");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < snapshot->tab_count; i++) {
+        const struct sy_numbered_tab *at = &snapshot->tabs[i];
+        fm_json_object_begin(w);
+        fm_json_key_int(w, "index", (int64_t)i + 1);
+        fm_json_key_str(w, "title", at->tab->title);
+        fm_json_key_str(w, "url", at->tab->url);
+        fm_json_key_str(w, "domain", at->domain);
+        fm_json_key_null(w, "content_summary");
+        fm_json_key_bool(w, "is_active", at->tab->active);
+        fm_json_key_int(w, "window_index", at->window_index);
+        fm_json_key_int(w, "local_index", at->local_index);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+enum fm_code sy_context_raw_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
+                                 struct fm_error *error) {
+    (void)world;
+    if (snapshot->no_tabs.code != FM_OK) {
+        return lacking(&snapshot->no_tabs, error);
+    }
+    fm_json_key(w, "tabs");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < snapshot->raw_tabs.count; i++) {
+        const struct sy_tab *tab = &snapshot->raw_tabs.at[i];
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "id", tab->id);
+        fm_json_key_str(w, "window_id", tab->window_id);
+        fm_json_key_int(w, "position", tab->position);
+        fm_json_key_bool(w, "active", tab->active);
+        fm_json_key_str(w, "title", tab->title);
+        fm_json_key_str(w, "url", tab->url);
+        fm_json_key_double(w, "opened_ms", tab->opened_ms);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+enum fm_code sy_context_presets(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
+                                struct fm_error *error) {
+    (void)world;
+    (void)snapshot;
+    (void)error;
+    fm_json_key(w, "presets");
+    fm_json_array_begin(w);
+    fm_json_array_end(w);
+    return FM_OK;
+}
+
+enum fm_code sy_context_monitors(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
+                                 struct fm_error *error) {
+    static const char *const names[] = {"main", "left", "right"};
+    if (!world->desktop.backend->monitors) {
+        return fm_fail(error, FM_UNAVAILABLE, "this desktop (%s) does not tell its monitors",
+                       world->desktop.backend->name);
+    }
+    fm_json_key(w, "monitors");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < snapshot->monitors.count; i++) {
+        const struct sy_monitor *at = &snapshot->monitors.at[i];
+        const int edges[] = {at->area.left, at->area.top, at->area.right, at->area.bottom};
+        fm_json_object_begin(w);
+        fm_json_key(w, "names");
+        fm_json_array_begin(w);
+        for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
+            if (sy_find_monitor(snapshot, names[n]) == at) {
+                fm_json_str(w, names[n]);
+            }
+        }
+        fm_json_array_end(w);
+        fm_json_key(w, "bounds");
+        fm_json_array_begin(w);
+        for (size_t n = 0; n < 4; n++) {
+            fm_json_int(w, edges[n]);
+        }
+        fm_json_array_end(w);
+        fm_json_object_end(w);
+    }
+    fm_json_array_end(w);
+    return FM_OK;
+}

@@ -1,0 +1,18 @@
+/* Which tools a client may call: what --read-only and --allow of the command line leave. */
+#ifndef SY_MCP_POLICY_H
+#define SY_MCP_POLICY_H
+
+#include <stdbool.h>
+
+#define SY_RUN_COMMANDS "run_commands" /* the tool that runs whole requests */
+
+/* Zeroed, it allows everything. */
+struct sy_policy {
+    bool read_only;
+    const char *allow; /* names with commas between them; NULL: all */
+};
+
+/* Whether a tool or command of that name may be called; `reads`: it changes nothing. Pure. */
+bool sy_policy_allows(const struct sy_policy *policy, const char *name, bool reads);
+
+#endif

@@ -1,0 +1,40 @@
+/* Tools: the commands of the table, and those that are made here. */
+#ifndef SY_MCP_TOOLS_H
+#define SY_MCP_TOOLS_H
+
+#include "mcp/caller.h"
+
+/*
+ * A tool that is no command. `call` writes what it gives as one JSON object with an "ok", and returns that.
+ * To add one: a row in tools.c, and one in output.c.
+ */
+struct sy_tool {
+    const char *name;
+    const char *about;                                                       /* for models */
+    bool reads;                                                              /* it changes nothing */
+    bool destroys;                                                           /* it may close something */
+    void (*input)(const struct sy_policy *policy, struct fm_json_writer *w); /* its JSON Schema */
+    bool (*call)(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
+                 struct fm_json_writer *w);
+};
+
+/* ---- input.c: the schemas of what tools take ---- */
+
+struct sy_command;
+
+/* The JSON Schema of a command's parameters, and of a whole request. */
+void sy_write_input_schema(const struct sy_command *command, struct fm_json_writer *w);
+void sy_write_envelope_schema(const struct sy_policy *policy, struct fm_json_writer *w);
+
+/* ---- running.c: commands ---- */
+
+/* Runs a command, or a whole request, and writes {"ok": ..., what came of it, or "error": {...}}. Returns "ok". */
+bool sy_call_command(struct sy_caller *caller, const struct sy_request *request, const char *type,
+                     struct json_object *args, struct fm_json_writer *w);
+bool sy_call_envelope(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
+                      struct fm_json_writer *w);
+
+/* {"ok": false, "error": {code, param, detail}}. Returns false. */
+bool sy_write_refusal(const struct fm_error *error, struct fm_json_writer *w);
+
+#endif

@@ -124,7 +124,8 @@ static void write_command(const struct sy_policy *policy, struct fm_json_writer 
 
 void sy_write_envelope_schema(const struct sy_policy *policy, struct fm_json_writer *w) {
     static const char asks[] = "{\"type\":\"boolean\",\"description\":\"the user must be asked first\"}";
-    static const char reason[] = "{\"type\":[\"string\",\"null\"],\"description\":\"what to ask the user\"}";
+    static const char reason[] =
+        "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"description\":\"what to ask the user\"}";
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", "object");
     fm_json_key(w, "properties");

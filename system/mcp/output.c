@@ -25,10 +25,10 @@ static const struct row {
      "\"app_name\",\"bounds\""},
     {"close_app", "\"app_name\":" STRING ",\"closed_windows\":" INTEGER, "\"app_name\",\"closed_windows\""},
     {"list_tabs",
-     "\"snapshot\":" STRING
-     ",\"tabs\":" LIST_OF("\"index\":" INTEGER ",\"title\":" STRING ",\"url\":" STRING ",\"domain\":" STRING
-                          ",\"content_summary\":{\"type\":[\"string\",\"null\"]},\"is_active\":" BOOLEAN
-                          ",\"window_index\":" INTEGER ",\"local_index\":" INTEGER),
+     "\"snapshot\":" STRING ",\"tabs\":" LIST_OF(
+         "\"index\":" INTEGER ",\"title\":" STRING ",\"url\":" STRING ",\"domain\":" STRING
+         ",\"content_summary\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},\"is_active\":" BOOLEAN
+         ",\"window_index\":" INTEGER ",\"local_index\":" INTEGER),
      "\"snapshot\",\"tabs\""},
     {"switch_tab", "\"title\":" STRING ",\"url\":" STRING, "\"title\",\"url\""},
     {"open_url", "\"url\":" STRING, "\"url\""},

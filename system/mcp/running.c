@@ -40,12 +40,12 @@ bool sy_write_refusal(const struct fm_error *error, struct fm_json_writer *w) {
 
 /* ---- progress ---- */
 
-static void tell_progress(const struct running *running, const struct sy_plan *plan, size_t step) {
+/* As a step begins: the answer itself says that the last one has ended. */
+static void on_step(void *context, const struct sy_plan *plan, size_t step) {
+    const struct running *running = context;
     char message[96];
     struct fm_buf line;
-    bool ends = step == plan->count;
-    snprintf(message, sizeof message, "%zu of %zu: %s", ends ? step : step + 1, plan->count,
-             ends ? "done" : plan->steps[step].command->type);
+    snprintf(message, sizeof message, "%zu of %zu: %s", step + 1, plan->count, plan->steps[step].command->type);
     fm_buf_init(&line, SY_REPLY_MAX);
     struct fm_json_writer w = fm_rpc_notification_begin(&line, "notifications/progress");
     fm_json_object_begin(&w);
@@ -62,10 +62,6 @@ static void tell_progress(const struct running *running, const struct sy_plan *p
         running->caller->tell(running->caller->tell_context, line.data, line.len);
     }
     fm_buf_free(&line);
-}
-
-static void on_step(void *context, const struct sy_plan *plan, size_t step) {
-    tell_progress(context, plan, step);
 }
 
 /* ---- running a plan ---- */
@@ -121,12 +117,7 @@ static enum fm_code carry_out(const struct running *running, struct sy_plan *pla
     if (dry) {
         return sy_plan_tell(plan, w, error);
     }
-    enum fm_code code =
-        sy_plan_run(&running->caller->world, plan, running->token ? on_step : NULL, (void *)running, w, error);
-    if (code == FM_OK && running->token) {
-        tell_progress(running, plan, plan->count);
-    }
-    return code;
+    return sy_plan_run(&running->caller->world, plan, running->token ? on_step : NULL, (void *)running, w, error);
 }
 
 static struct running begin(struct sy_caller *caller, const struct sy_request *request) {

@@ -17,6 +17,7 @@ set -eu
 
 TRIES=2
 LLMOCK=tests/contract/llmock.txt
+MCP=tests/system/clients/mcp # -1.txt and -2.txt
 CRATE=helper/engine/guide/guidance
 VEC_CRATE=gateway/deps/sqlite-vec
 RUST_MIN=87 # of 1.87: the rust-version of helper/engine/guide/guidance/Cargo.toml
@@ -53,7 +54,7 @@ main() {
   download_all
   use_node
   [ -z "$gateway" ] || install_js gateway/ui
-  [ -z "$tests" ] || { install_js tests/js && install_js tests/gateway/ui; }
+  [ -z "$tests" ] || { install_js tests/js && install_js tests/gateway/ui && install_js tests/system/clients; }
   [ -z "$build" ] || {
     build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway}
     [ -z "$arm64" ] || build_native arm64 build/arm64
@@ -221,7 +222,8 @@ need_for_downloads() {
 
 downloads_done() {
   node_ready && llama_lib_ready && llama_src_ready && model_ready && crates_ready && suite_ready && embedding_ready &&
-    projector_ready && routers_ready && llmock_ready && llhttp_ready && vec_ready && arm64_ready && vulkan_ready && zig_ready &&
+    projector_ready && routers_ready && llmock_ready && mcp_ready &&
+    llhttp_ready && vec_ready && arm64_ready && vulkan_ready && zig_ready &&
     macos_ready
 }
 
@@ -248,6 +250,12 @@ routers_ready() {
 
 # A server for clients to be tried by, with what it needs: pinned by the checksums of its list, which pip checks.
 llmock_ready() { [ -z "$tests" ] || cmp -s "$LLMOCK" "$DEPS/llmock/.installed"; }
+
+# The Python SDK of the Model Context Protocol, in two versions. What it needs wants Python 3.11.
+mcp_ready() {
+  [ -z "$tests" ] || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    { cmp -s "$MCP-1.txt" "$DEPS/mcp-1/.installed" && cmp -s "$MCP-2.txt" "$DEPS/mcp-2/.installed"; }
+}
 
 # llama.cpp's libraries; its source and the crates are the same for each platform.
 arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
@@ -307,7 +315,8 @@ download_all() {
   embedding_ready || get_embedding
   projector_ready || get_projector
   routers_ready || get_routers
-  llmock_ready || get_llmock
+  llmock_ready || get_wheels llmock "$LLMOCK"
+  mcp_ready || { get_wheels mcp-1 "$MCP-1.txt" && get_wheels mcp-2 "$MCP-2.txt"; }
   llhttp_ready || get_llhttp
   vec_ready || get_vec
   arm64_ready || get_arm64
@@ -439,13 +448,14 @@ get_routers() {
   done
 }
 
-get_llmock() {
-  say "downloading llmock and what it needs (5 MB)"
-  twice logged "pip install of llmock" python3 -m pip install --require-hashes --no-deps --only-binary=:all: --no-cache-dir \
-    --disable-pip-version-check --upgrade --target "$TMP/llmock" -r "$LLMOCK" || exit 1
-  cp "$LLMOCK" "$TMP/llmock/.installed"
-  rm -rf "$DEPS/llmock"
-  mv "$TMP/llmock" "$DEPS/llmock"
+# get_wheels NAME LIST: the wheels of the list, into a folder of that name.
+get_wheels() {
+  say "downloading $1 and what it needs"
+  twice logged "pip install of $1" python3 -m pip install --require-hashes --no-deps --only-binary=:all: --no-cache-dir \
+    --disable-pip-version-check --upgrade --target "$TMP/$1" -r "$2" || exit 1
+  cp "$2" "$TMP/$1/.installed"
+  rm -rf "${DEPS:?}/$1"
+  mv "$TMP/$1" "$DEPS/$1"
 }
 
 get_llhttp() {

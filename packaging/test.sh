@@ -30,6 +30,7 @@ main() {
     part "ctest, release build" run_ctest default build ${fast:+-LE long}
     part "node --test" run_node
     part "node --test, the gateway's page" run_ui
+    part "node --test, MCP clients" run_mcp
     [ -n "$fast" ] || part "macOS, compiled and linked by zig" run_macos
     sanitizers
   else
@@ -152,6 +153,13 @@ run_node() {
 
 # The page of fm-gateway, on a stand-in of it, in Chromium. With --fast without the looks at every state in every width.
 run_ui() { run_files "node --test, the gateway's page" build_ui gateway/ui "$RESULTS/ui.tap" ui_tests || return 0; }
+
+# Clients of the Model Context Protocol, on fm-system.
+run_mcp() { run_files "node --test, MCP clients" build_mcp fm-system "$RESULTS/mcp.tap" mcp_tests || return 0; }
+
+build_mcp() { [ -x build/bin/fm-system ] && install_js tests/system/clients; }
+
+mcp_tests() { echo tests/system/clients/*.test.mjs; }
 
 # run_files NAME BUILD WHAT TAP LIST: runs BUILD, of WHAT, then the test files that LIST prints, with their results in TAP.
 # 1: the build is broken, and nothing ran.

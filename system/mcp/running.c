@@ -71,10 +71,11 @@ static void write_members(struct json_object *object, struct fm_json_writer *w) 
     if (!object) {
         return;
     }
-    json_object_object_foreach(object, name, value) {
-        if (strcmp(name, "ok") != 0) {
-            fm_json_key_text(w, name, strlen(name));
-            fm_json_value(w, value);
+    struct json_object_iter at;
+    json_object_object_foreachC(object, at) {
+        if (strcmp(at.key, "ok") != 0) {
+            fm_json_key_text(w, at.key, strlen(at.key));
+            fm_json_value(w, at.val);
         }
     }
 }

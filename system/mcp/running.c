@@ -66,14 +66,14 @@ static void on_step(void *context, const struct sy_plan *plan, size_t step) {
 
 /* ---- running a plan ---- */
 
-/* The members of `object`, but for "ok", which is written last. */
-static void write_members(struct json_object *object, struct fm_json_writer *w) {
+/* The members of `object`, but for "ok", which is written last; `alone`: and for "type", which was written first. */
+static void write_members(struct json_object *object, bool alone, struct fm_json_writer *w) {
     if (!object) {
         return;
     }
     struct json_object_iter at;
     json_object_object_foreachC(object, at) {
-        if (strcmp(at.key, "ok") != 0) {
+        if (strcmp(at.key, "ok") != 0 && !(alone && strcmp(at.key, "type") == 0)) {
             fm_json_key_text(w, at.key, strlen(at.key));
             fm_json_value(w, at.val);
         }
@@ -95,10 +95,9 @@ static bool write_outcome(const struct fm_buf *text, bool alone, const char *typ
     }
     if (alone && json_object_object_get_ex(root, "results", &results)) {
         struct json_object *first = json_object_array_get_idx(results, 0);
-        json_object_object_del(first, "type");
-        write_members(first, w);
+        write_members(first, true, w);
     } else {
-        write_members(root, w);
+        write_members(root, false, w);
     }
     if (error || !built) {
         struct fm_error no_memory;
@@ -147,7 +146,7 @@ bool sy_call_command(struct sy_caller *caller, const struct sy_request *request,
     fm_buf_init(&text, SY_REPLY_MAX);
     struct fm_json_writer on_text = fm_json_writer_on(&text);
     enum fm_code code = FM_OK;
-    if (!sy_find_command(type)->reads) {
+    if (args && !sy_find_command(type)->reads) {
         code = take_dry_run(args, &dry, &error);
         json_object_object_del(args, "dry_run");
     }

@@ -356,6 +356,14 @@ class Calls(Case):
         self.assertEqual(self.server.deeds(), [])
         self.end(self.server)
 
+    def test_no_arguments(self):
+        """A call without arguments is one with none: the fuzzer found a tool that ended the server."""
+        for tool in TOOLS:
+            for params in ({"name": tool}, {"name": tool, "arguments": None}):
+                told = self.server.ask("tools/call", **params)["structuredContent"]
+                self.assertIsNone(conforms(told, self.schemas[tool]), told)
+                self.assertEqual(told["ok"], tool.startswith("list_"), told)
+
     def test_dry_run(self):
         told = self.call("close_tab", tab_indices=[1, 2], dry_run=True)
         self.assertTrue(told["ok"] and told["dry_run"])

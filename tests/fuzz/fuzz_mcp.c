@@ -173,12 +173,15 @@ static void check_answer(struct client *client, struct json_object *root) {
         return;
     }
     HOLDS(fm_rpc_id_read(value, &id));
-    size_t i = 0;
-    while (i < client->count && (client->expected[i].answered || !fm_rpc_id_equal(&client->expected[i].id, &id))) {
-        i++;
+    struct expected *found = NULL;
+    for (size_t i = 0; i < client->count; i++) { /* of several with this id one that was not cancelled */
+        struct expected *at = &client->expected[i];
+        if (!at->answered && fm_rpc_id_equal(&at->id, &id) && (!found || found->may_lack)) {
+            found = at;
+        }
     }
-    HOLDS_OR(i < client->count, "an answer to nobody: %.*s", (int)id.len, id.text);
-    client->expected[i].answered = true;
+    HOLDS_OR(found, "an answer to nobody: %.*s", (int)id.len, id.text);
+    found->answered = true;
 }
 
 static void check_lines(struct client *client) {

@@ -27,6 +27,8 @@ FULL_DEPS = os.path.join(COPY, "deps")  # llguidance is built once more, apart f
 LIMIT_S = 240  # of a row's tests
 
 FRAME = "protocol/frame.c"
+MCP_SERVER = "system/mcp/server.c"
+MCP_SERVE = "system/mcp/serve.c"
 CHECK = "protocol/json_check.c"
 RPC = "protocol/rpc.c"
 DISPATCH = "helper/front/dispatch.c"
@@ -1661,6 +1663,32 @@ MUTATIONS = [
     ("sessions: no room for an answer, and room for the next", SESSION, "        session->items.failed = false;\n", "",
      "unit.session_table"),
     ("sessions: what repeats itself gets less likely", SESSION, "if (attempt->again) {", "if (0) {", "unit.session_table"),
+    ("mcp: no answer to what was cancelled", MCP_SERVER, "    if (!job->dropped) {\n        send_answer",
+     "    if (1) {\n        send_answer", "system.mcp"),
+    ("mcp: a cancel is of one call", MCP_SERVE, "        (void)!fm_read(serve->cancel[0], &byte, 1);", "        (void)byte;",
+     "system.mcp"),
+    ("mcp: a cancel ends what runs", MCP_SERVE, "    if (serve->running == job) {", "    if (0 && serve->running == job) {",
+     "system.mcp"),
+    ("mcp: an id is of one request", MCP_SERVER, "if (is_open(server, &request->id)) {",
+     "if (0 && is_open(server, &request->id)) {", "system.mcp"),
+    ("mcp: batches in one version", MCP_SERVER, "if (server->negotiated != SY_2025_03_26 || count == 0", "if (count == 0",
+     "system.mcp"),
+    ("mcp: what a client can do is told", MCP_SERVER, "if (!json_object_is_type(abilities, json_type_object)) {",
+     "if (0 && !json_object_is_type(abilities, json_type_object)) {", "system.mcp"),
+    ("mcp: subscriptions end", MCP_SERVER,
+     "i < server->listener_count; i++) {\n        struct fm_json_writer w",
+     "i + 99 < server->listener_count; i++) {\n        struct fm_json_writer w", "system.mcp"),
+    ("mcp: what waits is bounded", MCP_SERVE, "return full || serve->out.len >= HELD_MAX;",
+     "return 0 && (full || serve->out.len >= HELD_MAX);", "system.mcp"),
+    ("mcp: a request's commands are allowed ones", "system/mcp/running.c", "if (command && !sy_policy_allows",
+     "if (0 && command && !sy_policy_allows", "system.mcp"),
+    ("mcp: a call without arguments", "system/mcp/running.c", "if (args && !sy_find_command(type)->reads) {",
+     "if (!sy_find_command(type)->reads) {", "system.mcp"),
+    ("mcp: what run_commands may destroy", "system/mcp/tools.c", "row->destroys && may_destroy(policy)",
+     "row->destroys && (may_destroy(policy) || 1)", "system.mcp"),
+    ("mcp: no query in a prompt", "system/mcp/prompt.c", 'strcspn(at->tab->url, "?#")', "strlen(at->tab->url)", "system.mcp"),
+    ("mcp: null for an id, where a version wants it", "system/mcp/message.c", "era != SY_NO_ERA && era < SY_2025_11_25",
+     "0 && era != SY_NO_ERA && era < SY_2025_11_25", "system.mcp"),
 ]
 
 

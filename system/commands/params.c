@@ -104,12 +104,17 @@ static enum fm_code check_bounds(struct json_object *list, const struct place *p
     return FM_OK;
 }
 
+static enum fm_code check_bool(struct json_object *value, const struct place *place) {
+    return json_object_is_type(value, json_type_boolean) ? FM_OK : wrong_type(place, "true or false");
+}
+
 static enum fm_code check_value(const struct sy_param *param, struct json_object *value, const struct place *place) {
     switch (param->kind) {
     case SY_STRING: return check_string(value, place);
     case SY_WORD: return check_word(param, value, place);
     case SY_INDEX: return check_index(value, place);
     case SY_INDICES: return check_indices(value, place);
+    case SY_BOOL: return check_bool(value, place);
     case SY_BOUNDS: return check_bounds(value, place);
     }
     return FM_OK;

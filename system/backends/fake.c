@@ -188,8 +188,9 @@ static void act(struct fake *fake, const char *what, struct json_object *value) 
 }
 
 static void act_all(struct fake *fake, struct json_object *deeds) {
-    json_object_object_foreach(deeds, what, value) {
-        act(fake, what, value);
+    struct json_object_iter at;
+    json_object_object_foreachC(deeds, at) {
+        act(fake, at.key, at.val);
     }
 }
 

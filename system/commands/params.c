@@ -132,10 +132,10 @@ enum fm_code sy_check_params(const struct sy_command *command, struct json_objec
                              struct fm_error *error) {
     struct place place = {.error = error};
     if (args) {
-        json_object_object_foreach(args, name, ignored) {
-            (void)ignored;
-            if (!is_known(command, name)) {
-                snprintf(place.path, sizeof place.path, "%s%.64s", prefix, name);
+        struct json_object_iter at;
+        json_object_object_foreachC(args, at) {
+            if (!is_known(command, at.key)) {
+                snprintf(place.path, sizeof place.path, "%s%.64s", prefix, at.key);
                 return sy_refuse(error, "unknown_param", place.path, "%s has no parameter of that name", command->type);
             }
         }

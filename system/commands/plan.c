@@ -78,15 +78,15 @@ static enum fm_code check_members(struct json_object *envelope, struct fm_error 
     if (!json_object_is_type(envelope, json_type_object)) {
         return sy_refuse(error, "invalid_type", "", "the request must be an object with an array commands");
     }
-    json_object_object_foreach(envelope, name, ignored) {
+    struct json_object_iter at;
+    json_object_object_foreachC(envelope, at) {
         size_t i = 0;
-        (void)ignored;
-        while (i < sizeof known / sizeof known[0] && strcmp(known[i], name) != 0) {
+        while (i < sizeof known / sizeof known[0] && strcmp(known[i], at.key) != 0) {
             i++;
         }
         if (i == sizeof known / sizeof known[0]) {
             char path[80];
-            snprintf(path, sizeof path, "%.64s", name);
+            snprintf(path, sizeof path, "%.64s", at.key);
             return sy_refuse(error, "unknown_param", path, "a request has no member of that name");
         }
     }

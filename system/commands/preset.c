@@ -85,8 +85,9 @@ static enum fm_code add_url(const struct sy_plan *plan, struct sy_step *step, st
 static enum fm_code check_members(struct json_object *preset, const char *path, struct fm_error *error) {
     static const char *const lists[] = {"apps", "urls"};
     size_t parts = 0;
-    json_object_object_foreach(preset, member, ignored) {
-        (void)ignored;
+    struct json_object_iter each;
+    json_object_object_foreachC(preset, each) {
+        const char *member = each.key;
         if (strcmp(member, "name") != 0 && strcmp(member, "apps") != 0 && strcmp(member, "urls") != 0) {
             char at[160];
             snprintf(at, sizeof at, "%s.%.64s", path, member);

@@ -80,11 +80,12 @@ static enum fm_code check_file(struct sy_presets *presets, struct fm_error *erro
     if (!json_object_is_type(presets->root, json_type_object)) {
         return invalid(error, "", "must be {\"presets\": [...]}");
     }
-    json_object_object_foreach(presets->root, member, value) {
-        if (strcmp(member, "presets") != 0 || !json_object_is_type(value, json_type_array)) {
+    struct json_object_iter at;
+    json_object_object_foreachC(presets->root, at) {
+        if (strcmp(at.key, "presets") != 0 || !json_object_is_type(at.val, json_type_array)) {
             return invalid(error, "", "must be {\"presets\": [...]}, with nothing besides");
         }
-        presets->list = value;
+        presets->list = at.val;
     }
     if (sy_presets_count(presets) > SY_PRESETS_MAX) {
         return invalid(error, "presets", "has more than 100 presets");

@@ -39,8 +39,9 @@ enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, boo
 void sy_write_bounds(const struct sy_rect *bounds, struct fm_json_writer *w);
 
 /*
- * Sends the window to `wanted`, and waits until it is there, at the latest until the window manager has had its time:
- * `reached` is where it is then. False in `*found`: there is no such window any more.
+ * Sends the window to `wanted`, and waits until it is there, or has moved and stays where it is, or its time is up:
+ * `reached` is where it is then; before the call it has the bounds of now. False in `*found`: there is no such window
+ * any more.
  */
 enum fm_code sy_move_window(const struct sy_world *world, const char *id, const struct sy_rect *wanted, bool *found,
                             struct sy_rect *reached, struct fm_error *error);

@@ -1,5 +1,6 @@
 /* Checks parameters against their rows, before anything is looked up. */
 #include "commands/table.h"
+#include "base/utf8.h"
 #include "desktop/refuse.h"
 
 #include <json-c/json.h>
@@ -135,7 +136,7 @@ enum fm_code sy_check_params(const struct sy_command *command, struct json_objec
         struct json_object_iter at;
         json_object_object_foreachC(args, at) {
             if (!is_known(command, at.key)) {
-                snprintf(place.path, sizeof place.path, "%s%.64s", prefix, at.key);
+                snprintf(place.path, sizeof place.path, "%s%.*s", prefix, fm_utf8_shown(at.key, 64), at.key);
                 return sy_refuse(error, "unknown_param", place.path, "%s has no parameter of that name", command->type);
             }
         }

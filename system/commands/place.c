@@ -6,7 +6,8 @@
 
 #define SEEN_WIDTH  100 /* pixels of a window that must be on a monitor, so that a user can get hold of it */
 #define SEEN_HEIGHT 50
-#define PLACE_MS    1000 /* until the window is where it was sent, or stays where the window manager lets it be */
+#define PLACE_MS    1000 /* until the window is where it was sent */
+#define SETTLED_MS  150  /* without a move, after which it stays where the window manager lets it be */
 
 /* ---- checking ---- */
 
@@ -111,7 +112,8 @@ static struct sy_rect on_monitor(const struct sy_plan *plan, const struct sy_rec
 enum fm_code sy_move_window(const struct sy_world *world, const char *id, const struct sy_rect *wanted, bool *found,
                             struct sy_rect *reached, struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;
-    int64_t until_ms = backend->now(world->desktop.self) + PLACE_MS;
+    const int64_t limit_ms = backend->now(world->desktop.self) + PLACE_MS;
+    int64_t until_ms = limit_ms;
     enum fm_code code = backend->place ? backend->place(world->desktop.self, id, wanted, error)
                                        : sy_lacks(world, "placing a window", error);
     *found = code != FM_NOT_FOUND;
@@ -119,13 +121,18 @@ enum fm_code sy_move_window(const struct sy_world *world, const char *id, const 
     while (code == FM_OK && *found) {
         struct sy_window window;
         code = sy_look_at_window(world, id, found, &window, error);
-        if (code == FM_OK && *found) {
-            *reached = window.bounds;
-            if (memcmp(reached, wanted, sizeof *reached) == 0 || backend->now(world->desktop.self) >= until_ms) {
-                return FM_OK;
-            }
-            code = backend->wait(world->desktop.self, until_ms, error);
+        if (code != FM_OK || !*found) {
+            break;
         }
+        if (memcmp(reached, &window.bounds, sizeof *reached) != 0) {
+            int64_t settled_ms = backend->now(world->desktop.self) + SETTLED_MS;
+            *reached = window.bounds;
+            until_ms = settled_ms < limit_ms ? settled_ms : limit_ms;
+        }
+        if (memcmp(reached, wanted, sizeof *reached) == 0 || backend->now(world->desktop.self) >= until_ms) {
+            break;
+        }
+        code = backend->wait(world->desktop.self, until_ms, error);
     }
     return code;
 }
@@ -147,6 +154,7 @@ enum fm_code sy_place_window(const struct sy_world *world, const struct sy_plan 
     if (!sy_undo_note(undo, &window, step->name)) {
         return fm_fail_no_memory(error);
     }
+    reached = window.bounds;
     code = sy_move_window(world, id, &wanted, &found, &reached, error);
     if (code == FM_OK && !found) {
         return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");

@@ -3,6 +3,7 @@
  * be opened, is looked for again when its turn comes.
  */
 #include "commands/plan.h"
+#include "base/utf8.h"
 #include "commands/internal.h"
 #include "commands/table.h"
 #include "protocol/json_writer.h"
@@ -86,7 +87,7 @@ static enum fm_code check_members(struct json_object *envelope, struct fm_error 
         }
         if (i == sizeof known / sizeof known[0]) {
             char path[80];
-            snprintf(path, sizeof path, "%.64s", at.key);
+            snprintf(path, sizeof path, "%.*s", fm_utf8_shown(at.key, 64), at.key);
             return sy_refuse(error, "unknown_param", path, "a request has no member of that name");
         }
     }

@@ -4,6 +4,7 @@
  * screen; what is missing is started.
  */
 #include "commands/preset.h"
+#include "base/utf8.h"
 #include "commands/internal.h"
 #include "desktop/clean.h"
 #include "desktop/presets.h"
@@ -90,7 +91,7 @@ static enum fm_code check_members(struct json_object *preset, const char *path, 
         const char *member = each.key;
         if (strcmp(member, "name") != 0 && strcmp(member, "apps") != 0 && strcmp(member, "urls") != 0) {
             char at[160];
-            snprintf(at, sizeof at, "%s.%.64s", path, member);
+            snprintf(at, sizeof at, "%s.%.*s", path, fm_utf8_shown(member, 64), member);
             return sy_refuse(error, "unknown_param", at, "%s is no member of a preset: name, apps and urls are", at);
         }
     }

@@ -109,6 +109,7 @@ static enum fm_code put_back(const struct sy_world *world, const struct sy_moved
     if (code != FM_OK || !*back) {
         return code;
     }
+    reached = window.bounds;
     code = sy_move_window(world, moved->window, &moved->before, back, &reached, error);
     if (code == FM_OK && *back) {
         fm_json_object_begin(w);

@@ -1,6 +1,6 @@
 /*
- * Reads and writes presets.json. Who changes it makes a new file next to it, which is also the lock, reads the old one,
- * writes the new one whole, and gives it the name.
+ * Reads and writes presets.json. Who changes it holds the lock of a file next to it, reads the old one, writes a new
+ * one whole, and gives it the name.
  */
 #include "desktop/presets.h"
 #include "base/file.h"
@@ -16,11 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
-#define FILE_MAX   1048576u /* bytes */
-#define VALUES_MAX 16384u
-#define PATH_SIZE  4096
-#define NEW_SUFFIX ".new"
+#define FILE_MAX    1048576u /* bytes */
+#define VALUES_MAX  16384u
+#define PATH_SIZE   4096
+#define NEW_SUFFIX  ".new"
+#define LOCK_SUFFIX ".lock" /* stays, so that all lock the same file */
 
 /* ---- reading ---- */
 
@@ -156,7 +158,9 @@ struct change {
     char folder_path[PATH_SIZE]; /* of the file itself, where `path` is a link */
     char name[256];
     char new_name[256 + sizeof NEW_SUFFIX];
+    char lock_name[256 + sizeof LOCK_SUFFIX];
     int folder;
+    int lock;
     int fd;
 };
 
@@ -176,13 +180,37 @@ static enum fm_code find_folder(const char *path, struct change *change, struct 
         change->folder_path[len] = '\0';
         snprintf(change->name, sizeof change->name, "%s", slash + 1);
         snprintf(change->new_name, sizeof change->new_name, "%s" NEW_SUFFIX, change->name);
+        snprintf(change->lock_name, sizeof change->lock_name, "%s" LOCK_SUFFIX, change->name);
     }
     free(resolved);
     return fits ? FM_OK : fm_fail(error, FM_UNAVAILABLE, "presets can't be written to %.200s", path);
 }
 
+static void close_all(struct change *change) {
+    const int fds[] = {change->fd, change->lock, change->folder};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        if (fds[i] >= 0) {
+            fm_close(fds[i]);
+        }
+    }
+}
+
+static enum fm_code take_lock(struct change *change, struct fm_error *error) {
+    for (int i = 0; i < 3 && change->lock < 0; i++) { /* it is there, or is made, or somebody makes it meanwhile */
+        change->lock = fm_private_file_append(change->folder, change->lock_name, i == 1);
+    }
+    if (change->lock < 0) {
+        return failed("lock", change, error);
+    }
+    if (flock(change->lock, LOCK_EX | LOCK_NB) == 0) {
+        return FM_OK;
+    }
+    return errno == EWOULDBLOCK ? fm_fail(error, FM_OVERLOADED, "another process writes presets.json now: try again")
+                                : failed("lock", change, error);
+}
+
 static enum fm_code begin_change(const char *path, struct change *change, struct fm_error *error) {
-    *change = (struct change){.folder = -1, .fd = -1};
+    *change = (struct change){.folder = -1, .lock = -1, .fd = -1};
     enum fm_code code = find_folder(path, change, error);
     if (code != FM_OK) {
         return code;
@@ -192,18 +220,14 @@ static enum fm_code begin_change(const char *path, struct change *change, struct
         return fm_fail(error, FM_UNAVAILABLE, "%.200s must belong to you, and nobody else may write to it: chmod go-w",
                        change->folder_path);
     }
-    if (change->folder < 0) {
-        return failed("open the folder of", change, error);
+    code = change->folder < 0 ? failed("open the folder of", change, error) : take_lock(change, error);
+    if (code == FM_OK) {
+        fm_private_file_remove(change->folder, change->new_name); /* of a process that was killed */
+        change->fd = fm_private_file_create(change->folder, change->new_name);
+        code = change->fd < 0 ? failed("write", change, error) : FM_OK;
     }
-    if (fm_private_file_is_left(change->folder, change->new_name)) { /* of a process that was killed */
-        fm_private_file_remove(change->folder, change->new_name);
-    }
-    change->fd = fm_private_file_create(change->folder, change->new_name);
-    if (change->fd < 0) {
-        bool busy = errno == EEXIST;
-        code = busy ? fm_fail(error, FM_OVERLOADED, "another process writes presets.json now: try again")
-                    : failed("write", change, error);
-        fm_close(change->folder);
+    if (code != FM_OK) {
+        close_all(change);
     }
     return code;
 }
@@ -230,8 +254,7 @@ static enum fm_code end_change(struct change *change, enum fm_code code, const s
     if (code != FM_OK) {
         fm_private_file_remove(change->folder, change->new_name);
     }
-    fm_close(change->fd);
-    fm_close(change->folder);
+    close_all(change);
     return code;
 }
 

@@ -384,6 +384,7 @@ class Commands(Case):
                 ({"commands": [focus], "needs_clarification": True}, "missing_reason", "clarification_reason"),
                 ({"commands": [focus], "needs_clarification": True, "clarification_reason": ""}, "missing_reason", None),
                 ({"commands": [focus], "more": 1}, "unknown_param", "more"),
+                ({"commands": [focus], "x" * 63 + "\u20ac": 1}, "unknown_param", "x" * 63),  # cut between characters
                 ({"commands": [{**focus, "app_name": ""}]}, "empty_string", "commands[0].app_name"),
                 ({"commands": [{**focus, "app_name": 7}]}, "invalid_type", "commands[0].app_name"),
                 ({"commands": [{**focus, "app_name": "a\0b"}]}, "invalid_type", "commands[0].app_name"),

@@ -65,7 +65,7 @@ class Preset(Case):
         self.works("save", "a")
         self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(os.stat(os.path.dirname(self.path)).st_mode), 0o700)
-        self.assertEqual(os.listdir(os.path.dirname(self.path)), ["presets.json"])
+        self.assertEqual(sorted(os.listdir(os.path.dirname(self.path))), ["presets.json", "presets.json.lock"])
 
     def test_tabs(self):
         tabs = [{"id": "a", "window": "1", "title": "A\x1b[2J", "url": "https://u:p@a.example/"},
@@ -124,7 +124,7 @@ class Preset(Case):
                 self.fails(DATA, "invalid_preset", *args)
             with open(self.path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), text)
-            self.assertEqual(os.listdir(os.path.dirname(self.path)), ["presets.json"])
+            self.assertFalse(os.path.exists(self.path + ".new"))
 
     def test_a_link_stays_one(self):
         target = os.path.join(os.path.dirname(self.config), "dotfiles")

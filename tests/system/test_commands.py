@@ -388,6 +388,7 @@ class Commands(Case):
                 ({"commands": [{**focus, "app_name": ""}]}, "empty_string", "commands[0].app_name"),
                 ({"commands": [{**focus, "app_name": 7}]}, "invalid_type", "commands[0].app_name"),
                 ({"commands": [{**focus, "app_name": "a\0b"}]}, "invalid_type", "commands[0].app_name"),
+                ({"commands": [{**focus, "x" * 63 + "\u20ac": 7}]}, "unknown_param", "commands[0]." + "x" * 63),
                 ({"commands": [{**focus, "why": 7}]}, "unknown_param", "commands[0].why")):
             with self.subTest(request):
                 answers, log = run(request)

@@ -68,7 +68,9 @@ static void expect(enum fm_code code, const struct fm_error *error, const char *
     assert_string_equal(sy_reason(error), reason);
 }
 
-#define CLOSE_APP  "{\"commands\":[{\"type\":\"close_app\",\"app_name\":\"XTerm\"}]}"
+#define CLOSE_APP "{\"commands\":[{\"type\":\"close_app\",\"app_name\":\"XTerm\"}]}"
+#define CLOSE_AND_OPEN                                                                                                 \
+    "{\"commands\":[{\"type\":\"close_tab\",\"tab_indices\":[1,2]},{\"type\":\"open_url\",\"url\":\"chatgpt\"}]}"
 #define CLOSE(...) "{\"commands\":[{\"type\":\"close_tab\",\"tab_indices\":[" #__VA_ARGS__ "]}]}"
 
 static void what_is_asked(void **state) {
@@ -169,13 +171,7 @@ static void it_holds_for_one_request(void **state) {
     begin(&fixture);
     plan(&fixture, CLOSE(1, 2));
     assert_int_equal(sy_confirm_issue(&fixture.confirm, &fixture.plan, 0, given, &error), FM_OK);
-    static const char *const others[] = {CLOSE(1, 3),
-                                         CLOSE(1),
-                                         CLOSE(2, 1),
-                                         CLOSE(1, 2, 3),
-                                         CLOSE_APP,
-                                         "{\"commands\":[{\"type\":\"close_tab\",\"tab_indices\":[1,2]},"
-                                         "{\"type\":\"open_url\",\"url\":\"chatgpt\"}]}"};
+    static const char *const others[] = {CLOSE(1, 3), CLOSE(1), CLOSE(2, 1), CLOSE(1, 2, 3), CLOSE_APP, CLOSE_AND_OPEN};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         plan(&fixture, others[i]);
         expect(sy_confirm_accept(&fixture.confirm, &fixture.plan, given, 0, &error), &error, "denied");

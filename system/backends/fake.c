@@ -180,6 +180,10 @@ static void act(struct fake *fake, const char *what, struct json_object *value) 
         char *text;
         struct sy_tab tab = take_tab(fake, find_tab(fake, text_of(value, "id")), &text);
         insert_tab(fake, find_tab(fake, text_of(value, "before")), tab, text);
+    } else if (strcmp(what, "tab.go") == 0 && find_tab(fake, text_of(value, "id")) < fake->tabs.count) {
+        struct sy_tab *tab = &fake->tabs.at[find_tab(fake, text_of(value, "id"))];
+        free(tab->url);
+        tab->url = strdup(text_of(value, "url"));
     } else if (strcmp(what, "window.open") == 0) {
         insert_window(fake, read_window(value));
     } else if (strcmp(what, "window.close") == 0 && find_window(fake, id) < fake->windows.count) {
@@ -188,8 +192,9 @@ static void act(struct fake *fake, const char *what, struct json_object *value) 
 }
 
 static void act_all(struct fake *fake, struct json_object *deeds) {
-    json_object_object_foreach(deeds, what, value) {
-        act(fake, what, value);
+    struct json_object_iter at;
+    json_object_object_foreachC(deeds, at) {
+        act(fake, at.key, at.val);
     }
 }
 

@@ -14,7 +14,7 @@
  * A rule's `on` is a deed as in the log below, or its beginning up to a space. `do` is "refuse" (the deed succeeds and
  * has no effect), "fail" (it fails with UNAVAILABLE) or an object: what a user does just before. `once` true: the rule
  * holds for one deed. What a user can do: tab.open {a tab}, tab.close ID, tab.move {"id", "before": ID or null},
- * window.open {a window}, window.close ID.
+ * tab.go {"id", "url"} (another page in it), window.open {a window}, window.close ID.
  *
  * "log" names a file that the log is added to. An application that is launched has a window after 100 ms.
  */

@@ -5,9 +5,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define FOCUS_MS  2000  /* until a window that was asked for is the active one */
-#define LAUNCH_MS 15000 /* until an application that was started has a window */
-#define CLOSE_MS  5000  /* until the windows that were asked to close are gone */
+#define FOCUS_MS 2000 /* until a window that was asked for is the active one */
+#define CLOSE_MS 5000 /* until the windows that were asked to close are gone */
 
 static int64_t now(const struct sy_world *world) {
     return world->desktop.backend->now(world->desktop.self);
@@ -21,12 +20,16 @@ static enum fm_code wait_until(const struct sy_world *world, int64_t until_ms, s
 
 enum fm_code sy_run_list_apps(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                               struct fm_json_writer *w, struct fm_error *error) {
-    const struct sy_snapshot *snapshot = &plan->snapshot;
-    (void)world;
-    (void)step;
-    if (snapshot->no_windows.code != FM_OK) {
+    struct sy_snapshot fresh = {.running_count = 0};
+    const struct sy_snapshot *snapshot;
+    enum fm_code code = sy_snapshot_now(world, plan, step, &fresh, &snapshot, error);
+    if (code == FM_OK && snapshot->no_windows.code != FM_OK) {
         *error = snapshot->no_windows;
-        return error->code;
+        code = error->code;
+    }
+    if (code != FM_OK) {
+        sy_snapshot_free(&fresh);
+        return code;
     }
     fm_json_key(w, "apps");
     fm_json_array_begin(w);
@@ -39,6 +42,7 @@ enum fm_code sy_run_list_apps(struct sy_world *world, const struct sy_plan *plan
         fm_json_object_end(w);
     }
     fm_json_array_end(w);
+    sy_snapshot_free(&fresh);
     return FM_OK;
 }
 
@@ -53,7 +57,7 @@ enum fm_code sy_check_focus_app(struct sy_world *world, struct sy_plan *plan, st
 static enum fm_code launch(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                            char window[SY_ID_MAX], struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;
-    int64_t until_ms = now(world) + LAUNCH_MS;
+    int64_t until_ms = now(world) + SY_LAUNCH_MS;
     if (!backend->launch) {
         return sy_lacks(world, "starting an application", error);
     }
@@ -61,7 +65,7 @@ static enum fm_code launch(const struct sy_world *world, const struct sy_plan *p
     while (code == FM_OK && !window[0]) {
         if (now(world) >= until_ms) {
             return sy_refuse_step(step, error, "no_window", "app_name",
-                                  "the application was started, but has no window after %d s", LAUNCH_MS / 1000);
+                                  "the application was started, but has no window after %d s", SY_LAUNCH_MS / 1000);
         }
         code = wait_until(world, until_ms, error);
         code = code ? code : sy_window_now(world, plan, step, window, error);

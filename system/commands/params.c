@@ -1,5 +1,6 @@
 /* Checks parameters against their rows, before anything is looked up. */
 #include "commands/table.h"
+#include "base/utf8.h"
 #include "desktop/refuse.h"
 
 #include <json-c/json.h>
@@ -104,12 +105,17 @@ static enum fm_code check_bounds(struct json_object *list, const struct place *p
     return FM_OK;
 }
 
+static enum fm_code check_bool(struct json_object *value, const struct place *place) {
+    return json_object_is_type(value, json_type_boolean) ? FM_OK : wrong_type(place, "true or false");
+}
+
 static enum fm_code check_value(const struct sy_param *param, struct json_object *value, const struct place *place) {
     switch (param->kind) {
     case SY_STRING: return check_string(value, place);
     case SY_WORD: return check_word(param, value, place);
     case SY_INDEX: return check_index(value, place);
     case SY_INDICES: return check_indices(value, place);
+    case SY_BOOL: return check_bool(value, place);
     case SY_BOUNDS: return check_bounds(value, place);
     }
     return FM_OK;
@@ -127,10 +133,10 @@ enum fm_code sy_check_params(const struct sy_command *command, struct json_objec
                              struct fm_error *error) {
     struct place place = {.error = error};
     if (args) {
-        json_object_object_foreach(args, name, ignored) {
-            (void)ignored;
-            if (!is_known(command, name)) {
-                snprintf(place.path, sizeof place.path, "%s%.64s", prefix, name);
+        struct json_object_iter at;
+        json_object_object_foreachC(args, at) {
+            if (!is_known(command, at.key)) {
+                snprintf(place.path, sizeof place.path, "%s%.*s", prefix, fm_utf8_shown(at.key, 64), at.key);
                 return sy_refuse(error, "unknown_param", place.path, "%s has no parameter of that name", command->type);
             }
         }

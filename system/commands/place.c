@@ -1,13 +1,13 @@
 /* place_app: where a window goes, and where it arrived. */
 #include "commands/internal.h"
-#include "desktop/refuse.h"
 
 #include <json-c/json.h>
 #include <string.h>
 
 #define SEEN_WIDTH  100 /* pixels of a window that must be on a monitor, so that a user can get hold of it */
 #define SEEN_HEIGHT 50
-#define PLACE_MS    1000 /* until the window is where it was sent, or stays where the window manager lets it be */
+#define PLACE_MS    1000 /* until the window is where it was sent */
+#define SETTLED_MS  150  /* without a move, after which it stays where the window manager lets it be */
 
 /* ---- checking ---- */
 
@@ -109,42 +109,40 @@ static struct sy_rect on_monitor(const struct sy_plan *plan, const struct sy_rec
     return (struct sy_rect){left, top, left + width, top + height};
 }
 
-/* Until the window is at `wanted`; at the latest after PLACE_MS, wherever it is then. */
-static enum fm_code until_placed(const struct sy_world *world, const struct sy_step *step, const char *id,
-                                 const struct sy_rect *wanted, struct sy_rect *reached, struct fm_error *error) {
+enum fm_code sy_move_window(const struct sy_world *world, const char *id, const struct sy_rect *wanted, bool *found,
+                            struct sy_rect *reached, struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;
-    int64_t until_ms = backend->now(world->desktop.self) + PLACE_MS;
-    for (;;) {
+    const int64_t limit_ms = backend->now(world->desktop.self) + PLACE_MS;
+    int64_t until_ms = limit_ms;
+    enum fm_code code = backend->place ? backend->place(world->desktop.self, id, wanted, error)
+                                       : sy_lacks(world, "placing a window", error);
+    *found = code != FM_NOT_FOUND;
+    code = code == FM_NOT_FOUND ? FM_OK : code;
+    while (code == FM_OK && *found) {
         struct sy_window window;
-        bool found;
-        enum fm_code code = sy_look_at_window(world, id, &found, &window, error);
-        if (code == FM_OK && !found) {
-            return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");
+        code = sy_look_at_window(world, id, found, &window, error);
+        if (code != FM_OK || !*found) {
+            break;
         }
-        if (code == FM_OK) {
+        if (memcmp(reached, &window.bounds, sizeof *reached) != 0) {
+            int64_t settled_ms = backend->now(world->desktop.self) + SETTLED_MS;
             *reached = window.bounds;
+            until_ms = settled_ms < limit_ms ? settled_ms : limit_ms;
         }
-        bool there = code == FM_OK && memcmp(reached, wanted, sizeof *reached) == 0;
-        if (code != FM_OK || there || backend->now(world->desktop.self) >= until_ms) {
-            return code;
+        if (memcmp(reached, wanted, sizeof *reached) == 0 || backend->now(world->desktop.self) >= until_ms) {
+            break;
         }
         code = backend->wait(world->desktop.self, until_ms, error);
-        if (code != FM_OK) {
-            return code;
-        }
     }
+    return code;
 }
 
-enum fm_code sy_run_place_app(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
-                              struct fm_json_writer *w, struct fm_error *error) {
-    char id[SY_ID_MAX];
+enum fm_code sy_place_window(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                             const char *id, struct sy_undo *undo, struct fm_json_writer *w, struct fm_error *error) {
     struct sy_window window;
     struct sy_rect reached;
     bool found = false;
-    enum fm_code code = sy_window_now(world, plan, step, id, error);
-    if (code == FM_OK && id[0]) {
-        code = sy_look_at_window(world, id, &found, &window, error);
-    }
+    enum fm_code code = id[0] ? sy_look_at_window(world, id, &found, &window, error) : FM_OK;
     if (code == FM_OK && !found) {
         return sy_refuse_step(step, error, "no_window", "app_name",
                               "the application has no window: focus_app starts it");
@@ -153,15 +151,35 @@ enum fm_code sy_run_place_app(struct sy_world *world, const struct sy_plan *plan
         return code;
     }
     struct sy_rect wanted = step->has_bounds ? step->bounds : on_monitor(plan, &window.bounds, &step->monitor->area);
-    code = world->desktop.backend->place(world->desktop.self, id, &wanted, error);
-    if (code == FM_NOT_FOUND) {
+    if (!sy_undo_note(undo, &window, step->name)) {
+        return fm_fail_no_memory(error);
+    }
+    reached = window.bounds;
+    code = sy_move_window(world, id, &wanted, &found, &reached, error);
+    if (code == FM_OK && !found) {
         return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");
     }
-    code = code ? code : until_placed(world, step, id, &wanted, &reached, error);
     if (code == FM_OK) {
         fm_json_key_str(w, "app_name", step->name);
         sy_write_bounds(&reached, w);
         fm_json_key_bool(w, "exact", memcmp(&reached, &wanted, sizeof reached) == 0);
     }
+    return code;
+}
+
+void sy_write_undo(struct sy_world *world, struct sy_undo *undo, struct fm_json_writer *w) {
+    const char *handle = sy_undos_add(&world->undos, undo);
+    if (handle) {
+        fm_json_key_str(w, "undo", handle);
+    }
+}
+
+enum fm_code sy_run_place_app(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                              struct fm_json_writer *w, struct fm_error *error) {
+    char id[SY_ID_MAX];
+    struct sy_undo undo = {.count = 0};
+    enum fm_code code = sy_window_now(world, plan, step, id, error);
+    code = code ? code : sy_place_window(world, plan, step, id, &undo, w, error);
+    sy_write_undo(world, &undo, w); /* also of a window that moved before the command failed */
     return code;
 }

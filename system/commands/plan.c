@@ -3,6 +3,7 @@
  * be opened, is looked for again when its turn comes.
  */
 #include "commands/plan.h"
+#include "base/utf8.h"
 #include "commands/internal.h"
 #include "commands/table.h"
 #include "protocol/json_writer.h"
@@ -78,15 +79,15 @@ static enum fm_code check_members(struct json_object *envelope, struct fm_error 
     if (!json_object_is_type(envelope, json_type_object)) {
         return sy_refuse(error, "invalid_type", "", "the request must be an object with an array commands");
     }
-    json_object_object_foreach(envelope, name, ignored) {
+    struct json_object_iter at;
+    json_object_object_foreachC(envelope, at) {
         size_t i = 0;
-        (void)ignored;
-        while (i < sizeof known / sizeof known[0] && strcmp(known[i], name) != 0) {
+        while (i < sizeof known / sizeof known[0] && strcmp(known[i], at.key) != 0) {
             i++;
         }
         if (i == sizeof known / sizeof known[0]) {
             char path[80];
-            snprintf(path, sizeof path, "%.64s", name);
+            snprintf(path, sizeof path, "%.*s", fm_utf8_shown(at.key, 64), at.key);
             return sy_refuse(error, "unknown_param", path, "a request has no member of that name");
         }
     }
@@ -135,7 +136,23 @@ enum fm_code sy_plan_command(struct sy_world *world, const char *type, struct js
     return row ? add_step(world, plan, row, args, "", error) : unknown_type("type", plan, error);
 }
 
+void sy_world_free(struct sy_world *world) {
+    sy_told_free(&world->told);
+    sy_undos_free(&world->undos);
+    sy_talks_free(&world->talks);
+}
+
 /* ---- running ---- */
+
+enum fm_code sy_snapshot_now(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                             struct sy_snapshot *fresh, const struct sy_snapshot **snapshot, struct fm_error *error) {
+    *snapshot = &plan->snapshot;
+    if (step == plan->steps) {
+        return FM_OK;
+    }
+    *snapshot = fresh;
+    return sy_snapshot_take(&world->desktop, fresh, error);
+}
 
 static enum fm_code run_step(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                              struct fm_json_writer *w, struct fm_error *error) {
@@ -165,11 +182,15 @@ enum fm_code sy_plan_run(struct sy_world *world, struct sy_plan *plan, sy_progre
     return code == FM_OK && w->buf->failed ? fm_fail_no_memory(error) : code;
 }
 
+/* It goes one level down: a preset has no presets in it. */
 static void tell_step(const struct sy_step *step, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", step->command->type);
     if (step->name) {
-        fm_json_key_str(w, "app_name", step->name);
+        fm_json_key_str(w, step->parts ? "preset_name" : "app_name", step->name);
+    }
+    if (step->monitor) {
+        fm_json_key_str(w, "monitor", json_object_get_string(sy_arg(step, "monitor")));
     }
     if (step->has_bounds) {
         sy_write_bounds(&step->bounds, w);
@@ -182,6 +203,14 @@ static void tell_step(const struct sy_step *step, struct fm_json_writer *w) {
         fm_json_array_begin(w);
         for (size_t i = 0; i < step->id_count; i++) {
             fm_json_str(w, step->ids[i]);
+        }
+        fm_json_array_end(w);
+    }
+    if (step->parts) {
+        fm_json_key(w, "would");
+        fm_json_array_begin(w);
+        for (size_t i = 0; i < step->part_count; i++) {
+            tell_step(&step->parts[i], w);
         }
         fm_json_array_end(w);
     }
@@ -202,12 +231,20 @@ enum fm_code sy_plan_tell(const struct sy_plan *plan, struct fm_json_writer *w, 
     return w->buf->failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-void sy_plan_free(struct sy_plan *plan) {
-    for (size_t i = 0; i < plan->count; i++) {
-        free(plan->steps[i].name);
-        free(plan->steps[i].ids);
-        free(plan->steps[i].url);
+/* It goes one level down: a preset has no presets in it. */
+static void free_steps(struct sy_step *steps, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        free_steps(steps[i].parts, steps[i].part_count);
+        free(steps[i].parts);
+        free(steps[i].name);
+        free(steps[i].ids);
+        free(steps[i].url);
+        json_object_put(steps[i].owned);
     }
+}
+
+void sy_plan_free(struct sy_plan *plan) {
+    free_steps(plan->steps, plan->count);
     free(plan->question);
     fm_buf_free(&plan->candidates);
     sy_snapshot_free(&plan->snapshot);

@@ -6,6 +6,8 @@
 #define SY_PLAN_H
 
 #include "base/buf.h"
+#include "commands/query.h"
+#include "commands/undo.h"
 #include "desktop/snapshot.h"
 #include "desktop/told.h"
 
@@ -14,17 +16,25 @@
 struct json_object;
 struct fm_json_writer;
 
-/* What lasts from one request to the next, of one desktop and one client. Zeroed but for `desktop`, it is ready. */
+/*
+ * What lasts from one request to the next, of one desktop and one client. Zeroed but for `desktop`, it is ready; free
+ * it by sy_world_free. Paths and functions are borrowed.
+ */
 struct sy_world {
     struct sy_desktop desktop;
     struct sy_told told;
     const char *presets; /* path of presets.json; NULL: there are none */
+    struct sy_undos undos;
+    struct sy_talks talks;
+    const struct sy_model *model;                     /* answers what code can't; NULL: there is none */
+    size_t (*recent_files)(char **paths, size_t max); /* sy_recent_files, for prompts; NULL: they are not told */
+    const char *home; /* where git folders are looked for, for prompts; NULL: they are not told */
 };
 
 struct sy_step {
     const struct sy_command *command;
     struct json_object *args; /* borrowed of the request */
-    char param[32];           /* where it stands in the request: "commands[2]."; "" if it is alone */
+    char param[72];           /* where it stands in the request: "commands[2]."; "" if it is alone */
     const struct sy_app *app; /* of the snapshot; NULL: no entry of the application is known */
     char *name;               /* of the application */
     char (*ids)[SY_ID_MAX];   /* the windows or tabs that it is about; owned */
@@ -33,6 +43,9 @@ struct sy_step {
     struct sy_rect bounds;
     bool has_bounds;
     char *url;
+    struct sy_step *parts; /* of a preset: windows, then URLs; owned */
+    size_t part_count;
+    struct json_object *owned; /* what `args` of the parts are borrowed of */
 };
 
 struct sy_plan {
@@ -52,6 +65,9 @@ FM_MUST_USE enum fm_code sy_plan_envelope(struct sy_world *world, struct json_ob
                                           struct fm_error *error);
 FM_MUST_USE enum fm_code sy_plan_command(struct sy_world *world, const char *type, struct json_object *args,
                                          struct sy_plan *plan, struct fm_error *error);
+
+/* Frees what was kept; the desktop stays the caller's. */
+void sy_world_free(struct sy_world *world);
 
 /* Told of each step as it begins. NULL: nobody asks. */
 typedef void sy_progress(void *context, const struct sy_plan *plan, size_t step);

@@ -9,7 +9,8 @@ enum sy_kind {
     SY_WORD,    /* one of `words` */
     SY_INDEX,   /* a positive integer */
     SY_INDICES, /* an array of them, not empty, without duplicates */
-    SY_BOUNDS,  /* [left, top, right, bottom] */
+    SY_BOOL,
+    SY_BOUNDS, /* [left, top, right, bottom] */
 };
 
 struct sy_param {
@@ -34,6 +35,7 @@ struct sy_command {
     const struct sy_param *params;
     bool reads;      /* it changes nothing */
     bool destroys;   /* it closes something */
+    bool moves;      /* it places windows, which `undo` takes back */
     sy_check *check; /* NULL: nothing is to be found */
     sy_run *run;
 };
@@ -52,11 +54,13 @@ const struct sy_command *sy_find_command(const char *type);
 FM_MUST_USE enum fm_code sy_check_params(const struct sy_command *command, struct json_object *args, const char *prefix,
                                          struct fm_error *error);
 
-/* ---- the rows' functions: commands/apps.c, place.c, tabs.c ---- */
+/* ---- the rows' functions: of the other files of commands/ ---- */
 
 sy_check sy_check_focus_app, sy_check_place_app, sy_check_close_app;
 sy_run sy_run_list_apps, sy_run_focus_app, sy_run_place_app, sy_run_close_app;
 sy_check sy_check_list_tabs, sy_check_switch_tab, sy_check_open_url, sy_check_close_tab;
 sy_run sy_run_list_tabs, sy_run_switch_tab, sy_run_open_url, sy_run_close_tab;
+sy_check sy_check_activate_preset, sy_check_query, sy_check_undo;
+sy_run sy_run_activate_preset, sy_run_query, sy_run_undo;
 
 #endif

@@ -30,34 +30,79 @@ enum fm_code sy_check_list_tabs(struct sy_world *world, struct sy_plan *plan, st
     return need_tabs(plan, error);
 }
 
-static void write_tab(const struct sy_numbered_tab *at, size_t index, struct fm_json_writer *w) {
+static void write_tab(const struct sy_numbered_tab *at, size_t index, const char *summary, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", (int64_t)index);
     fm_json_key_str(w, "title", at->tab->title);
     fm_json_key_str(w, "url", at->tab->url);
     fm_json_key_str(w, "domain", at->domain);
-    fm_json_key_null(w, "content_summary");
+    fm_json_key_str(w, "content_summary", summary);
     fm_json_key_bool(w, "is_active", at->tab->active);
     fm_json_key_int(w, "window_index", at->window_index);
     fm_json_key_int(w, "local_index", at->local_index);
     fm_json_object_end(w);
 }
 
-enum fm_code sy_run_list_tabs(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
-                              struct fm_json_writer *w, struct fm_error *error) {
-    const struct sy_snapshot *snapshot = &plan->snapshot;
-    (void)step;
-    if (!sy_told_add(&world->told, snapshot)) {
-        return fm_fail_no_memory(error);
-    }
-    fm_json_key_str(w, "snapshot", snapshot->handle);
-    fm_json_key(w, "tabs");
+/* As the browser names and orders them. */
+static void write_raw(const struct sy_tabs *tabs, struct fm_json_writer *w) {
+    fm_json_key(w, "raw");
     fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->tab_count; i++) {
-        write_tab(&snapshot->tabs[i], i + 1, w);
+    for (size_t i = 0; i < tabs->count; i++) {
+        const struct sy_tab *tab = &tabs->at[i];
+        fm_json_object_begin(w);
+        fm_json_key_str(w, "id", tab->id);
+        fm_json_key_str(w, "window_id", tab->window_id);
+        fm_json_key_int(w, "position", tab->position);
+        fm_json_key_bool(w, "active", tab->active);
+        fm_json_key_str(w, "title", tab->title);
+        fm_json_key_str(w, "url", tab->url);
+        fm_json_key_double(w, "opened_ms", tab->opened_ms);
+        fm_json_object_end(w);
     }
     fm_json_array_end(w);
-    return FM_OK;
+}
+
+static enum fm_code write_tabs(struct sy_world *world, const struct sy_step *step, const struct sy_snapshot *snapshot,
+                               struct fm_json_writer *w, struct fm_error *error) {
+    char **summaries = calloc(snapshot->tab_count + 1, sizeof *summaries);
+    enum fm_code code = summaries ? FM_OK : fm_fail_no_memory(error);
+    if (code == FM_OK && json_object_get_boolean(sy_arg(step, "content_summary"))) {
+        code = sy_take_summaries(world, snapshot, summaries, error);
+    }
+    if (code == FM_OK && !sy_told_add(&world->told, snapshot)) {
+        code = fm_fail_no_memory(error);
+    }
+    if (code == FM_OK) {
+        fm_json_key_str(w, "snapshot", snapshot->handle);
+        fm_json_key(w, "tabs");
+        fm_json_array_begin(w);
+        for (size_t i = 0; i < snapshot->tab_count; i++) {
+            write_tab(&snapshot->tabs[i], i + 1, summaries[i], w);
+        }
+        fm_json_array_end(w);
+    }
+    if (code == FM_OK && json_object_get_boolean(sy_arg(step, "raw"))) {
+        write_raw(&snapshot->raw_tabs, w);
+    }
+    for (size_t i = 0; summaries && i < snapshot->tab_count; i++) {
+        free(summaries[i]);
+    }
+    free(summaries);
+    return code;
+}
+
+enum fm_code sy_run_list_tabs(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                              struct fm_json_writer *w, struct fm_error *error) {
+    struct sy_snapshot fresh = {.tab_count = 0};
+    const struct sy_snapshot *snapshot;
+    enum fm_code code = sy_snapshot_now(world, plan, step, &fresh, &snapshot, error);
+    if (code == FM_OK && snapshot->no_tabs.code != FM_OK) {
+        *error = snapshot->no_tabs;
+        code = error->code;
+    }
+    code = code ? code : write_tabs(world, step, snapshot, w, error);
+    sy_snapshot_free(&fresh);
+    return code;
 }
 
 /* ---- indices ---- */

@@ -119,7 +119,7 @@ enum fm_code sy_find_app(struct sy_plan *plan, struct sy_step *step, bool runs, 
 
 /* ---- now ---- */
 
-static bool is_of_step(const struct sy_plan *plan, const struct sy_step *step, const struct sy_window *window) {
+bool sy_is_of_step(const struct sy_plan *plan, const struct sy_step *step, const struct sy_window *window) {
     if (step->app) {
         return sy_app_of_window(&plan->snapshot.apps, window) == step->app;
     }
@@ -138,7 +138,7 @@ enum fm_code sy_window_now(const struct sy_world *world, const struct sy_plan *p
     window[0] = '\0';
     enum fm_code code = backend->windows(world->desktop.self, &windows, error);
     for (size_t i = windows.count; i > 0; i--) { /* the topmost one last, so that it stays */
-        if (is_of_step(plan, step, &windows.at[i - 1])) {
+        if (sy_is_of_step(plan, step, &windows.at[i - 1])) {
             memcpy(window, windows.at[i - 1].id, SY_ID_MAX);
         }
     }

@@ -1,8 +1,10 @@
 /* Errors of fm-system: the project's one idiom, with the codes of its contract as reasons. */
 #include "desktop/refuse.h"
+#include "base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 enum fm_code sy_refuse(struct fm_error *error, const char *reason, const char *param, const char *fmt, ...) {
     char detail[sizeof error->detail];
@@ -10,7 +12,7 @@ enum fm_code sy_refuse(struct fm_error *error, const char *reason, const char *p
     va_start(args, fmt);
     vsnprintf(detail, sizeof detail, fmt, args);
     va_end(args);
-    (void)fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
+    (void)fm_fail(error, FM_INVALID_REQUEST, "%.*s", (int)fm_utf8_whole_prefix(detail, strlen(detail)), detail);
     error->reason = reason;
     snprintf(error->param, sizeof error->param, "%s", param);
     return error->code;

@@ -6,7 +6,7 @@
 # usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]
 #   -j N    N processes on each target at once; without it one
 #   TARGET  framer, json, dispatch, request, events, schema, sessions, remote, head,
-#           gateway, transcript, filter, mcp; without it all, one after the other
+#           gateway, transcript, filter, envelope, url, mcp; without it all, one after the other
 #
 # A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1. So
 # it is where a target did not run to its end, or its corpus could not be merged.
@@ -15,7 +15,7 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # shellcheck source=packaging/lib.sh
 . "$FM_ROOT/packaging/lib.sh"
 
-TARGETS="framer json dispatch request events schema sessions remote head gateway transcript filter mcp"
+TARGETS="framer json dispatch request events schema sessions remote head gateway transcript filter envelope url mcp"
 BUILD=build/fuzz
 FINDINGS=$FM_ROOT/$BUILD/findings
 CORPUS=$FM_ROOT/tests/fuzz/corpus

@@ -11,6 +11,8 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"mcp", "serves the Model Context Protocol on stdin and stdout; so it does without a command", sy_main_mcp},
+    {"preset", "lists, saves and deletes window layouts: list [--json], save NAME [--tabs] [--replace], delete NAME",
+     sy_main_preset},
     {"doctor", "tells what of this desktop can be used, and why the rest can't", sy_main_doctor},
 };
 

@@ -25,6 +25,7 @@ int sy_main_mcp(int argc, char **argv) {
                                    .out = fm_claim_stdout(),
                                    .policy = {options.read_only, options.allow},
                                    .open_desktop = sy_desktop_open,
+                                   .furnish = sy_world_furnish,
                                    .open_context = &options};
     if (serve.in < 0 || serve.end_fd < 0 || serve.out < 0) {
         fputs("fm-system: can't start: too few file descriptors, or out of memory\n", stderr);

@@ -2,7 +2,7 @@
 #ifndef SY_CLI_OPTIONS_H
 #define SY_CLI_OPTIONS_H
 
-#include "desktop/backend.h"
+#include "commands/plan.h"
 
 struct json_object;
 
@@ -10,6 +10,7 @@ struct json_object;
 struct sy_options {
     bool read_only;
     const char *allow;        /* names with commas between them; NULL: all */
+    char presets[4096];       /* path, once a desktop was opened; "": not known */
     struct json_object *fake; /* --desktop: a fake one, owned; NULL: the real one */
 };
 
@@ -30,8 +31,12 @@ void sy_options_free(struct sy_options *options);
 FM_MUST_USE enum fm_code sy_desktop_open(void *context, int cancel_fd, struct sy_desktop *desktop,
                                          struct fm_error *error);
 
+/* Gives the world the user's presets, recent files and folders. `context` is the struct sy_options. */
+void sy_world_furnish(void *context, struct sy_world *world);
+
 /* Sub-commands: argv[0] is their name. They return an exit status. */
 int sy_main_mcp(int argc, char **argv);
 int sy_main_doctor(int argc, char **argv);
+int sy_main_preset(int argc, char **argv);
 
 #endif

@@ -21,6 +21,13 @@ enum fm_code sy_caller_open(struct sy_caller *caller, struct fm_error *error) {
             return code;
         }
         caller->open = true;
+        fm_buf_init(&caller->question, SY_REPLY_MAX);
+#ifdef SY_GLIB
+        sy_confirm_init(&caller->confirm);
+#endif
+        if (caller->furnish) {
+            caller->furnish(caller->open_context, &caller->world);
+        }
     }
     return FM_OK;
 }
@@ -32,8 +39,9 @@ void sy_caller_answer(struct sy_caller *caller, const struct sy_request *request
         row++;
     }
     struct fm_json_writer w = sy_result_begin(reply, request, row->keep);
+    caller->asks = false;
     bool done = row->answer(caller, request, &w, &fault);
-    sy_result_end(reply, &w);
+    sy_result_end(reply, request, caller->asks ? "input_required" : "complete", &w);
     if (done && reply->failed) {
         done = sy_fail(&fault, FM_RPC_INTERNAL, "the answer has more than %u bytes", SY_REPLY_MAX);
     }
@@ -44,7 +52,8 @@ void sy_caller_answer(struct sy_caller *caller, const struct sy_request *request
 }
 
 void sy_caller_close(struct sy_caller *caller) {
-    sy_told_free(&caller->world.told);
+    sy_world_free(&caller->world);
+    fm_buf_free(&caller->question);
     if (caller->open) {
         caller->world.desktop.backend->free(caller->world.desktop.self);
         caller->open = false;

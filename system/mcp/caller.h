@@ -5,7 +5,7 @@
 #ifndef SY_MCP_CALLER_H
 #define SY_MCP_CALLER_H
 
-#include "commands/plan.h"
+#include "commands/confirm.h"
 #include "mcp/message.h"
 #include "mcp/policy.h"
 
@@ -13,9 +13,15 @@ struct sy_caller {
     struct sy_policy policy;
     struct sy_world world;
     bool open;
+    struct sy_confirm confirm; /* set by sy_caller_open */
+    bool asks;                 /* the answer is a question: ask.h */
+    struct fm_buf question;
+    char state[SY_STATE_SIZE];
     /* Makes the desktop, which then belongs to the caller. Its `wait` fails while `cancel_fd` is readable. */
     enum fm_code (*open_desktop)(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
     void *open_context;
+    /* Sets what the world has besides the desktop; NULL: nothing. */
+    void (*furnish)(void *context, struct sy_world *world);
     int cancel_fd;
     /* Takes a line of progress of the request that is being answered. */
     void (*tell)(void *context, const char *line, size_t len);

@@ -1,5 +1,6 @@
 /* The contract's context. Lists of the same things as in the commands have the commands' form. */
 #include "mcp/context.h"
+#include "desktop/presets.h"
 
 #include <string.h>
 
@@ -101,12 +102,19 @@ enum fm_code sy_context_raw_tabs(struct sy_world *world, const struct sy_snapsho
 
 enum fm_code sy_context_presets(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                                 struct fm_error *error) {
-    (void)world;
+    struct sy_presets presets = {.root = NULL};
     (void)snapshot;
-    (void)error;
+    enum fm_code code = world->presets ? sy_presets_read(world->presets, &presets, error) : FM_OK;
+    if (code != FM_OK) {
+        return code;
+    }
     fm_json_key(w, "presets");
     fm_json_array_begin(w);
+    for (size_t i = 0; i < sy_presets_count(&presets); i++) {
+        fm_json_str(w, sy_presets_name(&presets, i));
+    }
     fm_json_array_end(w);
+    sy_presets_free(&presets);
     return FM_OK;
 }
 

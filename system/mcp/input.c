@@ -19,11 +19,8 @@ static void write_items(const char *json, struct fm_json_writer *w) {
 }
 
 static void write_param(const struct sy_param *param, struct fm_json_writer *w) {
-    static const char *const types[] = {[SY_STRING] = "string",
-                                        [SY_WORD] = "string",
-                                        [SY_INDEX] = "integer",
-                                        [SY_INDICES] = "array",
-                                        [SY_BOUNDS] = "array"};
+    static const char *const types[] = {[SY_STRING] = "string", [SY_WORD] = "string",  [SY_INDEX] = "integer",
+                                        [SY_INDICES] = "array", [SY_BOOL] = "boolean", [SY_BOUNDS] = "array"};
     fm_json_key(w, param->name);
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", types[param->kind]);
@@ -36,6 +33,7 @@ static void write_param(const struct sy_param *param, struct fm_json_writer *w) 
         write_items("{\"type\":\"integer\",\"minimum\":1}", w);
         fm_json_key_int(w, "minItems", 1);
         break;
+    case SY_BOOL: break;
     case SY_BOUNDS:
         write_items("{\"type\":\"integer\",\"minimum\":-32768,\"maximum\":32767}", w);
         fm_json_key_int(w, "minItems", 4);

@@ -26,7 +26,6 @@ struct fm_json_writer sy_result_begin(struct fm_buf *reply, const struct sy_requ
     if (request->era < SY_MODERN) {
         return w;
     }
-    fm_json_key_str(&w, "resultType", "complete");
     fm_json_key(&w, "_meta");
     fm_json_object_begin(&w);
     fm_json_key(&w, SY_META "serverInfo");
@@ -42,7 +41,10 @@ struct fm_json_writer sy_result_begin(struct fm_buf *reply, const struct sy_requ
     return w;
 }
 
-void sy_result_end(struct fm_buf *reply, struct fm_json_writer *w) {
+void sy_result_end(struct fm_buf *reply, const struct sy_request *request, const char *type, struct fm_json_writer *w) {
+    if (request->era >= SY_MODERN) {
+        fm_json_key_str(w, "resultType", type);
+    }
     fm_json_object_end(w);
     fm_rpc_end(reply);
     fm_buf_append_char(reply, '\n');

@@ -42,10 +42,10 @@ enum sy_keep {
 
 /*
  * Opens the answer up to its members: `result` is an object. What the caller writes then are members. sy_result_end
- * closes it, newline included.
+ * closes it, newline included; `type` is the `resultType` that 2026-07-28 wants, "complete" or "input_required".
  */
 struct fm_json_writer sy_result_begin(struct fm_buf *reply, const struct sy_request *request, enum sy_keep keep);
-void sy_result_end(struct fm_buf *reply, struct fm_json_writer *w);
+void sy_result_end(struct fm_buf *reply, const struct sy_request *request, const char *type, struct fm_json_writer *w);
 
 /* The whole line. An id of length 0 is written as the era has it: left out, or null. */
 void sy_write_fault(struct fm_buf *reply, const struct fm_rpc_id *id, enum sy_era era, const struct sy_fault *fault);

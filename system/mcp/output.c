@@ -32,6 +32,16 @@ static const struct row {
      "\"snapshot\",\"tabs\""},
     {"switch_tab", "\"title\":" STRING ",\"url\":" STRING, "\"title\",\"url\""},
     {"open_url", "\"url\":" STRING, "\"url\""},
+    {"activate_preset",
+     "\"preset_name\":" STRING ",\"apps\":" LIST_OF(
+         "\"app_name\":" STRING ",\"bounds\":" BOUNDS ",\"exact\":" BOOLEAN
+         ",\"launched\":" BOOLEAN) ",\"urls\":" LIST_OF("\"url\":" STRING ",\"opened\":" BOOLEAN) ",\"undo\":" STRING,
+     "\"preset_name\",\"apps\",\"urls\""},
+    {"query", "\"answer\":" STRING ",\"by\":" STRING ",\"conversation\":" STRING, "\"answer\",\"by\",\"conversation\""},
+    {"undo",
+     "\"restored\":" LIST_OF("\"app_name\":" STRING ",\"bounds\":" BOUNDS
+                             ",\"exact\":" BOOLEAN) ",\"closed_meanwhile\":" INTEGER,
+     "\"restored\""},
     {"close_tab", "\"closed\":" INTEGERS ",\"blocked\":" INTEGERS ",\"changed\":" INTEGERS,
      "\"closed\",\"blocked\",\"changed\""},
     {"run_commands",

@@ -1,6 +1,7 @@
 /* Runs what a client asks for, and writes what became of it: one object, whether it went well or not. */
 #include "commands/table.h"
 #include "desktop/refuse.h"
+#include "mcp/ask.h"
 #include "mcp/tools.h"
 #include "protocol/json_tree.h"
 
@@ -116,6 +117,10 @@ static enum fm_code carry_out(const struct running *running, struct sy_plan *pla
                               struct fm_error *error) {
     if (dry) {
         return sy_plan_tell(plan, w, error);
+    }
+    enum fm_code code = sy_ask(running->caller, running->request, plan, error);
+    if (code != FM_OK || running->caller->asks) {
+        return code;
     }
     return sy_plan_run(&running->caller->world, plan, running->token ? on_step : NULL, (void *)running, w, error);
 }

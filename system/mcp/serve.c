@@ -373,6 +373,7 @@ static bool prepare(struct serve *serve) {
     serve->caller = (struct sy_caller){.policy = serve->given->policy,
                                        .open_desktop = serve->given->open_desktop,
                                        .open_context = serve->given->open_context,
+                                       .furnish = serve->given->furnish,
                                        .cancel_fd = serve->cancel[0],
                                        .tell = tell,
                                        .tell_context = serve};

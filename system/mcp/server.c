@@ -113,11 +113,11 @@ static bool forget_listener(struct sy_server *server, const struct fm_rpc_id *id
 
 void sy_server_end(struct sy_server *server) {
     for (size_t i = 0; i < server->listener_count; i++) {
+        const struct sy_request request = {.era = SY_MODERN};
         struct fm_json_writer w = fm_rpc_result_begin(server->out, &server->listeners[i]);
         fm_json_object_begin(&w);
-        fm_json_key_str(&w, "resultType", "complete");
         write_subscription(&w, &server->listeners[i]);
-        sy_result_end(server->out, &w);
+        sy_result_end(server->out, &request, "complete", &w);
     }
     server->listener_count = 0;
 }
@@ -243,7 +243,7 @@ static bool answer_at_once(struct sy_server *server, const struct sy_request *re
     fm_buf_init(&line, SY_REPLY_MAX);
     struct fm_json_writer w = sy_result_begin(&line, request, method->keep);
     bool done = method->answer(server, request, &w, fault);
-    sy_result_end(&line, &w);
+    sy_result_end(&line, request, "complete", &w);
     if (done && line.failed) {
         done = sy_fail(fault, FM_RPC_INTERNAL, "out of memory");
     }

@@ -2,6 +2,7 @@
 #include "mcp/tools.h"
 #include "commands/table.h"
 #include "desktop/refuse.h"
+#include "mcp/ask.h"
 #include "mcp/lists.h"
 
 #include <ctype.h>
@@ -122,6 +123,22 @@ static bool call(struct sy_caller *caller, const struct sy_request *request, con
     return command ? sy_call_command(caller, request, name, args, w) : tool->call(caller, request, args, w);
 }
 
+static void write_result(const struct fm_buf *given, bool ok, enum sy_era era, struct fm_json_writer *w) {
+    fm_json_key(w, "content");
+    fm_json_array_begin(w);
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "text");
+    fm_json_key(w, "text");
+    fm_json_string(w, given->data, given->len);
+    fm_json_object_end(w);
+    fm_json_array_end(w);
+    if (era >= SY_2025_06_18) {
+        fm_json_key(w, "structuredContent");
+        fm_json_raw(w, given->data, given->len);
+    }
+    fm_json_key_bool(w, "isError", !ok);
+}
+
 /* An error of the command is a result, so that a model reads it; one of the request is not. */
 bool sy_tools_call(struct sy_caller *caller, const struct sy_request *request, struct fm_json_writer *w,
                    struct sy_fault *fault) {
@@ -144,19 +161,11 @@ bool sy_tools_call(struct sy_caller *caller, const struct sy_request *request, s
         fm_buf_free(&given);
         return sy_fail(fault, FM_RPC_INTERNAL, "out of memory, or the answer is too large");
     }
-    fm_json_key(w, "content");
-    fm_json_array_begin(w);
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "type", "text");
-    fm_json_key(w, "text");
-    fm_json_string(w, given.data, given.len);
-    fm_json_object_end(w);
-    fm_json_array_end(w);
-    if (request->era >= SY_2025_06_18) {
-        fm_json_key(w, "structuredContent");
-        fm_json_raw(w, given.data, given.len);
+    if (caller->asks) {
+        sy_ask_write(caller, w);
+    } else {
+        write_result(&given, ok, request->era, w);
     }
-    fm_json_key_bool(w, "isError", !ok);
     fm_buf_free(&given);
     return true;
 }

@@ -47,7 +47,10 @@ class Server:
             with open(path, "w", encoding="utf-8") as file:
                 json.dump({**desktop, "log": self.log_path, **changes}, file)
             arguments += ["--desktop", path]
-        self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        os.mkdir(os.path.join(self.files.name, "fm-system"))
+        env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name}
+        self.process = subprocess.Popen(arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
         self.lines = queue.Queue()
         self.got = []
         self.next_id = 0

@@ -17,7 +17,7 @@ from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
 PARSE, INVALID, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 LINE_MAX = 10_000_000
 TOOLS = ["list_apps", "focus_app", "place_app", "close_app", "list_tabs", "switch_tab", "open_url", "close_tab",
-         "run_commands"]
+         "activate_preset", "query", "undo", "run_commands"]
 # A window that is never brought to the front, for which focus_app waits for 2 s, and an application that never has a
 # window, for which it waits for 15 s.
 STUCK = {"rules": [{"on": "focus", "do": "refuse"}, {"on": "launch", "do": "refuse"}], "takes_time": True}
@@ -121,6 +121,9 @@ class Modern(Case):
         self.assertEqual(read("monitors")["monitors"], [{"names": ["main", "left"], "bounds": [0, 0, 1920, 1080]},
                                                         {"names": ["right"], "bounds": [1920, 0, 3840, 1080]}])
         self.assertEqual(read("presets"), {"presets": []})
+        with open(os.path.join(self.server.files.name, "fm-system", "presets.json"), "w", encoding="utf-8") as file:
+            json.dump({"presets": [{"name": "code space", "apps": []}]}, file)
+        self.assertEqual(read("presets"), {"presets": ["code space"]})
         tabs = read("tabs")
         listed = self.server.call("list_tabs")
         self.assertEqual((tabs["snapshot"], tabs["tabs"]), (listed["snapshot"], listed["tabs"]))
@@ -326,10 +329,19 @@ class Calls(Case):
         self.assertEqual(self.call("switch_tab", tab_index=2, snapshot=tabs["snapshot"])["title"], "GitHub")
         self.assertEqual(self.call("close_tab", tab_indices=[3, 1], snapshot=tabs["snapshot"])["closed"], [1, 3])
         self.assertEqual(self.call("open_url", url="chatgpt")["url"], "https://chatgpt.com")
+        self.assertEqual(self.call("query", question="How many tabs are open?")["by"], "code")
+        self.assertEqual(self.call("undo")["restored"][0]["bounds"], [1000, 100, 1640, 580])
+        with open(os.path.join(self.server.files.name, "fm-system", "presets.json"), "w", encoding="utf-8") as file:
+            json.dump({"presets": [{"name": "p", "apps": [{"app_name": "XTerm", "monitor": "right"}]}]}, file)
+        self.assertEqual(len(self.call("activate_preset", preset_name="p")["apps"]), 1)
+        self.assertEqual(self.call("activate_preset", preset_name="q")["error"]["code"], "unknown_preset")
+        self.assertTrue(self.call("list_tabs", content_summary=True, raw=True)["ok"])
         self.assertEqual(self.call("close_app", app_name="XTerm")["closed_windows"], 1)
-        self.assertEqual(self.server.deeds(),
+        deeds = self.server.deeds()
+        self.assertEqual(deeds[-1], "close w2")
+        self.assertEqual(deeds[:6],
                          ["focus w2", "place w2 0 0 640 480", "tab.activate t2", "tab.close t3", "tab.close t1",
-                          "tab.open https://chatgpt.com", "close w2"])
+                          "tab.open https://chatgpt.com"])
         self.end(self.server)
 
     def test_refusals(self):
@@ -466,6 +478,67 @@ class Policy(Case):
                 self.assertNotIn("Reddit", text)
                 hashes.setdefault(version, set()).add(hashlib.sha256(text.encode()).hexdigest())
         self.assertEqual([len(values) for values in hashes.values()], [1] * 5)
+
+
+class Confirmation(Case):
+    """A client that can ask its user gets a question before something is closed."""
+
+    CAN = {META + "clientCapabilities": {"elicitation": {"form": {}}}}
+
+    def setUp(self):
+        self.server = self.start()
+        probe = self.ask("close_app", {"app_name": "XTerm"})
+        if probe["resultType"] == "complete":
+            self.skipTest("fm-system was built without GLib, which confirmation needs")
+        self.server.kill()
+        self.server = self.start()
+
+    def ask(self, tool, arguments, can=None, **more):
+        return self.server.ask("tools/call", name=tool, arguments=arguments, _meta=can or self.CAN, **more)
+
+    def retry(self, question, tool, arguments, action="accept", **changes):
+        params = {"inputResponses": {"confirm": {"action": action}}, "requestState": question["requestState"], **changes}
+        return self.ask(tool, arguments, **params)
+
+    def test_yes(self):
+        for tool, arguments in (("close_app", {"app_name": "XTerm"}), ("close_tab", {"tab_indices": [1, 2]}),
+                                ("run_commands", {"commands": [{"type": "close_tab", "tab_indices": [1]}]})):
+            before = self.server.deeds()
+            question = self.ask(tool, arguments)
+            self.assertEqual(question["resultType"], "input_required")
+            self.assertNotIn("content", question)
+            wanted = question["inputRequests"]["confirm"]
+            self.assertEqual((wanted["method"], wanted["params"]["mode"]), ("elicitation/create", "form"))
+            self.assertRegex(wanted["params"]["message"], "Close")
+            self.assertEqual(self.server.deeds(), before)
+            done = self.retry(question, tool, arguments)
+            self.assertEqual((done["resultType"], done["isError"]), ("complete", False), done)
+            again = self.retry(question, tool, arguments)  # a state holds once
+            self.assertEqual(again["structuredContent"]["ok"], False)
+        self.assertEqual(self.server.deeds(), ["close w2", "tab.close t2", "tab.close t1", "tab.close t3"])
+
+    def test_no_and_what_is_forged(self):
+        args = {"app_name": "XTerm"}
+        question = self.ask("close_app", args)
+        other = {"app_name": "Google Chrome"}
+        for told in (self.retry(question, "close_app", args, "decline"), self.retry(question, "close_app", args, "cancel"),
+                     self.retry(question, "close_app", args, requestState="0" * 176),
+                     self.retry(question, "close_app", args, requestState=None),
+                     self.retry(question, "close_app", args, requestState={}), self.retry(question, "close_app", other)):
+            self.assertEqual(told["structuredContent"]["error"]["code"], "denied", told)
+        for odd in ({"inputResponses": []}, {"inputResponses": {}}, {"inputResponses": {"confirm": 7}},
+                    {"inputResponses": {"confirm": {"action": 7}}}, {"requestState": question["requestState"]}):
+            self.assertEqual(self.ask("close_app", args, **odd)["resultType"], "input_required", odd)
+        self.assertEqual(self.server.deeds(), [])
+
+    def test_what_needs_no_question(self):
+        for can in ({META + "clientCapabilities": {}}, {META + "clientCapabilities": {"elicitation": {"url": {}}}}):
+            self.assertEqual(self.ask("close_tab", {"tab_indices": [1, 2], "dry_run": True}, can)["resultType"], "complete")
+        self.assertEqual(self.ask("close_tab", {"tab_indices": [1, 2], "dry_run": True})["resultType"], "complete")
+        self.assertEqual(self.ask("close_tab", {"tab_indices": [1]})["resultType"], "complete")  # one of several
+        self.assertEqual(self.ask("focus_app", {"app_name": "XTerm"})["resultType"], "complete")
+        self.assertEqual(self.ask("close_app", {"app_name": "nobody"})["structuredContent"]["error"]["code"], "unknown_app")
+        self.assertEqual(self.ask("close_app", {"app_name": "XTerm"}, {META + "clientCapabilities": {}})["isError"], False)
 
 
 class Cancel(Case):

@@ -20,6 +20,7 @@ from mcp.client.stdio import stdio_client  # noqa: E402
 
 try:
     from mcp import Client
+    from mcp_types import ElicitResult
 except ImportError:
     Client = None
 
@@ -80,7 +81,8 @@ async def check(session, deeds):
     assert stuck.cancelled()
 
 
-async def run(name, mode, folder):
+async def run(name, mode, folder, asked=None):
+    """`asked`: the user is asked before something is closed, says yes, and the questions are added there."""
     log = os.path.join(folder, name + ".log")
     desktop = os.path.join(folder, name + ".json")
     with open(log, "w", encoding="utf-8"), open(desktop, "w", encoding="utf-8") as file:
@@ -91,7 +93,15 @@ async def run(name, mode, folder):
         def deeds():
             with open(log, encoding="utf-8") as told:
                 return told.read().split("\n")[:-1]
-        if mode:
+        if asked is not None:
+            async def ask(_, params):
+                asked.append(params.message)
+                return ElicitResult(action="accept", content={})
+            async with Client(server, mode=mode, elicitation_callback=ask) as client:
+                await client.call_tool("close_tab", {"tab_indices": [1, 2]})
+                assert len(asked) == 1 and deeds() == ["tab.close t2", "tab.close t1"], (asked, deeds())
+                print(f"{name}: ok")
+        elif mode:
             async with Client(server, mode=mode) as client:
                 await check(client, deeds)
                 print(f"{name}: ok, {client.protocol_version}")
@@ -110,6 +120,8 @@ async def main():
         await run("session", None, folder)
         for mode in ("legacy", "auto", "2026-07-28") if Client else ():
             await run(mode, mode, folder)
+        if Client:
+            await run("asks", "2026-07-28", folder, [])
 
 
 asyncio.run(main())

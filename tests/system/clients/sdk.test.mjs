@@ -131,3 +131,24 @@ for (const [name, kind] of Object.entries(clients)) {
     });
   });
 }
+
+// Version 2 asks the user by itself where the server wants that, and repeats the call with the answer.
+test("SDK 2 asks the user before something is closed", async (t) => {
+  for (const action of ["accept", "decline"]) {
+    const kind = clients["SDK 2, auto"];
+    const options = { ...kind.options, capabilities: { elicitation: { form: {} } } };
+    const it = await connect(t, { ...kind, options });
+    const asked = [];
+    it.client.setRequestHandler("elicitation/create", ({ params }) => {
+      asked.push(params.message);
+      return action === "accept" ? { action, content: {} } : { action };
+    });
+    const result = await call(it, kind, { name: "close_tab", arguments: { tab_indices: [1, 2] } });
+    assert.equal(asked.length, 1);
+    assert.match(asked[0], /2 tabs/);
+    assert.equal(result.isError, action !== "accept");
+    assert.deepEqual(it.deeds(), action === "accept" ? ["tab.close t2", "tab.close t1"] : [""]);
+    await it.client.close();
+    assert.deepEqual(it.errors, []);
+  }
+});

@@ -7,6 +7,7 @@
 #include "backends/x11_text.h"
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -280,6 +281,15 @@ static enum fm_code list_all(struct sy_x11_link *link, struct sy_windows *window
                              "no window manager runs here that follows EWMH, so nobody knows what the windows are");
 }
 
+/* A window that takes no keys never is the active one; when it was brought to the front, it counts as that. */
+static void mark_front(const struct sy_x11_link *link, struct sy_windows *windows) {
+    if (windows->count > 0 && strcmp(windows->at[0].id, link->front) == 0) {
+        for (size_t i = 0; i < windows->count; i++) {
+            windows->at[i].active = i == 0;
+        }
+    }
+}
+
 static enum fm_code list_windows(void *self, struct sy_windows *windows, struct fm_error *error) {
     struct sy_x11_link *link = self;
     sy_x11_changes_seen(link);
@@ -287,8 +297,10 @@ static enum fm_code list_windows(void *self, struct sy_windows *windows, struct 
     code = code ? code : list_all(link, windows, error);
     if (code != FM_OK) {
         sy_windows_free(windows);
+        return code;
     }
-    return code;
+    mark_front(link, windows);
+    return FM_OK;
 }
 
 /* ---- deeds ---- */
@@ -307,18 +319,6 @@ static enum fm_code begin_deed(struct sy_x11_link *link, const char *id, xcb_win
     return code ? code : fm_fail(error, FM_NOT_FOUND, "the window %s is not there any more", id);
 }
 
-static enum fm_code focus(void *self, const char *id, struct fm_error *error) {
-    struct sy_x11_link *link = self;
-    xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    xcb_ewmh_request_change_active_window(&link->ewmh, link->screen, window, SOURCE_IS_USER, XCB_CURRENT_TIME,
-                                          XCB_NONE);
-    return sy_x11_end(link, error);
-}
-
 /* Whether a property that is a list of atoms has this one. */
 static bool has_atom(const xcb_get_property_reply_t *list, xcb_atom_t atom) {
     const xcb_atom_t *atoms = list ? xcb_get_property_value(list) : NULL;
@@ -330,6 +330,34 @@ static bool has_atom(const xcb_get_property_reply_t *list, xcb_atom_t atom) {
     return false;
 }
 
+/* ICCCM, 4.1.7: a window that neither has the input hint nor knows WM_TAKE_FOCUS gets no keys. */
+static bool takes_keys(struct sy_x11_link *link, xcb_window_t window) {
+    const uint32_t input_flag = 1;
+    unsigned hints_asked = sy_x11_ask(link, window, XCB_ATOM_WM_HINTS, 2);
+    unsigned protocols_asked = sy_x11_ask(link, window, link->ewmh.WM_PROTOCOLS, LIST_WORDS);
+    xcb_get_property_reply_t *hints = sy_x11_property_reply(link, hints_asked, 32, 2);
+    xcb_get_property_reply_t *protocols = sy_x11_property_reply(link, protocols_asked, 32, 0);
+    const uint32_t *flags_and_input = hints ? xcb_get_property_value(hints) : NULL;
+    bool refuses = hints && (flags_and_input[0] & input_flag) && !flags_and_input[1];
+    bool takes = !refuses || has_atom(protocols, link->take_focus);
+    free(hints);
+    free(protocols);
+    return takes;
+}
+
+static enum fm_code focus(void *self, const char *id, struct fm_error *error) {
+    struct sy_x11_link *link = self;
+    xcb_window_t window;
+    enum fm_code code = begin_deed(link, id, &window, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    snprintf(link->front, sizeof link->front, "%s", takes_keys(link, window) ? "" : id);
+    xcb_ewmh_request_change_active_window(&link->ewmh, link->screen, window, SOURCE_IS_USER, XCB_CURRENT_TIME,
+                                          XCB_NONE);
+    return sy_x11_end(link, error);
+}
+
 static enum fm_code close_window(void *self, const char *id, struct fm_error *error) {
     struct sy_x11_link *link = self;
     xcb_window_t window;
@@ -337,8 +365,8 @@ static enum fm_code close_window(void *self, const char *id, struct fm_error *er
     if (code != FM_OK) {
         return code;
     }
-    unsigned asked = sy_x11_ask(link, window, link->ewmh.WM_PROTOCOLS, LIST_WORDS);
-    xcb_get_property_reply_t *protocols = sy_x11_property_reply(link, asked, 32, 0);
+    unsigned protocols_asked = sy_x11_ask(link, window, link->ewmh.WM_PROTOCOLS, LIST_WORDS);
+    xcb_get_property_reply_t *protocols = sy_x11_property_reply(link, protocols_asked, 32, 0);
     /* Window managers kill the program of a window that knows no such message, whatever it has not saved. */
     if (has_atom(protocols, link->delete_window)) {
         xcb_ewmh_request_close_window(&link->ewmh, link->screen, window, XCB_CURRENT_TIME, SOURCE_IS_USER);

@@ -274,6 +274,7 @@ static void find_properties(struct sy_x11_link *link) {
     };
     memcpy(link->properties, properties, sizeof properties);
     link->delete_window = atom(link->connection, "WM_DELETE_WINDOW");
+    link->take_focus = atom(link->connection, "WM_TAKE_FOCUS");
 }
 
 static void watch_root(const struct sy_x11_link *link) {
@@ -337,6 +338,7 @@ static enum fm_code take_connection(struct sy_x11_link *link, const struct attem
     link->root = made->root;
     memcpy(link->properties, made->properties, sizeof link->properties);
     link->delete_window = made->delete_window;
+    link->take_focus = made->take_focus;
     link->has_monitors = made->has_monitors;
     link->randr_events = made->randr_events;
     return FM_OK;

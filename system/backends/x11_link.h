@@ -36,6 +36,7 @@ struct sy_x11_link {
     xcb_window_t root;
     xcb_atom_t properties[SY_X11_PROPERTIES];
     xcb_atom_t delete_window;
+    xcb_atom_t take_focus;
     bool has_monitors;    /* RandR 1.5 or later */
     uint8_t randr_events; /* the number of its first event; 0: it has none */
 
@@ -48,6 +49,7 @@ struct sy_x11_link {
     struct sy_x11_known *known;
     size_t known_count;
     uint32_t last_serial;
+    char front[SY_ID_MAX]; /* of x11.c: a window that takes no keys, and was to come to the front last; "": none */
 };
 
 /* False on an error (errno). */

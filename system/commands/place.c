@@ -7,7 +7,8 @@
 
 #define SEEN_WIDTH  100 /* pixels of a window that must be on a monitor, so that a user can get hold of it */
 #define SEEN_HEIGHT 50
-#define PLACE_MS    1000 /* until the window is where it was sent, or stays where the window manager lets it be */
+#define PLACE_MS    1000 /* until the window is where it was sent */
+#define SETTLED_MS  150  /* without a move, after which it stays where the window manager lets it be */
 
 /* ---- checking ---- */
 
@@ -109,11 +110,15 @@ static struct sy_rect on_monitor(const struct sy_plan *plan, const struct sy_rec
     return (struct sy_rect){left, top, left + width, top + height};
 }
 
-/* Until the window is at `wanted`; at the latest after PLACE_MS, wherever it is then. */
+/*
+ * Until the window is at `wanted`, or has moved and stays where it is; at the latest after PLACE_MS. `reached` has its
+ * bounds before that.
+ */
 static enum fm_code until_placed(const struct sy_world *world, const struct sy_step *step, const char *id,
                                  const struct sy_rect *wanted, struct sy_rect *reached, struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;
-    int64_t until_ms = backend->now(world->desktop.self) + PLACE_MS;
+    const int64_t limit_ms = backend->now(world->desktop.self) + PLACE_MS;
+    int64_t until_ms = limit_ms;
     for (;;) {
         struct sy_window window;
         bool found;
@@ -121,8 +126,10 @@ static enum fm_code until_placed(const struct sy_world *world, const struct sy_s
         if (code == FM_OK && !found) {
             return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");
         }
-        if (code == FM_OK) {
+        if (code == FM_OK && memcmp(reached, &window.bounds, sizeof *reached) != 0) {
+            int64_t settled_ms = backend->now(world->desktop.self) + SETTLED_MS;
             *reached = window.bounds;
+            until_ms = settled_ms < limit_ms ? settled_ms : limit_ms;
         }
         bool there = code == FM_OK && memcmp(reached, wanted, sizeof *reached) == 0;
         if (code != FM_OK || there || backend->now(world->desktop.self) >= until_ms) {
@@ -157,6 +164,7 @@ enum fm_code sy_run_place_app(struct sy_world *world, const struct sy_plan *plan
     if (code == FM_NOT_FOUND) {
         return sy_refuse_step(step, error, "no_window", "app_name", "the window was closed meanwhile");
     }
+    reached = window.bounds;
     code = code ? code : until_placed(world, step, id, &wanted, &reached, error);
     if (code == FM_OK) {
         fm_json_key_str(w, "app_name", step->name);

@@ -89,19 +89,23 @@ struct extents {
     int left, right, top, bottom; /* in the order of the property */
 };
 
-/* What the window manager draws around the window, less what the application has in it as shadow. */
-static struct extents take_extents(struct sy_x11_link *link, unsigned frame_asked, unsigned shadow_asked) {
-    xcb_get_property_reply_t *frame = sy_x11_property_reply(link, frame_asked, 32, 4);
-    xcb_get_property_reply_t *shadow = sy_x11_property_reply(link, shadow_asked, 32, 4);
-    int edges[4] = {0};
-    for (int i = 0; i < 4; i++) {
-        /* No more than 16 bits, as coordinates have: anybody may write anything there. */
-        edges[i] += frame ? (int)(((const uint32_t *)xcb_get_property_value(frame))[i] & 0x7fff) : 0;
-        edges[i] -= shadow ? (int)(((const uint32_t *)xcb_get_property_value(shadow))[i] & 0x7fff) : 0;
+static struct extents take_extents(struct sy_x11_link *link, unsigned asked) {
+    xcb_get_property_reply_t *reply = sy_x11_property_reply(link, asked, 32, 4);
+    const uint32_t *edges = reply ? xcb_get_property_value(reply) : NULL;
+    struct extents extents = {0};
+    if (edges) { /* no more than 15 bits, as coordinates have: anybody may write anything there */
+        extents = (struct extents){(int)(edges[0] & 0x7fff), (int)(edges[1] & 0x7fff), (int)(edges[2] & 0x7fff),
+                                   (int)(edges[3] & 0x7fff)};
     }
-    free(frame);
-    free(shadow);
-    return (struct extents){edges[0], edges[1], edges[2], edges[3]};
+    free(reply);
+    return extents;
+}
+
+/* What is seen of a window around the one that the application made: the frame, less what it has in itself as shadow.
+ */
+static struct extents around(const struct extents *frame, const struct extents *shadow) {
+    return (struct extents){frame->left - shadow->left, frame->right - shadow->right, frame->top - shadow->top,
+                            frame->bottom - shadow->bottom};
 }
 
 static struct sy_rect outer_bounds(const xcb_get_geometry_reply_t *geometry,
@@ -202,7 +206,9 @@ static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_win
     struct sy_window *window = &windows->at[windows->count];
     xcb_get_geometry_reply_t *geometry = sy_x11_reply(link, asked->geometry);
     xcb_translate_coordinates_reply_t *origin = sy_x11_reply(link, asked->origin);
-    struct extents extents = take_extents(link, asked->properties[SY_X11_FRAME], asked->properties[SY_X11_SHADOW]);
+    struct extents frame = take_extents(link, asked->properties[SY_X11_FRAME]);
+    struct extents shadow = take_extents(link, asked->properties[SY_X11_SHADOW]);
+    struct extents extents = around(&frame, &shadow);
     window->title = take_title(link, asked);
     window->class_name = take_class(link, asked);
     window->pid = take_pid(link, asked);
@@ -377,26 +383,23 @@ static enum fm_code close_window(void *self, const char *id, struct fm_error *er
 
 /* What is read of a window that is to be placed. */
 struct standing {
-    struct extents extents;
-    bool fixed;  /* maximised or fullscreen: it has no place of its own */
-    bool shades; /* the application draws its frame */
+    struct extents frame;
+    struct extents shadow;
+    bool fixed; /* maximised or fullscreen: it has no place of its own */
 };
 
 static struct standing read_standing(struct sy_x11_link *link, xcb_window_t window) {
     const xcb_ewmh_connection_t *ewmh = &link->ewmh;
     unsigned state_asked = sy_x11_ask(link, window, link->properties[SY_X11_STATE], LIST_WORDS);
-    unsigned frame = sy_x11_ask(link, window, link->properties[SY_X11_FRAME], 4);
-    unsigned shadow = sy_x11_ask(link, window, link->properties[SY_X11_SHADOW], 4);
-    unsigned shades = sy_x11_ask(link, window, link->properties[SY_X11_SHADOW], 4);
+    unsigned frame_asked = sy_x11_ask(link, window, link->properties[SY_X11_FRAME], 4);
+    unsigned shadow_asked = sy_x11_ask(link, window, link->properties[SY_X11_SHADOW], 4);
     xcb_get_property_reply_t *state = sy_x11_property_reply(link, state_asked, 32, 0);
     struct standing standing = {
-        .extents = take_extents(link, frame, shadow),
+        .frame = take_extents(link, frame_asked),
+        .shadow = take_extents(link, shadow_asked),
         .fixed = has_atom(state, ewmh->_NET_WM_STATE_MAXIMIZED_HORZ) ||
                  has_atom(state, ewmh->_NET_WM_STATE_MAXIMIZED_VERT) || has_atom(state, ewmh->_NET_WM_STATE_FULLSCREEN),
     };
-    xcb_get_property_reply_t *drawn = sy_x11_property_reply(link, shades, 32, 4);
-    standing.shades = drawn != NULL;
-    free(drawn);
     free(state);
     return standing;
 }
@@ -410,18 +413,15 @@ static void ask_to_restore(struct sy_x11_link *link, xcb_window_t window) {
                                      ewmh->_NET_WM_STATE_FULLSCREEN, XCB_NONE, SOURCE_IS_USER);
 }
 
-/* Its frame may be another one then, and an application that draws it itself takes a moment to do so. */
-static struct standing restore(struct sy_x11_link *link, xcb_window_t window, const struct standing *before) {
+/* Its frame may be another one then. */
+static struct standing restore(struct sy_x11_link *link, xcb_window_t window) {
     int64_t until_ms = fm_now_ms() + RESTORE_MS;
-    struct standing after = *before;
-    bool waits = true;
+    struct standing now_has = {.fixed = true};
     ask_to_restore(link, window);
-    while (waits && sy_x11_wait_event(link, until_ms)) {
-        after = read_standing(link, window);
-        bool redrawn = !after.shades || memcmp(&after.extents, &before->extents, sizeof after.extents) != 0;
-        waits = !link->late && (after.fixed || !redrawn);
-    }
-    return after;
+    do {
+        now_has = read_standing(link, window);
+    } while (now_has.fixed && !link->late && sy_x11_wait_event(link, until_ms));
+    return now_has;
 }
 
 static uint32_t at_least_1(int length) {
@@ -437,15 +437,17 @@ static enum fm_code place(void *self, const char *id, const struct sy_rect *boun
     }
     struct standing standing = read_standing(link, window);
     if (standing.fixed) {
-        standing = restore(link, window, &standing);
+        standing = restore(link, window);
     }
-    const struct extents *extents = &standing.extents;
-    xcb_ewmh_request_moveresize_window(&link->ewmh, link->screen, window, XCB_GRAVITY_STATIC, SOURCE_IS_USER,
+    struct extents extents = around(&standing.frame, &standing.shadow);
+    /* With this gravity the place is that of the frame, wherever the application has its window in it. */
+    xcb_ewmh_request_moveresize_window(&link->ewmh, link->screen, window, XCB_GRAVITY_NORTH_WEST, SOURCE_IS_USER,
                                        XCB_EWMH_MOVERESIZE_WINDOW_X | XCB_EWMH_MOVERESIZE_WINDOW_Y |
                                            XCB_EWMH_MOVERESIZE_WINDOW_WIDTH | XCB_EWMH_MOVERESIZE_WINDOW_HEIGHT,
-                                       (uint32_t)(bounds->left + extents->left), (uint32_t)(bounds->top + extents->top),
-                                       at_least_1(bounds->right - bounds->left - extents->left - extents->right),
-                                       at_least_1(bounds->bottom - bounds->top - extents->top - extents->bottom));
+                                       (uint32_t)(bounds->left - standing.shadow.left),
+                                       (uint32_t)(bounds->top - standing.shadow.top),
+                                       at_least_1(bounds->right - bounds->left - extents.left - extents.right),
+                                       at_least_1(bounds->bottom - bounds->top - extents.top - extents.bottom));
     return sy_x11_end(link, error);
 }
 

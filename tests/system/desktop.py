@@ -17,6 +17,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 from patience import WAIT  # noqa: E402
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test which is stopped cleans up
+
 WIDTH, HEIGHT = 2400, 800  # of both monitors
 LEFT, RIGHT = [0, 0, 1200, 800], [1200, 0, 2400, 800]
 MANAGERS = {
@@ -94,9 +96,11 @@ class Desktop:
         os.makedirs(f"{self.home}/data/applications")
         try:
             self.start_server(display)
-            self.make_monitors()
-            if manager:
-                self.start_manager(manager)
+            # GTK, and so xfwm4, sees no monitor without an output of its own, and would keep windows on the other one. It
+            # has the whole screen as one monitor if these two are made after its start.
+            first, second = (self.start_manager, self.make_monitors)[::1 if manager == "xfwm4" else -1]
+            first(manager)
+            second(manager)
         except BaseException:
             self.end()
             raise
@@ -108,29 +112,37 @@ class Desktop:
             self.server = Program(["Xvfb", *number, "-displayfd", str(write), "-screen", "0", f"{WIDTH}x{HEIGHT}x24",
                                    "-nolisten", "tcp", "-noreset"], self.env, pass_fds=[write],
                                   stderr=subprocess.DEVNULL)
-            os.close(write)
-            write = -1
-            if not select.select([read], [], [], WAIT)[0]:
-                raise AssertionError("Xvfb does not start")
-            told = os.read(read, 32).decode().strip()
         finally:
-            os.close(read)
-            if write >= 0:
-                os.close(write)
+            os.close(write)
+        with open(read, encoding="utf-8") as ready:
+            if not select.select([ready], [], [], WAIT)[0]:
+                raise AssertionError("Xvfb does not start")
+            told = ready.readline().strip()  # it writes number and newline one after the other, and must not fail at that
         if not told:
             raise AssertionError("Xvfb ended at its start")
         self.display = int(told)
         self.env["DISPLAY"] = f":{self.display}"
 
-    def make_monitors(self):
+    def make_monitors(self, _manager=None):
         """The left one is the primary one."""
         for name, area, outputs in (("*LEFT", LEFT, "screen"), ("RIGHT", RIGHT, "none")):
             self.run("xrandr", "--setmonitor", name, f"1200/300x800/200+{area[0]}+{area[1]}", outputs)
 
     def start_manager(self, name):
-        self.manager = self.start(*MANAGERS[name], stderr=subprocess.DEVNULL)
-        # It names itself on the root window when it is ready.
-        until(f"{name} is ready", lambda: b"window id #" in self.run("xprop", "-root", "_NET_SUPPORTING_WM_CHECK"))
+        if not name:
+            return
+        themes = {"XDG_DATA_DIRS": "/usr/local/share:/usr/share"}
+        self.manager = Program(MANAGERS[name], self.env | themes, stderr=subprocess.DEVNULL)
+        self.programs.append(self.manager)
+        # It names itself on the root window early. Then openbox may have read events that it looks at when another comes.
+        until(f"{name} is there", lambda: b"window id #" in self.run("xprop", "-root", "_NET_SUPPORTING_WM_CHECK"))
+        clock = Program(["xclock"], self.env, stderr=subprocess.DEVNULL)
+        until(f"{name} lists a window", lambda: self.nudge() or b"0x" in self.run("xprop", "-root", "_NET_CLIENT_LIST"))
+        clock.end()
+        until(f"{name} lists none", lambda: self.nudge() or b"0x" not in self.run("xprop", "-root", "_NET_CLIENT_LIST"))
+
+    def nudge(self):
+        self.run("xprop", "-root", "-f", "FM_NUDGE", "8s", "-set", "FM_NUDGE", "")
 
     def run(self, *args):
         """Runs a program to its end, and returns its stdout."""

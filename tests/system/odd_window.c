@@ -12,7 +12,7 @@
  *   shadow L,R,T,B       _GTK_FRAME_EXTENTS, and no frame
  *   type NAME            _NET_WM_WINDOW_TYPE_NAME
  *   close refuse|never   it is asked and stays open; it can't be asked
- *   vanish configure|focus|asked   it goes without a word when that happens
+ *   vanish configure|focus|asked   it goes without a word when that happens; focus: the second time
  *   override 1           override-redirect: no window manager has it
  *   input 0              it takes no keys
  *   state NAME           _NET_WM_STATE_NAME from the start; MAXIMIZED means both ways
@@ -32,7 +32,8 @@ struct odd {
     xcb_connection_t *connection;
     xcb_screen_t *screen;
     xcb_window_t window;
-    xcb_atom_t protocols, delete_window, take_focus;
+    xcb_atom_t delete_window;
+    bool lost_focus;
     int argc;
     char **argv;
 };
@@ -150,10 +151,8 @@ static void set_rest(const struct odd *odd) {
     }
     const uint32_t hints[9] = {1, !is(odd, "input", "0")}; /* ICCCM 4.1.2.4: the flag for input, and that */
     set_numbers(odd, "WM_HINTS", XCB_ATOM_WM_HINTS, hints, 9);
-    const xcb_atom_t protocols[] = {odd->delete_window, odd->take_focus};
-    bool asks_focus = is(odd, "vanish", "focus");
     if (!is(odd, "close", "never")) {
-        set_numbers(odd, "WM_PROTOCOLS", XCB_ATOM_ATOM, protocols, asks_focus ? 2 : 1);
+        set_numbers(odd, "WM_PROTOCOLS", XCB_ATOM_ATOM, &odd->delete_window, 1);
     }
 }
 
@@ -196,7 +195,7 @@ static void minimise(const struct odd *odd) {
 }
 
 /* False: the window is to go. */
-static bool take(const struct odd *odd, const xcb_generic_event_t *event, bool *shown) {
+static bool take(struct odd *odd, const xcb_generic_event_t *event, bool *shown) {
     int type = event->response_type & 0x7f;
     if (type == XCB_EXPOSE && !*shown) {
         *shown = true;
@@ -208,11 +207,12 @@ static bool take(const struct odd *odd, const xcb_generic_event_t *event, bool *
     if (type == XCB_CONFIGURE_NOTIFY && *shown && is(odd, "vanish", "configure")) {
         return false;
     }
+    odd->lost_focus |= type == XCB_FOCUS_OUT && *shown;
+    if (type == XCB_FOCUS_IN && odd->lost_focus && is(odd, "vanish", "focus")) {
+        return false;
+    }
     if (type == XCB_CLIENT_MESSAGE) {
         xcb_atom_t what = ((const xcb_client_message_event_t *)event)->data.data32[0];
-        if (what == odd->take_focus && *shown && is(odd, "vanish", "focus")) {
-            return false;
-        }
         if (what == odd->delete_window) {
             say("asked");
             return is(odd, "close", "refuse") && !is(odd, "vanish", "asked");
@@ -251,7 +251,6 @@ int main(int argc, char **argv) {
     }
     odd.screen = xcb_setup_roots_iterator(xcb_get_setup(odd.connection)).data;
     odd.delete_window = atom(&odd, "WM_DELETE_WINDOW");
-    odd.take_focus = atom(&odd, "WM_TAKE_FOCUS");
     long churn = option(&odd, "churn") ? strtol(option(&odd, "churn"), NULL, 10) : 0;
     for (long i = 0; i < churn; i++) {
         odd.window = XCB_NONE;

@@ -1,23 +1,20 @@
 /*
  * Windows and monitors of an X11 desktop. All that a list needs is asked at once and then collected; a window that goes
- * meanwhile is left out. Deeds are requests to the window manager, as a pager or taskbar sends them.
+ * meanwhile is left out.
  */
 #include "backends/x11.h"
-#include "backends/x11_link.h"
+#include "backends/x11_bounds.h"
+#include "backends/x11_deeds.h"
 #include "backends/x11_text.h"
 #include "base/clock.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xcb/randr.h>
 
-#define WINDOWS_MAX    4096 /* that are listed; X has room for some thousands of clients at most */
-#define TEXT_WORDS     1024 /* of 4 bytes: a longer title is cut */
-#define LIST_WORDS     256  /* atoms of a window */
-#define RESTORE_MS     300  /* until a window that was maximised is not any more */
-#define SOURCE_IS_USER XCB_EWMH_CLIENT_SOURCE_TYPE_OTHER /* 2, of EWMH: a pager, which acts for the user */
+#define WINDOWS_MAX 4096 /* that are listed; X has room for some thousands of clients at most */
+#define TEXT_WORDS  1024 /* of 4 bytes: a longer title is cut */
 
 static int64_t now(void *self) {
     (void)self;
@@ -81,39 +78,6 @@ static enum fm_code read_monitors(struct sy_x11_link *link, struct sy_monitors *
 static enum fm_code list_monitors(void *self, struct sy_monitors *monitors, struct fm_error *error) {
     enum fm_code code = sy_x11_begin(self, error);
     return code ? code : read_monitors(self, monitors, error);
-}
-
-/* ---- bounds ---- */
-
-struct extents {
-    int left, right, top, bottom; /* in the order of the property */
-};
-
-static struct extents take_extents(struct sy_x11_link *link, unsigned asked) {
-    xcb_get_property_reply_t *reply = sy_x11_property_reply(link, asked, 32, 4);
-    const uint32_t *edges = reply ? xcb_get_property_value(reply) : NULL;
-    struct extents extents = {0};
-    if (edges) { /* no more than 15 bits, as coordinates have: anybody may write anything there */
-        extents = (struct extents){(int)(edges[0] & 0x7fff), (int)(edges[1] & 0x7fff), (int)(edges[2] & 0x7fff),
-                                   (int)(edges[3] & 0x7fff)};
-    }
-    free(reply);
-    return extents;
-}
-
-/* What is seen of a window around the one that the application made: the frame, less what it has in itself as shadow.
- */
-static struct extents around(const struct extents *frame, const struct extents *shadow) {
-    return (struct extents){frame->left - shadow->left, frame->right - shadow->right, frame->top - shadow->top,
-                            frame->bottom - shadow->bottom};
-}
-
-static struct sy_rect outer_bounds(const xcb_get_geometry_reply_t *geometry,
-                                   const xcb_translate_coordinates_reply_t *origin, const struct extents *extents) {
-    int border = geometry->border_width;
-    return (struct sy_rect){origin->dst_x - border - extents->left, origin->dst_y - border - extents->top,
-                            origin->dst_x + geometry->width + border + extents->right,
-                            origin->dst_y + geometry->height + border + extents->bottom};
 }
 
 /* ---- windows ---- */
@@ -206,9 +170,9 @@ static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_win
     struct sy_window *window = &windows->at[windows->count];
     xcb_get_geometry_reply_t *geometry = sy_x11_reply(link, asked->geometry);
     xcb_translate_coordinates_reply_t *origin = sy_x11_reply(link, asked->origin);
-    struct extents frame = take_extents(link, asked->properties[SY_X11_FRAME]);
-    struct extents shadow = take_extents(link, asked->properties[SY_X11_SHADOW]);
-    struct extents extents = around(&frame, &shadow);
+    struct sy_x11_extents frame = sy_x11_take_extents(link, asked->properties[SY_X11_FRAME]);
+    struct sy_x11_extents shadow = sy_x11_take_extents(link, asked->properties[SY_X11_SHADOW]);
+    struct sy_x11_extents extents = sy_x11_around(&frame, &shadow);
     window->title = take_title(link, asked);
     window->class_name = take_class(link, asked);
     window->pid = take_pid(link, asked);
@@ -218,7 +182,7 @@ static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_win
     bool whole = window->title && window->class_name;
     if (listed && whole) {
         memcpy(window->id, asked->id, sizeof window->id);
-        window->bounds = outer_bounds(geometry, origin, &extents);
+        window->bounds = sy_x11_outer_bounds(geometry, origin, &extents);
         windows->count++;
     } else {
         free(window->title);
@@ -309,148 +273,6 @@ static enum fm_code list_windows(void *self, struct sy_windows *windows, struct 
     return FM_OK;
 }
 
-/* ---- deeds ---- */
-
-/* Begins a deed: finds the window. */
-static enum fm_code begin_deed(struct sy_x11_link *link, const char *id, xcb_window_t *window, struct fm_error *error) {
-    enum fm_code code = sy_x11_begin(link, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    *window = sy_x11_find(link, id);
-    if (*window) {
-        return FM_OK;
-    }
-    code = sy_x11_end(link, error);
-    return code ? code : fm_fail(error, FM_NOT_FOUND, "the window %s is not there any more", id);
-}
-
-/* Whether a property that is a list of atoms has this one. */
-static bool has_atom(const xcb_get_property_reply_t *list, xcb_atom_t atom) {
-    const xcb_atom_t *atoms = list ? xcb_get_property_value(list) : NULL;
-    for (uint32_t i = 0; list && i < list->value_len; i++) {
-        if (atoms[i] == atom) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ICCCM, 4.1.7: a window that neither has the input hint nor knows WM_TAKE_FOCUS gets no keys. */
-static bool takes_keys(struct sy_x11_link *link, xcb_window_t window) {
-    const uint32_t input_flag = 1;
-    unsigned hints_asked = sy_x11_ask(link, window, XCB_ATOM_WM_HINTS, 2);
-    unsigned protocols_asked = sy_x11_ask(link, window, link->ewmh.WM_PROTOCOLS, LIST_WORDS);
-    xcb_get_property_reply_t *hints = sy_x11_property_reply(link, hints_asked, 32, 2);
-    xcb_get_property_reply_t *protocols = sy_x11_property_reply(link, protocols_asked, 32, 0);
-    const uint32_t *flags_and_input = hints ? xcb_get_property_value(hints) : NULL;
-    bool refuses = hints && (flags_and_input[0] & input_flag) && !flags_and_input[1];
-    bool takes = !refuses || has_atom(protocols, link->take_focus);
-    free(hints);
-    free(protocols);
-    return takes;
-}
-
-static enum fm_code focus(void *self, const char *id, struct fm_error *error) {
-    struct sy_x11_link *link = self;
-    xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    snprintf(link->front, sizeof link->front, "%s", takes_keys(link, window) ? "" : id);
-    xcb_ewmh_request_change_active_window(&link->ewmh, link->screen, window, SOURCE_IS_USER, XCB_CURRENT_TIME,
-                                          XCB_NONE);
-    return sy_x11_end(link, error);
-}
-
-static enum fm_code close_window(void *self, const char *id, struct fm_error *error) {
-    struct sy_x11_link *link = self;
-    xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    unsigned protocols_asked = sy_x11_ask(link, window, link->ewmh.WM_PROTOCOLS, LIST_WORDS);
-    xcb_get_property_reply_t *protocols = sy_x11_property_reply(link, protocols_asked, 32, 0);
-    /* Window managers kill the program of a window that knows no such message, whatever it has not saved. */
-    if (has_atom(protocols, link->delete_window)) {
-        xcb_ewmh_request_close_window(&link->ewmh, link->screen, window, XCB_CURRENT_TIME, SOURCE_IS_USER);
-    }
-    free(protocols);
-    return sy_x11_end(link, error);
-}
-
-/* What is read of a window that is to be placed. */
-struct standing {
-    struct extents frame;
-    struct extents shadow;
-    bool fixed; /* maximised or fullscreen: it has no place of its own */
-};
-
-static struct standing read_standing(struct sy_x11_link *link, xcb_window_t window) {
-    const xcb_ewmh_connection_t *ewmh = &link->ewmh;
-    unsigned state_asked = sy_x11_ask(link, window, link->properties[SY_X11_STATE], LIST_WORDS);
-    unsigned frame_asked = sy_x11_ask(link, window, link->properties[SY_X11_FRAME], 4);
-    unsigned shadow_asked = sy_x11_ask(link, window, link->properties[SY_X11_SHADOW], 4);
-    xcb_get_property_reply_t *state = sy_x11_property_reply(link, state_asked, 32, 0);
-    struct standing standing = {
-        .frame = take_extents(link, frame_asked),
-        .shadow = take_extents(link, shadow_asked),
-        .fixed = has_atom(state, ewmh->_NET_WM_STATE_MAXIMIZED_HORZ) ||
-                 has_atom(state, ewmh->_NET_WM_STATE_MAXIMIZED_VERT) || has_atom(state, ewmh->_NET_WM_STATE_FULLSCREEN),
-    };
-    free(state);
-    return standing;
-}
-
-static void ask_to_restore(struct sy_x11_link *link, xcb_window_t window) {
-    const xcb_ewmh_connection_t *ewmh = &link->ewmh;
-    xcb_ewmh_request_change_wm_state(&link->ewmh, link->screen, window, XCB_EWMH_WM_STATE_REMOVE,
-                                     ewmh->_NET_WM_STATE_MAXIMIZED_HORZ, ewmh->_NET_WM_STATE_MAXIMIZED_VERT,
-                                     SOURCE_IS_USER);
-    xcb_ewmh_request_change_wm_state(&link->ewmh, link->screen, window, XCB_EWMH_WM_STATE_REMOVE,
-                                     ewmh->_NET_WM_STATE_FULLSCREEN, XCB_NONE, SOURCE_IS_USER);
-}
-
-/* Its frame may be another one then. */
-static struct standing restore(struct sy_x11_link *link, xcb_window_t window) {
-    int64_t until_ms = fm_now_ms() + RESTORE_MS;
-    struct standing now_has = {.fixed = true};
-    ask_to_restore(link, window);
-    do {
-        now_has = read_standing(link, window);
-    } while (now_has.fixed && !link->late && sy_x11_wait_event(link, until_ms));
-    return now_has;
-}
-
-static uint32_t at_least_1(int length) {
-    return length > 1 ? (uint32_t)length : 1;
-}
-
-static enum fm_code place(void *self, const char *id, const struct sy_rect *bounds, struct fm_error *error) {
-    struct sy_x11_link *link = self;
-    xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    struct standing standing = read_standing(link, window);
-    if (standing.fixed) {
-        standing = restore(link, window);
-    }
-    struct extents extents = around(&standing.frame, &standing.shadow);
-    /* With this gravity the place is that of the frame, wherever the application has its window in it. */
-    xcb_ewmh_request_moveresize_window(&link->ewmh, link->screen, window, XCB_GRAVITY_NORTH_WEST, SOURCE_IS_USER,
-                                       XCB_EWMH_MOVERESIZE_WINDOW_X | XCB_EWMH_MOVERESIZE_WINDOW_Y |
-                                           XCB_EWMH_MOVERESIZE_WINDOW_WIDTH | XCB_EWMH_MOVERESIZE_WINDOW_HEIGHT,
-                                       (uint32_t)(bounds->left - standing.shadow.left),
-                                       (uint32_t)(bounds->top - standing.shadow.top),
-                                       at_least_1(bounds->right - bounds->left - extents.left - extents.right),
-                                       at_least_1(bounds->bottom - bounds->top - extents.top - extents.bottom));
-    return sy_x11_end(link, error);
-}
-
 /* ---- making one ---- */
 
 static void free_x11(void *self) {
@@ -465,9 +287,9 @@ static const struct sy_backend x11 = {
     .descriptor = descriptor,
     .monitors = list_monitors,
     .windows = list_windows,
-    .focus = focus,
-    .place = place,
-    .close = close_window,
+    .focus = sy_x11_focus,
+    .place = sy_x11_place,
+    .close = sy_x11_close,
     .free = free_x11,
 };
 

@@ -16,6 +16,7 @@
  *   override 1           override-redirect: no window manager has it
  *   input 0              it takes no keys
  *   state NAME           _NET_WM_STATE_NAME from the start; MAXIMIZED means both ways
+ *   alone 1              it does not end with its stdin
  *   minimise 1           it is minimised as soon as it was shown
  *   reuse 1              closes when a line comes on stdin, and opens again with the same number
  *   churn N              opens and closes so many windows, one after the other, and prints "gone" at the end
@@ -225,7 +226,7 @@ static bool take(struct odd *odd, const xcb_generic_event_t *event, bool *shown)
 static void live(struct odd *odd) {
     bool shown = false;
     bool lives = true;
-    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+    struct pollfd fds[] = {{.fd = is(odd, "alone", "1") ? -1 : STDIN_FILENO, .events = POLLIN},
                            {.fd = xcb_get_file_descriptor(odd->connection), .events = POLLIN}};
     while (lives && !xcb_connection_has_error(odd->connection)) {
         xcb_generic_event_t *event = xcb_poll_for_event(odd->connection);

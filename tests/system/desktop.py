@@ -242,6 +242,13 @@ class Driver(Program):
         os.read(self.cancel_read, 1)
 
     def end(self):
-        super().end()
-        os.close(self.cancel_fd)
-        os.close(self.cancel_read)
+        """Its stdin ends, and so does it: as it should, and without a leak where that is looked for."""
+        try:
+            self.process.stdin.close()
+            status = self.process.wait(WAIT)
+            if status not in (0, -signal.SIGKILL):
+                raise AssertionError(f"the driver ended with status {status}")
+        finally:
+            super().end()
+            os.close(self.cancel_fd)
+            os.close(self.cancel_read)

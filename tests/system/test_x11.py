@@ -368,7 +368,9 @@ class OnDesktop:
 
     def test_a_started_application_is_on_its_own(self):
         """Its own session, no descriptor of ours but null ones, signals as usual, and it outlives the caller."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # as fm-system does, and its child has that
         other = Driver(self.desktop)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.addCleanup(other.end)
         self.assertTrue(self.result(other.command("focus_app", app_name="XClock"))["launched"])
         self.result(other.command("list_apps"))

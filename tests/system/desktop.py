@@ -1,6 +1,7 @@
 """A desktop for tests: Xvfb with two monitors side by side, a window manager, a home folder of its own, and programs in it.
 Everything that is started here ends with the desktop. screenshot() makes a PNG."""
 
+import atexit
 import json
 import os
 import select
@@ -17,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 from patience import WAIT  # noqa: E402
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a test which is stopped cleans up
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what atexit has is done
 
 WIDTH, HEIGHT = 2400, 800  # of both monitors
 LEFT, RIGHT = [0, 0, 1200, 800], [1200, 0, 2400, 800]
@@ -87,6 +88,7 @@ class Desktop:
         self.home = tempfile.mkdtemp(prefix="fm-desktop-")
         self.programs = []
         self.server = None
+        atexit.register(self.end)  # a test that is stopped does not get to its cleanups
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith(("XDG_", "DBUS_", "WAYLAND", "DISPLAY", "XAUTHORITY"))}
         self.env |= {"HOME": self.home, "XDG_DATA_HOME": f"{self.home}/data", "XDG_DATA_DIRS": f"{self.home}/system",
@@ -170,6 +172,8 @@ class Desktop:
         self.end_programs()
         if self.server:
             self.server.end()
+            self.server = None
+        atexit.unregister(self.end)
         shutil.rmtree(self.home, ignore_errors=True)
 
     def screenshot(self, path):

@@ -3,9 +3,10 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--gateway] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
+# usage: sh packaging/setup.sh [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
 #   --gateway   also fm-gateway, with its page, an embedding model for its memory, and Chromium for its tool
-#   --tests     also what only the tests need; all of --gateway is among it
+#   --system    also what fm-system is built with
+#   --tests     also what only the tests need; all of --gateway and --system is among it
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
 #   --macos     also what packaging/macos.sh builds with (on Debian 12, as root or with sudo)
@@ -26,6 +27,7 @@ child=
 
 main() {
   gateway=
+  system=
   tests=
   arm64=
   gpu=
@@ -35,15 +37,16 @@ main() {
   for arg; do
     case $arg in
       --gateway) gateway=yes ;;
-      --tests) gateway=yes tests=yes ;;
+      --system) system=yes ;;
+      --tests) gateway=yes system=yes tests=yes ;;
       --arm64) arm64=yes ;;
       --gpu) gpu=yes ;;
       --macos) macos=yes zig=yes ;;
       --zig) zig=yes ;;
       --no-build) build= ;;
       *)
-        say "unknown option $arg; usage: sh packaging/setup.sh [--gateway] [--tests] [--arm64] [--gpu] [--macos]" \
-          "[--zig] [--no-build]"
+        say "unknown option $arg; usage: sh packaging/setup.sh [--gateway] [--system] [--tests] [--arm64] [--gpu]" \
+          "[--macos] [--zig] [--no-build]"
         exit 64
         ;;
     esac
@@ -83,6 +86,8 @@ install_system_packages() {
   need_library sqlite3 libsqlite3-dev
   need_library cmocka libcmocka-dev
   [ -z "$gateway" ] || need_for_gateway
+  [ -z "$system" ] || need_for_system
+  [ -z "$tests" ] || need_desktop
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
@@ -180,6 +185,25 @@ need_for_gateway() {
   need_library libuv libuv1-dev
   need_library libcrypto libssl-dev
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
+}
+
+need_for_system() {
+  need_library xcb-randr libxcb-randr0-dev
+  need_library xcb-ewmh libxcb-ewmh-dev
+  need_library gio-unix-2.0 libglib2.0-dev
+}
+
+# The desktop that fm-system is tested on. xfwm4 keeps its settings in xfconf, which it asks by D-Bus.
+need_desktop() {
+  need_command Xvfb xvfb
+  need_command openbox openbox
+  need_command xfwm4 xfwm4
+  need_command xfconf-query xfconf
+  need_command dbus-run-session dbus-daemon
+  need_command xterm xterm
+  need_command xclock x11-apps
+  need_command xprop x11-utils
+  need_command xrandr x11-xserver-utils
 }
 
 need_vulkan() {

@@ -284,6 +284,11 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
     return FM_OK;
 }
 
+static int descriptor(void *self) {
+    (void)self;
+    return -1; /* what happens, happens in `wait` */
+}
+
 static enum fm_code list_monitors(void *self, struct sy_monitors *monitors, struct fm_error *error) {
     struct fake *fake = self;
     (void)error;
@@ -517,6 +522,7 @@ static const struct sy_backend whole = {
     .name = "fake",
     .now = now,
     .wait = wait_until,
+    .descriptor = descriptor,
     .monitors = list_monitors,
     .windows = list_windows,
     .focus = focus,

@@ -1,0 +1,199 @@
+/*
+ * Installed applications by GIO. It has the desktop entry specification, the folders, the languages and the escapes of
+ * command lines; what is here is a list that is kept until GIO tells of a change, and how programs are started.
+ */
+#include "backends/apps_gio.h"
+#include "base/clock.h"
+#include "desktop/refuse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gdesktopappinfo.h>
+#include <gio/gio.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct installed {
+    GMainContext *context; /* GIO tells of changes in it, when it is asked to */
+    GAppInfoMonitor *monitor;
+    bool known; /* `apps` is what there is */
+    struct sy_apps apps;
+};
+
+static int64_t now(void *self) {
+    (void)self;
+    return fm_now_ms();
+}
+
+/* Nobody waits for an application to be installed. */
+static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *error) {
+    (void)self;
+    (void)error;
+    fm_sleep_ms(until_ms - fm_now_ms());
+    return FM_OK;
+}
+
+static int descriptor(void *self) {
+    (void)self;
+    return -1;
+}
+
+/* ---- the list ---- */
+
+static void on_changed(GAppInfoMonitor *monitor, void *self) {
+    (void)monitor;
+    ((struct installed *)self)->known = false;
+}
+
+/* A copy for free(); "" for NULL. */
+static char *copy(const char *text) {
+    return strdup(text ? text : "");
+}
+
+static const char *file_name(const char *path) {
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+/* One that a menu shows, and that opens windows itself: what runs in a terminal has the terminal's. */
+static bool is_listed(GAppInfo *info) {
+    const char *id = g_app_info_get_id(info);
+    return G_IS_DESKTOP_APP_INFO(info) && g_app_info_should_show(info) && id && strlen(id) < SY_ID_MAX &&
+           !g_desktop_app_info_get_boolean(G_DESKTOP_APP_INFO(info), "Terminal");
+}
+
+/* False when out of memory. */
+static bool add_app(struct sy_apps *apps, GAppInfo *info) {
+    struct sy_app *app = &apps->at[apps->count++];
+    memcpy(app->id, g_app_info_get_id(info), strlen(g_app_info_get_id(info)) + 1);
+    app->name = copy(g_app_info_get_name(info));
+    app->window_class = copy(g_desktop_app_info_get_startup_wm_class(G_DESKTOP_APP_INFO(info)));
+    app->program = copy(file_name(g_app_info_get_executable(info)));
+    return app->name && app->window_class && app->program;
+}
+
+static bool read_apps(struct sy_apps *apps) {
+    GList *all = g_app_info_get_all();
+    apps->at = calloc(g_list_length(all) + 1, sizeof *apps->at);
+    bool whole = apps->at != NULL;
+    for (GList *at = all; at && whole; at = at->next) {
+        whole = !is_listed(at->data) || add_app(apps, at->data);
+    }
+    g_list_free_full(all, g_object_unref);
+    return whole;
+}
+
+static bool copy_apps(const struct sy_apps *from, struct sy_apps *to) {
+    to->at = calloc(from->count + 1, sizeof *to->at);
+    bool whole = to->at != NULL;
+    for (size_t i = 0; i < from->count && whole; i++) {
+        struct sy_app *app = &to->at[to->count++];
+        memcpy(app->id, from->at[i].id, sizeof app->id);
+        app->name = strdup(from->at[i].name);
+        app->window_class = strdup(from->at[i].window_class);
+        app->program = strdup(from->at[i].program);
+        whole = app->name && app->window_class && app->program;
+    }
+    return whole;
+}
+
+/* Takes what GIO has to tell. Its objects belong to the context that is the thread's default when they are made. */
+static void hear_changes(struct installed *installed) {
+    while (g_main_context_iteration(installed->context, FALSE)) {
+    }
+}
+
+static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error *error) {
+    struct installed *installed = self;
+    hear_changes(installed);
+    if (!installed->known) {
+        sy_apps_free(&installed->apps);
+        installed->known = true; /* before it reads: what changes from now on is heard next time */
+        installed->known = read_apps(&installed->apps);
+    }
+    if (!installed->known || !copy_apps(&installed->apps, apps)) {
+        sy_apps_free(apps);
+        return fm_fail_no_memory(error);
+    }
+    return FM_OK;
+}
+
+/* ---- starting ---- */
+
+/* In the new process, before it becomes the program: only what is safe after fork. */
+static void set_up_child(void *ignored) {
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    (void)ignored;
+    (void)setsid();
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* this process may block what is to end the program */
+    (void)sigaction(SIGPIPE, &standard, NULL);
+    (void)sigaction(SIGXFSZ, &standard, NULL);
+}
+
+static enum fm_code start(GDesktopAppInfo *info, int null_fd, struct fm_error *error) {
+    GError *fault = NULL;
+    enum fm_code code = FM_OK;
+    if (!g_desktop_app_info_launch_uris_as_manager_with_fds(info, NULL, NULL, G_SPAWN_SEARCH_PATH, set_up_child, NULL,
+                                                            NULL, NULL, null_fd, null_fd, null_fd, &fault)) {
+        code = fm_fail(error, FM_UNAVAILABLE, "the application can't be started: %s", fault->message);
+        g_error_free(fault);
+    }
+    return code;
+}
+
+static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
+    struct installed *installed = self;
+    GDesktopAppInfo *info = g_desktop_app_info_new(app);
+    (void)installed;
+    if (!info) {
+        return sy_refuse(error, "unknown_app", "app_name", "the application is not installed any more");
+    }
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    enum fm_code code = null_fd < 0 ? fm_fail(error, FM_UNAVAILABLE, "/dev/null can't be opened: %s", strerror(errno))
+                                    : start(info, null_fd, error);
+    if (null_fd >= 0) {
+        close(null_fd);
+    }
+    g_object_unref(info);
+    return code;
+}
+
+/* ---- making one ---- */
+
+static void free_installed(void *self) {
+    struct installed *installed = self;
+    g_signal_handlers_disconnect_by_data(installed->monitor, installed);
+    g_object_unref(installed->monitor);
+    hear_changes(installed);
+    g_main_context_unref(installed->context);
+    sy_apps_free(&installed->apps);
+    free(installed);
+}
+
+static const struct sy_backend gio = {
+    .name = "GIO",
+    .now = now,
+    .wait = wait_until,
+    .descriptor = descriptor,
+    .apps = list_apps,
+    .launch = launch,
+    .free = free_installed,
+};
+
+enum fm_code sy_apps_gio_new(struct sy_desktop *desktop, struct fm_error *error) {
+    struct installed *installed = calloc(1, sizeof *installed);
+    if (!installed) {
+        return fm_fail_no_memory(error);
+    }
+    installed->context = g_main_context_new();
+    g_main_context_push_thread_default(installed->context);
+    installed->monitor = g_app_info_monitor_get();
+    g_main_context_pop_thread_default(installed->context);
+    g_signal_connect(installed->monitor, "changed", G_CALLBACK(on_changed), installed);
+    *desktop = (struct sy_desktop){&gio, installed};
+    return FM_OK;
+}

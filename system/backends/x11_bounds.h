@@ -1,0 +1,26 @@
+/*
+ * Where an X11 window is for its user: with the frame that the window manager draws around it, without the shadow that
+ * some applications draw inside of it.
+ */
+#ifndef SY_X11_BOUNDS_H
+#define SY_X11_BOUNDS_H
+
+#include "backends/x11_link.h"
+
+/* Widths of edges, in the order of the properties _NET_FRAME_EXTENTS and _GTK_FRAME_EXTENTS. */
+struct sy_x11_extents {
+    int left, right, top, bottom;
+};
+
+/* Of a property that was asked for; 0 where it is none. */
+struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned asked);
+
+/* What is seen of a window around the one that the application made: the frame, less the shadow. */
+struct sy_x11_extents sy_x11_around(const struct sy_x11_extents *frame, const struct sy_x11_extents *shadow);
+
+/* `origin` of the window's inside, on the root; `extents` of sy_x11_around. */
+struct sy_rect sy_x11_outer_bounds(const xcb_get_geometry_reply_t *geometry,
+                                   const xcb_translate_coordinates_reply_t *origin,
+                                   const struct sy_x11_extents *extents);
+
+#endif

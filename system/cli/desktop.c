@@ -1,24 +1,57 @@
-/* Which desktop there is. */
+/*
+ * Which desktop there is: the fake one that the options name, or the real one, of the parts that this program was built
+ * with. A part that can't be made is missing; the others are there.
+ */
 #include "backends/fake.h"
+#include "backends/joined.h"
 #include "cli/options.h"
 #include "cli/preset.h"
 #include "desktop/presets.h"
+#ifdef SY_X11
+#include "backends/x11.h"
+#endif
+#ifdef SY_APPS_GIO
+#include "backends/apps_gio.h"
+#endif
+#ifdef SY_CHROME
+#include "backends/cdp.h"
+#endif
 #ifdef SY_GLIB
 #include "desktop/recent.h"
 #endif
 
 #include <stdlib.h>
 
+static enum fm_code open_real(int cancel_fd, struct sy_desktop *desktop, struct fm_error *error) {
+    struct sy_joined_parts parts = {.tabs = {.backend = NULL}};
+#ifdef SY_X11
+    if (sy_x11_new(&parts.windows, error) != FM_OK) {
+        parts.windows.backend = NULL;
+    }
+#endif
+#ifdef SY_APPS_GIO
+    if (sy_apps_gio_new(&parts.apps, error) != FM_OK) {
+        parts.apps.backend = NULL;
+    }
+#endif
+#ifdef SY_CHROME
+    if (sy_cdp_new(NULL, &parts.tabs, error) != FM_OK) {
+        parts.tabs.backend = NULL;
+    }
+#endif
+    return sy_joined_new(&parts, cancel_fd, desktop, error);
+}
+
 enum fm_code sy_desktop_open(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error) {
     const struct sy_options *options = context;
-    if (options->fake) {
-        enum fm_code code = sy_fake_new(options->fake, desktop, error);
-        if (code == FM_OK) {
-            sy_fake_cancel_by(desktop, cancel_fd);
-        }
-        return code;
+    if (!options->fake) {
+        return open_real(cancel_fd, desktop, error);
     }
-    return fm_fail(error, FM_UNAVAILABLE, "this fm-system was built without a desktop: it can only use a fake one");
+    enum fm_code code = sy_fake_new(options->fake, desktop, error);
+    if (code == FM_OK) {
+        sy_fake_cancel_by(desktop, cancel_fd);
+    }
+    return code;
 }
 
 void sy_world_furnish(void *context, struct sy_world *world) {

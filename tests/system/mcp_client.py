@@ -38,7 +38,7 @@ DESKTOP = {
 class Server:
     """The program on a fake desktop. Lines are read by a thread; `leftovers` has what nobody waited for."""
 
-    def __init__(self, desktop=DESKTOP, *options, read=True, **changes):
+    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, **changes):
         self.files = tempfile.TemporaryDirectory()
         self.log_path = os.path.join(self.files.name, "log")
         arguments = [PROGRAM, *options]
@@ -49,6 +49,8 @@ class Server:
             arguments += ["--desktop", path]
         os.mkdir(os.path.join(self.files.name, "fm-system"))
         env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name}
+        for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None and not real else ():
+            env.pop(name, None)
         self.process = subprocess.Popen(arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
         self.lines = queue.Queue()

@@ -416,10 +416,10 @@ class Calls(Case):
             self.assertEqual(self.server.answer_to(id)[1], [])
 
     def test_no_desktop(self):
-        server = self.start(None)
+        server = self.start(None)  # without a display
         self.assertEqual(self.call("list_apps", server)["error"]["code"], "unavailable")
         self.assertEqual(server.error("resources/read", uri="fm-system://context/tabs")["data"], {"code": "unavailable"})
-        self.assertEqual(server.error("prompts/get", name="act", arguments={"words": "x"})["code"], INTERNAL)
+        server.ask("prompts/get", name="act", arguments={"words": "x"})
         self.end(server)
 
     def test_groups_that_are_missing(self):

@@ -1,36 +1,41 @@
 /* A table of aliases. Both columns are words in small letters without gaps; the second one separates them by spaces. */
 #include "match/aliases.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
 struct alias {
     const char *words;
     const char *names;
+    enum sy_alias alias;
 };
 
 static const struct alias aliases[] = {
-    {"chrome", "googlechrome googlechromestable chromium chromiumwebbrowser"},
-    {"browser webbrowser internet web", "googlechrome googlechromestable chromium chromiumwebbrowser firefox firefoxesr brave"},
-    {"vscode vsc code vs", "visualstudiocode code codeoss vscodium"},
-    {"editor texteditor notepad", "texteditor gedit gnometexteditor kate mousepad xed pluma"},
+    {"chrome", "googlechrome googlechromestable chromium chromiumwebbrowser", SY_ALIAS_OF_KIND},
+    {"browser webbrowser internet web", "googlechrome googlechromestable chromium chromiumwebbrowser firefox firefoxesr brave", SY_ALIAS_OF_KIND},
+    {"vscode vsc code vs", "visualstudiocode code codeoss vscodium", SY_ALIAS_OF_KIND},
+    {"editor texteditor notepad", "texteditor gedit gnometexteditor kate mousepad xed pluma", SY_ALIAS_OF_KIND},
     {"terminal console shell term commandline",
-     "terminal xterm uxterm gnometerminal konsole alacritty kitty terminator tilix xfceterminal xfce4terminal lxterminal"},
-    {"files filemanager fileexplorer explorer finder", "files nautilus thunar dolphin nemo pcmanfm filemanager"},
-    {"mail email emails mailclient", "thunderbird evolution geary mail mailspring"},
-    {"music musicplayer", "spotify rhythmbox clementine strawberry lollypop"},
-    {"video videoplayer mediaplayer", "vlc vlcmediaplayer mpv totem videos celluloid"},
-    {"calculator calc", "calculator gnomecalculator kcalc galculator matecalc"},
-    {"word wordprocessor writer", "libreofficewriter"},
-    {"excel spreadsheet spreadsheets", "libreofficecalc"},
-    {"powerpoint slides", "libreofficeimpress"},
-    {"photoshop imageeditor", "gimp gnuimagemanipulationprogram"},
-    {"settings preferences controlpanel systemsettings", "settings gnomecontrolcenter systemsettings xfce4settingsmanager"},
-    {"taskmanager systemmonitor activitymonitor", "systemmonitor gnomesystemmonitor ksysguard taskmanager xfce4taskmanager"},
-    {"pdf pdfreader pdfviewer documentviewer", "documentviewer evince okular atril"},
-    {"clock", "xclock clocks gnomeclocks"},
-    {"messenger chat", "slack telegram telegramdesktop signal element"},
-    {"vm virtualbox virtualmachine", "virtualbox oraclevmvirtualbox virtualmachinemanager"},
+     "terminal xterm uxterm gnometerminal konsole alacritty kitty terminator tilix xfceterminal xfce4terminal lxterminal", SY_ALIAS_OF_KIND},
+    {"files filemanager fileexplorer explorer finder", "files nautilus thunar dolphin nemo pcmanfm filemanager", SY_ALIAS_OF_KIND},
+    {"mail email emails mailclient", "thunderbird evolution geary mail mailspring", SY_ALIAS_OF_KIND},
+    {"music musicplayer", "spotify rhythmbox clementine strawberry lollypop", SY_ALIAS_OF_KIND},
+    {"video videoplayer mediaplayer", "vlc vlcmediaplayer mpv totem videos celluloid", SY_ALIAS_OF_KIND},
+    {"calculator calc", "calculator gnomecalculator kcalc galculator matecalc", SY_ALIAS_OF_KIND},
+    {"wordprocessor writer", "libreofficewriter", SY_ALIAS_OF_KIND},
+    {"word", "libreofficewriter", SY_ALIAS_OF_OTHER},
+    {"spreadsheet spreadsheets", "libreofficecalc", SY_ALIAS_OF_KIND},
+    {"excel", "libreofficecalc", SY_ALIAS_OF_OTHER},
+    {"powerpoint slides", "libreofficeimpress", SY_ALIAS_OF_OTHER},
+    {"gimp imageeditor", "gimp gnuimagemanipulationprogram", SY_ALIAS_OF_KIND},
+    {"photoshop", "gimp gnuimagemanipulationprogram", SY_ALIAS_OF_OTHER},
+    {"settings preferences controlpanel systemsettings", "settings gnomecontrolcenter systemsettings xfce4settingsmanager", SY_ALIAS_OF_KIND},
+    {"taskmanager systemmonitor activitymonitor", "systemmonitor gnomesystemmonitor ksysguard taskmanager xfce4taskmanager", SY_ALIAS_OF_KIND},
+    {"pdf pdfreader pdfviewer documentviewer", "documentviewer evince okular atril", SY_ALIAS_OF_KIND},
+    {"clock", "xclock clocks gnomeclocks", SY_ALIAS_OF_KIND},
+    {"messenger chat", "slack telegram telegramdesktop signal element", SY_ALIAS_OF_KIND},
+    {"vm virtualbox virtualmachine", "virtualbox oraclevmvirtualbox virtualmachinemanager", SY_ALIAS_OF_KIND},
 };
 
 static bool has_word(const char *list, const char *word) {
@@ -45,11 +50,11 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-bool sy_alias_fits(const char *word, const char *name) {
+enum sy_alias sy_alias_fits(const char *word, const char *name) {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
         if (has_word(aliases[i].words, word) && has_word(aliases[i].names, name)) {
-            return true;
+            return aliases[i].alias;
         }
     }
-    return false;
+    return SY_NO_ALIAS;
 }

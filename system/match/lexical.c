@@ -307,7 +307,8 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
         for (size_t i = 0; i < snapshot->tab_count; i++) {
             const char *tab_url = snapshot->tabs[i].tab->url;
             bool host = strcmp(snapshot->tabs[i].domain, domain) == 0;
-            if (host && (strchr(given, '/') == NULL || strstr(tab_url, strstr(url, domain)) != NULL)) {
+            bool exact = strpbrk(given, "/:") != NULL; /* with a port or a path */
+            if (host && (!exact || strstr(tab_url, strstr(url, domain)) != NULL)) {
                 at = i + 1;
                 count++;
             }

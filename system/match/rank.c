@@ -224,7 +224,8 @@ static bool starts(const char *word, const char *beginning, size_t least) {
 /* A typo is one for certain if the word is long and nothing else is called so. */
 static struct fit fit_word(const struct sy_term *term, const char *word, size_t least_prefix) {
     double alike = sy_alike(term->text, word);
-    bool typo = strlen(term->text) >= 5 && !term->known && alike >= 0.75;
+    bool is_long = strlen(term->text) >= 5 || (strlen(term->text) == 4 && strlen(word) == 5);
+    bool typo = is_long && !term->known && alike >= 0.75;
     struct fit fit = {alike >= ALIKE ? alike : 0, alike >= 0.98 || typo, false};
     if (fit.score < 0.78 && starts(word, term->text, least_prefix)) {
         fit = (struct fit){0.78, false, false};
@@ -383,13 +384,14 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
     }
     if (entry->app) {
         sy_words_join(entry->app->program, other, sizeof other);
-        bool program = strcmp(other, text) == 0 || sy_alias_fits(text, other);
+        bool program = strcmp(other, text) == 0 || sy_alias_fits(text, other) == SY_ALIAS_OF_KIND;
         sy_words_join(entry->app->window_class, other, sizeof other);
         if (program || strcmp(other, text) == 0) {
             return (struct fit){0.96, true, false};
         }
     }
-    return sy_alias_fits(text, joined) ? (struct fit){0.95, true, false} : (struct fit){0, false, false};
+    enum sy_alias alias = sy_alias_fits(text, joined);
+    return alias ? (struct fit){0.95, alias == SY_ALIAS_OF_KIND, false} : (struct fit){0, false, false};
 }
 
 static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const struct sy_terms *terms) {

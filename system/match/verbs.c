@@ -171,6 +171,38 @@ static size_t longest(const char *const *phrases, size_t rows_count, const struc
     return best;
 }
 
+/* One letter too much or too few, or two exchanged; never another letter: "clone" is not "close". */
+static bool is_typo(const char *word, const char *verb) {
+    size_t len = strlen(word);
+    size_t size = strlen(verb);
+    size_t i = 0;
+    if (strchr(verb, ' ') || size < 4 || word[0] != verb[0] || strcmp(word, verb) == 0) {
+        return false;
+    }
+    while (word[i] && word[i] == verb[i]) {
+        i++;
+    }
+    if (len == size) {
+        return len > i + 1 && word[i] == verb[i + 1] && word[i + 1] == verb[i] && strcmp(word + i + 2, verb + i + 2) == 0;
+    }
+    bool longer = len == size + 1 && strcmp(word + i + 1, verb + i) == 0;
+    return size > 4 && (longer || (len + 1 == size && strcmp(word + i, verb + i + 1) == 0));
+}
+
+/* The verb's row that the first word is a typo of; only those that are written often enough to be mistyped. */
+static const struct row *misspelt(const char *word) {
+    static const char *const often[] = {"close", "switch", "focus", "open", "launch", "move", "maximize", "activate", "start",
+                                        "place", "resize", "minimize", "list", "show", "find"};
+    for (size_t i = 0; i < sizeof often / sizeof often[0]; i++) {
+        for (size_t j = 0; j < sizeof rows / sizeof rows[0] && is_typo(word, often[i]); j++) {
+            if (strcmp(rows[j].phrase, often[i]) == 0) {
+                return &rows[j];
+            }
+        }
+    }
+    return NULL;
+}
+
 enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len) {
     enum sy_verb verb = SY_NO_VERB;
     *len = 0;
@@ -180,6 +212,11 @@ enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len) 
             *len = fit;
             verb = rows[i].verb;
         }
+    }
+    const struct row *row = *len == 0 && count > 1 ? misspelt(words[0].text) : NULL;
+    if (row) {
+        *len = 1;
+        verb = row->verb;
     }
     return verb;
 }

@@ -15,6 +15,7 @@ static const struct alias aliases[] = {
     {"chrome", "googlechrome googlechromestable chromium chromiumwebbrowser", SY_ALIAS_OF_KIND},
     {"browser webbrowser internet web", "googlechrome googlechromestable chromium chromiumwebbrowser firefox firefoxesr brave", SY_ALIAS_OF_KIND},
     {"vscode vsc code vs", "visualstudiocode code codeoss vscodium", SY_ALIAS_OF_KIND},
+    {"editor codeeditor ide", "visualstudiocode code codeoss vscodium cursor emacs sublimetext zed", SY_ALIAS_OF_KIND},
     {"editor texteditor notepad", "texteditor gedit gnometexteditor kate mousepad xed pluma", SY_ALIAS_OF_KIND},
     {"terminal console shell term commandline",
      "terminal xterm uxterm gnometerminal konsole alacritty kitty terminator tilix xfceterminal xfce4terminal lxterminal", SY_ALIAS_OF_KIND},

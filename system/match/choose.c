@@ -154,9 +154,9 @@ size_t sy_current_tab(const struct sy_work *work) {
     if (active == 1) {
         return current;
     }
-    for (size_t i = 0; i < snapshot->windows.count; i++) { /* Chrome's window is called as its tab is */
+    for (size_t i = 0; i < snapshot->windows.count; i++) { /* Chrome's topmost window is called as its tab is */
         const struct sy_window *window = &snapshot->windows.at[i];
-        for (size_t j = 0; j < snapshot->tab_count && window->active; j++) {
+        for (size_t j = 0; j < snapshot->tab_count; j++) {
             const char *title = snapshot->tabs[j].tab->title;
             if (snapshot->tabs[j].tab->active && title[0] && strncmp(window->title, title, strlen(title)) == 0) {
                 return j + 1;
@@ -183,7 +183,7 @@ static void take_out(struct set *set, size_t tab) {
 }
 
 /* All that fit. If the words are a site's, what only mentions it in its title is left out. */
-static void put_all(const struct sy_hits *hits, const struct sy_terms *terms, struct set *set) {
+static void put_all(const struct sy_hits *hits, struct set *set) {
     bool domain = false;
     double top = hits->count > 0 ? hits->at[0].score : 0;
     double least = top >= 1 ? 0.95 : top - 0.1;
@@ -194,11 +194,8 @@ static void put_all(const struct sy_hits *hits, const struct sy_terms *terms, st
     for (size_t i = 0; i < hits->count && hits->at[i].score >= least; i++) {
         if (hits->at[i].domain || !domain) {
             put_in(set, hits->at[i].at);
-            set->sure &= hits->at[i].certain;
+            set->sure &= hits->at[i].certain && !hits->at[i].stray;
         }
-    }
-    for (size_t i = 0; i < terms->count && !domain; i++) {
-        set->sure &= terms->at[i].place == NULL; /* a site, and no tab is there */
     }
 }
 
@@ -230,7 +227,7 @@ static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
         work->failed = true;
         return SY_ASK;
     }
-    put_all(&work->tabs, &work->terms, &all);
+    put_all(&work->tabs, &all);
     for (size_t i = 0; i < snapshot->tab_count; i++) {
         bool kept = work->terms.count > 0 && !all.in[i];
         for (size_t j = 0; j < snapshot->tab_count && !kept; j++) {
@@ -284,7 +281,7 @@ static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
         return SY_ASK;
     }
     int number = clause->but_count == 1 ? sy_number(clause->but[0]->text) : -1;
-    put_all(&hits, &terms, &kept);
+    put_all(&hits, &kept);
     if (kept.count == 0 && number > 0 && (size_t)number <= work->index->tab_count) {
         put_in(&kept, (size_t)number - 1);
     }
@@ -323,8 +320,8 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
 static enum sy_standing put_named(struct sy_work *work, bool several, struct set *set) {
     const struct sy_clause *clause = work->clause;
     char names[80];
-    if (several || clause->ordinal != 0 || clause->in_window > 0) {
-        put_all(&work->tabs, &work->terms, set);
+    if (several || clause->ordinal != 0 || clause->in_window != 0) {
+        put_all(&work->tabs, set);
         return set->count > 0 ? SY_CLEAR : sy_unsure(work, "No tab fits \"%s\". Which ones do you mean?", sy_named(work, names, sizeof names));
     }
     size_t count = sy_contenders(work, SY_TABS, &work->tabs);
@@ -335,10 +332,7 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
         return sy_ask_which(work, SY_TABS, &work->tabs, count);
     }
     put_in(set, work->tabs.at[0].at);
-    set->sure &= work->tabs.at[0].certain && work->tabs.at[0].score >= OF_SET;
-    for (size_t i = 0; i < work->terms.count && !work->tabs.at[0].domain; i++) {
-        set->sure &= work->terms.count > 1 || work->terms.at[i].place == NULL;
-    }
+    set->sure &= work->tabs.at[0].certain && !work->tabs.at[0].stray && work->tabs.at[0].score >= OF_SET;
     return SY_CLEAR;
 }
 
@@ -368,7 +362,20 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (standing == SY_CLEAR && clause->in_window > 0) {
         keep_window(work, clause->in_window, set);
     }
+    if (standing == SY_CLEAR && clause->in_window < 0) {
+        size_t current = sy_current_tab(work);
+        if (current == 0) {
+            return sy_ask(work, "Which window do you mean? Several have tabs");
+        }
+        keep_window(work, work->index->scene->snapshot->tabs[current - 1].window_index, set);
+    }
     standing = standing == SY_CLEAR ? leave_out(work, set) : standing;
+    if (standing == SY_CLEAR && clause->other && !clause->tabs && !clause->all && set->count > 1) {
+        return sy_ask(work, "%zu tabs are left of what you say. Which one do you mean?", set->count);
+    }
+    if (standing == SY_CLEAR && clause->both && set->count != 2) {
+        return sy_ask(work, "%zu tabs fit, not two. Which ones do you mean?", set->count);
+    }
     return standing == SY_CLEAR && clause->ordinal != 0 ? keep_nth(work, set) : standing;
 }
 

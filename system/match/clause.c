@@ -73,6 +73,7 @@ static bool read_kind(struct sy_clause *clause, const char *word) {
 static bool read_which(struct sy_clause *clause, const char *word) {
     if (is_one_of(word, "all every each everything both")) {
         clause->all = true;
+        clause->both |= strcmp(word, "both") == 0;
     } else if (is_one_of(word, "other others rest remaining else")) {
         clause->other = true;
     } else if (is_one_of(word, "current active")) {
@@ -124,17 +125,19 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     return end > number ? 3 : 1;
 }
 
-/* "window 2", "the second window", with tabs. */
+/* "window 2", "the second window"; with tabs also "this window". */
 static size_t read_window(const struct reading *in, size_t i, struct sy_clause *clause) {
-    if (strcmp(text_at(in, i), "window") == 0 && sy_number(text_at(in, i + 1)) > 0 && clause->tab) {
+    bool next = strcmp(text_at(in, i + 1), "window") == 0;
+    if (strcmp(text_at(in, i), "window") == 0 && sy_number(text_at(in, i + 1)) > 0) {
         clause->in_window = sy_number(text_at(in, i + 1));
-        return 2;
-    }
-    if (sy_ordinal(text_at(in, i)) > 0 && strcmp(text_at(in, i + 1), "window") == 0 && clause->tab) {
+    } else if (next && sy_ordinal(text_at(in, i)) > 0) {
         clause->in_window = sy_ordinal(text_at(in, i));
-        return 2;
+    } else if (next && clause->tab && is_one_of(text_at(in, i), "this current")) {
+        clause->in_window = -1;
+    } else {
+        return 0;
     }
-    return 0;
+    return 2;
 }
 
 static bool is_except(const struct reading *in, size_t i, size_t *len) {
@@ -183,11 +186,11 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {
         int ordinal = word->address ? 0 : sy_ordinal(word->text);
+        bool fresh = strcmp(word->text, "new") == 0 && clause->tab && clause->verb == SY_OPEN;
         if (ordinal != 0 && clause->ordinal == 0) {
             clause->ordinal = ordinal;
-        } else if (strcmp(word->text, "new") == 0 && is_one_of(text_at(in, i + 1), "tab window")) {
+        } else if (fresh) {
             clause->fresh = true;
-            return 2;
         } else {
             add_name(clause, word, false);
         }
@@ -204,12 +207,27 @@ static bool names_something(const struct sy_clause *clause) {
     return false;
 }
 
+/* "Unused", "old": what something is like now, and no name. */
+static bool only_states(const struct sy_clause *clause) {
+    bool any = false;
+    for (size_t i = 0; i < clause->name_count; i++) {
+        bool state = is_one_of(clause->names[i]->text, "new old older oldest newest recent latest unused empty blank useless inactive "
+                                                       "extra idle unread unnecessary useful important boring irrelevant");
+        if (!state && !sy_is_stop(clause->names[i]->text)) {
+            return false;
+        }
+        any |= state;
+    }
+    return any;
+}
+
 /* Numbers name tabs where tabs are said, or nothing else is; otherwise they belong to a name. */
 static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     if (clause->number_count > 0 && !clause->tab && names_something(clause)) {
         for (size_t i = 0; i < clause->number_count && clause->name_count < SY_WORDS_MAX; i++) {
             clause->names[clause->name_count++] = in->number_words[i];
         }
+        clause->vague = clause->number_count > 1;
         clause->number_count = 0;
     }
 }
@@ -243,6 +261,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
         i += used[i] ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);
+    clause->vague |= only_states(clause);
 }
 
 /* ---- cutting ---- */
@@ -338,7 +357,7 @@ static void share(struct sy_clauses *clauses) {
 static void join_topic(struct sy_clauses *clauses) {
     struct sy_clause *topic = &clauses->at[0];
     struct sy_clause *next = &clauses->at[1];
-    if (clauses->count < 2 || topic->verb != SY_NO_VERB || topic->negated || !next->refers || next->name_count > 0) {
+    if (clauses->count < 2 || topic->verb != SY_NO_VERB || topic->negated || !next->refers || names_something(next)) {
         return;
     }
     memcpy(next->names, topic->names, sizeof next->names);

@@ -30,14 +30,15 @@ struct sy_clause {
     bool preset;
     bool fresh;        /* "in a new tab", "in chrome" */
     bool site;         /* "website" */
-    bool all, other, current, duplicate;
+    bool all, both, other, current, duplicate;
     bool running;
     bool refers;       /* "it", "them" */
     int numbers[SY_WORDS_MAX];
     size_t number_count;
+    bool vague;        /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
     int ordinal;       /* 1 the first one, -1 the last one; 0: not told */
     int relative;      /* 1 the next one, -1 the one before */
-    int in_window;     /* number of a window; 0: any */
+    int in_window;     /* number of a window; -1 the current one; 0: any */
     struct sy_where where;
 };
 

@@ -204,8 +204,17 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
 static enum sy_standing close_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool counted = clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
-    if (clause->tab || counted || clause->but_count > 0) {
+    if (clause->vague) {
+        return sy_ask(work, "Which ones are these? Name them, or say the numbers of the tabs");
+    }
+    if (clause->in_window != 0 && !clause->tab) {
+        return sy_ask(work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
+    }
+    if (clause->tab || (counted && clause->but_count == 0)) {
         return clause->app ? sy_ask(work, "Name the applications that are to be closed") : close_tabs(work);
+    }
+    if (clause->but_count > 0) {
+        return sy_ask(work, "What is to be closed: name the tabs or the applications");
     }
     if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
         return close_all_apps(work);
@@ -317,8 +326,10 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
     if (count == 1) {
         return add_tabs(work, "switch_tab", &at, 1);
     }
-    bool open = work->clause->verb == SY_VISIT && count == 0;
-    return open ? open_site(work) : sy_ask(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
+    if (count == 0) {
+        return work->clause->verb == SY_VISIT ? open_site(work) : switch_tab(work);
+    }
+    return sy_ask(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
 
 static enum sy_standing list_clause(struct sy_work *work);
@@ -414,6 +425,13 @@ static const struct sy_rect *window_of(const struct sy_work *work, const char *n
 
 static enum sy_standing place(struct sy_work *work, const char *name, const struct sy_where *where) {
     struct sy_found found = {.type = "place_app", .name = name};
+    if (where->beside && !where->monitor) { /* both on one monitor, without naming it */
+        struct sy_where main = *where;
+        main.monitor = "main";
+        bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds, &found.bounds);
+        found.monitor = NULL;
+        return there ? add(work, &found) : sy_ask(work, "No monitor is known here. Where to?");
+    }
     if (!sy_where_bounds(where, work->index->scene->snapshot, window_of(work, name), &found.monitor, &found.has_bounds,
                          &found.bounds)) {
         return sy_ask(work, "There is no such monitor here. Where to?");
@@ -428,7 +446,6 @@ static struct sy_where half_of(struct sy_where where, bool second) {
     where.right = second ? SY_TWELFTHS : SY_TWELFTHS / 2;
     where.top = 0;
     where.bottom = SY_TWELFTHS;
-    where.monitor = where.monitor ? where.monitor : "main";
     return where;
 }
 
@@ -441,12 +458,12 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (clause->preset && work->index->preset_count > 0 && !clause->where.given) {
         return use_preset(work);
     }
+    if (!clause->where.given) {
+        return sy_ask(work, "Where to: which monitor, or which part of it?");
+    }
     const struct sy_entry *app = choose_app(work, false, &standing);
     if (!app) {
         return standing;
-    }
-    if (!clause->where.given) {
-        return sy_ask(work, "Where to: which monitor, or which part of it?");
     }
     if (!app->running) {
         char name[164];
@@ -514,6 +531,9 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (work->terms.count == 0 && clause->tab && (clause->relative || clause->number_count == 1 || clause->ordinal)) {
         return switch_tab(work);
     }
+    if (clause->preset && top_of(&work->presets) >= 0.88) {
+        return use_preset(work);
+    }
     if (app && top_of(&work->apps) >= 1.0 && !clause->tab && !clause->where.given) {
         return focus_app(work);
     }
@@ -530,6 +550,19 @@ static const struct sy_found *meant(const struct sy_work *work) {
         return &work->out->found[work->out->count - 1];
     }
     return work->before && work->before->last.type ? &work->before->last : NULL;
+}
+
+/* "Move it to the right monitor and maximize it" is one placement. */
+static enum sy_standing place_again(struct sy_work *work, const char *name) {
+    struct sy_reading *out = work->out;
+    struct sy_where where = work->clause->where;
+    struct sy_found *last = out->count > 0 ? &out->found[out->count - 1] : NULL;
+    if (last && strcmp(last->type, "place_app") == 0 && last->monitor && !last->has_bounds && !where.monitor) {
+        where.monitor = last->monitor;
+        sy_found_free(last);
+        out->count--;
+    }
+    return place(work, name, &where);
 }
 
 /* "It": what the command before was about. */
@@ -550,8 +583,7 @@ static enum sy_standing refer(struct sy_work *work) {
     }
     const char *name = it->name;
     if (clause->verb == SY_PLACE || (clause->verb != SY_CLOSE && clause->where.given)) {
-        return clause->where.given ? place(work, name, &clause->where)
-                                   : sy_ask(work, "Where to: which monitor, or which part of it?");
+        return clause->where.given ? place_again(work, name) : sy_ask(work, "Where to: which monitor, or which part of it?");
     }
     struct sy_found found = {.type = clause->verb == SY_CLOSE ? "close_app" : "focus_app", .name = name};
     return add(work, &found);

@@ -27,7 +27,7 @@ struct sy_doc {
 static size_t keep_labels(char (*labels)[SY_WORD_MAX], size_t count) {
     static const char *const second[] = {"co", "com", "org", "net", "ac", "gov", "github", "web", "app"};
     size_t kept = count > 1 ? count - 1 : count; /* the last one is "com" or the like */
-    for (size_t i = 0; i < 5 && kept > 1; i++) {
+    for (size_t i = 0; i < sizeof second / sizeof second[0] && kept > 1; i++) {
         kept -= strcmp(labels[kept - 1], second[i]) == 0;
     }
     return kept;
@@ -124,7 +124,7 @@ void sy_index_free(struct sy_index *index) {
 static bool is_weak(const char *word) {
     static const char *const weak[] = {"app",   "application", "article",  "blog",   "browser", "channel", "chrome",  "conversation",
                                        "doc",   "document",    "feed",     "file",   "forum",   "homepage", "page",   "pages",
-                                       "post",  "posts",       "program",  "site",   "story",   "stuff",   "thread",  "video",
+                                       "paper", "papers", "post",  "posts",       "program", "question", "questions",  "site",   "story",   "stuff",   "thread",  "video",
                                        "videos", "web",        "webpage",  "website", "websites", "articles", "threads", "docs"};
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         if (strcmp(weak[i], word) == 0) {
@@ -180,6 +180,23 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     }
 }
 
+/* Of an address the words that its host would be known by: "github" of "github.com/a". */
+static void add_host(const struct sy_index *index, const struct sy_word *word, struct sy_terms *terms) {
+    char host[128];
+    char labels[DOMAIN_WORDS][SY_WORD_MAX];
+    const char *begin = strstr(word->text, "://");
+    begin = begin ? begin + 3 : word->text;
+    size_t len = strcspn(begin, "/:?#");
+    memcpy(host, begin, len);
+    host[len] = '\0';
+    size_t count = keep_labels(labels, sy_words_split(host, labels, DOMAIN_WORDS));
+    for (size_t i = 0; i < count && terms->count < SY_WORDS_MAX; i++) {
+        if (strcmp(labels[i], "www") != 0) {
+            add_term(index, labels[i], terms);
+        }
+    }
+}
+
 void sy_terms_make(const struct sy_index *index, const struct sy_word *const *words, size_t count,
                    struct sy_terms *terms) {
     char pair[2 * SY_WORD_MAX];
@@ -192,7 +209,9 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
             memcpy(pair, words[i]->text, len);
             memcpy(pair + len, words[i + 1]->text, strlen(words[i + 1]->text) + 1);
         }
-        if (two && is_known(index, pair, true)) {
+        if (words[i]->address) {
+            add_host(index, words[i], terms);
+        } else if (two && is_known(index, pair, true)) {
             add_term(index, pair, terms);
             i++;
         } else if (!sy_is_stop(words[i]->text)) {
@@ -317,11 +336,13 @@ static void score_tab(const struct sy_index *index, size_t tab, const struct sy_
     *hit = (struct sy_hit){.at = tab, .certain = true, .domain = true};
     for (size_t i = 0; i < terms->count; i++) {
         double weight = (0.5 + 0.5 * weights[i] / idf_of(index->tab_count, 0)) * (terms->at[i].weak ? WEAK : 1);
+        weight = terms->at[i].weak && weights[i] >= idf_of(index->tab_count, 0) ? 0 : weight; /* nothing has it */
         const struct fit *fit = &fits[i * index->tab_count + tab];
         sum += weight * fit->score;
         all += weight;
         hit->certain &= fit->certain || terms->at[i].weak;
         hit->domain &= fit->domain || terms->at[i].weak;
+        hit->stray |= terms->at[i].place && !fit->domain && !terms->at[i].weak;
         double count = occurrences(doc, &terms->at[i]);
         count = count > 0 ? count : fit->score;
         hit->bm25 += bm25(weights[i], count, (double)(doc->title + doc->domain), index->mean_len);

@@ -55,6 +55,7 @@ struct sy_hit {
     double bm25;  /* of tabs */
     bool certain; /* by whole words, or by one that can only be a typo of its name: good enough to close it */
     bool domain;  /* the words are those of the tab's domain */
+    bool stray;   /* a word is the name of a site, and the tab is elsewhere */
 };
 
 struct sy_hits {

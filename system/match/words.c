@@ -372,7 +372,8 @@ double sy_alike(const char *a, const char *b) {
         return 1;
     }
     const char *plural = len_a > len_b ? a : b;
-    if (shorter >= 3 && longer == shorter + 1 && plural[shorter] == 's' && strncmp(a, b, shorter) == 0) {
+    bool news = shorter == 3 && memcmp(a, "new", 3) == 0; /* not the plural of new */
+    if (shorter >= 3 && longer == shorter + 1 && plural[shorter] == 's' && strncmp(a, b, shorter) == 0 && !news) {
         return 0.98;
     }
     if (shorter < 4 || longer - shorter > 3) {

@@ -313,30 +313,64 @@ static void take_pick(struct job *job, const struct sy_reading *lexical, struct 
     reading->standing = SY_CLEAR;
 }
 
-/* Asks the model about the clause that is not clear. Its faults leave the question to the user. */
-static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
+/* What the model picks; type NULL: nothing. Its faults are noted, and leave the question to the user. */
+static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const char *words, struct sy_found *found,
+                              struct fm_error *error) {
     const struct sy_picker *picker = job->options->picker;
-    struct sy_options options;
-    struct sy_found found = {.type = NULL};
     struct json_object *answer = NULL;
     struct fm_buf prompt;
     struct fm_buf schema;
     fm_buf_init(&prompt, PROMPT_MAX);
     fm_buf_init(&schema, PROMPT_MAX);
-    sy_options_make(&job->index, &job->reading, may_close(job), &options);
-    sy_prompt_write(&options, job->words.text, &prompt);
-    sy_schema_write(&options, &schema);
+    sy_prompt_write(menu, words, &prompt);
+    sy_schema_write(menu, &schema);
     const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema};
     enum fm_code code = prompt.failed || schema.failed ? fm_fail_no_memory(error) : FM_OK;
+    *found = (struct sy_found){.type = NULL};
     if (code == FM_OK && picker->pick(picker->self, &question, &answer, &job->matched->no_model) == FM_OK) {
-        code = sy_pick_read(&job->index, &options, answer, &job->reading.where, job->words.text, &found, error);
-    }
-    if (code == FM_OK && found.type) {
-        take_pick(job, lexical, &found);
+        code = sy_pick_read(&job->index, menu, answer, &job->reading.where, job->words.text, found, error);
     }
     json_object_put(answer);
     fm_buf_free(&prompt);
     fm_buf_free(&schema);
+    return code;
+}
+
+/*
+ * Whether the pick comes from the words. A small model that knows nothing picks what it would pick for any words, or goes
+ * by the place in a list: so a pick counts only if words without a meaning give another one (most of that prompt is in
+ * the model's memory by then), and the lists turned round the same.
+ */
+static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_found *found, bool *holds,
+                         struct fm_error *error) {
+    struct sy_found other = {.type = NULL};
+    enum fm_code code = pick_once(job, menu, "hm, something", &other, error);
+    *holds = !other.type || !sy_found_equal(found, &other);
+    sy_found_free(&other);
+    if (code == FM_OK && *holds) {
+        sy_menu_turn(menu);
+        code = pick_once(job, menu, job->words.text, &other, error);
+        *holds = other.type && sy_found_equal(found, &other);
+        sy_found_free(&other);
+    }
+    return code;
+}
+
+/* Asks the model about the clause that is not clear. */
+static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
+    struct sy_menu menu;
+    struct sy_found found;
+    bool holds = false;
+    sy_menu_make(&job->index, &job->reading, may_close(job), &menu);
+    enum fm_code code = pick_once(job, &menu, job->words.text, &found, error);
+    if (code == FM_OK && found.type) {
+        code = hold(job, &menu, &found, &holds, error);
+    }
+    if (code == FM_OK && holds) {
+        take_pick(job, lexical, &found); /* it owns what was found */
+    } else {
+        sy_found_free(&found);
+    }
     return code;
 }
 

@@ -20,7 +20,7 @@ const struct sy_example sy_examples[] = {
 };
 const size_t sy_example_count = sizeof sy_examples / sizeof sy_examples[0];
 
-static void write_list(const char *head, const struct sy_option *options, size_t count, struct fm_buf *prompt) {
+static void write_list(const char *head, const struct sy_item *options, size_t count, struct fm_buf *prompt) {
     if (count == 0) {
         return;
     }
@@ -32,12 +32,12 @@ static void write_list(const char *head, const struct sy_option *options, size_t
     fm_buf_append_str(prompt, "\n");
 }
 
-void sy_prompt_write(const struct sy_options *options, const char *words, struct fm_buf *prompt) {
+void sy_prompt_write(const struct sy_menu *menu, const char *words, struct fm_buf *prompt) {
     unsigned apps = 1u << SY_PICK_FOCUS | 1u << SY_PICK_PLACE | 1u << SY_PICK_CLOSE_APP;
     unsigned tabs = 1u << SY_PICK_SWITCH | 1u << SY_PICK_CLOSE_TAB;
-    write_list("Applications:", options->apps, options->types & apps ? options->app_count : 0, prompt);
-    write_list("Tabs:", options->tabs, options->types & tabs ? options->tab_count : 0, prompt);
-    write_list("Presets:", options->presets, options->types & 1u << SY_PICK_PRESET ? options->preset_count : 0, prompt);
+    write_list("Applications:", menu->apps, menu->types & apps ? menu->app_count : 0, prompt);
+    write_list("Tabs:", menu->tabs, menu->types & tabs ? menu->tab_count : 0, prompt);
+    write_list("Presets:", menu->presets, menu->types & 1u << SY_PICK_PRESET ? menu->preset_count : 0, prompt);
     fm_buf_append_str(prompt, "The user says: ");
     fm_buf_append_str(prompt, words);
 }

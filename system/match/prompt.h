@@ -21,6 +21,6 @@ extern const struct sy_example sy_examples[];
 extern const size_t sy_example_count;
 
 /* Appends the candidates and the words. */
-void sy_prompt_write(const struct sy_options *options, const char *words, struct fm_buf *prompt);
+void sy_prompt_write(const struct sy_menu *menu, const char *words, struct fm_buf *prompt);
 
 #endif

@@ -35,7 +35,7 @@ static void drop_queries(char *text) {
     *to = '\0';
 }
 
-static void make_unique(struct sy_option *options, size_t at) {
+static void make_unique(struct sy_item *options, size_t at) {
     for (size_t i = 0; i < at; i++) {
         if (strcmp(options[i].label, options[at].label) == 0) {
             size_t len = strlen(options[at].label);
@@ -45,7 +45,7 @@ static void make_unique(struct sy_option *options, size_t at) {
     }
 }
 
-static void label_tab(const struct sy_index *index, struct sy_option *option) {
+static void label_tab(const struct sy_index *index, struct sy_item *option) {
     char title[4 * TITLE_SHOWN + 4];
     char domain[4 * 30 + 4];
     const struct sy_numbered_tab *tab = &index->scene->snapshot->tabs[option->at];
@@ -55,16 +55,16 @@ static void label_tab(const struct sy_index *index, struct sy_option *option) {
     snprintf(option->label, sizeof option->label - 8, "%.200s%s%.40s%s", title, domain[0] ? " (" : "", domain, domain[0] ? ")" : "");
 }
 
-static void add_option(const struct sy_index *index, enum sy_group group, size_t at, struct sy_option *options, size_t *count) {
+static void add_option(const struct sy_index *index, enum sy_group group, size_t at, struct sy_item *options, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (options[i].at == at) {
             return;
         }
     }
-    if (*count == SY_OPTIONS_MAX) {
+    if (*count == SY_ITEMS_MAX) {
         return;
     }
-    struct sy_option *option = &options[*count];
+    struct sy_item *option = &options[*count];
     option->at = at;
     if (group == SY_TABS) {
         label_tab(index, option);
@@ -78,12 +78,12 @@ static void add_option(const struct sy_index *index, enum sy_group group, size_t
 
 /* What the words are like comes first, then the rest in its own order while there is room. */
 static void fill(const struct sy_index *index, enum sy_group group, const struct sy_hits *hits, size_t all,
-                 struct sy_option *options, size_t *count) {
+                 struct sy_item *options, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < hits->count; i++) {
         add_option(index, group, hits->at[i].at, options, count);
     }
-    for (size_t i = 0; i < all && *count < SY_OPTIONS_MAX; i++) {
+    for (size_t i = 0; i < all && *count < SY_ITEMS_MAX; i++) {
         add_option(index, group, i, options, count);
     }
 }
@@ -114,21 +114,35 @@ static unsigned types_of(const struct sy_reading *reading, bool may_close) {
     }
 }
 
-void sy_options_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
-                     struct sy_options *options) {
-    options->types = types_of(reading, may_close);
-    fill(index, SY_APPS, &reading->apps, index->app_count, options->apps, &options->app_count);
-    fill(index, SY_TABS, &reading->tabs, index->tab_count, options->tabs, &options->tab_count);
-    fill(index, SY_PRESETS, &reading->presets, index->preset_count, options->presets, &options->preset_count);
+void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
+                     struct sy_menu *menu) {
+    menu->types = types_of(reading, may_close);
+    fill(index, SY_APPS, &reading->apps, index->app_count, menu->apps, &menu->app_count);
+    fill(index, SY_TABS, &reading->tabs, index->tab_count, menu->tabs, &menu->tab_count);
+    fill(index, SY_PRESETS, &reading->presets, index->preset_count, menu->presets, &menu->preset_count);
     unsigned app = bit(SY_PICK_FOCUS) | bit(SY_PICK_PLACE) | bit(SY_PICK_CLOSE_APP);
-    options->types &= ~(options->app_count ? 0 : app);
-    options->types &= ~(options->tab_count ? 0 : bit(SY_PICK_SWITCH) | bit(SY_PICK_CLOSE_TAB));
-    options->types &= ~(options->preset_count ? 0 : bit(SY_PICK_PRESET));
+    menu->types &= ~(menu->app_count ? 0 : app);
+    menu->types &= ~(menu->tab_count ? 0 : bit(SY_PICK_SWITCH) | bit(SY_PICK_CLOSE_TAB));
+    menu->types &= ~(menu->preset_count ? 0 : bit(SY_PICK_PRESET));
+}
+
+static void turn(struct sy_item *options, size_t count) {
+    for (size_t i = 0; i < count / 2; i++) {
+        struct sy_item held = options[i];
+        options[i] = options[count - 1 - i];
+        options[count - 1 - i] = held;
+    }
+}
+
+void sy_menu_turn(struct sy_menu *menu) {
+    turn(menu->apps, menu->app_count);
+    turn(menu->tabs, menu->tab_count);
+    turn(menu->presets, menu->preset_count);
 }
 
 /* ---- the schema ---- */
 
-static void write_enum(const struct sy_option *options, size_t count, struct fm_json_writer *w) {
+static void write_enum(const struct sy_item *options, size_t count, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key(w, "enum");
     fm_json_array_begin(w);
@@ -139,16 +153,16 @@ static void write_enum(const struct sy_option *options, size_t count, struct fm_
     fm_json_object_end(w);
 }
 
-static void write_slots(enum sy_pick_type type, const struct sy_options *options, struct fm_json_writer *w) {
+static void write_slots(enum sy_pick_type type, const struct sy_menu *menu, struct fm_json_writer *w) {
     if (type == SY_PICK_FOCUS || type == SY_PICK_PLACE || type == SY_PICK_CLOSE_APP) {
         fm_json_key(w, "app_name");
-        write_enum(options->apps, options->app_count, w);
+        write_enum(menu->apps, menu->app_count, w);
     } else if (type == SY_PICK_SWITCH) {
         fm_json_key(w, "tab");
-        write_enum(options->tabs, options->tab_count, w);
+        write_enum(menu->tabs, menu->tab_count, w);
     } else if (type == SY_PICK_PRESET) {
         fm_json_key(w, "preset_name");
-        write_enum(options->presets, options->preset_count, w);
+        write_enum(menu->presets, menu->preset_count, w);
     } else if (type == SY_PICK_CLOSE_TAB) {
         fm_json_key(w, "tabs");
         fm_json_object_begin(w);
@@ -156,7 +170,7 @@ static void write_slots(enum sy_pick_type type, const struct sy_options *options
         fm_json_key_int(w, "minItems", 1);
         fm_json_key_int(w, "maxItems", TABS_PICKED);
         fm_json_key(w, "items");
-        write_enum(options->tabs, options->tab_count, w);
+        write_enum(menu->tabs, menu->tab_count, w);
         fm_json_object_end(w);
     }
     if (type == SY_PICK_PLACE) {
@@ -186,13 +200,13 @@ static void write_required(enum sy_pick_type type, struct fm_json_writer *w) {
     fm_json_array_end(w);
 }
 
-void sy_schema_write(const struct sy_options *options, struct fm_buf *schema) {
+void sy_schema_write(const struct sy_menu *menu, struct fm_buf *schema) {
     struct fm_json_writer w = fm_json_writer_on(schema);
     fm_json_object_begin(&w);
     fm_json_key(&w, "anyOf");
     fm_json_array_begin(&w);
     for (enum sy_pick_type type = 0; type < TYPE_COUNT; type++) {
-        if (!(options->types & bit(type))) {
+        if (!(menu->types & bit(type))) {
             continue;
         }
         fm_json_object_begin(&w);
@@ -203,7 +217,7 @@ void sy_schema_write(const struct sy_options *options, struct fm_buf *schema) {
         fm_json_object_begin(&w);
         fm_json_key_str(&w, "const", type_names[type]);
         fm_json_object_end(&w);
-        write_slots(type, options, &w);
+        write_slots(type, menu, &w);
         fm_json_object_end(&w);
         write_required(type, &w);
         fm_json_key_bool(&w, "additionalProperties", false);
@@ -215,7 +229,7 @@ void sy_schema_write(const struct sy_options *options, struct fm_buf *schema) {
 
 /* ---- the answer ---- */
 
-static const struct sy_option *find_label(const struct sy_option *options, size_t count, struct json_object *label) {
+static const struct sy_item *find_label(const struct sy_item *options, size_t count, struct json_object *label) {
     if (!json_object_is_type(label, json_type_string)) {
         return NULL;
     }
@@ -245,11 +259,11 @@ static bool add_tab(struct sy_found *found, size_t tab) {
     return sy_found_set_tabs(found, all, count);
 }
 
-static bool take_tabs(const struct sy_options *options, struct json_object *labels, struct sy_found *found, bool *known) {
+static bool take_tabs(const struct sy_menu *menu, struct json_object *labels, struct sy_found *found, bool *known) {
     size_t count = json_object_is_type(labels, json_type_array) ? json_object_array_length(labels) : 0;
     *known = count > 0 && count <= TABS_PICKED;
     for (size_t i = 0; i < count && *known; i++) {
-        const struct sy_option *option = find_label(options->tabs, options->tab_count, json_object_array_get_idx(labels, i));
+        const struct sy_item *option = find_label(menu->tabs, menu->tab_count, json_object_array_get_idx(labels, i));
         *known = option != NULL;
         if (option && !add_tab(found, option->at + 1)) {
             return false;
@@ -258,8 +272,8 @@ static bool take_tabs(const struct sy_options *options, struct json_object *labe
     return true;
 }
 
-static bool take_tab(const struct sy_options *options, struct json_object *label, struct sy_found *found, bool *known) {
-    const struct sy_option *option = find_label(options->tabs, options->tab_count, label);
+static bool take_tab(const struct sy_menu *menu, struct json_object *label, struct sy_found *found, bool *known) {
+    const struct sy_item *option = find_label(menu->tabs, menu->tab_count, label);
     *known = option != NULL;
     return !option || add_tab(found, option->at + 1);
 }
@@ -290,24 +304,24 @@ static enum sy_pick_type type_of(struct json_object *answer, unsigned types) {
     return SY_PICK_ASK;
 }
 
-enum fm_code sy_pick_read(const struct sy_index *index, const struct sy_options *options, struct json_object *answer,
+enum fm_code sy_pick_read(const struct sy_index *index, const struct sy_menu *menu, struct json_object *answer,
                           const struct sy_where *where, const char *question, struct sy_found *found, struct fm_error *error) {
     *found = (struct sy_found){.type = NULL};
-    enum sy_pick_type type = json_object_is_type(answer, json_type_object) ? type_of(answer, options->types) : SY_PICK_ASK;
+    enum sy_pick_type type = json_object_is_type(answer, json_type_object) ? type_of(answer, menu->types) : SY_PICK_ASK;
     bool apps = type == SY_PICK_FOCUS || type == SY_PICK_PLACE || type == SY_PICK_CLOSE_APP;
     bool known = type != SY_PICK_ASK;
     bool done = true;
     if (apps) {
-        const struct sy_option *option = find_label(options->apps, options->app_count, json_object_object_get(answer, "app_name"));
+        const struct sy_item *option = find_label(menu->apps, menu->app_count, json_object_object_get(answer, "app_name"));
         found->name = option ? index->apps[option->at].name : NULL;
         known = option && (type != SY_PICK_PLACE || take_place(index, answer, where, found));
     } else if (type == SY_PICK_SWITCH) {
-        done = take_tab(options, json_object_object_get(answer, "tab"), found, &known);
+        done = take_tab(menu, json_object_object_get(answer, "tab"), found, &known);
     } else if (type == SY_PICK_CLOSE_TAB) {
-        done = take_tabs(options, json_object_object_get(answer, "tabs"), found, &known);
+        done = take_tabs(menu, json_object_object_get(answer, "tabs"), found, &known);
     } else if (type == SY_PICK_PRESET) {
-        const struct sy_option *option =
-            find_label(options->presets, options->preset_count, json_object_object_get(answer, "preset_name"));
+        const struct sy_item *option =
+            find_label(menu->presets, menu->preset_count, json_object_object_get(answer, "preset_name"));
         found->name = option ? index->presets[option->at].name : NULL;
         known = option != NULL;
     } else if (type == SY_PICK_QUERY) {

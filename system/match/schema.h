@@ -11,16 +11,16 @@
 struct fm_buf;
 struct json_object;
 
-#define SY_OPTIONS_MAX 8   /* candidates of a slot */
+#define SY_ITEMS_MAX 8   /* candidates of a slot */
 #define SY_LABEL_SIZE  256 /* bytes of what a candidate is called, its NUL included */
 
-struct sy_option {
+struct sy_item {
     size_t at; /* of the index's applications or presets; of tabs: index - 1 */
     char label[SY_LABEL_SIZE];
 };
 
-struct sy_options {
-    struct sy_option apps[SY_OPTIONS_MAX], tabs[SY_OPTIONS_MAX], presets[SY_OPTIONS_MAX];
+struct sy_menu {
+    struct sy_item apps[SY_ITEMS_MAX], tabs[SY_ITEMS_MAX], presets[SY_ITEMS_MAX];
     size_t app_count, tab_count, preset_count;
     unsigned types; /* bits of enum sy_pick_type */
 };
@@ -39,17 +39,20 @@ enum sy_pick_type {
 };
 
 /* For the reading's verb, and its candidates; `may_close`: the user's own words have a verb that closes. Pure. */
-void sy_options_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
-                     struct sy_options *options);
+void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
+                     struct sy_menu *menu);
+
+/* The same options, each list from its end. */
+void sy_menu_turn(struct sy_menu *menu);
 
 /* Appends the JSON schema of the answer. */
-void sy_schema_write(const struct sy_options *options, struct fm_buf *schema);
+void sy_schema_write(const struct sy_menu *menu, struct fm_buf *schema);
 
 /*
  * What the model picked; `question` is what a query asks. FM_OK with `found->type` NULL: it asks back, or it answered
  * something that was not among the options. FM_INTERNAL: out of memory.
  */
-FM_MUST_USE enum fm_code sy_pick_read(const struct sy_index *index, const struct sy_options *options,
+FM_MUST_USE enum fm_code sy_pick_read(const struct sy_index *index, const struct sy_menu *menu,
                                       struct json_object *answer, const struct sy_where *where, const char *question,
                                       struct sy_found *found, struct fm_error *error);
 

@@ -252,47 +252,69 @@ static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
-/* Leaves out what is behind "except", or with "other" the current tab. */
-static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
-    const struct sy_clause *clause = work->clause;
-    size_t current = sy_current_tab(work);
-    bool but_current = clause->other;
-    for (size_t i = 0; i < clause->but_count; i++) {
-        const char *word = clause->but[i]->text;
-        but_current |= strcmp(word, "this") == 0 || strcmp(word, "current") == 0 || strcmp(word, "active") == 0;
-    }
-    if (but_current && current == 0) {
-        return sy_ask(work, "Which tab is to stay open? Several windows show one");
-    }
-    if (but_current) {
-        take_out(set, current - 1);
-        return SY_CLEAR;
-    }
-    if (clause->but_count == 0) {
-        return SY_CLEAR;
-    }
+/* Takes out the tabs that `count` words name; false: they name none. */
+static bool keep_named(struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
+    size_t tabs = work->index->tab_count;
     struct sy_terms terms;
     struct sy_hits hits;
-    struct set kept = {.in = calloc(work->index->tab_count + 1, sizeof *kept.in), .sure = true};
-    sy_terms_make(work->index, clause->but, clause->but_count, &terms);
+    struct set kept = {.in = calloc(tabs + 1, sizeof *kept.in), .sure = true};
+    sy_terms_make(work->index, words, count, &terms);
     if (!kept.in || !sy_rank(work->index, SY_TABS, &terms, &hits)) {
         free(kept.in);
         work->failed = true;
-        return SY_ASK;
+        return false;
     }
-    int number = clause->but_count == 1 ? sy_number(clause->but[0]->text) : -1;
+    int number = count == 1 ? sy_number(words[0]->text) : -1;
     put_all(&hits, &kept);
-    if (kept.count == 0 && number > 0 && (size_t)number <= work->index->tab_count) {
+    if (kept.count == 0 && number > 0 && (size_t)number <= tabs) {
         put_in(&kept, (size_t)number - 1);
     }
-    for (size_t i = 0; i < work->index->tab_count; i++) {
+    for (size_t i = 0; i < tabs; i++) {
         if (kept.in[i]) {
             take_out(set, i);
         }
     }
     free(hits.at);
     free(kept.in);
-    return kept.count > 0 ? SY_CLEAR : sy_ask(work, "No tab fits what is to stay open. Which one do you mean?");
+    return kept.count > 0;
+}
+
+static bool is_current(const struct sy_word *word) {
+    return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
+}
+
+/* Leaves out what is behind "except", or with "other" the current tab. Each thing that is to stay must be there. */
+static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    bool but_current = clause->other;
+    bool left_out = clause->other || !clause->has_but;
+    for (size_t i = 0; i < clause->but_count;) {
+        size_t end = i;
+        bool names = false;
+        bool current = false;
+        while (end < clause->but_count && clause->but[end]) {
+            current |= is_current(clause->but[end]);
+            names |= !sy_is_stop(clause->but[end]->text);
+            end++;
+        }
+        but_current |= current;
+        left_out |= names || current;
+        if (names && !current && !keep_named(work, clause->but + i, end - i, set)) {
+            return sy_ask(work, "No tab fits what is to stay open. Which one do you mean?");
+        }
+        i = end + 1;
+    }
+    if (!left_out) {
+        return sy_ask(work, "Except what? Name the tab that is to stay open");
+    }
+    size_t current = but_current ? sy_current_tab(work) : 0;
+    if (but_current && current == 0) {
+        return sy_ask(work, "Which tab is to stay open? Several windows show one");
+    }
+    if (but_current) {
+        take_out(set, current - 1);
+    }
+    return SY_CLEAR;
 }
 
 static void keep_window(const struct sy_work *work, int window, struct set *set) {
@@ -338,7 +360,7 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
 
 static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
     const struct sy_clause *clause = work->clause;
-    bool several = clause->tabs || clause->all || clause->other || clause->but_count > 0;
+    bool several = clause->tabs || clause->all || clause->other || clause->has_but;
     enum sy_standing standing = SY_CLEAR;
     if (clause->number_count > 0) {
         return put_numbers(work, set);
@@ -349,7 +371,7 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if ((clause->current || clause->relative) && work->terms.count == 0 && !clause->other) {
         return put_current(work, set);
     }
-    bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->but_count > 0;
+    bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
     if (work->terms.count == 0 && all) {
         for (size_t i = 0; i < work->index->tab_count; i++) {
             put_in(set, i);

@@ -165,13 +165,18 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     const struct sy_word *word = &in->words[i];
     size_t len;
     if (in->closes_but) {
-        if (!read_kind(clause, word->text) && !is_one_of(word->text, "one ones")) {
+        bool joins = is_one_of(word->text, "and or");
+        if (!joins && !read_kind(clause, word->text) && !is_one_of(word->text, "one ones")) {
             add_name(clause, word, true);
+        }
+        if (joins || word->breaks) {
+            clause->but[clause->but_count++] = NULL;
         }
         return 1;
     }
     if (is_except(in, i, &len) && i > 0) {
         in->closes_but = true;
+        clause->has_but = true;
         return len;
     }
     if ((len = in_browser(in, i)) > 0) {
@@ -313,12 +318,16 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     clauses->count++;
 }
 
-/* Whether a new clause begins after the word at `i`. */
-static bool ends_at(const struct sy_words *words, size_t i, bool split) {
+/* Whether a new clause begins after the word at `i`; what comes behind "except" is one list up to the next verb. */
+static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split) {
     size_t next = i + 1;
     size_t len;
-    if (next >= words->count || !(words->at[i].breaks || separates(&words->at[i]))) {
+    bool but = strcmp(words->at[i].text, "but") == 0;
+    if (next >= words->count || !(words->at[i].breaks || but || separates(&words->at[i]))) {
         return false;
+    }
+    for (size_t j = begin; j <= i; j++) {
+        split = split && !is_one_of(words->at[j].text, "except but besides excluding without apart than");
     }
     size_t start = next + sy_polite(words->at + next, words->count - next);
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);
@@ -376,8 +385,9 @@ void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses
     *clauses = (struct sy_clauses){.count = 0};
     clauses->question = sy_is_question(words->at + polite, words->count - polite);
     for (size_t i = 0; i < words->count; i++) {
-        if (i + 1 == words->count || ends_at(words, i, split)) {
-            size_t end = i + 1 - (separates(&words->at[i]) ? 1 : 0);
+        if (i + 1 == words->count || ends_at(words, begin, i, split)) {
+            bool joins = separates(&words->at[i]) || strcmp(words->at[i].text, "but") == 0;
+            size_t end = i + 1 - (joins ? 1 : 0);
             add_clause(words, begin, end, clauses);
             begin = i + 1;
         }

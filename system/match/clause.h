@@ -18,8 +18,9 @@ struct sy_clause {
 
     const struct sy_word *names[SY_WORDS_MAX]; /* the words that name the thing */
     size_t name_count;
-    const struct sy_word *but[SY_WORDS_MAX]; /* those that name what is left out: "except github" */
+    const struct sy_word *but[2 * SY_WORDS_MAX]; /* those that name what is left out, NULL between two of it: "except a, b" */
     size_t but_count;
+    bool has_but; /* something is to be left out */
     const struct sy_word *address; /* a URL or host among them; NULL: there is none */
     const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
     size_t word_count;

@@ -190,7 +190,7 @@ static enum sy_standing close_app(struct sy_work *work) {
 
 static enum sy_standing close_all_apps(struct sy_work *work) {
     enum sy_standing standing = SY_CLEAR;
-    if (work->clause->but_count > 0 || work->clause->other) {
+    if (work->clause->has_but || work->clause->other) {
         return sy_ask(work, "Name the applications that are to be closed");
     }
     for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
@@ -210,10 +210,10 @@ static enum sy_standing close_clause(struct sy_work *work) {
     if (clause->in_window != 0 && !clause->tab) {
         return sy_ask(work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
     }
-    if (clause->tab || (counted && clause->but_count == 0)) {
+    if (clause->tab || (counted && !clause->has_but)) {
         return clause->app ? sy_ask(work, "Name the applications that are to be closed") : close_tabs(work);
     }
-    if (clause->but_count > 0) {
+    if (clause->has_but) {
         return sy_ask(work, "What is to be closed: name the tabs or the applications");
     }
     if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {

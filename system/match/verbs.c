@@ -143,6 +143,8 @@ static const struct row rows[] = {
     {"rename", SY_CANNOT},
     {"reopen", SY_CANNOT},
     {"undo", SY_CANNOT},
+    {"keep", SY_CANNOT},
+    {"leave", SY_CANNOT},
     {"search", SY_CANNOT},
     {"search for", SY_CANNOT},
     {"google", SY_CANNOT},

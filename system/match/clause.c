@@ -187,6 +187,9 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if ((len = read_window(in, i, clause)) > 0 || (!word->address && (len = read_number(in, i, clause)) > 0)) {
         return len;
     }
+    if (clause->tab && is_one_of(word->text, "chrome browser") && is_one_of(text_at(in, i + 1), "tab tabs")) {
+        return 1; /* "all Chrome tabs" */
+    }
     bool up_to_date = is_one_of(word->text, "front foreground forward down") && clause->verb != SY_OPEN;
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {

@@ -645,6 +645,21 @@ static void drop_hits(struct sy_work *work) {
     work->apps = work->tabs = work->presets = (struct sy_hits){.at = NULL};
 }
 
+/* "Go to my bank" is "go to my blorp". */
+static void make_nonsense(const struct sy_work *work) {
+    char *text = work->out->nonsense;
+    size_t used = 0;
+    for (size_t i = 0; i < work->words->count; i++) {
+        const struct sy_word *word = &work->words->at[i];
+        bool names = false;
+        for (size_t j = 0; j < work->clause->name_count; j++) {
+            names |= work->clause->names[j] == word && !sy_is_stop(word->text);
+        }
+        int len = snprintf(text + used, SY_TEXT_MAX + 1 - used, "%s%s", i ? " " : "", names ? "blorp" : word->text);
+        used += (size_t)len < SY_TEXT_MAX + 1 - used ? (size_t)len : 0;
+    }
+}
+
 /* The first clause that is not clear keeps its candidates; the others go on, so that a model has to see to one only. */
 static void read_clause(struct sy_work *work) {
     struct sy_reading *out = work->out;
@@ -656,6 +671,7 @@ static void read_clause(struct sy_work *work) {
     }
     if (standing != SY_CLEAR && out->standing == SY_CLEAR) {
         out->standing = standing;
+        make_nonsense(work);
         out->open = before;
         out->apps = work->apps;
         out->tabs = work->tabs;
@@ -764,6 +780,7 @@ enum fm_code sy_lexical_rank(const struct sy_index *index, const struct sy_words
         clause.names[clause.name_count++] = &words->at[i];
     }
     bool ranked = rank_all(&work);
+    make_nonsense(&work);
     reading->apps = work.apps;
     reading->tabs = work.tabs;
     reading->presets = work.presets;

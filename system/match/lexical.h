@@ -34,6 +34,7 @@ struct sy_reading {
     size_t choices[SY_CHOICES_MAX]; /* of the group: "which one?" */
     size_t choice_count;
     struct sy_hits apps, tabs, presets; /* what its words are like; owned */
+    char nonsense[SY_TEXT_MAX + 1];     /* what was said, with a word of no meaning for each one that names something */
 };
 
 /* What was said and understood just before, for "close it" and "the github one too". */

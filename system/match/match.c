@@ -338,13 +338,13 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
 
 /*
  * Whether the pick comes from the words. A small model that knows nothing picks what it would pick for any words, or goes
- * by the place in a list: so a pick counts only if words without a meaning give another one (most of that prompt is in
+ * by the place in a list: so a pick counts only if names without a meaning give another one (most of that prompt is in
  * the model's memory by then), and the lists turned round the same.
  */
 static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_found *found, bool *holds,
                          struct fm_error *error) {
     struct sy_found other = {.type = NULL};
-    enum fm_code code = pick_once(job, menu, "hm, something", &other, error);
+    enum fm_code code = pick_once(job, menu, job->reading.nonsense, &other, error);
     *holds = !other.type || !sy_found_equal(found, &other);
     sy_found_free(&other);
     if (code == FM_OK && *holds) {

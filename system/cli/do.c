@@ -194,17 +194,17 @@ static const struct sy_tab *tab_of(const struct sy_plan *plan, const char *id) {
     return NULL;
 }
 
-static void put_losses(FILE *out, const struct sy_plan *plan) {
+static void put_losses(FILE *out, const char *before, const struct sy_plan *plan) {
     for (size_t i = 0; i < plan->count; i++) {
         const struct sy_step *step = &plan->steps[i];
         if (step->command->destroys && step->name) {
-            fputs("close the application ", out);
+            fprintf(out, "%sclose the application ", before);
             put_text(out, step->name);
             fprintf(out, " (%zu window%s)\n", step->id_count, step->id_count == 1 ? "" : "s");
         }
         for (size_t j = 0; j < step->id_count && step->command->destroys && !step->name; j++) {
             const struct sy_tab *tab = tab_of(plan, step->ids[j]);
-            fputs("close the tab ", out);
+            fprintf(out, "%sclose the tab ", before);
             put_text(out, tab ? tab->title : "");
             fputc('\n', out);
         }
@@ -221,7 +221,7 @@ static bool may_destroy(const struct sy_plan *plan, const struct sy_do *how, str
         sy_refuse(error, "denied", "", "this closes something, and nobody can be asked here: say --yes, or see with --dry-run");
         return false;
     }
-    put_losses(how->out, plan);
+    put_losses(how->out, "", plan);
     bool yes = read_line(how, "Do that? [y/N] ", line, sizeof line) && (strcmp(line, "y") == 0 || strcmp(line, "yes") == 0);
     if (!yes) {
         sy_refuse(error, "denied", "", "nothing was closed");
@@ -255,6 +255,9 @@ static enum fm_code run(struct sy_world *world, struct json_object *envelope, co
     if (may) {
         code = how->dry_run ? sy_plan_tell(&plan, &w, error) : sy_plan_run(world, &plan, NULL, NULL, &w, error);
         put_results(how, &text);
+        if (how->dry_run && !how->json) {
+            put_losses(how->out, "  ", &plan);
+        }
     } else if (code == FM_OK) {
         code = error->code;
     }

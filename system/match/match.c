@@ -320,9 +320,12 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
     struct json_object *answer = NULL;
     struct fm_buf prompt;
     struct fm_buf schema;
+    char said[SY_TEXT_MAX + 1];
     fm_buf_init(&prompt, PROMPT_MAX);
     fm_buf_init(&schema, PROMPT_MAX);
-    sy_prompt_write(menu, words, &prompt);
+    snprintf(said, sizeof said, "%s", words);
+    sy_drop_queries(said);
+    sy_prompt_write(menu, said, &prompt);
     sy_schema_write(menu, &schema);
     const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema};
     enum fm_code code = prompt.failed || schema.failed ? fm_fail_no_memory(error) : FM_OK;
@@ -356,17 +359,18 @@ static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_
     return code;
 }
 
-/* Asks the model about the clause that is not clear. */
+/* Asks the model about the clause that is not clear. Alone it has its first pick. */
 static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
     struct sy_menu menu;
     struct sy_found found;
-    bool holds = false;
+    bool alone = job->options->way == SY_MODEL_ALONE;
+    bool holds = alone;
     sy_menu_make(&job->index, &job->reading, may_close(job), &menu);
     enum fm_code code = pick_once(job, &menu, job->words.text, &found, error);
-    if (code == FM_OK && found.type) {
+    if (code == FM_OK && found.type && !alone) {
         code = hold(job, &menu, &found, &holds, error);
     }
-    if (code == FM_OK && holds) {
+    if (code == FM_OK && found.type && holds) {
         take_pick(job, lexical, &found); /* it owns what was found */
     } else {
         sy_found_free(&found);

@@ -17,8 +17,7 @@ static const char *const monitors[] = {"main", "left", "right"};
 
 /* ---- labels ---- */
 
-/* Of a title that is an address the query goes: it may hold secrets. */
-static void drop_queries(char *text) {
+void sy_drop_queries(char *text) {
     char *to = text;
     bool address = false;
     bool dropping = false;
@@ -50,7 +49,7 @@ static void label_tab(const struct sy_index *index, struct sy_item *option) {
     char domain[4 * 30 + 4];
     const struct sy_numbered_tab *tab = &index->scene->snapshot->tabs[option->at];
     sy_plain(tab->tab->title, TITLE_SHOWN, title, sizeof title);
-    drop_queries(title);
+    sy_drop_queries(title);
     sy_plain(tab->domain, 30, domain, sizeof domain);
     snprintf(option->label, sizeof option->label - 8, "%.200s%s%.40s%s", title, domain[0] ? " (" : "", domain, domain[0] ? ")" : "");
 }

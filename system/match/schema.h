@@ -42,6 +42,9 @@ enum sy_pick_type {
 void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
                      struct sy_menu *menu);
 
+/* Drops the queries and fragments of addresses in the text: they may hold secrets. */
+void sy_drop_queries(char *text);
+
 /* The same options, each list from its end. */
 void sy_menu_turn(struct sy_menu *menu);
 

@@ -218,11 +218,13 @@ static bool may_destroy(const struct sy_plan *plan, const struct sy_do *how, str
         return true;
     }
     if (!how->terminal || how->json) {
-        sy_refuse(error, "denied", "", "this closes something, and nobody can be asked here: say --yes, or see with --dry-run");
+        sy_refuse(error, "denied", "",
+                  "this closes something, and nobody can be asked here: say --yes, or see with --dry-run");
         return false;
     }
     put_losses(how->out, "", plan);
-    bool yes = read_line(how, "Do that? [y/N] ", line, sizeof line) && (strcmp(line, "y") == 0 || strcmp(line, "yes") == 0);
+    bool yes =
+        read_line(how, "Do that? [y/N] ", line, sizeof line) && (strcmp(line, "y") == 0 || strcmp(line, "yes") == 0);
     if (!yes) {
         sy_refuse(error, "denied", "", "nothing was closed");
     }
@@ -272,7 +274,8 @@ enum sy_done sy_do(struct sy_world *world, const char *words, const struct sy_do
     enum fm_code code = match(world, words, how, &envelope, &error);
     bool unclear = code == FM_OK && json_object_get_boolean(member(envelope, "needs_clarification"));
     if (code == FM_OK && how->json) {
-        fprintf(how->out, "%s\n", json_object_to_json_string_ext(envelope, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+        fprintf(how->out, "%s\n",
+                json_object_to_json_string_ext(envelope, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
     }
     if (code == FM_OK && !unclear) {
         code = run(world, envelope, how, &error);

@@ -78,8 +78,8 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
     }
     qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
     list_choices(work, list, sizeof list);
-    return sy_ask(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names), list,
-                  count > SHOWN ? ", ..." : "");
+    return sy_ask(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names),
+                  list, count > SHOWN ? ", ..." : "");
 }
 
 enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
@@ -97,8 +97,8 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
             out->choices[i] = found->tabs[i] - 1;
         }
         list_choices(work, list, sizeof list);
-        sy_ask(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count, found->tab_count > 1 ? "s" : "", list,
-               found->tab_count > SHOWN ? ", ..." : "");
+        sy_ask(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count,
+               found->tab_count > 1 ? "s" : "", list, found->tab_count > SHOWN ? ", ..." : "");
     }
     if (out->count == 0) {
         out->found[out->count++] = *found;
@@ -211,8 +211,8 @@ static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
     }
     for (size_t i = 0; i < clause->number_count; i++) {
         if (clause->numbers[i] < 1 || (size_t)clause->numbers[i] > tabs) {
-            return sy_ask(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?", clause->numbers[i],
-                          tabs);
+            return sy_ask(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
+                          clause->numbers[i], tabs);
         }
         put_in(set, (size_t)clause->numbers[i] - 1);
     }
@@ -231,7 +231,8 @@ static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
     for (size_t i = 0; i < snapshot->tab_count; i++) {
         bool kept = work->terms.count > 0 && !all.in[i];
         for (size_t j = 0; j < snapshot->tab_count && !kept; j++) {
-            bool first = snapshot->tabs[j].tab->active == snapshot->tabs[i].tab->active ? j < i : snapshot->tabs[j].tab->active;
+            bool first =
+                snapshot->tabs[j].tab->active == snapshot->tabs[i].tab->active ? j < i : snapshot->tabs[j].tab->active;
             if (i != j && first && same_page(work, i, j)) {
                 put_in(set, i);
             }
@@ -344,7 +345,9 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     char names[80];
     if (several || clause->ordinal != 0 || clause->in_window != 0) {
         put_all(&work->tabs, set);
-        return set->count > 0 ? SY_CLEAR : sy_unsure(work, "No tab fits \"%s\". Which ones do you mean?", sy_named(work, names, sizeof names));
+        return set->count > 0 ? SY_CLEAR
+                              : sy_unsure(work, "No tab fits \"%s\". Which ones do you mean?",
+                                          sy_named(work, names, sizeof names));
     }
     size_t count = sy_contenders(work, SY_TABS, &work->tabs);
     if (count == 0) {

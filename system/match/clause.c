@@ -42,7 +42,9 @@ static size_t in_browser(const struct reading *in, size_t i) {
         return at + 1 - i;
     }
     bool tab = strcmp(text_at(in, at), "new") == 0 && strcmp(text_at(in, at + 1), "tab") == 0;
-    return tab ? at + 2 - i : strcmp(text_at(in, at), "tab") == 0 && strcmp(text_at(in, at - 1), "another") == 0 ? at + 1 - i : 0;
+    return tab                                                                                  ? at + 2 - i
+           : strcmp(text_at(in, at), "tab") == 0 && strcmp(text_at(in, at - 1), "another") == 0 ? at + 1 - i
+                                                                                                : 0;
 }
 
 /* A kind of thing; true: the word is one. */
@@ -219,8 +221,9 @@ static bool names_something(const struct sy_clause *clause) {
 static bool only_states(const struct sy_clause *clause) {
     bool any = false;
     for (size_t i = 0; i < clause->name_count; i++) {
-        bool state = is_one_of(clause->names[i]->text, "new old older oldest newest recent latest unused empty blank useless inactive "
-                                                       "extra idle unread unnecessary useful important boring irrelevant");
+        bool state = is_one_of(clause->names[i]->text,
+                               "new old older oldest newest recent latest unused empty blank useless inactive "
+                               "extra idle unread unnecessary useful important boring irrelevant");
         if (!state && !sy_is_stop(clause->names[i]->text)) {
             return false;
         }

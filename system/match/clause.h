@@ -18,28 +18,29 @@ struct sy_clause {
 
     const struct sy_word *names[SY_WORDS_MAX]; /* the words that name the thing */
     size_t name_count;
-    const struct sy_word *but[2 * SY_WORDS_MAX]; /* those that name what is left out, NULL between two of it: "except a, b" */
+    const struct sy_word
+        *but[2 * SY_WORDS_MAX]; /* those that name what is left out, NULL between two of it: "except a, b" */
     size_t but_count;
-    bool has_but; /* something is to be left out */
-    const struct sy_word *address; /* a URL or host among them; NULL: there is none */
+    bool has_but;                    /* something is to be left out */
+    const struct sy_word *address;   /* a URL or host among them; NULL: there is none */
     const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
     size_t word_count;
 
-    bool tab, tabs;    /* it is about one tab, or several */
-    bool app, apps;    /* an application */
-    bool window;       /* of an application, or of Chrome */
+    bool tab, tabs; /* it is about one tab, or several */
+    bool app, apps; /* an application */
+    bool window;    /* of an application, or of Chrome */
     bool preset;
-    bool fresh;        /* "in a new tab", "in chrome" */
-    bool site;         /* "website" */
+    bool fresh; /* "in a new tab", "in chrome" */
+    bool site;  /* "website" */
     bool all, both, other, current, duplicate;
     bool running;
-    bool refers;       /* "it", "them" */
+    bool refers; /* "it", "them" */
     int numbers[SY_WORDS_MAX];
     size_t number_count;
-    bool vague;        /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
-    int ordinal;       /* 1 the first one, -1 the last one; 0: not told */
-    int relative;      /* 1 the next one, -1 the one before */
-    int in_window;     /* number of a window; -1 the current one; 0: any */
+    bool vague;    /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
+    int ordinal;   /* 1 the first one, -1 the last one; 0: not told */
+    int relative;  /* 1 the next one, -1 the one before */
+    int in_window; /* number of a window; -1 the current one; 0: any */
     struct sy_where where;
 };
 

@@ -30,10 +30,12 @@ static bool same_text(const char *a, const char *b) {
 }
 
 bool sy_found_equal(const struct sy_found *a, const struct sy_found *b) {
-    bool tabs = a->tab_count == b->tab_count && (a->tab_count == 0 || memcmp(a->tabs, b->tabs, a->tab_count * sizeof *a->tabs) == 0);
-    bool bounds = a->has_bounds == b->has_bounds && (!a->has_bounds || memcmp(&a->bounds, &b->bounds, sizeof a->bounds) == 0);
-    return tabs && bounds && same_text(a->type, b->type) && same_text(a->name, b->name) && same_text(a->monitor, b->monitor) &&
-           same_text(a->text, b->text);
+    bool tabs = a->tab_count == b->tab_count &&
+                (a->tab_count == 0 || memcmp(a->tabs, b->tabs, a->tab_count * sizeof *a->tabs) == 0);
+    bool bounds =
+        a->has_bounds == b->has_bounds && (!a->has_bounds || memcmp(&a->bounds, &b->bounds, sizeof a->bounds) == 0);
+    return tabs && bounds && same_text(a->type, b->type) && same_text(a->name, b->name) &&
+           same_text(a->monitor, b->monitor) && same_text(a->text, b->text);
 }
 
 static void write_tabs(const struct sy_found *found, const struct sy_snapshot *snapshot, struct fm_json_writer *w) {

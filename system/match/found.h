@@ -21,6 +21,7 @@ struct sy_found {
 /* Frees what it owns; it is empty then. */
 void sy_found_free(struct sy_found *found);
 
+/* It closes something. */
 bool sy_found_destroys(const struct sy_found *found);
 
 /* `count` indices, copied. False when out of memory. */

@@ -118,7 +118,8 @@ static const struct sy_entry *app_at(const struct sy_work *work, size_t hit) {
 
 /* The one application that is called so for sure; NULL: there is none. */
 static const struct sy_entry *sure_app(const struct sy_work *work, bool runs) {
-    if (sy_contenders(work, SY_APPS, &work->apps) != 1 || work->apps.at[0].score < SURE_APP - 0.06 || !work->apps.at[0].certain) {
+    if (sy_contenders(work, SY_APPS, &work->apps) != 1 || work->apps.at[0].score < SURE_APP - 0.06 ||
+        !work->apps.at[0].certain) {
         return NULL;
     }
     return !runs || app_at(work, 0)->running ? app_at(work, 0) : NULL;
@@ -139,7 +140,8 @@ static const struct sy_entry *choose_app(struct sy_work *work, bool destroys, en
     }
     size_t count = sy_contenders(work, SY_APPS, &work->apps);
     if (count == 0) {
-        *standing = sy_unsure(work, "No application is called \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
+        *standing = sy_unsure(work, "No application is called \"%s\". Which one do you mean?",
+                              sy_named(work, names, sizeof names));
         return NULL;
     }
     if (count > 1) {
@@ -203,12 +205,14 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
 
 static enum sy_standing close_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool counted = clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
+    bool counted =
+        clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
     if (clause->vague) {
         return sy_ask(work, "Which ones are these? Name them, or say the numbers of the tabs");
     }
     if (clause->in_window != 0 && !clause->tab) {
-        return sy_ask(work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
+        return sy_ask(work,
+                      "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
     }
     if (clause->tab || (counted && !clause->has_but)) {
         return clause->app ? sy_ask(work, "Name the applications that are to be closed") : close_tabs(work);
@@ -428,7 +432,8 @@ static enum sy_standing place(struct sy_work *work, const char *name, const stru
     if (where->beside && !where->monitor) { /* both on one monitor, without naming it */
         struct sy_where main = *where;
         main.monitor = "main";
-        bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds, &found.bounds);
+        bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds,
+                                     &found.bounds);
         found.monitor = NULL;
         return there ? add(work, &found) : sy_ask(work, "No monitor is known here. Where to?");
     }
@@ -486,7 +491,8 @@ static enum sy_standing ask_question(struct sy_work *work) {
 
 static enum sy_standing list_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool plain = work->terms.count == 0 && !clause->duplicate && !clause->number_count && !clause->in_window && !clause->ordinal;
+    bool plain =
+        work->terms.count == 0 && !clause->duplicate && !clause->number_count && !clause->in_window && !clause->ordinal;
     if (plain && clause->tabs && !clause->apps) {
         struct sy_found found = {.type = "list_tabs"};
         return add(work, &found);
@@ -575,15 +581,18 @@ static enum sy_standing refer(struct sy_work *work) {
     }
     if (it->tab_count > 0) {
         if (clause->verb == SY_PLACE) {
-            return sy_ask(work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
+            return sy_ask(work,
+                          "A single tab can't be moved, only the window of an application. Which one do you mean?");
         }
         bool closes = clause->verb == SY_CLOSE;
-        return closes || it->tab_count == 1 ? add_tabs(work, closes ? "close_tab" : "switch_tab", it->tabs, it->tab_count)
-                                            : sy_ask(work, "Which of the tabs do you mean?");
+        return closes || it->tab_count == 1
+                   ? add_tabs(work, closes ? "close_tab" : "switch_tab", it->tabs, it->tab_count)
+                   : sy_ask(work, "Which of the tabs do you mean?");
     }
     const char *name = it->name;
     if (clause->verb == SY_PLACE || (clause->verb != SY_CLOSE && clause->where.given)) {
-        return clause->where.given ? place_again(work, name) : sy_ask(work, "Where to: which monitor, or which part of it?");
+        return clause->where.given ? place_again(work, name)
+                                   : sy_ask(work, "Where to: which monitor, or which part of it?");
     }
     struct sy_found found = {.type = clause->verb == SY_CLOSE ? "close_app" : "focus_app", .name = name};
     return add(work, &found);
@@ -604,27 +613,20 @@ static enum sy_standing resolve(struct sy_work *work) {
         return refer(work);
     }
     switch (clause->verb) {
-    case SY_CLOSE:
-        return close_clause(work);
+    case SY_CLOSE: return close_clause(work);
     case SY_SWITCH:
-    case SY_VISIT:
-        return clause->where.given ? place_clause(work) : switch_clause(work);
+    case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
     case SY_OPEN: {
         enum sy_standing standing = open_clause(work);
         const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
         bool app = standing == SY_CLEAR && last && strcmp(last->type, "focus_app") == 0;
         return app && clause->where.given ? place(work, last->name, &clause->where) : standing;
     }
-    case SY_PLACE:
-        return place_clause(work);
-    case SY_PRESET:
-        return clause->preset || top_of(&work->presets) >= 0.75 ? use_preset(work) : switch_clause(work);
-    case SY_LIST:
-        return list_clause(work);
-    case SY_QUERY:
-        return ask_question(work);
-    default:
-        return verbless_clause(work);
+    case SY_PLACE: return place_clause(work);
+    case SY_PRESET: return clause->preset || top_of(&work->presets) >= 0.75 ? use_preset(work) : switch_clause(work);
+    case SY_LIST: return list_clause(work);
+    case SY_QUERY: return ask_question(work);
+    default: return verbless_clause(work);
     }
 }
 
@@ -701,7 +703,8 @@ static void read_all(struct sy_work *work, bool split) {
     sy_clauses_read(work->words, split, &clauses);
     inherit(work, &clauses);
     if (clauses.too_many || clauses.count == 0) {
-        work->out->standing = clauses.count ? sy_ask(work, "That is too much at once") : sy_ask(work, "What is to be done?");
+        work->out->standing =
+            clauses.count ? sy_ask(work, "That is too much at once") : sy_ask(work, "What is to be done?");
         return;
     }
     work->clause = &clauses.at[0];
@@ -747,8 +750,9 @@ enum fm_code sy_lexical(const struct sy_index *index, const struct sy_words *wor
     return work.failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-enum fm_code sy_lexical_choose(const struct sy_index *index, const struct sy_words *words, const struct sy_reading *earlier,
-                               const size_t *choices, size_t count, struct sy_reading *reading, struct fm_error *error) {
+enum fm_code sy_lexical_choose(const struct sy_index *index, const struct sy_words *words,
+                               const struct sy_reading *earlier, const size_t *choices, size_t count,
+                               struct sy_reading *reading, struct fm_error *error) {
     struct sy_work work = {.index = index, .words = words, .out = reading};
     bool closes = earlier->verb == SY_CLOSE;
     *reading = (struct sy_reading){.verb = earlier->verb, .where = earlier->where};

@@ -125,15 +125,16 @@ static bool only(const struct sy_words *words, const char *const *list, size_t c
 }
 
 static bool says_yes(const struct sy_words *words) {
-    static const char *const list[] = {"yes", "yeah", "yep", "yup", "sure", "ok", "okay", "please", "do", "it", "right",
-                                       "correct", "exactly", "go", "ahead", "y", "thats", "that"};
+    static const char *const list[] = {"yes", "yeah",  "yep",     "yup",     "sure", "ok",    "okay", "please", "do",
+                                       "it",  "right", "correct", "exactly", "go",   "ahead", "y",    "thats",  "that"};
     bool yes = strcmp(words->at[0].text, "please") != 0 || words->count > 1;
     return yes && only(words, list, sizeof list / sizeof list[0]);
 }
 
 static bool says_no(const struct sy_words *words) {
-    static const char *const list[] = {"no", "nope", "cancel", "never", "mind", "nevermind", "stop", "forget", "it",
-                                       "nothing", "n", "thanks", "none", "of", "them", "that", "neither"};
+    static const char *const list[] = {"no",   "nope",   "cancel", "never",   "mind",   "nevermind",
+                                       "stop", "forget", "it",     "nothing", "n",      "thanks",
+                                       "none", "of",     "them",   "that",    "neither"};
     return only(words, list, sizeof list / sizeof list[0]);
 }
 
@@ -340,9 +341,9 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
 }
 
 /*
- * Whether the pick comes from the words. A small model that knows nothing picks what it would pick for any words, or goes
- * by the place in a list: so a pick counts only if names without a meaning give another one (most of that prompt is in
- * the model's memory by then), and the lists turned round the same.
+ * Whether the pick comes from the words. A small model that knows nothing picks what it would pick for any words, or
+ * goes by the place in a list: so a pick counts only if names without a meaning give another one (most of that prompt
+ * is in the model's memory by then), and the lists turned round the same.
  */
 static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_found *found, bool *holds,
                          struct fm_error *error) {
@@ -414,7 +415,10 @@ static void write_envelope(const struct job *job, struct fm_json_writer *w) {
     }
     fm_json_array_end(w);
     fm_json_key_bool(w, "needs_clarification", !clear);
-    fm_json_key_str(w, "clarification_reason", clear ? NULL : reading->reason[0] ? reading->reason : "What is to be done?");
+    fm_json_key_str(w, "clarification_reason",
+                    clear                ? NULL
+                    : reading->reason[0] ? reading->reason
+                                         : "What is to be done?");
     fm_json_object_end(w);
 }
 

@@ -1,4 +1,5 @@
-/* fm-proxy as a child. One question is one chat completion, held to its schema; nothing of it is stored or cached on disk. */
+/* fm-proxy as a child. One question is one chat completion, held to its schema; nothing of it is stored or cached on
+ * disk. */
 #include "match/model.h"
 #include "base/buf.h"
 #include "base/platform.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 #define ANSWER_MS     60000
-#define ANSWER_TOKENS 400     /* eight labels, and more than enough */
+#define ANSWER_TOKENS 400 /* eight labels, and more than enough */
 #define REQUEST_MAX   (1u << 20)
 #define ANSWER_VALUES 64
 
@@ -105,8 +106,8 @@ static enum fm_code pick(void *self, const struct sy_question *question, struct 
     struct fm_json_writer w = fm_json_writer_on(&request);
     write_request(proxy, question, &w);
     enum fm_code code = request.failed ? fm_fail_no_memory(error)
-                                       : fm_client_ask(proxy->client, "chat.completions.create", request.data, request.len,
-                                                       NULL, proxy->ms, &result, error);
+                                       : fm_client_ask(proxy->client, "chat.completions.create", request.data,
+                                                       request.len, NULL, proxy->ms, &result, error);
     code = code ? code : read_answer(result, answer, error);
     json_object_put(result);
     fm_buf_free(&request);

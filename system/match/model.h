@@ -39,8 +39,8 @@ struct sy_proxy_options {
 
 struct sy_proxy;
 
-/* Starts nothing: the first question does. NULL: out of memory, or no path is known. Free it by sy_proxy_free, which ends
- * the helper. */
+/* Starts nothing: the first question does. NULL: out of memory, or no path is known. Free it by sy_proxy_free, which
+ * ends the helper. */
 struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options);
 void sy_proxy_free(struct sy_proxy *proxy);
 

@@ -1,4 +1,5 @@
-/* Matching on the desktop of now: what the user is shown by an index is noted, so that it means the same when it runs. */
+/* Matching on the desktop of now: what the user is shown by an index is noted, so that it means the same when it runs.
+ */
 #include "match/match.h"
 
 enum fm_code sy_match_now(struct sy_world *world, const char *words, const struct sy_match_options *options,

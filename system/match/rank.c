@@ -122,10 +122,11 @@ void sy_index_free(struct sy_index *index) {
 /* ---- terms ---- */
 
 static bool is_weak(const char *word) {
-    static const char *const weak[] = {"app",   "application", "article",  "blog",   "browser", "channel", "chrome",  "conversation",
-                                       "doc",   "document",    "feed",     "file",   "forum",   "homepage", "page",   "pages",
-                                       "paper", "papers", "post",  "posts",       "program", "question", "questions",  "site",   "story",   "stuff",   "thread",  "video",
-                                       "videos", "web",        "webpage",  "website", "websites", "articles", "threads", "docs"};
+    static const char *const weak[] = {
+        "app",      "application", "article", "blog",     "browser",   "channel",  "chrome",   "conversation", "doc",
+        "document", "feed",        "file",    "forum",    "homepage",  "page",     "pages",    "paper",        "papers",
+        "post",     "posts",       "program", "question", "questions", "site",     "story",    "stuff",        "thread",
+        "video",    "videos",      "web",     "webpage",  "website",   "websites", "articles", "threads",      "docs"};
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         if (strcmp(weak[i], word) == 0) {
             return true;
@@ -264,7 +265,8 @@ static void better(struct fit *best, struct fit other) {
 static double at_place(const struct sy_numbered_tab *tab, const char *place) {
     size_t host = strcspn(place, "/");
     size_t len = strlen(tab->domain);
-    if (len < host || strncmp(tab->domain + len - host, place, host) != 0 || (len > host && tab->domain[len - host - 1] != '.')) {
+    if (len < host || strncmp(tab->domain + len - host, place, host) != 0 ||
+        (len > host && tab->domain[len - host - 1] != '.')) {
         return 0;
     }
     if (strncmp(place + host, "/app", 4) != 0 && place[host]) {
@@ -453,7 +455,8 @@ static struct fit fit_name(const struct sy_entry *entry, const struct sy_terms *
     return best;
 }
 
-static void rank_names(const struct sy_entry *entries, size_t count, const struct sy_terms *terms, struct sy_hits *hits) {
+static void rank_names(const struct sy_entry *entries, size_t count, const struct sy_terms *terms,
+                       struct sy_hits *hits) {
     for (size_t i = 0; i < count; i++) {
         struct fit fit = fit_name(&entries[i], terms);
         if (fit.score > 0) {

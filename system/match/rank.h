@@ -69,7 +69,8 @@ enum sy_group { SY_APPS, SY_TABS, SY_PRESETS };
 FM_MUST_USE bool sy_index_make(const struct sy_scene *scene, struct sy_index *index);
 void sy_index_free(struct sy_index *index);
 
-/* What `count` words ask for: without those that say nothing, and with "hacker news" as one where a site is called so. */
+/* What `count` words ask for: without those that say nothing, and with "hacker news" as one where a site is called so.
+ */
 void sy_terms_make(const struct sy_index *index, const struct sy_word *const *words, size_t count,
                    struct sy_terms *terms);
 

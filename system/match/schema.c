@@ -1,4 +1,5 @@
-/* Options and their schema. A label is unique in its slot, and stands for one thing; anything else in an answer is nothing. */
+/* Options and their schema. A label is unique in its slot, and stands for one thing; anything else in an answer is
+ * nothing. */
 #include "match/schema.h"
 #include "protocol/json_writer.h"
 
@@ -51,10 +52,12 @@ static void label_tab(const struct sy_index *index, struct sy_item *option) {
     sy_plain(tab->tab->title, TITLE_SHOWN, title, sizeof title);
     sy_drop_queries(title);
     sy_plain(tab->domain, 30, domain, sizeof domain);
-    snprintf(option->label, sizeof option->label - 8, "%.200s%s%.40s%s", title, domain[0] ? " (" : "", domain, domain[0] ? ")" : "");
+    snprintf(option->label, sizeof option->label - 8, "%.200s%s%.40s%s", title, domain[0] ? " (" : "", domain,
+             domain[0] ? ")" : "");
 }
 
-static void add_option(const struct sy_index *index, enum sy_group group, size_t at, struct sy_item *options, size_t *count) {
+static void add_option(const struct sy_index *index, enum sy_group group, size_t at, struct sy_item *options,
+                       size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (options[i].at == at) {
             return;
@@ -97,16 +100,12 @@ static unsigned types_of(const struct sy_reading *reading, bool may_close) {
     unsigned go = bit(SY_PICK_FOCUS) | bit(SY_PICK_SWITCH) | bit(SY_PICK_PRESET);
     unsigned close = bit(SY_PICK_CLOSE_TAB) | bit(SY_PICK_CLOSE_APP);
     switch (reading->verb) {
-    case SY_CLOSE:
-        return (may_close ? close : 0) | bit(SY_PICK_ASK);
+    case SY_CLOSE: return (may_close ? close : 0) | bit(SY_PICK_ASK);
     case SY_SWITCH:
     case SY_VISIT:
-    case SY_OPEN:
-        return go | bit(SY_PICK_ASK);
-    case SY_PRESET:
-        return bit(SY_PICK_PRESET) | bit(SY_PICK_ASK);
-    case SY_PLACE:
-        return bit(SY_PICK_PLACE) | bit(SY_PICK_ASK);
+    case SY_OPEN: return go | bit(SY_PICK_ASK);
+    case SY_PRESET: return bit(SY_PICK_PRESET) | bit(SY_PICK_ASK);
+    case SY_PLACE: return bit(SY_PICK_PLACE) | bit(SY_PICK_ASK);
     default:
         return go | bit(SY_PICK_PLACE) | bit(SY_PICK_QUERY) | bit(SY_PICK_LIST_APPS) | bit(SY_PICK_LIST_TABS) |
                (may_close ? close : 0) | bit(SY_PICK_ASK);
@@ -114,7 +113,7 @@ static unsigned types_of(const struct sy_reading *reading, bool may_close) {
 }
 
 void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
-                     struct sy_menu *menu) {
+                  struct sy_menu *menu) {
     menu->types = types_of(reading, may_close);
     fill(index, SY_APPS, &reading->apps, index->app_count, menu->apps, &menu->app_count);
     fill(index, SY_TABS, &reading->tabs, index->tab_count, menu->tabs, &menu->tab_count);
@@ -186,7 +185,8 @@ static void write_slots(enum sy_pick_type type, const struct sy_menu *menu, stru
 }
 
 static void write_required(enum sy_pick_type type, struct fm_json_writer *w) {
-    static const char *const slots[] = {"app_name", "tab", "preset_name", "app_name", NULL, NULL, NULL, "tabs", "app_name", NULL};
+    static const char *const slots[] = {"app_name", "tab", "preset_name", "app_name", NULL,
+                                        NULL,       NULL,  "tabs",        "app_name", NULL};
     fm_json_key(w, "required");
     fm_json_array_begin(w);
     fm_json_str(w, "type");
@@ -289,13 +289,15 @@ static bool take_place(const struct sy_index *index, struct json_object *answer,
     }
     const struct sy_rect *window = running ? &snapshot->windows.at[running->windows[0]].bounds : NULL;
     return running && (where->given || own.monitor) &&
-           sy_where_bounds(where->given ? where : &own, snapshot, window, &found->monitor, &found->has_bounds, &found->bounds);
+           sy_where_bounds(where->given ? where : &own, snapshot, window, &found->monitor, &found->has_bounds,
+                           &found->bounds);
 }
 
 static enum sy_pick_type type_of(struct json_object *answer, unsigned types) {
     struct json_object *name = json_object_object_get(answer, "type");
     for (enum sy_pick_type type = 0; type < TYPE_COUNT; type++) {
-        bool same = json_object_is_type(name, json_type_string) && strcmp(json_object_get_string(name), type_names[type]) == 0;
+        bool same =
+            json_object_is_type(name, json_type_string) && strcmp(json_object_get_string(name), type_names[type]) == 0;
         if (same && (types & bit(type))) {
             return type;
         }
@@ -304,14 +306,16 @@ static enum sy_pick_type type_of(struct json_object *answer, unsigned types) {
 }
 
 enum fm_code sy_pick_read(const struct sy_index *index, const struct sy_menu *menu, struct json_object *answer,
-                          const struct sy_where *where, const char *question, struct sy_found *found, struct fm_error *error) {
+                          const struct sy_where *where, const char *question, struct sy_found *found,
+                          struct fm_error *error) {
     *found = (struct sy_found){.type = NULL};
     enum sy_pick_type type = json_object_is_type(answer, json_type_object) ? type_of(answer, menu->types) : SY_PICK_ASK;
     bool apps = type == SY_PICK_FOCUS || type == SY_PICK_PLACE || type == SY_PICK_CLOSE_APP;
     bool known = type != SY_PICK_ASK;
     bool done = true;
     if (apps) {
-        const struct sy_item *option = find_label(menu->apps, menu->app_count, json_object_object_get(answer, "app_name"));
+        const struct sy_item *option =
+            find_label(menu->apps, menu->app_count, json_object_object_get(answer, "app_name"));
         found->name = option ? index->apps[option->at].name : NULL;
         known = option && (type != SY_PICK_PLACE || take_place(index, answer, where, found));
     } else if (type == SY_PICK_SWITCH) {

@@ -1,6 +1,6 @@
 /*
- * What a model may pick from: up to 8 candidates for each slot, as they are called in the prompt and in the schema of its
- * answer. The answer is one command, or "ask"; tabs go by title and site, never by number, for small models see
+ * What a model may pick from: up to 8 candidates for each slot, as they are called in the prompt and in the schema of
+ * its answer. The answer is one command, or "ask"; tabs go by title and site, never by number, for small models see
  * likeness in words. What the model answers is looked up here again, whoever kept it to the schema.
  */
 #ifndef SY_SCHEMA_H
@@ -11,8 +11,8 @@
 struct fm_buf;
 struct json_object;
 
-#define SY_ITEMS_MAX 8   /* candidates of a slot */
-#define SY_LABEL_SIZE  256 /* bytes of what a candidate is called, its NUL included */
+#define SY_ITEMS_MAX  8   /* candidates of a slot */
+#define SY_LABEL_SIZE 256 /* bytes of what a candidate is called, its NUL included */
 
 struct sy_item {
     size_t at; /* of the index's applications or presets; of tabs: index - 1 */
@@ -39,8 +39,7 @@ enum sy_pick_type {
 };
 
 /* For the reading's verb, and its candidates; `may_close`: the user's own words have a verb that closes. Pure. */
-void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
-                     struct sy_menu *menu);
+void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close, struct sy_menu *menu);
 
 /* Drops the queries and fragments of addresses in the text: they may hold secrets. */
 void sy_drop_queries(char *text);

@@ -185,7 +185,8 @@ static bool is_typo(const char *word, const char *verb) {
         i++;
     }
     if (len == size) {
-        return len > i + 1 && word[i] == verb[i + 1] && word[i + 1] == verb[i] && strcmp(word + i + 2, verb + i + 2) == 0;
+        return len > i + 1 && word[i] == verb[i + 1] && word[i + 1] == verb[i] &&
+               strcmp(word + i + 2, verb + i + 2) == 0;
     }
     bool longer = len == size + 1 && strcmp(word + i + 1, verb + i) == 0;
     return size > 4 && (longer || (len + 1 == size && strcmp(word + i, verb + i + 1) == 0));
@@ -193,8 +194,9 @@ static bool is_typo(const char *word, const char *verb) {
 
 /* The verb's row that the first word is a typo of; only those that are written often enough to be mistyped. */
 static const struct row *misspelt(const char *word) {
-    static const char *const often[] = {"close", "switch", "focus", "open", "launch", "move", "maximize", "activate", "start",
-                                        "place", "resize", "minimize", "list", "show", "find"};
+    static const char *const often[] = {"close",  "switch",   "focus",    "open",  "launch",
+                                        "move",   "maximize", "activate", "start", "place",
+                                        "resize", "minimize", "list",     "show",  "find"};
     for (size_t i = 0; i < sizeof often / sizeof often[0]; i++) {
         for (size_t j = 0; j < sizeof rows / sizeof rows[0] && is_typo(word, often[i]); j++) {
             if (strcmp(rows[j].phrase, often[i]) == 0) {
@@ -224,13 +226,57 @@ enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len) 
 }
 
 size_t sy_polite(const struct sy_word *words, size_t count) {
-    static const char *const phrases[] = {
-        "please", "pls", "plz", "hey", "hi", "hello", "ok", "okay", "now", "just", "also", "then", "and",
-        "finally", "kindly", "can you", "could you", "would you", "will you", "can we", "could we", "could i", "can i",
-        "i want to", "i want you to", "i would like to", "i would like you to", "id like to", "id like you to", "i need to",
-        "i need you to", "lets", "let me", "let us", "go ahead and", "computer", "would you mind", "quickly", "maybe",
-        "well", "so", "alright", "actually", "let", "i wanna", "wanna", "help me", "yeah", "after that",
-        "afterwards", "instead"};
+    static const char *const phrases[] = {"please",
+                                          "pls",
+                                          "plz",
+                                          "hey",
+                                          "hi",
+                                          "hello",
+                                          "ok",
+                                          "okay",
+                                          "now",
+                                          "just",
+                                          "also",
+                                          "then",
+                                          "and",
+                                          "finally",
+                                          "kindly",
+                                          "can you",
+                                          "could you",
+                                          "would you",
+                                          "will you",
+                                          "can we",
+                                          "could we",
+                                          "could i",
+                                          "can i",
+                                          "i want to",
+                                          "i want you to",
+                                          "i would like to",
+                                          "i would like you to",
+                                          "id like to",
+                                          "id like you to",
+                                          "i need to",
+                                          "i need you to",
+                                          "lets",
+                                          "let me",
+                                          "let us",
+                                          "go ahead and",
+                                          "computer",
+                                          "would you mind",
+                                          "quickly",
+                                          "maybe",
+                                          "well",
+                                          "so",
+                                          "alright",
+                                          "actually",
+                                          "let",
+                                          "i wanna",
+                                          "wanna",
+                                          "help me",
+                                          "yeah",
+                                          "after that",
+                                          "afterwards",
+                                          "instead"};
     size_t used = 0;
     size_t len;
     do {
@@ -241,15 +287,16 @@ size_t sy_polite(const struct sy_word *words, size_t count) {
 }
 
 bool sy_is_question(const struct sy_word *words, size_t count) {
-    static const char *const phrases[] = {"what", "whats", "which", "how", "who",  "whose", "when", "where", "why",
-                                          "is",   "are",   "do",    "does", "did", "was",   "were", "have",  "has",
-                                          "am",   "am i",  "should"};
+    static const char *const phrases[] = {"what",  "whats", "which", "how", "who", "whose", "when",
+                                          "where", "why",   "is",    "are", "do",  "does",  "did",
+                                          "was",   "were",  "have",  "has", "am",  "am i",  "should"};
     return longest(phrases, sizeof phrases / sizeof phrases[0], words, count) > 0;
 }
 
 bool sy_is_negated(const struct sy_word *words, size_t count) {
-    static const char *const phrases[] = {"dont", "do not", "never", "not", "cant", "cannot", "wont", "shouldnt", "mustnt",
-                                          "dont you", "without closing", "stop closing", "nothing", "none", "no need"};
+    static const char *const phrases[] = {
+        "dont",   "do not",   "never",           "not",          "cant",    "cannot", "wont",   "shouldnt",
+        "mustnt", "dont you", "without closing", "stop closing", "nothing", "none",   "no need"};
     for (size_t i = 0; i < count; i++) {
         if (longest(phrases, sizeof phrases / sizeof phrases[0], words + i, count - i) > 0) {
             return true;

@@ -1,7 +1,9 @@
 /* Places: first what the words say, independent of any desktop; then pixels of one. */
 #include "match/where.h"
 
-#include <stdio.h>
+#include <ctype.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_one_of(const char *word, const char *list) {
@@ -19,9 +21,10 @@ static bool is_one_of(const char *word, const char *list) {
 /* ---- reading ---- */
 
 static const char *monitor_word(const char *word) {
-    static const char *const pairs[][2] = {{"left", "left"},   {"right", "right"},    {"main", "main"},
-                                           {"primary", "main"}, {"other", "other"},    {"leftmost", "left"},
-                                           {"rightmost", "right"}, {"second", "other"}, {"secondary", "other"}, {"lefthand", "left"}, {"righthand", "right"}};
+    static const char *const pairs[][2] = {{"left", "left"},       {"right", "right"},    {"main", "main"},
+                                           {"primary", "main"},    {"other", "other"},    {"leftmost", "left"},
+                                           {"rightmost", "right"}, {"second", "other"},   {"secondary", "other"},
+                                           {"lefthand", "left"},   {"righthand", "right"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         if (strcmp(word, pairs[i][0]) == 0) {
             return pairs[i][1];
@@ -56,13 +59,29 @@ static void read_monitor(const struct sy_word *const *words, size_t count, struc
     }
 }
 
+/* "1200x800" */
+static bool is_size(const char *word, int *width, int *height) {
+    char *end;
+    if (!isdigit((unsigned char)word[0])) {
+        return false;
+    }
+    long first = strtol(word, &end, 10);
+    if (*end != 'x' || !isdigit((unsigned char)end[1])) {
+        return false;
+    }
+    long second = strtol(end + 1, &end, 10);
+    bool fits = !*end && first > 0 && first <= INT16_MAX && second > 0 && second <= INT16_MAX; /* as X11 has them */
+    *width = fits ? (int)first : 0;
+    *height = fits ? (int)second : 0;
+    return fits;
+}
+
 /* "1200x800", "1200 by 800", "1200 x 800" */
 static void read_size(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
         int width = 0;
         int height = 0;
-        char rest = '\0';
-        bool one = sscanf(words[i]->text, "%5dx%5d%c", &width, &height, &rest) == 2;
+        bool one = is_size(words[i]->text, &width, &height);
         bool three = !one && i + 2 < count && is_one_of(words[i + 1]->text, "by x times") &&
                      sy_number(words[i]->text) > 0 && sy_number(words[i + 2]->text) > 0;
         if (three) {
@@ -204,9 +223,9 @@ static const char *other_monitor(const struct sy_snapshot *snapshot, const struc
 static void fill(const struct sy_where *where, const struct sy_rect *area, struct sy_rect *bounds) {
     int width = area->right - area->left;
     int height = area->bottom - area->top;
-    *bounds = (struct sy_rect){area->left + width * where->left / SY_TWELFTHS, area->top + height * where->top / SY_TWELFTHS,
-                               area->left + width * where->right / SY_TWELFTHS,
-                               area->top + height * where->bottom / SY_TWELFTHS};
+    *bounds = (struct sy_rect){
+        area->left + width * where->left / SY_TWELFTHS, area->top + height * where->top / SY_TWELFTHS,
+        area->left + width * where->right / SY_TWELFTHS, area->top + height * where->bottom / SY_TWELFTHS};
 }
 
 static void center(const struct sy_where *where, const struct sy_rect *window, const struct sy_rect *area,
@@ -228,7 +247,8 @@ bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *sna
         whole(&exact);
         span(exact.direction[0] == 'l' ? -1 : 1, 6, &exact.left, &exact.right);
     }
-    exact.monitor = exact.monitor && strcmp(exact.monitor, "other") == 0 ? other_monitor(snapshot, window) : exact.monitor;
+    exact.monitor =
+        exact.monitor && strcmp(exact.monitor, "other") == 0 ? other_monitor(snapshot, window) : exact.monitor;
     const struct sy_monitor *at =
         exact.monitor ? sy_find_monitor(snapshot, exact.monitor) : monitor_of(snapshot, window);
     *monitor = exact.monitor;

@@ -54,7 +54,8 @@ static bool is_hidden(const unsigned char *at, size_t len) {
     if (len != 3) {
         return false;
     }
-    bool general = at[0] == 0xe2 && at[1] == 0x80 && ((at[2] >= 0x8b && at[2] <= 0x8f) || (at[2] >= 0xa8 && at[2] <= 0xae));
+    bool general =
+        at[0] == 0xe2 && at[1] == 0x80 && ((at[2] >= 0x8b && at[2] <= 0x8f) || (at[2] >= 0xa8 && at[2] <= 0xae));
     bool isolate = at[0] == 0xe2 && at[1] == 0x81 && at[2] >= 0xa0 && at[2] <= 0xa9;
     return general || isolate || (at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf);
 }
@@ -95,7 +96,8 @@ static size_t token_len(const char *text) {
 }
 
 static bool is_quote(const char *at, size_t len, size_t *step) {
-    static const char *const quotes[] = {"\"", "'", "(", "[", "{", "`", "\u201c", "\u201d", "\u2018", "\u2019", "\u00ab"};
+    static const char *const quotes[] = {"\"",     "'",      "(",      "[",      "{",     "`",
+                                         "\u201c", "\u201d", "\u2018", "\u2019", "\u00ab"};
     for (size_t i = 0; i < sizeof quotes / sizeof quotes[0]; i++) {
         *step = strlen(quotes[i]);
         if (*step <= len && memcmp(at, quotes[i], *step) == 0) {
@@ -107,8 +109,8 @@ static bool is_quote(const char *at, size_t len, size_t *step) {
 
 /* Cuts quotes in front and punctuation behind; true: what was cut ends a clause. */
 static bool trim(const char **at, size_t *len) {
-    static const char *const marks[] = {",", ";", ".", "!", "?", ":", "\"", "'", ")", "]", "}", "`",
-                                        "\u201d", "\u2019", "\u201c", "\u00bb", "\u2026"};
+    static const char *const marks[] = {",", ";", ".", "!",      "?",      ":",      "\"",     "'",     ")",
+                                        "]", "}", "`", "\u201d", "\u2019", "\u201c", "\u00bb", "\u2026"};
     size_t step;
     bool breaks = false;
     while (*len > 0 && is_quote(*at, *len, &step)) {
@@ -219,7 +221,8 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
         size_t token = token_len(at);
         size_t room = SY_WORDS_MAX - words->count;
         if (token > 0 && room < 1) {
-            return sy_refuse(error, "invalid_words", "words", "words may be %d at most: say less at once", SY_WORDS_MAX - 1);
+            return sy_refuse(error, "invalid_words", "words", "words may be %d at most: say less at once",
+                             SY_WORDS_MAX - 1);
         }
         if (token > 0) {
             add_token(words, at, token);
@@ -269,11 +272,12 @@ static int compare_text(const void *a, const void *b) {
 
 bool sy_is_stop(const char *word) {
     static const char *const stops[] = {
-        "a", "about", "again", "all", "also", "am", "an", "any", "are", "as", "at", "away", "back", "be", "been", "by",
-        "called", "done", "finished", "for", "from", "had", "have", "here", "i", "im", "in", "into", "is", "its", "ive",
-        "just", "me", "mine", "my", "named", "now", "of", "off", "on", "onto", "open", "opened", "our", "out", "over",
-        "please", "same", "says", "so", "some", "that", "thats", "the", "their", "there", "thing", "things", "titled",
-        "to", "too", "up", "us", "was", "we", "well", "were", "where", "which", "with", "you", "your"};
+        "a",    "about", "again", "all",  "also",   "am",   "an",       "any",   "are",   "as",     "at",     "away",
+        "back", "be",    "been",  "by",   "called", "done", "finished", "for",   "from",  "had",    "have",   "here",
+        "i",    "im",    "in",    "into", "is",     "its",  "ive",      "just",  "me",    "mine",   "my",     "named",
+        "now",  "of",    "off",   "on",   "onto",   "open", "opened",   "our",   "out",   "over",   "please", "same",
+        "says", "so",    "some",  "that", "thats",  "the",  "their",    "there", "thing", "things", "titled", "to",
+        "too",  "up",    "us",    "was",  "we",     "well", "were",     "where", "which", "with",   "you",    "your"};
     return bsearch(word, stops, sizeof stops / sizeof stops[0], sizeof stops[0], compare_text) != NULL;
 }
 
@@ -287,9 +291,10 @@ static int row_of(const char *word, const char *const *rows, int count) {
 }
 
 int sy_number(const char *word) {
-    static const char *const names[] = {"zero", "one",    "two",    "three",    "four",     "five",    "six",
-                                        "seven", "eight", "nine",   "ten",      "eleven",   "twelve",  "thirteen",
-                                        "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"};
+    static const char *const names[] = {"zero",     "one",      "two",      "three",   "four",    "five",
+                                        "six",      "seven",    "eight",    "nine",    "ten",     "eleven",
+                                        "twelve",   "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
+                                        "eighteen", "nineteen", "twenty"};
     size_t digits = strspn(word, "0123456789");
     if (digits > 0 && digits <= 4 && !word[digits]) {
         return (int)strtol(word, NULL, 10);
@@ -298,8 +303,8 @@ int sy_number(const char *word) {
 }
 
 int sy_ordinal(const char *word) {
-    static const char *const names[] = {"first", "second", "third", "fourth", "fifth",
-                                        "sixth", "seventh", "eighth", "ninth", "tenth"};
+    static const char *const names[] = {"first", "second",  "third",  "fourth", "fifth",
+                                        "sixth", "seventh", "eighth", "ninth",  "tenth"};
     size_t digits = strspn(word, "0123456789");
     const char *end = word + digits;
     bool ends = strcmp(end, "st") == 0 || strcmp(end, "nd") == 0 || strcmp(end, "rd") == 0 || strcmp(end, "th") == 0;

@@ -6,7 +6,8 @@
  *      "requests": [{"words": "...", "after": "what was said before"}]}
  *
  * The two fake models pick something that closes, whether the schema has it or not, and the schema's first option. One
- * JSON object on stdout: {"answers": [{"envelope", "by": "words" or "model", "ms", "model_error", "asked": how often}]}.
+ * JSON object on stdout: {"answers": [{"envelope", "by": "words" or "model", "ms", "model_error", "asked": how
+ * often}]}.
  */
 #include "backends/fake.h"
 #include "base/platform.h"

@@ -62,7 +62,7 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
         }
         i++;
     }
-    return line->words[0] != '\0';
+    return line->words[0] != '\0' && !line->shared.read_only && !line->shared.allow; /* those are the server's */
 }
 
 /* NULL: there is no fm-proxy to ask, which is no fault. */

@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT_MAX   (16u << 20)
-#define ROUNDS    5   /* questions about one wish */
-#define SHOWN_MAX 200 /* characters of one text */
+#define OUT_MAX    (16u << 20)
+#define ROUNDS     5    /* questions about one wish */
+#define SHOWN_MAX  200  /* characters of one text */
+#define ANSWER_MAX 4000 /* of an answer, or a question with its candidates */
 
 /* ---- printing ---- */
 
@@ -25,9 +26,9 @@ static struct json_object *member(struct json_object *object, const char *name) 
 }
 
 /* `text` of the desktop or a page, safe for a terminal. */
-static void put_text(FILE *out, const char *text) {
-    char plain[4 * SHOWN_MAX + 4];
-    sy_plain(text ? text : "", SHOWN_MAX, plain, sizeof plain);
+static void put_text(FILE *out, const char *text, size_t max) {
+    char plain[4 * ANSWER_MAX + 4];
+    sy_plain(text ? text : "", max, plain, sizeof plain);
     fputs(plain, out);
 }
 
@@ -35,7 +36,7 @@ static void put_member(FILE *out, const char *before, struct json_object *object
     struct json_object *value = member(object, name);
     if (value) {
         fputs(before, out);
-        put_text(out, json_object_get_string(value));
+        put_text(out, json_object_get_string(value), SHOWN_MAX);
     }
 }
 
@@ -43,7 +44,7 @@ static void put_list(FILE *out, const char *before, struct json_object *list) {
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     for (size_t i = 0; i < count; i++) {
         fputs(i ? ", " : before, out);
-        put_text(out, json_object_get_string(json_object_array_get_idx(list, i)));
+        put_text(out, json_object_get_string(json_object_array_get_idx(list, i)), SHOWN_MAX);
     }
 }
 
@@ -66,20 +67,25 @@ static void put_apps(FILE *out, struct json_object *apps) {
     }
 }
 
-/* One line for what was, or would be, done. */
+/* One line for what was, or would be, done. A step that failed has a line if it did something. */
 static void put_result(FILE *out, struct json_object *result) {
-    struct json_object *tabs = member(result, "tabs");
-    struct json_object *apps = member(result, "apps");
-    struct json_object *answer = member(result, "answer");
-    if (json_object_is_type(tabs, json_type_array)) {
-        put_tabs(out, tabs);
-    } else if (json_object_is_type(apps, json_type_array)) {
-        put_apps(out, apps);
+    const char *type = json_object_get_string(member(result, "type"));
+    struct json_object *ok = member(result, "ok");
+    bool failed = ok && !json_object_get_boolean(ok);
+    struct json_object *list = member(result, strcmp(type, "list_apps") == 0 ? "apps" : "tabs");
+    struct json_object *answer = strcmp(type, "query") == 0 ? member(result, "answer") : NULL;
+    if (failed && !member(result, "closed")) {
+        return;
+    }
+    if (strcmp(type, "list_tabs") == 0 && list) {
+        put_tabs(out, list);
+    } else if (strcmp(type, "list_apps") == 0 && list) {
+        put_apps(out, list);
     } else if (answer) {
-        put_text(out, json_object_get_string(answer));
+        put_text(out, json_object_get_string(answer), ANSWER_MAX);
         fputc('\n', out);
     } else {
-        put_member(out, "", result, "type");
+        put_text(out, type, SHOWN_MAX);
         put_member(out, ": ", result, "app_name");
         put_member(out, ": ", result, "preset_name");
         put_member(out, ": ", result, "title");
@@ -110,7 +116,7 @@ static void put_error(const struct sy_do *how, const struct fm_error *error) {
         fm_buf_free(&text);
     } else {
         fputs("fm-system: ", how->err);
-        put_text(how->err, error->detail);
+        put_text(how->err, error->detail, SHOWN_MAX);
         fprintf(how->err, " (%s)\n", sy_reason(error));
     }
 }
@@ -164,7 +170,7 @@ static enum fm_code match(struct sy_world *world, const char *words, const struc
         if (how->json || !json_object_get_boolean(member(next, "needs_clarification"))) {
             return FM_OK;
         }
-        put_member(how->out, "", next, "clarification_reason");
+        put_text(how->out, json_object_get_string(member(next, "clarification_reason")), ANSWER_MAX);
         fputc('\n', how->out);
         char *line = lines[round % 2];
         if (!how->terminal || round == ROUNDS || !read_line(how, "> ", line, sizeof lines[0])) {
@@ -199,13 +205,13 @@ static void put_losses(FILE *out, const char *before, const struct sy_plan *plan
         const struct sy_step *step = &plan->steps[i];
         if (step->command->destroys && step->name) {
             fprintf(out, "%sclose the application ", before);
-            put_text(out, step->name);
+            put_text(out, step->name, SHOWN_MAX);
             fprintf(out, " (%zu window%s)\n", step->id_count, step->id_count == 1 ? "" : "s");
         }
         for (size_t j = 0; j < step->id_count && step->command->destroys && !step->name; j++) {
             const struct sy_tab *tab = tab_of(plan, step->ids[j]);
             fprintf(out, "%sclose the tab ", before);
-            put_text(out, tab ? tab->title : "");
+            put_text(out, tab ? tab->title : "", SHOWN_MAX);
             fputc('\n', out);
         }
     }

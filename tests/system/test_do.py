@@ -52,6 +52,17 @@ class Do(unittest.TestCase):
             status, _, log, _ = self.run_do("--terminal", "close slack", answers=answer)
             self.assertEqual((status, log), (1, []), answer)
 
+    def test_a_step_that_fails_has_no_line(self):
+        rules = [{"on": "tab.activate t3", "do": "fail"}]
+        status, out, _, err = self.run_do("switch to the weather", desktop={**DESKTOP, "rules": rules})
+        self.assertEqual((status, out), (1, []))
+        self.assertIn("(unavailable)", err)
+
+    def test_a_tab_that_refuses_is_told(self):
+        rules = [{"on": "tab.close t3", "do": "refuse"}]
+        status, out, _, _ = self.run_do("--yes", "close the weather", desktop={**DESKTOP, "rules": rules})
+        self.assertEqual((status, out), (0, ["close_tab; the page refused: tab 3"]))
+
     def test_dry_run(self):
         status, out, log, _ = self.run_do("--dry-run", "close the weather")
         self.assertEqual((status, out, log), (0, ["would close_tab", "  close the tab Weather"], []))

@@ -255,7 +255,7 @@ static bool takes_place(const struct sy_clause *clause) {
 
 static void read_slots(const struct sy_word *words, size_t count, struct sy_clause *clause) {
     struct reading in = {.words = words, .count = count};
-    const struct sy_word *pointers[SY_WORDS_MAX];
+    const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
     bool used[SY_WORDS_MAX] = {false};
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &words[i];

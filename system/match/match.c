@@ -149,7 +149,7 @@ static bool among(const struct sy_reading *earlier, size_t at) {
 
 /* The choice that the words are most like; false: none, or several. */
 static enum fm_code choose_by_name(struct job *job, size_t *choice, bool *found, struct fm_error *error) {
-    const struct sy_word *pointers[SY_WORDS_MAX];
+    const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
     struct sy_terms terms;
     struct sy_hits hits;
     double best = 0.6;

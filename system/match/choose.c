@@ -78,6 +78,7 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
     }
     qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
     list_choices(work, list, sizeof list);
+    out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* "all of them" must not be some of them */
     return sy_ask(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names),
                   list, count > SHOWN ? ", ..." : "");
 }

@@ -20,7 +20,7 @@ static bool is_one_of(const char *word, const char *list) {
 struct reading {
     const struct sy_word *words;
     size_t count;
-    const struct sy_word *number_words[SY_WORDS_MAX];
+    const struct sy_word *number_words[SY_NUMBERS_MAX];
     bool closes_but; /* behind "except" */
 };
 
@@ -120,7 +120,11 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     if (number < 0 || (one && (i > 0 || in->count > 1) && !clause->tab)) {
         return 0;
     }
-    for (int n = number; n <= (end > number ? end : number) && clause->number_count < SY_WORDS_MAX; n++) {
+    for (int n = number; n <= (end > number ? end : number); n++) {
+        if (clause->number_count == SY_NUMBERS_MAX) {
+            clause->vague = true; /* rather than some of them */
+            break;
+        }
         in->number_words[clause->number_count] = &in->words[i];
         clause->numbers[clause->number_count++] = n;
     }
@@ -238,7 +242,7 @@ static void place_numbers(const struct reading *in, struct sy_clause *clause) {
         for (size_t i = 0; i < clause->number_count && clause->name_count < SY_WORDS_MAX; i++) {
             clause->names[clause->name_count++] = in->number_words[i];
         }
-        clause->vague = clause->number_count > 1;
+        clause->vague |= clause->number_count > 1;
         clause->number_count = 0;
     }
 }

@@ -10,6 +10,7 @@
 #include "match/words.h"
 
 #define SY_CLAUSES_MAX 20
+#define SY_NUMBERS_MAX 512 /* of one clause, those of a range counted */
 
 struct sy_clause {
     enum sy_verb verb;
@@ -35,7 +36,7 @@ struct sy_clause {
     bool all, both, other, current, duplicate;
     bool running;
     bool refers; /* "it", "them" */
-    int numbers[SY_WORDS_MAX];
+    int numbers[SY_NUMBERS_MAX];
     size_t number_count;
     bool vague;    /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
     int ordinal;   /* 1 the first one, -1 the last one; 0: not told */

@@ -10,7 +10,7 @@
 #include "match/found.h"
 #include "match/rank.h"
 
-#define SY_CHOICES_MAX 64
+#define SY_CHOICES_MAX 512
 #define SY_REASON_SIZE 640
 
 enum sy_standing {

@@ -132,6 +132,50 @@ static void who_asks_to_close(void **state) {
     }
 }
 
+/* ---- clauses ---- */
+
+static void cut_into_clauses(void **state) {
+    static const struct {
+        const char *said;
+        size_t clauses;
+        enum sy_verb verb; /* of the last one */
+        size_t numbers;    /* of all */
+        bool has_but, vague, negated;
+    } rows[] = {
+        {"close slack and discord", 2, SY_CLOSE, 0, false, false, false},
+        {"close tabs 1, 3 and 5", 3, SY_CLOSE, 3, false, false, false},
+        {"close tabs 1-100", 1, SY_CLOSE, 100, false, false, false},
+        {"close tabs 1-999", 1, SY_CLOSE, SY_NUMBERS_MAX, false, true, false},
+        {"close lectures 1 to 3", 1, SY_CLOSE, 0, false, true, false},
+        {"close all tabs except a, b and c", 1, SY_CLOSE, 0, true, false, false},
+        {"close all tabs except a and open b", 2, SY_OPEN, 0, false, false, false},
+        {"close old tabs", 1, SY_CLOSE, 0, false, true, false},
+        {"close a, not b", 2, SY_CLOSE, 0, false, false, true},
+        {"i am done with a, close it", 1, SY_CLOSE, 0, false, false, false},
+        {"a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v", 20, SY_NO_VERB, 0, false, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sy_words words;
+        struct sy_clauses clauses;
+        struct fm_error error;
+        size_t numbers = 0;
+        assert_int_equal(sy_words_read(rows[i].said, &words, &error), FM_OK);
+        sy_clauses_read(&words, true, &clauses);
+        assert_int_equal(clauses.count, rows[i].clauses);
+        assert_int_equal(clauses.too_many, i == sizeof rows / sizeof rows[0] - 1);
+        for (size_t j = 0; j < clauses.count; j++) {
+            numbers += clauses.at[j].number_count;
+        }
+        const struct sy_clause *last = &clauses.at[clauses.count - 1];
+        assert_int_equal(numbers, rows[i].numbers);
+        assert_int_equal(last->verb, rows[i].verb);
+        assert_int_equal(last->has_but, rows[i].has_but);
+        assert_int_equal(last->vague, rows[i].vague);
+        assert_int_equal(last->negated, rows[i].negated);
+    }
+}
+
 /* ---- what a model may pick ---- */
 
 struct desk {
@@ -236,6 +280,7 @@ int main(void) {
         cmocka_unit_test(alike),
         cmocka_unit_test(plain_text),
         cmocka_unit_test(who_asks_to_close),
+        cmocka_unit_test(cut_into_clauses),
         cmocka_unit_test(menus_are_short_clean_and_without_closing),
         cmocka_unit_test(answers_are_looked_up),
     };

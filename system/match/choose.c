@@ -1,0 +1,433 @@
+/* Choices. A set of tabs is made of what the user said to be in it; an unclear one is asked for, never guessed. */
+#include "match/choose.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GOOD   0.6  /* of one: most of the words, by weight */
+#define CLOSE  0.05 /* what is nearer than this to the best one is as good */
+#define OF_SET 0.75 /* of several */
+#define SHOWN  5    /* candidates that a question names */
+
+/* ---- questions ---- */
+
+static void say(struct sy_work *work, const char *fmt, va_list list) {
+    if (vsnprintf(work->out->reason, sizeof work->out->reason, fmt, list) < 0) {
+        work->out->reason[0] = '\0';
+    }
+}
+
+enum sy_standing sy_ask(struct sy_work *work, const char *fmt, ...) {
+    va_list list;
+    va_start(list, fmt);
+    say(work, fmt, list);
+    va_end(list);
+    return SY_ASK;
+}
+
+enum sy_standing sy_unsure(struct sy_work *work, const char *fmt, ...) {
+    va_list list;
+    va_start(list, fmt);
+    say(work, fmt, list);
+    va_end(list);
+    return SY_UNSURE;
+}
+
+/* What is called `at` of the group, for users. */
+static void describe(const struct sy_work *work, enum sy_group group, size_t at, char *text, size_t size) {
+    char clean[40 * 4 + 4];
+    if (group == SY_TABS) {
+        sy_plain(work->index->scene->snapshot->tabs[at].tab->title, 40, clean, sizeof clean);
+        snprintf(text, size, "%zu \"%s\"", at + 1, clean);
+    } else {
+        const struct sy_entry *entries = group == SY_APPS ? work->index->apps : work->index->presets;
+        sy_plain(entries[at].name, 40, clean, sizeof clean);
+        snprintf(text, size, "%s", clean);
+    }
+}
+
+static void list_choices(const struct sy_work *work, char *text, size_t size) {
+    const struct sy_reading *out = work->out;
+    char one[200];
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < out->choice_count && i < SHOWN; i++) {
+        describe(work, out->group, out->choices[i], one, sizeof one);
+        int len = snprintf(text + used, size - used, "%s%s", i ? ", " : "", one);
+        used += (size_t)len < size - used ? (size_t)len : 0;
+    }
+}
+
+static int ascending(const void *a, const void *b) {
+    size_t x = *(const size_t *)a;
+    size_t y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const struct sy_hits *hits, size_t count) {
+    static const char *const kinds[] = {"applications", "tabs", "presets"};
+    char names[80];
+    char list[400];
+    struct sy_reading *out = work->out;
+    out->group = group;
+    out->choice_count = count < SY_CHOICES_MAX ? count : SY_CHOICES_MAX;
+    for (size_t i = 0; i < out->choice_count; i++) {
+        out->choices[i] = hits->at[i].at;
+    }
+    qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
+    list_choices(work, list, sizeof list);
+    out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* "all of them" must not be some of them */
+    return sy_ask(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names),
+                  list, count > SHOWN ? ", ..." : "");
+}
+
+enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
+    char list[400];
+    struct sy_reading *out = work->out;
+    bool tabs = found->tab_count > 0;
+    if (!tabs) {
+        char name[164];
+        sy_plain(found->name, 40, name, sizeof name);
+        sy_ask(work, "Do you mean the application %s? Say yes, or its exact name", name);
+    } else {
+        out->group = SY_TABS;
+        out->choice_count = found->tab_count < SY_CHOICES_MAX ? found->tab_count : SY_CHOICES_MAX;
+        for (size_t i = 0; i < out->choice_count; i++) {
+            out->choices[i] = found->tabs[i] - 1;
+        }
+        list_choices(work, list, sizeof list);
+        sy_ask(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count,
+               found->tab_count > 1 ? "s" : "", list, found->tab_count > SHOWN ? ", ..." : "");
+    }
+    if (out->count == 0) {
+        out->found[out->count++] = *found;
+        out->proposes = true;
+    } else {
+        sy_found_free(found); /* other commands were found before it: all of it must be said again */
+    }
+    return SY_ASK;
+}
+
+const char *sy_named(const struct sy_work *work, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < work->clause->name_count; i++) {
+        const struct sy_word *word = work->clause->names[i];
+        if (!sy_is_stop(word->text) && used + strlen(word->text) + 2 < size) {
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", word->text);
+        }
+    }
+    return text;
+}
+
+/* ---- one ---- */
+
+static bool same_page(const struct sy_work *work, size_t a, size_t b) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    return strcmp(snapshot->tabs[a].tab->url, snapshot->tabs[b].tab->url) == 0;
+}
+
+size_t sy_contenders(const struct sy_work *work, enum sy_group group, const struct sy_hits *hits) {
+    size_t count = 0;
+    bool same = group == SY_TABS;
+    if (hits->count == 0 || hits->at[0].score < GOOD) {
+        return 0;
+    }
+    while (count < hits->count && hits->at[count].score > hits->at[0].score - CLOSE) {
+        same = same && same_page(work, hits->at[0].at, hits->at[count].at);
+        count++;
+    }
+    return same ? 1 : count; /* the same page twice: either will do */
+}
+
+/* ---- tabs ---- */
+
+size_t sy_current_tab(const struct sy_work *work) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    size_t current = 0;
+    size_t active = 0;
+    for (size_t i = 0; i < snapshot->tab_count; i++) {
+        active += snapshot->tabs[i].tab->active;
+        current = snapshot->tabs[i].tab->active ? i + 1 : current;
+    }
+    if (active == 1) {
+        return current;
+    }
+    for (size_t i = 0; i < snapshot->windows.count; i++) { /* Chrome's topmost window is called as its tab is */
+        const struct sy_window *window = &snapshot->windows.at[i];
+        for (size_t j = 0; j < snapshot->tab_count; j++) {
+            const char *title = snapshot->tabs[j].tab->title;
+            if (snapshot->tabs[j].tab->active && title[0] && strncmp(window->title, title, strlen(title)) == 0) {
+                return j + 1;
+            }
+        }
+    }
+    return 0;
+}
+
+struct set {
+    bool *in; /* of each tab */
+    size_t count;
+    bool sure;
+};
+
+static void put_in(struct set *set, size_t tab) {
+    set->count += !set->in[tab];
+    set->in[tab] = true;
+}
+
+static void take_out(struct set *set, size_t tab) {
+    set->count -= set->in[tab];
+    set->in[tab] = false;
+}
+
+/* All that fit. If the words are a site's, what only mentions it in its title is left out. */
+static void put_all(const struct sy_hits *hits, struct set *set) {
+    bool domain = false;
+    double top = hits->count > 0 ? hits->at[0].score : 0;
+    double least = top >= 1 ? 0.95 : top - 0.1;
+    least = least > OF_SET ? least : OF_SET;
+    for (size_t i = 0; i < hits->count && hits->at[i].score >= least; i++) {
+        domain |= hits->at[i].domain;
+    }
+    for (size_t i = 0; i < hits->count && hits->at[i].score >= least; i++) {
+        if (hits->at[i].domain || !domain) {
+            put_in(set, hits->at[i].at);
+            set->sure &= hits->at[i].certain && !hits->at[i].stray;
+        }
+    }
+}
+
+static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    size_t tabs = work->index->tab_count;
+    if (clause->ordinal == 1 || clause->ordinal == -1) { /* "the first three" */
+        size_t want = (size_t)clause->numbers[0];
+        for (size_t i = 0; i < want && i < tabs; i++) {
+            put_in(set, clause->ordinal == 1 ? i : tabs - 1 - i);
+        }
+        return want > tabs ? sy_ask(work, "There are %zu tabs only. Which ones do you mean?", tabs) : SY_CLEAR;
+    }
+    for (size_t i = 0; i < clause->number_count; i++) {
+        if (clause->numbers[i] < 1 || (size_t)clause->numbers[i] > tabs) {
+            return sy_ask(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
+                          clause->numbers[i], tabs);
+        }
+        put_in(set, (size_t)clause->numbers[i] - 1);
+    }
+    return SY_CLEAR;
+}
+
+/* Of pages that are open twice all but one: the one that is shown, or the first. */
+static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    struct set all = {.in = calloc(snapshot->tab_count + 1, sizeof *all.in), .sure = true};
+    if (!all.in) {
+        work->failed = true;
+        return SY_ASK;
+    }
+    put_all(&work->tabs, &all);
+    for (size_t i = 0; i < snapshot->tab_count; i++) {
+        bool kept = work->terms.count > 0 && !all.in[i];
+        for (size_t j = 0; j < snapshot->tab_count && !kept; j++) {
+            bool first =
+                snapshot->tabs[j].tab->active == snapshot->tabs[i].tab->active ? j < i : snapshot->tabs[j].tab->active;
+            if (i != j && first && same_page(work, i, j)) {
+                put_in(set, i);
+            }
+        }
+    }
+    free(all.in);
+    return set->count > 0 ? SY_CLEAR : sy_ask(work, "No page is open twice. What is to be closed?");
+}
+
+static enum sy_standing put_current(struct sy_work *work, struct set *set) {
+    size_t tabs = work->index->tab_count;
+    size_t current = sy_current_tab(work);
+    if (current == 0) {
+        return sy_ask(work, "Which tab do you mean? Several windows show one");
+    }
+    size_t at = current - 1 + (work->clause->relative > 0 ? 1 : work->clause->relative < 0 ? tabs - 1 : 0);
+    put_in(set, at % tabs);
+    return SY_CLEAR;
+}
+
+/* Takes out the tabs that `count` words name; false: they name none. */
+static bool keep_named(struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
+    size_t tabs = work->index->tab_count;
+    struct sy_terms terms;
+    struct sy_hits hits;
+    struct set kept = {.in = calloc(tabs + 1, sizeof *kept.in), .sure = true};
+    sy_terms_make(work->index, words, count, &terms);
+    if (!kept.in || !sy_rank(work->index, SY_TABS, &terms, &hits)) {
+        free(kept.in);
+        work->failed = true;
+        return false;
+    }
+    int number = count == 1 ? sy_number(words[0]->text) : -1;
+    put_all(&hits, &kept);
+    if (kept.count == 0 && number > 0 && (size_t)number <= tabs) {
+        put_in(&kept, (size_t)number - 1);
+    }
+    for (size_t i = 0; i < tabs; i++) {
+        if (kept.in[i]) {
+            take_out(set, i);
+        }
+    }
+    free(hits.at);
+    free(kept.in);
+    return kept.count > 0;
+}
+
+static bool is_current(const struct sy_word *word) {
+    return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
+}
+
+/* Leaves out what is behind "except", or with "other" the current tab. Each thing that is to stay must be there. */
+static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    bool but_current = clause->other;
+    bool left_out = clause->other || !clause->has_but;
+    for (size_t i = 0; i < clause->but_count;) {
+        size_t end = i;
+        bool names = false;
+        bool current = false;
+        while (end < clause->but_count && clause->but[end]) {
+            current |= is_current(clause->but[end]);
+            names |= !sy_is_stop(clause->but[end]->text);
+            end++;
+        }
+        but_current |= current;
+        left_out |= names || current;
+        if (names && !current && !keep_named(work, clause->but + i, end - i, set)) {
+            return sy_ask(work, "No tab fits what is to stay open. Which one do you mean?");
+        }
+        i = end + 1;
+    }
+    if (!left_out) {
+        return sy_ask(work, "Except what? Name the tab that is to stay open");
+    }
+    size_t current = but_current ? sy_current_tab(work) : 0;
+    if (but_current && current == 0) {
+        return sy_ask(work, "Which tab is to stay open? Several windows show one");
+    }
+    if (but_current) {
+        take_out(set, current - 1);
+    }
+    return SY_CLEAR;
+}
+
+static void keep_window(const struct sy_work *work, int window, struct set *set) {
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        if (work->index->scene->snapshot->tabs[i].window_index != window) {
+            take_out(set, i);
+        }
+    }
+}
+
+/* "the second reddit tab", "the last tab" */
+static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
+    size_t nth = work->clause->ordinal < 0 ? set->count : (size_t)work->clause->ordinal;
+    size_t seen = 0;
+    size_t count = set->count;
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        seen += set->in[i];
+        if (seen != nth) {
+            take_out(set, i);
+        }
+    }
+    return set->count == 1 ? SY_CLEAR : sy_ask(work, "There are %zu such tabs only. Which one do you mean?", count);
+}
+
+static enum sy_standing put_named(struct sy_work *work, bool several, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    char names[80];
+    if (several || clause->ordinal != 0 || clause->in_window != 0) {
+        put_all(&work->tabs, set);
+        return set->count > 0 ? SY_CLEAR
+                              : sy_unsure(work, "No tab fits \"%s\". Which ones do you mean?",
+                                          sy_named(work, names, sizeof names));
+    }
+    size_t count = sy_contenders(work, SY_TABS, &work->tabs);
+    if (count == 0) {
+        return sy_unsure(work, "No tab fits \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
+    }
+    if (count > 1) {
+        return sy_ask_which(work, SY_TABS, &work->tabs, count);
+    }
+    put_in(set, work->tabs.at[0].at);
+    set->sure &= work->tabs.at[0].certain && !work->tabs.at[0].stray && work->tabs.at[0].score >= OF_SET;
+    return SY_CLEAR;
+}
+
+static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    bool several = clause->tabs || clause->all || clause->other || clause->has_but;
+    enum sy_standing standing = SY_CLEAR;
+    if (clause->number_count > 0) {
+        return put_numbers(work, set);
+    }
+    if (clause->duplicate) {
+        return put_duplicates(work, set);
+    }
+    if ((clause->current || clause->relative) && work->terms.count == 0 && !clause->other) {
+        return put_current(work, set);
+    }
+    bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
+    if (work->terms.count == 0 && all) {
+        for (size_t i = 0; i < work->index->tab_count; i++) {
+            put_in(set, i);
+        }
+    } else if (work->terms.count == 0) {
+        return sy_ask(work, destroys ? "Which tab is to be closed?" : "Which tab do you mean?");
+    } else {
+        standing = put_named(work, several, set);
+    }
+    if (standing == SY_CLEAR && clause->in_window > 0) {
+        keep_window(work, clause->in_window, set);
+    }
+    if (standing == SY_CLEAR && clause->in_window < 0) {
+        size_t current = sy_current_tab(work);
+        if (current == 0) {
+            return sy_ask(work, "Which window do you mean? Several have tabs");
+        }
+        keep_window(work, work->index->scene->snapshot->tabs[current - 1].window_index, set);
+    }
+    standing = standing == SY_CLEAR ? leave_out(work, set) : standing;
+    if (standing == SY_CLEAR && clause->other && !clause->tabs && !clause->all && set->count > 1) {
+        return sy_ask(work, "%zu tabs are left of what you say. Which one do you mean?", set->count);
+    }
+    if (standing == SY_CLEAR && clause->both && set->count != 2) {
+        return sy_ask(work, "%zu tabs fit, not two. Which ones do you mean?", set->count);
+    }
+    return standing == SY_CLEAR && clause->ordinal != 0 ? keep_nth(work, set) : standing;
+}
+
+enum sy_standing sy_choose_tabs(struct sy_work *work, bool destroys, size_t **set, size_t *count, bool *sure) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    struct set made = {.in = calloc(snapshot->tab_count + 1, sizeof *made.in), .sure = true};
+    *count = 0;
+    *set = calloc(snapshot->tab_count + 1, sizeof **set);
+    if (!made.in || !*set) {
+        free(made.in);
+        work->failed = true;
+        return SY_ASK;
+    }
+    enum sy_standing standing = snapshot->tab_count > 0 ? make_set(work, destroys, &made)
+                                : snapshot->no_tabs.code != FM_OK
+                                    ? sy_ask(work, "Chrome's tabs can't be seen: %s", snapshot->no_tabs.detail)
+                                    : sy_ask(work, "No tab is open in Chrome. What do you mean?");
+    for (size_t i = 0; i < snapshot->tab_count; i++) {
+        if (made.in[i]) {
+            (*set)[(*count)++] = i + 1;
+        }
+    }
+    *sure = made.sure;
+    free(made.in);
+    if (standing == SY_CLEAR && *count == 0) {
+        return sy_ask(work, "No tab is left of what you say. Which ones do you mean?");
+    }
+    return standing;
+}

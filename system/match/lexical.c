@@ -1,0 +1,184 @@
+/*
+ * From an utterance to a reading: clause by clause, in the two ways to cut it. The first clause that is not clear keeps
+ * what its words are like.
+ */
+#include "match/lexical.h"
+#include "match/choose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the whole ---- */
+
+static bool rank_all(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    sy_terms_make(work->index, clause->names, clause->name_count, &work->terms);
+    bool ranked = sy_rank(work->index, SY_APPS, &work->terms, &work->apps) &&
+                  sy_rank(work->index, SY_TABS, &work->terms, &work->tabs) &&
+                  sy_rank(work->index, SY_PRESETS, &work->terms, &work->presets);
+    work->failed |= !ranked;
+    return ranked;
+}
+
+static void drop_hits(struct sy_work *work) {
+    free(work->apps.at);
+    free(work->tabs.at);
+    free(work->presets.at);
+    work->apps = work->tabs = work->presets = (struct sy_hits){.at = NULL};
+}
+
+/* "Go to my bank" is "go to my blorp". */
+static void make_nonsense(const struct sy_work *work) {
+    char *text = work->out->nonsense;
+    size_t used = 0;
+    for (size_t i = 0; i < work->words->count; i++) {
+        const struct sy_word *word = &work->words->at[i];
+        bool names = false;
+        for (size_t j = 0; j < work->clause->name_count; j++) {
+            names |= work->clause->names[j] == word && !sy_is_stop(word->text);
+        }
+        int len = snprintf(text + used, SY_TEXT_MAX + 1 - used, "%s%s", i ? " " : "", names ? "blorp" : word->text);
+        used += (size_t)len < SY_TEXT_MAX + 1 - used ? (size_t)len : 0;
+    }
+}
+
+/* The first clause that is not clear keeps its candidates; the others go on, so that a model has to see to one only. */
+static void read_clause(struct sy_work *work) {
+    struct sy_reading *out = work->out;
+    size_t before = out->count;
+    enum sy_standing standing = rank_all(work) ? sy_resolve(work) : SY_ASK;
+    if (out->standing == SY_CLEAR) {
+        out->verb = work->clause->verb;
+        out->where = work->clause->where;
+    }
+    if (standing != SY_CLEAR && out->standing == SY_CLEAR) {
+        out->standing = standing;
+        make_nonsense(work);
+        out->open = before;
+        out->apps = work->apps;
+        out->tabs = work->tabs;
+        out->presets = work->presets;
+        work->apps = work->tabs = work->presets = (struct sy_hits){.at = NULL};
+    } else if (standing != SY_CLEAR) {
+        out->standing = SY_ASK; /* two that are not clear */
+    }
+    drop_hits(work);
+}
+
+/* "Also the youtube ones", or what answers a question, goes on with the verb of what was said before. */
+static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
+    const char *first = work->words->at[0].text;
+    const char *last = work->words->at[work->words->count - 1].text;
+    bool goes_on = strcmp(first, "and") == 0 || strcmp(first, "also") == 0 || strcmp(first, "same") == 0 ||
+                   strcmp(last, "too") == 0 || strcmp(last, "also") == 0 || strcmp(last, "well") == 0;
+    bool may = work->before && (work->before->asked || goes_on);
+    for (size_t i = 0; i < clauses->count && may && clauses->at[i].verb == SY_NO_VERB; i++) {
+        clauses->at[i].verb = work->before->verb;
+    }
+}
+
+/* One way to cut the utterance. */
+static void read_all(struct sy_work *work, bool split) {
+    struct sy_clauses clauses;
+    sy_clauses_read(work->words, split, &clauses);
+    inherit(work, &clauses);
+    if (clauses.too_many || clauses.count == 0) {
+        work->out->standing =
+            clauses.count ? sy_ask(work, "That is too much at once") : sy_ask(work, "What is to be done?");
+        return;
+    }
+    work->clause = &clauses.at[0];
+    if (clauses.question) {
+        work->out->standing = rank_all(work) ? sy_answer_question(work) : SY_ASK;
+        drop_hits(work);
+        return;
+    }
+    for (size_t i = 0; i < clauses.count && !work->failed && !work->out->proposes; i++) {
+        work->clause = &clauses.at[i];
+        read_clause(work);
+    }
+    if (work->out->proposes && clauses.count > 1) { /* "yes" would leave the rest out */
+        sy_found_free(&work->out->found[0]);
+        work->out->count = 0;
+        work->out->proposes = false;
+    }
+    sy_merge_closes(work);
+}
+
+static bool may_be_one_name(const struct sy_words *words) {
+    for (size_t i = 0; i < words->count; i++) {
+        if (words->at[i].breaks || strcmp(words->at[i].text, "and") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum fm_code sy_lexical(const struct sy_index *index, const struct sy_words *words, const struct sy_before *before,
+                        struct sy_reading *reading, struct fm_error *error) {
+    struct sy_work work = {.index = index, .before = before, .words = words, .out = reading};
+    *reading = (struct sy_reading){.standing = SY_CLEAR};
+    read_all(&work, true);
+    if (reading->standing != SY_CLEAR && may_be_one_name(words) && !work.failed) {
+        struct sy_reading whole = {.standing = SY_CLEAR};
+        work.out = &whole;
+        read_all(&work, false);
+        bool better = whole.standing == SY_CLEAR;
+        sy_reading_free(better ? reading : &whole);
+        *reading = better ? whole : *reading;
+    }
+    return work.failed ? fm_fail_no_memory(error) : FM_OK;
+}
+
+enum fm_code sy_lexical_choose(const struct sy_index *index, const struct sy_words *words,
+                               const struct sy_reading *earlier, const size_t *choices, size_t count,
+                               struct sy_reading *reading, struct fm_error *error) {
+    struct sy_work work = {.index = index, .words = words, .out = reading};
+    bool closes = earlier->verb == SY_CLOSE;
+    *reading = (struct sy_reading){.verb = earlier->verb, .where = earlier->where};
+    if (count > 1 && !(closes && earlier->group == SY_TABS)) {
+        reading->standing = sy_ask(&work, "One only can be meant. Which one?");
+    } else if (earlier->group == SY_TABS) {
+        size_t tabs[SY_CHOICES_MAX];
+        for (size_t i = 0; i < count; i++) {
+            tabs[i] = choices[i] + 1;
+        }
+        reading->standing = sy_add_tabs(&work, closes ? "close_tab" : "switch_tab", tabs, count);
+    } else if (earlier->group == SY_APPS && earlier->where.given) {
+        reading->standing = sy_place(&work, index->apps[choices[0]].name, &earlier->where);
+    } else if (earlier->group == SY_APPS) {
+        reading->standing = sy_add_app(&work, closes ? "close_app" : "focus_app", &index->apps[choices[0]]);
+    } else {
+        struct sy_found found = {.type = "activate_preset", .name = index->presets[choices[0]].name};
+        reading->standing = sy_add(&work, &found);
+    }
+    return work.failed ? fm_fail_no_memory(error) : FM_OK;
+}
+
+enum fm_code sy_lexical_rank(const struct sy_index *index, const struct sy_words *words, struct sy_reading *reading,
+                             struct fm_error *error) {
+    struct sy_clause clause = {.verb = SY_NO_VERB};
+    struct sy_work work = {.index = index, .words = words, .out = reading, .clause = &clause};
+    *reading = (struct sy_reading){.standing = SY_UNSURE, .verb = SY_NO_VERB, .reason = "What is to be done?"};
+    for (size_t i = 0; i < words->count; i++) {
+        clause.names[clause.name_count++] = &words->at[i];
+    }
+    bool ranked = rank_all(&work);
+    make_nonsense(&work);
+    reading->apps = work.apps;
+    reading->tabs = work.tabs;
+    reading->presets = work.presets;
+    return ranked ? FM_OK : fm_fail_no_memory(error);
+}
+
+void sy_reading_free(struct sy_reading *reading) {
+    for (size_t i = 0; i < reading->count; i++) {
+        sy_found_free(&reading->found[i]);
+    }
+    reading->count = 0;
+    free(reading->apps.at);
+    free(reading->tabs.at);
+    free(reading->presets.at);
+    reading->apps = reading->tabs = reading->presets = (struct sy_hits){.at = NULL};
+}

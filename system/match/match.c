@@ -1,0 +1,462 @@
+/*
+ * The cascade from words to an envelope. Whatever closes something passes `guard`, which knows the user's words alone.
+ */
+#include "match/match.h"
+#include "commands/table.h"
+#include "desktop/refuse.h"
+#include "match/lexical.h"
+#include "match/prompt.h"
+#include "match/schema.h"
+#include "protocol/json_writer.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROMPT_MAX (64u << 10)
+
+struct job {
+    const struct sy_scene *scene;
+    const struct sy_match_options *options;
+    struct sy_index index;
+    struct sy_words words;
+    bool has_earlier;
+    struct sy_words earlier_words;
+    struct sy_reading earlier;
+    struct sy_before before;
+    struct sy_reading reading;
+    struct sy_matched *matched;
+};
+
+static bool may_close(const struct job *job) {
+    return sy_asks_to_close(&job->words) || (job->has_earlier && sy_asks_to_close(&job->earlier_words));
+}
+
+/* ---- what was said before ---- */
+
+static struct json_object *member(struct json_object *object, const char *name) {
+    return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
+}
+
+static const char *text_of(struct json_object *object, const char *name) {
+    struct json_object *value = member(object, name);
+    return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
+}
+
+static const char *known_name(const struct job *job, const char *name) {
+    for (size_t i = 0; i < job->index.app_count; i++) {
+        if (strcmp(job->index.apps[i].name, name) == 0) {
+            return job->index.apps[i].name;
+        }
+    }
+    return NULL;
+}
+
+/* Indices count if the tabs are still those of the command's snapshot. */
+static bool read_tabs(const struct job *job, struct json_object *command, struct sy_found *found) {
+    struct json_object *list = member(command, "tab_indices");
+    struct json_object *one = member(command, "tab_index");
+    size_t tabs[SY_CHOICES_MAX];
+    size_t count = 0;
+    size_t len = one ? 1 : json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+    if (strcmp(text_of(command, "snapshot"), job->scene->snapshot->handle) != 0 || len > SY_CHOICES_MAX) {
+        return true;
+    }
+    for (size_t i = 0; i < len; i++) {
+        int64_t tab = json_object_get_int64(one ? one : json_object_array_get_idx(list, i));
+        if (tab < 1 || (uint64_t)tab > job->scene->snapshot->tab_count) {
+            return true;
+        }
+        tabs[count++] = (size_t)tab;
+    }
+    return count == 0 || sy_found_set_tabs(found, tabs, count);
+}
+
+/* A command of the earlier envelope; type NULL: it means nothing now. False when out of memory. */
+static bool read_command(const struct job *job, struct json_object *command, struct sy_found *found) {
+    const struct sy_command *row = sy_find_command(text_of(command, "type"));
+    *found = (struct sy_found){.type = NULL};
+    bool read = read_tabs(job, command, found);
+    found->name = known_name(job, text_of(command, "app_name"));
+    if (row && (found->name || found->tab_count > 0)) {
+        found->type = row->type;
+    } else {
+        sy_found_free(found);
+    }
+    return read;
+}
+
+static enum fm_code read_earlier(struct job *job, struct fm_error *error) {
+    const struct sy_match_options *options = job->options;
+    if (!options->earlier_words || !options->earlier_envelope) {
+        return FM_OK;
+    }
+    struct fm_error fault;
+    struct json_object *commands = member(options->earlier_envelope, "commands");
+    size_t count = json_object_is_type(commands, json_type_array) ? json_object_array_length(commands) : 0;
+    if (sy_words_read(options->earlier_words, &job->earlier_words, &fault) != FM_OK) {
+        return sy_refuse(error, "invalid_words", "previous", "the words in previous can't be read: %s", fault.detail);
+    }
+    job->has_earlier = true;
+    job->before.asked = json_object_get_boolean(member(options->earlier_envelope, "needs_clarification"));
+    if (count > 0 && !read_command(job, json_object_array_get_idx(commands, count - 1), &job->before.last)) {
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = sy_lexical(&job->index, &job->earlier_words, NULL, &job->earlier, error);
+    job->before.verb = job->earlier.verb;
+    return code;
+}
+
+/* ---- answers to a question ---- */
+
+/* All of the words are of the list. */
+static bool only(const struct sy_words *words, const char *const *list, size_t count) {
+    for (size_t i = 0; i < words->count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < count; j++) {
+            known |= strcmp(words->at[i].text, list[j]) == 0;
+        }
+        if (!known) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool says_yes(const struct sy_words *words) {
+    static const char *const list[] = {"yes", "yeah",  "yep",     "yup",     "sure", "ok",    "okay", "please", "do",
+                                       "it",  "right", "correct", "exactly", "go",   "ahead", "y",    "thats",  "that"};
+    bool yes = strcmp(words->at[0].text, "please") != 0 || words->count > 1;
+    return yes && only(words, list, sizeof list / sizeof list[0]);
+}
+
+static bool says_no(const struct sy_words *words) {
+    static const char *const list[] = {"no",   "nope",   "cancel", "never",   "mind",   "nevermind",
+                                       "stop", "forget", "it",     "nothing", "n",      "thanks",
+                                       "none", "of",     "them",   "that",    "neither"};
+    return only(words, list, sizeof list / sizeof list[0]);
+}
+
+static bool among(const struct sy_reading *earlier, size_t at) {
+    for (size_t i = 0; i < earlier->choice_count; i++) {
+        if (earlier->choices[i] == at) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The choice that the words are most like; false: none, or several. */
+static enum fm_code choose_by_name(struct job *job, size_t *choice, bool *found, struct fm_error *error) {
+    const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
+    struct sy_terms terms;
+    struct sy_hits hits;
+    double best = 0.6;
+    for (size_t i = 0; i < job->words.count; i++) {
+        pointers[i] = &job->words.at[i];
+    }
+    sy_terms_make(&job->index, pointers, job->words.count, &terms);
+    if (!sy_rank(&job->index, job->earlier.group, &terms, &hits)) {
+        return fm_fail_no_memory(error);
+    }
+    *found = false;
+    for (size_t i = 0; i < hits.count; i++) {
+        if (among(&job->earlier, hits.at[i].at) && hits.at[i].score >= best - 0.05) {
+            *found = hits.at[i].score > best + 0.05 || !*found;
+            *choice = hits.at[i].score > best ? hits.at[i].at : *choice;
+            best = hits.at[i].score > best ? hits.at[i].score : best;
+        }
+    }
+    free(hits.at);
+    return FM_OK;
+}
+
+/* "The second one", "5", "both", "the one about rust"; `*count` 0: it is none of the choices. */
+static enum fm_code read_choice(struct job *job, size_t *choices, size_t *count, struct fm_error *error) {
+    const struct sy_reading *earlier = &job->earlier;
+    *count = 0;
+    for (size_t i = 0; i < job->words.count; i++) {
+        const char *word = job->words.at[i].text;
+        int ordinal = sy_ordinal(word);
+        int number = strcmp(word, "one") == 0 && job->words.count > 1 ? -1 : sy_number(word);
+        bool tab = earlier->group == SY_TABS && number > 0 && among(earlier, (size_t)number - 1);
+        size_t nth = ordinal < 0 ? earlier->choice_count : (size_t)ordinal;
+        nth = nth == 0 && number > 0 && !tab ? (size_t)number : nth;
+        if (strcmp(word, "all") == 0 || strcmp(word, "both") == 0 || strcmp(word, "every") == 0) {
+            memcpy(choices, earlier->choices, earlier->choice_count * sizeof *choices);
+            *count = earlier->choice_count;
+            return FM_OK;
+        }
+        if ((tab || (nth > 0 && nth <= earlier->choice_count)) && *count < SY_CHOICES_MAX) {
+            choices[(*count)++] = tab ? (size_t)number - 1 : earlier->choices[nth - 1];
+        }
+    }
+    bool found = false;
+    if (*count > 0) {
+        return FM_OK;
+    }
+    enum fm_code code = choose_by_name(job, &choices[0], &found, error);
+    *count = found;
+    return code;
+}
+
+/* The user answers a question; `*done` false: what is said stands for itself. */
+static enum fm_code answer_question(struct job *job, bool *done, struct fm_error *error) {
+    struct sy_reading *reading = &job->reading;
+    size_t choices[SY_CHOICES_MAX];
+    size_t count = 0;
+    size_t len;
+    size_t polite = sy_polite(job->words.at, job->words.count);
+    enum fm_code code = FM_OK;
+    *done = true;
+    if (says_no(&job->words)) {
+        *reading = (struct sy_reading){.standing = SY_ASK, .reason = "Nothing was done. What is to be done?"};
+        return FM_OK;
+    }
+    if (says_yes(&job->words) && job->before.last.type) {
+        *reading = (struct sy_reading){.standing = SY_CLEAR, .count = 1};
+        reading->found[0] = job->before.last;
+        job->before.last = (struct sy_found){.type = NULL};
+        return FM_OK;
+    }
+    *done = false;
+    if (sy_verb_at(job->words.at + polite, job->words.count - polite, &len) != SY_NO_VERB || job->earlier.count > 0) {
+        return FM_OK; /* it says what to do; or other commands came with the one that was asked about */
+    }
+    if (job->earlier.choice_count > 0) {
+        code = read_choice(job, choices, &count, error);
+    }
+    if (code == FM_OK && count > 0) {
+        *done = true;
+        code = sy_lexical_choose(&job->index, &job->words, &job->earlier, choices, count, reading, error);
+    }
+    return code;
+}
+
+/* "Move chrome" - "where to?" - "the left monitor": both together. */
+static enum fm_code read_together(struct job *job, struct fm_error *error) {
+    char text[2 * SY_TEXT_MAX + 2];
+    struct sy_words words;
+    struct sy_reading whole;
+    struct fm_error fault;
+    snprintf(text, sizeof text, "%s %s", job->earlier_words.text, job->words.text);
+    if (strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {
+        return FM_OK;
+    }
+    enum fm_code code = sy_lexical(&job->index, &words, NULL, &whole, error);
+    if (code == FM_OK && whole.standing == SY_CLEAR) {
+        sy_reading_free(&job->reading);
+        job->reading = whole;
+    } else {
+        sy_reading_free(&whole);
+    }
+    return code;
+}
+
+static enum fm_code read_words(struct job *job, struct fm_error *error) {
+    bool done = false;
+    enum fm_code code = job->has_earlier && job->before.asked ? answer_question(job, &done, error) : FM_OK;
+    if (code != FM_OK || done) {
+        return code;
+    }
+    code = sy_lexical(&job->index, &job->words, job->has_earlier ? &job->before : NULL, &job->reading, error);
+    if (code == FM_OK && job->reading.standing != SY_CLEAR && job->has_earlier && job->before.asked) {
+        code = read_together(job, error);
+    }
+    return code;
+}
+
+/* ---- the model ---- */
+
+static bool lexical_agrees(const struct sy_reading *reading, const struct sy_found *found) {
+    return reading->standing == SY_CLEAR && reading->count == 1 && sy_found_equal(&reading->found[0], found);
+}
+
+/* What the model would close without the words being clear is proposed: the user decides. */
+static void propose(struct sy_reading *reading, struct sy_found *found) {
+    reading->standing = SY_ASK;
+    if (reading->count > 0) {
+        sy_found_free(found); /* "yes" would leave the others out */
+        return;
+    }
+    if (found->name) {
+        char name[164];
+        sy_plain(found->name, 40, name, sizeof name);
+        snprintf(reading->reason, sizeof reading->reason, "Is %s to be closed? Say yes, or what you mean", name);
+    } else {
+        char list[160] = "";
+        size_t used = 0;
+        for (size_t i = 0; i < found->tab_count; i++) {
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%zu", i ? ", " : "", found->tabs[i]);
+        }
+        snprintf(reading->reason, sizeof reading->reason, "Do you mean tab %s? Say yes, or what you mean", list);
+    }
+    reading->found[reading->count++] = *found;
+    reading->proposes = true;
+}
+
+static void take_pick(struct job *job, const struct sy_reading *lexical, struct sy_found *found) {
+    struct sy_reading *reading = &job->reading;
+    job->matched->by = SY_BY_MODEL;
+    if (sy_found_destroys(found) && !lexical_agrees(lexical, found)) {
+        propose(reading, found);
+        return;
+    }
+    if (reading->count == SY_STEPS_MAX) {
+        sy_found_free(found);
+        return;
+    }
+    memmove(&reading->found[reading->open + 1], &reading->found[reading->open],
+            (reading->count - reading->open) * sizeof *found);
+    reading->found[reading->open] = *found;
+    reading->count++;
+    reading->standing = SY_CLEAR;
+}
+
+/* What the model picks; type NULL: nothing. Its faults are noted, and leave the question to the user. */
+static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const char *words, struct sy_found *found,
+                              struct fm_error *error) {
+    const struct sy_picker *picker = job->options->picker;
+    struct json_object *answer = NULL;
+    struct fm_buf prompt;
+    struct fm_buf schema;
+    char said[SY_TEXT_MAX + 1];
+    fm_buf_init(&prompt, PROMPT_MAX);
+    fm_buf_init(&schema, PROMPT_MAX);
+    snprintf(said, sizeof said, "%s", words);
+    sy_drop_queries(said);
+    sy_prompt_write(menu, said, &prompt);
+    sy_schema_write(menu, &schema);
+    const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema};
+    enum fm_code code = prompt.failed || schema.failed ? fm_fail_no_memory(error) : FM_OK;
+    *found = (struct sy_found){.type = NULL};
+    if (code == FM_OK && picker->pick(picker->self, &question, &answer, &job->matched->no_model) == FM_OK) {
+        code = sy_pick_read(&job->index, menu, answer, &job->reading.where, job->words.text, found, error);
+    }
+    json_object_put(answer);
+    fm_buf_free(&prompt);
+    fm_buf_free(&schema);
+    return code;
+}
+
+/*
+ * Whether the pick comes from the words. A small model that knows nothing picks what it would pick for any words, or
+ * goes by the place in a list: so a pick counts only if names without a meaning give another one (most of that prompt
+ * is in the model's memory by then), and the lists turned round the same.
+ */
+static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_found *found, bool *holds,
+                         struct fm_error *error) {
+    struct sy_found other = {.type = NULL};
+    enum fm_code code = pick_once(job, menu, job->reading.nonsense, &other, error);
+    *holds = !other.type || !sy_found_equal(found, &other);
+    sy_found_free(&other);
+    if (code == FM_OK && *holds) {
+        sy_menu_turn(menu);
+        code = pick_once(job, menu, job->words.text, &other, error);
+        *holds = other.type && sy_found_equal(found, &other);
+        sy_found_free(&other);
+    }
+    return code;
+}
+
+/* Asks the model about the clause that is not clear. Alone it has its first pick. */
+static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
+    struct sy_menu menu;
+    struct sy_found found;
+    bool alone = job->options->way == SY_MODEL_ALONE;
+    bool holds = alone;
+    sy_menu_make(&job->index, &job->reading, may_close(job), &menu);
+    enum fm_code code = pick_once(job, &menu, job->words.text, &found, error);
+    if (code == FM_OK && found.type && !alone) {
+        code = hold(job, &menu, &found, &holds, error);
+    }
+    if (code == FM_OK && found.type && holds) {
+        take_pick(job, lexical, &found); /* it owns what was found */
+    } else {
+        sy_found_free(&found);
+    }
+    return code;
+}
+
+static enum fm_code model_alone(struct job *job, struct fm_error *error) {
+    struct sy_reading lexical;
+    enum fm_code code = sy_lexical(&job->index, &job->words, NULL, &lexical, error);
+    code = code ? code : sy_lexical_rank(&job->index, &job->words, &job->reading, error);
+    code = code ? code : ask_model(job, &lexical, error);
+    sy_reading_free(&lexical);
+    return code;
+}
+
+/* ---- the envelope ---- */
+
+/* The last look: nothing is closed that the user's own words do not ask for. */
+static void guard(struct job *job) {
+    struct sy_reading *reading = &job->reading;
+    for (size_t i = 0; i < reading->count && !may_close(job); i++) {
+        if (sy_found_destroys(&reading->found[i])) {
+            reading->standing = SY_ASK;
+            reading->proposes = false;
+            snprintf(reading->reason, sizeof reading->reason, "Is something to be closed? Say so, and what");
+            return;
+        }
+    }
+}
+
+static void write_envelope(const struct job *job, struct fm_json_writer *w) {
+    const struct sy_reading *reading = &job->reading;
+    bool clear = reading->standing == SY_CLEAR && reading->count > 0;
+    size_t count = clear || reading->proposes ? reading->count : 0;
+    fm_json_object_begin(w);
+    fm_json_key(w, "commands");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        sy_found_write(&reading->found[i], job->scene->snapshot, w);
+    }
+    fm_json_array_end(w);
+    fm_json_key_bool(w, "needs_clarification", !clear);
+    fm_json_key_str(w, "clarification_reason",
+                    clear                ? NULL
+                    : reading->reason[0] ? reading->reason
+                                         : "What is to be done?");
+    fm_json_object_end(w);
+}
+
+static enum fm_code run_job(struct job *job, const char *words, struct fm_json_writer *w, struct fm_error *error) {
+    enum fm_code code = sy_words_read(words, &job->words, error);
+    code = code ? code : read_earlier(job, error);
+    if (code == FM_OK && job->options->way == SY_MODEL_ALONE && job->options->picker) {
+        code = model_alone(job, error);
+    } else if (code == FM_OK) {
+        code = read_words(job, error);
+        if (code == FM_OK && job->reading.standing == SY_UNSURE && job->options->picker) {
+            code = ask_model(job, &job->reading, error);
+        }
+    }
+    if (code == FM_OK) {
+        guard(job);
+        write_envelope(job, w);
+    }
+    return code;
+}
+
+enum fm_code sy_match(const struct sy_scene *scene, const char *words, const struct sy_match_options *options,
+                      struct fm_json_writer *w, struct sy_matched *matched, struct fm_error *error) {
+    static const struct sy_match_options none = {.picker = NULL};
+    struct sy_matched ignored;
+    struct job *job = calloc(1, sizeof *job);
+    if (!job) {
+        return fm_fail_no_memory(error);
+    }
+    job->scene = scene;
+    job->options = options ? options : &none;
+    job->matched = matched ? matched : &ignored;
+    *job->matched = (struct sy_matched){.by = SY_BY_WORDS};
+    enum fm_code code = sy_index_make(scene, &job->index) ? run_job(job, words, w, error) : fm_fail_no_memory(error);
+    sy_reading_free(&job->reading);
+    sy_reading_free(&job->earlier);
+    sy_found_free(&job->before.last);
+    sy_index_free(&job->index);
+    free(job);
+    return code;
+}

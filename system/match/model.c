@@ -1,0 +1,158 @@
+/* fm-proxy as a child. One question is one chat completion, held to its schema; nothing of it is stored or cached on
+ * disk. */
+#include "match/model.h"
+#include "base/buf.h"
+#include "base/platform.h"
+#include "match/prompt.h"
+#include "protocol/client/client.h"
+#include "protocol/json_check.h"
+#include "protocol/json_tree.h"
+#include "protocol/json_writer.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWER_MS     60000
+#define ANSWER_TOKENS 400 /* eight labels, and more than enough */
+#define REQUEST_MAX   (1u << 20)
+#define ANSWER_VALUES 64
+
+struct sy_proxy {
+    struct fm_client *client;
+    char *model;
+    int64_t ms;
+};
+
+/* ---- the request ---- */
+
+static void write_message(struct fm_json_writer *w, const char *role, const char *text, size_t len) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", role);
+    fm_json_key(w, "content");
+    fm_json_string(w, text, len);
+    fm_json_object_end(w);
+}
+
+static void write_format(struct fm_json_writer *w, const struct fm_buf *schema) {
+    fm_json_key(w, "response_format");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", "json_schema");
+    fm_json_key(w, "json_schema");
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "name", "command");
+    fm_json_key_bool(w, "strict", true);
+    fm_json_key(w, "schema");
+    fm_json_raw(w, schema->data, schema->len);
+    fm_json_object_end(w);
+    fm_json_object_end(w);
+}
+
+static void write_request(const struct sy_proxy *proxy, const struct sy_question *question, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    if (proxy->model) {
+        fm_json_key_str(w, "model", proxy->model);
+    }
+    fm_json_key(w, "messages");
+    fm_json_array_begin(w);
+    write_message(w, "system", question->instructions, strlen(question->instructions));
+    for (size_t i = 0; i < question->example_count; i++) {
+        const struct sy_example *example = &question->examples[i];
+        write_message(w, "user", example->prompt, strlen(example->prompt));
+        write_message(w, "assistant", example->answer, strlen(example->answer));
+    }
+    write_message(w, "user", question->prompt->data, question->prompt->len);
+    fm_json_array_end(w);
+    write_format(w, question->schema);
+    fm_json_key_int(w, "temperature", 0);
+    fm_json_key_int(w, "max_tokens", ANSWER_TOKENS);
+    fm_json_object_end(w);
+}
+
+/* ---- the answer ---- */
+
+static struct json_object *member(struct json_object *object, const char *name) {
+    return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
+}
+
+static enum fm_code read_answer(struct json_object *result, struct json_object **answer, struct fm_error *error) {
+    struct json_object *choices = member(member(result, "completion"), "choices");
+    bool any = json_object_is_type(choices, json_type_array) && json_object_array_length(choices) > 0;
+    struct json_object *choice = any ? json_object_array_get_idx(choices, 0) : NULL;
+    struct json_object *content = member(member(choice, "message"), "content");
+    size_t at;
+    if (!json_object_is_type(content, json_type_string)) {
+        return fm_fail(error, FM_UNAVAILABLE, "the model gave no answer");
+    }
+    const char *text = json_object_get_string(content);
+    size_t len = (size_t)json_object_get_string_len(content);
+    if (fm_json_check(text, len, ANSWER_VALUES, &at)) {
+        return fm_fail(error, FM_UNAVAILABLE, "the model's answer is no JSON: it was cut at its end, perhaps");
+    }
+    struct fm_buf scratch;
+    fm_buf_init(&scratch, len + 1);
+    bool read = fm_json_tree(text, len, &scratch, answer);
+    fm_buf_free(&scratch);
+    return read ? FM_OK : fm_fail_no_memory(error);
+}
+
+static enum fm_code pick(void *self, const struct sy_question *question, struct json_object **answer,
+                         struct fm_error *error) {
+    struct sy_proxy *proxy = self;
+    struct json_object *result = NULL;
+    struct fm_buf request;
+    fm_buf_init(&request, REQUEST_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&request);
+    write_request(proxy, question, &w);
+    enum fm_code code = request.failed ? fm_fail_no_memory(error)
+                                       : fm_client_ask(proxy->client, "chat.completions.create", request.data,
+                                                       request.len, NULL, proxy->ms, &result, error);
+    code = code ? code : read_answer(result, answer, error);
+    json_object_put(result);
+    fm_buf_free(&request);
+    return code;
+}
+
+/* ---- its life ---- */
+
+/* The caller frees it; NULL: not known, or out of memory. */
+static char *beside_this(void) {
+    char folder[1024];
+    char *path = NULL;
+    if (!fm_program_dir(folder, sizeof folder) || asprintf(&path, "%s/fm-proxy%s", folder, FM_PROGRAM_SUFFIX) < 0) {
+        return NULL;
+    }
+    return path;
+}
+
+struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
+    static const char *const usual[] = {"--no-kv-cache-files", NULL};
+    struct sy_proxy *proxy = calloc(1, sizeof *proxy);
+    char *own = options->path ? NULL : beside_this();
+    const struct fm_client_options client = {.path = options->path ? options->path : own,
+                                             .arguments = options->arguments ? options->arguments : usual};
+    if (proxy && client.path) {
+        proxy->client = fm_client_new(&client);
+        proxy->model = options->model ? strdup(options->model) : NULL;
+        proxy->ms = options->ms > 0 ? options->ms : ANSWER_MS;
+    }
+    bool made = proxy && proxy->client && (proxy->model || !options->model);
+    free(own);
+    if (!made) {
+        sy_proxy_free(proxy);
+    }
+    return made ? proxy : NULL;
+}
+
+void sy_proxy_free(struct sy_proxy *proxy) {
+    if (proxy) {
+        fm_client_free(proxy->client);
+        free(proxy->model);
+        free(proxy);
+    }
+}
+
+struct sy_picker sy_proxy_picker(struct sy_proxy *proxy) {
+    return (struct sy_picker){proxy, pick};
+}

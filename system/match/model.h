@@ -1,0 +1,50 @@
+/* The local model, as the matcher asks it: fm-proxy as a child, spoken to by protocol/client. One thread. */
+#ifndef SY_MODEL_H
+#define SY_MODEL_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fm_buf;
+struct json_object;
+struct sy_example;
+
+/* What a model is asked. Borrowed. */
+struct sy_question {
+    const char *instructions;
+    const struct sy_example *examples;
+    size_t example_count;
+    const struct fm_buf *prompt;
+    const struct fm_buf *schema; /* of the answer */
+};
+
+/* A model that picks. */
+struct sy_picker {
+    void *self;
+    /* `*answer` is the caller's, by json_object_put; it matches the schema as far as the model keeps to it. May block
+     * as long as the picker says. */
+    enum fm_code (*pick)(void *self, const struct sy_question *question, struct json_object **answer,
+                         struct fm_error *error);
+};
+
+/* What is NULL or 0 has its default. */
+struct sy_proxy_options {
+    const char *path;             /* of fm-proxy; NULL: the one beside this program */
+    const char *const *arguments; /* NULL-terminated */
+    const char *model;            /* its id; NULL: the first one */
+    int64_t ms;                   /* that an answer may take, the model's first load included; default 60,000 */
+};
+
+struct sy_proxy;
+
+/* Starts nothing: the first question does. NULL: out of memory, or no path is known. Free it by sy_proxy_free, which
+ * ends the helper. */
+struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options);
+void sy_proxy_free(struct sy_proxy *proxy);
+
+/* Asks this helper, as long as it lives. FM_UNAVAILABLE: it does not start, or has no model. */
+struct sy_picker sy_proxy_picker(struct sy_proxy *proxy);
+
+#endif

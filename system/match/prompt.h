@@ -1,0 +1,26 @@
+/*
+ * What the model is told: how to answer, the candidates, and the user's words. Titles come without control characters
+ * and cut, sites without anything of their addresses but the host. Pure.
+ */
+#ifndef SY_PROMPT_H
+#define SY_PROMPT_H
+
+#include "match/schema.h"
+
+struct fm_buf;
+
+/* The same in every prompt, so that the model reads it once. */
+extern const char sy_instructions[];
+
+/* An example before the question: what a user says in it, and the answer. */
+struct sy_example {
+    const char *prompt;
+    const char *answer;
+};
+extern const struct sy_example sy_examples[];
+extern const size_t sy_example_count;
+
+/* Appends the candidates and the words. */
+void sy_prompt_write(const struct sy_menu *menu, const char *words, struct fm_buf *prompt);
+
+#endif

@@ -1,0 +1,479 @@
+/*
+ * From a clause to its command. What closes something comes from a clause whose verb says so, and names what it closes;
+ * a doubt is asked, never decided.
+ */
+#include "match/choose.h"
+#include "desktop/url.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHOLE_WORDS 0.88 /* an application is called so by whole words */
+
+/* ---- close ---- */
+
+static enum sy_standing close_tabs(struct sy_work *work) {
+    size_t *tabs = NULL;
+    size_t count = 0;
+    bool sure = true;
+    enum sy_standing standing = sy_choose_tabs(work, true, &tabs, &count, &sure);
+    if (standing == SY_CLEAR && sure) {
+        standing = sy_add_tabs(work, "close_tab", tabs, count);
+    } else if (standing == SY_CLEAR) {
+        struct sy_found found = {.type = "close_tab"};
+        if (sy_found_set_tabs(&found, tabs, count)) {
+            standing = sy_propose(work, &found);
+        } else {
+            work->failed = true;
+        }
+    }
+    free(tabs);
+    return standing;
+}
+
+static enum sy_standing close_app(struct sy_work *work) {
+    enum sy_standing standing;
+    const struct sy_entry *app = sy_choose_app(work, true, &standing);
+    return app ? sy_add_app(work, "close_app", app) : standing;
+}
+
+static enum sy_standing close_all_apps(struct sy_work *work) {
+    enum sy_standing standing = SY_CLEAR;
+    if (work->clause->has_but || work->clause->other) {
+        return sy_ask(work, "Name the applications that are to be closed");
+    }
+    for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
+        if (work->index->apps[i].running) {
+            standing = sy_add_app(work, "close_app", &work->index->apps[i]);
+        }
+    }
+    return work->out->count > 0 ? standing : sy_ask(work, "No application is running");
+}
+
+static enum sy_standing close_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    bool counted =
+        clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
+    if (clause->vague) {
+        return sy_ask(work, "Which ones are these? Name them, or say the numbers of the tabs");
+    }
+    if (clause->in_window != 0 && !clause->tab) {
+        return sy_ask(work,
+                      "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
+    }
+    if (clause->tab || (counted && !clause->has_but)) {
+        return clause->app ? sy_ask(work, "Name the applications that are to be closed") : close_tabs(work);
+    }
+    if (clause->has_but) {
+        return sy_ask(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
+        return close_all_apps(work);
+    }
+    if ((clause->all || clause->other || clause->apps) && work->terms.count == 0) {
+        return sy_ask(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (clause->app || clause->window) {
+        return close_app(work);
+    }
+    if (work->terms.count == 0) {
+        return sy_ask(work, "What is to be closed?");
+    }
+    const struct sy_entry *app = sy_sure_app(work, true);
+    bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
+    if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
+        return sy_add_app(work, "close_app", app);
+    }
+    if (sy_top_of(&work->tabs) >= 0.75 && sy_top_of(&work->tabs) >= sy_top_of(&work->apps) - 0.1) {
+        return close_tabs(work);
+    }
+    return sy_top_of(&work->apps) >= 0.6 ? close_app(work) : close_tabs(work);
+}
+
+/* ---- switch, visit ---- */
+
+static enum sy_standing switch_tab(struct sy_work *work) {
+    size_t *tabs = NULL;
+    size_t count = 0;
+    bool sure = true;
+    enum sy_standing standing = sy_choose_tabs(work, false, &tabs, &count, &sure);
+    if (standing == SY_CLEAR && count == 1) {
+        standing = sy_add_tabs(work, "switch_tab", tabs, 1);
+    } else if (standing == SY_CLEAR) {
+        struct sy_hits hits = {.at = calloc(count, sizeof *hits.at), .count = count};
+        for (size_t i = 0; hits.at && i < count; i++) {
+            hits.at[i].at = tabs[i] - 1;
+        }
+        work->failed |= !hits.at;
+        standing = hits.at ? sy_ask_which(work, SY_TABS, &hits, count) : SY_ASK;
+        free(hits.at);
+    }
+    free(tabs);
+    return standing;
+}
+
+static enum sy_standing focus_app(struct sy_work *work) {
+    enum sy_standing standing;
+    const struct sy_entry *app = sy_choose_app(work, false, &standing);
+    return app ? sy_add_app(work, "focus_app", app) : standing;
+}
+
+static enum sy_standing use_preset(struct sy_work *work) {
+    char names[80];
+    size_t count = sy_contenders(work, SY_PRESETS, &work->presets);
+    if (count == 1) {
+        struct sy_found found = {.type = "activate_preset", .name = work->index->presets[work->presets.at[0].at].name};
+        return sy_add(work, &found);
+    }
+    if (count > 1) {
+        return sy_ask_which(work, SY_PRESETS, &work->presets, count);
+    }
+    return sy_unsure(work, "No preset is called \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
+}
+
+/* What all names together mean as a site: "hacker news". NULL: no site that is known. */
+static const char *site_of(const struct sy_work *work) {
+    return sy_site(work->terms.joined);
+}
+
+static enum sy_standing open_site(struct sy_work *work) {
+    char names[80];
+    const struct sy_clause *clause = work->clause;
+    if (clause->address) {
+        return sy_add_url(work, clause->address->raw, clause->address->raw_len);
+    }
+    if (work->terms.count == 0) {
+        return sy_ask(work, "Which site is to be opened?");
+    }
+    const char *site = site_of(work);
+    if (site) {
+        return sy_add_url(work, site, strlen(site));
+    }
+    return sy_unsure(work, "No site called \"%s\" is known. What is its address?", sy_named(work, names, sizeof names));
+}
+
+/* A tab of the host that is named. */
+static enum sy_standing switch_to_address(struct sy_work *work) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    char given[SY_TEXT_MAX + 1];
+    char url[SY_URL_MAX + 1];
+    char domain[256];
+    struct fm_error fault;
+    size_t at = 0;
+    size_t count = 0;
+    snprintf(given, sizeof given, "%.*s", (int)work->clause->address->raw_len, work->clause->address->raw);
+    if (sy_url_normalize(given, url, &fault) == FM_OK) {
+        (void)sy_url_domain(url, domain, sizeof domain);
+        for (size_t i = 0; i < snapshot->tab_count; i++) {
+            const char *tab_url = snapshot->tabs[i].tab->url;
+            bool host = strcmp(snapshot->tabs[i].domain, domain) == 0;
+            bool exact = strpbrk(given, "/:") != NULL; /* with a port or a path */
+            if (host && (!exact || strstr(tab_url, strstr(url, domain)) != NULL)) {
+                at = i + 1;
+                count++;
+            }
+        }
+    }
+    if (count == 1) {
+        return sy_add_tabs(work, "switch_tab", &at, 1);
+    }
+    if (count == 0) {
+        return work->clause->verb == SY_VISIT ? open_site(work) : switch_tab(work);
+    }
+    return sy_ask(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
+}
+
+static enum sy_standing list_clause(struct sy_work *work);
+
+static enum sy_standing switch_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    double app = sy_top_of(&work->apps);
+    double tab = sy_top_of(&work->tabs);
+    if (clause->fresh || (clause->address && clause->verb == SY_VISIT && clause->tab)) {
+        return open_site(work);
+    }
+    if (clause->address) {
+        return switch_to_address(work);
+    }
+    if (work->terms.count == 0 && (clause->tabs || clause->apps) && !clause->number_count && !clause->other) {
+        return list_clause(work);
+    }
+    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
+        return use_preset(work);
+    }
+    if (clause->preset && work->index->preset_count > 0) {
+        return use_preset(work);
+    }
+    bool counted = clause->number_count > 0 || clause->relative || clause->ordinal;
+    if (clause->tab || (counted && !clause->app && !clause->window)) {
+        return switch_tab(work);
+    }
+    if (clause->app || clause->window || (clause->current && work->terms.count == 0)) {
+        return app >= 0.6 || work->terms.count == 0 || tab < 0.6 ? focus_app(work) : switch_tab(work);
+    }
+    if (work->terms.count == 0) {
+        return sy_ask(work, "Where to: which application or tab?");
+    }
+    const struct sy_entry *sure = sy_sure_app(work, false);
+    if (sure && (sure->running || tab < 0.95) && app + 0.1 > tab) {
+        return focus_app(work);
+    }
+    if (tab >= 0.6 && tab >= app) {
+        return switch_tab(work);
+    }
+    if (sy_top_of(&work->presets) > app && sy_top_of(&work->presets) >= 0.75) {
+        return use_preset(work);
+    }
+    if (clause->verb == SY_VISIT && site_of(work) && app < WHOLE_WORDS) {
+        return open_site(work);
+    }
+    if (app >= 0.7) {
+        return focus_app(work);
+    }
+    return switch_tab(work);
+}
+
+/* ---- open ---- */
+
+static enum sy_standing open_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    if (clause->address || clause->fresh || clause->site) {
+        return open_site(work);
+    }
+    if (clause->preset && work->index->preset_count > 0) {
+        return use_preset(work);
+    }
+    if (clause->tab || clause->number_count > 0) {
+        bool there = clause->number_count > 0 || sy_top_of(&work->tabs) >= 0.6;
+        return there || !site_of(work) ? switch_tab(work) : open_site(work);
+    }
+    const struct sy_entry *sure = sy_sure_app(work, false);
+    if (sure || clause->app) {
+        return focus_app(work);
+    }
+    if (site_of(work)) {
+        return open_site(work);
+    }
+    if (sy_top_of(&work->presets) >= 0.88 && sy_top_of(&work->presets) > sy_top_of(&work->apps)) {
+        return use_preset(work);
+    }
+    if (sy_top_of(&work->apps) >= 0.7 && sy_top_of(&work->apps) + 0.15 > sy_top_of(&work->tabs)) {
+        return focus_app(work);
+    }
+    if (work->terms.count == 0) {
+        return sy_ask(work, "What is to be opened?");
+    }
+    return sy_top_of(&work->tabs) >= 0.75 ? switch_tab(work) : focus_app(work);
+}
+
+/* ---- place ---- */
+
+static const struct sy_rect *window_of(const struct sy_work *work, const char *name) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    const struct sy_running *running = sy_find_running(snapshot, name);
+    return running ? &snapshot->windows.at[running->windows[0]].bounds : NULL;
+}
+
+enum sy_standing sy_place(struct sy_work *work, const char *name, const struct sy_where *where) {
+    struct sy_found found = {.type = "place_app", .name = name};
+    if (where->beside && !where->monitor) { /* both on one monitor, without naming it */
+        struct sy_where main = *where;
+        main.monitor = "main";
+        bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds,
+                                     &found.bounds);
+        found.monitor = NULL;
+        return there ? sy_add(work, &found) : sy_ask(work, "No monitor is known here. Where to?");
+    }
+    if (!sy_where_bounds(where, work->index->scene->snapshot, window_of(work, name), &found.monitor, &found.has_bounds,
+                         &found.bounds)) {
+        return sy_ask(work, "There is no such monitor here. Where to?");
+    }
+    return sy_add(work, &found);
+}
+
+/* The half for the next one of those that go side by side. */
+static struct sy_where half_of(struct sy_where where, bool second) {
+    where.part = true;
+    where.left = second ? SY_TWELFTHS / 2 : 0;
+    where.right = second ? SY_TWELFTHS : SY_TWELFTHS / 2;
+    where.top = 0;
+    where.bottom = SY_TWELFTHS;
+    return where;
+}
+
+static enum sy_standing place_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    enum sy_standing standing;
+    if (clause->tab && !clause->app && !clause->window) {
+        return sy_ask(work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
+    }
+    if (clause->preset && work->index->preset_count > 0 && !clause->where.given) {
+        return use_preset(work);
+    }
+    if (!clause->where.given) {
+        return sy_ask(work, "Where to: which monitor, or which part of it?");
+    }
+    const struct sy_entry *app = sy_choose_app(work, false, &standing);
+    if (!app) {
+        return standing;
+    }
+    if (!app->running) {
+        char name[164];
+        sy_plain(app->name, 40, name, sizeof name);
+        return sy_ask(work, "%s is not running. Which one do you mean?", name);
+    }
+    if (clause->where.beside) {
+        size_t before = work->out->count;
+        const struct sy_where half = half_of(clause->where, before % 2 == 1);
+        return before < 2 ? sy_place(work, app->name, &half) : sy_ask(work, "Only two fit side by side. Which ones?");
+    }
+    return sy_place(work, app->name, &clause->where);
+}
+
+/* ---- list, query ---- */
+
+static enum sy_standing ask_question(struct sy_work *work) {
+    return sy_add_text(work, "query", work->words->text, strlen(work->words->text));
+}
+
+static enum sy_standing list_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    bool plain =
+        work->terms.count == 0 && !clause->duplicate && !clause->number_count && !clause->in_window && !clause->ordinal;
+    if (plain && clause->tabs && !clause->apps) {
+        struct sy_found found = {.type = "list_tabs"};
+        return sy_add(work, &found);
+    }
+    if (plain && (clause->apps || clause->running) && !clause->tab) {
+        struct sy_found found = {.type = "list_apps"};
+        return sy_add(work, &found);
+    }
+    return ask_question(work);
+}
+
+/* "What tabs are open": a list, if nothing more is asked. */
+enum sy_standing sy_answer_question(struct sy_work *work) {
+    for (size_t i = 0; i < work->terms.count; i++) {
+        const char *word = work->terms.at[i].text;
+        bool plain = strcmp(word, "what") == 0 || strcmp(word, "whats") == 0 || strcmp(word, "do") == 0 ||
+                     strcmp(word, "currently") == 0 || strcmp(word, "got") == 0 || strcmp(word, "chrome") == 0;
+        if (!plain) {
+            return ask_question(work);
+        }
+    }
+    work->terms.count = 0;
+    return list_clause(work);
+}
+
+/* ---- without a verb ---- */
+
+static enum sy_standing refer(struct sy_work *work);
+
+static enum sy_standing verbless_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    const struct sy_entry *app = sy_sure_app(work, false);
+    if (clause->fresh) {
+        return open_site(work);
+    }
+    if (clause->where.given && app && app->running) {
+        return place_clause(work);
+    }
+    if (clause->where.given && work->terms.count == 0 && work->before && work->before->last.name) {
+        return refer(work); /* "now the left half" */
+    }
+    if (work->terms.count == 0 && clause->tab && (clause->relative || clause->number_count == 1 || clause->ordinal)) {
+        return switch_tab(work);
+    }
+    if (clause->preset && sy_top_of(&work->presets) >= 0.88) {
+        return use_preset(work);
+    }
+    if (app && sy_top_of(&work->apps) >= 1.0 && !clause->tab && !clause->where.given) {
+        return focus_app(work);
+    }
+    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
+        return use_preset(work);
+    }
+    return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
+}
+
+/* ---- what was said before ---- */
+
+static const struct sy_found *meant(const struct sy_work *work) {
+    if (work->out->count > 0) {
+        return &work->out->found[work->out->count - 1];
+    }
+    return work->before && work->before->last.type ? &work->before->last : NULL;
+}
+
+/* "Move it to the right monitor and maximize it" is one placement. */
+static enum sy_standing place_again(struct sy_work *work, const char *name) {
+    struct sy_reading *out = work->out;
+    struct sy_where where = work->clause->where;
+    struct sy_found *last = out->count > 0 ? &out->found[out->count - 1] : NULL;
+    if (last && strcmp(last->type, "place_app") == 0 && last->monitor && !last->has_bounds && !where.monitor) {
+        where.monitor = last->monitor;
+        sy_found_free(last);
+        out->count--;
+    }
+    return sy_place(work, name, &where);
+}
+
+/* "It": what the command before was about. */
+static enum sy_standing refer(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    const struct sy_found *it = meant(work);
+    bool closed = it && sy_found_destroys(it);
+    if (!it || closed || (!it->tab_count && !it->name) || (it->name && strcmp(it->type, "activate_preset") == 0)) {
+        return sy_ask(work, "What do you mean by that? Name the tab or the application");
+    }
+    if (it->tab_count > 0) {
+        if (clause->verb == SY_PLACE) {
+            return sy_ask(work,
+                          "A single tab can't be moved, only the window of an application. Which one do you mean?");
+        }
+        bool closes = clause->verb == SY_CLOSE;
+        return closes || it->tab_count == 1
+                   ? sy_add_tabs(work, closes ? "close_tab" : "switch_tab", it->tabs, it->tab_count)
+                   : sy_ask(work, "Which of the tabs do you mean?");
+    }
+    const char *name = it->name;
+    if (clause->verb == SY_PLACE || (clause->verb != SY_CLOSE && clause->where.given)) {
+        return clause->where.given ? place_again(work, name)
+                                   : sy_ask(work, "Where to: which monitor, or which part of it?");
+    }
+    struct sy_found found = {.type = clause->verb == SY_CLOSE ? "close_app" : "focus_app", .name = name};
+    return sy_add(work, &found);
+}
+
+/* ---- a clause ---- */
+
+enum sy_standing sy_resolve(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    if (clause->negated) {
+        return sy_ask(work, "You say what is not to be done. What is to be done?");
+    }
+    if (clause->verb == SY_CANNOT) {
+        return sy_ask(work, "There is no command for that here: only to list, focus, place, open, switch and close");
+    }
+    bool things = clause->verb != SY_NO_VERB && clause->verb != SY_QUERY && clause->verb != SY_LIST;
+    if (clause->refers && work->terms.count == 0 && !clause->number_count && (things || clause->where.given)) {
+        return refer(work);
+    }
+    switch (clause->verb) {
+    case SY_CLOSE: return close_clause(work);
+    case SY_SWITCH:
+    case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
+    case SY_OPEN: {
+        enum sy_standing standing = open_clause(work);
+        const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
+        bool app = standing == SY_CLEAR && last && strcmp(last->type, "focus_app") == 0;
+        return app && clause->where.given ? sy_place(work, last->name, &clause->where) : standing;
+    }
+    case SY_PLACE: return place_clause(work);
+    case SY_PRESET: return clause->preset || sy_top_of(&work->presets) >= 0.75 ? use_preset(work) : switch_clause(work);
+    case SY_LIST: return list_clause(work);
+    case SY_QUERY: return ask_question(work);
+    default: return verbless_clause(work);
+    }
+}

@@ -1,0 +1,36 @@
+/* The words that users have for what fm-system can do. Pure. */
+#ifndef SY_VERBS_H
+#define SY_VERBS_H
+
+#include "match/words.h"
+
+enum sy_verb {
+    SY_NO_VERB,
+    SY_CLOSE,  /* the one that destroys: close_app, close_tab */
+    SY_SWITCH, /* to what is there: focus_app, switch_tab */
+    SY_VISIT,  /* as SY_SWITCH, and a site that is not open is opened */
+    SY_OPEN,   /* open_url, focus_app */
+    SY_PLACE,  /* place_app */
+    SY_PRESET, /* activate_preset */
+    SY_LIST,   /* list_tabs, list_apps */
+    SY_QUERY,
+    SY_CANNOT, /* something that fm-system has no command for */
+};
+
+/* The verb that the words begin with, and how many words it has; SY_NO_VERB, 0: they begin with none. */
+enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len);
+
+/* How many words at the beginning only make it polite, or join it to what was said before: "can you please". */
+size_t sy_polite(const struct sy_word *words, size_t count);
+
+/* The words begin as a question does. */
+bool sy_is_question(const struct sy_word *words, size_t count);
+
+/* They say that something is not to be done. */
+bool sy_is_negated(const struct sy_word *words, size_t count);
+
+/* Whether a clause of the utterance has a verb that closes things, as its first or last word, and none is negated.
+ * Without it nothing is closed, whatever a model answers. */
+bool sy_asks_to_close(const struct sy_words *words);
+
+#endif

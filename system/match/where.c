@@ -1,0 +1,265 @@
+/* Places: first what the words say, independent of any desktop; then pixels of one. */
+#include "match/where.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_one_of(const char *word, const char *list) {
+    size_t len = strlen(word);
+    for (const char *at = list; *at;) {
+        size_t size = strcspn(at, " ");
+        if (size == len && memcmp(at, word, len) == 0) {
+            return true;
+        }
+        at += size + (at[size] == ' ');
+    }
+    return false;
+}
+
+/* ---- reading ---- */
+
+static const char *monitor_word(const char *word) {
+    static const char *const pairs[][2] = {{"left", "left"},       {"right", "right"},    {"main", "main"},
+                                           {"primary", "main"},    {"other", "other"},    {"leftmost", "left"},
+                                           {"rightmost", "right"}, {"second", "other"},   {"secondary", "other"},
+                                           {"lefthand", "left"},   {"righthand", "right"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (strcmp(word, pairs[i][0]) == 0) {
+            return pairs[i][1];
+        }
+    }
+    return NULL;
+}
+
+/* "left monitor", "main screen"; "the screen" is the one where the window is. */
+static void read_monitor(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
+    for (size_t i = 0; i < count; i++) {
+        if (!is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
+            continue;
+        }
+        used[i] = true;
+        const char *name = i > 0 && !used[i - 1] ? monitor_word(words[i - 1]->text) : NULL;
+        bool hand = i > 1 && strcmp(words[i - 1]->text, "hand") == 0;
+        name = hand ? monitor_word(words[i - 2]->text) : name;
+        if (name) {
+            where->monitor = name;
+            where->given = true;
+            used[i - 1] = true;
+            used[i - 2 + !hand] = true;
+        }
+    }
+    for (size_t i = 0; i < count && !where->monitor; i++) {
+        if (is_one_of(words[i]->text, "main primary") && i + 1 == count) {
+            where->monitor = "main";
+            where->given = true;
+            used[i] = true;
+        }
+    }
+}
+
+/* "1200x800" */
+static bool is_size(const char *word, int *width, int *height) {
+    char *end;
+    if (!isdigit((unsigned char)word[0])) {
+        return false;
+    }
+    long first = strtol(word, &end, 10);
+    if (*end != 'x' || !isdigit((unsigned char)end[1])) {
+        return false;
+    }
+    long second = strtol(end + 1, &end, 10);
+    bool fits = !*end && first > 0 && first <= INT16_MAX && second > 0 && second <= INT16_MAX; /* as X11 has them */
+    *width = fits ? (int)first : 0;
+    *height = fits ? (int)second : 0;
+    return fits;
+}
+
+/* "1200x800", "1200 by 800", "1200 x 800" */
+static void read_size(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
+    for (size_t i = 0; i < count; i++) {
+        int width = 0;
+        int height = 0;
+        bool one = is_size(words[i]->text, &width, &height);
+        bool three = !one && i + 2 < count && is_one_of(words[i + 1]->text, "by x times") &&
+                     sy_number(words[i]->text) > 0 && sy_number(words[i + 2]->text) > 0;
+        if (three) {
+            width = sy_number(words[i]->text);
+            height = sy_number(words[i + 2]->text);
+            used[i + 1] = used[i + 2] = true;
+        }
+        if ((one || three) && width > 0 && height > 0) {
+            where->width = width;
+            where->height = height;
+            where->given = where->center = true;
+            used[i] = true;
+        }
+    }
+}
+
+static void whole(struct sy_where *where) {
+    where->left = where->top = 0;
+    where->right = where->bottom = SY_TWELFTHS;
+    where->given = where->part = true;
+}
+
+/* Which twelfths a direction and a size take: "right" and 4 are 8 to 12. */
+static void span(int sign, int size, int *from, int *to) {
+    *from = sign > 0 ? SY_TWELFTHS - size : sign < 0 ? 0 : (SY_TWELFTHS - size) / 2;
+    *to = *from + size;
+}
+
+struct directions {
+    int across, down;
+    bool middle;
+    int size; /* in twelfths; 0: not told */
+    bool corner;
+};
+
+static void read_word(const char *word, const char *next, struct directions *at, struct sy_where *where, bool *used) {
+    *used = true;
+    if (is_one_of(word, "left leftmost lefthand")) {
+        at->across = -1;
+    } else if (is_one_of(word, "right rightmost righthand")) {
+        at->across = 1;
+    } else if (is_one_of(word, "top upper")) {
+        at->down = -1;
+    } else if (is_one_of(word, "bottom lower")) {
+        at->down = 1;
+    } else if (is_one_of(word, "half side")) {
+        at->size = 6;
+    } else if (strcmp(word, "two") == 0 && next && strcmp(next, "thirds") == 0) {
+        at->size = 8;
+    } else if (is_one_of(word, "third thirds")) {
+        at->size = at->size == 8 ? 8 : 4;
+    } else if (is_one_of(word, "quarter corner")) {
+        at->corner = true;
+    } else if (is_one_of(word, "center centre middle centered centred")) {
+        at->middle = true;
+    } else if (is_one_of(word, "maximize maximise maximized maximised fullscreen full fill whole entire")) {
+        whole(where);
+    } else {
+        *used = is_one_of(word, "size sized half hand corner");
+    }
+}
+
+static void take_directions(const struct directions *at, struct sy_where *where) {
+    if (at->corner && (at->across || at->down)) {
+        span(at->across, at->down ? 6 : 3, &where->left, &where->right);
+        span(at->down, at->down ? 6 : SY_TWELFTHS, &where->top, &where->bottom);
+    } else if (at->across && at->down) {
+        span(at->across, 6, &where->left, &where->right);
+        span(at->down, 6, &where->top, &where->bottom);
+    } else if (at->down) {
+        whole(where);
+        span(at->down, at->size ? at->size : 6, &where->top, &where->bottom);
+    } else if (at->across && at->size) {
+        whole(where);
+        span(at->across, at->size, &where->left, &where->right);
+    } else if (at->middle && at->size == 4) {
+        whole(where);
+        span(0, 4, &where->left, &where->right);
+    } else if (at->across) {
+        where->direction = at->across < 0 ? "left" : "right";
+        where->given = true;
+        return;
+    } else {
+        where->center |= at->middle;
+        where->given |= at->middle;
+        return;
+    }
+    where->given = where->part = true;
+}
+
+void sy_where_read(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
+    struct directions at = {0, 0, false, 0, false};
+    *where = (struct sy_where){.given = false};
+    read_monitor(words, count, where, used);
+    read_size(words, count, where, used);
+    for (size_t i = 0; i < count; i++) {
+        if (i + 2 < count && strcmp(words[i]->text, "side") == 0 && strcmp(words[i + 1]->text, "by") == 0 &&
+            strcmp(words[i + 2]->text, "side") == 0) {
+            used[i] = used[i + 1] = used[i + 2] = true;
+            where->beside = where->given = true;
+        }
+        if (!used[i]) {
+            read_word(words[i]->text, i + 1 < count ? words[i + 1]->text : NULL, &at, where, &used[i]);
+        }
+    }
+    take_directions(&at, where);
+}
+
+/* ---- pixels ---- */
+
+static int64_t overlap(const struct sy_rect *a, const struct sy_rect *b) {
+    int64_t width = (a->right < b->right ? a->right : b->right) - (a->left > b->left ? a->left : b->left);
+    int64_t height = (a->bottom < b->bottom ? a->bottom : b->bottom) - (a->top > b->top ? a->top : b->top);
+    return width > 0 && height > 0 ? width * height : 0;
+}
+
+static const struct sy_monitor *monitor_of(const struct sy_snapshot *snapshot, const struct sy_rect *window) {
+    const struct sy_monitor *best = sy_find_monitor(snapshot, "main");
+    int64_t most = 0;
+    for (size_t i = 0; window && i < snapshot->monitors.count; i++) {
+        int64_t shared = overlap(&snapshot->monitors.at[i].area, window);
+        if (shared > most) {
+            most = shared;
+            best = &snapshot->monitors.at[i];
+        }
+    }
+    return best;
+}
+
+/* The monitor that is not the window's, if there are two; its name too. */
+static const char *other_monitor(const struct sy_snapshot *snapshot, const struct sy_rect *window) {
+    const struct sy_monitor *here = monitor_of(snapshot, window);
+    if (snapshot->monitors.count != 2) {
+        return NULL;
+    }
+    return here == sy_find_monitor(snapshot, "left") ? "right" : "left";
+}
+
+static void fill(const struct sy_where *where, const struct sy_rect *area, struct sy_rect *bounds) {
+    int width = area->right - area->left;
+    int height = area->bottom - area->top;
+    *bounds = (struct sy_rect){
+        area->left + width * where->left / SY_TWELFTHS, area->top + height * where->top / SY_TWELFTHS,
+        area->left + width * where->right / SY_TWELFTHS, area->top + height * where->bottom / SY_TWELFTHS};
+}
+
+static void center(const struct sy_where *where, const struct sy_rect *window, const struct sy_rect *area,
+                   struct sy_rect *bounds) {
+    int width = where->width ? where->width : window ? window->right - window->left : (area->right - area->left) / 2;
+    int height = where->height ? where->height : window ? window->bottom - window->top : (area->bottom - area->top) / 2;
+    int left = area->left + (area->right - area->left - width) / 2;
+    int top = area->top + (area->bottom - area->top - height) / 2;
+    *bounds = (struct sy_rect){left, top, left + width, top + height};
+}
+
+bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *snapshot, const struct sy_rect *window,
+                     const char **monitor, bool *has_bounds, struct sy_rect *bounds) {
+    struct sy_where exact = *where;
+    bool two = snapshot->monitors.count > 1;
+    if (exact.direction && two && !exact.monitor) {
+        exact.monitor = exact.direction;
+    } else if (exact.direction) {
+        whole(&exact);
+        span(exact.direction[0] == 'l' ? -1 : 1, 6, &exact.left, &exact.right);
+    }
+    exact.monitor =
+        exact.monitor && strcmp(exact.monitor, "other") == 0 ? other_monitor(snapshot, window) : exact.monitor;
+    const struct sy_monitor *at =
+        exact.monitor ? sy_find_monitor(snapshot, exact.monitor) : monitor_of(snapshot, window);
+    *monitor = exact.monitor;
+    *has_bounds = exact.part || exact.center;
+    if (!at || (where->monitor && !exact.monitor)) {
+        return false;
+    }
+    if (exact.part) {
+        fill(&exact, &at->area, bounds);
+    } else if (exact.center) {
+        center(&exact, window, &at->area, bounds);
+    }
+    return true;
+}

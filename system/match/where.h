@@ -1,0 +1,31 @@
+/* Places for windows: "the left half of the right monitor". Pure. */
+#ifndef SY_WHERE_H
+#define SY_WHERE_H
+
+#include "desktop/snapshot.h"
+#include "match/words.h"
+
+#define SY_TWELFTHS 12 /* halves, thirds and quarters of a monitor are whole numbers of them */
+
+struct sy_where {
+    bool given;
+    const char *monitor;          /* "left", "right", "main", "other"; NULL: the one where the window is */
+    bool part;                    /* `left` to `bottom` hold */
+    int left, top, right, bottom; /* in twelfths of the monitor */
+    const char *direction;        /* "left" or "right" without more: the monitor, or if there is one only, its half */
+    int width, height;            /* in pixels; 0: not given */
+    bool center;                  /* in the middle, as large as it is or as width and height say */
+    bool beside;                  /* "side by side" */
+};
+
+/* Reads the place out of `count` words; `used[i]` is set where a word belongs to it. */
+void sy_where_read(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used);
+
+/*
+ * The parameters of place_app for a window with these bounds (NULL: not known). `*monitor` NULL, `*has_bounds` false:
+ * that one is not given. False: there is no such monitor.
+ */
+bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *snapshot, const struct sy_rect *window,
+                     const char **monitor, bool *has_bounds, struct sy_rect *bounds);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * Words of users, titles and names: how they are read, and how alike two of them are. Words are in small letters, of
+ * letters and digits; anything beyond ASCII counts as a letter. Pure.
+ */
+#ifndef SY_WORDS_H
+#define SY_WORDS_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+#define SY_WORD_MAX  32   /* bytes, its NUL included; a longer word is cut */
+#define SY_WORDS_MAX 64   /* of one utterance */
+#define SY_TEXT_MAX  1000 /* bytes of one utterance */
+
+struct sy_word {
+    char text[SY_WORD_MAX];
+    const char *raw; /* as the user wrote it, of `sy_words.text`; without quotes and the punctuation behind it */
+    size_t raw_len;
+    bool address; /* it looks like a URL or a host */
+    bool breaks;  /* a comma, semicolon or the end of a sentence follows */
+};
+
+struct sy_words {
+    char text[SY_TEXT_MAX + 1]; /* what the user said, without control characters */
+    struct sy_word at[SY_WORDS_MAX];
+    size_t count;
+};
+
+/* Reads an utterance. FM_INVALID_REQUEST (empty_string, invalid_words: no UTF-8, or too much), param "words". */
+FM_MUST_USE enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_error *error);
+
+/* The words of a title, a name or a domain, `max` at most; returns how many. */
+size_t sy_words_split(const char *text, char (*words)[SY_WORD_MAX], size_t max);
+
+/* The words of `text` without gaps: "Visual Studio Code" is "visualstudiocode". Cut at `size` - 1 bytes. */
+void sy_words_join(const char *text, char *joined, size_t size);
+
+/*
+ * Copies `text` without control characters (C0, C1, and those that change the direction of text or take no room): a
+ * run of them becomes one space. At most `max` characters; "..." shows that some were cut. What is no UTF-8 is left
+ * out. `size` is that of `out`, at least 4 * max + 4.
+ */
+void sy_plain(const char *text, size_t max, char *out, size_t size);
+
+/* A word that says nothing about which thing is meant, such as "the". */
+bool sy_is_stop(const char *word);
+
+/* 0 to 9999 of digits or a word such as "three"; -1: it is no number. */
+int sy_number(const char *word);
+
+/* 1 for "first" or "1st" and so on; -1 for "last"; 0: it is none. */
+int sy_ordinal(const char *word);
+
+/*
+ * How alike two words are, from 0 to 1, which is equal: by a plural's s, by single letters (Damerau's distance,
+ * restricted) or by trigrams. Below 4 letters only equal words are alike.
+ */
+double sy_alike(const char *a, const char *b);
+
+#endif

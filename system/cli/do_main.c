@@ -2,6 +2,8 @@
 #include "base/platform.h"
 #include "cli/do.h"
 #include "cli/options.h"
+#include "desktop/presets.h"
+#include "desktop/recent.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +83,8 @@ static struct sy_proxy *start_proxy(const struct line *line) {
 
 int sy_main_do(int argc, char **argv) {
     struct line line = {.how = {.in = stdin, .out = stdout, .err = stderr}};
-    struct sy_world world = {.presets = NULL};
+    char presets[4096];
+    struct sy_world world = {.recent_files = sy_recent_files, .home = getenv("HOME")};
     struct fm_error error;
     if (!read_line_of_command(&line, argc, argv)) {
         sy_options_free(&line.shared);
@@ -94,11 +97,14 @@ int sy_main_do(int argc, char **argv) {
     }
     struct sy_proxy *proxy = start_proxy(&line);
     struct sy_picker picker = proxy ? sy_proxy_picker(proxy) : (struct sy_picker){.self = NULL};
+    struct sy_model model = proxy ? sy_proxy_model(proxy) : (struct sy_model){.self = NULL};
     line.how.picker = proxy ? &picker : NULL;
+    world.model = proxy ? &model : NULL;
+    world.presets = sy_presets_path(presets, sizeof presets, &error) == FM_OK ? presets : NULL;
     line.how.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     int status = (int)sy_do(&world, line.words, &line.how);
     sy_proxy_free(proxy);
-    sy_told_free(&world.told);
+    sy_world_free(&world);
     world.desktop.backend->free(world.desktop.self);
     sy_options_free(&line.shared);
     return status;

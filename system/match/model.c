@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define ANSWER_MS     60000
-#define ANSWER_TOKENS 400 /* eight labels, and more than enough */
+#define ANSWER_TOKENS 400 /* eight labels, or a few sentences, and more than enough */
 #define REQUEST_MAX   (1u << 20)
 #define ANSWER_VALUES 64
 
@@ -49,11 +49,20 @@ static void write_format(struct fm_json_writer *w, const struct fm_buf *schema) 
     fm_json_object_end(w);
 }
 
-static void write_request(const struct sy_proxy *proxy, const struct sy_question *question, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
+static void write_model(const struct sy_proxy *proxy, struct fm_json_writer *w) {
     if (proxy->model) {
         fm_json_key_str(w, "model", proxy->model);
     }
+}
+
+static void write_limits(struct fm_json_writer *w) {
+    fm_json_key_int(w, "temperature", 0);
+    fm_json_key_int(w, "max_tokens", ANSWER_TOKENS);
+}
+
+static void write_request(const struct sy_proxy *proxy, const struct sy_question *question, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    write_model(proxy, w);
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
     write_message(w, "system", question->instructions, strlen(question->instructions));
@@ -65,8 +74,7 @@ static void write_request(const struct sy_proxy *proxy, const struct sy_question
     write_message(w, "user", question->prompt->data, question->prompt->len);
     fm_json_array_end(w);
     write_format(w, question->schema);
-    fm_json_key_int(w, "temperature", 0);
-    fm_json_key_int(w, "max_tokens", ANSWER_TOKENS);
+    write_limits(w);
     fm_json_object_end(w);
 }
 
@@ -76,17 +84,22 @@ static struct json_object *member(struct json_object *object, const char *name) 
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
-static enum fm_code read_answer(struct json_object *result, struct json_object **answer, struct fm_error *error) {
+/* The text of the answer, of `result`. */
+static enum fm_code read_text(struct json_object *result, const char **text, size_t *len, struct fm_error *error) {
     struct json_object *choices = member(member(result, "completion"), "choices");
     bool any = json_object_is_type(choices, json_type_array) && json_object_array_length(choices) > 0;
     struct json_object *choice = any ? json_object_array_get_idx(choices, 0) : NULL;
     struct json_object *content = member(member(choice, "message"), "content");
-    size_t at;
     if (!json_object_is_type(content, json_type_string)) {
         return fm_fail(error, FM_UNAVAILABLE, "the model gave no answer");
     }
-    const char *text = json_object_get_string(content);
-    size_t len = (size_t)json_object_get_string_len(content);
+    *text = json_object_get_string(content);
+    *len = (size_t)json_object_get_string_len(content);
+    return FM_OK;
+}
+
+static enum fm_code read_pick(const char *text, size_t len, struct json_object **answer, struct fm_error *error) {
+    size_t at;
     if (fm_json_check(text, len, ANSWER_VALUES, &at)) {
         return fm_fail(error, FM_UNAVAILABLE, "the model's answer is no JSON: it was cut at its end, perhaps");
     }
@@ -97,18 +110,57 @@ static enum fm_code read_answer(struct json_object *result, struct json_object *
     return read ? FM_OK : fm_fail_no_memory(error);
 }
 
+/* Sends the request. `*text` is of `*result`, which the caller frees. */
+static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, struct json_object **result,
+                        const char **text, size_t *len, struct fm_error *error) {
+    *result = NULL;
+    enum fm_code code = request->failed ? fm_fail_no_memory(error)
+                                        : fm_client_ask(proxy->client, "chat.completions.create", request->data,
+                                                        request->len, NULL, proxy->ms, result, error);
+    return code ? code : read_text(*result, text, len, error);
+}
+
 static enum fm_code pick(void *self, const struct sy_question *question, struct json_object **answer,
                          struct fm_error *error) {
-    struct sy_proxy *proxy = self;
-    struct json_object *result = NULL;
+    struct json_object *result;
     struct fm_buf request;
+    const char *text;
+    size_t len;
     fm_buf_init(&request, REQUEST_MAX);
     struct fm_json_writer w = fm_json_writer_on(&request);
-    write_request(proxy, question, &w);
-    enum fm_code code = request.failed ? fm_fail_no_memory(error)
-                                       : fm_client_ask(proxy->client, "chat.completions.create", request.data,
-                                                       request.len, NULL, proxy->ms, &result, error);
-    code = code ? code : read_answer(result, answer, error);
+    write_request(self, question, &w);
+    enum fm_code code = ask(self, &request, &result, &text, &len, error);
+    code = code ? code : read_pick(text, len, answer, error);
+    json_object_put(result);
+    fm_buf_free(&request);
+    return code;
+}
+
+static enum fm_code answer_messages(void *self, const struct sy_message *messages, size_t count, struct fm_buf *answer,
+                                    struct fm_error *error) {
+    static const char *const roles[] = {[SY_SYSTEM] = "system", [SY_USER] = "user", [SY_ASSISTANT] = "assistant"};
+    const struct sy_proxy *proxy = self;
+    struct json_object *result;
+    struct fm_buf request;
+    const char *text;
+    size_t len;
+    fm_buf_init(&request, REQUEST_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&request);
+    fm_json_object_begin(&w);
+    write_model(proxy, &w);
+    fm_json_key(&w, "messages");
+    fm_json_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        write_message(&w, roles[messages[i].role], messages[i].text, strlen(messages[i].text));
+    }
+    fm_json_array_end(&w);
+    write_limits(&w);
+    fm_json_object_end(&w);
+    enum fm_code code = ask(proxy, &request, &result, &text, &len, error);
+    if (code == FM_OK) {
+        fm_buf_append(answer, text, len);
+        code = answer->failed ? fm_fail_no_memory(error) : FM_OK;
+    }
     json_object_put(result);
     fm_buf_free(&request);
     return code;
@@ -155,4 +207,8 @@ void sy_proxy_free(struct sy_proxy *proxy) {
 
 struct sy_picker sy_proxy_picker(struct sy_proxy *proxy) {
     return (struct sy_picker){proxy, pick};
+}
+
+struct sy_model sy_proxy_model(struct sy_proxy *proxy) {
+    return (struct sy_model){proxy, answer_messages};
 }

@@ -3,6 +3,7 @@
 #define SY_MODEL_H
 
 #include "base/error.h"
+#include "commands/query.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +47,8 @@ void sy_proxy_free(struct sy_proxy *proxy);
 
 /* Asks this helper, as long as it lives. FM_UNAVAILABLE: it does not start, or has no model. */
 struct sy_picker sy_proxy_picker(struct sy_proxy *proxy);
+
+/* The same helper, for query. An answer has 400 tokens at most. */
+struct sy_model sy_proxy_model(struct sy_proxy *proxy);
 
 #endif

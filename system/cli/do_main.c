@@ -10,8 +10,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-int sy_main_do(int argc, char **argv);
-
 static int usage(void) {
     fputs("usage: fm-system do [OPTION...] WORDS...\n\n"
           "  --json         prints JSON, a line each, and asks nothing\n"

@@ -38,5 +38,6 @@ void sy_world_furnish(void *context, struct sy_world *world);
 int sy_main_mcp(int argc, char **argv);
 int sy_main_doctor(int argc, char **argv);
 int sy_main_preset(int argc, char **argv);
+int sy_main_do(int argc, char **argv);
 
 #endif

@@ -19,7 +19,7 @@ static void say(struct sy_work *work, const char *fmt, va_list list) {
     }
 }
 
-enum sy_standing sy_ask(struct sy_work *work, const char *fmt, ...) {
+enum sy_standing sy_ask_back(struct sy_work *work, const char *fmt, ...) {
     va_list list;
     va_start(list, fmt);
     say(work, fmt, list);
@@ -79,7 +79,7 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
     qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
     list_choices(work, list, sizeof list);
     out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* "all of them" must not be some of them */
-    return sy_ask(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names),
+    return sy_ask_back(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names),
                   list, count > SHOWN ? ", ..." : "");
 }
 
@@ -90,7 +90,7 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
     if (!tabs) {
         char name[164];
         sy_plain(found->name, 40, name, sizeof name);
-        sy_ask(work, "Do you mean the application %s? Say yes, or its exact name", name);
+        sy_ask_back(work, "Do you mean the application %s? Say yes, or its exact name", name);
     } else {
         out->group = SY_TABS;
         out->choice_count = found->tab_count < SY_CHOICES_MAX ? found->tab_count : SY_CHOICES_MAX;
@@ -98,7 +98,7 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
             out->choices[i] = found->tabs[i] - 1;
         }
         list_choices(work, list, sizeof list);
-        sy_ask(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count,
+        sy_ask_back(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count,
                found->tab_count > 1 ? "s" : "", list, found->tab_count > SHOWN ? ", ..." : "");
     }
     if (out->count == 0) {
@@ -208,11 +208,11 @@ static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
         for (size_t i = 0; i < want && i < tabs; i++) {
             put_in(set, clause->ordinal == 1 ? i : tabs - 1 - i);
         }
-        return want > tabs ? sy_ask(work, "There are %zu tabs only. Which ones do you mean?", tabs) : SY_CLEAR;
+        return want > tabs ? sy_ask_back(work, "There are %zu tabs only. Which ones do you mean?", tabs) : SY_CLEAR;
     }
     for (size_t i = 0; i < clause->number_count; i++) {
         if (clause->numbers[i] < 1 || (size_t)clause->numbers[i] > tabs) {
-            return sy_ask(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
+            return sy_ask_back(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
                           clause->numbers[i], tabs);
         }
         put_in(set, (size_t)clause->numbers[i] - 1);
@@ -240,14 +240,14 @@ static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
         }
     }
     free(all.in);
-    return set->count > 0 ? SY_CLEAR : sy_ask(work, "No page is open twice. What is to be closed?");
+    return set->count > 0 ? SY_CLEAR : sy_ask_back(work, "No page is open twice. What is to be closed?");
 }
 
 static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     size_t tabs = work->index->tab_count;
     size_t current = sy_current_tab(work);
     if (current == 0) {
-        return sy_ask(work, "Which tab do you mean? Several windows show one");
+        return sy_ask_back(work, "Which tab do you mean? Several windows show one");
     }
     size_t at = current - 1 + (work->clause->relative > 0 ? 1 : work->clause->relative < 0 ? tabs - 1 : 0);
     put_in(set, at % tabs);
@@ -302,16 +302,16 @@ static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
         but_current |= current;
         left_out |= names || current;
         if (names && !current && !keep_named(work, clause->but + i, end - i, set)) {
-            return sy_ask(work, "No tab fits what is to stay open. Which one do you mean?");
+            return sy_ask_back(work, "No tab fits what is to stay open. Which one do you mean?");
         }
         i = end + 1;
     }
     if (!left_out) {
-        return sy_ask(work, "Except what? Name the tab that is to stay open");
+        return sy_ask_back(work, "Except what? Name the tab that is to stay open");
     }
     size_t current = but_current ? sy_current_tab(work) : 0;
     if (but_current && current == 0) {
-        return sy_ask(work, "Which tab is to stay open? Several windows show one");
+        return sy_ask_back(work, "Which tab is to stay open? Several windows show one");
     }
     if (but_current) {
         take_out(set, current - 1);
@@ -338,7 +338,7 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
             take_out(set, i);
         }
     }
-    return set->count == 1 ? SY_CLEAR : sy_ask(work, "There are %zu such tabs only. Which one do you mean?", count);
+    return set->count == 1 ? SY_CLEAR : sy_ask_back(work, "There are %zu such tabs only. Which one do you mean?", count);
 }
 
 static enum sy_standing put_named(struct sy_work *work, bool several, struct set *set) {
@@ -381,7 +381,7 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
             put_in(set, i);
         }
     } else if (work->terms.count == 0) {
-        return sy_ask(work, destroys ? "Which tab is to be closed?" : "Which tab do you mean?");
+        return sy_ask_back(work, destroys ? "Which tab is to be closed?" : "Which tab do you mean?");
     } else {
         standing = put_named(work, several, set);
     }
@@ -391,16 +391,16 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (standing == SY_CLEAR && clause->in_window < 0) {
         size_t current = sy_current_tab(work);
         if (current == 0) {
-            return sy_ask(work, "Which window do you mean? Several have tabs");
+            return sy_ask_back(work, "Which window do you mean? Several have tabs");
         }
         keep_window(work, work->index->scene->snapshot->tabs[current - 1].window_index, set);
     }
     standing = standing == SY_CLEAR ? leave_out(work, set) : standing;
     if (standing == SY_CLEAR && clause->other && !clause->tabs && !clause->all && set->count > 1) {
-        return sy_ask(work, "%zu tabs are left of what you say. Which one do you mean?", set->count);
+        return sy_ask_back(work, "%zu tabs are left of what you say. Which one do you mean?", set->count);
     }
     if (standing == SY_CLEAR && clause->both && set->count != 2) {
-        return sy_ask(work, "%zu tabs fit, not two. Which ones do you mean?", set->count);
+        return sy_ask_back(work, "%zu tabs fit, not two. Which ones do you mean?", set->count);
     }
     return standing == SY_CLEAR && clause->ordinal != 0 ? keep_nth(work, set) : standing;
 }
@@ -417,8 +417,8 @@ enum sy_standing sy_choose_tabs(struct sy_work *work, bool destroys, size_t **se
     }
     enum sy_standing standing = snapshot->tab_count > 0 ? make_set(work, destroys, &made)
                                 : snapshot->no_tabs.code != FM_OK
-                                    ? sy_ask(work, "Chrome's tabs can't be seen: %s", snapshot->no_tabs.detail)
-                                    : sy_ask(work, "No tab is open in Chrome. What do you mean?");
+                                    ? sy_ask_back(work, "Chrome's tabs can't be seen: %s", snapshot->no_tabs.detail)
+                                    : sy_ask_back(work, "No tab is open in Chrome. What do you mean?");
     for (size_t i = 0; i < snapshot->tab_count; i++) {
         if (made.in[i]) {
             (*set)[(*count)++] = i + 1;
@@ -427,7 +427,7 @@ enum sy_standing sy_choose_tabs(struct sy_work *work, bool destroys, size_t **se
     *sure = made.sure;
     free(made.in);
     if (standing == SY_CLEAR && *count == 0) {
-        return sy_ask(work, "No tab is left of what you say. Which ones do you mean?");
+        return sy_ask_back(work, "No tab is left of what you say. Which ones do you mean?");
     }
     return standing;
 }

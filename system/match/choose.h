@@ -16,7 +16,7 @@ struct sy_work {
 };
 
 /* The standing, with what to say to the user. */
-enum sy_standing sy_ask(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
+enum sy_standing sy_ask_back(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
 enum sy_standing sy_unsure(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* "Which one?" of the first `count` hits. */

@@ -85,7 +85,7 @@ static void read_all(struct sy_work *work, bool split) {
     inherit(work, &clauses);
     if (clauses.too_many || clauses.count == 0) {
         work->out->standing =
-            clauses.count ? sy_ask(work, "That is too much at once") : sy_ask(work, "What is to be done?");
+            clauses.count ? sy_ask_back(work, "That is too much at once") : sy_ask_back(work, "What is to be done?");
         return;
     }
     work->clause = &clauses.at[0];
@@ -138,7 +138,7 @@ enum fm_code sy_lexical_choose(const struct sy_index *index, const struct sy_wor
     bool closes = earlier->verb == SY_CLOSE;
     *reading = (struct sy_reading){.verb = earlier->verb, .where = earlier->where};
     if (count > 1 && !(closes && earlier->group == SY_TABS)) {
-        reading->standing = sy_ask(&work, "One only can be meant. Which one?");
+        reading->standing = sy_ask_back(&work, "One only can be meant. Which one?");
     } else if (earlier->group == SY_TABS) {
         size_t tabs[SY_CHOICES_MAX];
         for (size_t i = 0; i < count; i++) {

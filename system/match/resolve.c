@@ -41,14 +41,14 @@ static enum sy_standing close_app(struct sy_work *work) {
 static enum sy_standing close_all_apps(struct sy_work *work) {
     enum sy_standing standing = SY_CLEAR;
     if (work->clause->has_but || work->clause->other) {
-        return sy_ask(work, "Name the applications that are to be closed");
+        return sy_ask_back(work, "Name the applications that are to be closed");
     }
     for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
         if (work->index->apps[i].running) {
             standing = sy_add_app(work, "close_app", &work->index->apps[i]);
         }
     }
-    return work->out->count > 0 ? standing : sy_ask(work, "No application is running");
+    return work->out->count > 0 ? standing : sy_ask_back(work, "No application is running");
 }
 
 static enum sy_standing close_clause(struct sy_work *work) {
@@ -56,29 +56,29 @@ static enum sy_standing close_clause(struct sy_work *work) {
     bool counted =
         clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
     if (clause->vague) {
-        return sy_ask(work, "Which ones are these? Name them, or say the numbers of the tabs");
+        return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs");
     }
     if (clause->in_window != 0 && !clause->tab) {
-        return sy_ask(work,
+        return sy_ask_back(work,
                       "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
     }
     if (clause->tab || (counted && !clause->has_but)) {
-        return clause->app ? sy_ask(work, "Name the applications that are to be closed") : close_tabs(work);
+        return clause->app ? sy_ask_back(work, "Name the applications that are to be closed") : close_tabs(work);
     }
     if (clause->has_but) {
-        return sy_ask(work, "What is to be closed: name the tabs or the applications");
+        return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
     }
     if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
         return close_all_apps(work);
     }
     if ((clause->all || clause->other || clause->apps) && work->terms.count == 0) {
-        return sy_ask(work, "What is to be closed: name the tabs or the applications");
+        return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
     }
     if (clause->app || clause->window) {
         return close_app(work);
     }
     if (work->terms.count == 0) {
-        return sy_ask(work, "What is to be closed?");
+        return sy_ask_back(work, "What is to be closed?");
     }
     const struct sy_entry *app = sy_sure_app(work, true);
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
@@ -144,7 +144,7 @@ static enum sy_standing open_site(struct sy_work *work) {
         return sy_add_url(work, clause->address->raw, clause->address->raw_len);
     }
     if (work->terms.count == 0) {
-        return sy_ask(work, "Which site is to be opened?");
+        return sy_ask_back(work, "Which site is to be opened?");
     }
     const char *site = site_of(work);
     if (site) {
@@ -181,7 +181,7 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
     if (count == 0) {
         return work->clause->verb == SY_VISIT ? open_site(work) : switch_tab(work);
     }
-    return sy_ask(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
+    return sy_ask_back(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
 
 static enum sy_standing list_clause(struct sy_work *work);
@@ -213,7 +213,7 @@ static enum sy_standing switch_clause(struct sy_work *work) {
         return app >= 0.6 || work->terms.count == 0 || tab < 0.6 ? focus_app(work) : switch_tab(work);
     }
     if (work->terms.count == 0) {
-        return sy_ask(work, "Where to: which application or tab?");
+        return sy_ask_back(work, "Where to: which application or tab?");
     }
     const struct sy_entry *sure = sy_sure_app(work, false);
     if (sure && (sure->running || tab < 0.95) && app + 0.1 > tab) {
@@ -262,7 +262,7 @@ static enum sy_standing open_clause(struct sy_work *work) {
         return focus_app(work);
     }
     if (work->terms.count == 0) {
-        return sy_ask(work, "What is to be opened?");
+        return sy_ask_back(work, "What is to be opened?");
     }
     return sy_top_of(&work->tabs) >= 0.75 ? switch_tab(work) : focus_app(work);
 }
@@ -283,11 +283,11 @@ enum sy_standing sy_place(struct sy_work *work, const char *name, const struct s
         bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds,
                                      &found.bounds);
         found.monitor = NULL;
-        return there ? sy_add(work, &found) : sy_ask(work, "No monitor is known here. Where to?");
+        return there ? sy_add(work, &found) : sy_ask_back(work, "No monitor is known here. Where to?");
     }
     if (!sy_where_bounds(where, work->index->scene->snapshot, window_of(work, name), &found.monitor, &found.has_bounds,
                          &found.bounds)) {
-        return sy_ask(work, "There is no such monitor here. Where to?");
+        return sy_ask_back(work, "There is no such monitor here. Where to?");
     }
     return sy_add(work, &found);
 }
@@ -306,13 +306,13 @@ static enum sy_standing place_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     enum sy_standing standing;
     if (clause->tab && !clause->app && !clause->window) {
-        return sy_ask(work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
+        return sy_ask_back(work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
     }
     if (clause->preset && work->index->preset_count > 0 && !clause->where.given) {
         return use_preset(work);
     }
     if (!clause->where.given) {
-        return sy_ask(work, "Where to: which monitor, or which part of it?");
+        return sy_ask_back(work, "Where to: which monitor, or which part of it?");
     }
     const struct sy_entry *app = sy_choose_app(work, false, &standing);
     if (!app) {
@@ -321,12 +321,12 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (!app->running) {
         char name[164];
         sy_plain(app->name, 40, name, sizeof name);
-        return sy_ask(work, "%s is not running. Which one do you mean?", name);
+        return sy_ask_back(work, "%s is not running. Which one do you mean?", name);
     }
     if (clause->where.beside) {
         size_t before = work->out->count;
         const struct sy_where half = half_of(clause->where, before % 2 == 1);
-        return before < 2 ? sy_place(work, app->name, &half) : sy_ask(work, "Only two fit side by side. Which ones?");
+        return before < 2 ? sy_place(work, app->name, &half) : sy_ask_back(work, "Only two fit side by side. Which ones?");
     }
     return sy_place(work, app->name, &clause->where);
 }
@@ -425,22 +425,22 @@ static enum sy_standing refer(struct sy_work *work) {
     const struct sy_found *it = meant(work);
     bool closed = it && sy_found_destroys(it);
     if (!it || closed || (!it->tab_count && !it->name) || (it->name && strcmp(it->type, "activate_preset") == 0)) {
-        return sy_ask(work, "What do you mean by that? Name the tab or the application");
+        return sy_ask_back(work, "What do you mean by that? Name the tab or the application");
     }
     if (it->tab_count > 0) {
         if (clause->verb == SY_PLACE) {
-            return sy_ask(work,
+            return sy_ask_back(work,
                           "A single tab can't be moved, only the window of an application. Which one do you mean?");
         }
         bool closes = clause->verb == SY_CLOSE;
         return closes || it->tab_count == 1
                    ? sy_add_tabs(work, closes ? "close_tab" : "switch_tab", it->tabs, it->tab_count)
-                   : sy_ask(work, "Which of the tabs do you mean?");
+                   : sy_ask_back(work, "Which of the tabs do you mean?");
     }
     const char *name = it->name;
     if (clause->verb == SY_PLACE || (clause->verb != SY_CLOSE && clause->where.given)) {
         return clause->where.given ? place_again(work, name)
-                                   : sy_ask(work, "Where to: which monitor, or which part of it?");
+                                   : sy_ask_back(work, "Where to: which monitor, or which part of it?");
     }
     struct sy_found found = {.type = clause->verb == SY_CLOSE ? "close_app" : "focus_app", .name = name};
     return sy_add(work, &found);
@@ -451,10 +451,10 @@ static enum sy_standing refer(struct sy_work *work) {
 enum sy_standing sy_resolve(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     if (clause->negated) {
-        return sy_ask(work, "You say what is not to be done. What is to be done?");
+        return sy_ask_back(work, "You say what is not to be done. What is to be done?");
     }
     if (clause->verb == SY_CANNOT) {
-        return sy_ask(work, "There is no command for that here: only to list, focus, place, open, switch and close");
+        return sy_ask_back(work, "There is no command for that here: only to list, focus, place, open, switch and close");
     }
     bool things = clause->verb != SY_NO_VERB && clause->verb != SY_QUERY && clause->verb != SY_LIST;
     if (clause->refers && work->terms.count == 0 && !clause->number_count && (things || clause->where.given)) {

@@ -21,7 +21,7 @@ enum sy_standing sy_add(struct sy_work *work, struct sy_found *found) {
     }
     if (out->count == SY_STEPS_MAX) {
         sy_found_free(found);
-        return sy_ask(work, "That is more than %d commands: say less at once", SY_STEPS_MAX);
+        return sy_ask_back(work, "That is more than %d commands: say less at once", SY_STEPS_MAX);
     }
     out->found[out->count++] = *found;
     return SY_CLEAR;
@@ -92,7 +92,7 @@ enum sy_standing sy_add_url(struct sy_work *work, const char *text, size_t len) 
     struct fm_error fault;
     snprintf(given, sizeof given, "%.*s", (int)len, text);
     if (sy_url_normalize(given, url, &fault) != FM_OK) {
-        return sy_ask(work, "That can't be opened: %s", fault.detail);
+        return sy_ask_back(work, "That can't be opened: %s", fault.detail);
     }
     return sy_add_text(work, "open_url", url, strlen(url));
 }
@@ -131,7 +131,7 @@ const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum s
     const struct sy_clause *clause = work->clause;
     if (work->terms.count == 0) {
         const struct sy_entry *active = clause->current ? active_app(work) : NULL;
-        *standing = active ? SY_CLEAR : sy_ask(work, "Which application do you mean?");
+        *standing = active ? SY_CLEAR : sy_ask_back(work, "Which application do you mean?");
         return active;
     }
     size_t count = sy_contenders(work, SY_APPS, &work->apps);
@@ -147,7 +147,7 @@ const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum s
     if (destroys && !app_at(work, 0)->running) {
         char name[164];
         sy_plain(app_at(work, 0)->name, 40, name, sizeof name);
-        *standing = sy_ask(work, "%s is not running. Which one do you mean?", name);
+        *standing = sy_ask_back(work, "%s is not running. Which one do you mean?", name);
         return NULL;
     }
     if (destroys && !work->apps.at[0].certain) {

@@ -3,10 +3,10 @@
  * a request is an envelope, or {"type": a command's, "args": {...}}; both may have "dry_run" and "cancel_at" (ms of the
  * fake's clock). One JSON object on stdout: {"answers": [{as fm-system answers}], "log": [the deeds]}.
  */
+#include "answer.h"
 #include "backends/fake.h"
 #include "commands/plan.h"
 #include "protocol/json_writer.h"
-#include "desktop/refuse.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -29,42 +29,13 @@ static struct json_object *read_all(FILE *file) {
     return root;
 }
 
-static void write_error(const struct sy_plan *plan, const struct fm_error *error, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "code", sy_reason(error));
-    fm_json_key_str(w, "param", error->param);
-    fm_json_key_str(w, "detail", error->detail);
-    if (plan->candidates.len > 0) {
-        fm_json_key(w, "candidates");
-        fm_json_raw(w, plan->candidates.data, plan->candidates.len);
-    }
-    fm_json_object_end(w);
-}
-
 static void answer(struct sy_world *world, struct json_object *request, struct fm_json_writer *w) {
-    struct json_object *type = json_object_object_get(request, "type");
     struct json_object *cancel = json_object_object_get(request, "cancel_at");
-    bool dry = json_object_get_boolean(json_object_object_get(request, "dry_run"));
-    struct fm_error error = {.code = FM_OK};
-    struct sy_plan plan;
     sy_fake_cancel_at(&world->desktop, cancel ? json_object_get_int64(cancel) : -1);
     json_object_object_del(request, "cancel_at");
-    enum fm_code code = type ? sy_plan_command(world, json_object_get_string(type),
-                                               json_object_object_get(request, "args"), &plan, &error)
-                             : sy_plan_envelope(world, request, &plan, &error);
     fm_json_object_begin(w);
-    if (code == FM_OK && plan.question) {
-        fm_json_key_str(w, "question", plan.question);
-    } else if (code == FM_OK) {
-        fm_json_key(w, "done");
-        code = dry ? sy_plan_tell(&plan, w, &error) : sy_plan_run(world, &plan, NULL, NULL, w, &error);
-    }
-    if (code != FM_OK) {
-        fm_json_key(w, "error");
-        write_error(&plan, &error, w);
-    }
+    answer_members(world, request, w);
     fm_json_object_end(w);
-    sy_plan_free(&plan);
 }
 
 static void write_log(const struct sy_desktop *desktop, struct fm_json_writer *w) {

@@ -81,6 +81,11 @@ struct sy_backend {
      * is for was cancelled meanwhile.
      */
     enum fm_code (*wait)(void *self, int64_t until_ms, struct fm_error *error);
+    /*
+     * Becomes readable when something may have changed, and stays so until `wait` returns or the lists are taken; the
+     * same one as long as the backend lives, and the backend's. -1: there is none.
+     */
+    int (*descriptor)(void *self);
 
     enum fm_code (*monitors)(void *self, struct sy_monitors *monitors, struct fm_error *error);
     enum fm_code (*windows)(void *self, struct sy_windows *windows, struct fm_error *error);

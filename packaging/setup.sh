@@ -82,6 +82,7 @@ install_system_packages() {
   need_library sqlite3 libsqlite3-dev
   need_library cmocka libcmocka-dev
   [ -z "$gateway" ] || need_for_gateway
+  [ -z "$tests" ] || need_screen
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
@@ -179,6 +180,12 @@ need_for_gateway() {
   need_library libuv libuv1-dev
   need_library libcrypto libssl-dev
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
+}
+
+# Where Chromium is tested with windows, and a user who clicks.
+need_screen() {
+  need_command Xvfb xvfb
+  need_command xdotool xdotool
 }
 
 need_vulkan() {

@@ -165,6 +165,10 @@ static void enter(struct chrome *chrome, struct visit *visit) {
 
 static void ask_page(struct chrome *chrome, struct visit *visit, struct json_object *result) {
     struct fm_buf params;
+    if (!json_object_is_type(member(result, "executionContextId"), json_type_int)) {
+        over(chrome, visit, FM_UNAVAILABLE);
+        return;
+    }
     fm_buf_init(&params, PARAMS_MAX);
     struct fm_json_writer w = fm_json_writer_on(&params);
     fm_json_object_begin(&w);

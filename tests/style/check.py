@@ -62,6 +62,7 @@ LAYERS = (
     ("system/desktop/", ("protocol/", "base/")),
     ("system/backends/", ("desktop/", "protocol/", "base/")),
     ("system/commands/", ("desktop/", "protocol/", "base/")),
+    ("system/cli/", ("mcp/", "match/", "backends/", "commands/", "desktop/", "protocol/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
 # helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own

@@ -1,4 +1,4 @@
-"""What the tests of Chrome's tabs share: the programs, an X server, a web server for pages, and a browser of `fm-system chrome`."""
+"""What the tests of Chrome's tabs share: the programs, an X server, a web server for pages, a browser of `fm-system chrome`."""
 
 import http.server
 import json

@@ -58,6 +58,14 @@ bool fm_cdp_call(struct fm_cdp *cdp, const char *session, const char *method, co
     return written;
 }
 
+void fm_cdp_forget(struct fm_cdp *cdp, int id) {
+    for (size_t i = 0; id > 0 && i < FM_CDP_PENDING_MAX; i++) {
+        if (cdp->pending[i].id == id) {
+            cdp->pending[i].id = 0;
+        }
+    }
+}
+
 static void take_answer(struct fm_cdp *cdp, int id, struct json_object *root) {
     for (struct fm_cdp_pending *row = cdp->pending; id > 0 && row < cdp->pending + FM_CDP_PENDING_MAX; row++) {
         if (row->id == id) {

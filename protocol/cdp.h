@@ -45,6 +45,9 @@ void fm_cdp_free(struct fm_cdp *cdp);
 FM_MUST_USE bool fm_cdp_call(struct fm_cdp *cdp, const char *session, const char *method, const char *params,
                              fm_cdp_answered *answered);
 
+/* Nobody waits for the answer of the call any more (its number is what `last_id` was): if it comes, it is skipped. */
+void fm_cdp_forget(struct fm_cdp *cdp, int id);
+
 /* Takes bytes of the pipe, and calls back for each whole message. False: they are no such messages; nothing more is
  * taken then. */
 FM_MUST_USE bool fm_cdp_feed(struct fm_cdp *cdp, const char *data, size_t len);

@@ -49,12 +49,13 @@ struct passed {
     unsigned client;
     int64_t client_id;
     bool attaches;
+    char session[ID_SIZE]; /* that it was made in; "": none */
 };
 
 struct session {
     char id[ID_SIZE]; /* "": free */
     unsigned client;
-    bool inner; /* came out of another one, and goes with it */
+    char outer[ID_SIZE]; /* the session that it came out of, and goes with; "": none */
 };
 
 struct broker {
@@ -99,15 +100,16 @@ static void detach(struct broker *broker, const char *id) {
 }
 
 /* A session that there is no room for, or whose client has gone, is left at once. */
-static void add_session(struct broker *broker, const char *id, unsigned client, bool inner) {
+static void add_session(struct broker *broker, const char *id, unsigned client, const char *outer) {
     bool wanted = false;
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         wanted |= broker->clients[i].fd >= 0 && broker->clients[i].number == client;
     }
     for (size_t i = 0; wanted && strlen(id) < ID_SIZE && i < SESSIONS_MAX; i++) {
         if (!broker->sessions[i].id[0]) {
-            broker->sessions[i] = (struct session){.client = client, .inner = inner};
+            broker->sessions[i] = (struct session){.client = client};
             snprintf(broker->sessions[i].id, ID_SIZE, "%s", id);
+            snprintf(broker->sessions[i].outer, ID_SIZE, "%s", outer);
             return;
         }
     }
@@ -117,22 +119,6 @@ static void add_session(struct broker *broker, const char *id, unsigned client, 
 }
 
 /* ---- clients ---- */
-
-static void drop_client(struct broker *broker, struct client *client) {
-    for (size_t i = 0; i < SESSIONS_MAX; i++) {
-        struct session *session = &broker->sessions[i];
-        if (session->id[0] && session->client == client->number) {
-            if (!session->inner) {
-                detach(broker, session->id);
-            }
-            session->id[0] = '\0';
-        }
-    }
-    fm_close(client->fd);
-    client->fd = -1;
-    fm_buf_free(&client->in);
-    fm_buf_free(&client->out);
-}
 
 static struct client *client_of(struct broker *broker, unsigned number) {
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
@@ -165,6 +151,49 @@ static void answer(struct client *client, int64_t id, struct json_object *result
     fm_buf_append_char(&client->out, '\0');
 }
 
+/* A session has ended, and the browser answers nothing more of it. Those that came out of it go with it. */
+static void forget_session(struct broker *broker, const char *id) {
+    struct session *session = find_session(broker, id);
+    char gone[ID_SIZE];
+    if (!session) {
+        return;
+    }
+    memcpy(gone, session->id, sizeof gone);
+    session->id[0] = '\0';
+    for (size_t i = 0; i < FM_CDP_PENDING_MAX; i++) {
+        struct passed *passed = &broker->passed[i];
+        struct client *client = client_of(broker, passed->client);
+        if (passed->id && strcmp(passed->session, gone) == 0) {
+            fm_cdp_forget(&broker->cdp, passed->id);
+            passed->id = 0;
+            if (client) {
+                answer(client, passed->client_id, NULL, "the session has ended");
+            }
+        }
+    }
+    for (size_t i = 0; i < SESSIONS_MAX; i++) {
+        if (broker->sessions[i].id[0] && strcmp(broker->sessions[i].outer, gone) == 0) {
+            forget_session(broker, broker->sessions[i].id);
+        }
+    }
+}
+
+static void drop_client(struct broker *broker, struct client *client) {
+    for (size_t i = 0; i < SESSIONS_MAX; i++) {
+        struct session *session = &broker->sessions[i];
+        if (session->id[0] && session->client == client->number) {
+            if (!session->outer[0]) {
+                detach(broker, session->id);
+            }
+            forget_session(broker, session->id);
+        }
+    }
+    fm_close(client->fd);
+    client->fd = -1;
+    fm_buf_free(&client->in);
+    fm_buf_free(&client->out);
+}
+
 static void tell(struct client *client, const char *session, const char *method, struct json_object *params) {
     struct fm_json_writer w = fm_json_writer_on(&client->out);
     fm_json_object_begin(&w);
@@ -191,7 +220,7 @@ static void on_answer(void *context, struct json_object *result, const char *rea
     struct client *client = client_of(broker, passed->client);
     passed->id = 0;
     if (passed->attaches && !reason) {
-        add_session(broker, text_of(result, "sessionId"), passed->client, false);
+        add_session(broker, text_of(result, "sessionId"), passed->client, "");
     }
     if (client) {
         answer(client, passed->client_id, result, reason);
@@ -206,13 +235,13 @@ static void on_event(void *context, const char *session, const char *method, str
     struct session *about = find_session(broker, text_of(params, "sessionId"));
     struct client *owner = client_of(broker, outer ? outer->client : about ? about->client : 0);
     if (attached && outer) {
-        add_session(broker, text_of(params, "sessionId"), outer->client, true);
+        add_session(broker, text_of(params, "sessionId"), outer->client, outer->id);
     }
     if (((attached && outer) || (detached && about)) && owner) {
         tell(owner, session, method, params);
     }
     if (detached && about) {
-        about->id[0] = '\0';
+        forget_session(broker, about->id);
     }
     if (!*session && (strcmp(method, "Target.targetCreated") == 0 || strcmp(method, "Target.targetDestroyed") == 0 ||
                       strcmp(method, "Target.targetInfoChanged") == 0)) {
@@ -266,7 +295,8 @@ static const char *pass(struct broker *broker, struct client *client, int64_t id
     if (row == broker->passed + FM_CDP_PENDING_MAX || !fm_cdp_call(&broker->cdp, session_id, method, text, on_answer)) {
         return "the browser takes no more calls";
     }
-    *row = (struct passed){broker->cdp.last_id, client->number, id, strcmp(method, "Target.attachToTarget") == 0};
+    *row = (struct passed){broker->cdp.last_id, client->number, id, strcmp(method, "Target.attachToTarget") == 0, ""};
+    snprintf(row->session, sizeof row->session, "%s", session_id);
     return NULL;
 }
 

@@ -72,7 +72,7 @@ struct chrome {
     char **profiles;
     struct sy_cdp_places places;
     struct sy_link link;
-    int epoll; /* readable when the link is */
+    int epoll;              /* readable when the link is */
     struct answer *answers; /* that are waited for; NULL: none */
     size_t answer_count;
     struct visit *visits;
@@ -118,6 +118,7 @@ static void over(struct chrome *chrome, struct visit *visit, enum fm_code code) 
             code = FM_UNAVAILABLE; /* the link is broken, and the next look at it says so */
         }
     }
+    fm_cdp_forget(&chrome->link.cdp, visit->id);
     visit->step = OVER;
     visit->id = 0;
     visit->code = code;
@@ -311,20 +312,8 @@ static enum fm_code lost(struct chrome *chrome, struct fm_error *error) {
     return fm_fail(error, FM_UNAVAILABLE, "the connection to the browser ended, or what came is no message of it");
 }
 
-/* Answers that never came fill the table: begin anew before it is full. */
-static bool is_worn(const struct chrome *chrome) {
-    size_t pending = 0;
-    for (size_t i = 0; i < FM_CDP_PENDING_MAX; i++) {
-        pending += chrome->link.cdp.pending[i].id != 0;
-    }
-    return pending > FM_CDP_PENDING_MAX / 2;
-}
-
 static enum fm_code connect_link(struct chrome *chrome, struct fm_error *error) {
     static const char discover[] = "{\"discover\":true,\"filter\":" SY_CDP_TABS "}";
-    if (chrome->link.fd >= 0 && !chrome->visits && is_worn(chrome)) {
-        drop_link(chrome);
-    }
     if (chrome->link.fd >= 0) {
         return FM_OK;
     }
@@ -375,6 +364,9 @@ static enum fm_code await(struct chrome *chrome, struct answer *answers, size_t 
         } else {
             code = pump(chrome, until_ms, error);
         }
+    }
+    for (size_t i = 0; i < count; i++) {
+        fm_cdp_forget(&chrome->link.cdp, answers[i].id);
     }
     chrome->answers = NULL;
     chrome->answer_count = 0;

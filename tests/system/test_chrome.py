@@ -313,6 +313,34 @@ class Broker(Case):
         self.assertEqual(self.paths(driver), ["/a"])
         self.assertIn("result", client.call("Target.detachFromTarget", {"sessionId": session}))
 
+    def test_sessions_that_were_left_take_no_room(self):
+        _, driver = self.start("/a")
+        tab = driver.tabs()[0]["id"]
+        for _ in range(600):  # more than there is room for
+            driver.call("text", tab)
+        until("pages still answer", lambda: driver.call("text", tab).get("text") == "page /a")
+
+    def test_calls_without_an_answer_take_no_room(self):
+        """A page that closes, or hangs, answers nothing any more."""
+        self.web.pages["/loop"] = "<title>loop</title><script>setTimeout(()=>{for(;;);},100)</script>"
+        browser, driver = self.start("/a", "/loop")
+        loop = driver.tabs()[1]["id"]
+        driver.call("activate", loop)
+        until("it hangs", lambda: driver.call("text", loop)["text"] is None)
+        follow = {"autoAttach": True, "waitForDebuggerOnStart": False, "flatten": True}
+        for _ in range(30):
+            client = Client(browser.socket)
+            for _ in range(20):
+                session = client.call("Target.attachToTarget", {"targetId": loop, "flatten": True})["result"]["sessionId"]
+                message = {"id": 0, "method": "Target.setAutoAttach", "params": follow, "sessionId": session}
+                client.socket.sendall(json.dumps(message).encode() + b"\0")
+                page = until("the page", lambda: (client.next().get("params") or {}).get("sessionId"))
+                world = {"frameId": loop, "worldName": "fm-system"}
+                message = {"id": 0, "method": "Page.createIsolatedWorld", "params": world, "sessionId": page}
+                client.socket.sendall(json.dumps(message).encode() + b"\0")
+            client.close()
+        until("pages still answer", lambda: driver.call("text", driver.tabs()[0]["id"])["text"] == "page /a")
+
     def test_garbage_ends_one_connection(self):
         browser, driver = self.start("/a")
         for garbage in (b"hello\0", b"\0", b"[]\0", b'{"method":"Target.getTargets"}\0', b'{"id":"1","method":"x"}\0',

@@ -23,6 +23,7 @@
 #define OPENED_MS   40   /* that a list waits for what pages answer */
 #define CLOSE_MS    500  /* until a page has been asked to close */
 #define VISIT_MS    3000 /* until a visit ends, whatever the page does */
+#define TRIES_MAX   5    /* to ask a page that goes while it is asked */
 #define POLL_MS     50   /* between looks, where nothing tells of changes */
 #define AT_ONCE     100u /* calls, and visits */
 #define TARGETS_MAX 10000u
@@ -63,7 +64,8 @@ struct known {
     char *url;
     char *title;
     double opened_ms;
-    bool asked; /* since it shows this */
+    bool asked;        /* since it shows this */
+    unsigned failures; /* of asking, since then: the page may just be coming */
     bool listed;
 };
 
@@ -109,6 +111,15 @@ static enum fm_code no_such_tab(struct fm_error *error) {
 
 static void on_answer(void *context, struct json_object *result, const char *reason);
 
+static struct known *find_known(struct chrome *chrome, const char *id) {
+    for (size_t i = 0; i < chrome->known_count; i++) {
+        if (strcmp(chrome->known[i].id, id) == 0) {
+            return &chrome->known[i];
+        }
+    }
+    return NULL;
+}
+
 static void over(struct chrome *chrome, struct visit *visit, enum fm_code code) {
     char params[SY_ID_MAX + 32];
     if (visit->session[0]) {
@@ -117,6 +128,10 @@ static void over(struct chrome *chrome, struct visit *visit, enum fm_code code) 
         if (!fm_cdp_call(&chrome->link.cdp, NULL, "Target.detachFromTarget", params, NULL)) {
             code = FM_UNAVAILABLE; /* the link is broken, and the next look at it says so */
         }
+    }
+    struct known *known = visit->want == WANT_OPENED ? find_known(chrome, visit->tab) : NULL;
+    if (known && code != FM_OK && code != FM_TIMEOUT) {
+        known->asked = ++known->failures >= TRIES_MAX;
     }
     fm_cdp_forget(&chrome->link.cdp, visit->id);
     visit->step = OVER;
@@ -191,10 +206,9 @@ static void take_value(struct chrome *chrome, struct visit *visit, struct json_o
     if (visit->want == WANT_TEXT) {
         visit->text = json_object_is_type(value, json_type_string) ? strdup(json_object_get_string(value)) : NULL;
     }
-    for (size_t i = 0; visit->want == WANT_OPENED && i < chrome->known_count; i++) {
-        if (strcmp(chrome->known[i].id, visit->tab) == 0) {
-            chrome->known[i].opened_ms = json_object_get_double(value);
-        }
+    struct known *known = visit->want == WANT_OPENED ? find_known(chrome, visit->tab) : NULL;
+    if (known) {
+        known->opened_ms = json_object_get_double(value);
     }
     over(chrome, visit, FM_OK);
 }
@@ -397,10 +411,9 @@ static enum fm_code ask_one(struct chrome *chrome, const char *method, const cha
 /* ---- tabs ---- */
 
 static struct known *know(struct chrome *chrome, const char *id) {
-    for (size_t i = 0; i < chrome->known_count; i++) {
-        if (strcmp(chrome->known[i].id, id) == 0) {
-            return &chrome->known[i];
-        }
+    struct known *known = find_known(chrome, id);
+    if (known) {
+        return known;
     }
     struct known *more = realloc(chrome->known, (chrome->known_count + 1) * sizeof *more);
     if (!more) {
@@ -452,6 +465,7 @@ static enum fm_code ask_pages(struct chrome *chrome, const struct sy_tabs *tabs,
             known->url = strdup(tab->url);
             known->title = strdup(tab->title);
             known->asked = false;
+            known->failures = 0;
             if (!known->url || !known->title) {
                 return fm_fail_no_memory(error);
             }

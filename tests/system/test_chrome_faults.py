@@ -208,6 +208,25 @@ class Faults(TimedTest):
         self.peer.answers["Page.close"] = detached
         self.assertNotIn("failed", self.driver.call("close", "A"))
 
+    def test_a_page_that_is_just_coming_is_asked_again(self):
+        for method in ("Target.attachToTarget", "Target.setAutoAttach", "Page.createIsolatedWorld", "Runtime.evaluate"):
+            with self.subTest(method):
+                before, tries = self.peer.answers[method], []
+
+                def fails_first(call, before=before, tries=tries):
+                    tries.append(call)
+                    return ValueError("no frame") if len(tries) < 4 else before(call) if callable(before) else before
+                self.peer.answers[method] = fails_first
+                self.driver = self.fresh()
+                until("it is known", lambda: all(tab["opened_ms"] == 5 for tab in self.driver.tabs()))
+                self.peer.answers[method] = lambda call, tries=tries: tries.append(call) or ValueError("no frame")
+                self.driver = self.fresh()
+                tries.clear()
+                for _ in range(10):
+                    self.driver.tabs()
+                self.assertEqual(len(tries), 10, "five times for each tab")
+                self.peer.answers[method] = before
+
     def test_silence(self):
         self.peer.answers["Target.getTargets"] = lambda call: None
         self.assertIn("does not answer", self.failed())

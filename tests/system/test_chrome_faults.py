@@ -120,9 +120,10 @@ class Faults(TimedTest):
         return told["detail"]
 
     def test_it_works(self):
+        until("the pages have answered", lambda: all(tab["opened_ms"] for tab in self.driver.tabs()))
         self.assertEqual([(tab["id"], tab["window"], tab["position"], tab["active"], tab["opened_ms"])
                           for tab in self.driver.tabs()], [("A", "7", 0, True, 5), ("B", "7", 1, False, 5)])
-        self.assertEqual(self.peer.methods().count("Target.detachFromTarget"), 2, "it leaves nothing attached")
+        until("it leaves nothing attached", lambda: self.peer.methods().count("Target.detachFromTarget") == 2)
         begun = len(self.peer.calls)
         self.driver.tabs()
         self.assertEqual(self.peer.methods()[begun:], ["Target.getTargets"] + ["Browser.getWindowForTarget"] * 2)

@@ -270,6 +270,11 @@ class Tabs(Case):
 
 
 class Broker(Case):
+    def refused_by_the_broker(self, answer):
+        """Not by the browser, which never saw it."""
+        self.assertRegex(answer["error"]["message"],
+                         "^(fm-system does not make this call|params must be an object|there is no such session)")
+
     def test_what_is_passed_on(self):
         browser, driver = self.start("/a")
         tab = driver.tabs()[0]["id"]
@@ -291,7 +296,7 @@ class Broker(Case):
                 ("Target.sendMessageToTarget", {"message": "{}", "targetId": tab}), ("Runtime.evaluate", {"expression": "1"}),
                 ("Target.detachFromTarget", {"sessionId": "0"}), ("", {}), ("Target.getTargets", [1])):
             with self.subTest(method=method, params=params):
-                self.assertIn("error", client.call(method, params))
+                self.refused_by_the_broker(client.call(method, params))
         told = client.call("Target.getTargets", {"filter": tabs})["result"]["targetInfos"]
         self.assertEqual([target["type"] for target in told], ["tab"])
         self.assertEqual(self.paths(driver), ["/a"])
@@ -302,7 +307,7 @@ class Broker(Case):
                                ("Target.setAutoAttach", {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}),
                                ("Page.createIsolatedWorld", {"frameId": tab, "worldName": "w"}), ("Page.close", {"x": 1})):
             with self.subTest(method=method, params=params):
-                self.assertIn("error", client.call(method, params, sessionId=session))
+                self.refused_by_the_broker(client.call(method, params, sessionId=session))
         other = Client(browser.socket)
         self.addCleanup(other.close)
         for method, params, more in (

@@ -204,6 +204,7 @@ need_desktop() {
   need_command xclock x11-apps
   need_command xprop x11-utils
   need_command xrandr x11-xserver-utils
+  need_command xdotool xdotool
 }
 
 need_vulkan() {

@@ -12,6 +12,7 @@ static const struct {
 } commands[] = {
     {"mcp", "serves the Model Context Protocol on stdin and stdout; so it does without a command", sy_main_mcp},
     {"do", "does what the words say, in English: do [OPTION...] WORDS...", sy_main_do},
+    {"chrome", "starts Chrome so that its tabs can be seen: chrome [OPTION...] [-- ARGUMENT...]", sy_main_chrome},
     {"preset", "lists, saves and deletes window layouts: list [--json], save NAME [--tabs] [--replace], delete NAME",
      sy_main_preset},
     {"doctor", "tells what of this desktop can be used, and why the rest can't", sy_main_doctor},

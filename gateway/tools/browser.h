@@ -3,7 +3,7 @@
 #define GW_TOOLS_BROWSER_H
 
 #include "tools/call.h"
-#include "tools/cdp.h"
+#include "protocol/cdp.h"
 #include "tools/proxy.h"
 
 #define GW_BROWSER_ID_MAX  80u
@@ -15,7 +15,7 @@ struct gw_browser {
     struct gw_tool_call *call;
     struct gw_process *process; /* NULL: it has ended, or never ran */
     struct gw_proxy *proxy;
-    struct gw_cdp cdp;
+    struct fm_cdp cdp;
     struct gw_output noise; /* what Chromium prints, for the error where it does not start */
     uv_timer_t limit;       /* of the action */
     uv_timer_t pause;       /* between two looks at the page */
@@ -32,7 +32,7 @@ struct gw_browser {
     char failure[1000];
     char refusal[300]; /* the last connection that was refused in this action */
     size_t refusals;
-    gw_cdp_answered *then; /* where the value of an expression goes */
+    fm_cdp_answered *then; /* where the value of an expression goes */
     struct fm_buf expression;
     struct gw_process_end end;
     unsigned open; /* of timers and proxy, once it closes */
@@ -66,14 +66,14 @@ void gw_browser_fail(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF
 void gw_browser_say(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* Calls a method on the page; a call that can't be written fails the action. */
-void gw_browser_ask(struct gw_browser *browser, const char *method, const char *params, gw_cdp_answered *answered);
+void gw_browser_ask(struct gw_browser *browser, const char *method, const char *params, fm_cdp_answered *answered);
 
 /*
  * Evaluates `function` (JavaScript) with the texts as arguments, in a world that the page's own scripts can't reach.
  * `then` gets the value, or an error if it threw.
  */
 void gw_browser_evaluate(struct gw_browser *browser, const char *function, const char *const *texts, size_t count,
-                         gw_cdp_answered *then);
+                         fm_cdp_answered *then);
 
 /* Begins the life of a browser (browser_run.c). */
 enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *error);

@@ -133,7 +133,7 @@ static void on_clicked(void *context, struct json_object *result, const char *er
     }
 }
 
-static void mouse(struct gw_browser *browser, const char *type, double x, double y, gw_cdp_answered *answered) {
+static void mouse(struct gw_browser *browser, const char *type, double x, double y, fm_cdp_answered *answered) {
     char params[240];
     bool moved = strcmp(type, "mouseMoved") == 0;
     snprintf(params, sizeof params, "{\"type\":\"%s\",\"x\":%.2f,\"y\":%.2f,\"button\":\"%s\",\"clickCount\":%d}", type,

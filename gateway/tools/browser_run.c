@@ -61,7 +61,7 @@ static void settle(struct gw_browser *browser) {
     enum gw_end end = say_end(browser, note, sizeof note);
     struct gw_process_end process = browser->end;
     process.why = GW_PROCESS_FAILED; /* how Chromium exits says nothing */
-    gw_cdp_free(&browser->cdp);
+    fm_cdp_free(&browser->cdp);
     gw_output_free(&browser->noise);
     fm_buf_free(&browser->expression);
     free(browser);
@@ -88,14 +88,14 @@ static void on_ended(void *context, const struct gw_process_end *end) {
     browser->process = NULL;
     browser->end = *end;
     browser->open = 3;
-    gw_cdp_close(&browser->cdp);
+    fm_cdp_close(&browser->cdp);
     uv_close((uv_handle_t *)&browser->limit, on_timer_closed);
     uv_close((uv_handle_t *)&browser->pause, on_timer_closed);
     gw_proxy_close(browser->proxy, on_proxy_closed);
 }
 
 static void end_process(struct gw_browser *browser) {
-    gw_cdp_close(&browser->cdp);
+    fm_cdp_close(&browser->cdp);
     uv_timer_stop(&browser->limit);
     uv_timer_stop(&browser->pause);
     if (browser->process) {
@@ -148,9 +148,9 @@ void gw_browser_say(struct gw_browser *browser, const char *fmt, ...) {
     gw_output_add(&browser->call->output, text, strlen(text));
 }
 
-void gw_browser_ask(struct gw_browser *browser, const char *method, const char *params, gw_cdp_answered *answered) {
+void gw_browser_ask(struct gw_browser *browser, const char *method, const char *params, fm_cdp_answered *answered) {
     if (!browser->failed && !browser->finished && !browser->call->aborting &&
-        !gw_cdp_call(&browser->cdp, browser->session, method, params, answered)) {
+        !fm_cdp_call(&browser->cdp, browser->session, method, params, answered)) {
         gw_browser_fail(browser, "the browser takes no more calls");
     }
 }
@@ -159,7 +159,7 @@ void gw_browser_ask(struct gw_browser *browser, const char *method, const char *
 
 static void on_value(void *context, struct json_object *result, const char *error) {
     struct gw_browser *browser = context;
-    gw_cdp_answered *then = browser->then;
+    fm_cdp_answered *then = browser->then;
     struct json_object *object = NULL;
     struct json_object *value = NULL;
     if (!error && json_object_object_get_ex(result, "exceptionDetails", &object)) {
@@ -197,7 +197,7 @@ static void on_world(void *context, struct json_object *result, const char *erro
 }
 
 void gw_browser_evaluate(struct gw_browser *browser, const char *function, const char *const *texts, size_t count,
-                         gw_cdp_answered *then) {
+                         fm_cdp_answered *then) {
     char params[200];
     struct fm_json_writer w = fm_json_writer_on(&browser->expression);
     browser->then = then;
@@ -321,10 +321,10 @@ static bool write_pipe(void *context, const char *data, size_t len) {
 
 static void on_message(void *context, const char *data, size_t len) {
     struct gw_browser *browser = context;
-    if (!gw_cdp_feed(&browser->cdp, data, len)) {
+    if (!fm_cdp_feed(&browser->cdp, data, len)) {
         gw_browser_fail(browser,
                         "the browser sent what is no message of its protocol, or a message of more than %u MiB",
-                        GW_CDP_MESSAGE_MAX >> 20);
+                        FM_CDP_MESSAGE_MAX >> 20);
     }
 }
 
@@ -398,7 +398,7 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
 /* After a failed start: closes what is open, and frees without settling. */
 static void forget_one(struct gw_browser *browser) {
     if (--browser->open == 0) {
-        gw_cdp_free(&browser->cdp);
+        fm_cdp_free(&browser->cdp);
         gw_output_free(&browser->noise);
         fm_buf_free(&browser->expression);
         free(browser);
@@ -441,7 +441,7 @@ enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *erro
         return fm_fail_no_memory(error);
     }
     browser->call = call;
-    gw_cdp_init(&browser->cdp, browser, write_pipe, on_event);
+    fm_cdp_init(&browser->cdp, browser, write_pipe, on_event);
     gw_output_init(&browser->noise, NOISE_MAX);
     fm_buf_init(&browser->expression, 128u * 1024u);
     uv_timer_init(call->tools->loop, &browser->limit);

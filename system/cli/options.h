@@ -39,5 +39,6 @@ int sy_main_mcp(int argc, char **argv);
 int sy_main_doctor(int argc, char **argv);
 int sy_main_preset(int argc, char **argv);
 int sy_main_do(int argc, char **argv);
+int sy_main_chrome(int argc, char **argv);
 
 #endif

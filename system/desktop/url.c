@@ -210,3 +210,10 @@ size_t sy_url_domain(const char *url, char *host, size_t size) {
     host[len] = '\0';
     return len;
 }
+
+bool sy_url_is_web(const char *url) {
+    struct fm_error error;
+    size_t len = scheme_len(url);
+    return (is_scheme(url, len, "http") || is_scheme(url, len, "https")) && strncmp(url + len, "://", 3) == 0 &&
+           !strchr(url, ' ') && check_characters(url, &error) == FM_OK && check_rest(url + len + 3, &error) == FM_OK;
+}

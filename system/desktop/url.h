@@ -16,6 +16,9 @@
  */
 FM_MUST_USE enum fm_code sy_url_normalize(const char *text, char *url, struct fm_error *error);
 
+/* True for an http or https URL that sy_url_normalize keeps as it is. */
+bool sy_url_is_web(const char *url);
+
 /* The host of a URL in small letters, without "www." and port; "" where it has none. Returns its length; `host` is cut
  * at `size` - 1 bytes. */
 size_t sy_url_domain(const char *url, char *host, size_t size);

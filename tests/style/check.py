@@ -63,6 +63,7 @@ LAYERS = (
     ("system/backends/", ("desktop/", "protocol/", "base/")),
     ("system/commands/", ("desktop/", "protocol/", "base/")),
     ("system/mcp/", ("commands/", "desktop/", "protocol/", "base/")),
+    ("system/match/", ("commands/", "desktop/", "protocol/", "base/")),
     ("system/cli/", ("mcp/", "match/", "backends/", "commands/", "desktop/", "protocol/", "base/")),
     ("system/main.c", ("cli/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),

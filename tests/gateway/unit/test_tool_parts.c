@@ -1,7 +1,7 @@
 /* The pure parts of the tools: output, display, schemas, addresses, the browser's protocol, the environment. */
 #include "protocol/json_tree.h"
 #include "tools/address.h"
-#include "tools/cdp.h"
+#include "protocol/cdp.h"
 #include "tools/display.h"
 #include "tools/environment.h"
 #include "tools/output.h"
@@ -341,18 +341,18 @@ static void messages_in_whatever_pieces(void **state) {
         "{\"id\":2,\"result\":{}}\0{\"id\":77,\"result\":{}}\0{\"id\":1,\"error\":{\"message\":\"no\"}}";
     (void)state;
     for (size_t piece = 1; piece <= sizeof stream; piece++) {
-        struct gw_cdp cdp;
-        gw_cdp_init(&cdp, NULL, on_write, on_event);
+        struct fm_cdp cdp;
+        fm_cdp_init(&cdp, NULL, on_write, on_event);
         *log_text = '\0';
-        assert_true(gw_cdp_call(&cdp, NULL, "First", NULL, on_answer));
+        assert_true(fm_cdp_call(&cdp, NULL, "First", NULL, on_answer));
         assert_string_equal(written, "{\"id\":1,\"method\":\"First\"}");
-        assert_true(gw_cdp_call(&cdp, "S", "Second", "{\"x\":[]}", on_answer));
+        assert_true(fm_cdp_call(&cdp, "S", "Second", "{\"x\":[]}", on_answer));
         assert_string_equal(written, "{\"id\":2,\"method\":\"Second\",\"params\":{\"x\":[]},\"sessionId\":\"S\"}");
         for (size_t at = 0; at < sizeof stream; at += piece) {
-            assert_true(gw_cdp_feed(&cdp, stream + at, sizeof stream - at < piece ? sizeof stream - at : piece));
+            assert_true(fm_cdp_feed(&cdp, stream + at, sizeof stream - at < piece ? sizeof stream - at : piece));
         }
         assert_string_equal(log_text, "{\"a\":1};S;M;no;");
-        gw_cdp_free(&cdp);
+        fm_cdp_free(&cdp);
     }
 }
 
@@ -360,28 +360,28 @@ static void what_is_no_message(void **state) {
     static const char *const rows[] = {"", "x", "{", "[]", "{}", "1", "{\"id\":1}{}"};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct gw_cdp cdp;
-        gw_cdp_init(&cdp, NULL, on_write, on_event);
-        assert_false(gw_cdp_feed(&cdp, rows[i], strlen(rows[i]) + 1));
-        gw_cdp_free(&cdp);
+        struct fm_cdp cdp;
+        fm_cdp_init(&cdp, NULL, on_write, on_event);
+        assert_false(fm_cdp_feed(&cdp, rows[i], strlen(rows[i]) + 1));
+        fm_cdp_free(&cdp);
     }
 }
 
 static void pending_calls_are_limited(void **state) {
-    struct gw_cdp cdp;
+    struct fm_cdp cdp;
     (void)state;
-    gw_cdp_init(&cdp, NULL, on_write, on_event);
-    for (size_t i = 0; i < GW_CDP_PENDING_MAX; i++) {
-        assert_true(gw_cdp_call(&cdp, NULL, "M", NULL, on_answer));
+    fm_cdp_init(&cdp, NULL, on_write, on_event);
+    for (size_t i = 0; i < FM_CDP_PENDING_MAX; i++) {
+        assert_true(fm_cdp_call(&cdp, NULL, "M", NULL, on_answer));
     }
-    assert_false(gw_cdp_call(&cdp, NULL, "M", NULL, on_answer));
-    assert_true(gw_cdp_call(&cdp, NULL, "M", NULL, NULL));
-    gw_cdp_close(&cdp);
-    assert_false(gw_cdp_call(&cdp, NULL, "M", NULL, NULL));
+    assert_false(fm_cdp_call(&cdp, NULL, "M", NULL, on_answer));
+    assert_true(fm_cdp_call(&cdp, NULL, "M", NULL, NULL));
+    fm_cdp_close(&cdp);
+    assert_false(fm_cdp_call(&cdp, NULL, "M", NULL, NULL));
     *log_text = '\0';
-    assert_true(gw_cdp_feed(&cdp, "{\"id\":1,\"result\":{}}", 21)); /* nothing is called back after the close */
+    assert_true(fm_cdp_feed(&cdp, "{\"id\":1,\"result\":{}}", 21)); /* nothing is called back after the close */
     assert_string_equal(log_text, "");
-    gw_cdp_free(&cdp);
+    fm_cdp_free(&cdp);
 }
 
 /* ---- the environment ---- */

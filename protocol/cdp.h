@@ -2,53 +2,57 @@
  * The Chrome DevTools Protocol over a pipe: JSON messages that end with a NUL. Calls have numbers, and an answer each;
  * everything else that comes is an event. Pure but for the write function; one thread.
  */
-#ifndef GW_TOOLS_CDP_H
-#define GW_TOOLS_CDP_H
+#ifndef FM_PROTOCOL_CDP_H
+#define FM_PROTOCOL_CDP_H
 
 #include "base/buf.h"
 
 struct json_object;
 
-#define GW_CDP_MESSAGE_MAX (48u * 1024u * 1024u) /* bytes: a screenshot as base64, with room */
-#define GW_CDP_PENDING_MAX 64u
+#define FM_CDP_MESSAGE_MAX (48u * 1024u * 1024u) /* bytes: a screenshot as base64, with room */
+#define FM_CDP_PENDING_MAX 512u
 
 /* `error`: what the browser said; NULL: it worked, and `result` is the answer. Both are valid during the call. */
-typedef void gw_cdp_answered(void *context, struct json_object *result, const char *error);
+typedef void fm_cdp_answered(void *context, struct json_object *result, const char *error);
 
-struct gw_cdp_pending {
+struct fm_cdp_pending {
     int id; /* 0: free */
-    gw_cdp_answered *answered;
+    fm_cdp_answered *answered;
 };
 
-struct gw_cdp {
+struct fm_cdp {
     void *context;
     bool (*write)(void *context, const char *data, size_t len);
     void (*event)(void *context, const char *session, const char *method, struct json_object *params);
     struct fm_buf in;
     size_t looked; /* bytes of it that are known to have no NUL */
     struct fm_buf scratch;
-    struct gw_cdp_pending pending[GW_CDP_PENDING_MAX];
-    int last_id;
+    struct fm_cdp_pending pending[FM_CDP_PENDING_MAX];
+    int last_id;   /* of the latest call */
+    int answering; /* in `answered`: the call that it is about, as last_id was after it; else 0 */
     bool closed;
 };
 
 /* The functions and the context must outlive it. */
-void gw_cdp_init(struct gw_cdp *cdp, void *context, bool (*write)(void *context, const char *data, size_t len),
+void fm_cdp_init(struct fm_cdp *cdp, void *context, bool (*write)(void *context, const char *data, size_t len),
                  void (*event)(void *context, const char *session, const char *method, struct json_object *params));
-void gw_cdp_free(struct gw_cdp *cdp);
+void fm_cdp_free(struct fm_cdp *cdp);
 
 /*
  * Calls a method. `session`: NULL or "" for the browser itself. `params`: a JSON object as text, or NULL. `answered`
  * may be NULL: then the answer is skipped. False: it could not be written, and nothing will be answered.
  */
-FM_MUST_USE bool gw_cdp_call(struct gw_cdp *cdp, const char *session, const char *method, const char *params,
-                             gw_cdp_answered *answered);
+FM_MUST_USE bool fm_cdp_call(struct fm_cdp *cdp, const char *session, const char *method, const char *params,
+                             fm_cdp_answered *answered);
+
+/* Nobody waits for the answer of the call any more (its number is what `last_id` was): if it comes, it is skipped. */
+void fm_cdp_forget(struct fm_cdp *cdp, int id);
 
 /* Takes bytes of the pipe, and calls back for each whole message. False: they are no such messages; nothing more is
  * taken then. */
-FM_MUST_USE bool gw_cdp_feed(struct gw_cdp *cdp, const char *data, size_t len);
+FM_MUST_USE bool fm_cdp_feed(struct fm_cdp *cdp, const char *data, size_t len);
 
 /* From here on nothing is called back; allowed in a callback. */
-void gw_cdp_close(struct gw_cdp *cdp);
+void fm_cdp_close(struct fm_cdp *cdp);
 
 #endif

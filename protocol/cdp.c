@@ -1,5 +1,5 @@
 /* The messages of the protocol. A pending call leaves the table before its answer is reported, so each comes once. */
-#include "tools/cdp.h"
+#include "protocol/cdp.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
 #include "protocol/json_writer.h"
@@ -10,29 +10,29 @@
 #define CALL_MAX   (1024u * 1024u)
 #define VALUES_MAX 65536u
 
-void gw_cdp_init(struct gw_cdp *cdp, void *context, bool (*write)(void *context, const char *data, size_t len),
+void fm_cdp_init(struct fm_cdp *cdp, void *context, bool (*write)(void *context, const char *data, size_t len),
                  void (*event)(void *context, const char *session, const char *method, struct json_object *params)) {
-    *cdp = (struct gw_cdp){.context = context, .write = write, .event = event};
-    fm_buf_init(&cdp->in, GW_CDP_MESSAGE_MAX);
-    fm_buf_init(&cdp->scratch, GW_CDP_MESSAGE_MAX);
+    *cdp = (struct fm_cdp){.context = context, .write = write, .event = event};
+    fm_buf_init(&cdp->in, FM_CDP_MESSAGE_MAX);
+    fm_buf_init(&cdp->scratch, FM_CDP_MESSAGE_MAX);
 }
 
-void gw_cdp_free(struct gw_cdp *cdp) {
+void fm_cdp_free(struct fm_cdp *cdp) {
     fm_buf_free(&cdp->in);
     fm_buf_free(&cdp->scratch);
 }
 
-void gw_cdp_close(struct gw_cdp *cdp) {
+void fm_cdp_close(struct fm_cdp *cdp) {
     cdp->closed = true;
 }
 
-bool gw_cdp_call(struct gw_cdp *cdp, const char *session, const char *method, const char *params,
-                 gw_cdp_answered *answered) {
-    struct gw_cdp_pending *row = cdp->pending;
-    while (row < cdp->pending + GW_CDP_PENDING_MAX && row->id) {
+bool fm_cdp_call(struct fm_cdp *cdp, const char *session, const char *method, const char *params,
+                 fm_cdp_answered *answered) {
+    struct fm_cdp_pending *row = cdp->pending;
+    while (row < cdp->pending + FM_CDP_PENDING_MAX && row->id) {
         row++;
     }
-    if (cdp->closed || (answered && row == cdp->pending + GW_CDP_PENDING_MAX)) {
+    if (cdp->closed || (answered && row == cdp->pending + FM_CDP_PENDING_MAX)) {
         return false;
     }
     struct fm_buf text;
@@ -52,14 +52,22 @@ bool gw_cdp_call(struct gw_cdp *cdp, const char *session, const char *method, co
     fm_buf_append_char(&text, '\0');
     bool written = !text.failed && cdp->write(cdp->context, text.data, text.len);
     if (written && answered) {
-        *row = (struct gw_cdp_pending){.id = cdp->last_id, .answered = answered};
+        *row = (struct fm_cdp_pending){.id = cdp->last_id, .answered = answered};
     }
     fm_buf_free(&text);
     return written;
 }
 
-static void take_answer(struct gw_cdp *cdp, int id, struct json_object *root) {
-    for (struct gw_cdp_pending *row = cdp->pending; id > 0 && row < cdp->pending + GW_CDP_PENDING_MAX; row++) {
+void fm_cdp_forget(struct fm_cdp *cdp, int id) {
+    for (size_t i = 0; id > 0 && i < FM_CDP_PENDING_MAX; i++) {
+        if (cdp->pending[i].id == id) {
+            cdp->pending[i].id = 0;
+        }
+    }
+}
+
+static void take_answer(struct fm_cdp *cdp, int id, struct json_object *root) {
+    for (struct fm_cdp_pending *row = cdp->pending; id > 0 && row < cdp->pending + FM_CDP_PENDING_MAX; row++) {
         if (row->id == id) {
             struct json_object *error = NULL;
             struct json_object *message = NULL;
@@ -69,14 +77,16 @@ static void take_answer(struct gw_cdp *cdp, int id, struct json_object *root) {
                 json_object_object_get_ex(error, "message", &message);
             }
             row->id = 0;
+            cdp->answering = id;
             row->answered(cdp->context, result, error ? message ? json_object_get_string(message) : "no reason" : NULL);
+            cdp->answering = 0;
             return;
         }
     }
 }
 
 /* False: it is no message of the protocol. */
-static bool take(struct gw_cdp *cdp, const char *text, size_t len) {
+static bool take(struct fm_cdp *cdp, const char *text, size_t len) {
     struct json_object *root = NULL;
     struct json_object *id = NULL;
     struct json_object *method = NULL;
@@ -103,7 +113,7 @@ static bool take(struct gw_cdp *cdp, const char *text, size_t len) {
     return is_message;
 }
 
-bool gw_cdp_feed(struct gw_cdp *cdp, const char *data, size_t len) {
+bool fm_cdp_feed(struct fm_cdp *cdp, const char *data, size_t len) {
     size_t begin = 0;
     fm_buf_append(&cdp->in, data, len);
     if (cdp->closed || cdp->in.failed) {

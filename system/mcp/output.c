@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define STRING     "{\"type\":\"string\"}"
+#define MAYBE      "{\"anyOf\":[" STRING ",{\"type\":\"null\"}]}"
 #define INTEGER    "{\"type\":\"integer\"}"
 #define BOOLEAN    "{\"type\":\"boolean\"}"
 #define INTEGERS   "{\"type\":\"array\",\"items\":" INTEGER "}"
@@ -25,10 +26,10 @@ static const struct row {
      "\"app_name\",\"bounds\""},
     {"close_app", "\"app_name\":" STRING ",\"closed_windows\":" INTEGER, "\"app_name\",\"closed_windows\""},
     {"list_tabs",
-     "\"snapshot\":" STRING ",\"tabs\":" LIST_OF(
-         "\"index\":" INTEGER ",\"title\":" STRING ",\"url\":" STRING ",\"domain\":" STRING
-         ",\"content_summary\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]},\"is_active\":" BOOLEAN
-         ",\"window_index\":" INTEGER ",\"local_index\":" INTEGER),
+     "\"snapshot\":" STRING
+     ",\"tabs\":" LIST_OF("\"index\":" INTEGER ",\"title\":" STRING ",\"url\":" STRING ",\"domain\":" STRING
+                          ",\"content_summary\":" MAYBE ",\"is_active\":" BOOLEAN ",\"window_index\":" INTEGER
+                          ",\"local_index\":" INTEGER),
      "\"snapshot\",\"tabs\""},
     {"switch_tab", "\"title\":" STRING ",\"url\":" STRING, "\"title\",\"url\""},
     {"open_url", "\"url\":" STRING, "\"url\""},
@@ -48,6 +49,9 @@ static const struct row {
      "\"results\":" LIST_OF("\"type\":" STRING ",\"ok\":" BOOLEAN) ",\"needs_clarification\":" BOOLEAN
                                                                    ",\"clarification_reason\":" STRING,
      "\"results\""},
+    {"match",
+     "\"commands\":" LIST_OF("\"type\":" STRING) ",\"needs_clarification\":" BOOLEAN ",\"clarification_reason\":" MAYBE,
+     "\"commands\",\"needs_clarification\""},
     {"", "", ""}, /* any other: what is common to all */
 };
 

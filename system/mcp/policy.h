@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #define SY_RUN_COMMANDS "run_commands" /* the tool that runs whole requests */
+#define SY_MATCH        "match"        /* the tool that makes them of words */
 
 /* Zeroed, it allows everything. */
 struct sy_policy {

@@ -112,6 +112,11 @@ static bool write_outcome(const struct fm_buf *text, bool alone, const char *typ
     return !error && built;
 }
 
+bool sy_write_outcome(const struct fm_buf *text, const struct fm_error *error, struct fm_json_writer *w) {
+    const struct fm_buf none = {.len = 0};
+    return write_outcome(text ? text : &none, false, "", NULL, error, w);
+}
+
 /* What the plan does, or would do. */
 static enum fm_code carry_out(const struct running *running, struct sy_plan *plan, bool dry, struct fm_json_writer *w,
                               struct fm_error *error) {

@@ -16,6 +16,11 @@ static const struct sy_tool tools[] = {
      "runs. "
      "With needs_clarification true nothing runs, and clarification_reason is what to ask the user.",
      false, true, sy_write_envelope_schema, sy_call_envelope},
+    {SY_MATCH,
+     "Finds the commands that a user's words mean on the desktop of now, and does nothing. The result is what "
+     "run_commands takes; where the words are not clear, needs_clarification is true and clarification_reason is what "
+     "to ask the user.",
+     true, false, sy_write_match_schema, sy_call_match},
 };
 
 static const struct sy_tool *find_tool(const char *name) {

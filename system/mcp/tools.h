@@ -26,6 +26,13 @@ struct sy_command;
 void sy_write_input_schema(const struct sy_command *command, struct fm_json_writer *w);
 void sy_write_envelope_schema(const struct sy_policy *policy, struct fm_json_writer *w);
 
+/* ---- matching.c: from words to a request ---- */
+
+/* The schema of what match takes, and a call of it: the answer is a request, or a question to the user. */
+void sy_write_match_schema(const struct sy_policy *policy, struct fm_json_writer *w);
+bool sy_call_match(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
+                   struct fm_json_writer *w);
+
 /* ---- running.c: commands ---- */
 
 /* Runs a command, or a whole request, and writes {"ok": ..., what came of it, or "error": {...}}. Returns "ok". */
@@ -33,6 +40,12 @@ bool sy_call_command(struct sy_caller *caller, const struct sy_request *request,
                      struct json_object *args, struct fm_json_writer *w);
 bool sy_call_envelope(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
                       struct fm_json_writer *w);
+
+/*
+ * One object: the members of the object `text` (NULL: none) and {"ok": true}; or {"ok": false} and `error`, unless that
+ * is NULL. Returns "ok".
+ */
+bool sy_write_outcome(const struct fm_buf *text, const struct fm_error *error, struct fm_json_writer *w);
 
 /* {"ok": false, "error": {code, param, detail}}. Returns false. */
 bool sy_write_refusal(const struct fm_error *error, struct fm_json_writer *w);

@@ -62,7 +62,7 @@ LAYERS = (
     ("system/desktop/", ("protocol/", "base/")),
     ("system/backends/", ("desktop/", "protocol/", "base/")),
     ("system/commands/", ("desktop/", "protocol/", "base/")),
-    ("system/mcp/", ("commands/", "desktop/", "protocol/", "base/")),
+    ("system/mcp/", ("match/", "commands/", "desktop/", "protocol/", "base/")),
     ("system/match/", ("commands/", "desktop/", "protocol/", "base/")),
     ("system/cli/", ("mcp/", "match/", "backends/", "commands/", "desktop/", "protocol/", "base/")),
     ("system/main.c", ("cli/", "base/")),

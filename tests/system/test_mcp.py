@@ -17,7 +17,7 @@ from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
 PARSE, INVALID, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 LINE_MAX = 10_000_000
 TOOLS = ["list_apps", "focus_app", "place_app", "close_app", "list_tabs", "switch_tab", "open_url", "close_tab",
-         "activate_preset", "query", "undo", "run_commands"]
+         "activate_preset", "query", "undo", "run_commands", "match"]
 # A window that is never brought to the front, for which focus_app waits for 2 s, and an application that never has a
 # window, for which it waits for 15 s.
 STUCK = {"rules": [{"on": "focus", "do": "refuse"}, {"on": "launch", "do": "refuse"}], "takes_time": True}
@@ -383,6 +383,18 @@ class Calls(Case):
         told = self.call("run_commands", commands=[{"type": "close_app", "app_name": "XTerm"}], dry_run=True)
         self.assertEqual(told["would"][0]["app_name"], "XTerm")
         self.assertEqual(self.server.deeds(), [])
+
+    def test_match(self):
+        told = self.call("match", words="focus xterm")
+        self.assertEqual((told["commands"], told["needs_clarification"]), ([{"type": "focus_app", "app_name": "XTerm"}], False))
+        self.assertTrue(self.call("run_commands", commands=told["commands"])["ok"])
+        self.assertEqual(self.call("match", words="close it all or not")["commands"], [])
+        for args, code, param in (({}, "missing_param", "words"), ({"words": ""}, "empty_string", "words"),
+                                  ({"words": 1}, "invalid_type", "words"), ({"word": "x"}, "unknown_param", "word"),
+                                  ({"words": "x" * 100000}, None, "words")):
+            error = self.call("match", **args)["error"]
+            self.assertEqual(error["param"], param)
+            self.assertIn(code, (None, error["code"]))
 
     def test_run_commands(self):
         told = self.call("run_commands", commands=[{"type": "focus_app", "app_name": "XTerm"}, {"type": "list_apps"}])

@@ -139,8 +139,10 @@ static void list_sessions(void *context, struct gw_reply *call, const struct gw_
 static void on_renamed(void *context, const struct fm_error *error) {
     struct pending *rename = context;
     const struct gw_session *session = gw_session_find(rename->chats->options.sessions, rename->key);
-    if (error || !session) {
-        gw_reply_fail(rename->call, GW_UNAVAILABLE, "the title was not kept: %s", error ? error->detail : "it is gone");
+    if (error) {
+        gw_reply_fail(rename->call, GW_UNAVAILABLE, "the title was not kept: %s", error->detail);
+    } else if (!session) {
+        gw_reply_fail(rename->call, GW_NOT_FOUND, "sessionKey: the session was deleted");
     } else {
         struct fm_json_writer *w = gw_reply_begin(rename->call);
         fm_json_object_begin(w);

@@ -92,6 +92,24 @@ class Chat(RunTest):
         before = self.client.end(self.client.say(self.client.session(), "four"))[-1][1]["usage"]
         self.assertEqual(usage["inputTokens"] - before["inputTokens"], 6)  # a question and its answer
 
+    def test_a_session_that_is_longer_than_a_frame(self):
+        """Nine messages of nearly 1 MiB: the newest ones come, and `more` says that there are others."""
+        for _ in range(9):
+            self.client.end(self.client.say(self.key, "word " * 200000))
+        self.assertEqual(self.client.fails("chat.history", sessionKey=self.key)["code"], -32603)
+        last = self.client.call("chat.history", sessionKey=self.key, limit=4)["messages"]
+        self.assertEqual(len(last), 4)
+        for method in ("sessions.get", "sessions.subscribe"):
+            answer = self.client.call(method, sessionKey=self.key)
+            self.assertTrue(answer["more"])
+            self.assertEqual(answer["messages"][-4:], last)
+            self.assertLess(len(answer["messages"]), 18)
+
+    def test_a_message_that_is_longer_than_a_turn(self):
+        """Six bytes in JSON for each of its own: it is on the disk, and the model never gets half of a conversation."""
+        events = self.client.end(self.client.say(self.key, 1048576 * "\x01"))
+        self.assertIn("too long", events[-1][1]["message"])
+
     def test_unknown_things(self):
         for method, params, code in (("chat.send", {"sessionKey": "0" * 32, "message": "x"}, -32004),
                                      ("sessions.get", {"sessionKey": "0" * 32}, -32004),

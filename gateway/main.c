@@ -59,6 +59,9 @@ static void print_link(const char *host, int port, const char *token) {
 /* ---- the token ---- */
 
 static enum fm_code find_token(bool make, struct fm_error *error) {
+    if (gateway.secrets.token && strlen(gateway.secrets.token) > GW_TOKEN_MAX) {
+        return fm_fail(error, FM_INVALID_REQUEST, "PROJ_JARVIS_TOKEN must have %u bytes at most", GW_TOKEN_MAX);
+    }
     if (gateway.secrets.token && *gateway.secrets.token) {
         gateway.token = fm_secret_copy(gateway.secrets.token, strlen(gateway.secrets.token));
         return gateway.token ? FM_OK : fm_fail_no_memory(error);

@@ -139,6 +139,7 @@ static enum fm_code open_assistant(struct fm_error *error) {
 static void stop_assistant(void) {}
 #endif
 
+/* Ctrl-C may come twice, from the terminal and by a script: the second one is heard, and changes nothing. */
 static void on_signal(uv_signal_t *signal, int number) {
     (void)signal;
     (void)number;
@@ -148,9 +149,6 @@ static void on_signal(uv_signal_t *signal, int number) {
     gw_server_stop(&gateway.server);
     stop_assistant();
     uv_close((uv_handle_t *)&gateway.token_watch, NULL);
-    for (size_t i = 0; i < 2; i++) {
-        uv_close((uv_handle_t *)&gateway.signals[i], NULL);
-    }
 }
 
 static void watch_signals(void) {
@@ -160,6 +158,7 @@ static void watch_signals(void) {
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&gateway.loop, &gateway.signals[i]);
         uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
+        uv_unref((uv_handle_t *)&gateway.signals[i]); /* they are there to the end, and do not put it off */
     }
 }
 
@@ -238,6 +237,10 @@ static int serve(void) {
     watch_signals();
     watch_token();
     announce();
+    uv_run(&gateway.loop, UV_RUN_DEFAULT);
+    for (size_t i = 0; i < 2; i++) {
+        uv_close((uv_handle_t *)&gateway.signals[i], NULL);
+    }
     uv_run(&gateway.loop, UV_RUN_DEFAULT);
     uv_loop_close(&gateway.loop);
     gw_rpc_free(&gateway.rpc);

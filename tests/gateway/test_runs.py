@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from chat import WAIT, Client, bash, children, gateway, lives, run_bash, script, wait_until
+from chat import WAIT, Client, Closed, bash, children, gateway, lives, run_bash, script, wait_until
 
 HANG = script("begun", {"hang": "soft"})
 
@@ -487,12 +487,15 @@ class Joining(RunTest):
 
 class Ends(RunTest):
     def test_in_order(self):
-        """SIGTERM amid an answer and a tool: both are closed in the transcript, and nothing is left."""
+        """SIGTERM amid an answer and a tool: both are closed in the transcript, and nothing is left. Ctrl-C under a script is
+        two signals."""
         run = self.client.say(self.key, script(bash("sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
         other = self.client.session()
         self.client.event("chat.delta", runId=self.client.say(other, HANG))
         pids = children(self.gateway.process.pid)
+        self.gateway.process.send_signal(signal.SIGINT)
+        self.assertRaises(Closed, lambda: [self.client.read() for _ in range(1000)])  # it is ending
         self.gateway.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
         wait_until(lambda: not any(map(lives, pids)))

@@ -53,7 +53,7 @@ static enum fm_code find_helper(struct gw_assistant *assistant, struct fm_error 
 
 static void add_known(struct gw_known *known, const char *secret) {
     if (secret && strlen(secret) >= GW_KNOWN_LEN_MIN && !gw_known_add(known, secret, strlen(secret))) {
-        fm_log(FM_LOG_WARN, "a secret is too long for the filter, and is not taken out of texts");
+        fm_log(FM_LOG_WARN, "a secret is too long for the filter, or one too many, and is not taken out of texts");
     }
 }
 
@@ -254,6 +254,11 @@ enum fm_code gw_assistant_open(const struct gw_assistant_options *options, struc
     }
     *out = assistant;
     return code;
+}
+
+void gw_assistant_set_token(struct gw_assistant *assistant, const char *token) {
+    assistant->options.token = token;
+    add_known(assistant->known, token);
 }
 
 void gw_assistant_on_login(void *context, enum gw_login result, const char *how) {

@@ -69,6 +69,8 @@ static enum fm_code find_token(bool make, struct fm_error *error) {
     return gw_token_read(gateway.paths.token, make, &gateway.token, error);
 }
 
+static void tell_assistant_token(const char *token);
+
 static void on_token_changed(uv_fs_event_t *watch, const char *name, int events, int status) {
     struct fm_error error;
     char *token = NULL;
@@ -87,6 +89,7 @@ static void on_token_changed(uv_fs_event_t *watch, const char *name, int events,
     }
     gw_auth_set_token(&gateway.auth, token, strlen(token));
     gw_server_set_token(&gateway.server, token);
+    tell_assistant_token(token);
     fm_secret_free(gateway.token);
     gateway.token = token;
 }
@@ -130,6 +133,10 @@ static enum fm_code open_assistant(struct fm_error *error) {
 static void stop_assistant(void) {
     gw_assistant_stop(gateway.assistant);
 }
+
+static void tell_assistant_token(const char *token) {
+    gw_assistant_set_token(gateway.assistant, token);
+}
 #else /* a library is missing (cmake/gateway.cmake): the methods of chats answer "unavailable" */
 static enum fm_code open_assistant(struct fm_error *error) {
     (void)error;
@@ -137,6 +144,10 @@ static enum fm_code open_assistant(struct fm_error *error) {
 }
 
 static void stop_assistant(void) {}
+
+static void tell_assistant_token(const char *token) {
+    (void)token;
+}
 #endif
 
 /* Ctrl-C may come twice, from the terminal and by a script: the second one is heard, and changes nothing. */

@@ -322,6 +322,22 @@ class Tools(RunTest):
             self.assertEqual(self.client.end(self.client.say(self.key, script(bash("touch here"))))[-1][0], "chat.final")
             self.restart()
 
+    def test_a_new_token_is_taken_out(self):
+        home = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        path = os.path.join(home, "token")
+        with gateway(home=home, token=None) as other:
+            with open(path, encoding="utf-8") as file:
+                client = Client(other, file.read().strip())
+            other.run("--new-token")
+            self.assertRaises(Closed, client.read)
+            with open(path, encoding="utf-8") as file:
+                client = Client(other, file.read().strip())
+            run = client.say(client.session(), script(bash(f"cat {path}")))
+            client.call("exec.approve", approvalId=client.event("exec.approval_request")["approvalId"])
+            self.assertEqual(dict(client.end(run))["tool.result"]["output"], "[redacted]\n")
+            client.close()
+
     def test_secrets_are_taken_out(self):
         run = self.client.say(self.key, script(bash("echo AWS_SECRET_ACCESS_KEY=abcdefghij0123456789abcdefghij0123456789; "
                                                     "echo a-token-of-the-tests-0123456789")))

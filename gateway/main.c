@@ -21,6 +21,8 @@
 #include <sys/resource.h>
 #include <sysexits.h>
 
+#define SIGNALS 3 /* that end it: watch_signals */
+
 struct gateway {
     struct gw_options options;
     struct gw_paths paths;
@@ -32,7 +34,7 @@ struct gateway {
     struct gw_rpc rpc;
     struct gw_server server;
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNALS];
     uv_fs_event_t token_watch;
     struct gw_assistant *assistant;
     int lock;
@@ -162,13 +164,20 @@ static void on_signal(uv_signal_t *signal, int number) {
     uv_close((uv_handle_t *)&gateway.token_watch, NULL);
 }
 
+static bool is_ignored(int number) {
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static void watch_signals(void) {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes is an error of the write, as a full disk is */
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&gateway.loop, &gateway.signals[i]);
-        uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
+        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) { /* under nohup it is to outlive its terminal */
+            uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
+        }
         uv_unref((uv_handle_t *)&gateway.signals[i]); /* they are there to the end, and do not put it off */
     }
 }
@@ -249,7 +258,7 @@ static int serve(void) {
     watch_token();
     announce();
     uv_run(&gateway.loop, UV_RUN_DEFAULT);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < SIGNALS; i++) {
         uv_close((uv_handle_t *)&gateway.signals[i], NULL);
     }
     uv_run(&gateway.loop, UV_RUN_DEFAULT);

@@ -520,6 +520,14 @@ class Ends(RunTest):
         self.assertEqual((messages[1]["error"], messages[1]["runId"]), ("the gateway was stopped", run))
         self.assertNotIn("aborted", messages[1])
 
+    @unittest.skipIf(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, "under nohup the gateway outlives its terminal")
+    def test_its_terminal_is_closed(self):
+        self.client.event("chat.delta", runId=self.client.say(self.key, HANG))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.gateway.process.wait(WAIT), 0)
+        self.restart()
+        self.assertEqual(self.messages()[1]["content"], "begun")
+
     def test_a_tool_is_never_run_again(self):
         marker = os.path.join(self.home, "marker")
         self.client.say(self.key, script(bash(f"echo x >> {marker}; sleep 1000")))

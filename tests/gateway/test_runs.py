@@ -105,6 +105,22 @@ class Chat(RunTest):
             self.assertEqual(answer["messages"][-4:], last)
             self.assertLess(len(answer["messages"]), 18)
 
+    def test_more_sessions_than_a_frame_has(self):
+        """9,000 with long titles: the latest ones are listed."""
+        self.client.close()
+        self.gateway.stop()
+        for number in range(9000):
+            time_ms = 1764061200000 + number
+            records = ({"seq": 1, "time": time_ms, "type": "session", "agentId": "assistant"},
+                       {"seq": 2, "time": time_ms, "type": "title", "title": 266 * "\u20ac"})
+            path = os.path.join(self.home, "sessions", f"{number:032x}.jsonl")
+            with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        self.restart()
+        listed = [session["sessionKey"] for session in self.client.call("sessions.list")["sessions"]]
+        self.assertIn(f"{8999:032x}", listed)
+        self.assertNotIn(f"{0:032x}", listed)
+
     def test_a_message_that_is_longer_than_a_turn(self):
         """Six bytes in JSON for each of its own: it is on the disk, and the model never gets half of a conversation."""
         events = self.client.end(self.client.say(self.key, 1048576 * "\x01"))

@@ -2,17 +2,17 @@
 #include "assistant.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "providers/embedder.h"
 #include "run/chats.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define LOCAL_MODEL "local" /* whose vectors these are: the file in the folder of embedding models is not asked for */
 
 struct gw_assistant {
     struct gw_assistant_options options;
@@ -53,7 +53,7 @@ static enum fm_code find_helper(struct gw_assistant *assistant, struct fm_error 
 
 static void add_known(struct gw_known *known, const char *secret) {
     if (secret && strlen(secret) >= GW_KNOWN_LEN_MIN && !gw_known_add(known, secret, strlen(secret))) {
-        fm_log(FM_LOG_WARN, "a secret is too long for the filter, and is not taken out of texts");
+        fm_log(FM_LOG_WARN, "a secret is too long for the filter, or one too many, and is not taken out of texts");
     }
 }
 
@@ -99,6 +99,28 @@ static struct gw_embedder_state *open_embedder(struct gw_assistant *assistant, b
     return openai || options->embedding_models ? gw_embedder_new(&embedder) : NULL;
 }
 
+/* Names the models of a folder by what is in it: another file there has other vectors, even if they are as long. */
+static void name_models(const char *folder, char *name, size_t size) {
+    static const char ending[] = ".gguf";
+    struct fm_folder *models = fm_folder_open(folder);
+    uint64_t files = 0;
+    const char *file;
+    while (models && (file = fm_folder_next(models))) {
+        char path[2 * GW_PATH_MAX];
+        struct fm_file_info info;
+        size_t len = strlen(file);
+        snprintf(path, sizeof path, "%s/%s", folder, file);
+        if (len >= sizeof ending && strcmp(file + len - (sizeof ending - 1), ending) == 0 &&
+            fm_file_examine(path, &info) == 0) {
+            files += fm_hash(fm_hash(FM_HASH_START, file, len), &info.size, sizeof info.size); /* in any order */
+        }
+    }
+    if (models) {
+        fm_folder_close(models);
+    }
+    snprintf(name, size, "local/%016" PRIx64, files);
+}
+
 static void on_synced(void *context, const struct fm_error *error) {
     (void)context;
     if (error) {
@@ -109,13 +131,17 @@ static void on_synced(void *context, const struct fm_error *error) {
 static enum fm_code open_memory(struct gw_assistant *assistant, struct fm_error *error) {
     const struct gw_assistant_options *options = &assistant->options;
     const struct gw_config *config = options->config;
-    char model[GW_CONFIG_TEXT_MAX + 16];
+    char model[GW_CONFIG_TEXT_MAX + 16] = "";
     bool openai = strcmp(config->memory_embedding_provider, "openai") == 0;
     if (!config->memory_enabled) {
         return FM_OK;
     }
     assistant->embedder = open_embedder(assistant, openai);
-    snprintf(model, sizeof model, openai ? "openai/%s" : LOCAL_MODEL, config->memory_embedding_model);
+    if (openai) {
+        snprintf(model, sizeof model, "openai/%s", config->memory_embedding_model);
+    } else if (options->embedding_models) {
+        name_models(options->embedding_models, model, sizeof model);
+    }
     struct gw_memory_options memory = {.loop = options->loop,
                                        .database = options->paths->memory_db,
                                        .folder = options->paths->sessions,
@@ -228,6 +254,11 @@ enum fm_code gw_assistant_open(const struct gw_assistant_options *options, struc
     }
     *out = assistant;
     return code;
+}
+
+void gw_assistant_set_token(struct gw_assistant *assistant, const char *token) {
+    assistant->options.token = token;
+    add_known(assistant->known, token);
 }
 
 void gw_assistant_on_login(void *context, enum gw_login result, const char *how) {

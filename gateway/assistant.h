@@ -35,6 +35,9 @@ struct gw_assistant_options {
 FM_MUST_USE enum fm_code gw_assistant_open(const struct gw_assistant_options *options, struct gw_assistant **assistant,
                                            struct fm_error *error);
 
+/* There is a new token, which stays until there is another one: it is taken out of texts, as the old one still is. */
+void gw_assistant_set_token(struct gw_assistant *assistant, const char *token);
+
 /* For the server: notes each login in the audit. */
 void gw_assistant_on_login(void *assistant, enum gw_login result, const char *how);
 

@@ -21,6 +21,8 @@
 #include <sys/resource.h>
 #include <sysexits.h>
 
+#define SIGNALS 3 /* that end it: watch_signals */
+
 struct gateway {
     struct gw_options options;
     struct gw_paths paths;
@@ -32,7 +34,7 @@ struct gateway {
     struct gw_rpc rpc;
     struct gw_server server;
     uv_loop_t loop;
-    uv_signal_t signals[2];
+    uv_signal_t signals[SIGNALS];
     uv_fs_event_t token_watch;
     struct gw_assistant *assistant;
     int lock;
@@ -59,12 +61,17 @@ static void print_link(const char *host, int port, const char *token) {
 /* ---- the token ---- */
 
 static enum fm_code find_token(bool make, struct fm_error *error) {
+    if (gateway.secrets.token && strlen(gateway.secrets.token) > GW_TOKEN_MAX) {
+        return fm_fail(error, FM_INVALID_REQUEST, "PROJ_JARVIS_TOKEN must have %u bytes at most", GW_TOKEN_MAX);
+    }
     if (gateway.secrets.token && *gateway.secrets.token) {
         gateway.token = fm_secret_copy(gateway.secrets.token, strlen(gateway.secrets.token));
         return gateway.token ? FM_OK : fm_fail_no_memory(error);
     }
     return gw_token_read(gateway.paths.token, make, &gateway.token, error);
 }
+
+static void tell_assistant_token(const char *token);
 
 static void on_token_changed(uv_fs_event_t *watch, const char *name, int events, int status) {
     struct fm_error error;
@@ -84,6 +91,7 @@ static void on_token_changed(uv_fs_event_t *watch, const char *name, int events,
     }
     gw_auth_set_token(&gateway.auth, token, strlen(token));
     gw_server_set_token(&gateway.server, token);
+    tell_assistant_token(token);
     fm_secret_free(gateway.token);
     gateway.token = token;
 }
@@ -127,6 +135,10 @@ static enum fm_code open_assistant(struct fm_error *error) {
 static void stop_assistant(void) {
     gw_assistant_stop(gateway.assistant);
 }
+
+static void tell_assistant_token(const char *token) {
+    gw_assistant_set_token(gateway.assistant, token);
+}
 #else /* a library is missing (cmake/gateway.cmake): the methods of chats answer "unavailable" */
 static enum fm_code open_assistant(struct fm_error *error) {
     (void)error;
@@ -134,8 +146,13 @@ static enum fm_code open_assistant(struct fm_error *error) {
 }
 
 static void stop_assistant(void) {}
+
+static void tell_assistant_token(const char *token) {
+    (void)token;
+}
 #endif
 
+/* Ctrl-C may come twice, from the terminal and by a script: the second one is heard, and changes nothing. */
 static void on_signal(uv_signal_t *signal, int number) {
     (void)signal;
     (void)number;
@@ -145,18 +162,23 @@ static void on_signal(uv_signal_t *signal, int number) {
     gw_server_stop(&gateway.server);
     stop_assistant();
     uv_close((uv_handle_t *)&gateway.token_watch, NULL);
-    for (size_t i = 0; i < 2; i++) {
-        uv_close((uv_handle_t *)&gateway.signals[i], NULL);
-    }
+}
+
+static bool is_ignored(int number) {
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 static void watch_signals(void) {
-    static const int numbers[] = {SIGTERM, SIGINT};
+    static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes is an error of the write, as a full disk is */
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&gateway.loop, &gateway.signals[i]);
-        uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
+        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) { /* under nohup it is to outlive its terminal */
+            uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
+        }
+        uv_unref((uv_handle_t *)&gateway.signals[i]); /* they are there to the end, and do not put it off */
     }
 }
 
@@ -235,6 +257,10 @@ static int serve(void) {
     watch_signals();
     watch_token();
     announce();
+    uv_run(&gateway.loop, UV_RUN_DEFAULT);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        uv_close((uv_handle_t *)&gateway.signals[i], NULL);
+    }
     uv_run(&gateway.loop, UV_RUN_DEFAULT);
     uv_loop_close(&gateway.loop);
     gw_rpc_free(&gateway.rpc);

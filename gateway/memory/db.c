@@ -139,7 +139,8 @@ static bool check_model(struct gw_memory_db *db) {
     bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
     const char *name = row ? (const char *)sqlite3_column_text(statement, 0) : NULL;
     int64_t dimensions = row ? sqlite3_column_int64(statement, 1) : 0;
-    bool same = name && strcmp(name, db->model) == 0 && dimensions > 0 && dimensions <= GW_DIMENSIONS_MAX;
+    bool same =
+        name && (!*db->model || strcmp(name, db->model) == 0) && dimensions > 0 && dimensions <= GW_DIMENSIONS_MAX;
     if (!statement || sqlite3_finalize(statement) != SQLITE_OK) {
         return false;
     }

@@ -34,7 +34,8 @@
 struct gw_memory_db;
 
 /*
- * Opens the file, makes it if there is none, empties it if it has the vectors of another model than `model`.
+ * Opens the file, makes it if there is none, empties it if it has the vectors of another model than `model` ("": there
+ * is none now, and what is there stays).
  * FM_UNAVAILABLE: it can't be used (a file that is damaged or no database is moved aside). What fails later, may be
  * damage too: see gw_memory_db_mend.
  */

@@ -55,7 +55,7 @@ struct gw_memory_options {
     uv_loop_t *loop;
     const char *database; /* path of memory.db */
     const char *folder;   /* of the transcripts */
-    const char *model;    /* whose vectors these are, such as "local/all-MiniLM-L6-v2": with another one, all is new */
+    const char *model;    /* whose vectors these are, such as "openai/NAME": with another one, all is new; "": none */
     struct gw_embedder embedder; /* `embed` NULL: there is none, words alone are searched */
 };
 

@@ -24,9 +24,15 @@ static void add_content(struct fm_buf *text, struct json_object *content) {
     }
 }
 
+struct saying {
+    struct fm_buf text;
+    struct json_object *taken_back;
+};
+
 static bool add_message(void *context, const struct gw_record *record) {
-    struct fm_buf *text = context;
-    if (record->type == GW_RECORD_MESSAGE) {
+    struct saying *saying = context;
+    struct fm_buf *text = &saying->text;
+    if (record->type == GW_RECORD_MESSAGE && !gw_is_taken_back(saying->taken_back, record)) {
         fm_buf_append_str(text, gw_record_text(record, "role"));
         fm_buf_append_str(text, ": ");
         add_content(text, json_object_object_get(record->json, "content"));
@@ -44,12 +50,14 @@ static size_t whole_lines(const struct fm_buf *file) {
 }
 
 static enum fm_code cut(const struct fm_buf *file, size_t len, struct gw_chunks *chunks, struct fm_error *error) {
-    struct fm_buf text;
-    fm_buf_init(&text, 2 * (size_t)GW_JOURNAL_FILE_MAX);
-    const struct gw_transcript_reader reader = {.context = &text, .record = add_message};
+    struct saying saying = {.taken_back = gw_transcript_taken_back(file->data, len)};
+    struct fm_buf *text = &saying.text;
+    fm_buf_init(text, 2 * (size_t)GW_JOURNAL_FILE_MAX);
+    const struct gw_transcript_reader reader = {.context = &saying, .record = add_message};
     gw_transcript_read(file->data, len, &reader);
-    bool done = !text.failed && gw_chunks_cut(chunks, text.data, text.len, GW_CHUNK_BYTES, GW_OVERLAP_BYTES);
-    fm_buf_free(&text);
+    bool done = !text->failed && gw_chunks_cut(chunks, text->data, text->len, GW_CHUNK_BYTES, GW_OVERLAP_BYTES);
+    json_object_put(saying.taken_back);
+    fm_buf_free(text);
     return done ? FM_OK : fm_fail_no_memory(error);
 }
 

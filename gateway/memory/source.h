@@ -1,4 +1,5 @@
-/* What is remembered of a transcript: what the user and the assistant said; not what tools said, nor calls. */
+/* What is remembered of a transcript: what the user and the assistant said; not what tools said, nor calls, nor
+ * messages that were taken back. */
 #ifndef GW_MEMORY_SOURCE_H
 #define GW_MEMORY_SOURCE_H
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TOOLS_MAX        (1u << 20)
+#define LIST_MAX         (GW_ANSWER_MAX / 4 * 3) /* bytes of the sessions in sessions.list: approvals need room too */
 #define TITLE_CHARACTERS 200
 
 /* ---- agents and sessions ---- */
@@ -100,10 +101,11 @@ struct listing {
     struct fm_json_writer *w;
 };
 
+/* The latest ones come first: what there is no room for was not used for long. */
 static bool list_session(void *context, const struct gw_session *session) {
     struct listing *listing = context;
     gw_tell_session(listing->chats, session, listing->w);
-    return true;
+    return listing->w->buf->len < LIST_MAX;
 }
 
 static void list_sessions(void *context, struct gw_reply *call, const struct gw_params *params) {
@@ -139,8 +141,10 @@ static void list_sessions(void *context, struct gw_reply *call, const struct gw_
 static void on_renamed(void *context, const struct fm_error *error) {
     struct pending *rename = context;
     const struct gw_session *session = gw_session_find(rename->chats->options.sessions, rename->key);
-    if (error || !session) {
-        gw_reply_fail(rename->call, GW_UNAVAILABLE, "the title was not kept: %s", error ? error->detail : "it is gone");
+    if (error) {
+        gw_reply_fail(rename->call, GW_UNAVAILABLE, "the title was not kept: %s", error->detail);
+    } else if (!session) {
+        gw_reply_fail(rename->call, GW_NOT_FOUND, "sessionKey: the session was deleted");
     } else {
         struct fm_json_writer *w = gw_reply_begin(rename->call);
         fm_json_object_begin(w);

@@ -1,7 +1,7 @@
 /*
  * What a session is, for who comes later: its messages, and the runs that go on. The transcript is read on another
  * thread; if a run has ended meanwhile, it is read again, so that each run is either among the messages or among the
- * runs.
+ * runs. Of a session that is longer than a frame, the newest messages are told.
  */
 #include "run/internal.h"
 
@@ -74,12 +74,13 @@ static void write_approvals(const struct gw_chat *chat, struct fm_json_writer *w
     fm_json_array_end(w);
 }
 
-static void write_answer(const struct join *join, const struct gw_story *story) {
+/* The answer with the last `limit` messages (0: all). */
+static const struct fm_buf *write_answer(const struct join *join, const struct gw_story *story, size_t limit) {
     struct gw_chats *chats = join->chats;
     const struct gw_session *session = gw_session_find(chats->options.sessions, join->key);
     const struct gw_chat *chat = gw_chat_find(chats, join->key);
     const struct gw_messages messages = {
-        .story = story, .after_seq = join->after_seq, .limit = join->limit, .open = is_open, .context = chats};
+        .story = story, .after_seq = join->after_seq, .limit = limit, .open = is_open, .context = chats};
     bool more = false;
     struct fm_json_writer *w = gw_reply_begin(join->call);
     fm_json_object_begin(w);
@@ -98,8 +99,26 @@ static void write_answer(const struct join *join, const struct gw_story *story) 
         write_runs(chat, w);
         fm_json_key(w, "approvals");
         write_approvals(chat, w);
+    } else if (join->form == GET && more) {
+        fm_json_key_bool(w, "more", true);
     }
     fm_json_object_end(w);
+    return w->buf;
+}
+
+/*
+ * Half as many messages, until they fit: who opens a session must get something of it. Not where the caller has said
+ * which ones it wants, and takes those that it gets for all of them.
+ */
+static void answer(const struct join *join, const struct gw_story *story) {
+    bool fixed = join->form == HISTORY || join->after_seq;
+    size_t count = 2 * story->count; /* a run has two messages */
+    size_t limit = join->limit && join->limit < count ? join->limit : count;
+    const struct fm_buf *text = write_answer(join, story, join->limit);
+    while (text->failed && !fixed && limit > 1) {
+        limit /= 2;
+        text = write_answer(join, story, limit);
+    }
     gw_reply_end(join->call);
 }
 
@@ -125,7 +144,7 @@ static void on_viewed(void *context, const struct fm_error *error, const char *t
     } else if (!gw_story_read(text, len, &story)) {
         gw_reply_fail(join->call, GW_INTERNAL, "out of memory");
     } else {
-        write_answer(join, &story);
+        answer(join, &story);
         gw_story_free(&story);
     }
     free(join);

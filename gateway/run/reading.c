@@ -7,6 +7,7 @@
 #include "run/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define INPUT_MAX (7u << 20) /* bytes, with images: GW_TURN_BYTES_MAX has room for the instructions too */
 
@@ -27,6 +28,15 @@ static void reading_free(struct reading *reading) {
     free(reading);
 }
 
+/* Whether the run's own message is among what was read: where its tools said more than a turn has, it is cut off. */
+static bool has_message(const struct gw_story *story, const char *run_id) {
+    size_t i = 0;
+    while (i < story->count && strcmp(story->runs[i].id, run_id) != 0) {
+        i++;
+    }
+    return i < story->count && story->runs[i].user;
+}
+
 static void finish(struct reading *reading) {
     struct gw_run *run = reading->run;
     void (*then)(struct gw_run *run, const struct fm_buf *input) = reading->then;
@@ -34,6 +44,7 @@ static void finish(struct reading *reading) {
     fm_buf_init(&input, INPUT_MAX);
     struct fm_json_writer w = fm_json_writer_on(&input);
     gw_input_write(&reading->story, run->id, &run->agent.model, &reading->images, &w);
+    input.failed = input.failed || !has_message(&reading->story, run->id);
     reading_free(reading);
     then(run, &input);
     fm_buf_free(&input);

@@ -6,6 +6,7 @@
 #include "run/internal.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #define RECALL_MS    150 /* that a search may take */
+#define RECALL_FOUND 10  /* that are searched for: some may be of this conversation */
 #define RECALL_HITS  4
 #define RECALL_BYTES 6000       /* of what is recalled: a part of a small model's context */
 #define RECORDS_MAX  (4u << 20) /* bytes of the transcript that a turn is made of: the newest */
@@ -410,10 +412,11 @@ static void on_recall_late(uv_timer_t *timer) {
     recall_end(timer->data);
 }
 
-static void append_hit(struct gw_run *run, const struct gw_hit *hit) {
+/* False: it is not recalled. */
+static bool append_hit(struct gw_run *run, const struct gw_hit *hit) {
     struct fm_buf *out = &run->recalled;
     if (strstr(hit->path, run->chat->key) || out->len > RECALL_BYTES) {
-        return; /* this conversation is there as a whole */
+        return false; /* this conversation is there as a whole */
     }
     if (out->len == 0) {
         fm_buf_append_str(out, "\n\nFrom earlier conversations, which may or may not matter now (they are notes, not "
@@ -422,25 +425,29 @@ static void append_hit(struct gw_run *run, const struct gw_hit *hit) {
     fm_buf_append_str(out, "---\n");
     fm_buf_append(out, hit->text, hit->len);
     fm_buf_append_str(out, "\n");
+    return true;
 }
 
 static void on_recalled(void *context, const struct fm_error *error, const struct gw_hit *hits, size_t count,
                         bool by_meaning) {
     struct recall *recall = context;
+    size_t taken = 0;
     (void)by_meaning;
-    for (size_t i = 0; recall->run && !error && i < count; i++) {
-        append_hit(recall->run, &hits[i]);
+    for (size_t i = 0; recall->run && !error && i < count && taken < RECALL_HITS; i++) {
+        taken += append_hit(recall->run, &hits[i]);
     }
     recall_end(recall);
     recall_free(recall);
 }
 
-/* False: nothing is recalled. */
+/* Searches for the message, or for the beginning of a long one. False: nothing is recalled. */
 static bool recall(struct gw_run *run) {
     const struct gw_chats_options *options = options_of(run);
     struct recall *recall = options->memory ? calloc(1, sizeof *recall) : NULL;
+    char question[GW_QUESTION_MAX + 1];
     struct fm_error error;
-    if (!recall || gw_memory_search(options->memory, run->message, RECALL_HITS, on_recalled, recall, &error) != FM_OK) {
+    snprintf(question, sizeof question, "%.*s", fm_utf8_shown(run->message, GW_QUESTION_MAX), run->message);
+    if (!recall || gw_memory_search(options->memory, question, RECALL_FOUND, on_recalled, recall, &error) != FM_OK) {
         free(recall);
         return false;
     }

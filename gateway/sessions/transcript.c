@@ -42,3 +42,29 @@ size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcri
     fm_buf_free(&scratch);
     return at;
 }
+
+static bool note_taken_back(void *context, const struct gw_record *record) {
+    struct json_object **runs = context;
+    if (record->type == GW_RECORD_RUN_ENDED && json_object_object_get_ex(record->json, "takenBack", NULL)) {
+        *runs = *runs ? *runs : json_object_new_object();
+        if (*runs) {
+            json_object_object_add(*runs, gw_record_text(record, "runId"), NULL);
+        }
+    }
+    return true;
+}
+
+struct json_object *gw_transcript_taken_back(const char *text, size_t len) {
+    static const char member[] = "\"takenBack\"";
+    struct json_object *runs = NULL;
+    const struct gw_transcript_reader reader = {.context = &runs, .record = note_taken_back};
+    if (len && memmem(text, len, member, sizeof member - 1)) { /* else it need not be parsed */
+        gw_transcript_read(text, len, &reader);
+    }
+    return runs;
+}
+
+bool gw_is_taken_back(struct json_object *runs, const struct gw_record *record) {
+    const char *run = gw_record_text(record, "runId");
+    return runs && run && json_object_object_get_ex(runs, run, NULL);
+}

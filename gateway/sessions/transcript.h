@@ -21,4 +21,13 @@ struct gw_transcript_reader {
  */
 size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcript_reader *reader);
 
+/*
+ * The runs whose messages were taken back: nothing shows or remembers these. The caller puts what it gets; NULL: there
+ * are none (or no memory).
+ */
+struct json_object *gw_transcript_taken_back(const char *text, size_t len);
+
+/* Whether the record is of one of these runs. */
+bool gw_is_taken_back(struct json_object *runs, const struct gw_record *record);
+
 #endif

@@ -12,6 +12,7 @@ struct writing {
     struct fm_buf *out;
     struct fm_buf body;   /* elements, each with a comma behind it */
     struct fm_buf starts; /* size_t each */
+    struct json_object *taken_back;
 };
 
 /* ---- arrays ---- */
@@ -38,7 +39,8 @@ static void write_message(struct fm_json_writer *w, const struct gw_record *reco
 static bool add_element(void *context, const struct gw_record *record) {
     struct writing *writing = context;
     bool messages = writing->view->form == GW_VIEW_MESSAGES;
-    if (record->seq <= writing->view->after_seq || (messages && record->type != GW_RECORD_MESSAGE)) {
+    if (record->seq <= writing->view->after_seq || (messages && record->type != GW_RECORD_MESSAGE) ||
+        (messages && gw_is_taken_back(writing->taken_back, record))) {
         return true;
     }
     fm_buf_append(&writing->starts, &writing->body.len, sizeof writing->body.len);
@@ -160,7 +162,9 @@ bool gw_view_write(const char *text, size_t len, const struct gw_view *view, str
     *cut = false;
     fm_buf_init(&writing.body, SIZE_MAX / 2);
     fm_buf_init(&writing.starts, SIZE_MAX / 2);
+    writing.taken_back = view->form == GW_VIEW_MESSAGES ? gw_transcript_taken_back(text, len) : NULL;
     gw_transcript_read(text, len, &reader);
+    json_object_put(writing.taken_back);
     bool failed = writing.body.failed || writing.starts.failed;
     if (array && !failed) {
         write_array(&writing, cut);

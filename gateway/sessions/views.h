@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 enum gw_view_form {
-    /* [{"role","content","seq","time"}, ...], with runId and attachments where the record has them */
+    /* [{"role","content","seq","time"}, ...], with runId and attachments where the record has them; what was taken
+     * back is left out */
     GW_VIEW_MESSAGES,
     GW_VIEW_RECORDS,  /* [record, ...], as they are on the disk (record.h) */
     GW_VIEW_MARKDOWN, /* for people: messages, tools and what came of them */

@@ -22,7 +22,7 @@ def run_bash(*steps):
     return script(bash(f"printf %s {json.dumps(json.dumps(steps))}"))
 
 
-def gateway(*args, home=None, env=None, settings=None, cwd=None):
+def gateway(*args, home=None, token=TOKEN, env=None, settings=None, cwd=None):
     home = home or tempfile.mkdtemp()
     path = os.path.join(home, "config.json")
     if not os.path.exists(path):
@@ -32,14 +32,15 @@ def gateway(*args, home=None, env=None, settings=None, cwd=None):
             config.setdefault(group, {})[name] = value
         with open(path, "w") as file:
             json.dump(config, file)
-    return Gateway("--helper-arg", "--engine", "--helper-arg", "fake", *args, home=home, env=env, cwd=cwd)
+    return Gateway("--helper-arg", "--engine", "--helper-arg", "fake", *args, home=home, token=token, env=env,
+                   cwd=cwd)
 
 
 class Client:
     """A socket that is logged in. `events` has those that were not asked for yet, in their order."""
 
-    def __init__(self, gateway):
-        self.socket = gateway.logged_in()
+    def __init__(self, gateway, token=TOKEN):
+        self.socket = gateway.logged_in(token)
         self.events = []
         self.answers = {}
         self.last = 0

@@ -10,13 +10,14 @@ import os
 import random
 import resource
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
-from chat import WAIT, Client, bash, children, gateway, script
+from chat import WAIT, Client, bash, children, gateway, script, wait_until
 from gw import BIN
 
 RACES = int(os.environ.get("FM_RACES", "40"))
@@ -235,21 +236,102 @@ class Steps(FaultTest):
         self.begin()
 
 
+FACT = "The aardvark Konstantin lives in Lisbon, behind the green door."
+
+
 class Memory(FaultTest):
     settings = {"memory.enabled": True}
 
     def input_tokens(self, message):
         return self.client.end(self.client.say(self.client.session(), message))[-1][1]["usage"]["inputTokens"]
 
+    def wait_for_more(self, count, before):
+        deadline = time.monotonic() + WAIT
+        while count() <= before:
+            self.assertLess(time.monotonic(), deadline, "nothing is recalled")
+
     def test_recall(self):
         question = "where does the aardvark live"
         before = self.input_tokens(question)
-        self.client.ask(self.client.session(), "The aardvark Konstantin lives in Lisbon, behind the green door.")
-        deadline = time.monotonic() + WAIT
-        while (after := self.input_tokens(question)) <= before:
-            self.assertLess(time.monotonic(), deadline, "nothing is recalled")
+        self.client.ask(self.client.session(), FACT)
+        self.wait_for_more(lambda: self.input_tokens(question), before)
         self.restart()
         self.assertGreater(self.input_tokens(question), before)
+
+    def test_recall_for_a_long_message(self):
+        """Its beginning is searched for."""
+        question = "where does the aardvark live " + 10000 * "z"
+        before = self.input_tokens(question)
+        self.client.ask(self.client.session(), FACT)
+        self.wait_for_more(lambda: self.input_tokens(question), before)
+
+    def talk(self):
+        """The input tokens of a question at the end of a conversation that has more chunks about it than are recalled."""
+        key = self.client.session()
+        for number in range(6):
+            self.client.ask(key, 14 * f"aardvark {number} live where, we talk of the aardvark and where it may live. ")
+        tokens = self.client.end(self.client.say(key, "where does the aardvark live"))[-1][1]["usage"]["inputTokens"]
+        self.client.call("sessions.delete", sessionKey=key)
+        return tokens
+
+    def test_recall_amid_a_long_conversation(self):
+        before = self.talk()
+        self.client.ask(self.client.session(), FACT)
+        self.wait_for_more(self.talk, before)
+
+    def test_what_was_taken_back(self):
+        key = self.client.session()
+        first = self.client.say(key, script("begun", {"hang": "soft"}))
+        self.client.event("chat.delta", runId=first)
+        second = self.client.say(key, "the okapi said so")
+        for run in (second, first):
+            self.client.call("chat.abort", runId=run)
+        self.client.ask(key, "the zebra said so")
+        self.assertEqual(self.client.call("sessions.search", query="okapi")["results"], [])
+        self.assertEqual(len(self.client.call("sessions.search", query="zebra")["results"]), 1)
+        wait_until(lambda: self.remembered("zebra"))
+        self.assertEqual(self.remembered("okapi"), [])
+
+    def query(self, sql, *values):
+        """The first column; nothing while the tables are being made."""
+        with contextlib.closing(sqlite3.connect(os.path.join(self.home, "memory.db"))) as memory, \
+                contextlib.suppress(sqlite3.OperationalError):
+            return [row[0] for row in memory.execute(sql, values)]
+        return []
+
+    def remembered(self, word):
+        return self.query("SELECT content FROM chunks WHERE content LIKE ?", f"%{word}%")
+
+    def model_names(self):
+        return self.query("SELECT name FROM embedding_model")
+
+    def test_another_file_of_a_model(self):
+        """Its vectors are as long as those that are there, and yet others: everything is indexed anew."""
+        self.stop()
+        helper = os.path.join(self.home, "helper.sh")
+        with open(helper, "w", encoding="utf-8") as file:
+            file.write(f"""#!/bin/sh
+case " $* " in
+*" --models-dir "*) exec {BIN}/fm-proxy --engine fake ;;
+esac
+exec {BIN}/fm-proxy "$@"
+""")
+        os.chmod(helper, 0o700)
+        self.arguments = ("--helper", helper, "--embedding-models", self.home)
+        names = []
+        for content in ("one", "another"):
+            with open(os.path.join(self.home, "model.gguf"), "w", encoding="utf-8") as file:
+                file.write(content)
+            self.begin()
+            self.client.ask(self.client.session(), FACT)
+            wait_until(lambda: [name for name in self.model_names() if name not in names])
+            names += self.model_names()
+            self.stop()
+        self.arguments = ()
+        self.begin()
+        self.client.ask(self.client.session(), "where does the aardvark live")
+        self.assertEqual(self.model_names(), names[1:])
+        self.assertEqual(len(names), 2)
 
     def test_a_memory_that_is_late(self):
         """The helper for vectors hangs: the run goes on without what it would have recalled."""
@@ -267,7 +349,7 @@ exec {BIN}/fm-proxy "$@"
         os.chmod(helper, 0o700)
         self.arguments = ("--helper", helper, "--embedding-models", self.home)
         self.begin()
-        self.client.ask(self.client.session(), "The aardvark Konstantin lives in Lisbon, behind the green door.")
+        self.client.ask(self.client.session(), FACT)
         self.assertEqual(self.input_tokens(question), before)
         with contextlib.suppress(ProcessLookupError):  # the hanging one is the second helper
             self.assertEqual(len([pid for pid in children(self.gateway.process.pid) if name_of(pid) == "fm-proxy"]), 2)

@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from chat import WAIT, Client, bash, children, gateway, lives, run_bash, script, wait_until
+from chat import WAIT, Client, Closed, bash, children, gateway, lives, run_bash, script, wait_until
 
 HANG = script("begun", {"hang": "soft"})
 
@@ -91,6 +91,40 @@ class Chat(RunTest):
         usage = self.client.end(self.client.say(self.key, "four"))[-1][1]["usage"]
         before = self.client.end(self.client.say(self.client.session(), "four"))[-1][1]["usage"]
         self.assertEqual(usage["inputTokens"] - before["inputTokens"], 6)  # a question and its answer
+
+    def test_a_session_that_is_longer_than_a_frame(self):
+        """Nine messages of nearly 1 MiB: the newest ones come, and `more` says that there are others."""
+        for _ in range(9):
+            self.client.end(self.client.say(self.key, "word " * 200000))
+        self.assertEqual(self.client.fails("chat.history", sessionKey=self.key)["code"], -32603)
+        last = self.client.call("chat.history", sessionKey=self.key, limit=4)["messages"]
+        self.assertEqual(len(last), 4)
+        for method in ("sessions.get", "sessions.subscribe"):
+            answer = self.client.call(method, sessionKey=self.key)
+            self.assertTrue(answer["more"])
+            self.assertEqual(answer["messages"][-4:], last)
+            self.assertLess(len(answer["messages"]), 18)
+
+    def test_more_sessions_than_a_frame_has(self):
+        """9,000 with long titles: the latest ones are listed."""
+        self.client.close()
+        self.gateway.stop()
+        for number in range(9000):
+            time_ms = 1764061200000 + number
+            records = ({"seq": 1, "time": time_ms, "type": "session", "agentId": "assistant"},
+                       {"seq": 2, "time": time_ms, "type": "title", "title": 266 * "\u20ac"})
+            path = os.path.join(self.home, "sessions", f"{number:032x}.jsonl")
+            with open(path, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        self.restart()
+        listed = [session["sessionKey"] for session in self.client.call("sessions.list")["sessions"]]
+        self.assertIn(f"{8999:032x}", listed)
+        self.assertNotIn(f"{0:032x}", listed)
+
+    def test_a_message_that_is_longer_than_a_turn(self):
+        """Six bytes in JSON for each of its own: it is on the disk, and the model never gets half of a conversation."""
+        events = self.client.end(self.client.say(self.key, 1048576 * "\x01"))
+        self.assertIn("too long", events[-1][1]["message"])
 
     def test_unknown_things(self):
         for method, params, code in (("chat.send", {"sessionKey": "0" * 32, "message": "x"}, -32004),
@@ -304,6 +338,22 @@ class Tools(RunTest):
             self.assertEqual(self.client.end(self.client.say(self.key, script(bash("touch here"))))[-1][0], "chat.final")
             self.restart()
 
+    def test_a_new_token_is_taken_out(self):
+        home = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+        path = os.path.join(home, "token")
+        with gateway(home=home, token=None) as other:
+            with open(path, encoding="utf-8") as file:
+                client = Client(other, file.read().strip())
+            other.run("--new-token")
+            self.assertRaises(Closed, client.read)
+            with open(path, encoding="utf-8") as file:
+                client = Client(other, file.read().strip())
+            run = client.say(client.session(), script(bash(f"cat {path}")))
+            client.call("exec.approve", approvalId=client.event("exec.approval_request")["approvalId"])
+            self.assertEqual(dict(client.end(run))["tool.result"]["output"], "[redacted]\n")
+            client.close()
+
     def test_secrets_are_taken_out(self):
         run = self.client.say(self.key, script(bash("echo AWS_SECRET_ACCESS_KEY=abcdefghij0123456789abcdefghij0123456789; "
                                                     "echo a-token-of-the-tests-0123456789")))
@@ -469,12 +519,15 @@ class Joining(RunTest):
 
 class Ends(RunTest):
     def test_in_order(self):
-        """SIGTERM amid an answer and a tool: both are closed in the transcript, and nothing is left."""
+        """SIGTERM amid an answer and a tool: both are closed in the transcript, and nothing is left. Ctrl-C under a script is
+        two signals."""
         run = self.client.say(self.key, script(bash("sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
         other = self.client.session()
         self.client.event("chat.delta", runId=self.client.say(other, HANG))
         pids = children(self.gateway.process.pid)
+        self.gateway.process.send_signal(signal.SIGINT)
+        self.assertRaises(Closed, lambda: [self.client.read() for _ in range(1000)])  # it is ending
         self.gateway.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
         wait_until(lambda: not any(map(lives, pids)))
@@ -482,6 +535,14 @@ class Ends(RunTest):
         messages = self.messages()
         self.assertEqual((messages[1]["error"], messages[1]["runId"]), ("the gateway was stopped", run))
         self.assertNotIn("aborted", messages[1])
+
+    @unittest.skipIf(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, "under nohup the gateway outlives its terminal")
+    def test_its_terminal_is_closed(self):
+        self.client.event("chat.delta", runId=self.client.say(self.key, HANG))
+        self.gateway.process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.gateway.process.wait(WAIT), 0)
+        self.restart()
+        self.assertEqual(self.messages()[1]["content"], "begun")
 
     def test_a_tool_is_never_run_again(self):
         marker = os.path.join(self.home, "marker")

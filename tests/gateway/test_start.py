@@ -75,6 +75,7 @@ class Starts(unittest.TestCase):
             result = run(home=self.home, **{name: value}) if name != "PROJ_JARVIS_HOME" else run(home=value)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(name, result.stderr)
+        self.assertIn("PROJ_JARVIS_TOKEN", run(home=self.home, PROJ_JARVIS_TOKEN=513 * "t").stderr)  # nobody could log in
         self.config('{"gateway": {"port": 1}}')
         with Gateway(home=self.home) as gateway:
             self.assertNotEqual(gateway.port, 1)

@@ -382,6 +382,27 @@ static void another_model_begins_anew(void **state) {
     assert_int_equal(number("SELECT dimensions FROM embedding_model"), 32);
 }
 
+static void no_model_keeps_what_is_there(void **state) {
+    (void)state;
+    say(key_a, "one dog");
+    assert_int_equal(sync_all(), FM_OK);
+    stop();
+    f.model = "";
+    f.fails = true;
+    start();
+    assert_int_equal(sync_all(), FM_OK); /* nothing has changed */
+    assert_true(finds("dog", key_a));
+    assert_false(f.by_meaning);
+    stop();
+    f.model = "test/words";
+    f.fails = false;
+    start();
+    f.texts = 0;
+    assert_int_equal(sync_all(), FM_OK);
+    assert_int_equal(f.texts, 0);
+    assert_true(finds("hound", key_a));
+}
+
 /* The model's name is the same, and its vectors are others: seen with the first of them. */
 static void other_vectors_begin_anew(void **state) {
     (void)state;
@@ -542,7 +563,7 @@ int main(void) {
         TEST(long_texts_are_halved),     TEST(without_a_model_words_are_searched),
         TEST(answers_may_come_at_once),  TEST(a_broken_file_is_moved_aside),
         TEST(damage_in_use_is_mended),   TEST(the_end_drops_what_waits),
-        TEST(questions_are_checked),
+        TEST(questions_are_checked),     TEST(no_model_keeps_what_is_there),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

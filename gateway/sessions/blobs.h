@@ -13,7 +13,7 @@
 
 #define GW_SESSION_KEY_LEN 32u
 #define GW_BLOB_ID_LEN     (GW_SESSION_KEY_LEN + 1 + 16)
-#define GW_BLOB_MAX        (32u << 20) /* bytes */
+#define GW_BLOB_MAX        (5u << 20) /* bytes: in base64 it fits into a frame of 8 MiB, by which clients get it */
 
 /* `error` NULL: `id` is on the disk. Once for each that was taken. */
 typedef void gw_blob_put_done(void *context, const struct fm_error *error, const char *id);

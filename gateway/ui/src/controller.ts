@@ -39,6 +39,7 @@ export class Controller {
   /** Each gets the events that come while an answer is on its way. */
   private readonly watching = new Set<GatewayEvent[]>();
   private readonly blobs = new Map<string, Promise<string>>();
+  private lastBlob: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly changed: () => void,
@@ -379,9 +380,11 @@ export class Controller {
     if (blobId === undefined) return Promise.reject(new Error("the gateway did not keep it"));
     let address = this.blobs.get(blobId);
     if (!address) {
-      address = this.client
-        .call<{ data: string }>("blobs.get", { blobId })
+      // One after the other: the gateway ends a connection on which too much waits to be read.
+      address = this.lastBlob
+        .then(() => this.client.call<{ data: string }>("blobs.get", { blobId }))
         .then((found) => `data:${mimeType};base64,${found.data}`);
+      this.lastBlob = address.catch(() => undefined);
       address.catch(() => this.blobs.delete(blobId));
       this.blobs.set(blobId, address);
     }

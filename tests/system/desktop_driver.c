@@ -132,7 +132,7 @@ int main(int argc, char **argv) {
     }
     free(line);
     fm_buf_free(&out);
-    sy_told_free(&world.told);
+    sy_world_free(&world);
     world.desktop.backend->free(world.desktop.self);
     return 0;
 }

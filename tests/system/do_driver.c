@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     read_options(argc, argv, &how);
     int status = (int)sy_do(&world, argv[argc - 1], &how);
     print_log(&world.desktop);
-    sy_told_free(&world.told);
+    sy_world_free(&world);
     world.desktop.backend->free(world.desktop.self);
     json_object_put(root);
     return status;

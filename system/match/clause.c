@@ -392,7 +392,7 @@ static void join_topic(struct sy_clauses *clauses) {
 void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses *clauses) {
     size_t begin = 0;
     size_t polite = sy_polite(words->at, words->count);
-    *clauses = (struct sy_clauses){.count = 0};
+    memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
     clauses->question = sy_is_question(words->at + polite, words->count - polite);
     for (size_t i = 0; i < words->count; i++) {
         if (i + 1 == words->count || ends_at(words, begin, i, split)) {

@@ -78,32 +78,41 @@ static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
     }
 }
 
-/* One way to cut the utterance. */
-static void read_all(struct sy_work *work, bool split) {
-    struct sy_clauses clauses;
-    sy_clauses_read(work->words, split, &clauses);
-    inherit(work, &clauses);
-    if (clauses.too_many || clauses.count == 0) {
+static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) {
+    if (clauses->too_many || clauses->count == 0) {
         work->out->standing =
-            clauses.count ? sy_ask_back(work, "That is too much at once") : sy_ask_back(work, "What is to be done?");
+            clauses->count ? sy_ask_back(work, "That is too much at once") : sy_ask_back(work, "What is to be done?");
         return;
     }
-    work->clause = &clauses.at[0];
-    if (clauses.question) {
+    work->clause = &clauses->at[0];
+    if (clauses->question) {
         work->out->standing = rank_all(work) ? sy_answer_question(work) : SY_ASK;
         drop_hits(work);
         return;
     }
-    for (size_t i = 0; i < clauses.count && !work->failed && !work->out->proposes; i++) {
-        work->clause = &clauses.at[i];
+    for (size_t i = 0; i < clauses->count && !work->failed && !work->out->proposes; i++) {
+        work->clause = &clauses->at[i];
         read_clause(work);
     }
-    if (work->out->proposes && clauses.count > 1) { /* "yes" would leave the rest out */
+    if (work->out->proposes && clauses->count > 1) { /* "yes" would leave the rest out */
         sy_found_free(&work->out->found[0]);
         work->out->count = 0;
         work->out->proposes = false;
     }
     sy_merge_closes(work);
+}
+
+/* One way to cut the utterance. Clauses are larger than what a thread's stack is good for. */
+static void read_all(struct sy_work *work, bool split) {
+    struct sy_clauses *clauses = calloc(1, sizeof *clauses);
+    work->failed = work->failed || !clauses;
+    if (clauses) {
+        sy_clauses_read(work->words, split, clauses);
+        inherit(work, clauses);
+        resolve_all(work, clauses);
+    }
+    work->clause = NULL;
+    free(clauses);
 }
 
 static bool may_be_one_name(const struct sy_words *words) {

@@ -97,6 +97,11 @@ class OnDesktop:
     def window(self, id):
         return next((window for window in self.driver.windows() if window["id"] == id), None)
 
+    def in_front(self, program):
+        """Once the window manager has given it the focus, as it does with a new window, sooner or later."""
+        until("the new window is active", lambda: (self.window(program.id) or {}).get("active"))
+        return program
+
     def frame(self, window):
         """The outer edges of a window with its frame, as xwininfo has them: those of the ancestor next to the root."""
         number = f"0x{window['id'].split('-')[0]}"
@@ -201,7 +206,7 @@ class OnDesktop:
 
     def test_focus(self):
         self.odd(**{"class": "Odd"})
-        other = self.odd(**{"class": "Other"})
+        other = self.in_front(self.odd(**{"class": "Other"}))
         self.assertFalse(self.result(self.driver.command("focus_app", app_name="Odd"))["launched"])
         self.assertFalse(self.window(other.id)["active"])
 
@@ -222,7 +227,7 @@ class OnDesktop:
     def test_focus_of_what_takes_no_keys(self):
         """xclock is one: it comes to the front all the same."""
         program = self.odd(input=0, **{"class": "Odd"})
-        self.odd(**{"class": "Other"})
+        self.in_front(self.odd(**{"class": "Other"}))
         self.result(self.driver.command("focus_app", app_name="Odd"))
         self.assertEqual(self.driver.windows()[0]["id"], program.id)
 

@@ -1,5 +1,6 @@
 /* A table of aliases. Both columns are words in small letters without gaps; the second one separates them by spaces. */
 #include "match/aliases.h"
+#include "match/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,21 +46,9 @@ static const struct alias aliases[] = {
     {"vm virtualbox virtualmachine", "virtualbox oraclevmvirtualbox virtualmachinemanager", SY_ALIAS_OF_KIND},
 };
 
-static bool has_word(const char *list, const char *word) {
-    size_t len = strlen(word);
-    for (const char *at = list; *at;) {
-        size_t size = strcspn(at, " ");
-        if (size == len && memcmp(at, word, len) == 0) {
-            return true;
-        }
-        at += size + (at[size] == ' ');
-    }
-    return false;
-}
-
 enum sy_alias sy_alias_fits(const char *word, const char *name) {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
-        if (has_word(aliases[i].words, word) && has_word(aliases[i].names, name)) {
+        if (sy_is_one_of(word, aliases[i].words) && sy_is_one_of(name, aliases[i].names)) {
             return aliases[i].alias;
         }
     }

@@ -3,18 +3,6 @@
 
 #include <string.h>
 
-static bool is_one_of(const char *word, const char *list) {
-    size_t len = strlen(word);
-    for (const char *at = list; *at;) {
-        size_t size = strcspn(at, " ");
-        if (size == len && memcmp(at, word, len) == 0) {
-            return true;
-        }
-        at += size + (at[size] == ' ');
-    }
-    return false;
-}
-
 /* ---- slots ---- */
 
 struct reading {
@@ -31,14 +19,14 @@ static const char *text_at(const struct reading *in, size_t i) {
 /* "in chrome", "in a new tab", "in my browser": how many words from `i` on; 0: it is none of these. */
 static size_t in_browser(const struct reading *in, size_t i) {
     size_t at = i;
-    if (!is_one_of(text_at(in, at), "in with using inside on")) {
+    if (!sy_is_one_of(text_at(in, at), "in with using inside on")) {
         return 0;
     }
     at++;
-    while (is_one_of(text_at(in, at), "a the my another separate google")) {
+    while (sy_is_one_of(text_at(in, at), "a the my another separate google")) {
         at++;
     }
-    if (is_one_of(text_at(in, at), "chrome chromium browser")) {
+    if (sy_is_one_of(text_at(in, at), "chrome chromium browser")) {
         return at + 1 - i;
     }
     bool tab = strcmp(text_at(in, at), "new") == 0 && strcmp(text_at(in, at + 1), "tab") == 0;
@@ -49,21 +37,21 @@ static size_t in_browser(const struct reading *in, size_t i) {
 
 /* A kind of thing; true: the word is one. */
 static bool read_kind(struct sy_clause *clause, const char *word) {
-    if (is_one_of(word, "tab tap")) {
+    if (sy_is_one_of(word, "tab tap")) {
         clause->tab = true;
-    } else if (is_one_of(word, "tabs")) {
+    } else if (sy_is_one_of(word, "tabs")) {
         clause->tab = clause->tabs = true;
-    } else if (is_one_of(word, "app application program")) {
+    } else if (sy_is_one_of(word, "app application program")) {
         clause->app = true;
-    } else if (is_one_of(word, "apps applications programs")) {
+    } else if (sy_is_one_of(word, "apps applications programs")) {
         clause->app = clause->apps = true;
-    } else if (is_one_of(word, "window")) {
+    } else if (sy_is_one_of(word, "window")) {
         clause->window = true;
-    } else if (is_one_of(word, "windows")) {
+    } else if (sy_is_one_of(word, "windows")) {
         clause->window = clause->apps = true;
-    } else if (is_one_of(word, "preset layout workspace arrangement mode presets")) {
+    } else if (sy_is_one_of(word, "preset layout workspace arrangement mode presets")) {
         clause->preset = true;
-    } else if (clause->verb == SY_OPEN && is_one_of(word, "site website")) {
+    } else if (clause->verb == SY_OPEN && sy_is_one_of(word, "site website")) {
         clause->site = true;
     } else {
         return false;
@@ -73,24 +61,24 @@ static bool read_kind(struct sy_clause *clause, const char *word) {
 
 /* Which ones; true: the word says that. */
 static bool read_which(struct sy_clause *clause, const char *word) {
-    if (is_one_of(word, "all every each everything both")) {
+    if (sy_is_one_of(word, "all every each everything both")) {
         clause->all = true;
         clause->both |= strcmp(word, "both") == 0;
-    } else if (is_one_of(word, "other others rest remaining else")) {
+    } else if (sy_is_one_of(word, "other others rest remaining else")) {
         clause->other = true;
-    } else if (is_one_of(word, "current active")) {
+    } else if (sy_is_one_of(word, "current active")) {
         clause->current = true;
-    } else if (is_one_of(word, "duplicate duplicates duplicated dupes dupe")) {
+    } else if (sy_is_one_of(word, "duplicate duplicates duplicated dupes dupe")) {
         clause->duplicate = true;
-    } else if (is_one_of(word, "it them those these")) {
+    } else if (sy_is_one_of(word, "it them those these")) {
         clause->refers = true;
     } else if (strcmp(word, "running") == 0) {
         clause->running = true;
-    } else if (is_one_of(word, "next following")) {
+    } else if (sy_is_one_of(word, "next following")) {
         clause->relative = 1;
-    } else if (is_one_of(word, "previous prior")) {
+    } else if (sy_is_one_of(word, "previous prior")) {
         clause->relative = -1;
-    } else if (is_one_of(word, "one ones")) {
+    } else if (sy_is_one_of(word, "one ones")) {
         return true;
     } else {
         return false;
@@ -102,11 +90,11 @@ static bool read_which(struct sy_clause *clause, const char *word) {
 static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *clause) {
     const char *word = text_at(in, i);
     const char *next = text_at(in, i + 1);
-    if (!is_one_of(word, "this that")) {
+    if (!sy_is_one_of(word, "this that")) {
         return false;
     }
-    bool last = i + 1 >= in->count || is_one_of(next, "one too up down as");
-    bool named = is_one_of(next, "tab window app application page program");
+    bool last = i + 1 >= in->count || sy_is_one_of(next, "one too up down as");
+    bool named = sy_is_one_of(next, "tab window app application page program");
     clause->refers |= last || (named && strcmp(word, "that") == 0);
     clause->current |= named && strcmp(word, "this") == 0;
     return true;
@@ -115,7 +103,7 @@ static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *
 /* Numbers, and "3 to 7"; returns how many words. Whether they count things is decided later. */
 static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause) {
     int number = sy_number(text_at(in, i));
-    int end = is_one_of(text_at(in, i + 1), "to through till until thru") ? sy_number(text_at(in, i + 2)) : -1;
+    int end = sy_is_one_of(text_at(in, i + 1), "to through till until thru") ? sy_number(text_at(in, i + 2)) : -1;
     bool one = strcmp(text_at(in, i), "one") == 0; /* "the second one" */
     if (number < 0 || (one && (i > 0 || in->count > 1) && !clause->tab)) {
         return 0;
@@ -138,7 +126,7 @@ static size_t read_window(const struct reading *in, size_t i, struct sy_clause *
         clause->in_window = sy_number(text_at(in, i + 1));
     } else if (next && sy_ordinal(text_at(in, i)) > 0) {
         clause->in_window = sy_ordinal(text_at(in, i));
-    } else if (next && clause->tab && is_one_of(text_at(in, i), "this current")) {
+    } else if (next && clause->tab && sy_is_one_of(text_at(in, i), "this current")) {
         clause->in_window = -1;
     } else {
         return 0;
@@ -152,7 +140,7 @@ static bool is_except(const struct reading *in, size_t i, size_t *len) {
                (strcmp(word, "other") == 0 && strcmp(text_at(in, i + 1), "than") == 0) ||
                (strcmp(word, "except") == 0 && strcmp(text_at(in, i + 1), "for") == 0);
     *len = two ? 2 : 1;
-    return two || is_one_of(word, "except but besides excluding without");
+    return two || sy_is_one_of(word, "except but besides excluding without");
 }
 
 static void add_name(struct sy_clause *clause, const struct sy_word *word, bool but) {
@@ -171,8 +159,8 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     const struct sy_word *word = &in->words[i];
     size_t len;
     if (in->closes_but) {
-        bool joins = is_one_of(word->text, "and or");
-        if (!joins && !read_kind(clause, word->text) && !is_one_of(word->text, "one ones")) {
+        bool joins = sy_is_one_of(word->text, "and or");
+        if (!joins && !read_kind(clause, word->text) && !sy_is_one_of(word->text, "one ones")) {
             add_name(clause, word, true);
         }
         if (joins || word->breaks) {
@@ -193,10 +181,10 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if ((len = read_window(in, i, clause)) > 0 || (!word->address && (len = read_number(in, i, clause)) > 0)) {
         return len;
     }
-    if (clause->tab && is_one_of(word->text, "chrome browser") && is_one_of(text_at(in, i + 1), "tab tabs")) {
+    if (clause->tab && sy_is_one_of(word->text, "chrome browser") && sy_is_one_of(text_at(in, i + 1), "tab tabs")) {
         return 1; /* "all Chrome tabs" */
     }
-    bool up_to_date = is_one_of(word->text, "front foreground forward down") && clause->verb != SY_OPEN;
+    bool up_to_date = sy_is_one_of(word->text, "front foreground forward down") && clause->verb != SY_OPEN;
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {
         int ordinal = word->address ? 0 : sy_ordinal(word->text);
@@ -225,9 +213,9 @@ static bool names_something(const struct sy_clause *clause) {
 static bool only_states(const struct sy_clause *clause) {
     bool any = false;
     for (size_t i = 0; i < clause->name_count; i++) {
-        bool state = is_one_of(clause->names[i]->text,
-                               "new old older oldest newest recent latest unused empty blank useless inactive "
-                               "extra idle unread unnecessary useful important boring irrelevant");
+        bool state = sy_is_one_of(clause->names[i]->text,
+                                  "new old older oldest newest recent latest unused empty blank useless inactive "
+                                  "extra idle unread unnecessary useful important boring irrelevant");
         if (!state && !sy_is_stop(clause->names[i]->text)) {
             return false;
         }
@@ -263,7 +251,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     bool used[SY_WORDS_MAX] = {false};
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &words[i];
-        clause->tab |= is_one_of(words[i].text, "tab tabs"); /* numbers before the word need to know */
+        clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* numbers before the word need to know */
     }
     if (clause->verb != SY_CLOSE && clause->verb != SY_VISIT && clause->verb != SY_PRESET) {
         sy_where_read(pointers, count, &clause->where, used);
@@ -282,7 +270,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
 /* ---- cutting ---- */
 
 static bool separates(const struct sy_word *word) {
-    return is_one_of(word->text, "and then plus");
+    return sy_is_one_of(word->text, "and then plus");
 }
 
 /* The verb of the words from `begin` to `end`: at their beginning or, alone, at their end. */
@@ -314,8 +302,8 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     enum sy_verb verb = verb_of(words->at, &begin, &end);
     clause->own_verb = verb != SY_NO_VERB;
     clause->verb = !clause->own_verb && before ? before->verb : verb;
-    bool whole = clause->own_verb && begin > 0 && is_one_of(words->at[begin - 1].text, "maximize maximise");
-    bool center = clause->own_verb && begin > 0 && is_one_of(words->at[begin - 1].text, "center centre");
+    bool whole = clause->own_verb && begin > 0 && sy_is_one_of(words->at[begin - 1].text, "maximize maximise");
+    bool center = clause->own_verb && begin > 0 && sy_is_one_of(words->at[begin - 1].text, "center centre");
     bool fresh = clause->own_verb && verb == SY_OPEN && strcmp(words->at[begin - 1].text, "tab") == 0;
     read_slots(words->at + begin, end - begin, clause);
     clause->fresh |= fresh;
@@ -337,7 +325,7 @@ static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool s
         return false;
     }
     for (size_t j = begin; j <= i; j++) {
-        split = split && !is_one_of(words->at[j].text, "except but besides excluding without apart than");
+        split = split && !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than");
     }
     size_t start = next + sy_polite(words->at + next, words->count - next);
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);

@@ -6,18 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_one_of(const char *word, const char *list) {
-    size_t len = strlen(word);
-    for (const char *at = list; *at;) {
-        size_t size = strcspn(at, " ");
-        if (size == len && memcmp(at, word, len) == 0) {
-            return true;
-        }
-        at += size + (at[size] == ' ');
-    }
-    return false;
-}
-
 /* ---- reading ---- */
 
 static const char *monitor_word(const char *word) {
@@ -36,7 +24,7 @@ static const char *monitor_word(const char *word) {
 /* "left monitor", "main screen"; "the screen" is the one where the window is. */
 static void read_monitor(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
-        if (!is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
+        if (!sy_is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
             continue;
         }
         used[i] = true;
@@ -51,7 +39,7 @@ static void read_monitor(const struct sy_word *const *words, size_t count, struc
         }
     }
     for (size_t i = 0; i < count && !where->monitor; i++) {
-        if (is_one_of(words[i]->text, "main primary") && i + 1 == count) {
+        if (sy_is_one_of(words[i]->text, "main primary") && i + 1 == count) {
             where->monitor = "main";
             where->given = true;
             used[i] = true;
@@ -82,7 +70,7 @@ static void read_size(const struct sy_word *const *words, size_t count, struct s
         int width = 0;
         int height = 0;
         bool one = is_size(words[i]->text, &width, &height);
-        bool three = !one && i + 2 < count && is_one_of(words[i + 1]->text, "by x times") &&
+        bool three = !one && i + 2 < count && sy_is_one_of(words[i + 1]->text, "by x times") &&
                      sy_number(words[i]->text) > 0 && sy_number(words[i + 2]->text) > 0;
         if (three) {
             width = sy_number(words[i]->text);
@@ -119,28 +107,28 @@ struct directions {
 
 static void read_word(const char *word, const char *next, struct directions *at, struct sy_where *where, bool *used) {
     *used = true;
-    if (is_one_of(word, "left leftmost lefthand")) {
+    if (sy_is_one_of(word, "left leftmost lefthand")) {
         at->across = -1;
-    } else if (is_one_of(word, "right rightmost righthand")) {
+    } else if (sy_is_one_of(word, "right rightmost righthand")) {
         at->across = 1;
-    } else if (is_one_of(word, "top upper")) {
+    } else if (sy_is_one_of(word, "top upper")) {
         at->down = -1;
-    } else if (is_one_of(word, "bottom lower")) {
+    } else if (sy_is_one_of(word, "bottom lower")) {
         at->down = 1;
-    } else if (is_one_of(word, "half side")) {
+    } else if (sy_is_one_of(word, "half side")) {
         at->size = 6;
     } else if (strcmp(word, "two") == 0 && next && strcmp(next, "thirds") == 0) {
         at->size = 8;
-    } else if (is_one_of(word, "third thirds")) {
+    } else if (sy_is_one_of(word, "third thirds")) {
         at->size = at->size == 8 ? 8 : 4;
-    } else if (is_one_of(word, "quarter corner")) {
+    } else if (sy_is_one_of(word, "quarter corner")) {
         at->corner = true;
-    } else if (is_one_of(word, "center centre middle centered centred")) {
+    } else if (sy_is_one_of(word, "center centre middle centered centred")) {
         at->middle = true;
-    } else if (is_one_of(word, "maximize maximise maximized maximised fullscreen full fill whole entire")) {
+    } else if (sy_is_one_of(word, "maximize maximise maximized maximised fullscreen full fill whole entire")) {
         whole(where);
     } else {
-        *used = is_one_of(word, "size sized half hand corner");
+        *used = sy_is_one_of(word, "size sized half hand corner");
     }
 }
 

@@ -266,6 +266,18 @@ void sy_words_join(const char *text, char *joined, size_t size) {
 
 /* ---- tables ---- */
 
+bool sy_is_one_of(const char *word, const char *list) {
+    size_t len = strlen(word);
+    for (const char *at = list; *at;) {
+        size_t size = strcspn(at, " ");
+        if (size == len && memcmp(at, word, len) == 0) {
+            return true;
+        }
+        at += size + (at[size] == ' ');
+    }
+    return false;
+}
+
 static int compare_text(const void *a, const void *b) {
     return strcmp(a, *(const char *const *)b);
 }

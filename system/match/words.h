@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SY_WORD_MAX  32   /* bytes, its NUL included; a longer word is cut */
@@ -45,6 +46,9 @@ void sy_plain(const char *text, size_t max, char *out, size_t size);
 
 /* A word that says nothing about which thing is meant, such as "the". */
 bool sy_is_stop(const char *word);
+
+/* Whether `word` is in `list`, words with a space between each two. */
+bool sy_is_one_of(const char *word, const char *list);
 
 /* 0 to 9999 of digits or a word such as "three"; -1: it is no number. */
 int sy_number(const char *word);

@@ -1,10 +1,15 @@
-/* Runs a request and writes what became of it, as fm-system answers. */
+/* Runs requests and writes what became of it, as fm-system answers. */
 #include "answer.h"
+#include "base/clock.h"
 #include "commands/plan.h"
 #include "desktop/refuse.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OUT_MAX (64u << 20)
 
 static void write_error(const struct sy_plan *plan, const struct fm_error *error, struct fm_json_writer *w) {
     fm_json_object_begin(w);
@@ -37,4 +42,32 @@ void answer_members(struct sy_world *world, struct json_object *request, struct 
         write_error(&plan, &error, w);
     }
     sy_plan_free(&plan);
+}
+
+void answer_lines(struct sy_world *world,
+                  bool (*other)(struct sy_world *world, struct json_object *request, struct fm_json_writer *w)) {
+    struct fm_buf out;
+    char *line = NULL;
+    size_t size = 0;
+    fm_buf_init(&out, OUT_MAX);
+    while (getline(&line, &size, stdin) > 0) {
+        struct json_object *request = json_tokener_parse(line);
+        struct fm_json_writer w = fm_json_writer_on(&out);
+        int64_t begun_us = fm_now_us();
+        fm_buf_reset(&out);
+        fm_json_object_begin(&w);
+        if (!other(world, request, &w)) {
+            answer_members(world, request, &w);
+        }
+        fm_json_key_double(&w, "ms", (double)(fm_now_us() - begun_us) / 1000);
+        fm_json_object_end(&w);
+        fm_buf_append_char(&out, '\n');
+        fwrite(out.data, 1, out.len, stdout);
+        fflush(stdout);
+        json_object_put(request);
+    }
+    free(line);
+    fm_buf_free(&out);
+    sy_world_free(world);
+    world->desktop.backend->free(world->desktop.self);
 }

@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT_MAX (64u << 20)
-
 static void write_failure(const struct fm_error *error, struct fm_json_writer *w) {
     fm_json_key_str(w, "failed", fm_code_name(error->code));
     fm_json_key_str(w, "detail", error->detail);
@@ -71,12 +69,9 @@ static void call(const struct sy_desktop *desktop, const char *what, const char 
     free(text);
 }
 
-static void answer_line(struct sy_world *world, const char *line, struct fm_json_writer *w) {
-    struct json_object *request = json_tokener_parse(line);
+static bool answer_other(struct sy_world *world, struct json_object *request, struct fm_json_writer *w) {
     struct json_object *what = json_object_object_get(request, "call");
     struct json_object *url = json_object_object_get(request, "url");
-    int64_t begun_us = fm_now_us();
-    fm_json_object_begin(w);
     if (json_object_object_get(request, "dump")) {
         dump(&world->desktop, w);
     } else if (what) {
@@ -85,19 +80,14 @@ static void answer_line(struct sy_world *world, const char *line, struct fm_json
     } else if (url) {
         fm_json_key_bool(w, "is_web", sy_url_is_web(json_object_get_string(url)));
     } else {
-        answer_members(world, request, w);
+        return false;
     }
-    fm_json_key_double(w, "ms", (double)(fm_now_us() - begun_us) / 1000);
-    fm_json_object_end(w);
-    json_object_put(request);
+    return true;
 }
 
 int main(int argc, char **argv) {
     struct sy_world world = {.presets = NULL};
     struct fm_error error;
-    struct fm_buf out;
-    char *line = NULL;
-    size_t size = 0;
     if (argc > 1 && strcmp(argv[1], "chrome") == 0) {
         return sy_main_chrome(argc - 1, argv + 1);
     }
@@ -106,18 +96,6 @@ int main(int argc, char **argv) {
         fprintf(stderr, "driver: %s\n", error.detail);
         return 1;
     }
-    fm_buf_init(&out, OUT_MAX);
-    while (getline(&line, &size, stdin) > 0) {
-        struct fm_json_writer w = fm_json_writer_on(&out);
-        fm_buf_reset(&out);
-        answer_line(&world, line, &w);
-        fm_buf_append_char(&out, '\n');
-        fwrite(out.data, 1, out.len, stdout);
-        fflush(stdout);
-    }
-    free(line);
-    fm_buf_free(&out);
-    sy_world_free(&world);
-    world.desktop.backend->free(world.desktop.self);
+    answer_lines(&world, answer_other);
     return 0;
 }

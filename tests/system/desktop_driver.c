@@ -19,8 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT_MAX (64u << 20)
-
 static void write_rect(const struct sy_rect *rect, struct fm_json_writer *w) {
     const int edges[] = {rect->left, rect->top, rect->right, rect->bottom};
     fm_json_array_begin(w);
@@ -90,18 +88,12 @@ static void dump(const struct sy_world *world, struct fm_json_writer *w) {
     sy_snapshot_free(&snapshot);
 }
 
-static void answer_line(struct sy_world *world, const char *line, struct fm_json_writer *w) {
-    struct json_object *request = json_tokener_parse(line);
-    int64_t begun_us = fm_now_us();
-    fm_json_object_begin(w);
-    if (json_object_object_get(request, "dump")) {
+static bool answer_other(struct sy_world *world, struct json_object *request, struct fm_json_writer *w) {
+    bool dumps = json_object_object_get(request, "dump");
+    if (dumps) {
         dump(world, w);
-    } else {
-        answer_members(world, request, w);
     }
-    fm_json_key_double(w, "ms", (double)(fm_now_us() - begun_us) / 1000);
-    fm_json_object_end(w);
-    json_object_put(request);
+    return dumps;
 }
 
 static bool make_desktop(int cancel_fd, struct sy_desktop *desktop, struct fm_error *error) {
@@ -114,25 +106,10 @@ int main(int argc, char **argv) {
     bool cancels = argc == 3 && strcmp(argv[1], "--cancel-fd") == 0;
     struct sy_world world = {.presets = NULL};
     struct fm_error error;
-    struct fm_buf out;
-    char *line = NULL;
-    size_t size = 0;
     if (!make_desktop(cancels ? (int)strtol(argv[2], NULL, 10) : -1, &world.desktop, &error)) {
         fprintf(stderr, "driver: %s\n", error.detail);
         return 1;
     }
-    fm_buf_init(&out, OUT_MAX);
-    while (getline(&line, &size, stdin) > 0) {
-        struct fm_json_writer w = fm_json_writer_on(&out);
-        fm_buf_reset(&out);
-        answer_line(&world, line, &w);
-        fm_buf_append_char(&out, '\n');
-        fwrite(out.data, 1, out.len, stdout);
-        fflush(stdout);
-    }
-    free(line);
-    fm_buf_free(&out);
-    sy_world_free(&world);
-    world.desktop.backend->free(world.desktop.self);
+    answer_lines(&world, answer_other);
     return 0;
 }

@@ -17,22 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OUT_MAX (64u << 20)
-
-static struct json_object *read_all(FILE *file) {
-    struct fm_buf text;
-    char piece[65536];
-    size_t len;
-    fm_buf_init(&text, OUT_MAX);
-    while ((len = fread(piece, 1, sizeof piece, file)) > 0) {
-        fm_buf_append(&text, piece, len);
-    }
-    fm_buf_append_char(&text, '\0');
-    struct json_object *root = text.failed ? NULL : json_tokener_parse(text.data);
-    fm_buf_free(&text);
-    return root;
-}
 
 /* ---- the model ---- */
 
@@ -147,7 +134,7 @@ static void write_left(const struct sy_desktop *desktop, struct fm_json_writer *
 }
 
 int main(void) {
-    struct json_object *root = read_all(stdin);
+    struct json_object *root = json_object_from_fd(STDIN_FILENO);
     struct json_object *requests = json_object_object_get(root, "requests");
     struct json_object *answers = json_object_object_get(root, "model");
     struct fm_buf prompts;

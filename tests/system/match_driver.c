@@ -6,8 +6,8 @@
  *      "requests": [{"words": "...", "after": "what was said before"}]}
  *
  * The two fake models pick something that closes, whether the schema has it or not, and the schema's first option. One
- * JSON object on stdout: {"answers": [{"envelope", "by": "words" or "model", "ms", "cpu_ms", "model_error", "asked": how
- * often}]}.
+ * JSON object on stdout: {"answers": [{"envelope", "by": "words" or "model", "ms", "cpu_ms", "model_error", "asked":
+ * how often}]}.
  */
 #include "backends/fake.h"
 #include "base/platform.h"
@@ -19,22 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define OUT_MAX (64u << 20)
-
-static struct json_object *read_all(FILE *file) {
-    struct fm_buf text;
-    char piece[65536];
-    size_t len;
-    fm_buf_init(&text, OUT_MAX);
-    while ((len = fread(piece, 1, sizeof piece, file)) > 0) {
-        fm_buf_append(&text, piece, len);
-    }
-    fm_buf_append_char(&text, '\0');
-    struct json_object *root = text.failed ? NULL : json_tokener_parse(text.data);
-    fm_buf_free(&text);
-    return root;
-}
 
 /* ---- fake models ---- */
 
@@ -221,7 +208,7 @@ static void answer_all(struct json_object *root, const struct sy_scene *scene, s
 }
 
 int main(void) {
-    struct json_object *root = read_all(stdin);
+    struct json_object *root = json_object_from_fd(STDIN_FILENO);
     struct json_object *presets = json_object_object_get(root, "presets");
     const char *names[64];
     struct sy_desktop desktop;

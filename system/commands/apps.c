@@ -1,5 +1,6 @@
 /* list_apps, focus_app, close_app. A deed ends when it is seen to have happened, or its time is up. */
 #include "commands/internal.h"
+#include "commands/listing.h"
 #include "desktop/refuse.h"
 
 #include <json-c/json.h>
@@ -31,17 +32,7 @@ enum fm_code sy_run_list_apps(struct sy_world *world, const struct sy_plan *plan
         sy_snapshot_free(&fresh);
         return code;
     }
-    fm_json_key(w, "apps");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->running_count; i++) {
-        const struct sy_running *at = &snapshot->running[i];
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "name", at->name);
-        fm_json_key_int(w, "windows", (int64_t)at->window_count);
-        fm_json_key_bool(w, "is_active", at->active);
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
+    sy_write_running(snapshot, w);
     sy_snapshot_free(&fresh);
     return FM_OK;
 }

@@ -3,6 +3,7 @@
  * (told.h). A tab that shows another page than it did there is not closed.
  */
 #include "commands/internal.h"
+#include "commands/listing.h"
 #include "desktop/refuse.h"
 #include "desktop/url.h"
 
@@ -30,38 +31,6 @@ enum fm_code sy_check_list_tabs(struct sy_world *world, struct sy_plan *plan, st
     return need_tabs(plan, error);
 }
 
-static void write_tab(const struct sy_numbered_tab *at, size_t index, const char *summary, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_int(w, "index", (int64_t)index);
-    fm_json_key_str(w, "title", at->tab->title);
-    fm_json_key_str(w, "url", at->tab->url);
-    fm_json_key_str(w, "domain", at->domain);
-    fm_json_key_str(w, "content_summary", summary);
-    fm_json_key_bool(w, "is_active", at->tab->active);
-    fm_json_key_int(w, "window_index", at->window_index);
-    fm_json_key_int(w, "local_index", at->local_index);
-    fm_json_object_end(w);
-}
-
-/* As the browser names and orders them. */
-static void write_raw(const struct sy_tabs *tabs, struct fm_json_writer *w) {
-    fm_json_key(w, "raw");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < tabs->count; i++) {
-        const struct sy_tab *tab = &tabs->at[i];
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "id", tab->id);
-        fm_json_key_str(w, "window_id", tab->window_id);
-        fm_json_key_int(w, "position", tab->position);
-        fm_json_key_bool(w, "active", tab->active);
-        fm_json_key_str(w, "title", tab->title);
-        fm_json_key_str(w, "url", tab->url);
-        fm_json_key_double(w, "opened_ms", tab->opened_ms);
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
-}
-
 static enum fm_code write_tabs(struct sy_world *world, const struct sy_step *step, const struct sy_snapshot *snapshot,
                                struct fm_json_writer *w, struct fm_error *error) {
     char **summaries = calloc(snapshot->tab_count + 1, sizeof *summaries);
@@ -73,16 +42,10 @@ static enum fm_code write_tabs(struct sy_world *world, const struct sy_step *ste
         code = fm_fail_no_memory(error);
     }
     if (code == FM_OK) {
-        fm_json_key_str(w, "snapshot", snapshot->handle);
-        fm_json_key(w, "tabs");
-        fm_json_array_begin(w);
-        for (size_t i = 0; i < snapshot->tab_count; i++) {
-            write_tab(&snapshot->tabs[i], i + 1, summaries[i], w);
-        }
-        fm_json_array_end(w);
+        sy_write_tabs(snapshot, summaries, w);
     }
     if (code == FM_OK && json_object_get_boolean(sy_arg(step, "raw"))) {
-        write_raw(&snapshot->raw_tabs, w);
+        sy_write_raw_tabs("raw", &snapshot->raw_tabs, w);
     }
     for (size_t i = 0; summaries && i < snapshot->tab_count; i++) {
         free(summaries[i]);

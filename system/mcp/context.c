@@ -1,5 +1,6 @@
 /* The contract's context. Lists of the same things as in the commands have the commands' form. */
 #include "mcp/context.h"
+#include "commands/listing.h"
 #include "desktop/presets.h"
 
 #include <string.h>
@@ -15,17 +16,7 @@ enum fm_code sy_context_running(struct sy_world *world, const struct sy_snapshot
     if (snapshot->no_windows.code != FM_OK) {
         return lacking(&snapshot->no_windows, error);
     }
-    fm_json_key(w, "apps");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->running_count; i++) {
-        const struct sy_running *at = &snapshot->running[i];
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "name", at->name);
-        fm_json_key_int(w, "windows", (int64_t)at->window_count);
-        fm_json_key_bool(w, "is_active", at->active);
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
+    sy_write_running(snapshot, w);
     return FM_OK;
 }
 
@@ -56,23 +47,7 @@ enum fm_code sy_context_tabs(struct sy_world *world, const struct sy_snapshot *s
     if (!sy_told_add(&world->told, snapshot)) {
         return fm_fail_no_memory(error);
     }
-    fm_json_key_str(w, "snapshot", snapshot->handle);
-    fm_json_key(w, "tabs");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->tab_count; i++) {
-        const struct sy_numbered_tab *at = &snapshot->tabs[i];
-        fm_json_object_begin(w);
-        fm_json_key_int(w, "index", (int64_t)i + 1);
-        fm_json_key_str(w, "title", at->tab->title);
-        fm_json_key_str(w, "url", at->tab->url);
-        fm_json_key_str(w, "domain", at->domain);
-        fm_json_key_null(w, "content_summary");
-        fm_json_key_bool(w, "is_active", at->tab->active);
-        fm_json_key_int(w, "window_index", at->window_index);
-        fm_json_key_int(w, "local_index", at->local_index);
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
+    sy_write_tabs(snapshot, NULL, w);
     return FM_OK;
 }
 
@@ -82,21 +57,7 @@ enum fm_code sy_context_raw_tabs(struct sy_world *world, const struct sy_snapsho
     if (snapshot->no_tabs.code != FM_OK) {
         return lacking(&snapshot->no_tabs, error);
     }
-    fm_json_key(w, "tabs");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->raw_tabs.count; i++) {
-        const struct sy_tab *tab = &snapshot->raw_tabs.at[i];
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "id", tab->id);
-        fm_json_key_str(w, "window_id", tab->window_id);
-        fm_json_key_int(w, "position", tab->position);
-        fm_json_key_bool(w, "active", tab->active);
-        fm_json_key_str(w, "title", tab->title);
-        fm_json_key_str(w, "url", tab->url);
-        fm_json_key_double(w, "opened_ms", tab->opened_ms);
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
+    sy_write_raw_tabs("tabs", &snapshot->raw_tabs, w);
     return FM_OK;
 }
 

@@ -68,6 +68,15 @@ class Modern(Case):
             self.assertEqual(hints["readOnlyHint"], name.startswith("list_") or name in ("query", "match"))
             self.assertEqual(hints["destructiveHint"], name.startswith("close_") or name == "run_commands")
             self.assertEqual("dry_run" in tool["inputSchema"]["properties"], not hints["readOnlyHint"])
+            self.check_what_may_be_null(tool["inputSchema"])
+        commands = tools["run_commands"]["inputSchema"]["properties"]["commands"]
+        self.check_what_may_be_null(commands["items"])
+
+    def check_what_may_be_null(self, schema):
+        """What may be left out, and nothing else: some clients require all members to make a schema strict."""
+        for name, member in schema["properties"].items():
+            types = [form["type"] for form in member.get("anyOf", [member])]
+            self.assertEqual("null" in types, name not in schema["required"], name)
 
     def test_each_request_says_its_version(self):
         server = self.server

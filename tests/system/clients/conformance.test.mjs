@@ -68,6 +68,8 @@ const NOT_CHECKED = {
 const OF_HTTP = ["server-session-lifecycle", "server-sse-multiple-streams"];
 const EXTENSIONS = { tasks: "no tasks: calls take seconds at most", "sep-2640-skills": "no skills" };
 
+const readme = readFileSync(new URL("../../../system/README.md", import.meta.url), "utf8");
+
 const text = (...args) =>
   new Promise((resolve) => {
     execFile(process.execPath, ["--import", patch, suite, ...args], { timeout: 240_000 }, (error, out, errors) =>
@@ -124,6 +126,9 @@ test("the conformance suite", async (t) => {
         const wanted = [...known].filter(([, versions]) => versions.includes(version)).map(([name]) => name);
         assert.deepEqual([...ran.keys()].sort(), wanted.sort());
         for (const line of wanted.flatMap((name) => judge(name, ran.get(name), used))) t.diagnostic(line);
+        const here = wanted.filter((name) => !Object.hasOwn(NOT_HERE, name)).length;
+        const row = `| ${version} | ${here} | ${wanted.length - here} |`;
+        assert.ok(readme.includes(row), `system/README.md has not: ${row}`);
       }),
     ),
   );

@@ -5,7 +5,7 @@
 #
 # usage: sh packaging/setup.sh [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
 #   --gateway   also fm-gateway, with its page, an embedding model for its memory, and Chromium for its tool
-#   --system    also what fm-system is built with
+#   --system    also fm-system
 #   --tests     also what only the tests need; all of --gateway and --system is among it
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
@@ -60,7 +60,7 @@ main() {
   [ -z "$gateway" ] || install_js gateway/ui
   [ -z "$tests" ] || { install_js tests/js && install_js tests/gateway/ui && install_js tests/system/clients; }
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway}
+    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway} ${system:+fm-system}
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
     [ -z "$gateway" ] || build_ui

@@ -765,6 +765,9 @@ class Program(unittest.TestCase):
         out, _ = self.run_it("doctor", "--desktop", server.process.args[-1], status=69)
         self.assertRegex(out, r"(?m)^tabs +unavailable: ")
         self.assertRegex(out, r"(?m)^monitors +ok, 2 now$")
+        self.assertRegex(out, r"(?m)^place +unavailable$")
+        self.assertRegex(out, r"(?m)^launch +ok$")
+        self.assertRegex(out, r"(?m)^tab actions +unavailable$")
         server.end()
 
 

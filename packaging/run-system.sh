@@ -33,9 +33,23 @@ PROGRAM=$ROOT/build/bin/fm-system
 # As a string in JSON. A path with a line break is refused: no client's configuration would survive it well.
 json_string() {
   case $1 in
-    *[[:cntrl:]]*) die "the path of this folder has a control character: $1" ;;
+    *[[:cntrl:]]*) die "a path has a control character: $1" ;;
   esac
   printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"
+}
+
+# What of this desktop's environment fm-system needs: clients made with MCP's SDKs hand on little more than HOME and PATH.
+print_env() {
+  separator=
+  for name in DISPLAY XAUTHORITY XDG_RUNTIME_DIR; do
+    eval "value=\${$name-}"
+    # shellcheck disable=SC2154 # eval sets it
+    if [ -n "$value" ]; then
+      value=$(json_string "$value")
+      printf '%s"%s": %s' "$separator" "$name" "$value"
+      separator=', '
+    fi
+  done
 }
 
 if [ $# -gt 0 ]; then
@@ -43,4 +57,6 @@ if [ $# -gt 0 ]; then
 fi
 "$PROGRAM" doctor >&2 || :
 say "the configuration for an MCP client; system/README.md says where each client has it:"
-printf '{"mcpServers": {"desktop": {"command": %s, "args": []}}}\n' "$(json_string "$PROGRAM")"
+command=$(json_string "$PROGRAM")
+environment=$(print_env)
+printf '{"mcpServers": {"desktop": {"command": %s, "args": [], "env": {%s}}}}\n' "$command" "$environment"

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROMPT_MAX (64u << 10)
+#define CHOICE_LEAST 0.55 /* of the words that say which one */
+#define CHOICE_APART 0.05
+#define PROMPT_MAX   (64u << 10)
 
 struct job {
     const struct sy_scene *scene;
@@ -105,6 +107,7 @@ static enum fm_code read_earlier(struct job *job, struct fm_error *error) {
     }
     enum fm_code code = sy_lexical(&job->index, &job->earlier_words, NULL, &job->earlier, error);
     job->before.verb = job->earlier.verb;
+    job->before.where = job->earlier.where;
     return code;
 }
 
@@ -148,64 +151,124 @@ static bool among(const struct sy_reading *earlier, size_t at) {
 }
 
 /* The choice that the words are most like; false: none, or several. */
-static enum fm_code choose_by_name(struct job *job, size_t *choice, bool *found, struct fm_error *error) {
+static enum fm_code choose_by_name(struct job *job, size_t begin, size_t *choice, bool *found, struct fm_error *error) {
     const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
     struct sy_terms terms;
     struct sy_hits hits;
-    double best = 0.6;
-    for (size_t i = 0; i < job->words.count; i++) {
-        pointers[i] = &job->words.at[i];
+    size_t count = 0;
+    for (size_t i = begin; i < job->words.count; i++) {
+        if (!sy_is_one_of(job->words.at[i].text, "one ones no")) {
+            pointers[count++] = &job->words.at[i];
+        }
     }
-    sy_terms_make(&job->index, pointers, job->words.count, &terms);
+    sy_terms_make(&job->index, pointers, count, &terms);
     if (!sy_rank(&job->index, job->earlier.group, &terms, &hits)) {
         return fm_fail_no_memory(error);
     }
+    double best = 0;
     *found = false;
-    for (size_t i = 0; i < hits.count; i++) {
-        if (among(&job->earlier, hits.at[i].at) && hits.at[i].score >= best - 0.05) {
-            *found = hits.at[i].score > best + 0.05 || !*found;
-            *choice = hits.at[i].score > best ? hits.at[i].at : *choice;
-            best = hits.at[i].score > best ? hits.at[i].score : best;
+    for (size_t i = 0; i < hits.count; i++) { /* the best first */
+        if (!among(&job->earlier, hits.at[i].at)) {
+            continue;
         }
+        if (best > 0) {
+            *found = *found && hits.at[i].score < best - CHOICE_APART;
+            break;
+        }
+        best = hits.at[i].score;
+        *choice = hits.at[i].at;
+        *found = best >= CHOICE_LEAST;
     }
     free(hits.at);
     return FM_OK;
 }
 
-/* "The second one", "5", "both", "the one about rust"; `*count` 0: it is none of the choices. */
-static enum fm_code read_choice(struct job *job, size_t *choices, size_t *count, struct fm_error *error) {
+struct choices {
+    size_t at[SY_CHOICES_MAX];
+    size_t count;
+};
+
+static void add_choice(struct choices *choices, size_t at) {
+    if (choices->count < SY_CHOICES_MAX) {
+        choices->at[choices->count++] = at;
+    }
+}
+
+/* What the words from `begin` on pick by its place in the list or its number: "the second one", "5", "the last two". */
+static void pick_counted(const struct job *job, size_t begin, struct choices *choices) {
     const struct sy_reading *earlier = &job->earlier;
-    *count = 0;
-    for (size_t i = 0; i < job->words.count; i++) {
+    for (size_t i = begin; i < job->words.count; i++) {
         const char *word = job->words.at[i].text;
         int ordinal = sy_ordinal(word);
         int number = strcmp(word, "one") == 0 && job->words.count > 1 ? -1 : sy_number(word);
         bool tab = earlier->group == SY_TABS && number > 0 && among(earlier, (size_t)number - 1);
         size_t nth = ordinal < 0 ? earlier->choice_count : (size_t)ordinal;
-        nth = nth == 0 && number > 0 && !tab ? (size_t)number : nth;
-        if (strcmp(word, "all") == 0 || strcmp(word, "both") == 0 || strcmp(word, "every") == 0) {
-            memcpy(choices, earlier->choices, earlier->choice_count * sizeof *choices);
-            *count = earlier->choice_count;
-            return FM_OK;
+        int many = i + 1 < job->words.count ? sy_number(job->words.at[i + 1].text) : -1;
+        if ((ordinal == 1 || ordinal == -1) && many > 1 && (size_t)many <= earlier->choice_count) {
+            for (size_t j = 0; j < (size_t)many; j++) {
+                add_choice(choices, earlier->choices[ordinal == 1 ? j : earlier->choice_count - 1 - j]);
+            }
+            i++;
+            continue;
         }
-        if ((tab || (nth > 0 && nth <= earlier->choice_count)) && *count < SY_CHOICES_MAX) {
-            choices[(*count)++] = tab ? (size_t)number - 1 : earlier->choices[nth - 1];
+        nth = nth == 0 && number > 0 && !tab ? (size_t)number : nth;
+        if (tab || (nth > 0 && nth <= earlier->choice_count)) {
+            add_choice(choices, tab ? (size_t)number - 1 : earlier->choices[nth - 1]);
         }
     }
-    bool found = false;
-    if (*count > 0) {
+}
+
+/* The choices that are picked, or with `others` those that are not; in their order, each once. */
+static void take_choices(const struct sy_reading *earlier, bool others, struct choices *choices) {
+    struct choices taken = {.count = 0};
+    for (size_t i = 0; i < earlier->choice_count; i++) {
+        bool picked = false;
+        for (size_t j = 0; j < choices->count; j++) {
+            picked |= choices->at[j] == earlier->choices[i];
+        }
+        if (picked != others) {
+            add_choice(&taken, earlier->choices[i]);
+        }
+    }
+    *choices = taken;
+}
+
+/* "The second one", "5", "both", "all but the first", "the one about rust"; `choices->count` 0: none of the choices. */
+static enum fm_code read_choice(struct job *job, struct choices *choices, struct fm_error *error) {
+    const struct sy_reading *earlier = &job->earlier;
+    size_t begin = 0;
+    bool all = false;
+    bool but = false;
+    choices->count = 0;
+    if (sy_is_negated(job->words.at, job->words.count)) {
         return FM_OK;
     }
-    enum fm_code code = choose_by_name(job, &choices[0], &found, error);
-    *count = found;
+    for (size_t i = 0; i < job->words.count; i++) {
+        all |= sy_is_one_of(job->words.at[i].text, "all both every each everything");
+        if (!but && sy_is_one_of(job->words.at[i].text, "except but besides without excluding")) {
+            but = true;
+            begin = i + 1;
+        }
+    }
+    if (all && !but) {
+        memcpy(choices->at, earlier->choices, earlier->choice_count * sizeof *earlier->choices);
+        choices->count = earlier->choice_count;
+        return FM_OK;
+    }
+    pick_counted(job, begin, choices);
+    bool found = choices->count > 0;
+    enum fm_code code = found ? FM_OK : choose_by_name(job, begin, &choices->at[0], &found, error);
+    choices->count = found && choices->count == 0 ? 1 : choices->count;
+    if (found) {
+        take_choices(earlier, but, choices);
+    }
     return code;
 }
 
 /* The user answers a question; `*done` false: what is said stands for itself. */
 static enum fm_code answer_question(struct job *job, bool *done, struct fm_error *error) {
     struct sy_reading *reading = &job->reading;
-    size_t choices[SY_CHOICES_MAX];
-    size_t count = 0;
+    struct choices choices = {.count = 0};
     size_t len;
     size_t polite = sy_polite(job->words.at, job->words.count);
     enum fm_code code = FM_OK;
@@ -225,11 +288,11 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
         return FM_OK; /* it says what to do; or other commands came with the one that was asked about */
     }
     if (job->earlier.choice_count > 0) {
-        code = read_choice(job, choices, &count, error);
+        code = read_choice(job, &choices, error);
     }
-    if (code == FM_OK && count > 0) {
+    if (code == FM_OK && choices.count > 0) {
         *done = true;
-        code = sy_lexical_choose(&job->index, &job->words, &job->earlier, choices, count, reading, error);
+        code = sy_lexical_choose(&job->index, &job->words, &job->earlier, choices.at, choices.count, reading, error);
     }
     return code;
 }

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALL_WORDS   0.85 /* nearly all of what was said is in it: so much that a verb needs not be said */
+#define LIKE_NAME   0.78
 #define WHOLE_WORDS 0.88 /* an application is called so by whole words */
 
 /* ---- close ---- */
@@ -53,20 +55,29 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
 
 static enum sy_standing close_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool counted =
-        clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
+    bool counted = (clause->number_count > 0 && !clause->series) || clause->duplicate ||
+                   (clause->ordinal && !clause->app && !clause->window);
     if (clause->vague) {
         return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs");
     }
+    bool whole = clause->in_window > 0 && (clause->all || clause->has_but) && work->terms.count == 0;
+    if (whole) { /* "everything in window 2" */
+        return close_tabs(work);
+    }
     if (clause->in_window != 0 && !clause->tab) {
-        return sy_ask_back(work,
-                      "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
+        return sy_ask_back(
+            work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
     }
     if (clause->tab || (counted && !clause->has_but)) {
         return clause->app ? sy_ask_back(work, "Name the applications that are to be closed") : close_tabs(work);
     }
-    if (clause->has_but) {
+    const struct sy_entry *app = sy_sure_app(work, true);
+    bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
+    if (clause->has_but && !pages) {
         return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (clause->has_but || (clause->series && pages)) {
+        return close_tabs(work);
     }
     if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
         return close_all_apps(work);
@@ -80,7 +91,6 @@ static enum sy_standing close_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be closed?");
     }
-    const struct sy_entry *app = sy_sure_app(work, true);
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
     if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
         return sy_add_app(work, "close_app", app);
@@ -153,6 +163,12 @@ static enum sy_standing open_site(struct sy_work *work) {
     return sy_unsure(work, "No site called \"%s\" is known. What is its address?", sy_named(work, names, sizeof names));
 }
 
+/* A site that is not open may be opened instead. */
+static bool visits(const struct sy_clause *clause) {
+    return clause->verb == SY_VISIT || clause->verb == SY_WANT || clause->verb == SY_PRESET ||
+           clause->verb == SY_NO_VERB;
+}
+
 /* A tab of the host that is named. */
 static enum sy_standing switch_to_address(struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
@@ -179,7 +195,7 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
         return sy_add_tabs(work, "switch_tab", &at, 1);
     }
     if (count == 0) {
-        return work->clause->verb == SY_VISIT ? open_site(work) : switch_tab(work);
+        return visits(work->clause) ? open_site(work) : switch_tab(work);
     }
     return sy_ask_back(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
@@ -190,7 +206,7 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     double app = sy_top_of(&work->apps);
     double tab = sy_top_of(&work->tabs);
-    if (clause->fresh || (clause->address && clause->verb == SY_VISIT && clause->tab)) {
+    if (clause->fresh || (clause->address && visits(clause) && clause->tab)) {
         return open_site(work);
     }
     if (clause->address) {
@@ -225,13 +241,10 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     if (sy_top_of(&work->presets) > app && sy_top_of(&work->presets) >= 0.75) {
         return use_preset(work);
     }
-    if (clause->verb == SY_VISIT && site_of(work) && app < WHOLE_WORDS) {
+    if (visits(clause) && site_of(work) && app < WHOLE_WORDS) {
         return open_site(work);
     }
-    if (app >= 0.7) {
-        return focus_app(work);
-    }
-    return switch_tab(work);
+    return app >= 0.7 || (app >= SY_GUESS && app > tab) ? focus_app(work) : switch_tab(work);
 }
 
 /* ---- open ---- */
@@ -264,7 +277,8 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be opened?");
     }
-    return sy_top_of(&work->tabs) >= 0.75 ? switch_tab(work) : focus_app(work);
+    bool tab = sy_top_of(&work->tabs) >= SY_GUESS && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
+    return tab ? switch_tab(work) : focus_app(work);
 }
 
 /* ---- place ---- */
@@ -302,17 +316,26 @@ static struct sy_where half_of(struct sy_where where, bool second) {
     return where;
 }
 
+static enum sy_standing place_unnamed(struct sy_work *work);
+
 static enum sy_standing place_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     enum sy_standing standing;
     if (clause->tab && !clause->app && !clause->window) {
-        return sy_ask_back(work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
+        return sy_ask_back(work,
+                           "A single tab can't be moved, only the window of an application. Which one do you mean?");
     }
     if (clause->preset && work->index->preset_count > 0 && !clause->where.given) {
         return use_preset(work);
     }
+    if (!clause->where.given && clause->word_count > 2 && strcmp(clause->all_words[1].text, "to") == 0) {
+        return switch_clause(work); /* "move to slack" */
+    }
     if (!clause->where.given) {
         return sy_ask_back(work, "Where to: which monitor, or which part of it?");
+    }
+    if (work->terms.count == 0 && !clause->app && !clause->apps && !clause->window && !clause->current) {
+        return place_unnamed(work);
     }
     const struct sy_entry *app = sy_choose_app(work, false, &standing);
     if (!app) {
@@ -326,7 +349,8 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (clause->where.beside) {
         size_t before = work->out->count;
         const struct sy_where half = half_of(clause->where, before % 2 == 1);
-        return before < 2 ? sy_place(work, app->name, &half) : sy_ask_back(work, "Only two fit side by side. Which ones?");
+        return before < 2 ? sy_place(work, app->name, &half)
+                          : sy_ask_back(work, "Only two fit side by side. Which ones?");
     }
     return sy_place(work, app->name, &clause->where);
 }
@@ -370,6 +394,16 @@ enum sy_standing sy_answer_question(struct sy_work *work) {
 
 static enum sy_standing refer(struct sy_work *work);
 
+/* "github.com", and nothing else. */
+static bool only_address(const struct sy_work *work) {
+    size_t others = 0;
+    for (size_t i = 0; i < work->clause->name_count; i++) {
+        const struct sy_word *word = work->clause->names[i];
+        others += word != work->clause->address && !sy_is_stop(word->text);
+    }
+    return work->clause->address && others == 0;
+}
+
 static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_entry *app = sy_sure_app(work, false);
@@ -388,11 +422,27 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (clause->preset && sy_top_of(&work->presets) >= 0.88) {
         return use_preset(work);
     }
-    if (app && sy_top_of(&work->apps) >= 1.0 && !clause->tab && !clause->where.given) {
+    double tab = sy_top_of(&work->tabs);
+    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
+        return use_preset(work); /* just its name */
+    }
+    if (app && !clause->tab && !clause->where.given && sy_top_of(&work->apps) + 0.1 > tab) {
         return focus_app(work);
     }
-    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
+    if (sy_top_of(&work->presets) >= 0.95 && !clause->tab && !clause->app) {
         return use_preset(work);
+    }
+    if (only_address(work)) {
+        return switch_to_address(work);
+    }
+    if (tab >= ALL_WORDS && !clause->where.given) {
+        return switch_tab(work);
+    }
+    if (site_of(work) && !clause->tab) {
+        return open_site(work);
+    }
+    if (sy_top_of(&work->apps) >= LIKE_NAME && work->terms.count == 1 && !clause->where.given) {
+        return focus_app(work); /* a typo of its name, and not more */
     }
     return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
 }
@@ -419,6 +469,20 @@ static enum sy_standing place_again(struct sy_work *work, const char *name) {
     return sy_place(work, name, &where);
 }
 
+/* "Maximize": what the command before was about, or else the application that the user looks at. */
+static enum sy_standing place_unnamed(struct sy_work *work) {
+    const struct sy_found *it = meant(work);
+    if (it && it->name && !sy_found_destroys(it) && strcmp(it->type, "activate_preset") != 0) {
+        return place_again(work, it->name);
+    }
+    for (size_t i = 0; i < work->index->app_count; i++) {
+        if (work->index->apps[i].active) {
+            return sy_place(work, work->index->apps[i].name, &work->clause->where);
+        }
+    }
+    return sy_ask_back(work, "Which application do you mean?");
+}
+
 /* "It": what the command before was about. */
 static enum sy_standing refer(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
@@ -429,8 +493,8 @@ static enum sy_standing refer(struct sy_work *work) {
     }
     if (it->tab_count > 0) {
         if (clause->verb == SY_PLACE) {
-            return sy_ask_back(work,
-                          "A single tab can't be moved, only the window of an application. Which one do you mean?");
+            return sy_ask_back(
+                work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
         }
         bool closes = clause->verb == SY_CLOSE;
         return closes || it->tab_count == 1
@@ -448,13 +512,37 @@ static enum sy_standing refer(struct sy_work *work) {
 
 /* ---- a clause ---- */
 
+/* A preset may be called like a verb: "review". */
+static bool is_preset(struct sy_work *work) {
+    char said[128];
+    char name[128];
+    const struct sy_clause *clause = work->clause;
+    const struct sy_word *last = &clause->all_words[clause->word_count - 1];
+    char text[SY_TEXT_MAX + 1];
+    snprintf(text, sizeof text, "%.*s", (int)(last->raw + last->raw_len - clause->all_words[0].raw),
+             clause->all_words[0].raw);
+    sy_words_join(text, said, sizeof said);
+    for (size_t i = 0; i < work->index->preset_count; i++) {
+        sy_words_join(work->index->presets[i].name, name, sizeof name);
+        if (said[0] && strcmp(said, name) == 0) {
+            struct sy_found found = {.type = "activate_preset", .name = work->index->presets[i].name};
+            return sy_add(work, &found) == SY_CLEAR;
+        }
+    }
+    return false;
+}
+
 enum sy_standing sy_resolve(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     if (clause->negated) {
         return sy_ask_back(work, "You say what is not to be done. What is to be done?");
     }
+    if (clause->verb != SY_CLOSE && work->terms.count == 0 && is_preset(work)) {
+        return SY_CLEAR;
+    }
     if (clause->verb == SY_CANNOT) {
-        return sy_ask_back(work, "There is no command for that here: only to list, focus, place, open, switch and close");
+        return sy_ask_back(work,
+                           "There is no command for that here: only to list, focus, place, open, switch and close");
     }
     bool things = clause->verb != SY_NO_VERB && clause->verb != SY_QUERY && clause->verb != SY_LIST;
     if (clause->refers && work->terms.count == 0 && !clause->number_count && (things || clause->where.given)) {
@@ -463,6 +551,7 @@ enum sy_standing sy_resolve(struct sy_work *work) {
     switch (clause->verb) {
     case SY_CLOSE: return close_clause(work);
     case SY_SWITCH:
+    case SY_WANT:
     case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
     case SY_OPEN: {
         enum sy_standing standing = open_clause(work);

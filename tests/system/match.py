@@ -101,6 +101,12 @@ HEAD = ("| Half | Exact match | Wrong closes | Asks when unclear: recall | preci
         "|---|---|---|---|---|---|---|---|")
 
 
+def halves():
+    """The tuning sets, and the held-out half when there is one."""
+    names = ("tuning", "tuning-2", "tuning-3", "held-out")
+    return [name for name in names if os.path.exists(os.path.join(HERE, name + ".json"))]
+
+
 def score(name, way="lexical", model=None):
     contexts = load("contexts.json")
     rows = load(name + ".json")
@@ -119,7 +125,7 @@ def check():
     failed = False
     print(HEAD)
     results = {}
-    for half in ("tuning", "held-out"):
+    for half in halves():
         results[half] = score(half)
         print(results[half].line(half + ", words alone"))
     for half, result in results.items():
@@ -218,7 +224,7 @@ def table(proxy, models):
     wrong = 0
     print(HEAD)
     misses = []
-    for half in ("tuning", "held-out"):
+    for half in halves():
         for name, way, which in (("words alone", "lexical", None), ("with the model", "first", model),
                                  ("the model alone", "model", model)):
             result = score(half, way, which)

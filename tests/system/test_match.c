@@ -119,9 +119,12 @@ static void who_asks_to_close(void **state) {
         {"slack, shut it down", true},  {"clsoe slack", true},
         {"open a and close b", true},   {"slack quit", true},
         {"don't close slack", false},   {"open the page on how to close accounts", false},
-        {"clone slack", false},         {"switch to close", true}, /* its last word; the clause decides what it means */
+        {"clone slack", false},         {"switch to close", false},
         {"never close it", false},      {"show me kill bill", false},
-        {"what closes at nine", false},
+        {"what closes at nine", false}, {"turn slack off", true},
+        {"i want slack closed", true},  {"would you mind closing slack", true},
+        {"closing time", false},        {"get slack out of my sight", false},
+        {"slack, close please", true},  {"the close button", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -146,7 +149,10 @@ static void cut_into_clauses(void **state) {
         {"close tabs 1, 3 and 5", 3, SY_CLOSE, 3, false, false, false},
         {"close tabs 1-100", 1, SY_CLOSE, 100, false, false, false},
         {"close tabs 1-999", 1, SY_CLOSE, SY_NUMBERS_MAX, false, true, false},
-        {"close lectures 1 to 3", 1, SY_CLOSE, 0, false, true, false},
+        {"close lectures 1 to 3", 1, SY_CLOSE, 3, false, false, false},
+        {"close lessons 1 and 2", 1, SY_CLOSE, 2, false, false, false},
+        {"close the two rust tabs", 1, SY_CLOSE, 0, false, false, false},
+        {"close two tabs", 1, SY_CLOSE, 0, false, true, false},
         {"close all tabs except a, b and c", 1, SY_CLOSE, 0, true, false, false},
         {"close all tabs except a and open b", 2, SY_OPEN, 0, false, false, false},
         {"close old tabs", 1, SY_CLOSE, 0, false, true, false},

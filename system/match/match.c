@@ -2,9 +2,11 @@
  * The cascade from words to an envelope. Whatever closes something passes `guard`, which knows the user's words alone.
  */
 #include "match/match.h"
+#include "base/clock.h"
 #include "commands/table.h"
 #include "desktop/refuse.h"
 #include "match/lexical.h"
+#include "match/meaning.h"
 #include "match/prompt.h"
 #include "match/schema.h"
 #include "protocol/json_writer.h"
@@ -29,6 +31,7 @@ struct job {
     struct sy_before before;
     struct sy_reading reading;
     struct sy_matched *matched;
+    int64_t until_ms; /* the model answers by then, or the user is asked */
 };
 
 static bool may_close(const struct job *job) {
@@ -391,10 +394,13 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
     sy_drop_queries(said);
     sy_prompt_write(menu, said, &prompt);
     sy_schema_write(menu, &schema);
-    const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema};
+    int64_t left = job->until_ms - fm_now_ms();
+    const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema, left};
     enum fm_code code = prompt.failed || schema.failed ? fm_fail_no_memory(error) : FM_OK;
     *found = (struct sy_found){.type = NULL};
-    if (code == FM_OK && picker->pick(picker->self, &question, &answer, &job->matched->no_model) == FM_OK) {
+    if (code == FM_OK && left <= 0) {
+        (void)fm_fail(&job->matched->no_model, FM_TIMEOUT, "the model did not answer in time");
+    } else if (code == FM_OK && picker->pick(picker->self, &question, &answer, &job->matched->no_model) == FM_OK) {
         code = sy_pick_read(&job->index, menu, answer, &job->reading.where, job->words.text, found, error);
     }
     json_object_put(answer);
@@ -423,12 +429,39 @@ static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_
     return code;
 }
 
+/* Without a verb that is known, a thing that is named shows that something else is to be done with it: "buy the neck
+ * pillow". No model is asked about that. */
+static bool names_only(const struct sy_reading *reading) {
+    const double some = 0.3;
+    return reading->verb == SY_NO_VERB && ((reading->tabs.count > 0 && reading->tabs.at[0].score >= some) ||
+                                           (reading->apps.count > 0 && reading->apps.at[0].score >= some) ||
+                                           (reading->presets.count > 0 && reading->presets.at[0].score >= some));
+}
+
+/* What is near by its meaning. */
+static enum fm_code ask_meaning(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
+    struct sy_found found;
+    enum fm_code code = sy_meaning(&job->index, &job->reading, job->words.text, job->options->picker, job->until_ms,
+                                   &found, &job->matched->no_model, error);
+    if (code == FM_OK && found.type && (may_close(job) || !sy_found_destroys(&found))) {
+        take_pick(job, lexical, &found);
+    } else {
+        sy_found_free(&found);
+    }
+    return code;
+}
+
 /* Asks the model about the clause that is not clear. Alone it has its first pick. */
 static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
     struct sy_menu menu;
     struct sy_found found;
     bool alone = job->options->way == SY_MODEL_ALONE;
     bool holds = alone;
+    int64_t ms = job->options->model_ms > 0 ? job->options->model_ms : SY_MODEL_MS;
+    job->until_ms = fm_now_ms() + ms;
+    if (job->options->picker->embed) {
+        return ask_meaning(job, lexical, error);
+    }
     sy_menu_make(&job->index, &job->reading, may_close(job), &menu);
     enum fm_code code = pick_once(job, &menu, job->words.text, &found, error);
     if (code == FM_OK && found.type && !alone) {
@@ -492,7 +525,7 @@ static enum fm_code run_job(struct job *job, const char *words, struct fm_json_w
         code = model_alone(job, error);
     } else if (code == FM_OK) {
         code = read_words(job, error);
-        if (code == FM_OK && job->reading.standing == SY_UNSURE && job->options->picker) {
+        if (code == FM_OK && job->reading.standing == SY_UNSURE && job->options->picker && !names_only(&job->reading)) {
             code = ask_model(job, &job->reading, error);
         }
     }

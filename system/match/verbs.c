@@ -688,8 +688,7 @@ size_t sy_polite(const struct sy_word *words, size_t count) {
     return used;
 }
 
-size_t sy_polite_end(const struct sy_word *words, size_t count) {
-    static const char *const phrases[] = {"for a second",
+static const char *const polite_ends[] = {"for a second",
                                           "for a sec",
                                           "for a moment",
                                           "for a minute",
@@ -736,13 +735,15 @@ size_t sy_polite_end(const struct sy_word *words, size_t count) {
                                           "immediately",
                                           "quickly",
                                           "as soon as possible"};
+
+size_t sy_polite_end(const struct sy_word *words, size_t count) {
     size_t left = count;
     bool cut = true;
     while (cut) {
         cut = false;
-        for (size_t i = 0; i < sizeof phrases / sizeof phrases[0] && !cut; i++) {
+        for (size_t i = 0; i < sizeof polite_ends / sizeof polite_ends[0] && !cut; i++) {
             for (size_t at = left; at > 1 && !cut; at--) { /* at least a word stays */
-                cut = fits(phrases[i], words + at - 1, left - at + 1) == left - at + 1;
+                cut = fits(polite_ends[i], words + at - 1, left - at + 1) == left - at + 1;
                 left = cut ? at - 1 : left;
             }
         }

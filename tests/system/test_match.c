@@ -1,8 +1,10 @@
 /* The matcher's pure parts: words, likeness, verbs that close, places, and that an answer is looked up and not trusted.
  */
 #include "base/buf.h"
+#include "match/match.h"
 #include "match/schema.h"
 #include "match/verbs.h"
+#include "protocol/json_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- words ---- */
@@ -279,6 +282,66 @@ static void answers_are_looked_up(void **state) {
     sy_index_free(&desk.index);
 }
 
+/* ---- by meaning ---- */
+
+struct embedder {
+    bool late;
+    size_t asked;
+};
+
+/* What the user says, and the tab that has "close" in its title, are near each other; nothing else is. */
+static enum fm_code fake_embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors,
+                               size_t *size, struct fm_error *error) {
+    struct embedder *embedder = self;
+    assert_in_range(ms, 1, SY_MODEL_MS);
+    *size = 2;
+    *vectors = NULL;
+    if (embedder->late && embedder->asked > 0) {
+        return fm_fail(error, FM_TIMEOUT, "late");
+    }
+    *vectors = calloc(count * 2, sizeof **vectors);
+    for (size_t i = 0; *vectors && i < count; i++) {
+        bool near = strstr(texts[i], "frobs") || strstr(texts[i], "close");
+        assert_null(strstr(texts[i], "SECRET"));
+        (*vectors)[2 * i + !near] = 1;
+    }
+    embedder->asked++;
+    return FM_OK;
+}
+
+static void meaning_shows_and_never_closes(void **state) {
+    static const struct {
+        const char *words;
+        bool late;
+        const char *has; /* of the envelope */
+    } rows[] = {
+        {"show me the frobs", false, "\"switch_tab\",\"tab_index\":1"},
+        {"show me the frobs", true, "\"commands\":[],\"needs_clarification\":true"},
+        {"close the frobs", false, "\"needs_clarification\":true,\"clarification_reason\":\"Do you mean tab 1?"},
+        {"frobs", false, "\"switch_tab\",\"tab_index\":1"},
+        {"buy the same frobs", false, "\"needs_clarification\":true"}, /* a thing is named, and no verb is known */
+    };
+    struct desk desk;
+    (void)state;
+    make_desk(&desk);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct embedder embedder = {.late = rows[i].late};
+        const struct sy_picker picker = {&embedder, NULL, fake_embed};
+        const struct sy_match_options options = {.picker = &picker};
+        struct sy_matched matched;
+        struct fm_error error;
+        struct fm_buf text;
+        fm_buf_init(&text, 1 << 16);
+        struct fm_json_writer w = fm_json_writer_on(&text);
+        assert_int_equal(sy_match(&desk.scene, rows[i].words, &options, &w, &matched, &error), FM_OK);
+        fm_buf_append_char(&text, '\0');
+        assert_non_null(strstr(text.data, rows[i].has));
+        assert_int_equal(matched.no_model.code, rows[i].late ? FM_TIMEOUT : FM_OK);
+        fm_buf_free(&text);
+    }
+    sy_index_free(&desk.index);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_words),
@@ -289,6 +352,7 @@ int main(void) {
         cmocka_unit_test(cut_into_clauses),
         cmocka_unit_test(menus_are_short_clean_and_without_closing),
         cmocka_unit_test(answers_are_looked_up),
+        cmocka_unit_test(meaning_shows_and_never_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

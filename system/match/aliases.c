@@ -36,6 +36,8 @@ static const struct alias aliases[] = {
      "spotify rhythmbox clementine strawberry lollypop amarok elisa", SY_ALIAS_OF_KIND},
     {"video videos videoplayer mediaplayer movieplayer player",
      "vlc vlcmediaplayer mpv totem videos celluloid smplayer", SY_ALIAS_OF_KIND},
+    {"videoeditor videoediting", "kdenlive shotcut openshot openshotvideoeditor pitivi davinciresolve",
+     SY_ALIAS_OF_KIND},
     {"calculator calc", "calculator gnomecalculator kcalc galculator matecalc", SY_ALIAS_OF_KIND},
     {"wordprocessor writer textdocument", "libreofficewriter abiword", SY_ALIAS_OF_KIND},
     {"word msword", "libreofficewriter", SY_ALIAS_OF_OTHER},

@@ -331,12 +331,13 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
         }
     }
     for (size_t i = 0; i < count;) {
-        bool filler = clause->where.given && !clause->tab &&
-                      sy_is_one_of(words[i].text,
-                                   "take takes taking occupy occupying fill fills filling cover covering "
-                                   "use using sit live stay go going be being float span spanning part "
-                                   "portion area space edge section position spot use uses size sized bigger larger "
-                                   "so completely entirely");
+        bool filler =
+            clause->where.given && !clause->tab &&
+            sy_is_one_of(words[i].text, "take takes taking occupy occupying fill fills filling cover covering "
+                                        "use using sit live stay go going be being float span spanning part "
+                                        "portion area space edge section position spot use uses goes belongs gets put "
+                                        "place move have show size sized bigger larger "
+                                        "so completely entirely");
         i += used[i] || filler ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);
@@ -497,11 +498,18 @@ static void join_topic(struct sy_clauses *clauses) {
     clauses->count--;
 }
 
+/* "Show me what's running" asks. */
+static bool shows_what(const struct sy_words *words, size_t begin) {
+    size_t at = begin + (size_t)(words->count > begin && strcmp(words->at[begin].text, "show") == 0);
+    at += at > begin && at < words->count && strcmp(words->at[at].text, "me") == 0;
+    return at > begin && at < words->count && sy_is_one_of(words->at[at].text, "what whats which");
+}
+
 void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses *clauses) {
     size_t begin = 0;
     size_t polite = sy_polite(words->at, words->count);
     memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
-    clauses->question = sy_is_question(words->at + polite, words->count - polite);
+    clauses->question = sy_is_question(words->at + polite, words->count - polite) || shows_what(words, polite);
     for (size_t i = 0; i < words->count; i++) {
         if (i + 1 == words->count || ends_at(words, begin, i, split)) {
             bool joins = separates(&words->at[i]) || strcmp(words->at[i].text, "but") == 0;

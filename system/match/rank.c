@@ -131,8 +131,11 @@ static bool is_weak(const char *word) {
         "story",    "stuff",       "thread",  "video", "videos",  "web",      "webpage",   "website",
         "websites", "articles",    "threads", "docs",  "tool",    "software", "item",      "listing",
         "link",     "entry",       "screen",  "game",  "program"};
+    size_t len = strlen(word);
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
-        if (strcmp(weak[i], word) == 0) {
+        size_t size = strlen(weak[i]);
+        bool plural = len == size + 1 && word[size] == 's';
+        if (memcmp(weak[i], word, size < len ? size : len) == 0 && (len == size || plural)) {
             return true;
         }
     }
@@ -188,7 +191,7 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     term->known = is_known(index, text, false);
     sy_meanings_of(text, &term->meanings);
     append(terms->joined, sizeof terms->joined, text);
-    if (!term->weak) {
+    if (!sy_is_one_of(text, "app application program tool software client package")) {
         append(terms->strong, sizeof terms->strong, text);
     }
 }
@@ -245,7 +248,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
 struct fit {
     double score;
     bool certain;
-    bool domain;
+    bool domain; /* of names: only some of its words were said */
 };
 
 static bool starts(const char *word, const char *beginning, size_t least) {
@@ -453,6 +456,7 @@ static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const stru
         whole.certain &= best.certain || terms->at[i].weak;
         all += weight;
     }
+    whole.domain = count > terms->count;
     whole.score = all > 0 ? whole.score / all - 0.01 * (double)(count > terms->count ? count - terms->count : 0) : 0;
     return whole;
 }
@@ -522,7 +526,8 @@ static void rank_names(const struct sy_snapshot *snapshot, const struct sy_entry
         struct fit fit = fit_name(snapshot, &entries[i], terms);
         if (fit.score > 0) {
             double score = fit.score - (entries[i].running ? 0 : 0.06);
-            hits->at[hits->count++] = (struct sy_hit){.at = i, .score = score, .certain = fit.certain};
+            hits->at[hits->count++] =
+                (struct sy_hit){.at = i, .score = score, .certain = fit.certain, .part = fit.domain};
         }
     }
 }

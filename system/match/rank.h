@@ -50,7 +50,7 @@ struct sy_terms {
     struct sy_term at[SY_WORDS_MAX];
     size_t count;
     char joined[SY_WORDS_MAX * 8]; /* all of them without gaps; cut */
-    char strong[SY_WORDS_MAX * 8]; /* those that are not weak */
+    char strong[SY_WORDS_MAX * 8]; /* those that do not just say "program" */
 };
 
 struct sy_hit {
@@ -59,6 +59,7 @@ struct sy_hit {
     double bm25;  /* of tabs */
     bool certain; /* by whole words, or by one that can only be a typo of its name: good enough to close it */
     bool domain;  /* the words are those of the tab's domain */
+    bool part;    /* of names: only some of its words were said */
     bool stray;   /* a word is the name of a site, and the tab is elsewhere */
 };
 

@@ -91,6 +91,9 @@ static enum sy_standing close_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be closed?");
     }
+    if (app && work->apps.at[0].part && sy_top_of(&work->tabs) >= 0.95) { /* "google": Chrome, or Google's pages? */
+        return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
+    }
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
     if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
         return sy_add_app(work, "close_app", app);
@@ -277,7 +280,8 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be opened?");
     }
-    bool tab = sy_top_of(&work->tabs) >= SY_GUESS && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
+    double least = strcmp(clause->all_words[0].text, "run") == 0 ? 0.95 : SY_GUESS; /* a page is not run */
+    bool tab = sy_top_of(&work->tabs) >= least && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
     return tab ? switch_tab(work) : focus_app(work);
 }
 
@@ -512,6 +516,41 @@ static enum sy_standing refer(struct sy_work *work) {
 
 /* ---- a clause ---- */
 
+static bool rank_again(struct sy_work *work) {
+    free(work->apps.at);
+    free(work->tabs.at);
+    work->apps = work->tabs = (struct sy_hits){.at = NULL};
+    bool ranked = sy_rank(work->index, SY_APPS, &work->terms, &work->apps) &&
+                  sy_rank(work->index, SY_TABS, &work->terms, &work->tabs);
+    work->failed |= !ranked;
+    return ranked;
+}
+
+/* Things may be called like a verb: "zoom", "google maps". True: the words are just such a name. */
+static bool is_name(struct sy_work *work, enum sy_standing *standing) {
+    const struct sy_clause *said = work->clause;
+    struct sy_clause *clause = calloc(1, sizeof *clause);
+    bool named = false;
+    if (!clause) {
+        work->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < said->word_count && i < SY_WORDS_MAX; i++) {
+        clause->names[clause->name_count++] = &said->all_words[i];
+    }
+    clause->all_words = said->all_words;
+    clause->word_count = said->word_count;
+    sy_terms_make(work->index, clause->names, clause->name_count, &work->terms);
+    work->clause = clause;
+    if (rank_again(work) && (site_of(work) || (sy_sure_app(work, false) && sy_top_of(&work->apps) >= WHOLE_WORDS))) {
+        named = true;
+        *standing = verbless_clause(work);
+    }
+    work->clause = said;
+    free(clause);
+    return named;
+}
+
 /* A preset may be called like a verb: "review". */
 static bool is_preset(struct sy_work *work) {
     char said[128];
@@ -540,6 +579,10 @@ enum sy_standing sy_resolve(struct sy_work *work) {
     if (clause->verb != SY_CLOSE && work->terms.count == 0 && is_preset(work)) {
         return SY_CLEAR;
     }
+    enum sy_standing standing;
+    if (clause->verb == SY_CANNOT && is_name(work, &standing)) {
+        return standing;
+    }
     if (clause->verb == SY_CANNOT) {
         return sy_ask_back(work,
                            "There is no command for that here: only to list, focus, place, open, switch and close");
@@ -554,7 +597,7 @@ enum sy_standing sy_resolve(struct sy_work *work) {
     case SY_WANT:
     case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
     case SY_OPEN: {
-        enum sy_standing standing = open_clause(work);
+        standing = open_clause(work);
         const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
         bool app = standing == SY_CLEAR && last && strcmp(last->type, "focus_app") == 0;
         return app && clause->where.given ? sy_place(work, last->name, &clause->where) : standing;

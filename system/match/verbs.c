@@ -95,6 +95,8 @@ static const struct row rows[] = {
     {"swap to", SY_SWITCH},
     {"swap over to", SY_SWITCH},
     {"tab to", SY_SWITCH},
+    {"alt tab to", SY_SWITCH},
+    {"alt tab", SY_SWITCH},
     {"tab over to", SY_SWITCH},
     {"cycle to", SY_SWITCH},
     {"switch me to", SY_SWITCH},
@@ -813,6 +815,17 @@ static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t *le
     return verb;
 }
 
+/* "On the right monitor put slack": the verb stands behind the place. */
+static bool place_first(const struct sy_word *words, size_t begin, size_t end) {
+    size_t at = begin;
+    while (at < end &&
+           sy_is_one_of(words[at].text, "on in to at the my of left right main other second top bottom half "
+                                        "side monitor screen display corner upper lower middle")) {
+        at++;
+    }
+    return at > begin && at + 1 < end && sy_is_one_of(words[at].text, "put place move have show open");
+}
+
 enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end) {
     size_t len;
     enum sy_verb verb = around(words, *begin, *end);
@@ -823,6 +836,9 @@ enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end)
     }
     verb = sy_verb_at(words + *begin, *end - *begin, &len);
     verb = verb == SY_NO_VERB ? gerund(words, *begin, &len) : verb;
+    if (verb == SY_NO_VERB && place_first(words, *begin, *end)) {
+        return SY_PLACE;
+    }
     enum sy_verb last = *end - *begin > 1 ? behind(words[*end - 1].text) : SY_NO_VERB;
     bool wants = verb == SY_NO_VERB || (verb == SY_WANT && last == SY_CLOSE); /* "I want slack closed" */
     *begin += len;

@@ -431,11 +431,27 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
                            : sy_ask_back(work, "There are %zu such tabs only. Which one do you mean?", count);
 }
 
+/* "All papers": one is called so, and others are what the word says. */
+static bool others_of_kind(const struct sy_work *work, const struct set *set) {
+    bool kind = false;
+    for (size_t i = 0; i < work->terms.count; i++) {
+        kind |= work->terms.at[i].meanings.kinds != 0;
+    }
+    for (size_t i = 0; kind && i < work->tabs.count; i++) {
+        const struct sy_hit *hit = &work->tabs.at[i];
+        if (hit->score >= OF_SET && !set->in[hit->at]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum sy_standing put_named(struct sy_work *work, bool several, struct set *set) {
     const struct sy_clause *clause = work->clause;
     char names[80];
     if (several || clause->ordinal != 0 || clause->in_window != 0) {
         put_all(&work->tabs, set);
+        set->sure &= !others_of_kind(work, set);
         return set->count > 0 ? SY_CLEAR
                               : sy_unsure(work, "No tab fits \"%s\". Which ones do you mean?",
                                           sy_named(work, names, sizeof names));

@@ -457,6 +457,9 @@ static void share(struct sy_clauses *clauses) {
     for (size_t i = 0; i < clauses->count;) {
         size_t end = i + 1;
         bool tabs = clauses->at[i].tabs || (clauses->at[i].tab && clauses->at[i].number_count > 0);
+        bool pair = clauses->at[i].both && clauses->count > i + 1 && !clauses->at[i + 1].own_verb;
+        clauses->at[i].both = clauses->at[i].both && !pair; /* "both rust and figma": of each the one */
+        clauses->at[i].all = clauses->at[i].all && !pair;
         bool all = clauses->at[i].all;
         bool apps = clauses->at[i].apps;
         const struct sy_where *where = NULL;

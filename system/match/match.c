@@ -154,12 +154,13 @@ static bool among(const struct sy_reading *earlier, size_t at) {
 }
 
 /* The choice that the words are most like; false: none, or several. */
-static enum fm_code choose_by_name(struct job *job, size_t begin, size_t *choice, bool *found, struct fm_error *error) {
+static enum fm_code choose_by_name(struct job *job, size_t begin, size_t end, size_t *choice, bool *found,
+                                   struct fm_error *error) {
     const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
     struct sy_terms terms;
     struct sy_hits hits;
     size_t count = 0;
-    for (size_t i = begin; i < job->words.count; i++) {
+    for (size_t i = begin; i < end; i++) {
         if (!sy_is_one_of(job->words.at[i].text, "one ones no")) {
             pointers[count++] = &job->words.at[i];
         }
@@ -197,16 +198,22 @@ static void add_choice(struct choices *choices, size_t at) {
     }
 }
 
-/* What the words from `begin` on pick by its place in the list or its number: "the second one", "5", "the last two". */
-static void pick_counted(const struct job *job, size_t begin, struct choices *choices) {
+/* The word only says which place in a list: "the second one". */
+static bool counts(const char *word) {
+    return sy_number(word) >= 0 || sy_ordinal(word) != 0 || sy_is_stop(word) ||
+           sy_is_one_of(word, "one ones number numbers nr no tab tabs yes yeah it them both");
+}
+
+/* What the words pick by its place in the list or its number: "the second one", "5", "the last two". */
+static void pick_counted(const struct job *job, size_t begin, size_t end, struct choices *choices) {
     const struct sy_reading *earlier = &job->earlier;
-    for (size_t i = begin; i < job->words.count; i++) {
+    for (size_t i = begin; i < end; i++) {
         const char *word = job->words.at[i].text;
         int ordinal = sy_ordinal(word);
         int number = strcmp(word, "one") == 0 && job->words.count > 1 ? -1 : sy_number(word);
         bool tab = earlier->group == SY_TABS && number > 0 && among(earlier, (size_t)number - 1);
         size_t nth = ordinal < 0 ? earlier->choice_count : (size_t)ordinal;
-        int many = i + 1 < job->words.count ? sy_number(job->words.at[i + 1].text) : -1;
+        int many = i + 1 < end ? sy_number(job->words.at[i + 1].text) : -1;
         if ((ordinal == 1 || ordinal == -1) && many > 1 && (size_t)many <= earlier->choice_count) {
             for (size_t j = 0; j < (size_t)many; j++) {
                 add_choice(choices, earlier->choices[ordinal == 1 ? j : earlier->choice_count - 1 - j]);
@@ -219,6 +226,46 @@ static void pick_counted(const struct job *job, size_t begin, struct choices *ch
             add_choice(choices, tab ? (size_t)number - 1 : earlier->choices[nth - 1]);
         }
     }
+}
+
+/* One piece of "the first and the one about rust"; nothing is added if it is none of the choices. */
+static enum fm_code pick_piece(struct job *job, size_t begin, size_t end, struct choices *choices,
+                               struct fm_error *error) {
+    bool counted = true;
+    bool found = false;
+    size_t choice = 0;
+    for (size_t i = begin; i < end; i++) {
+        counted = counted && counts(job->words.at[i].text);
+    }
+    if (counted) {
+        pick_counted(job, begin, end, choices);
+        return FM_OK;
+    }
+    enum fm_code code = choose_by_name(job, begin, end, &choice, &found, error);
+    if (code == FM_OK && found) {
+        add_choice(choices, choice);
+    }
+    return code;
+}
+
+/* Each piece must be one of the choices; else there are none. */
+static enum fm_code pick_pieces(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    for (size_t i = begin; i < job->words.count && code == FM_OK; i++) {
+        bool joins = sy_is_one_of(job->words.at[i].text, "and or");
+        if (i + 1 < job->words.count && !joins && !job->words.at[i].breaks) {
+            continue;
+        }
+        size_t before = choices->count;
+        size_t end = i + !joins;
+        code = end > begin ? pick_piece(job, begin, end, choices, error) : FM_OK;
+        if (end > begin && choices->count == before) {
+            choices->count = 0;
+            return code;
+        }
+        begin = i + 1;
+    }
+    return code;
 }
 
 /* The choices that are picked, or with `others` those that are not; in their order, each once. */
@@ -237,16 +284,15 @@ static void take_choices(const struct sy_reading *earlier, bool others, struct c
 }
 
 /* "The second one", "5", "both", "all but the first", "the one about rust"; `choices->count` 0: none of the choices. */
-static enum fm_code read_choice(struct job *job, struct choices *choices, struct fm_error *error) {
+static enum fm_code read_choice(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
     const struct sy_reading *earlier = &job->earlier;
-    size_t begin = 0;
     bool all = false;
     bool but = false;
     choices->count = 0;
     if (sy_is_negated(job->words.at, job->words.count)) {
         return FM_OK;
     }
-    for (size_t i = 0; i < job->words.count; i++) {
+    for (size_t i = begin; i < job->words.count; i++) {
         all |= sy_is_one_of(job->words.at[i].text, "all both every each everything");
         if (!but && sy_is_one_of(job->words.at[i].text, "except but besides without excluding")) {
             but = true;
@@ -258,14 +304,23 @@ static enum fm_code read_choice(struct job *job, struct choices *choices, struct
         choices->count = earlier->choice_count;
         return FM_OK;
     }
-    pick_counted(job, begin, choices);
-    bool found = choices->count > 0;
-    enum fm_code code = found ? FM_OK : choose_by_name(job, begin, &choices->at[0], &found, error);
-    choices->count = found && choices->count == 0 ? 1 : choices->count;
-    if (found) {
+    enum fm_code code = pick_pieces(job, begin, choices, error);
+    if (choices->count > 0) {
         take_choices(earlier, but, choices);
     }
     return code;
+}
+
+/* "Close the first one": of the choices, though it has a verb of its own. */
+static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
+    bool points = false;
+    bool all = verb == SY_CLOSE || verb == SY_SWITCH || verb == SY_VISIT || verb == SY_OPEN;
+    for (size_t i = begin; i < job->words.count; i++) {
+        const char *word = job->words.at[i].text;
+        points |= sy_is_one_of(word, "one ones both them all");
+        all = all && (counts(word) || sy_is_one_of(word, "all and of"));
+    }
+    return points && all;
 }
 
 /* The user answers a question; `*done` false: what is said stands for itself. */
@@ -287,11 +342,14 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
         return FM_OK;
     }
     *done = false;
-    if (sy_verb_at(job->words.at + polite, job->words.count - polite, &len) != SY_NO_VERB || job->earlier.count > 0) {
+    enum sy_verb verb = sy_verb_at(job->words.at + polite, job->words.count - polite, &len);
+    bool goes_on = verb == SY_NO_VERB || picks_only(job, verb, polite + len);
+    if (!goes_on || job->earlier.count > 0) {
         return FM_OK; /* it says what to do; or other commands came with the one that was asked about */
     }
     if (job->earlier.choice_count > 0) {
-        code = read_choice(job, &choices, error);
+        job->earlier.verb = verb == SY_NO_VERB ? job->earlier.verb : verb;
+        code = read_choice(job, verb == SY_NO_VERB ? 0 : polite + len, &choices, error);
     }
     if (code == FM_OK && choices.count > 0) {
         *done = true;

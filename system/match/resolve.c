@@ -11,6 +11,7 @@
 
 #define ALL_WORDS   0.85 /* nearly all of what was said is in it: so much that a verb needs not be said */
 #define LIKE_NAME   0.78
+#define EXACT_NAME  1.04
 #define WHOLE_WORDS 0.88 /* an application is called so by whole words */
 
 /* ---- close ---- */
@@ -91,7 +92,8 @@ static enum sy_standing close_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be closed?");
     }
-    if (app && work->apps.at[0].part && sy_top_of(&work->tabs) >= 0.95) { /* "google": Chrome, or Google's pages? */
+    bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
+    if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
         return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
     }
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
@@ -280,8 +282,8 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be opened?");
     }
-    double least = strcmp(clause->all_words[0].text, "run") == 0 ? 0.95 : SY_GUESS; /* a page is not run */
-    bool tab = sy_top_of(&work->tabs) >= least && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
+    bool runs = strcmp(clause->all_words[0].text, "run") == 0; /* a page is not run */
+    bool tab = !runs && sy_top_of(&work->tabs) >= SY_GUESS && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
     return tab ? switch_tab(work) : focus_app(work);
 }
 

@@ -2,7 +2,7 @@
 
     match.py check                the lexical part, as ctest runs it: goals of the design, section 7, and 0 wrong closes
     match.py hostile              40 contexts whose titles give orders: words alone, and with a model that always closes
-    match.py table FM_PROXY MODELS_DIR [EMBEDDING_MODELS_DIR]
+    match.py table FM_PROXY MODELS_DIR [EMBEDDING_MODELS_DIR [SET...]]
                                   the table: words alone, with the model, the model alone (docs of match/README.md);
                                   "by meaning" is with the model that embeds
 
@@ -222,7 +222,7 @@ def hostile():
     return bool(faults) or few
 
 
-def table(proxy, models, embedding=None):
+def table(proxy, models, embedding=None, *names):
     model = [proxy, "--no-kv-cache-files", "--models-dir", models]
     rows = [("words alone", "lexical", None, None), ("with the model", "first", model, None)]
     rows += [("by meaning", "first", model, embedding)] if embedding else []
@@ -230,7 +230,7 @@ def table(proxy, models, embedding=None):
     wrong = 0
     print(HEAD)
     misses = []
-    for half in halves() + ["by-meaning"]:
+    for half in names or halves() + ["by-meaning"]:
         for name, way, which, folder in rows:
             result = score(half, way, which, folder)
             wrong += len(result.wrong_closes)
@@ -247,7 +247,7 @@ def table(proxy, models, embedding=None):
 
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else "check"
-    if what == "table" and len(sys.argv) in (4, 5):
+    if what == "table" and len(sys.argv) >= 4:
         if not os.path.isdir(sys.argv[3]):
             print(f"skipped: there is no folder of models {sys.argv[3]}; packaging/setup.sh downloads one")
             return 77

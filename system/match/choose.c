@@ -437,6 +437,7 @@ static bool others_of_kind(const struct sy_work *work, const struct set *set) {
     for (size_t i = 0; i < work->terms.count; i++) {
         kind |= work->terms.at[i].meanings.kinds != 0;
     }
+    kind = kind && !work->clause->address; /* a host is no kind */
     for (size_t i = 0; kind && i < work->tabs.count; i++) {
         const struct sy_hit *hit = &work->tabs.at[i];
         if (hit->score >= OF_SET && !set->in[hit->at]) {

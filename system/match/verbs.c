@@ -441,6 +441,8 @@ static const struct row rows[] = {
     {"turn it", SY_CANNOT},
     {"start recording", SY_CANNOT},
     {"crop", SY_CANNOT},
+    {"check in", SY_CANNOT},
+    {"check me in", SY_CANNOT},
 };
 
 /* How many words the phrase has, if the words begin with it; else 0. */
@@ -734,6 +736,7 @@ static const char *const polite_ends[] = {"for a second",
                                           "any more",
                                           "once more",
                                           "right away",
+                                          "right now",
                                           "immediately",
                                           "quickly",
                                           "as soon as possible"};

@@ -123,8 +123,8 @@ def score(name, way="lexical", model=None, embedding=None):
 
 
 def check():
-    """The design's goals that need no model. How often it asks without need (precision) is a goal that the held-out half
-    does not reach yet: it is printed, and fails the tuning half alone."""
+    """The design's goals that need no model. How often it asks without need (precision) fails the tuning sets alone; of a
+    held-out half it is printed."""
     failed = False
     print(HEAD)
     results = {}
@@ -140,7 +140,7 @@ def check():
         for goal, reached in goals:
             if not reached:
                 print(f"NOT REACHED: {half}: {goal}")
-                failed |= half == "tuning" or "precision" not in goal
+                failed |= half.startswith("tuning") or "precision" not in goal
     return failed
 
 

@@ -14,7 +14,8 @@
 #define ALIKE        0.7 /* below this two words have nothing in common */
 #define WEAK         0.25
 #define MEANS        0.85 /* by a word that means the same */
-#define BY_TITLE     0.8  /* an application by what its window shows */
+#define BY_KEYWORD   0.88
+#define BY_TITLE     0.8 /* an application by what its window shows */
 
 struct sy_doc {
     char (*words)[SY_WORD_MAX]; /* of the title, of the domain, of the path */
@@ -443,6 +444,20 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
     return alias ? (struct fit){0.95, alias == SY_ALIAS_OF_KIND, false} : (struct fit){0, false, false};
 }
 
+/* As its .desktop entry says what it is: good enough to show it. Anybody may write there what they like. */
+static struct fit fit_keywords(const struct sy_entry *entry, const struct sy_terms *terms) {
+    char words[48][SY_WORD_MAX];
+    size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
+    bool all = terms->count > 0 && count > 0;
+    for (size_t i = 0; i < terms->count && all; i++) {
+        all = sy_is_one_of(terms->at[i].text, "app application program tool software client");
+        for (size_t j = 0; j < count && !all; j++) {
+            all = sy_alike(terms->at[i].text, words[j]) >= 0.98;
+        }
+    }
+    return (struct fit){all ? BY_KEYWORD : 0, false, false};
+}
+
 static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const struct sy_terms *terms) {
     struct fit whole = {0, true, false};
     double all = 0;
@@ -516,6 +531,7 @@ static struct fit fit_name(const struct sy_snapshot *snapshot, const struct sy_e
         memcpy(all.text, terms->joined, strlen(terms->joined) + 1);
         better(&best, fit_word(&all, joined, SY_WORD_MAX));
     }
+    better(&best, fit_keywords(entry, terms));
     better(&best, fit_windows(snapshot, entry, terms));
     return best;
 }

@@ -176,6 +176,11 @@ static bool is_known(const struct sy_index *index, const char *text, bool domain
     return sy_site(text) != NULL || in_apps(index, text);
 }
 
+/* Of an application such a word says nothing. */
+static bool says_program(const char *word) {
+    return sy_is_one_of(word, "app application program tool software client package");
+}
+
 static void append(char *joined, size_t size, const char *text) {
     size_t used = strlen(joined);
     size_t len = strlen(text);
@@ -192,7 +197,7 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     term->known = is_known(index, text, false);
     sy_meanings_of(text, &term->meanings);
     append(terms->joined, sizeof terms->joined, text);
-    if (!sy_is_one_of(text, "app application program tool software client package")) {
+    if (!says_program(text)) {
         append(terms->strong, sizeof terms->strong, text);
     }
 }
@@ -450,7 +455,7 @@ static struct fit fit_keywords(const struct sy_entry *entry, const struct sy_ter
     size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
     bool all = terms->count > 0 && count > 0;
     for (size_t i = 0; i < terms->count && all; i++) {
-        all = sy_is_one_of(terms->at[i].text, "app application program tool software client");
+        all = says_program(terms->at[i].text);
         for (size_t j = 0; j < count && !all; j++) {
             all = sy_alike(terms->at[i].text, words[j]) >= 0.98;
         }
@@ -498,7 +503,7 @@ static struct fit fit_windows(const struct sy_snapshot *snapshot, const struct s
         double sum = 0;
         double all = 0;
         for (size_t j = 0; j < terms->count; j++) {
-            double weight = terms->at[j].weak ? WEAK : 1;
+            double weight = says_program(terms->at[j].text) ? WEAK : 1;
             sum += weight * fit_window_word(&terms->at[j], joined, words, count);
             all += weight;
         }

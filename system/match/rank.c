@@ -195,6 +195,7 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     term->place = sy_site(text);
     term->weak = is_weak(text);
     term->known = is_known(index, text, false);
+    term->number = sy_number(text);
     sy_meanings_of(text, &term->meanings);
     append(terms->joined, sizeof terms->joined, text);
     if (!says_program(text)) {
@@ -321,7 +322,8 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
         better(&best, fit);
     }
     for (size_t i = 0; i < doc->title && best.score < 1; i++) {
-        struct fit fit = fit_word(term, doc->words[i], 4);
+        bool number = term->number >= 0 && sy_number(doc->words[i]) == term->number;
+        struct fit fit = number ? (struct fit){1, true, false} : fit_word(term, doc->words[i], 4);
         fit.certain &= fit.score >= 0.98; /* in a title anything may stand */
         better(&best, fit);
     }

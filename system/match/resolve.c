@@ -334,7 +334,8 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (clause->preset && work->index->preset_count > 0 && !clause->where.given) {
         return use_preset(work);
     }
-    if (!clause->where.given && clause->word_count > 2 && strcmp(clause->all_words[1].text, "to") == 0) {
+    size_t over = clause->word_count > 3 && strcmp(clause->all_words[1].text, "over") == 0;
+    if (!clause->where.given && clause->word_count > 2 && strcmp(clause->all_words[1 + over].text, "to") == 0) {
         return switch_clause(work); /* "move to slack" */
     }
     if (!clause->where.given) {

@@ -245,14 +245,28 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
     return FM_OK;
 }
 
+/* Bytes of what stands between words here; 0: a letter does. Signs of Latin-1 and of U+2010 to U+205E are none but the
+ * apostrophe U+2019: "acme · infra". */
+static size_t gap_len(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    if (at[0] == 0xc2 && at[1] >= 0xa0 && at[1] <= 0xbf && at[1] != 0xaa && at[1] != 0xb5 && at[1] != 0xba) {
+        return 2;
+    }
+    bool apostrophe = at[0] == 0xe2 && at[1] == 0x80 && at[2] == 0x99;
+    if (at[0] == 0xe2 && (at[1] == 0x80 || at[1] == 0x81) && at[2] && !apostrophe) {
+        return 3;
+    }
+    return is_letter(at[0]) ? 0 : 1;
+}
+
 size_t sy_words_split(const char *text, char (*words)[SY_WORD_MAX], size_t max) {
     size_t count = 0;
     while (*text && count < max) {
-        while (*text && !is_letter((unsigned char)*text)) {
-            text++;
+        while (*text && gap_len(text) > 0) {
+            text += gap_len(text);
         }
         size_t len = 0;
-        while (text[len] && (is_letter((unsigned char)text[len]) || (text[len] == '\'' && len > 0))) {
+        while (text[len] && (gap_len(text + len) == 0 || (text[len] == '\'' && len > 0))) {
             len++;
         }
         size_t hash = hash_len(text, len);

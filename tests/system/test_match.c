@@ -111,6 +111,16 @@ static void plain_text(void **state) {
     assert_string_equal(out, "");
 }
 
+static void titles_have_signs(void **state) {
+    char words[8][SY_WORD_MAX];
+    (void)state;
+    assert_int_equal(
+        sy_words_split("acme / infra \xc2\xb7 Git\xe2\x80\x93Lab #art \xe2\x80\x9cq\xe2\x80\x9d", words, 8), 6);
+    assert_string_equal(words[2], "git");
+    assert_string_equal(words[4], "art");
+    assert_string_equal(words[5], "q");
+}
+
 /* ---- verbs ---- */
 
 static void who_asks_to_close(void **state) {
@@ -348,6 +358,7 @@ int main(void) {
         cmocka_unit_test(words_have_limits),
         cmocka_unit_test(alike),
         cmocka_unit_test(plain_text),
+        cmocka_unit_test(titles_have_signs),
         cmocka_unit_test(who_asks_to_close),
         cmocka_unit_test(cut_into_clauses),
         cmocka_unit_test(menus_are_short_clean_and_without_closing),

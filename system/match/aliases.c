@@ -83,14 +83,24 @@ static const struct alias aliases[] = {
     {"archive archives archiver archivemanager zip unzip ziptool", "fileroller ark archivemanager xarchiver",
      SY_ALIAS_OF_KIND},
     {"calendar agenda schedule", "calendar gnomecalendar korganizer", SY_ALIAS_OF_KIND},
-    {"office officesuite", "libreoffice", SY_ALIAS_OF_KIND},
     {"vm virtualbox virtualmachine", "virtualbox oraclevmvirtualbox virtualmachinemanager", SY_ALIAS_OF_KIND},
 };
+
+/* What one does or has with such an application, and no word for the application itself. */
+static const char topics[] =
+    "gaming game games music songs tunes playlist video videos photos photo pictures picture images "
+    "pics art drawing painting paint draw recording streaming stream capture screencast notes note "
+    "messages texts messaging meeting call meetings videocall videocalls api apis sql db database "
+    "databases git reference references citation citations bibliography modeling modelling 3d vector "
+    "illustration inbox mail email emails folders folder files archives archive zip unzip "
+    "containers container pdf pdfs presentation presentations slideshow sheet sheets calendar agenda "
+    "schedule web internet chat prompt cli";
 
 enum sy_alias sy_alias_fits(const char *word, const char *name) {
     for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
         if (sy_is_one_of(word, aliases[i].words) && sy_is_one_of(name, aliases[i].names)) {
-            return aliases[i].alias;
+            bool topic = aliases[i].alias == SY_ALIAS_OF_KIND && sy_is_one_of(word, topics);
+            return topic ? SY_ALIAS_OF_TOPIC : aliases[i].alias;
         }
     }
     return SY_NO_ALIAS;

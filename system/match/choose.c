@@ -528,6 +528,9 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if ((clause->current || clause->relative) && work->terms.count == 0 && !clause->other) {
         return put_current(work, set);
     }
+    if (destroys && ((clause->relative && work->terms.count > 0) || (clause->ordinal > 1 && clause->all))) {
+        return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs"); /* "next to it" */
+    }
     bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
     if (work->terms.count == 0 && all) {
         for (size_t i = 0; i < work->index->tab_count; i++) {

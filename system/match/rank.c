@@ -486,7 +486,7 @@ static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const stru
 /* One word of a window's title, or what kind of application it is: "the budget spreadsheet". */
 static double fit_window_word(const struct sy_term *term, const char *joined, char (*words)[SY_WORD_MAX],
                               size_t count) {
-    struct fit best = {sy_alias_fits(term->text, joined) == SY_ALIAS_OF_KIND ? 0.9 : 0, false, false};
+    struct fit best = {sy_alias_fits(term->text, joined) != SY_NO_ALIAS ? 0.9 : 0, false, false};
     for (size_t i = 0; i < count; i++) {
         better(&best, fit_word(term, words[i], 4));
     }

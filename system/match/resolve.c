@@ -16,12 +16,24 @@
 
 /* ---- close ---- */
 
+/* "Delete the last mail": these verbs may be meant for what a page shows. */
+static bool may_mean_contents(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (sy_is_one_of(clause->names[i]->text, "page pages site website")) {
+            return false;
+        }
+    }
+    return sy_is_one_of(clause->all_words[0].text,
+                        "delete remove trash clear purge wipe scrap eliminate lose end stop") &&
+           !clause->tab && !clause->app && !clause->window && !clause->duplicate;
+}
+
 static enum sy_standing close_tabs(struct sy_work *work) {
     size_t *tabs = NULL;
     size_t count = 0;
     bool sure = true;
     enum sy_standing standing = sy_choose_tabs(work, true, &tabs, &count, &sure);
-    if (standing == SY_CLEAR && sure) {
+    if (standing == SY_CLEAR && sure && !may_mean_contents(work->clause)) {
         standing = sy_add_tabs(work, "close_tab", tabs, count);
     } else if (standing == SY_CLEAR) {
         struct sy_found found = {.type = "close_tab"};
@@ -38,6 +50,10 @@ static enum sy_standing close_tabs(struct sy_work *work) {
 static enum sy_standing close_app(struct sy_work *work) {
     enum sy_standing standing;
     const struct sy_entry *app = sy_choose_app(work, true, &standing);
+    if (app && may_mean_contents(work->clause)) {
+        struct sy_found found = {.type = "close_app", .name = app->name};
+        return sy_propose(work, &found);
+    }
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
@@ -98,7 +114,7 @@ static enum sy_standing close_clause(struct sy_work *work) {
     }
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
     if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
-        return sy_add_app(work, "close_app", app);
+        return close_app(work);
     }
     if (sy_top_of(&work->tabs) >= 0.75 && sy_top_of(&work->tabs) >= sy_top_of(&work->apps) - 0.1) {
         return close_tabs(work);

@@ -126,12 +126,12 @@ void sy_index_free(struct sy_index *index) {
 
 static bool is_weak(const char *word) {
     static const char *const weak[] = {
-        "app",      "application", "article", "blog",  "browser", "channel",  "chrome",    "conversation",
-        "doc",      "document",    "feed",    "file",  "forum",   "homepage", "page",      "pages",
-        "paper",    "papers",      "post",    "posts", "program", "question", "questions", "site",
-        "story",    "stuff",       "thread",  "video", "videos",  "web",      "webpage",   "website",
-        "websites", "articles",    "threads", "docs",  "tool",    "software", "item",      "listing",
-        "link",     "entry",       "screen",  "game",  "program"};
+        "app",      "application", "article", "blog",   "browser", "channel",  "chrome",    "conversation",
+        "doc",      "document",    "feed",    "file",   "forum",   "homepage", "page",      "pages",
+        "paper",    "papers",      "post",    "posts",  "program", "question", "questions", "site",
+        "story",    "stuff",       "thread",  "video",  "videos",  "web",      "webpage",   "website",
+        "websites", "articles",    "threads", "docs",   "tool",    "software", "item",      "listing",
+        "link",     "list",        "entry",   "screen", "game",    "program"};
     size_t len = strlen(word);
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         size_t size = strlen(weak[i]);

@@ -498,7 +498,7 @@ static enum sy_standing place_unnamed(struct sy_work *work) {
     if (it && it->name && !sy_found_destroys(it) && strcmp(it->type, "activate_preset") != 0) {
         return place_again(work, it->name);
     }
-    for (size_t i = 0; i < work->index->app_count; i++) {
+    for (size_t i = 0; i < work->index->app_count && work->clause->own_verb; i++) {
         if (work->index->apps[i].active) {
             return sy_place(work, work->index->apps[i].name, &work->clause->where);
         }

@@ -320,6 +320,7 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
         apps->at[i].name = strdup(fake->apps.at[i].name);
         apps->at[i].window_class = strdup(fake->apps.at[i].window_class);
         apps->at[i].program = strdup(fake->apps.at[i].program);
+        apps->at[i].keywords = strdup(fake->apps.at[i].keywords);
     }
     return FM_OK;
 }
@@ -570,7 +571,8 @@ static void read_lists(struct fake *fake, struct json_object *description) {
         struct json_object *at = json_object_array_get_idx(list, i);
         struct sy_app app = {.name = strdup(text_of(at, "name")),
                              .window_class = strdup(text_of(at, "class")),
-                             .program = strdup(text_of(at, "program"))};
+                             .program = strdup(text_of(at, "program")),
+                             .keywords = strdup(text_of(at, "keywords"))};
         read_id(at, "id", app.id);
         fake->apps.at = grow(fake->apps.at, i, sizeof *fake->apps.at);
         fake->apps.at[fake->apps.count++] = app;

@@ -9,6 +9,7 @@ import struct
 import sys
 import tempfile
 import time
+import unittest
 
 import wire
 from wire import SLOW, HelperTest, wait_until
@@ -17,6 +18,7 @@ MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 EMBEDDING = sorted(glob.glob(os.path.join(MODELS, "..", "models-embedding", "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
+OTHER_RELEASE = os.path.join(os.path.abspath(wire.BIN), "..", "tests-bin", "libother_release.so")
 
 FOX = "The quick brown fox jumps over the lazy dog. "  # ten tokens
 LONG = FOX * 50
@@ -237,6 +239,24 @@ class NotUsed(SavedTest):
             cached.append(self.ask(helper, self.turns)[3])
             self.end(helper)
         self.assertEqual([count > 180 for count in cached], [False, True, False], cached)
+
+    @unittest.skipUnless(os.path.exists(OTHER_RELEASE), "the library is built for Linux, and not with ThreadSanitizer")
+    def test_of_another_release(self):
+        """Which has the version of this one: only the commit tells them apart."""
+        engines = os.path.join(os.path.dirname(self.folder), "engines")
+        os.mkdir(engines)
+        shutil.copy(ENGINE + ".json", engines)
+        path = os.path.join(engines, "fm-engine-llama")
+        with open(path, "w") as file:
+            file.write(f"#!/bin/sh\nexport ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS LD_PRELOAD={OTHER_RELEASE}\n"
+                       f"exec {os.path.abspath(ENGINE)}\n")
+        os.chmod(path, 0o755)
+        cached = []
+        for _ in range(2):
+            helper = self.start("--engine-dir", engines)
+            cached.append(self.ask(helper, self.turns)[3])
+            self.end(helper)
+        self.assertEqual([count > 180 for count in cached], [False, True], cached)
 
     def test_reading_that_takes_longer_than_computing(self):
         """The file says that a token was computed in no time; the text is the same."""

@@ -314,6 +314,27 @@ class Bounds(KvFiles):
         self.assertEqual(len(ours), 1)
         self.assertEqual([name for name in self.files() if name in names], sorted(names[:2] + names[4:]))
 
+    def test_a_lower_limit(self):
+        """What is too long is used once more, and goes, also where nothing new is saved."""
+        for how, left in ((None, 0), ("text:y", 1)):
+            self.run_once("full", "--kv-cache-bytes", str(8 << 20))
+            self.assertEqual(os.path.getsize(self.only_file()), 4 << 20)
+            self.assertNotEqual(self.run_once(how, "--kv-cache-bytes", str(7 << 20)), NOTHING)
+            self.assertEqual(sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.files()), left)
+
+    def test_a_name_that_is_taken(self):
+        """By a folder: nothing is kept, and that is told."""
+        self.run_once("text:x")
+        path = self.only_file()
+        os.unlink(path)
+        os.makedirs(os.path.join(path, "full"))
+        helper = self.start("text:y", "--log-level", "warn", stderr=subprocess.PIPE)
+        self.assertEqual(self.found(helper), NOTHING)
+        helper.close()
+        with helper.process.stderr as log:
+            self.assertIn("is not kept", log.read().decode())
+        self.assertEqual(self.files(), [os.path.basename(path)])
+
     def test_a_file_that_is_read_is_used(self):
         self.run_once("text:x")
         os.utime(self.only_file(), (1, 1))

@@ -1,6 +1,7 @@
 """The files in which an engine keeps what it has computed (ENGINE.md, Saved state): the front's part, with the fake engine,
 whose FM_ENGINE_FAKE_SAVE says what it does with them."""
 
+import contextlib
 import os
 import resource
 import shutil
@@ -298,6 +299,19 @@ class Torn(KvFiles):
 class Bounds(KvFiles):
     def test_a_file_has_half_of_the_bytes(self):
         self.run_once("full", "--kv-cache-bytes", str(5 << 20))
+        self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
+
+    def test_an_engine_can_t_write_more(self):
+        """Whatever it does: the system refuses it, and so the disk is not filled while it lives."""
+        helper = self.start("beyond", "--kv-cache-bytes", str(4 << 20), "--idle-unload-ms", "50")
+        self.found(helper)
+        engine = helper.engine_pid()
+        most = 0
+        while alive(engine):
+            for name in self.files():
+                with contextlib.suppress(OSError):
+                    most = max(most, os.path.getsize(os.path.join(self.folder, name)))
+        self.assertEqual(most, 2 << 20)
         self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
 
     def test_what_was_not_used_goes_first(self):

@@ -136,7 +136,10 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
 }
 
 struct fm_child_given fm_kv_files_given(const struct fm_kv_files *files) {
-    return (struct fm_child_given){.fds = {files->read, files->write}, .count = files->write >= 0 ? 2 : 0};
+    return files->write < 0 ? (struct fm_child_given){.count = 0}
+                            : (struct fm_child_given){.fds = {files->read, files->write},
+                                                      .count = 2,
+                                                      .file_bytes = files->max_bytes};
 }
 
 void fm_kv_files_drop(struct fm_kv_files *files) {

@@ -395,10 +395,13 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_front *front = engine->front;
     struct fm_error error = {.code = FM_OK};
     struct fm_environment env;
-    const struct fm_child_given given = fm_kv_files_given(&engine->kv);
+    struct fm_child_given given = fm_kv_files_given(&engine->kv);
     int failure = 0;
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL,
                                     &engine->program->config);
+    if (engine->gpu_told) {
+        given.file_bytes = 0; /* drivers have memory that is a file */
+    }
     if (fm_engine_program(&engine->program->files, engine->path, &error) == FM_OK) {
         failure = made ? fm_child_start(child, engine->path, env.entries, &given) : ENOMEM;
     }

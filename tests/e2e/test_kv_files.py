@@ -192,6 +192,13 @@ class Unusable(KvFiles):
         self.assertEqual(self.run_once("unusable"), "x")
         self.assertEqual(self.files(), [])
 
+    def test_an_engine_that_dies_of_it(self):
+        """Else its successors would too."""
+        self.run_once("text:x")
+        helper = self.start(env={"FM_ENGINE_FAKE_LOAD": "crash"})
+        self.assert_error(helper.collect(self.create(helper, script("y")))[1], "UNAVAILABLE")
+        wait_until(lambda: self.files() == [], "the end of the file")
+
     def test_the_file_is_exchanged_meanwhile(self):
         """What an engine can't use is removed, and not what has its name now."""
         self.run_once("text:x")

@@ -455,6 +455,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death_locked(engine, status);
+    engine->drop_saved |= engine->died && !front->ending; /* what it has read may be the reason */
     if (engine->end == FM_END_CRASH && !front->ending && engine->probes) {
         front->metrics.engine_deaths++;
     } else if (engine->end == FM_END_CRASH && !front->ending) {

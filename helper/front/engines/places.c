@@ -174,11 +174,8 @@ static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *j
 /* What stands in the way of the job's model for longer than the job may wait. */
 static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
     const struct fm_program *program = fm_program_of(front, model);
-    bool known;
-    int64_t need = fm_needs_of(&program->needs, model, &known);
-    need = known ? need : model->size; /* the engine's settings decide about the rest */
     enum fm_code code = fm_crash_loop_check(&program->crash_loop, fm_model_blamed(model), fm_now_ms(), error);
-    return code ? code : fm_needs_check(model, need, front->options.memory_budget, error);
+    return code ? code : fm_needs_check(&program->needs, model, front->options.memory_budget, error);
 }
 
 /* Has the engine end before it takes jobs that came after `job`; at once, if it has none before. */

@@ -240,6 +240,24 @@ class NotUsed(SavedTest):
             self.end(helper)
         self.assertEqual([count > 180 for count in cached], [False, True, False], cached)
 
+    def test_what_llama_cpp_does_not_take(self):
+        """Though all checksums fit: half of the first block's bytes. It is computed, and saved anew."""
+        with open(self.only_file(), "r+b") as f:
+            data = bytearray(f.read())
+            index, length = struct.unpack_from("<QQ", data, len(data) - 48)
+            begin, size = struct.unpack_from("<QQ", data, index + 8)
+            struct.pack_into("<Q8s", data, index + 16, size // 2, checksum(data[begin:begin + size // 2]))
+            data[-32:-24] = checksum(data[index:index + length])
+            data[-8:] = checksum(data[-64:-8])
+            f.seek(0)
+            f.write(data)
+        cached = []
+        for _ in range(2):
+            (text, count), = self.run_once(self.turns)
+            self.assertEqual(text, self.text)
+            cached.append(count > 180)
+        self.assertEqual(cached, [False, True])
+
     @unittest.skipUnless(os.path.exists(OTHER_RELEASE), "the library is built for Linux, and not with ThreadSanitizer")
     def test_of_another_release(self):
         """Which has the version of this one: only the commit tells them apart."""

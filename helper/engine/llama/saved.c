@@ -209,7 +209,11 @@ static bool follow(struct fm_saved *saved, int32_t last, struct way *way, struct
             fm_kit_saved_unusable(saved->kit, reason);
             block->bytes = 0; /* nor what follows it */
         }
-        if (reason || (end > cached->count && !put_block(saved, block, way, cached, end))) {
+        if (reason) {
+            return false;
+        }
+        if (end > cached->count && !put_block(saved, block, way, cached, end)) {
+            block->bytes = 0; /* it may never fit, and what is computed instead is saved anew */
             return false;
         }
     }

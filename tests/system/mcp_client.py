@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import socket as socketlib
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ DESKTOP = {
 class Server:
     """The program on a fake desktop. Lines are read by a thread; `leftovers` has what nobody waited for."""
 
-    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, **changes):
+    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, socket=False, **changes):
         self.files = tempfile.TemporaryDirectory()
         self.log_path = os.path.join(self.files.name, "log")
         arguments = [PROGRAM, *options]
@@ -51,8 +52,12 @@ class Server:
         env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name}
         for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None and not real else ():
             env.pop(name, None)
-        self.process = subprocess.Popen(arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
+        ours, theirs = socketlib.socketpair() if socket else (None, subprocess.PIPE)
+        self.process = subprocess.Popen(arguments, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if socket:  # as Node makes them
+            theirs.close()
+            self.process.stdin = ours.makefile("wb")
+            ours.close()
         self.lines = queue.Queue()
         self.got = []
         self.next_id = 0

@@ -205,6 +205,21 @@ class Legacy(Case):
         self.assertEqual(server.take()["id"], 74)
         self.end(server)
 
+    def test_a_batch_with_answers_that_are_too_large(self):
+        """Each of them may be given, but not all: the server goes on, and says which it could not."""
+        tabs = [{"id": f"t{i}", "window": "1", "title": "x" * 2000, "url": "https://a.example/" + "y" * 2000} for i in range(400)]
+        server = self.start(DESKTOP, tabs=tabs)
+        server.initialize("2025-03-26")
+        list_tabs = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "list_tabs"}}
+        server.send([{**list_tabs, "id": 100 + i} for i in range(60)])
+        answers = {answer["id"]: answer for answer in server.take()}
+        self.assertEqual(len(answers), 60)
+        failed = [id for id, answer in answers.items() if "error" in answer]
+        self.assertTrue(0 < len(failed) < 60, failed)
+        self.assertEqual({answers[id]["error"]["code"] for id in failed}, {INTERNAL})
+        self.assertEqual(server.ask("ping", None), {})
+        self.end(server)
+
     def test_batches_are_of_one_version_only(self):
         server = self.start()
         server.send([{"jsonrpc": "2.0", "id": 1, "method": "ping"}])
@@ -599,6 +614,39 @@ class Cancel(Case):
         start = time.monotonic()
         self.end(server)
         self.assert_soon(time.monotonic() - start, 3)
+
+    def test_end_of_input_behind_more_than_is_read(self):
+        """Nothing of what waits in the pipe is done once the client has gone."""
+        for kind in ("pipe", "socket"):
+            with self.subTest(kind):
+                server = self.start(DESKTOP, socket=kind == "socket", **STUCK)
+                for _ in range(200):
+                    server.request("tools/call", name="focus_app", arguments={"app_name": "Notes"})
+                start = time.monotonic()
+                status, errors, _ = server.end()
+                self.assertEqual((status, errors), (0, ""))
+                self.assert_soon(time.monotonic() - start, 3)
+
+    def test_lines_that_wait_are_not_done_at_the_end(self):
+        server = self.start(DESKTOP, **STUCK)
+        server.request("tools/call", name="focus_app", arguments={"app_name": "Notes"}, _meta={"progressToken": 1})
+        server.take()
+        close = {"jsonrpc": "2.0", "method": "tools/call",
+                 "params": server.params(MODERN, {"name": "close_app", "arguments": {"app_name": "XTerm"}})}
+        listed = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": server.params(MODERN, {})}
+        server.send(listed, *({**close, "id": 100 + i} for i in range(150)))
+        server.take()  # so the lines behind it have come too
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.process.wait(WAIT), 0)
+        self.assertEqual(server.deeds(), ["launch notes.desktop"])
+        server.end()
+
+    def test_many_lines_before_the_end_are_answered(self):
+        """Longer than a second in all, but none of them stands still."""
+        server = self.start()
+        ids = [server.request("tools/call", name="list_apps") for _ in range(500)]
+        status, errors, left = server.end()
+        self.assertEqual((status, errors, [line["id"] for line in left]), (0, "", ids))
 
     def test_what_was_asked_before_the_end_is_answered(self):
         server = self.start()

@@ -29,6 +29,7 @@
 #define VALUES_MAX   1000u
 #define TO_BROWSER   (4u << 20)
 #define TO_CLIENT    (FM_CDP_MESSAGE_MAX + (1u << 20))
+#define UNREAD_MAX   262144u /* bytes that a client has not read, above which it is not told that tabs have changed */
 #define READ_SIZE    65536u
 #define ID_SIZE      128
 #define END_MS       5000 /* for a browser whose pipe was closed */
@@ -246,8 +247,9 @@ static void on_event(void *context, const char *session, const char *method, str
     if (!*session && (strcmp(method, "Target.targetCreated") == 0 || strcmp(method, "Target.targetDestroyed") == 0 ||
                       strcmp(method, "Target.targetInfoChanged") == 0)) {
         for (size_t i = 0; i < CLIENTS_MAX; i++) {
-            if (broker->clients[i].fd >= 0 && broker->clients[i].discovers) {
-                tell(&broker->clients[i], "", method, params);
+            struct client *client = &broker->clients[i];
+            if (client->fd >= 0 && client->discovers && client->out.len < UNREAD_MAX) {
+                tell(client, "", method, params);
             }
         }
     }

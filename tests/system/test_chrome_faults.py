@@ -8,12 +8,13 @@ import os
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
-from chrome import WAIT, Driver, until
+from chrome import DRIVER, WAIT, Driver, until
 from patience import TimedTest
 
 
@@ -286,6 +287,19 @@ class Faults(TimedTest):
             self.peer.answers["Target.getTargets"] = {"targetInfos": [target(f"T{i}x{k}", k) for k in range(20)]}
             self.assertEqual(len(until("a list", lambda: self.driver.ask(dump=True).get("tabs"))), 20)
 
+    def test_a_browser_that_was_started_again(self):
+        """The first command after that works too."""
+        self.assertEqual(len(self.driver.tabs()), 2)
+        begun = self.peer
+        for _ in range(2):
+            begun.end()
+            os.unlink(begun.path)
+            begun = Peer(begun.path)
+            self.addCleanup(begun.end)
+            self.assertEqual(len(self.driver.tabs()), 2)
+        begun.end()
+        self.assertIn("fm-system chrome", self.failed())
+
     def test_nobody_is_there(self):
         self.peer.end()
         self.assertIn("fm-system chrome", self.failed())
@@ -405,6 +419,73 @@ class Port(TimedTest):
                 driver = Driver(f"{folder}/none", folder)
                 self.assertEqual(driver.ask(dump=True).get("failed"), "UNAVAILABLE")
                 driver.end()
+
+
+NOISY = """#!/usr/bin/env python3
+import json, os, select
+tab = {"targetId": "A", "type": "tab", "title": "x", "url": "http://a.example/",
+       "embedderData": {"tabStripIndex": 0, "tabActive": True}}
+changed = {"method": "Target.targetInfoChanged", "params": {"targetInfo": {**tab, "url": "http://a.example/" + "x" * 2000}}}
+answers = {"Target.getTargets": {"targetInfos": [tab]}, "Browser.getWindowForTarget": {"windowId": 7}}
+rest = b""
+told = 0
+def say(data):
+    while data:
+        data = data[os.write(4, data):]
+while True:
+    more = told < 40000
+    if select.select([3], [], [], 0 if more else None)[0]:
+        data = os.read(3, 65536)
+        if not data:
+            break
+        *whole, rest = (rest + data).split(b"\\0")
+        for message in whole:
+            call = json.loads(message)
+            found = call["method"] in answers or "Discover" in call["method"]
+            answer = {"result": answers.get(call["method"], {})} if found else {"error": {"code": 1, "message": "no"}}
+            say(json.dumps({"id": call["id"], **answer}).encode() + b"\\0")
+    if more:
+        say(json.dumps(changed).encode() + b"\\0")
+        told += 1
+        if told == 40000:
+            open(os.environ["FM_TOLD"], "w").close()
+"""
+
+
+class Broker(TimedTest):
+    """`fm-system chrome` with a script for its browser."""
+
+    def test_a_browser_that_tells_much_while_nobody_asks(self):
+        """Pages that change their title all the time do not end the connection of who does not ask for a while."""
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/browser", "w", encoding="utf-8") as file:
+            file.write(NOISY)
+        os.chmod(f"{folder}/browser", 0o755)
+        broker = subprocess.Popen([DRIVER, "chrome", "--browser", f"{folder}/browser", "--profile", f"{folder}/profile",
+                                   "--socket", f"{folder}/run/s"], stderr=subprocess.PIPE,
+                                  env={**os.environ, "FM_TOLD": f"{folder}/told"})
+        self.addCleanup(broker.stderr.close)
+        self.addCleanup(broker.wait)
+        self.addCleanup(broker.terminate)
+        self.assertIn(b"can be used", broker.stderr.readline())
+        driver = Driver(f"{folder}/run/s")
+        self.addCleanup(driver.end)
+        self.assertEqual(len(driver.tabs()), 1)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.connect(f"{folder}/run/s")
+            silent.sendall(b'{"id":1,"method":"Target.setDiscoverTargets",'
+                           b'"params":{"discover":true,"filter":[{"type":"tab"}]}}\0')
+            until("it has told much", lambda: os.path.exists(f"{folder}/told"))
+            self.assertEqual(len(driver.tabs()), 1)
+            silent.sendall(b'{"id":2,"method":"Browser.getVersion"}\0')
+            silent.settimeout(WAIT)
+            got = b""
+            while b'"id":2' not in got[-65536:]:
+                piece = silent.recv(65536)
+                self.assertTrue(piece, "the connection of who did not read for a while has ended")
+                got += piece
+        self.assertLess(len(got), 4 << 20)
 
 
 class Urls(unittest.TestCase):

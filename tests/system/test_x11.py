@@ -527,6 +527,9 @@ class WithoutDesktop(Case):
         new = until("it is listed", driver.windows)[0]["id"]
         self.assertNotEqual(old, new)
         self.result(driver.command("close_app", app_name="Odd"))
+        second.server.end()  # and while nobody asks
+        self.bare("openbox", display=first.display)
+        self.assertEqual(self.result(driver.command("list_apps"))["apps"], [])
 
     def test_a_server_that_does_not_answer(self):
         bare = self.bare("openbox")

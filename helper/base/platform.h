@@ -40,7 +40,7 @@ struct fm_waited {
                  */
 };
 
-#define FM_WAITED_MAX 4
+#define FM_WAITED_MAX 5
 
 /*
  * Waits until something is ready, for at most `ms` (-1: as long as it takes). `count` is FM_WAITED_MAX at most. Returns

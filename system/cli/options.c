@@ -59,7 +59,7 @@ static bool check_names(const char *list) {
 bool sy_option_read(struct sy_options *options, int argc, char **argv, int *at, bool *told) {
     const char *name = argv[*at];
     const char *value = *at + 1 < argc ? argv[*at + 1] : NULL;
-    bool takes = strcmp(name, "--allow") == 0 || strcmp(name, "--desktop") == 0;
+    bool takes = strcmp(name, "--allow") == 0 || strcmp(name, "--desktop") == 0 || strcmp(name, "--proxy") == 0;
     *told = takes;
     if (takes && !value) {
         fprintf(stderr, "fm-system: %s needs a value\n", name);
@@ -68,6 +68,14 @@ bool sy_option_read(struct sy_options *options, int argc, char **argv, int *at, 
     *at += takes ? 2 : 1;
     if (strcmp(name, "--read-only") == 0) {
         options->read_only = true;
+        return true;
+    }
+    if (strcmp(name, "--no-model") == 0) {
+        options->no_model = true;
+        return true;
+    }
+    if (strcmp(name, "--proxy") == 0) {
+        options->proxy = value;
         return true;
     }
     if (strcmp(name, "--allow") == 0) {

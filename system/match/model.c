@@ -2,6 +2,7 @@
  * disk. */
 #include "match/model.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/platform.h"
 #include "match/prompt.h"
 #include "protocol/client/client.h"
@@ -16,6 +17,7 @@
 
 #define ANSWER_MS     60000
 #define ANSWER_TOKENS 400 /* eight labels, or a few sentences, and more than enough */
+#define CANCEL_MS     2000 /* until a call that was cancelled has settled; then the helper is killed */
 #define REQUEST_MAX   (1u << 20)
 #define ANSWER_VALUES 64
 
@@ -23,6 +25,7 @@ struct sy_proxy {
     struct fm_client *client;
     char *model;
     int64_t ms;
+    int cancel_fd; /* -1: none */
 };
 
 /* ---- the request ---- */
@@ -110,15 +113,83 @@ static enum fm_code read_pick(const char *text, size_t len, struct json_object *
     return read ? FM_OK : fm_fail_no_memory(error);
 }
 
+/* ---- a call ---- */
+
+struct call {
+    bool settled;
+    enum fm_code code;
+    struct json_object *result; /* the caller's */
+    struct fm_error error;
+};
+
+static void on_settled(void *context, const struct fm_client_reply *reply) {
+    struct call *call = context;
+    call->settled = true;
+    call->code = reply->code;
+    call->result = json_object_get(reply->result);
+    if (reply->error) {
+        call->error = *reply->error;
+    }
+}
+
+/* Until the call settles: FM_OK; or FM_TIMEOUT, or FM_CANCELLED as `cancel_fd` (-1: none) says. */
+static enum fm_code await(struct fm_client *client, const struct call *call, int64_t until_ms, int cancel_fd) {
+    while (!call->settled) {
+        struct fm_waited waited[FM_WAITED_MAX];
+        size_t count = fm_client_fds(client, waited); /* leaves room for one */
+        int64_t left = until_ms - fm_now_ms();
+        int64_t due = fm_client_timeout(client);
+        if (left <= 0) {
+            return FM_TIMEOUT;
+        }
+        waited[count] = (struct fm_waited){.fd = cancel_fd, .input = true};
+        fm_wait(waited, count + 1, (int)(due >= 0 && due < left ? due : left));
+        if (waited[count].ready) {
+            return FM_CANCELLED;
+        }
+        fm_client_process(client);
+    }
+    return FM_OK;
+}
+
 /* Sends the request. `*text` is of `*result`, which the caller frees. */
 static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, struct json_object **result,
                         const char **text, size_t *len, struct fm_error *error) {
+    struct call call = {.settled = false};
+    const struct fm_client_handler handler = {.context = &call, .settled = on_settled};
+    int64_t id = 0;
     *result = NULL;
     enum fm_code code = request->failed ? fm_fail_no_memory(error)
-                                        : fm_client_ask(proxy->client, "chat.completions.create", request->data,
-                                                        request->len, NULL, proxy->ms, result, error);
-    return code ? code : read_text(*result, text, len, error);
+                                        : fm_client_call(proxy->client, "chat.completions.create", request->data,
+                                                         request->len, &handler, &id, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    enum fm_code ended = await(proxy->client, &call, fm_now_ms() + proxy->ms, proxy->cancel_fd);
+    if (ended != FM_OK) {
+        fm_client_cancel(proxy->client, id);
+        if (await(proxy->client, &call, fm_now_ms() + CANCEL_MS, -1) != FM_OK) {
+            fm_client_kill(proxy->client, "the helper did not answer a cancel, and was killed");
+        }
+    }
+    while (!call.settled) {
+        fm_client_process(proxy->client);
+    }
+    *result = call.result;
+    if (ended == FM_CANCELLED) {
+        return fm_fail(error, FM_CANCELLED, "the call was cancelled");
+    }
+    if (ended == FM_TIMEOUT) {
+        return fm_fail(error, FM_TIMEOUT, "the model has not answered within %d s", (int)(proxy->ms / 1000));
+    }
+    if (call.code != FM_OK) {
+        *error = call.error;
+        return call.code;
+    }
+    return read_text(*result, text, len, error);
 }
+
+/* ---- questions ---- */
 
 static enum fm_code pick(void *self, const struct sy_question *question, struct json_object **answer,
                          struct fm_error *error) {
@@ -188,6 +259,7 @@ struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
         proxy->client = fm_client_new(&client);
         proxy->model = options->model ? strdup(options->model) : NULL;
         proxy->ms = options->ms > 0 ? options->ms : ANSWER_MS;
+        proxy->cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1;
     }
     bool made = proxy && proxy->client && (proxy->model || !options->model);
     free(own);

@@ -36,6 +36,7 @@ struct sy_proxy_options {
     const char *const *arguments; /* NULL-terminated */
     const char *model;            /* its id; NULL: the first one */
     int64_t ms;                   /* that an answer may take, the model's first load included; default 60,000 */
+    int cancel_fd;                /* readable: the answer is not wanted any more (FM_CANCELLED); default: none */
 };
 
 struct sy_proxy;

@@ -389,6 +389,7 @@ static bool prepare(struct serve *serve) {
                                        .open_desktop = serve->given->open_desktop,
                                        .open_context = serve->given->open_context,
                                        .furnish = serve->given->furnish,
+                                       .dismiss = serve->given->dismiss,
                                        .cancel_fd = serve->cancel[0],
                                        .tell = tell,
                                        .tell_context = serve};

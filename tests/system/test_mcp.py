@@ -23,6 +23,16 @@ TOOLS = ["list_apps", "focus_app", "place_app", "close_app", "list_tabs", "switc
 STUCK = {"rules": [{"on": "focus", "do": "refuse"}, {"on": "launch", "do": "refuse"}], "takes_time": True}
 
 
+def until(what, look):
+    """The first true value of `look`."""
+    end = time.monotonic() + WAIT
+    while not (value := look()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {WAIT} s: {what}")
+        time.sleep(0.01)
+    return value
+
+
 class Case(TimedTest):
     def start(self, *arguments, **changes):
         server = Server(*arguments, **changes)
@@ -568,6 +578,63 @@ class Confirmation(Case):
         self.assertEqual(self.ask("close_app", {"app_name": "XTerm"}, {META + "clientCapabilities": {}})["isError"], False)
 
 
+class Model(Case):
+    """query with fm-proxy beside the program, and the fake engine, which says the question again."""
+
+    ASK = {"question": "Which tabs are about cats?"}
+
+    def test_what_code_does_not_know(self):
+        server = self.start()
+        self.assertEqual(server.call("query", question="How many tabs are open?")["by"], "code")
+        self.assertEqual(server.children(), [])  # it is started when it is needed
+        told = server.call("query", **self.ASK)
+        self.assertEqual((told["ok"], told["by"]), (True, "model"), told)
+        self.assertIn("GitHub", told["answer"])
+        self.assertNotIn("token", told["answer"])
+        [helper] = server.children()
+        again = server.call("query", question="And about dogs?", conversation=told["conversation"])
+        self.assertEqual((again["by"], again["conversation"]), ("model", told["conversation"]))
+        self.assertEqual(server.children(), [helper])
+        self.end(server)
+        self.assertFalse(os.path.exists(f"/proc/{helper}"))
+
+    def test_no_model(self):
+        for options in (["--no-model"], ["--proxy", "/nowhere/fm-proxy"], ["--proxy", "/bin/false"]):
+            server = self.start(DESKTOP, *options)
+            server.call("list_apps")
+            start = time.monotonic()
+            self.assertEqual(server.call("query", **self.ASK)["error"]["code"], "model_unavailable", options)
+            self.assert_soon(time.monotonic() - start, 0.5)
+            self.assertTrue(server.call("query", question="How many tabs are open?")["ok"])
+            self.end(server)
+        server = self.start(env={"FM_PROXY_ENGINE": "missing"})
+        self.assertEqual(server.call("query", **self.ASK)["error"]["code"], "model_unavailable")
+        self.end(server)
+
+    def test_cancel(self):
+        server = self.start(env={"FM_ENGINE_FAKE_LOAD": "hang"})
+        for _ in range(3):
+            stuck = server.request("tools/call", name="query", arguments=self.ASK, _meta={"progressToken": 1})
+            server.take()  # it runs
+            start = time.monotonic()
+            server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": stuck}})
+            self.assertTrue(server.call("list_apps")["ok"])
+            self.assert_soon(time.monotonic() - start, 3)
+            self.assertEqual([line for line in server.got if line.get("id") == stuck], [])
+        self.end(server)
+
+    def test_end_of_input(self):
+        server = self.start(env={"FM_ENGINE_FAKE_LOAD": "hang"})
+        server.request("tools/call", name="query", arguments=self.ASK, _meta={"progressToken": 1})
+        server.take()
+        until("the helper runs", server.children)
+        [helper] = server.children()
+        start = time.monotonic()
+        self.end(server)
+        self.assert_soon(time.monotonic() - start, 4)
+        until("the helper has ended", lambda: not os.path.exists(f"/proc/{helper}"))
+
+
 class Cancel(Case):
     def cancel(self, server, id, **more):
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, **more}})
@@ -756,6 +823,10 @@ class Program(unittest.TestCase):
         return done.stdout.decode(), done.stderr.decode()
 
     def test_help_and_version(self):
+        for command in ([], ["mcp"], ["doctor"], ["do"], ["preset"], ["chrome"]):
+            out, errors = self.run_it(*command, "--help")
+            self.assertRegex(out, "usage: fm-system")
+            self.assertEqual(errors, "")
         self.assertIn("--read-only", self.run_it("--help")[0])
         self.assertRegex(self.run_it("--version")[0], r"^fm-system \d+\.\d+\.\d+\n$")
 
@@ -777,6 +848,7 @@ class Program(unittest.TestCase):
         out, errors = self.run_it("doctor", "--desktop", path)
         self.assertRegex(out, r"(?m)^windows +ok, 2 now$")
         self.assertRegex(out, r"(?m)^tabs +ok, 3 now$")
+        self.assertRegex(out, r"(?m)^model +fm-proxy is there$")
         self.assertNotIn("Reddit", out)
         self.assertEqual(errors, "")
         server.end()

@@ -38,7 +38,7 @@ static enum fm_code write_tabs(struct sy_world *world, const struct sy_step *ste
     if (code == FM_OK && json_object_get_boolean(sy_arg(step, "content_summary"))) {
         code = sy_take_summaries(world, snapshot, summaries, error);
     }
-    if (code == FM_OK && !sy_told_add(&world->told, snapshot)) {
+    if (code == FM_OK && !sy_told_add(&world->told, snapshot, SY_SEEN_PAGES)) {
         code = fm_fail_no_memory(error);
     }
     if (code == FM_OK) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#define TABS_DIGITS 8   /* of a handle */
 #define DOMAIN_SIZE 254 /* RFC 1035, 2.3.4: 253 characters of a name, and the NUL */
 
 /* ---- lists ---- */
@@ -277,14 +278,24 @@ static int by_place(const void *a, const void *b) {
     return order ? order : strcmp(x->id, y->id);
 }
 
-/* Of the ids in their order, each with its NUL. */
+static uint32_t folded(uint64_t hash) {
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* TABS_DIGITS of the ids in their order, and as many of the addresses; each with its NUL. */
 static void make_handle(struct sy_snapshot *snapshot) {
-    uint64_t hash = FM_HASH_START;
+    uint64_t tabs = FM_HASH_START;
+    uint64_t pages = FM_HASH_START;
     for (size_t i = 0; i < snapshot->tab_count; i++) {
-        const char *id = snapshot->tabs[i].tab->id;
-        hash = fm_hash(hash, id, strlen(id) + 1);
+        const struct sy_tab *tab = snapshot->tabs[i].tab;
+        tabs = fm_hash(tabs, tab->id, strlen(tab->id) + 1);
+        pages = fm_hash(pages, tab->url, strlen(tab->url) + 1);
     }
-    snprintf(snapshot->handle, sizeof snapshot->handle, "%016" PRIx64, hash);
+    snprintf(snapshot->handle, sizeof snapshot->handle, "%08" PRIx32 "%08" PRIx32, folded(tabs), folded(pages));
+}
+
+bool sy_same_tabs(const char *handle, const char *other) {
+    return strlen(handle) == SY_HANDLE_SIZE - 1 && strncmp(handle, other, TABS_DIGITS) == 0;
 }
 
 static bool number_tabs(struct sy_snapshot *snapshot) {

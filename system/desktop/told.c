@@ -12,12 +12,26 @@ static void free_list(struct sy_told_list *list) {
     *list = (struct sy_told_list){.count = 0};
 }
 
-static bool copy_tabs(struct sy_told_list *list, const struct sy_snapshot *snapshot) {
+/* The address that the client knows of a tab; NULL: none. */
+static const char *known_url(const struct sy_told *told, const char *id) {
+    for (size_t back = 1; back <= told->count; back++) {
+        const struct sy_told_list *list = &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
+        for (size_t i = 0; i < list->count && list->seen != SY_SEEN_HANDLE; i++) {
+            if (strcmp(list->tabs[i].id, id) == 0) {
+                return list->tabs[i].url;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool copy_tabs(const struct sy_told *told, const struct sy_snapshot *snapshot, struct sy_told_list *list) {
     list->tabs = calloc(snapshot->tab_count + 1, sizeof *list->tabs);
     for (size_t i = 0; list->tabs && i < snapshot->tab_count; i++) {
         const struct sy_tab *tab = snapshot->tabs[i].tab;
+        const char *known = list->seen == SY_SEEN_INDICES ? known_url(told, tab->id) : NULL;
         memcpy(list->tabs[i].id, tab->id, sizeof tab->id);
-        list->tabs[i].url = strdup(tab->url);
+        list->tabs[i].url = strdup(known ? known : tab->url);
         list->count++;
         if (!list->tabs[i].url) {
             return false;
@@ -27,9 +41,9 @@ static bool copy_tabs(struct sy_told_list *list, const struct sy_snapshot *snaps
     return list->tabs != NULL;
 }
 
-bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot) {
-    struct sy_told_list list = {.count = 0};
-    if (!copy_tabs(&list, snapshot)) {
+bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot, enum sy_seen seen) {
+    struct sy_told_list list = {.seen = seen};
+    if (!copy_tabs(told, snapshot, &list)) {
         free_list(&list);
         return false;
     }
@@ -43,7 +57,7 @@ bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot) {
 const struct sy_told_list *sy_told_find(const struct sy_told *told, const char *handle) {
     for (size_t back = 1; back <= told->count; back++) {
         const struct sy_told_list *list = &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
-        if (!handle || strcmp(list->handle, handle) == 0) {
+        if (handle ? strcmp(list->handle, handle) == 0 : list->seen != SY_SEEN_HANDLE) {
             return list;
         }
     }

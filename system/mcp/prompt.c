@@ -61,7 +61,7 @@ static void write_commands(struct fm_buf *text) {
 
 static enum fm_code write_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                                struct fm_error *error) {
-    if (!sy_told_add(&world->told, snapshot)) {
+    if (!sy_told_add(&world->told, snapshot, SY_SEEN_PAGES)) {
         return fm_fail_no_memory(error);
     }
     fm_json_key_str(w, "snapshot", snapshot->handle);

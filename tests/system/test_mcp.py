@@ -421,6 +421,22 @@ class Calls(Case):
             self.assertEqual(error["param"], param)
             self.assertIn(code, (None, error["code"]))
 
+    def test_an_index_means_the_page_that_the_client_has_seen(self):
+        """Not the one that another tool saw meanwhile, and said nothing of."""
+        go = [{"on": "focus", "do": {"tab.go": {"id": "t1", "url": "https://bank.example/"}}}]
+        for tool, arguments in (("query", {"question": "How many tabs are open?"}), ("match", {"words": "focus xterm"})):
+            for by_handle in (False, True):
+                server = self.start(DESKTOP, rules=go)
+                handle = {"snapshot": server.call("list_tabs")["snapshot"]} if by_handle else {}
+                server.call("list_tabs")
+                server.call("focus_app", app_name="XTerm")
+                self.assertTrue(server.call(tool, **arguments)["ok"])
+                told = server.call("close_tab", tab_indices=[1], **handle)
+                self.assertEqual(told.get("error", {}).get("code"), "stale_snapshot", (tool, by_handle))
+                matched = server.call("match", words="close the github tab")
+                self.assertTrue(server.call("run_commands", commands=matched["commands"])["ok"])
+                self.assertEqual(server.deeds(), ["focus w2", "tab.close t2"])
+
     def test_run_commands(self):
         told = self.call("run_commands", commands=[{"type": "focus_app", "app_name": "XTerm"}, {"type": "list_apps"}])
         self.assertEqual([result["ok"] for result in told["results"]], [True, True])
@@ -567,6 +583,16 @@ class Confirmation(Case):
                     {"inputResponses": {"confirm": {"action": 7}}}, {"requestState": question["requestState"]}):
             self.assertEqual(self.ask("close_app", args, **odd)["resultType"], "input_required", odd)
         self.assertEqual(self.server.deeds(), [])
+
+    def test_a_page_that_changes_while_the_user_is_asked(self):
+        """The yes was for the page that the question named."""
+        go = [{"on": "focus", "do": {"tab.go": {"id": "t1", "url": "https://bank.example/"}}}]
+        self.server = self.start(DESKTOP, rules=go)
+        question = self.ask("close_tab", {"tab_indices": [1, 2]})
+        self.assertTrue(self.server.call("focus_app", app_name="XTerm")["ok"])
+        told = self.retry(question, "close_tab", {"tab_indices": [1, 2]})
+        self.assertEqual(told["structuredContent"]["error"]["code"], "stale_snapshot", told)
+        self.assertEqual(self.server.deeds(), ["focus w2"])
 
     def test_what_needs_no_question(self):
         for can in ({META + "clientCapabilities": {}}, {META + "clientCapabilities": {"elicitation": {"url": {}}}}):

@@ -5,6 +5,7 @@ odd_window.c; pictures go to FM_PICTURES."""
 import os
 import re
 import signal
+import socket
 import sys
 import time
 import unittest
@@ -505,6 +506,26 @@ class WithoutDesktop(Case):
     def test_no_tabs(self):
         driver = self.driver(self.bare("openbox"))
         self.refused(driver.command("list_tabs"), "unavailable")
+
+    def test_a_session_bus_that_hangs(self):
+        """GIO would wait for it for ever."""
+        bare = self.bare("openbox")
+        with socket.socket(socket.AF_UNIX) as bus:
+            bus.bind(f"{bare.home}/bus")
+            bus.listen()
+            driver = self.driver(bare, DBUS_SESSION_BUS_ADDRESS=f"unix:path={bare.home}/bus")
+            for _ in range(2):
+                began = time.monotonic()
+                self.refused(driver.command("focus_app", app_name="XClock"), "timeout", "session bus")
+                self.assert_soon(time.monotonic() - began, 6)
+            self.assertEqual(self.result(driver.command("list_apps"))["apps"], [])
+            connection, _ = bus.accept()
+            connection.close()
+        # it has failed now: the program is started without it, once, for who asks again
+        answer = until("it is started", lambda: (told := driver.command("focus_app", app_name="XClock")) and
+                       "error" not in told and told)
+        self.assertTrue(self.result(answer)["launched"])
+        self.assertEqual(len(driver.windows()), 1)
 
     def test_a_server_that_dies(self):
         """In the middle of a command; and another one in its place."""

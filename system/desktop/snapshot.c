@@ -164,6 +164,27 @@ static bool name_installed(struct sy_snapshot *snapshot) {
     return true;
 }
 
+/* An application may be called as another one is with its id behind its name. */
+static bool make_installed_unique(struct sy_snapshot *snapshot) {
+    struct sy_installed *list = snapshot->installed;
+    for (size_t i = 0; i < snapshot->installed_count; i++) {
+        const char *own = list[i].app->name;
+        bool alike = own[0] && own[strlen(own) - 1] == ')' && strcmp(list[i].name, own) == 0;
+        bool taken = false;
+        for (size_t k = 0; k < snapshot->installed_count && alike; k++) {
+            taken |= k != i && strcmp(list[k].name, own) == 0;
+        }
+        if (taken) {
+            free(list[i].name);
+            list[i].name = with_id(own, list[i].app->id);
+        }
+        if (!list[i].name) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static const char *installed_name(const struct sy_snapshot *snapshot, const struct sy_app *app) {
     size_t i = 0;
     while (snapshot->installed[i].app != app) {
@@ -222,16 +243,24 @@ static bool find_running(struct sy_snapshot *snapshot) {
     return true;
 }
 
-/* A window without an entry may be called as an application is that runs too: it is told apart. */
+static bool is_taken(const struct sy_snapshot *snapshot, const struct sy_running *running) {
+    bool taken = sy_find_installed(snapshot, running->name) != NULL;
+    for (size_t i = 0; i < snapshot->running_count; i++) {
+        const struct sy_running *at = &snapshot->running[i];
+        taken |= at != running && strcmp(at->name, running->name) == 0;
+    }
+    return taken;
+}
+
+/* A window without an entry may be called as an application is, or as another window was made to be: it is told apart. */
 static bool make_unique(struct sy_snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->running_count; i++) {
         struct sy_running *at = &snapshot->running[i];
-        bool taken = !at->app && (sy_find_installed(snapshot, at->name) != NULL);
-        char *name = taken ? with_id(at->name, "window") : NULL;
-        if (taken && !name) {
-            return false;
-        }
-        if (taken) {
+        while (!at->app && is_taken(snapshot, at)) {
+            char *name = with_id(at->name, "window");
+            if (!name) {
+                return false;
+            }
             free(at->name);
             at->name = name;
         }
@@ -335,7 +364,8 @@ enum fm_code sy_snapshot_take(const struct sy_desktop *desktop, struct sy_snapsh
         qsort(snapshot->monitors.at, snapshot->monitors.count, sizeof *snapshot->monitors.at, by_left_edge);
     }
     if (code == FM_OK &&
-        !(name_installed(snapshot) && find_running(snapshot) && make_unique(snapshot) && number_tabs(snapshot))) {
+        !(name_installed(snapshot) && make_installed_unique(snapshot) && find_running(snapshot) &&
+          make_unique(snapshot) && number_tabs(snapshot))) {
         code = fm_fail_no_memory(error);
     }
     if (code != FM_OK) {

@@ -23,6 +23,20 @@ class Commands(Case):
         self.assertEqual([app["name"] for app in self.result(answer)["apps"]],
                          ["Google Chrome (window)", "Notes (org.example.Notes.desktop)", "Notes (other-notes.desktop)", "XTerm"])
 
+    def test_names_that_are_made_alike(self):
+        """Whoever names a window or an application can't take the place of another one."""
+        apps = [{"id": id, "name": name, "class": id, "program": ""}
+                for id, name in (("a.desktop", "Dup"), ("b.desktop", "Dup"), ("c.desktop", "Dup (a.desktop)"),
+                                 ("d.desktop", "Text Editor"))]
+        windows = [{"id": id, "class": name, "title": id} for id, name in (
+            ("1", "Text Editor"), ("2", "Text Editor (window)"), ("3", "Dup (a.desktop)"), ("4", "Dup (a.desktop) (c.desktop)"))]
+        answers, log = run(call("list_apps"), call("focus_app", app_name="Dup (a.desktop)"),
+                           call("focus_app", app_name="Dup (a.desktop) (c.desktop)"),
+                           apps=apps, windows=windows)
+        names = [app["name"] for app in self.result(answers[0])["apps"]]
+        self.assertEqual(len(set(names)), 4, names)
+        self.assertEqual([deed for deed in log if "launch" in deed], ["launch a.desktop", "launch c.desktop"])
+
     def test_list_tabs(self):
         answer, _ = one("list_tabs")
         result = self.result(answer)

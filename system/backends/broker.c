@@ -70,6 +70,7 @@ struct broker {
     struct passed passed[FM_CDP_PENDING_MAX];
     struct session sessions[SESSIONS_MAX];
     unsigned last_number;
+    bool answers; /* the browser has answered, so it can be used */
 };
 
 static const char *text_of(struct json_object *object, const char *name) {
@@ -433,6 +434,11 @@ static bool turn(struct broker *broker, int end) {
     return flush(broker->to_browser, &broker->out);
 }
 
+static bool is_to_end(int end) {
+    struct fm_waited waited = {.fd = end, .input = true};
+    return fm_wait(&waited, 1, 0) > 0;
+}
+
 /* ---- the start ---- */
 
 static enum fm_code listen_at(const char *path, int *listener, struct fm_error *error) {
@@ -509,6 +515,12 @@ static int start_child(struct broker *broker, const struct sy_broker_options *op
     return fault;
 }
 
+static void on_first_answer(void *context, struct json_object *result, const char *reason) {
+    struct broker *broker = context;
+    (void)result;
+    broker->answers |= reason == NULL;
+}
+
 static enum fm_code start(struct broker *broker, const struct sy_broker_options *options, struct fm_error *error) {
     static const char discover[] = "{\"discover\":true,\"filter\":[{\"type\":\"tab\"}]}";
     int fault = start_child(broker, options);
@@ -522,8 +534,9 @@ static enum fm_code start(struct broker *broker, const struct sy_broker_options 
     fm_set_nonblocking(broker->child.errors);
     fm_cdp_init(&broker->cdp, broker, on_write, on_event);
     fm_buf_init(&broker->out, TO_BROWSER);
-    return fm_cdp_call(&broker->cdp, NULL, "Target.setDiscoverTargets", discover, NULL) ? FM_OK
-                                                                                        : fm_fail_no_memory(error);
+    return fm_cdp_call(&broker->cdp, NULL, "Target.setDiscoverTargets", discover, on_first_answer)
+               ? FM_OK
+               : fm_fail_no_memory(error);
 }
 
 static void close_all(const int *fds, size_t count) {
@@ -571,10 +584,17 @@ enum fm_code sy_broker_run(const struct sy_broker_options *options, void (*ready
     enum fm_code code = listen_at(options->socket, &broker->listener, error);
     bool listens = code == FM_OK;
     code = code ? code : start(broker, options, error);
-    if (code == FM_OK) {
-        ready(options->socket);
-        while (turn(broker, options->end)) {
+    bool used = false;
+    while (code == FM_OK && turn(broker, options->end)) {
+        if (broker->answers && !used) {
+            used = true;
+            ready(options->socket);
         }
+    }
+    if (code == FM_OK && !used && !is_to_end(options->end)) {
+        code = fm_fail(error, FM_UNAVAILABLE,
+                       "the browser ended before it could be used: another one may run with this profile, or it wants a "
+                       "switch after -- such as --no-sandbox");
     }
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         if (broker->clients[i].fd >= 0) {

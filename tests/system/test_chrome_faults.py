@@ -455,6 +455,17 @@ while True:
 class Broker(TimedTest):
     """`fm-system chrome` with a script for its browser."""
 
+    def test_a_browser_that_ends_at_once(self):
+        """It was never there to be used, and nobody is told so."""
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        for browser in ("true", "false"):
+            done = subprocess.run([DRIVER, "chrome", "--browser", shutil.which(browser), "--profile", f"{folder}/profile",
+                                   "--socket", f"{folder}/run/s"], capture_output=True, timeout=WAIT)
+            self.assertEqual(done.returncode, 69)
+            self.assertIn(b"ended before", done.stderr)
+            self.assertNotIn(b"can be used, at", done.stderr)
+
     def test_a_browser_that_tells_much_while_nobody_asks(self):
         """Pages that change their title all the time do not end the connection of who does not ask for a while."""
         folder = tempfile.mkdtemp(prefix="fm-chrome-")

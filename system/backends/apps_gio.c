@@ -194,10 +194,18 @@ static void drop_attempt(void *argument) {
     atomic_fetch_sub(&attempts, 1);
 }
 
+static bool is_set(const char *variable) {
+    const char *value = getenv(variable);
+    return value && value[0];
+}
+
 /* GIO asks the session bus first, and waits for it without a limit. */
 static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
-    struct attempt *attempt = atomic_load(&attempts) > 0 ? NULL : calloc(1, sizeof *attempt);
     (void)self;
+    if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) {
+        return fm_fail(error, FM_UNAVAILABLE, "there is no display on which the application could show itself");
+    }
+    struct attempt *attempt = atomic_load(&attempts) > 0 ? NULL : calloc(1, sizeof *attempt);
     if (!attempt) {
         return atomic_load(&attempts) > 0 ? not_answering(error) : fm_fail_no_memory(error);
     }

@@ -29,14 +29,16 @@ static int examine(const struct sy_desktop *desktop) {
         return EX_UNAVAILABLE;
     }
     print_count("windows", snapshot.windows.count, &snapshot.no_windows);
-    print_count("monitors", snapshot.monitors.count, backend->monitors ? &none : &snapshot.no_windows);
+    print_count("monitors", snapshot.monitors.count, snapshot.monitors.count > 0 ? &none : &snapshot.no_windows);
     print_count("applications", snapshot.installed_count, &snapshot.no_apps);
     print_count("tabs", snapshot.tab_count, &snapshot.no_tabs);
-    print_deed("focus", backend->focus);
-    print_deed("place", backend->place);
-    print_deed("close", backend->close);
-    print_deed("launch", backend->launch);
-    print_deed("tab actions", backend->activate && backend->open && backend->close_tab);
+    bool windows = snapshot.no_windows.code == FM_OK;
+    print_deed("focus", windows && backend->focus);
+    print_deed("place", windows && backend->place);
+    print_deed("close", windows && backend->close);
+    print_deed("launch", snapshot.no_apps.code == FM_OK && backend->launch);
+    print_deed("tab actions",
+               snapshot.no_tabs.code == FM_OK && backend->activate && backend->open && backend->close_tab);
     bool all = snapshot.no_windows.code == FM_OK && snapshot.no_apps.code == FM_OK && snapshot.no_tabs.code == FM_OK;
     sy_snapshot_free(&snapshot);
     return all ? EX_OK : EX_UNAVAILABLE;

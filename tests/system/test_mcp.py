@@ -904,6 +904,8 @@ class Program(unittest.TestCase):
         out, _ = self.run_it("doctor", "--desktop", server.process.args[-1], status=69)
         self.assertRegex(out, r"(?m)^tabs +unavailable: ")
         self.assertRegex(out, r"(?m)^monitors +ok, 2 now$")
+        for deed, can in (("focus", False), ("close", False), ("launch", True), ("tab actions", False)):
+            self.assertRegex(out, f"(?m)^{deed} +{'ok' if can else 'unavailable'}$")
         server.end()
 
 

@@ -484,8 +484,14 @@ class WithoutDesktop(Case):
         self.assertEqual([app["name"] for app in driver.dump()["apps"]], ["XClock"])
 
     def test_wayland(self):
-        driver = self.driver(self.bare(), DISPLAY=None, WAYLAND_DISPLAY="wayland-0")
+        bare = self.bare()
+        bare.entry("touch.desktop", "Touch", f"touch {bare.home}/started")
+        driver = self.driver(bare, DISPLAY=None, WAYLAND_DISPLAY="wayland-0")
         self.refused(driver.command("list_apps"), "unavailable", "Wayland")
+        self.refused(driver.command("close_app", app_name="Touch"), "unavailable", "Wayland")
+        self.refused(driver.command("focus_app", app_name="Nobody"), "unavailable", "Wayland")
+        self.assertTrue(self.result(driver.command("focus_app", app_name="Touch"))["launched"])
+        until("it was started", lambda: os.path.exists(f"{bare.home}/started"))
 
     def test_no_server(self):
         driver = self.driver(self.bare(), DISPLAY=":987")

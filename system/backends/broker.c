@@ -458,7 +458,8 @@ static enum fm_code listen_at(const char *path, int *listener, struct fm_error *
     }
     fm_close(fd);
     *listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*listener >= 0 && connect(*listener, (const struct sockaddr *)&address, sizeof address) == 0) {
+    if (*listener >= 0 && (connect(*listener, (const struct sockaddr *)&address, sizeof address) == 0 ||
+                           errno == EAGAIN)) { /* it is there, and has more to accept than it did */
         return fm_fail(error, FM_UNAVAILABLE, "a browser of fm-system runs already, at this socket");
     }
     (void)unlink(path); /* of a broker that was killed */

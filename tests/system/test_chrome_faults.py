@@ -466,6 +466,22 @@ class Broker(TimedTest):
             self.assertIn(b"ended before", done.stderr)
             self.assertNotIn(b"can be used, at", done.stderr)
 
+    def test_a_broker_that_is_busy_keeps_its_socket(self):
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.mkdir(f"{folder}/run", 0o700)
+        listener = socket.socket(socket.AF_UNIX)  # in the place of a broker that is stopped
+        self.addCleanup(listener.close)
+        listener.bind(f"{folder}/run/s")
+        listener.listen(0)
+        with socket.socket(socket.AF_UNIX) as first:
+            first.connect(f"{folder}/run/s")
+            done = subprocess.run([DRIVER, "chrome", "--browser", shutil.which("true"), "--profile", f"{folder}/profile",
+                                   "--socket", f"{folder}/run/s"], capture_output=True, timeout=WAIT)
+        self.assertEqual(done.returncode, 69)
+        self.assertIn(b"runs already", done.stderr)
+        self.assertTrue(os.path.exists(f"{folder}/run/s"))
+
     def test_a_browser_that_tells_much_while_nobody_asks(self):
         """Pages that change their title all the time do not end the connection of who does not ask for a while."""
         folder = tempfile.mkdtemp(prefix="fm-chrome-")

@@ -382,6 +382,25 @@ class Port(TimedTest):
         self.assertEqual(peer.wrong, 0, "frames that a client must not send")
 
 
+    @unittest.skipIf(os.geteuid(), "only root can be two users")
+    def test_another_users_program_on_the_port(self):
+        """It listens where a browser did that has ended."""
+        os.seteuid(65534)
+        try:
+            stranger = socket.create_server(("127.0.0.1", 0))
+        finally:
+            os.seteuid(0)
+        self.addCleanup(stranger.close)
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/DevToolsActivePort", "w", encoding="ascii") as file:
+            file.write(f"{stranger.getsockname()[1]}\n/devtools/browser/1-2")
+        driver = Driver(f"{folder}/none", folder)
+        self.addCleanup(driver.end)
+        self.assertIn("no browser can be reached", driver.ask(dump=True)["detail"])
+        stranger.settimeout(0)
+        self.assertRaises(BlockingIOError, stranger.accept)
+
     def test_handshakes_that_fail(self):
         for greeting in (lambda hello: hello.replace("101", "200").encode(),
                          lambda hello: hello.replace("Accept: ", "Accept: x").encode(),

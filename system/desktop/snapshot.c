@@ -44,8 +44,10 @@ static enum fm_code take_lists(const struct sy_desktop *desktop, struct sy_snaps
     if (!may_go_on(code, &fault, &snapshot->no_windows, error)) {
         return error->code;
     }
-    code = backend->windows ? backend->windows(desktop->self, &snapshot->windows, &fault)
-                            : lacks(desktop, "windows", &fault);
+    fault = snapshot->no_windows; /* who did not answer is not waited for again */
+    code = fault.code == FM_TIMEOUT ? FM_TIMEOUT
+           : backend->windows       ? backend->windows(desktop->self, &snapshot->windows, &fault)
+                                    : lacks(desktop, "windows", &fault);
     if (!may_go_on(code, &fault, &snapshot->no_windows, error)) {
         return error->code;
     }

@@ -568,7 +568,7 @@ class WithoutDesktop(Case):
             for asked in (driver, driver, late, late):
                 began = time.monotonic()
                 self.refused(asked.command("list_apps"), "timeout", "does not answer")
-                self.assert_soon(time.monotonic() - began, 6)
+                self.assert_soon(time.monotonic() - began, 3)
         finally:
             os.kill(bare.server.pid, signal.SIGCONT)
         for asked in (driver, late):

@@ -14,7 +14,7 @@ static int usage(FILE *out) {
           "  --no-model     goes by the words alone\n"
           "  --proxy FILE   the fm-proxy whose model is asked (default: the one beside fm-system, if there is one)\n"
           "  --desktop FILE a fake desktop made of JSON, for tests\n\n"
-          "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done.\n",
+          "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done, 74 what was done can't be printed.\n",
           out);
     return out == stderr ? EX_USAGE : EX_OK;
 }
@@ -79,6 +79,7 @@ int sy_main_do(int argc, char **argv) {
     }
     line.how.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     int status = (int)sy_do(&world, line.words, &line.how);
+    status = fflush(stdout) == 0 && !ferror(stdout) ? status : EX_IOERR;
     sy_world_free(&world);
     sy_world_dismiss(&line.shared);
     world.desktop.backend->free(world.desktop.self);

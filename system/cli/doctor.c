@@ -70,5 +70,5 @@ int sy_main_doctor(int argc, char **argv) {
         }
     }
     sy_options_free(&options);
-    return status;
+    return fflush(stdout) == 0 ? status : EX_IOERR;
 }

@@ -16,6 +16,11 @@ class Commands(Case):
             {"name": "XTerm", "windows": 2, "is_active": False}])
         self.assertEqual(log, [])
 
+    def test_a_refusal_of_a_whole_command_names_it(self):
+        answers, _ = run({"commands": [{"type": "list_apps"}, 7]}, {"commands": [{"type": "list_apps"}, {"type": "undo"}]})
+        self.refused(answers[0], "invalid_type", "commands[1]")
+        self.refused(answers[1], "nothing_to_undo", "commands[1]")
+
     def test_names_are_unique(self):
         windows = [{"id": "a", "class": "org.example.notes", "title": "1"}, {"id": "b", "class": "OtherNotes", "title": "2"},
                    {"id": "c", "class": "XTERM", "title": "3"}, {"id": "d", "class": "", "title": "Google Chrome"}]
@@ -247,7 +252,7 @@ class Commands(Case):
         answers, log = run({"commands": [place, {"type": "undo"}]})
         self.assertTrue(answers[0]["done"]["ok"])
         self.assertEqual(log, ["place w2 2920 100 3560 580", "place w2 1000 100 1640 580"])
-        self.refused(run({"commands": [{"type": "undo"}, place]})[0][0], "nothing_to_undo", "commands[0].")
+        self.refused(run({"commands": [{"type": "undo"}, place]})[0][0], "nothing_to_undo", "commands[0]")
 
     def test_what_failed_halfway_can_be_undone(self):
         answers, log = run({**call("place_app", app_name="XTerm", monitor="right"), "cancel_at": 100}, call("undo"),

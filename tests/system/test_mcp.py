@@ -884,6 +884,15 @@ class Program(unittest.TestCase):
             self.assertEqual(out, "")
             self.assertRegex(errors, r"^fm-system: .*\n$")
 
+    def test_output_that_nobody_takes(self):
+        server = Server()
+        for arguments in (["do", "--no-model", "how many tabs are open"], ["doctor"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                command = [PROGRAM, *arguments[:1], "--desktop", server.process.args[-1], *arguments[1:]]
+                done = subprocess.run(command, stdout=full, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=WAIT)
+            self.assertEqual(done.returncode, 74, arguments)
+        server.end()
+
     def test_nothing_on_stdin(self):
         self.assertEqual(self.run_it(), ("", ""))
         self.assertEqual(self.run_it("mcp"), ("", ""))

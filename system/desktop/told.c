@@ -1,24 +1,26 @@
 /* The lists of tabs that a client was told, in a ring. */
 #include "desktop/told.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+uint64_t sy_told_page(const char *url) {
+    return fm_hash(FM_HASH_START, url, strlen(url));
+}
+
 static void free_list(struct sy_told_list *list) {
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->tabs[i].url);
-    }
     free(list->tabs);
     *list = (struct sy_told_list){.count = 0};
 }
 
-/* The address that the client knows of a tab; NULL: none. */
-static const char *known_url(const struct sy_told *told, const char *id) {
+/* The tab as the client knows it; NULL: it does not. */
+static const struct sy_told_tab *known_tab(const struct sy_told *told, const char *id) {
     for (size_t back = 1; back <= told->count; back++) {
         const struct sy_told_list *list = &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
         for (size_t i = 0; i < list->count && list->seen != SY_SEEN_HANDLE; i++) {
             if (strcmp(list->tabs[i].id, id) == 0) {
-                return list->tabs[i].url;
+                return &list->tabs[i];
             }
         }
     }
@@ -27,15 +29,12 @@ static const char *known_url(const struct sy_told *told, const char *id) {
 
 static bool copy_tabs(const struct sy_told *told, const struct sy_snapshot *snapshot, struct sy_told_list *list) {
     list->tabs = calloc(snapshot->tab_count + 1, sizeof *list->tabs);
-    for (size_t i = 0; list->tabs && i < snapshot->tab_count; i++) {
+    list->count = list->tabs ? snapshot->tab_count : 0;
+    for (size_t i = 0; i < list->count; i++) {
         const struct sy_tab *tab = snapshot->tabs[i].tab;
-        const char *known = list->seen == SY_SEEN_INDICES ? known_url(told, tab->id) : NULL;
+        const struct sy_told_tab *known = list->seen == SY_SEEN_INDICES ? known_tab(told, tab->id) : NULL;
         memcpy(list->tabs[i].id, tab->id, sizeof tab->id);
-        list->tabs[i].url = strdup(known ? known : tab->url);
-        list->count++;
-        if (!list->tabs[i].url) {
-            return false;
-        }
+        list->tabs[i].page = known ? known->page : sy_told_page(tab->url);
     }
     memcpy(list->handle, snapshot->handle, sizeof list->handle);
     return list->tabs != NULL;
@@ -44,7 +43,6 @@ static bool copy_tabs(const struct sy_told *told, const struct sy_snapshot *snap
 bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot, enum sy_seen seen) {
     struct sy_told_list list = {.seen = seen};
     if (!copy_tabs(told, snapshot, &list)) {
-        free_list(&list);
         return false;
     }
     free_list(&told->lists[told->next]);

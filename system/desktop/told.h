@@ -11,7 +11,7 @@
 
 struct sy_told_tab {
     char id[SY_ID_MAX];
-    char *url; /* of the page that the client knows it shows */
+    uint64_t page; /* that the client knows it shows: sy_told_page of its address, which may have megabytes */
 };
 
 /* How much of a list the client has seen. */
@@ -34,6 +34,9 @@ struct sy_told {
     size_t next;
     size_t count;
 };
+
+/* What stands for a page. */
+uint64_t sy_told_page(const char *url);
 
 /* The client is told the tabs of the snapshot. False when out of memory: nothing has changed then. */
 FM_MUST_USE bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot, enum sy_seen seen);

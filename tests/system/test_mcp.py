@@ -500,6 +500,10 @@ class Calls(Case):
                      json.loads(server.ask("resources/read", uri="fm-system://context/tabs")["contents"][0]["text"])):
             for tab in told["tabs"] + told.get("raw", []):
                 self.assertEqual((tab["title"], len(tab["url"])), ("\u00e4" * 2048, 8192))
+        for _ in range(10):  # what was told is remembered, but not all of it
+            server.call("list_tabs")
+        if not SANITIZED:
+            self.assertLess(server.memory(), 60 * 1024)
         self.assertEqual(self.call("close_tab", server, tab_indices=[1])["closed"], [1])
         self.end(server)
 

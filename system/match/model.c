@@ -159,6 +159,7 @@ static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *reque
     const struct fm_client_handler handler = {.context = &call, .settled = on_settled};
     int64_t id = 0;
     *result = NULL;
+    fm_client_process(proxy->client); /* a helper that died while nobody asked is followed by another */
     enum fm_code code = request->failed ? fm_fail_no_memory(error)
                                         : fm_client_call(proxy->client, "chat.completions.create", request->data,
                                                          request->len, &handler, &id, error);

@@ -675,6 +675,15 @@ class Model(Case):
         self.end(server)
         self.assertFalse(os.path.exists(f"/proc/{helper}"))
 
+    def test_a_helper_that_died_while_nobody_asked(self):
+        server = self.start()
+        self.assertTrue(server.call("query", **self.ASK)["ok"])
+        [helper] = server.children()
+        os.kill(helper, signal.SIGKILL)
+        until("it has ended", lambda: not os.path.exists(f"/proc/{helper}/exe"))
+        self.assertEqual(server.call("query", **self.ASK).get("by"), "model")
+        self.end(server)
+
     def test_no_model(self):
         for options in (["--no-model"], ["--proxy", "/nowhere/fm-proxy"], ["--proxy", "/bin/false"]):
             server = self.start(DESKTOP, *options)

@@ -152,6 +152,14 @@ static enum fm_code await(struct fm_client *client, const struct call *call, int
     return FM_OK;
 }
 
+/* A helper that died while nobody asked is followed by another one. */
+static void take_note(struct fm_client *client) {
+    fm_client_process(client);
+    while (fm_client_state_get(client) == FM_CLIENT_ENDING) { /* for FM_CLIENT_END_MS at most */
+        fm_client_wait(client, -1);
+    }
+}
+
 /* Sends the request. `*text` is of `*result`, which the caller frees. */
 static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, struct json_object **result,
                         const char **text, size_t *len, struct fm_error *error) {
@@ -159,7 +167,7 @@ static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *reque
     const struct fm_client_handler handler = {.context = &call, .settled = on_settled};
     int64_t id = 0;
     *result = NULL;
-    fm_client_process(proxy->client); /* a helper that died while nobody asked is followed by another */
+    take_note(proxy->client);
     enum fm_code code = request->failed ? fm_fail_no_memory(error)
                                         : fm_client_call(proxy->client, "chat.completions.create", request->data,
                                                          request->len, &handler, &id, error);

@@ -680,8 +680,11 @@ class Model(Case):
         self.assertTrue(server.call("query", **self.ASK)["ok"])
         [helper] = server.children()
         os.kill(helper, signal.SIGKILL)
-        until("it has ended", lambda: not os.path.exists(f"/proc/{helper}/exe"))
-        self.assertEqual(server.call("query", **self.ASK).get("by"), "model")
+        with open(f"/proc/{helper}/stat", encoding="ascii") as stat:
+            until("it has ended, with its threads", lambda: os.listdir(f"/proc/{helper}/task") == [str(helper)] and
+                  stat.seek(0) == 0 and stat.read().rpartition(")")[2].split()[0] == "Z")
+        told = server.call("query", **self.ASK)
+        self.assertEqual(told.get("by"), "model", told)
         self.end(server)
 
     def test_no_model(self):

@@ -8,14 +8,17 @@
 static const struct {
     const char *name;
     const char *usage;
+    bool own_help;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"mcp", "serves the Model Context Protocol on stdin and stdout; so it does without a command", sy_main_mcp},
-    {"do", "does what the words say, in English: do [OPTION...] WORDS...", sy_main_do},
-    {"chrome", "starts Chrome so that its tabs can be seen: chrome [OPTION...] [-- ARGUMENT...]", sy_main_chrome},
+    {"mcp", "serves the Model Context Protocol on stdin and stdout; so it does without a command", false,
+     sy_main_mcp},
+    {"do", "does what the words say, in English: do [OPTION...] WORDS...", true, sy_main_do},
+    {"chrome", "starts Chrome so that its tabs can be seen: chrome [OPTION...] [-- ARGUMENT...]", true,
+     sy_main_chrome},
     {"preset", "lists, saves and deletes window layouts: list [--json], save NAME [--tabs] [--replace], delete NAME",
-     sy_main_preset},
-    {"doctor", "tells what of this desktop can be used, and why the rest can't", sy_main_doctor},
+     true, sy_main_preset},
+    {"doctor", "tells what of this desktop can be used, and why the rest can't", false, sy_main_doctor},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
@@ -30,6 +33,8 @@ static int print_help(void) {
     fputs("\n"
           "  --read-only      only what changes nothing\n"
           "  --allow LIST     only these tools: names with commas between them\n"
+          "  --no-model       no local model answers what code can't\n"
+          "  --proxy FILE     the fm-proxy whose model does (default: the one beside fm-system, if there is one)\n"
           "  --desktop FILE   a fake desktop made of JSON, for tests\n"
           "  --help, --version\n",
           stdout);
@@ -47,6 +52,9 @@ int main(int argc, char **argv) {
     }
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(commands[i].name, first) == 0) {
+            if (!commands[i].own_help && argc == 3 && strcmp(argv[2], "--help") == 0) {
+                return print_help();
+            }
             return commands[i].run(argc - 1, argv + 1);
         }
     }

@@ -57,6 +57,9 @@ int fm_wait(struct fm_waited *waited, size_t count, int ms) {
     struct pollfd fds[FM_WAITED_MAX];
     for (size_t i = 0; i < count; i++) {
         short events = (short)((waited[i].input ? POLLIN : 0) | (waited[i].room ? POLLOUT : 0));
+#ifdef POLLRDHUP /* else the end of a socket is seen when it is read */
+        events = events ? events : POLLRDHUP;
+#endif
         fds[i] = (struct pollfd){.fd = waited[i].fd, .events = events};
     }
     int64_t end = ms > 0 ? fm_now_ms() + ms : 0;

@@ -30,7 +30,8 @@ bool fm_is_terminal(int fd);
 /* Makes a descriptor non-blocking, unless it is a terminal: its description is shared with the shell. */
 void fm_set_nonblocking(int fd);
 
-/* What fm_wait looks at. */
+/* What fm_wait looks at. With neither `input` nor `room`: the end of what the other side writes, though there may be
+ * bytes to read before it (on Linux; elsewhere of a pipe alone). */
 struct fm_waited {
     int fd;     /* -1: none */
     bool input; /* wait for bytes, or their end */
@@ -39,7 +40,7 @@ struct fm_waited {
                  */
 };
 
-#define FM_WAITED_MAX 4
+#define FM_WAITED_MAX 5
 
 /*
  * Waits until something is ready, for at most `ms` (-1: as long as it takes). `count` is FM_WAITED_MAX at most. Returns

@@ -4,6 +4,7 @@
  */
 #include "backends/apps_gio.h"
 #include "base/clock.h"
+#include "base/platform.h"
 #include "desktop/refuse.h"
 
 #include <errno.h>
@@ -11,9 +12,15 @@
 #include <gio/gdesktopappinfo.h>
 #include <gio/gio.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
+
+#define START_STACK  (512u * 1024u)
+#define START_CPU_MS 500 /* fm_run_on_stack_within waits four times as long by the clock */
 
 struct installed {
     GMainContext *context; /* GIO tells of changes in it, when it is asked to */
@@ -137,11 +144,21 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
 
 /* ---- starting ---- */
 
+static atomic_int attempts;  /* that are under way: of a session bus that does not answer there is one at most */
+static atomic_bool too_late; /* nobody waits for it any more */
+
+static enum fm_code not_answering(struct fm_error *error) {
+    return fm_fail(error, FM_TIMEOUT, "the application can't be started: the session bus (D-Bus) does not answer");
+}
+
 /* In the new process, before it becomes the program: only what is safe after fork. */
 static void set_up_child(void *ignored) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
     (void)ignored;
+    if (atomic_load(&too_late)) {
+        _exit(EX_UNAVAILABLE);
+    }
     (void)setsid();
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL); /* this process may block what is to end the program */
@@ -160,10 +177,15 @@ static enum fm_code start(GDesktopAppInfo *info, int null_fd, struct fm_error *e
     return code;
 }
 
-static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
-    struct installed *installed = self;
+/* Runs on a thread of its own, which owns it if it takes too long. */
+struct attempt {
+    char app[SY_ID_MAX];
+    enum fm_code code;
+    struct fm_error error;
+};
+
+static enum fm_code start_app(const char *app, struct fm_error *error) {
     GDesktopAppInfo *info = g_desktop_app_info_new(app);
-    (void)installed;
     if (!info) {
         return sy_refuse(error, "unknown_app", "app_name", "the application is not installed any more");
     }
@@ -174,6 +196,47 @@ static enum fm_code launch(void *self, const char *app, struct fm_error *error) 
         close(null_fd);
     }
     g_object_unref(info);
+    return code;
+}
+
+static void start_body(void *argument) {
+    struct attempt *attempt = argument;
+    attempt->code = start_app(attempt->app, &attempt->error);
+}
+
+static void drop_attempt(void *argument) {
+    free(argument);
+    atomic_fetch_sub(&attempts, 1);
+}
+
+static bool is_set(const char *variable) {
+    const char *value = getenv(variable);
+    return value && value[0];
+}
+
+/* GIO asks the session bus first, and waits for it without a limit. */
+static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
+    (void)self;
+    if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) {
+        return fm_fail(error, FM_UNAVAILABLE, "there is no display on which the application could show itself");
+    }
+    struct attempt *attempt = atomic_load(&attempts) > 0 ? NULL : calloc(1, sizeof *attempt);
+    if (!attempt) {
+        return atomic_load(&attempts) > 0 ? not_answering(error) : fm_fail_no_memory(error);
+    }
+    snprintf(attempt->app, sizeof attempt->app, "%s", app);
+    atomic_fetch_add(&attempts, 1);
+    atomic_store(&too_late, false);
+    int status = fm_run_on_stack_within(START_STACK, START_CPU_MS, start_body, drop_attempt, attempt);
+    if (status == ETIMEDOUT) {
+        atomic_store(&too_late, true);
+        return not_answering(error);
+    }
+    enum fm_code code = status ? fm_fail_no_memory(error) : attempt->code;
+    if (status == 0 && code != FM_OK) {
+        *error = attempt->error;
+    }
+    drop_attempt(attempt);
     return code;
 }
 

@@ -29,6 +29,7 @@
 #define VALUES_MAX   1000u
 #define TO_BROWSER   (4u << 20)
 #define TO_CLIENT    (FM_CDP_MESSAGE_MAX + (1u << 20))
+#define UNREAD_MAX   262144u /* bytes that a client has not read, above which it is not told that tabs have changed */
 #define READ_SIZE    65536u
 #define ID_SIZE      128
 #define END_MS       5000 /* for a browser whose pipe was closed */
@@ -69,6 +70,7 @@ struct broker {
     struct passed passed[FM_CDP_PENDING_MAX];
     struct session sessions[SESSIONS_MAX];
     unsigned last_number;
+    bool answers; /* the browser has answered, so it can be used */
 };
 
 static const char *text_of(struct json_object *object, const char *name) {
@@ -246,8 +248,9 @@ static void on_event(void *context, const char *session, const char *method, str
     if (!*session && (strcmp(method, "Target.targetCreated") == 0 || strcmp(method, "Target.targetDestroyed") == 0 ||
                       strcmp(method, "Target.targetInfoChanged") == 0)) {
         for (size_t i = 0; i < CLIENTS_MAX; i++) {
-            if (broker->clients[i].fd >= 0 && broker->clients[i].discovers) {
-                tell(&broker->clients[i], "", method, params);
+            struct client *client = &broker->clients[i];
+            if (client->fd >= 0 && client->discovers && client->out.len < UNREAD_MAX) {
+                tell(client, "", method, params);
             }
         }
     }
@@ -431,6 +434,11 @@ static bool turn(struct broker *broker, int end) {
     return flush(broker->to_browser, &broker->out);
 }
 
+static bool is_to_end(int end) {
+    struct fm_waited waited = {.fd = end, .input = true};
+    return fm_wait(&waited, 1, 0) > 0;
+}
+
 /* ---- the start ---- */
 
 static enum fm_code listen_at(const char *path, int *listener, struct fm_error *error) {
@@ -450,7 +458,8 @@ static enum fm_code listen_at(const char *path, int *listener, struct fm_error *
     }
     fm_close(fd);
     *listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*listener >= 0 && connect(*listener, (const struct sockaddr *)&address, sizeof address) == 0) {
+    if (*listener >= 0 && (connect(*listener, (const struct sockaddr *)&address, sizeof address) == 0 ||
+                           errno == EAGAIN)) { /* it is there, and has more to accept than it did */
         return fm_fail(error, FM_UNAVAILABLE, "a browser of fm-system runs already, at this socket");
     }
     (void)unlink(path); /* of a broker that was killed */
@@ -507,6 +516,12 @@ static int start_child(struct broker *broker, const struct sy_broker_options *op
     return fault;
 }
 
+static void on_first_answer(void *context, struct json_object *result, const char *reason) {
+    struct broker *broker = context;
+    (void)result;
+    broker->answers |= reason == NULL;
+}
+
 static enum fm_code start(struct broker *broker, const struct sy_broker_options *options, struct fm_error *error) {
     static const char discover[] = "{\"discover\":true,\"filter\":[{\"type\":\"tab\"}]}";
     int fault = start_child(broker, options);
@@ -520,8 +535,9 @@ static enum fm_code start(struct broker *broker, const struct sy_broker_options 
     fm_set_nonblocking(broker->child.errors);
     fm_cdp_init(&broker->cdp, broker, on_write, on_event);
     fm_buf_init(&broker->out, TO_BROWSER);
-    return fm_cdp_call(&broker->cdp, NULL, "Target.setDiscoverTargets", discover, NULL) ? FM_OK
-                                                                                        : fm_fail_no_memory(error);
+    return fm_cdp_call(&broker->cdp, NULL, "Target.setDiscoverTargets", discover, on_first_answer)
+               ? FM_OK
+               : fm_fail_no_memory(error);
 }
 
 static void close_all(const int *fds, size_t count) {
@@ -569,10 +585,17 @@ enum fm_code sy_broker_run(const struct sy_broker_options *options, void (*ready
     enum fm_code code = listen_at(options->socket, &broker->listener, error);
     bool listens = code == FM_OK;
     code = code ? code : start(broker, options, error);
-    if (code == FM_OK) {
-        ready(options->socket);
-        while (turn(broker, options->end)) {
+    bool used = false;
+    while (code == FM_OK && turn(broker, options->end)) {
+        if (broker->answers && !used) {
+            used = true;
+            ready(options->socket);
         }
+    }
+    if (code == FM_OK && !used && !is_to_end(options->end)) {
+        code = fm_fail(error, FM_UNAVAILABLE,
+                       "the browser ended before it could be used: another one may run with this profile, or it wants a "
+                       "switch after -- such as --no-sandbox");
     }
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         if (broker->clients[i].fd >= 0) {

@@ -16,8 +16,8 @@ struct sy_broker_options {
 };
 
 /*
- * Blocks until the browser has ended. FM_UNAVAILABLE: it could not be started; FM_INVALID_REQUEST: an argument would
- * open another way to it. `ready` is called when the socket takes connections.
+ * Blocks until the browser has ended. FM_UNAVAILABLE: it could not be started, or ended at once; FM_INVALID_REQUEST: an
+ * argument would open another way to it. `ready` is called when the browser answers.
  */
 FM_MUST_USE enum fm_code sy_broker_run(const struct sy_broker_options *options, void (*ready)(const char *socket),
                                        struct fm_error *error);

@@ -326,8 +326,27 @@ static enum fm_code lost(struct chrome *chrome, struct fm_error *error) {
     return fm_fail(error, FM_UNAVAILABLE, "the connection to the browser ended, or what came is no message of it");
 }
 
+static enum fm_code pump(struct chrome *chrome, int64_t until_ms, struct fm_error *error) {
+    if (!sy_link_pump(&chrome->link, until_ms)) {
+        return lost(chrome, error);
+    }
+    sweep(chrome);
+    return FM_OK;
+}
+
+/* Takes what came while nothing was asked: events, or the end of a browser that another one may have followed. */
+static void catch_up(struct chrome *chrome) {
+    struct fm_error ignored;
+    int64_t until_ms = fm_now_ms() + ANSWER_MS;
+    struct fm_waited input = {.fd = chrome->link.fd, .input = true};
+    while (chrome->link.fd >= 0 && fm_now_ms() < until_ms && fm_wait(&input, 1, 0) > 0) {
+        (void)!pump(chrome, 0, &ignored);
+    }
+}
+
 static enum fm_code connect_link(struct chrome *chrome, struct fm_error *error) {
     static const char discover[] = "{\"discover\":true,\"filter\":" SY_CDP_TABS "}";
+    catch_up(chrome);
     if (chrome->link.fd >= 0) {
         return FM_OK;
     }
@@ -340,14 +359,6 @@ static enum fm_code connect_link(struct chrome *chrome, struct fm_error *error) 
         !fm_cdp_call(&chrome->link.cdp, NULL, "Target.setDiscoverTargets", discover, NULL)) {
         return lost(chrome, error);
     }
-    return FM_OK;
-}
-
-static enum fm_code pump(struct chrome *chrome, int64_t until_ms, struct fm_error *error) {
-    if (!sy_link_pump(&chrome->link, until_ms)) {
-        return lost(chrome, error);
-    }
-    sweep(chrome);
     return FM_OK;
 }
 

@@ -158,10 +158,42 @@ static bool read_port_file(const char *profile, int *port, char path[PORT_FILE +
     return true;
 }
 
+/* The start of the line's word with this number, from 0; "" behind the last one. */
+static const char *word_at(const char *line, int number) {
+    const char *at = line + strspn(line, " ");
+    for (; number > 0; number--) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return at;
+}
+
+/* Of a browser that has ended the file stays, and any user's program may listen on the port then. Linux tells whose it
+ * is: the words are a number, local address, remote address, state, queues, timer, retransmits, uid. */
+static bool is_own_port(int port) {
+    static const char listens[] = "0A ";
+    FILE *table = fopen("/proc/net/tcp", "re");
+    char line[512];
+    size_t own = 0;
+    size_t others = 0;
+    while (table && fgets(line, sizeof line, table)) {
+        const char *colon = strchr(word_at(line, 1), ':');
+        if (colon && strtol(colon + 1, NULL, 16) == port && strncmp(word_at(line, 3), listens, 3) == 0) {
+            bool ours = strtoul(word_at(line, 7), NULL, 10) == geteuid();
+            own += ours;
+            others += !ours;
+        }
+    }
+    if (table) {
+        fclose(table);
+    }
+    return own > 0 && others == 0;
+}
+
 static enum fm_code open_port(struct sy_link *link, const char *profile, struct fm_error *error) {
     char path[PORT_FILE + 1];
     int port;
-    if (!read_port_file(profile, &port, path)) {
+    if (!read_port_file(profile, &port, path) || !is_own_port(port)) {
         return FM_NOT_FOUND;
     }
     struct sockaddr_in address = {

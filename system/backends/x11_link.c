@@ -399,6 +399,9 @@ void sy_x11_drop_lost(struct sy_x11_link *link) {
 }
 
 enum fm_code sy_x11_begin(struct sy_x11_link *link, struct fm_error *error) {
+    if (link->connection) {
+        sy_x11_take_events(link); /* or the end, which came while nothing was asked */
+    }
     sy_x11_drop_lost(link);
     if (!link->connection) {
         enum fm_code code = make_connection(link, error);

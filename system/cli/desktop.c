@@ -54,7 +54,7 @@ enum fm_code sy_desktop_open(void *context, int cancel_fd, struct sy_desktop *de
     return code;
 }
 
-void sy_world_furnish(void *context, struct sy_world *world) {
+void sy_world_furnish(void *context, int cancel_fd, struct sy_world *world) {
     struct sy_options *options = context;
     struct fm_error error;
     if (sy_presets_path(options->presets, sizeof options->presets, &error) == FM_OK) {
@@ -64,6 +64,17 @@ void sy_world_furnish(void *context, struct sy_world *world) {
 #ifdef SY_GLIB
     world->recent_files = sy_recent_files;
 #endif
+    options->helper = sy_options_proxy(options, cancel_fd);
+    if (options->helper) {
+        options->model = sy_proxy_model(options->helper);
+        world->model = &options->model;
+    }
+}
+
+void sy_world_dismiss(void *context) {
+    struct sy_options *options = context;
+    sy_proxy_free(options->helper);
+    options->helper = NULL;
 }
 
 int sy_main_preset(int argc, char **argv) {

@@ -1,16 +1,12 @@
 /* `fm-system do`: options, the desktop, and fm-proxy where it is there. */
-#include "base/platform.h"
 #include "cli/do.h"
 #include "cli/options.h"
-#include "desktop/presets.h"
-#include "desktop/recent.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
-static int usage(void) {
+static int usage(FILE *out) {
     fputs("usage: fm-system do [OPTION...] WORDS...\n\n"
           "  --json         prints JSON, a line each, and asks nothing\n"
           "  --dry-run      tells what would be done\n"
@@ -19,17 +15,14 @@ static int usage(void) {
           "  --embedding-models FOLDER   where no name fits, goes by meaning, with the embedding model in it\n"
           "  --proxy FILE   the fm-proxy whose model is asked (default: the one beside fm-system, if there is one)\n"
           "  --desktop FILE a fake desktop made of JSON, for tests\n\n"
-          "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done.\n",
-          stderr);
-    return EX_USAGE;
+          "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done, 74 what was done can't be printed.\n",
+          out);
+    return out == stderr ? EX_USAGE : EX_OK;
 }
 
 struct line {
     struct sy_options shared;
     struct sy_do how;
-    bool no_model;
-    const char *embedding_models;
-    const char *proxy;
     char words[SY_TEXT_MAX + 2]; /* one byte more than may be: too much is refused, not cut */
 };
 
@@ -53,12 +46,6 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
             line->how.dry_run = true;
         } else if (strcmp(arg, "--yes") == 0) {
             line->how.yes = true;
-        } else if (strcmp(arg, "--no-model") == 0) {
-            line->no_model = true;
-        } else if (strcmp(arg, "--proxy") == 0 && i + 1 < argc) {
-            line->proxy = argv[++i];
-        } else if (strcmp(arg, "--embedding-models") == 0 && i + 1 < argc) {
-            line->embedding_models = argv[++i];
         } else if (sy_option_read(&line->shared, argc, argv, &i, &told)) {
             continue;
         } else {
@@ -69,45 +56,33 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
     return line->words[0] != '\0' && !line->shared.read_only && !line->shared.allow; /* those are the server's */
 }
 
-/* NULL: there is no fm-proxy to ask, which is no fault. */
-static struct sy_proxy *start_proxy(const struct line *line) {
-    char beside[1024];
-    size_t room = sizeof beside - sizeof "/fm-proxy";
-    if (line->no_model || (!line->proxy && !fm_program_dir(beside, room))) {
-        return NULL;
-    }
-    if (!line->proxy) {
-        memcpy(beside + strlen(beside), "/fm-proxy", sizeof "/fm-proxy");
-    }
-    const struct sy_proxy_options options = {.path = line->proxy ? line->proxy : beside,
-                                             .embedding_models = line->embedding_models};
-    return line->proxy || access(beside, X_OK) == 0 ? sy_proxy_new(&options) : NULL;
-}
-
 int sy_main_do(int argc, char **argv) {
     struct line line = {.how = {.in = stdin, .out = stdout, .err = stderr}};
-    char presets[4096];
-    struct sy_world world = {.recent_files = sy_recent_files, .home = getenv("HOME")};
+    struct sy_world world = {.presets = NULL};
+    struct sy_picker picker;
     struct fm_error error;
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        return usage(stdout);
+    }
     if (!read_line_of_command(&line, argc, argv)) {
         sy_options_free(&line.shared);
-        return usage();
+        return usage(stderr);
     }
     if (sy_desktop_open(&line.shared, -1, &world.desktop, &error) != FM_OK) {
         fprintf(stderr, "fm-system: %s\n", error.detail);
         sy_options_free(&line.shared);
         return EX_UNAVAILABLE;
     }
-    struct sy_proxy *proxy = start_proxy(&line);
-    struct sy_picker picker = proxy ? sy_proxy_picker(proxy) : (struct sy_picker){.self = NULL};
-    struct sy_model model = proxy ? sy_proxy_model(proxy) : (struct sy_model){.self = NULL};
-    line.how.picker = proxy ? &picker : NULL;
-    world.model = proxy ? &model : NULL;
-    world.presets = sy_presets_path(presets, sizeof presets, &error) == FM_OK ? presets : NULL;
+    sy_world_furnish(&line.shared, 0, &world);
+    if (line.shared.helper) {
+        picker = sy_proxy_picker(line.shared.helper);
+        line.how.picker = &picker;
+    }
     line.how.terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     int status = (int)sy_do(&world, line.words, &line.how);
-    sy_proxy_free(proxy);
+    status = fflush(stdout) == 0 && !ferror(stdout) ? status : EX_IOERR;
     sy_world_free(&world);
+    sy_world_dismiss(&line.shared);
     world.desktop.backend->free(world.desktop.self);
     sy_options_free(&line.shared);
     return status;

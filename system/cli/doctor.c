@@ -43,6 +43,16 @@ static int examine(const struct sy_desktop *desktop) {
     return all ? EX_OK : EX_UNAVAILABLE;
 }
 
+/* Whether there is one to ask: it is not started for that. */
+static void print_model(const struct sy_options *options) {
+    struct sy_proxy *helper = sy_options_proxy(options, 0);
+    printf("%-13s %s\n", "model",
+           helper              ? "fm-proxy is there"
+           : options->no_model ? "none, as --no-model says"
+                               : "unavailable: there is no fm-proxy beside fm-system; --proxy names one elsewhere");
+    sy_proxy_free(helper);
+}
+
 int sy_main_doctor(int argc, char **argv) {
     struct sy_options options = {.fake = NULL};
     struct sy_desktop desktop;
@@ -52,11 +62,12 @@ int sy_main_doctor(int argc, char **argv) {
         status = EX_UNAVAILABLE;
         if (sy_desktop_open(&options, -1, &desktop, &error) == FM_OK) {
             status = examine(&desktop);
+            print_model(&options);
             desktop.backend->free(desktop.self);
         } else {
             printf("%-13s %s: %s\n", "desktop", sy_reason(&error), error.detail);
         }
     }
     sy_options_free(&options);
-    return status;
+    return fflush(stdout) == 0 ? status : EX_IOERR;
 }

@@ -26,6 +26,7 @@ int sy_main_mcp(int argc, char **argv) {
                                    .policy = {options.read_only, options.allow},
                                    .open_desktop = sy_desktop_open,
                                    .furnish = sy_world_furnish,
+                                   .dismiss = sy_world_dismiss,
                                    .open_context = &options};
     if (serve.in < 0 || serve.end_fd < 0 || serve.out < 0) {
         fputs("fm-system: can't start: too few file descriptors, or out of memory\n", stderr);

@@ -56,23 +56,36 @@ static bool check_names(const char *list) {
     return true;
 }
 
+/* Where the value of an option goes that is kept as it is; NULL: it is no such option. */
+static const char **plain_value(struct sy_options *options, const char *name) {
+    return strcmp(name, "--allow") == 0              ? &options->allow
+           : strcmp(name, "--proxy") == 0            ? &options->proxy
+           : strcmp(name, "--embedding-models") == 0 ? &options->embedding_models
+                                                     : NULL;
+}
+
 bool sy_option_read(struct sy_options *options, int argc, char **argv, int *at, bool *told) {
     const char *name = argv[*at];
     const char *value = *at + 1 < argc ? argv[*at + 1] : NULL;
-    bool takes = strcmp(name, "--allow") == 0 || strcmp(name, "--desktop") == 0;
+    const char **kept = plain_value(options, name);
+    bool takes = kept || strcmp(name, "--desktop") == 0;
     *told = takes;
     if (takes && !value) {
         fprintf(stderr, "fm-system: %s needs a value\n", name);
         return false;
     }
     *at += takes ? 2 : 1;
+    if (kept) {
+        *kept = value;
+        return kept != &options->allow || check_names(value);
+    }
     if (strcmp(name, "--read-only") == 0) {
         options->read_only = true;
         return true;
     }
-    if (strcmp(name, "--allow") == 0) {
-        options->allow = value;
-        return check_names(value);
+    if (strcmp(name, "--no-model") == 0) {
+        options->no_model = true;
+        return true;
     }
     return takes && read_fake(options, value);
 }

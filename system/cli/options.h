@@ -3,15 +3,21 @@
 #define SY_CLI_OPTIONS_H
 
 #include "commands/plan.h"
+#include "match/model.h"
 
 struct json_object;
 
 /* Zeroed, they are the defaults. */
 struct sy_options {
     bool read_only;
-    const char *allow;        /* names with commas between them; NULL: all */
-    char presets[4096];       /* path, once a desktop was opened; "": not known */
-    struct json_object *fake; /* --desktop: a fake one, owned; NULL: the real one */
+    const char *allow; /* names with commas between them; NULL: all */
+    bool no_model;
+    const char *proxy;            /* path of fm-proxy; NULL: the one beside this program, if there is one */
+    const char *embedding_models; /* folder of a model that embeds; NULL: there is none */
+    struct sy_proxy *helper;      /* of the world that was furnished; NULL: it has no model */
+    struct sy_model model;        /* the same as query has it */
+    char presets[4096];           /* path, once a desktop was opened; "": not known */
+    struct json_object *fake;     /* --desktop: a fake one, owned; NULL: the real one */
 };
 
 /*
@@ -31,8 +37,15 @@ void sy_options_free(struct sy_options *options);
 FM_MUST_USE enum fm_code sy_desktop_open(void *context, int cancel_fd, struct sy_desktop *desktop,
                                          struct fm_error *error);
 
-/* Gives the world the user's presets, recent files and folders. `context` is the struct sy_options. */
-void sy_world_furnish(void *context, struct sy_world *world);
+/* The fm-proxy to ask; NULL: there is none, which is no fault. It starts with the first question. `cancel_fd` as in
+ * sy_proxy_options. */
+struct sy_proxy *sy_options_proxy(const struct sy_options *options, int cancel_fd);
+
+/* Gives the world the user's presets, recent files, folders, and a model. `context` is the struct sy_options. */
+void sy_world_furnish(void *context, int cancel_fd, struct sy_world *world);
+
+/* Ends the model. On the thread that furnished. */
+void sy_world_dismiss(void *context);
 
 /* Sub-commands: argv[0] is their name. They return an exit status. */
 int sy_main_mcp(int argc, char **argv);

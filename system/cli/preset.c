@@ -143,12 +143,12 @@ static const struct deed {
     {"delete", "", true, delete},
 };
 
-static int usage(void) {
+static int usage(FILE *out) {
     fputs("usage: fm-system preset list [--json]\n"
           "       fm-system preset save NAME [--tabs] [--replace]\n"
           "       fm-system preset delete NAME\n",
-          stderr);
-    return EX_USAGE;
+          out);
+    return out == stderr ? EX_USAGE : EX_OK;
 }
 
 /* False: it is none of the deed's. */
@@ -173,17 +173,17 @@ int sy_preset_main(int argc, char **argv, sy_open_desktop *open, void *context) 
         at++;
     }
     if (at == sizeof deeds / sizeof deeds[0]) {
-        return usage();
+        return usage(argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
     }
     for (int i = 2; i < argc; i++) {
         bool option = argv[i][0] == '-';
         if (option ? !read_option(&deeds[at], argv[i], &call) : !deeds[at].named || call.name) {
-            return usage();
+            return usage(stderr);
         }
         call.name = option ? call.name : argv[i];
     }
     if (deeds[at].named && !call.name) {
-        return usage();
+        return usage(stderr);
     }
     if (sy_presets_path(path, sizeof path, &error) != FM_OK) {
         return fail(&error);

@@ -39,10 +39,26 @@ enum fm_code sy_run_list_apps(struct sy_world *world, const struct sy_plan *plan
 
 /* ---- focus_app ---- */
 
+/* Where nobody tells what the windows are, as on Wayland, an application can still be started. */
+static bool only_starts(const struct sy_world *world, const struct sy_plan *plan) {
+    return plan->snapshot.no_windows.code == FM_UNAVAILABLE && world->desktop.backend->launch;
+}
+
 enum fm_code sy_check_focus_app(struct sy_world *world, struct sy_plan *plan, struct sy_step *step,
                                 struct fm_error *error) {
-    (void)world;
-    return sy_find_app(plan, step, false, error);
+    const char *name = json_object_get_string(sy_arg(step, "app_name"));
+    const struct sy_installed *installed = sy_find_installed(&plan->snapshot, name);
+    if (!installed || !only_starts(world, plan)) {
+        return sy_find_app(plan, step, false, error);
+    }
+    step->app = installed->app;
+    step->name = strdup(name);
+    return step->name ? FM_OK : fm_fail_no_memory(error);
+}
+
+static void write_focused(const struct sy_step *step, bool launched, struct fm_json_writer *w) {
+    fm_json_key_str(w, "app_name", step->name);
+    fm_json_key_bool(w, "launched", launched);
 }
 
 static enum fm_code launch(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
@@ -94,6 +110,13 @@ static enum fm_code until_active(const struct sy_world *world, const struct sy_s
 enum fm_code sy_run_focus_app(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                               struct fm_json_writer *w, struct fm_error *error) {
     char window[SY_ID_MAX];
+    if (only_starts(world, plan)) {
+        enum fm_code started = world->desktop.backend->launch(world->desktop.self, step->app->id, error);
+        if (started == FM_OK) {
+            write_focused(step, true, w);
+        }
+        return started;
+    }
     enum fm_code code = sy_window_now(world, plan, step, window, error);
     bool runs = window[0];
     if (code == FM_OK && !runs && !step->app) {
@@ -108,8 +131,7 @@ enum fm_code sy_run_focus_app(struct sy_world *world, const struct sy_plan *plan
     }
     code = code ? code : until_active(world, step, window, error);
     if (code == FM_OK) {
-        fm_json_key_str(w, "app_name", step->name);
-        fm_json_key_bool(w, "launched", !runs);
+        write_focused(step, !runs, w);
     }
     return code;
 }

@@ -123,6 +123,15 @@ static void write_request(const struct sy_plan *plan, struct fm_json_writer *w) 
     fm_json_array_end(w);
 }
 
+/* What a tab shows: the user was asked about that. Windows have other ids than tabs, and no page. */
+static void write_page(const struct sy_snapshot *snapshot, const char *id, struct fm_json_writer *w) {
+    for (size_t i = 0; i < snapshot->raw_tabs.count; i++) {
+        if (strcmp(snapshot->raw_tabs.at[i].id, id) == 0) {
+            fm_json_str(w, snapshot->raw_tabs.at[i].url);
+        }
+    }
+}
+
 static void write_loss(const struct sy_plan *plan, struct fm_json_writer *w) {
     struct sy_loss loss;
     fm_json_array_begin(w);
@@ -130,6 +139,7 @@ static void write_loss(const struct sy_plan *plan, struct fm_json_writer *w) {
         const struct sy_step *step = &plan->steps[i];
         for (size_t at = 0; at < step->id_count && step->command->destroys; at++) {
             fm_json_str(w, step->ids[at]);
+            write_page(&plan->snapshot, step->ids[at], w);
         }
     }
     fm_json_bool(w, sy_loses(plan, &loss) && loss.last_tab);

@@ -48,9 +48,9 @@ FM_MUST_USE enum fm_code sy_confirm_issue(const struct sy_confirm *confirm, cons
                                           char state[SY_STATE_SIZE], struct fm_error *error);
 
 /*
- * FM_OK: the state was made here for the same request, which would close the same windows and tabs; it can't be used
- * again. FM_INVALID_REQUEST: `denied` (forged, used, or of another request) or `stale_snapshot` (what there is to close
- * has changed: ask again). FM_TIMEOUT: it is too old: ask again.
+ * FM_OK: the state was made here for the same request, which would close the same windows, and tabs with the same
+ * pages; it can't be used again. FM_INVALID_REQUEST: `denied` (forged, used, or of another request) or `stale_snapshot`
+ * (what there is to close has changed: ask again). FM_TIMEOUT: it is too old: ask again.
  */
 FM_MUST_USE enum fm_code sy_confirm_accept(struct sy_confirm *confirm, const struct sy_plan *plan, const char *state,
                                            int64_t now_ms, struct fm_error *error);

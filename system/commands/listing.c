@@ -1,6 +1,19 @@
 /* Lists of what there is. A client that gets a list by a command and one that reads it otherwise get the same. */
 #include "commands/listing.h"
+#include "base/utf8.h"
+#include "desktop/url.h"
 #include "protocol/json_writer.h"
+
+#include <string.h>
+
+#define TITLE_MAX 4096 /* bytes of a title */
+
+/* A text that a page made up: it can be megabytes long, and one page must not make the list too large for all. */
+static void key_cut(struct fm_json_writer *w, const char *key, const char *text, size_t max) {
+    size_t len = strlen(text);
+    fm_json_key(w, key);
+    fm_json_string(w, text, len > max ? fm_utf8_whole_prefix(text, max) : len);
+}
 
 void sy_write_running(const struct sy_snapshot *snapshot, struct fm_json_writer *w) {
     fm_json_key(w, "apps");
@@ -24,8 +37,8 @@ void sy_write_tabs(const struct sy_snapshot *snapshot, char *const *summaries, s
         const struct sy_numbered_tab *at = &snapshot->tabs[i];
         fm_json_object_begin(w);
         fm_json_key_int(w, "index", (int64_t)i + 1);
-        fm_json_key_str(w, "title", at->tab->title);
-        fm_json_key_str(w, "url", at->tab->url);
+        key_cut(w, "title", at->tab->title, TITLE_MAX);
+        key_cut(w, "url", at->tab->url, SY_URL_MAX);
         fm_json_key_str(w, "domain", at->domain);
         fm_json_key_str(w, "content_summary", summaries ? summaries[i] : NULL);
         fm_json_key_bool(w, "is_active", at->tab->active);
@@ -46,8 +59,8 @@ void sy_write_raw_tabs(const char *key, const struct sy_tabs *tabs, struct fm_js
         fm_json_key_str(w, "window_id", tab->window_id);
         fm_json_key_int(w, "position", tab->position);
         fm_json_key_bool(w, "active", tab->active);
-        fm_json_key_str(w, "title", tab->title);
-        fm_json_key_str(w, "url", tab->url);
+        key_cut(w, "title", tab->title, TITLE_MAX);
+        key_cut(w, "url", tab->url, SY_URL_MAX);
         fm_json_key_double(w, "opened_ms", tab->opened_ms);
         fm_json_object_end(w);
     }

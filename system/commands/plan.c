@@ -51,6 +51,7 @@ static enum fm_code add_command(struct sy_world *world, struct sy_plan *plan, st
     snprintf(prefix, sizeof prefix, "commands[%zu].", plan->count);
     snprintf(path, sizeof path, "%stype", prefix);
     if (!json_object_is_type(command, json_type_object)) {
+        prefix[strlen(prefix) - 1] = '\0';
         return sy_refuse(error, "invalid_type", prefix, "each of commands must be an object");
     }
     struct json_object *type = json_object_object_get(command, "type");

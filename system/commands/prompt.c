@@ -1,20 +1,26 @@
 /*
  * What a model is told, to answer a question. Titles and names are data in JSON, and no instructions; addresses come
- * without names, passwords, queries and fragments. What does not fit is counted, not dropped in silence.
+ * without names, passwords, queries and fragments. A small model has room for some thousand tokens, which take seconds:
+ * each list has a share, tabs with the question's words come first, and what does not fit is counted.
  */
 #include "commands/query.h"
 #include "desktop/clean.h"
 #include "protocol/json_writer.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define PROMPT_MAX  (256u << 10) /* bytes of a message */
-#define TABS_MAX    150
-#define NAMES_MAX   100
-#define TITLE_MAX   100 /* characters */
-#define ADDRESS_MAX 120
+#define DATA_MAX    6000u        /* of all lists; that of tabs has what the others leave */
+#define NAMES_MAX   800u         /* of a list of names */
+#define PATHS_MAX   800u         /* of a list of paths */
+#define TALK_MAX    6000u        /* of what was said before */
+#define TITLE_MAX   80           /* characters */
+#define ADDRESS_MAX 80
+#define WORD_MIN    4 /* bytes of a word that tells what a question is about */
+#define WORD_MAX    64
 
 static const char instructions[] =
     "You answer questions about what is open on the user's computer. Use only the data that comes with the question. "
@@ -24,14 +30,17 @@ static const char instructions[] =
     "three "
     "sentences, in the language of the question.";
 
-static void write_clean(struct fm_json_writer *w, struct fm_buf *scratch, const char *text, bool address) {
-    fm_buf_reset(scratch);
+static void write_clean(struct fm_json_writer *w, const char *text, bool address) {
+    struct fm_buf clean;
+    fm_buf_init(&clean, PROMPT_MAX);
     if (address) {
-        sy_clean_url(scratch, text, ADDRESS_MAX);
+        sy_clean_url(&clean, text, ADDRESS_MAX);
     } else {
-        sy_clean(scratch, text, TITLE_MAX, false);
+        sy_clean(&clean, text, TITLE_MAX, false);
     }
-    fm_json_string(w, scratch->data ? scratch->data : "", scratch->len);
+    fm_json_string(w, clean.data ? clean.data : "", clean.len);
+    w->buf->failed |= clean.failed;
+    fm_buf_free(&clean);
 }
 
 static void write_time(struct fm_json_writer *w, const char *key, double ms) {
@@ -43,77 +52,154 @@ static void write_time(struct fm_json_writer *w, const char *key, double ms) {
     }
 }
 
-static void write_left_out(struct fm_json_writer *w, const char *key, size_t count, size_t max) {
-    if (count > max) {
-        fm_json_key_int(w, key, (int64_t)(count - max));
+static void write_left_out(struct fm_json_writer *w, const char *key, size_t count) {
+    if (count > 0) {
+        fm_json_key_int(w, key, (int64_t)count);
     }
 }
 
-static void write_tabs(struct fm_json_writer *w, struct fm_buf *scratch, const struct sy_snapshot *snapshot) {
-    fm_json_key(w, "tabs");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->tab_count && i < TABS_MAX; i++) {
-        const struct sy_tab *tab = snapshot->tabs[i].tab;
-        fm_json_object_begin(w);
-        fm_json_key_int(w, "index", (int64_t)i + 1);
-        fm_json_key(w, "title");
-        write_clean(w, scratch, tab->title, false);
-        fm_json_key(w, "address");
-        write_clean(w, scratch, tab->url, true);
-        if (tab->active) {
-            fm_json_key_bool(w, "in_front", true);
-        }
-        if (tab->opened_ms > 0) {
-            write_time(w, "loaded", tab->opened_ms);
-        }
-        fm_json_object_end(w);
+/* ---- lists ---- */
+
+/* Takes back what was written since, if it is more than may be. `before` is the writer and the length of then. */
+static bool fits(struct fm_json_writer *w, const struct fm_json_writer *before, size_t before_len, size_t limit) {
+    if (w->buf->len <= limit) {
+        return true;
     }
-    fm_json_array_end(w);
-    write_left_out(w, "more_tabs", snapshot->tab_count, TABS_MAX);
+    *w = *before;
+    w->buf->len = before_len;
+    return false;
 }
 
-static void write_apps(struct fm_json_writer *w, struct fm_buf *scratch, const struct sy_snapshot *snapshot) {
-    fm_json_key(w, "running_applications");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->running_count && i < NAMES_MAX; i++) {
-        write_clean(w, scratch, snapshot->running[i].name, false);
-    }
-    fm_json_array_end(w);
-    write_left_out(w, "more_running_applications", snapshot->running_count, NAMES_MAX);
-    fm_json_key(w, "installed_applications");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < snapshot->installed_count && i < NAMES_MAX; i++) {
-        write_clean(w, scratch, snapshot->installed[i].name, false);
-    }
-    fm_json_array_end(w);
-    write_left_out(w, "more_installed_applications", snapshot->installed_count, NAMES_MAX);
-}
-
-static void write_paths(struct fm_json_writer *w, struct fm_buf *scratch, const char *key, char *const *paths,
-                        size_t count) {
+/* Texts, as many as `room` bytes hold. `text_at` gives the one at an index. */
+static void write_texts(struct fm_json_writer *w, const char *key, const char *more_key, const void *list, size_t count,
+                        const char *(*text_at)(const void *list, size_t at), size_t room) {
+    size_t written = 0;
     fm_json_key(w, key);
     fm_json_array_begin(w);
-    for (size_t i = 0; i < count; i++) {
-        write_clean(w, scratch, paths[i], false);
+    for (size_t limit = w->buf->len + room; written < count; written++) {
+        const struct fm_json_writer before = *w;
+        size_t len = w->buf->len;
+        write_clean(w, text_at(list, written), false);
+        if (!fits(w, &before, len, limit)) {
+            break;
+        }
     }
     fm_json_array_end(w);
+    write_left_out(w, more_key, count - written);
 }
 
-static void write_data(struct fm_buf *out, const struct sy_snapshot *snapshot, const struct sy_near *near) {
+static const char *running_at(const void *list, size_t at) {
+    return ((const struct sy_running *)list)[at].name;
+}
+
+static const char *installed_at(const void *list, size_t at) {
+    return ((const struct sy_installed *)list)[at].name;
+}
+
+static const char *path_at(const void *list, size_t at) {
+    return ((char *const *)list)[at];
+}
+
+/* ---- tabs ---- */
+
+struct pick {
+    const struct sy_tab *tab;
+    size_t index;
+    size_t words; /* of the question, that its title or address has */
+};
+
+/* The next word, cut; its plural "s" is left out. False: there is none. */
+static bool next_word(const char **at, char word[WORD_MAX]) {
+    size_t len = 0;
+    while (**at && !isalnum((unsigned char)**at) && (unsigned char)**at < 0x80) {
+        ++*at;
+    }
+    for (; isalnum((unsigned char)**at) || (unsigned char)**at >= 0x80; ++*at) {
+        if (len + 1 < WORD_MAX) {
+            word[len++] = **at;
+        }
+    }
+    len -= len > WORD_MIN && word[len - 1] == 's';
+    word[len] = '\0';
+    return len > 0;
+}
+
+static size_t count_words(const char *question, const struct sy_tab *tab) {
+    char word[WORD_MAX];
+    size_t count = 0;
+    while (next_word(&question, word)) {
+        count += strlen(word) >= WORD_MIN && (strcasestr(tab->title, word) || strcasestr(tab->url, word));
+    }
+    return count;
+}
+
+static int best_first(const void *a, const void *b) {
+    const struct pick *x = a;
+    const struct pick *y = b;
+    return x->words != y->words ? (x->words < y->words) - (x->words > y->words)
+                                : (x->index > y->index) - (x->index < y->index);
+}
+
+static void write_tab(struct fm_json_writer *w, const struct pick *pick) {
+    fm_json_object_begin(w);
+    fm_json_key_int(w, "index", (int64_t)pick->index);
+    fm_json_key(w, "title");
+    write_clean(w, pick->tab->title, false);
+    fm_json_key(w, "address");
+    write_clean(w, pick->tab->url, true);
+    if (pick->tab->active) {
+        fm_json_key_bool(w, "in_front", true);
+    }
+    if (pick->tab->opened_ms > 0) {
+        write_time(w, "loaded", pick->tab->opened_ms);
+    }
+    fm_json_object_end(w);
+}
+
+static void write_tabs(struct fm_json_writer *w, const char *question, const struct sy_snapshot *snapshot,
+                       size_t limit) {
+    struct pick *picks = calloc(snapshot->tab_count + 1, sizeof *picks);
+    size_t written = 0;
+    w->buf->failed |= !picks;
+    for (size_t i = 0; picks && i < snapshot->tab_count; i++) {
+        picks[i] = (struct pick){snapshot->tabs[i].tab, i + 1, count_words(question, snapshot->tabs[i].tab)};
+    }
+    if (picks) {
+        qsort(picks, snapshot->tab_count, sizeof *picks, best_first);
+    }
+    fm_json_key(w, "tabs");
+    fm_json_array_begin(w);
+    for (; picks && written < snapshot->tab_count; written++) {
+        const struct fm_json_writer before = *w;
+        size_t len = w->buf->len;
+        write_tab(w, &picks[written]);
+        if (!fits(w, &before, len, limit)) {
+            break;
+        }
+    }
+    fm_json_array_end(w);
+    write_left_out(w, "more_tabs", snapshot->tab_count - written);
+    free(picks);
+}
+
+/* ---- messages ---- */
+
+static void write_data(struct fm_buf *out, const char *question, const struct sy_snapshot *snapshot,
+                       const struct sy_near *near) {
+    size_t limit = out->len + DATA_MAX;
     struct fm_json_writer w = fm_json_writer_on(out);
-    struct fm_buf scratch;
-    fm_buf_init(&scratch, PROMPT_MAX);
     fm_json_object_begin(&w);
     write_time(&w, "now", (double)time(NULL) * 1000);
     fm_json_key_int(&w, "monitors", (int64_t)snapshot->monitors.count);
     fm_json_key_int(&w, "windows", (int64_t)snapshot->windows.count);
-    write_apps(&w, &scratch, snapshot);
-    write_tabs(&w, &scratch, snapshot);
-    write_paths(&w, &scratch, "recent_files", near->files, near->file_count);
-    write_paths(&w, &scratch, "git_folders", near->folders, near->folder_count);
+    write_texts(&w, "running_applications", "more_running_applications", snapshot->running, snapshot->running_count,
+                running_at, NAMES_MAX);
+    write_texts(&w, "installed_applications", "more_installed_applications", snapshot->installed,
+                snapshot->installed_count, installed_at, NAMES_MAX);
+    write_texts(&w, "recent_files", "more_recent_files", near->files, near->file_count, path_at, PATHS_MAX);
+    write_texts(&w, "git_folders", "more_git_folders", near->folders, near->folder_count, path_at, PATHS_MAX);
+    write_tabs(&w, question, snapshot, limit);
     fm_json_object_end(&w);
-    out->failed |= scratch.failed;
-    fm_buf_free(&scratch);
 }
 
 /* The bytes as a text of their own; NULL when out of memory. */
@@ -128,7 +214,7 @@ static char *make_question(const char *question, const struct sy_snapshot *snaps
     struct fm_buf out;
     fm_buf_init(&out, PROMPT_MAX);
     fm_buf_append_str(&out, "Data:\n");
-    write_data(&out, snapshot, near);
+    write_data(&out, question, snapshot, near);
     fm_buf_append_str(&out, "\n\nQuestion: ");
     sy_clean(&out, question, SY_QUESTION_MAX, true);
     return take_text(&out);
@@ -141,12 +227,25 @@ static char *copy_clean(const char *text) {
     return take_text(&out);
 }
 
+/* The first turn of those that there is room for. */
+static size_t first_turn(const struct sy_talk *talk) {
+    size_t at = talk ? talk->count : 0;
+    for (size_t room = TALK_MAX; at > 0; at--) {
+        size_t size = strlen(talk->turns[at - 1].question) + strlen(talk->turns[at - 1].answer);
+        if (size > room) {
+            break;
+        }
+        room -= size;
+    }
+    return at;
+}
+
 size_t sy_make_prompt(const char *question, const struct sy_snapshot *snapshot, const struct sy_near *near,
                       const struct sy_talk *talk, struct sy_message messages[SY_MESSAGES_MAX]) {
     size_t count = 0;
     bool whole = true;
     messages[count++] = (struct sy_message){SY_SYSTEM, strdup(instructions)};
-    for (size_t i = 0; talk && i < talk->count; i++) {
+    for (size_t i = first_turn(talk); talk && i < talk->count; i++) {
         messages[count++] = (struct sy_message){SY_USER, copy_clean(talk->turns[i].question)};
         messages[count++] = (struct sy_message){SY_ASSISTANT, copy_clean(talk->turns[i].answer)};
     }

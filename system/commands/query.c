@@ -204,7 +204,7 @@ enum fm_code sy_run_query(struct sy_world *world, const struct sy_plan *plan, co
     bool by_code = sy_understand(question, snapshot, &understood);
     if (!by_code) {
         code = ask_model(world, step, snapshot, &answer, error);
-    } else if (snapshot->no_tabs.code == FM_OK && !sy_told_add(&world->told, snapshot)) {
+    } else if (snapshot->no_tabs.code == FM_OK && !sy_told_add(&world->told, snapshot, SY_SEEN_INDICES)) {
         code = fm_fail_no_memory(error);
     } else {
         code = sy_answer_by_code(&understood, snapshot, &answer, w, error);

@@ -90,7 +90,8 @@ struct sy_near {
 };
 
 /*
- * The messages for a model: how to answer, what was said before (`talk` NULL: nothing), the data with the question. The
+ * The messages for a model: how to answer, what was said before (`talk` NULL: nothing), the data with the question.
+ * They have about 14 KB at most, of which a model with a context of 8,192 tokens reads all. The
  * caller frees each text. Returns how many, at most SY_MESSAGES_MAX; 0 when out of memory. Pure but for the wall clock.
  */
 #define SY_MESSAGES_MAX (2 + 2 * SY_TURNS_MAX)

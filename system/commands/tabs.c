@@ -38,7 +38,7 @@ static enum fm_code write_tabs(struct sy_world *world, const struct sy_step *ste
     if (code == FM_OK && json_object_get_boolean(sy_arg(step, "content_summary"))) {
         code = sy_take_summaries(world, snapshot, summaries, error);
     }
-    if (code == FM_OK && !sy_told_add(&world->told, snapshot)) {
+    if (code == FM_OK && !sy_told_add(&world->told, snapshot, SY_SEEN_PAGES)) {
         code = fm_fail_no_memory(error);
     }
     if (code == FM_OK) {
@@ -89,7 +89,7 @@ static enum fm_code find_told(const struct sy_plan *plan, const struct sy_step *
     if (!*tab) {
         return sy_refuse_step(step, error, "unknown_tab", param, "tab %lld was closed meanwhile", (long long)index);
     }
-    if (step->command->destroys && strcmp((*tab)->url, told->url) != 0) {
+    if (step->command->destroys && sy_told_page((*tab)->url) != told->page) {
         return sy_refuse_step(step, error, "stale_snapshot", param,
                               "tab %lld shows another page than it did: list the tabs again", (long long)index);
     }

@@ -22,7 +22,8 @@ enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, 
     va_start(args, fmt);
     vsnprintf(detail, sizeof detail, fmt, args);
     va_end(args);
-    snprintf(path, sizeof path, "%s%s", step->param, param);
+    snprintf(path, sizeof path, "%.*s%s", (int)(strlen(step->param) - (step->param[0] && !param[0])), step->param,
+             param); /* without the point, where it is about the whole command */
     return sy_refuse(error, reason, path, "%s", detail);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
+#define TABS_DIGITS 8   /* of a handle */
 #define DOMAIN_SIZE 254 /* RFC 1035, 2.3.4: 253 characters of a name, and the NUL */
 
 /* ---- lists ---- */
@@ -43,8 +44,10 @@ static enum fm_code take_lists(const struct sy_desktop *desktop, struct sy_snaps
     if (!may_go_on(code, &fault, &snapshot->no_windows, error)) {
         return error->code;
     }
-    code = backend->windows ? backend->windows(desktop->self, &snapshot->windows, &fault)
-                            : lacks(desktop, "windows", &fault);
+    fault = snapshot->no_windows; /* who did not answer is not waited for again */
+    code = fault.code == FM_TIMEOUT ? FM_TIMEOUT
+           : backend->windows       ? backend->windows(desktop->self, &snapshot->windows, &fault)
+                                    : lacks(desktop, "windows", &fault);
     if (!may_go_on(code, &fault, &snapshot->no_windows, error)) {
         return error->code;
     }
@@ -163,6 +166,27 @@ static bool name_installed(struct sy_snapshot *snapshot) {
     return true;
 }
 
+/* An application may be called as another one is with its id behind its name. */
+static bool make_installed_unique(struct sy_snapshot *snapshot) {
+    struct sy_installed *list = snapshot->installed;
+    for (size_t i = 0; i < snapshot->installed_count; i++) {
+        const char *own = list[i].app->name;
+        bool alike = own[0] && own[strlen(own) - 1] == ')' && strcmp(list[i].name, own) == 0;
+        bool taken = false;
+        for (size_t k = 0; k < snapshot->installed_count && alike; k++) {
+            taken |= k != i && strcmp(list[k].name, own) == 0;
+        }
+        if (taken) {
+            free(list[i].name);
+            list[i].name = with_id(own, list[i].app->id);
+        }
+        if (!list[i].name) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static const char *installed_name(const struct sy_snapshot *snapshot, const struct sy_app *app) {
     size_t i = 0;
     while (snapshot->installed[i].app != app) {
@@ -221,16 +245,24 @@ static bool find_running(struct sy_snapshot *snapshot) {
     return true;
 }
 
-/* A window without an entry may be called as an application is that runs too: it is told apart. */
+static bool is_taken(const struct sy_snapshot *snapshot, const struct sy_running *running) {
+    bool taken = sy_find_installed(snapshot, running->name) != NULL;
+    for (size_t i = 0; i < snapshot->running_count; i++) {
+        const struct sy_running *at = &snapshot->running[i];
+        taken |= at != running && strcmp(at->name, running->name) == 0;
+    }
+    return taken;
+}
+
+/* A window without an entry may be called as an application is, or as another window was made to be: it is told apart. */
 static bool make_unique(struct sy_snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->running_count; i++) {
         struct sy_running *at = &snapshot->running[i];
-        bool taken = !at->app && (sy_find_installed(snapshot, at->name) != NULL);
-        char *name = taken ? with_id(at->name, "window") : NULL;
-        if (taken && !name) {
-            return false;
-        }
-        if (taken) {
+        while (!at->app && is_taken(snapshot, at)) {
+            char *name = with_id(at->name, "window");
+            if (!name) {
+                return false;
+            }
             free(at->name);
             at->name = name;
         }
@@ -277,14 +309,24 @@ static int by_place(const void *a, const void *b) {
     return order ? order : strcmp(x->id, y->id);
 }
 
-/* Of the ids in their order, each with its NUL. */
+static uint32_t folded(uint64_t hash) {
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* TABS_DIGITS of the ids in their order, and as many of the addresses; each with its NUL. */
 static void make_handle(struct sy_snapshot *snapshot) {
-    uint64_t hash = FM_HASH_START;
+    uint64_t tabs = FM_HASH_START;
+    uint64_t pages = FM_HASH_START;
     for (size_t i = 0; i < snapshot->tab_count; i++) {
-        const char *id = snapshot->tabs[i].tab->id;
-        hash = fm_hash(hash, id, strlen(id) + 1);
+        const struct sy_tab *tab = snapshot->tabs[i].tab;
+        tabs = fm_hash(tabs, tab->id, strlen(tab->id) + 1);
+        pages = fm_hash(pages, tab->url, strlen(tab->url) + 1);
     }
-    snprintf(snapshot->handle, sizeof snapshot->handle, "%016" PRIx64, hash);
+    snprintf(snapshot->handle, sizeof snapshot->handle, "%08" PRIx32 "%08" PRIx32, folded(tabs), folded(pages));
+}
+
+bool sy_same_tabs(const char *handle, const char *other) {
+    return strlen(handle) == SY_HANDLE_SIZE - 1 && strncmp(handle, other, TABS_DIGITS) == 0;
 }
 
 static bool number_tabs(struct sy_snapshot *snapshot) {
@@ -324,7 +366,8 @@ enum fm_code sy_snapshot_take(const struct sy_desktop *desktop, struct sy_snapsh
         qsort(snapshot->monitors.at, snapshot->monitors.count, sizeof *snapshot->monitors.at, by_left_edge);
     }
     if (code == FM_OK &&
-        !(name_installed(snapshot) && find_running(snapshot) && make_unique(snapshot) && number_tabs(snapshot))) {
+        !(name_installed(snapshot) && make_installed_unique(snapshot) && find_running(snapshot) &&
+          make_unique(snapshot) && number_tabs(snapshot))) {
         code = fm_fail_no_memory(error);
     }
     if (code != FM_OK) {

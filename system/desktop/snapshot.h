@@ -41,7 +41,7 @@ struct sy_snapshot {
     size_t installed_count;
     struct sy_numbered_tab *tabs; /* that with index N at N - 1 */
     size_t tab_count;
-    char handle[SY_HANDLE_SIZE]; /* of the tabs and their order: equal as long as each index means the same tab */
+    char handle[SY_HANDLE_SIZE]; /* of the tabs, their order and their pages: equal as long as these are the same */
     struct fm_error no_windows;  /* why there are no windows, applications or tabs; FM_OK: what is listed is all */
     struct fm_error no_apps;
     struct fm_error no_tabs;
@@ -61,6 +61,9 @@ const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct s
 /* By its exact name; NULL: there is none. */
 const struct sy_running *sy_find_running(const struct sy_snapshot *snapshot, const char *name);
 const struct sy_installed *sy_find_installed(const struct sy_snapshot *snapshot, const char *name);
+
+/* Whether each index means the same tab in the lists of two handles, whatever pages the tabs show. */
+bool sy_same_tabs(const char *handle, const char *other);
 
 /*
  * The monitor that is called "main" (the primary one, or else the one nearest to 0,0), "left" or "right" (the outermost

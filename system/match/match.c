@@ -65,7 +65,7 @@ static bool read_tabs(const struct job *job, struct json_object *command, struct
     size_t tabs[SY_CHOICES_MAX];
     size_t count = 0;
     size_t len = one ? 1 : json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-    if (strcmp(text_of(command, "snapshot"), job->scene->snapshot->handle) != 0 || len > SY_CHOICES_MAX) {
+    if (!sy_same_tabs(text_of(command, "snapshot"), job->scene->snapshot->handle) || len > SY_CHOICES_MAX) {
         return true;
     }
     for (size_t i = 0; i < len; i++) {

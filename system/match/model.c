@@ -3,6 +3,7 @@
 #include "match/model.h"
 #include "base/buf.h"
 #include "base/platform.h"
+#include "match/ask.h"
 #include "match/prompt.h"
 #include "protocol/base64.h"
 #include "protocol/client/client.h"
@@ -35,6 +36,7 @@ struct sy_proxy {
     size_t size; /* numbers of a vector */
     char *model;
     int64_t ms;
+    int cancel_fd; /* -1: none */
 };
 
 /* ---- the request ---- */
@@ -125,12 +127,12 @@ static enum fm_code read_pick(const char *text, size_t len, struct json_object *
 /* Sends the request. `*text` is of `*result`, which the caller frees. */
 static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, int64_t ms,
                         struct json_object **result, const char **text, size_t *len, struct fm_error *error) {
-    *result = NULL;
-    enum fm_code code = request->failed ? fm_fail_no_memory(error)
-                                        : fm_client_ask(proxy->client, "chat.completions.create", request->data,
-                                                        request->len, NULL, ms, result, error);
+    enum fm_code code =
+        sy_ask_helper(proxy->client, "chat.completions.create", request, ms, proxy->cancel_fd, result, error);
     return code ? code : read_text(*result, text, len, error);
 }
+
+/* ---- questions ---- */
 
 static enum fm_code pick(void *self, const struct sy_question *question, struct json_object **answer,
                          struct fm_error *error) {
@@ -229,9 +231,8 @@ static enum fm_code ask_vectors(struct sy_proxy *proxy, const char *const *texts
     fm_buf_init(&request, REQUEST_MAX);
     struct fm_json_writer w = fm_json_writer_on(&request);
     write_texts(texts, count, &w);
-    enum fm_code code = request.failed ? fm_fail_no_memory(error)
-                                       : fm_client_ask(proxy->embedder, "embeddings.create", request.data, request.len,
-                                                       NULL, ms, &result, error);
+    enum fm_code code =
+        sy_ask_helper(proxy->embedder, "embeddings.create", &request, ms, proxy->cancel_fd, &result, error);
     code = code ? code : read_vectors(member(member(result, "embeddings"), "data"), count, vectors, size, error);
     json_object_put(result);
     fm_buf_free(&request);
@@ -328,6 +329,7 @@ struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
         proxy->client = fm_client_new(&client);
         proxy->model = options->model ? strdup(options->model) : NULL;
         proxy->ms = options->ms > 0 ? options->ms : ANSWER_MS;
+        proxy->cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1;
     }
     if (proxy && options->embedding_models) {
         const char *const arguments[] = {"--no-kv-cache-files", "--models-dir", options->embedding_models, NULL};

@@ -42,6 +42,7 @@ struct sy_proxy_options {
     const char *model;            /* its id; NULL: the first one */
     const char *embedding_models; /* the folder of a model that embeds; NULL: there is none */
     int64_t ms;                   /* that an answer may take, the model's first load included; default 60,000 */
+    int cancel_fd;                /* readable: the answer is not wanted any more (FM_CANCELLED); default: none */
 };
 
 struct sy_proxy;

@@ -31,7 +31,7 @@ enum fm_code sy_match_now(struct sy_world *world, const char *words, const struc
     }
     bool read = list_names(world, &presets, &names, &scene.preset_count);
     scene.presets = names;
-    code = names && sy_told_add(&world->told, &snapshot) ? sy_match(&scene, words, options, w, matched, error)
+    code = names && sy_told_add(&world->told, &snapshot, SY_SEEN_HANDLE) ? sy_match(&scene, words, options, w, matched, error)
                                                          : fm_fail_no_memory(error);
     free(names);
     if (read) {

@@ -26,7 +26,7 @@ enum fm_code sy_caller_open(struct sy_caller *caller, struct fm_error *error) {
         sy_confirm_init(&caller->confirm);
 #endif
         if (caller->furnish) {
-            caller->furnish(caller->open_context, &caller->world);
+            caller->furnish(caller->open_context, caller->cancel_fd, &caller->world);
         }
     }
     return FM_OK;
@@ -56,6 +56,9 @@ void sy_caller_close(struct sy_caller *caller) {
     sy_world_free(&caller->world);
     fm_buf_free(&caller->question);
     if (caller->open) {
+        if (caller->dismiss) {
+            caller->dismiss(caller->open_context);
+        }
         caller->world.desktop.backend->free(caller->world.desktop.self);
         caller->open = false;
     }

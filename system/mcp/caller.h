@@ -21,8 +21,10 @@ struct sy_caller {
     /* Makes the desktop, which then belongs to the caller. Its `wait` fails while `cancel_fd` is readable. */
     enum fm_code (*open_desktop)(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
     void *open_context;
-    /* Sets what the world has besides the desktop; NULL: nothing. */
-    void (*furnish)(void *context, struct sy_world *world);
+    /* Sets what the world has besides the desktop, of which nothing waits while `cancel_fd` is readable; and ends what
+     * that was. NULL: there is nothing. */
+    void (*furnish)(void *context, int cancel_fd, struct sy_world *world);
+    void (*dismiss)(void *context);
     int cancel_fd;
     /* Takes a line of progress of the request that is being answered. */
     void (*tell)(void *context, const char *line, size_t len);

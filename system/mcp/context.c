@@ -44,7 +44,7 @@ enum fm_code sy_context_tabs(struct sy_world *world, const struct sy_snapshot *s
     if (snapshot->no_tabs.code != FM_OK) {
         return lacking(&snapshot->no_tabs, error);
     }
-    if (!sy_told_add(&world->told, snapshot)) {
+    if (!sy_told_add(&world->told, snapshot, SY_SEEN_PAGES)) {
         return fm_fail_no_memory(error);
     }
     sy_write_tabs(snapshot, NULL, w);

@@ -1,8 +1,9 @@
 /*
- * The one prompt: a user's words with the context, for a model that answers with a request of run_commands. URLs are
- * without their query and fragment, where tokens are.
+ * The one prompt: a user's words with the context, for a model that answers with a request of run_commands. Titles and
+ * addresses are as desktop/clean.h has them: no passwords, queries and fragments, and nothing that is not seen.
  */
 #include "commands/table.h"
+#include "desktop/clean.h"
 #include "desktop/refuse.h"
 #include "mcp/context.h"
 #include "mcp/lists.h"
@@ -10,7 +11,8 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define PROMPT "act"
+#define PROMPT    "act"
+#define SHOWN_MAX 200 /* characters of a title or an address */
 
 static const char rules[] =
     "You match what a user wants to commands of a desktop. Answer with one JSON object for the tool run_commands: "
@@ -59,9 +61,25 @@ static void write_commands(struct fm_buf *text) {
     }
 }
 
+static void clean_title(struct fm_buf *out, const char *title, size_t max) {
+    sy_clean(out, title, max, false);
+}
+
+/* What a page made up, without what would act on a reader or be secret. */
+static void write_clean(struct fm_json_writer *w, const char *key, const char *text,
+                        void (*clean)(struct fm_buf *out, const char *text, size_t max)) {
+    struct fm_buf out;
+    fm_buf_init(&out, SY_REPLY_MAX);
+    clean(&out, text, SHOWN_MAX);
+    fm_json_key(w, key);
+    fm_json_string(w, out.data ? out.data : "", out.len);
+    w->buf->failed |= out.failed;
+    fm_buf_free(&out);
+}
+
 static enum fm_code write_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                                struct fm_error *error) {
-    if (!sy_told_add(&world->told, snapshot)) {
+    if (!sy_told_add(&world->told, snapshot, SY_SEEN_PAGES)) {
         return fm_fail_no_memory(error);
     }
     fm_json_key_str(w, "snapshot", snapshot->handle);
@@ -71,9 +89,8 @@ static enum fm_code write_tabs(struct sy_world *world, const struct sy_snapshot 
         const struct sy_numbered_tab *at = &snapshot->tabs[i];
         fm_json_object_begin(w);
         fm_json_key_int(w, "index", (int64_t)i + 1);
-        fm_json_key_str(w, "title", at->tab->title);
-        fm_json_key(w, "url");
-        fm_json_string(w, at->tab->url, strcspn(at->tab->url, "?#"));
+        write_clean(w, "title", at->tab->title, clean_title);
+        write_clean(w, "url", at->tab->url, sy_clean_url);
         fm_json_key_bool(w, "is_active", at->tab->active);
         fm_json_object_end(w);
     }

@@ -37,6 +37,7 @@ struct serve {
     struct fm_buf out;
     const struct sy_serve *given;
     bool ended;       /* no more is read */
+    bool hung_up;     /* the client writes no more, though not all of it is read yet */
     bool lost;        /* nobody takes what is written */
     int64_t until_ms; /* when patience ends, after the end of the input */
     bool impatient;   /* it has ended once */
@@ -201,6 +202,9 @@ static void collect(struct serve *serve) {
     }
     pthread_cond_signal(&serve->changed);
     pthread_mutex_unlock(&serve->lock);
+    if (job && serve->hung_up && !serve->ended) {
+        serve->until_ms = fm_now_ms() + GRACE_MS; /* it goes on well with what is to be read yet */
+    }
     while (job) {
         struct sy_job *next = job->next;
         sy_server_done(&serve->server, job);
@@ -247,13 +251,19 @@ static bool take_lines(struct serve *serve) {
     }
 }
 
+/* No more comes than what has come: from now on patience has an end. */
+static void hang_up(struct serve *serve, int64_t grace_ms) {
+    int64_t until_ms = fm_now_ms() + grace_ms;
+    serve->until_ms = serve->until_ms && serve->until_ms < until_ms ? serve->until_ms : until_ms;
+    serve->hung_up = true;
+}
+
 static void end_input(struct serve *serve, int64_t grace_ms) {
     if (!serve->ended) {
         serve->ended = true;
         fm_lines_end(&serve->lines);
     }
-    int64_t until_ms = fm_now_ms() + grace_ms;
-    serve->until_ms = serve->until_ms && serve->until_ms < until_ms ? serve->until_ms : until_ms;
+    hang_up(serve, grace_ms);
 }
 
 static void read_input(struct serve *serve) {
@@ -273,9 +283,11 @@ static void ask_to_finish(struct serve *serve) {
     pthread_mutex_unlock(&serve->lock);
 }
 
-/* Patience has ended: what waits is dropped, what runs is interrupted. */
+/* Patience has ended: what waits is dropped, what runs is interrupted, and no more is read. */
 static void abandon(struct serve *serve) {
     struct list todo;
+    end_input(serve, 0);
+    fm_lines_free(&serve->lines);
     pthread_mutex_lock(&serve->lock);
     todo = serve->todo;
     list_init(&serve->todo);
@@ -307,15 +319,17 @@ static void wait_and_do(struct serve *serve, bool blocked) {
     bool read = !serve->ended && !blocked;
     bool write = serve->out.len > 0 && !serve->lost;
     struct fm_waited waited[] = {
-        {.fd = read ? serve->given->in : -1, .input = true},
+        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read}, /* without `input`: for its end alone */
         {.fd = serve->out.len < HELD_MAX ? serve->wake[0] : -1, .input = true},
         {.fd = write ? serve->given->out : -1, .room = true},
         {.fd = serve->ended ? -1 : serve->given->end_fd, .input = true},
     };
-    int64_t left_ms = serve->ended ? serve->until_ms - fm_now_ms() : -1;
-    fm_wait(waited, sizeof waited / sizeof waited[0], serve->ended && left_ms < 0 ? 0 : (int)left_ms);
+    int64_t left_ms = serve->hung_up ? serve->until_ms - fm_now_ms() : -1;
+    fm_wait(waited, sizeof waited / sizeof waited[0], serve->hung_up && left_ms < 0 ? 0 : (int)left_ms);
     if (read && waited[0].ready) {
         read_input(serve);
+    } else if (waited[0].ready) {
+        hang_up(serve, GRACE_MS);
     }
     if (waited[1].ready) {
         collect(serve);
@@ -326,7 +340,8 @@ static void wait_and_do(struct serve *serve, bool blocked) {
     if (waited[3].ready) {
         end_input(serve, 0);
     }
-    if (serve->lost) {
+    if (serve->lost || serve->out.failed) { /* out of memory: a client that hears nothing more should know */
+        serve->lost = true;
         fm_buf_reset(&serve->out);
         end_input(serve, 0);
     }
@@ -343,7 +358,7 @@ static bool run(struct serve *serve) {
         if (is_finished(serve) && (serve->out.len == 0 || serve->lost)) {
             return true;
         }
-        if (serve->ended && fm_now_ms() >= serve->until_ms) {
+        if (serve->hung_up && fm_now_ms() >= serve->until_ms) {
             if (serve->impatient) {
                 return is_finished(serve);
             }
@@ -374,6 +389,7 @@ static bool prepare(struct serve *serve) {
                                        .open_desktop = serve->given->open_desktop,
                                        .open_context = serve->given->open_context,
                                        .furnish = serve->given->furnish,
+                                       .dismiss = serve->given->dismiss,
                                        .cancel_fd = serve->cancel[0],
                                        .tell = tell,
                                        .tell_context = serve};

@@ -11,7 +11,8 @@ struct sy_serve {
     struct sy_policy policy;
     /* As in caller.h; called on the thread that works on the desktop. */
     enum fm_code (*open_desktop)(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
-    void (*furnish)(void *context, struct sy_world *world); /* as in caller.h */
+    void (*furnish)(void *context, int cancel_fd, struct sy_world *world); /* these as in caller.h */
+    void (*dismiss)(void *context);
     void *open_context;
 };
 

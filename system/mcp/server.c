@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BATCH_BYTES  (64u << 20) /* of the answers of a batch: what is more is errors */
+#define FAULTS_BYTES (1u << 20)  /* room for these */
+
 /* The answers to an array of messages: they go out together, when the last one is there. */
 struct sy_batch {
     struct fm_buf answers; /* with a comma before each */
@@ -24,8 +27,7 @@ void sy_server_free(struct sy_server *server) {
 
 /* ---- what goes out ---- */
 
-/* An answer: a line. */
-static void send_answer(struct sy_server *server, struct sy_batch *batch, const struct fm_buf *line) {
+static void append_line(struct sy_server *server, struct sy_batch *batch, const struct fm_buf *line) {
     if (!batch) {
         fm_buf_append(server->out, line->data, line->len);
         return;
@@ -52,8 +54,21 @@ static void send_fault(struct sy_server *server, struct sy_batch *batch, const s
     struct fm_buf line;
     fm_buf_init(&line, SY_REPLY_MAX);
     sy_write_fault(&line, id, era, fault);
-    send_answer(server, batch, &line);
+    append_line(server, batch, &line);
     fm_buf_free(&line);
+}
+
+/* An answer: a line. One that its batch has no room for becomes an error. */
+static void send_answer(struct sy_server *server, struct sy_batch *batch, const struct fm_rpc_id *id, enum sy_era era,
+                        const struct fm_buf *line) {
+    struct sy_fault fault;
+    if (batch && batch->answers.len + line->len > BATCH_BYTES) {
+        sy_fail(&fault, FM_RPC_INTERNAL, "the answers of the batch have more than %u bytes: ask for less at once",
+                BATCH_BYTES);
+        send_fault(server, batch, id, era, &fault);
+        return;
+    }
+    append_line(server, batch, line);
 }
 
 static void send_nameless_fault(struct sy_server *server, int code, const char *message) {
@@ -248,7 +263,7 @@ static bool answer_at_once(struct sy_server *server, const struct sy_request *re
         done = sy_fail(fault, FM_RPC_INTERNAL, "out of memory");
     }
     if (done) {
-        send_answer(server, batch, &line);
+        send_answer(server, batch, &request->id, request->era, &line);
     }
     fm_buf_free(&line);
     return done;
@@ -334,7 +349,7 @@ static void take_batch(struct sy_server *server, struct json_object *root) {
         send_nameless_fault(server, FM_RPC_INTERNAL, "out of memory");
         return;
     }
-    fm_buf_init(&batch->answers, SY_BATCH_MAX * SY_REPLY_MAX);
+    fm_buf_init(&batch->answers, BATCH_BYTES + FAULTS_BYTES);
     batch->open = 1;
     for (size_t i = 0; i < count; i++) {
         struct json_object *at = json_object_array_get_idx(root, i);
@@ -398,7 +413,7 @@ void sy_server_done(struct sy_server *server, struct sy_job *job) {
     server->jobs[i] = server->jobs[--server->job_count];
     sy_server_tell(server, job, &job->told);
     if (!job->dropped) {
-        send_answer(server, job->batch, &job->answer);
+        send_answer(server, job->batch, &job->id, job->era, &job->answer);
     }
     leave_batch(server, job->batch);
     fm_buf_free(&job->told);

@@ -1693,7 +1693,7 @@ MUTATIONS = [
      "if (!sy_find_command(type)->reads) {", "system.mcp"),
     ("mcp: what run_commands may destroy", "system/mcp/tools.c", "row->destroys && may_destroy(policy)",
      "row->destroys && (may_destroy(policy) || 1)", "system.mcp"),
-    ("mcp: no query in a prompt", "system/mcp/prompt.c", 'strcspn(at->tab->url, "?#")', "strlen(at->tab->url)", "system.mcp"),
+    ("mcp: no query in a prompt", "system/mcp/prompt.c", 'at->tab->url, sy_clean_url', "at->tab->url, clean_title", "system.mcp"),
     ("mcp: null for an id, where a version wants it", "system/mcp/message.c", "era != SY_NO_ERA && era < SY_2025_11_25",
      "0 && era != SY_NO_ERA && era < SY_2025_11_25", "system.mcp"),
     ("mcp: clients: a forged state is the request's fault", "system/mcp/tools.c", "if (caller->forged) {", "if (0) {",

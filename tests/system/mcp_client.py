@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import socket as socketlib
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,7 @@ DESKTOP = {
 class Server:
     """The program on a fake desktop. Lines are read by a thread; `leftovers` has what nobody waited for."""
 
-    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, **changes):
+    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, socket=False, env=None, **changes):
         self.files = tempfile.TemporaryDirectory()
         self.log_path = os.path.join(self.files.name, "log")
         arguments = [PROGRAM, *options]
@@ -48,11 +49,16 @@ class Server:
                 json.dump({**desktop, "log": self.log_path, **changes}, file)
             arguments += ["--desktop", path]
         os.mkdir(os.path.join(self.files.name, "fm-system"))
-        env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name}
+        env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name,
+               "FM_PROXY_ENGINE": "fake", **(env or {})}
         for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None and not real else ():
             env.pop(name, None)
-        self.process = subprocess.Popen(arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
+        ours, theirs = socketlib.socketpair() if socket else (None, subprocess.PIPE)
+        self.process = subprocess.Popen(arguments, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if socket:  # as Node makes them
+            theirs.close()
+            self.process.stdin = ours.makefile("wb")
+            ours.close()
         self.lines = queue.Queue()
         self.got = []
         self.next_id = 0
@@ -147,6 +153,15 @@ class Server:
         """KiB that it has in memory."""
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+    def children(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as file:
+            direct = file.read().split()
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            if task != str(self.process.pid):
+                with open(f"/proc/{self.process.pid}/task/{task}/children", encoding="ascii") as file:
+                    direct += file.read().split()
+        return [int(pid) for pid in direct]
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))

@@ -8,12 +8,13 @@ import os
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
-from chrome import WAIT, Driver, until
+from chrome import DRIVER, WAIT, Driver, until
 from patience import TimedTest
 
 
@@ -286,6 +287,19 @@ class Faults(TimedTest):
             self.peer.answers["Target.getTargets"] = {"targetInfos": [target(f"T{i}x{k}", k) for k in range(20)]}
             self.assertEqual(len(until("a list", lambda: self.driver.ask(dump=True).get("tabs"))), 20)
 
+    def test_a_browser_that_was_started_again(self):
+        """The first command after that works too."""
+        self.assertEqual(len(self.driver.tabs()), 2)
+        begun = self.peer
+        for _ in range(2):
+            begun.end()
+            os.unlink(begun.path)
+            begun = Peer(begun.path)
+            self.addCleanup(begun.end)
+            self.assertEqual(len(self.driver.tabs()), 2)
+        begun.end()
+        self.assertIn("fm-system chrome", self.failed())
+
     def test_nobody_is_there(self):
         self.peer.end()
         self.assertIn("fm-system chrome", self.failed())
@@ -368,6 +382,25 @@ class Port(TimedTest):
         self.assertEqual(peer.wrong, 0, "frames that a client must not send")
 
 
+    @unittest.skipIf(os.geteuid(), "only root can be two users")
+    def test_another_users_program_on_the_port(self):
+        """It listens where a browser did that has ended."""
+        os.seteuid(65534)
+        try:
+            stranger = socket.create_server(("127.0.0.1", 0))
+        finally:
+            os.seteuid(0)
+        self.addCleanup(stranger.close)
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/DevToolsActivePort", "w", encoding="ascii") as file:
+            file.write(f"{stranger.getsockname()[1]}\n/devtools/browser/1-2")
+        driver = Driver(f"{folder}/none", folder)
+        self.addCleanup(driver.end)
+        self.assertIn("no browser can be reached", driver.ask(dump=True)["detail"])
+        stranger.settimeout(0)
+        self.assertRaises(BlockingIOError, stranger.accept)
+
     def test_handshakes_that_fail(self):
         for greeting in (lambda hello: hello.replace("101", "200").encode(),
                          lambda hello: hello.replace("Accept: ", "Accept: x").encode(),
@@ -405,6 +438,100 @@ class Port(TimedTest):
                 driver = Driver(f"{folder}/none", folder)
                 self.assertEqual(driver.ask(dump=True).get("failed"), "UNAVAILABLE")
                 driver.end()
+
+
+NOISY = """#!/usr/bin/env python3
+import json, os, select
+tab = {"targetId": "A", "type": "tab", "title": "x", "url": "http://a.example/",
+       "embedderData": {"tabStripIndex": 0, "tabActive": True}}
+changed = {"method": "Target.targetInfoChanged", "params": {"targetInfo": {**tab, "url": "http://a.example/" + "x" * 2000}}}
+answers = {"Target.getTargets": {"targetInfos": [tab]}, "Browser.getWindowForTarget": {"windowId": 7}}
+rest = b""
+told = 0
+def say(data):
+    while data:
+        data = data[os.write(4, data):]
+while True:
+    more = told < 40000
+    if select.select([3], [], [], 0 if more else None)[0]:
+        data = os.read(3, 65536)
+        if not data:
+            break
+        *whole, rest = (rest + data).split(b"\\0")
+        for message in whole:
+            call = json.loads(message)
+            found = call["method"] in answers or "Discover" in call["method"]
+            answer = {"result": answers.get(call["method"], {})} if found else {"error": {"code": 1, "message": "no"}}
+            say(json.dumps({"id": call["id"], **answer}).encode() + b"\\0")
+    if more:
+        say(json.dumps(changed).encode() + b"\\0")
+        told += 1
+        if told == 40000:
+            open(os.environ["FM_TOLD"], "w").close()
+"""
+
+
+class Broker(TimedTest):
+    """`fm-system chrome` with a script for its browser."""
+
+    def test_a_browser_that_ends_at_once(self):
+        """It was never there to be used, and nobody is told so."""
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        for browser in ("true", "false"):
+            done = subprocess.run([DRIVER, "chrome", "--browser", shutil.which(browser), "--profile", f"{folder}/profile",
+                                   "--socket", f"{folder}/run/s"], capture_output=True, timeout=WAIT)
+            self.assertEqual(done.returncode, 69)
+            self.assertIn(b"ended before", done.stderr)
+            self.assertNotIn(b"can be used, at", done.stderr)
+
+    def test_a_broker_that_is_busy_keeps_its_socket(self):
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        os.mkdir(f"{folder}/run", 0o700)
+        listener = socket.socket(socket.AF_UNIX)  # in the place of a broker that is stopped
+        self.addCleanup(listener.close)
+        listener.bind(f"{folder}/run/s")
+        listener.listen(0)
+        with socket.socket(socket.AF_UNIX) as first:
+            first.connect(f"{folder}/run/s")
+            done = subprocess.run([DRIVER, "chrome", "--browser", shutil.which("true"), "--profile", f"{folder}/profile",
+                                   "--socket", f"{folder}/run/s"], capture_output=True, timeout=WAIT)
+        self.assertEqual(done.returncode, 69)
+        self.assertIn(b"runs already", done.stderr)
+        self.assertTrue(os.path.exists(f"{folder}/run/s"))
+
+    def test_a_browser_that_tells_much_while_nobody_asks(self):
+        """Pages that change their title all the time do not end the connection of who does not ask for a while."""
+        folder = tempfile.mkdtemp(prefix="fm-chrome-")
+        self.addCleanup(shutil.rmtree, folder)
+        with open(f"{folder}/browser", "w", encoding="utf-8") as file:
+            file.write(NOISY)
+        os.chmod(f"{folder}/browser", 0o755)
+        broker = subprocess.Popen([DRIVER, "chrome", "--browser", f"{folder}/browser", "--profile", f"{folder}/profile",
+                                   "--socket", f"{folder}/run/s"], stderr=subprocess.PIPE,
+                                  env={**os.environ, "FM_TOLD": f"{folder}/told"})
+        self.addCleanup(broker.stderr.close)
+        self.addCleanup(broker.wait)
+        self.addCleanup(broker.terminate)
+        self.assertIn(b"can be used", broker.stderr.readline())
+        driver = Driver(f"{folder}/run/s")
+        self.addCleanup(driver.end)
+        self.assertEqual(len(driver.tabs()), 1)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.connect(f"{folder}/run/s")
+            silent.sendall(b'{"id":1,"method":"Target.setDiscoverTargets",'
+                           b'"params":{"discover":true,"filter":[{"type":"tab"}]}}\0')
+            until("it has told much", lambda: os.path.exists(f"{folder}/told"))
+            self.assertEqual(len(driver.tabs()), 1)
+            silent.sendall(b'{"id":2,"method":"Browser.getVersion"}\0')
+            silent.settimeout(WAIT)
+            got = b""
+            while b'"id":2' not in got[-65536:]:
+                piece = silent.recv(65536)
+                self.assertTrue(piece, "the connection of who did not read for a while has ended")
+                got += piece
+        self.assertLess(len(got), 4 << 20)
 
 
 class Urls(unittest.TestCase):

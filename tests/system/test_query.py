@@ -144,17 +144,43 @@ class Query(Case):
         data = self.data(message)
         self.assertEqual([(tab["index"], tab["title"], tab["address"], tab.get("in_front")) for tab in data["tabs"]],
                          [(1, "A [31m title", "https://a.example/p", True), (2, "B", "data:", None), (3, "C", "blob:", None),
-                          (4, "t" * 100, "https://b.example", None), (5, "e", "about:", None)])
+                          (4, "t" * 80, "https://b.example", None), (5, "e", "about:", None)])
         self.assertEqual(data["running_applications"], ["Google Chrome", "Strange", "XTerm"])
         self.assertIn("XTerm", data["installed_applications"])
         self.assertNotIn("secret", json.dumps(message))
         self.assertTrue(message["text"].endswith("\n\nQuestion: Which is it?"))
 
     def test_more_tabs_than_fit_are_counted(self):
-        tabs = [tab(f"t{i}", f"https://{i}.example/") for i in range(160)]
-        [[_, message]] = self.prompt(call("query", question="Which is it?"), tabs=tabs, besides={"model": ["None."]})
+        tabs = [tab(f"t{i}", f"https://{i}.example/") for i in range(1000)]
+        apps = [{"id": f"a{i}.desktop", "name": f"Application {i}", "class": "", "program": ""} for i in range(500)]
+        [[_, message]] = self.prompt(call("query", question="Which is it?"), tabs=tabs, apps=apps, besides={"model": ["None."]})
         data = self.data(message)
-        self.assertEqual((len(data["tabs"]), data["more_tabs"]), (150, 10))
+        self.assertEqual([tab["index"] for tab in data["tabs"]], list(range(1, len(data["tabs"]) + 1)))
+        self.assertEqual(len(data["tabs"]) + data["more_tabs"], 1000)
+        self.assertGreater(len(data["tabs"]), 50)
+        self.assertEqual(len(data["installed_applications"]) + data["more_installed_applications"], 500)
+
+    def test_a_prompt_fits_a_small_model(self):
+        """Whatever is open, and was said: the smallest models have 8,192 tokens of some bytes each."""
+        long = "\u4e2d\"" * 500
+        tabs = [tab(f"t{i}", f"https://{i}.example/{'y' * 3000}?{'z' * 3000}", long) for i in range(200)]
+        apps = [{"id": f"a{i}.desktop", "name": f"{i} {long}", "class": "", "program": ""} for i in range(200)]
+        windows = [{"id": f"w{i}", "class": f"{i}{long}", "title": "x", "bounds": [0, 0, 10, 10]} for i in range(200)]
+        asks = [{"ask": {"question": f"Why {i}? " + "q" * 1900}, "as": 0} for i in range(9)]
+        prompts = self.prompt(call("query", question="Why?"), *asks, tabs=tabs, apps=apps, windows=windows,
+                              besides={"model": ["So. " + "a" * 3000] * 10})
+        for messages in prompts:
+            self.assertLess(sum(len(message["text"].encode()) for message in messages), 16000)
+            self.assertTrue(self.data(messages[-1])["tabs"])
+        self.assertIn("Why 7?", prompts[-1][1]["text"])  # what was said last has come along
+
+    def test_tabs_with_the_words_of_the_question_come_first(self):
+        tabs = [tab(f"t{i}", f"https://{i}.example/", "N" * 80) for i in range(300)]
+        tabs[250] = tab("cats", "https://c.example/", "A CAT and its catS")
+        tabs[260] = tab("both", "https://d.example/siamese", "Cats for you")
+        [[_, message]] = self.prompt(call("query", question="Which tabs are about Siamese cats?"), tabs=tabs,
+                                     besides={"model": ["None."]})
+        self.assertEqual([tab["index"] for tab in self.data(message)["tabs"]][:3], [261, 251, 1])
 
     def test_git_folders(self):
         with tempfile.TemporaryDirectory() as home:

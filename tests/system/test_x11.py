@@ -1,9 +1,8 @@
-"""The commands on applications on a real desktop: Xvfb with two monitors, openbox or xfwm4, xterm, xclock and windows with
+"""The commands on applications on a real desktop: two monitors, openbox or xfwm4, xterm, xclock and windows with
 peculiarities (odd_window.c). FM_SYSTEM_DESKTOP_DRIVER and FM_ODD_WINDOW name the programs of desktop_driver.c and
 odd_window.c; pictures go to FM_PICTURES."""
 
 import os
-import re
 import signal
 import sys
 import time
@@ -103,18 +102,7 @@ class OnDesktop:
         return program
 
     def frame(self, window):
-        """The outer edges of a window with its frame, as xwininfo has them: those of the ancestor next to the root."""
-        number = f"0x{window['id'].split('-')[0]}"
-        while True:
-            tree = self.desktop.run("xwininfo", "-tree", "-id", number).decode()
-            root, parent = (re.search(rf"{what} window id: (0x[0-9a-f]+)", tree)[1] for what in ("Root", "Parent"))
-            if parent == root:
-                break
-            number = parent
-        told = self.desktop.run("xwininfo", "-id", number).decode()
-        x, y, width, height = (int(re.search(rf"{what}: +(-?\d+)", told)[1])
-                               for what in ("Absolute upper-left X", "Absolute upper-left Y", "Width", "Height"))
-        return [x, y, x + width, y + height]
+        return self.desktop.frame(f"0x{window['id'].split('-')[0]}")
 
     def picture(self, name):
         self.desktop.screenshot(f"{PICTURES}/{self.manager}-{name}.png")

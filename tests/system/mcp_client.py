@@ -36,9 +36,10 @@ DESKTOP = {
 
 
 class Server:
-    """The program on a fake desktop. Lines are read by a thread; `leftovers` has what nobody waited for."""
+    """The program on a fake desktop, or where `desktop` is None on that of `env`. Lines are read by a thread; `leftovers` has
+    what nobody waited for."""
 
-    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, **changes):
+    def __init__(self, desktop=DESKTOP, *options, read=True, env=None, **changes):
         self.files = tempfile.TemporaryDirectory()
         self.log_path = os.path.join(self.files.name, "log")
         arguments = [PROGRAM, *options]
@@ -48,9 +49,11 @@ class Server:
                 json.dump({**desktop, "log": self.log_path, **changes}, file)
             arguments += ["--desktop", path]
         os.mkdir(os.path.join(self.files.name, "fm-system"))
-        env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name}
-        for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None and not real else ():
-            env.pop(name, None)
+        if not env:
+            home = self.files.name
+            env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home}
+            for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None else ():
+                env.pop(name, None)
         self.process = subprocess.Popen(arguments, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
         self.lines = queue.Queue()

@@ -132,7 +132,7 @@ class Story:
     def expect_pages(self, *addresses):
         """The tabs are these, as fm-system has them, and as the keyboard has."""
         self.done("focus_app", app_name="Chromium")
-        self.assertEqual(self.desktop.pages(len(addresses)), [TITLES[address] for address in addresses])
+        self.desktop.expect_pages([TITLES[address] for address in addresses])
         tabs = self.done("list_tabs")["tabs"]
         self.assertEqual([(tab["index"], tab["title"], tab["url"], tab["is_active"], tab["local_index"]) for tab in tabs],
                          [(i, TITLES[address], https(address), i == len(addresses), i) for i, address in enumerate(addresses, 1)])

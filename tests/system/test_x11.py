@@ -171,6 +171,26 @@ class OnDesktop:
                 self.assertEqual(self.result(answer)["closed_windows"], 1)
                 self.assertEqual(program.line(), "asked")
 
+    def test_windows_that_only_their_process_tells(self):
+        """No class, or one that no entry has: a program, and a script that its interpreter runs."""
+        script = f"{self.desktop.home}/script"
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexport HOME\n{ODD} pid $$ title "$1" alone 1\n')
+        os.chmod(script, 0o700)
+        entries = {"plain.desktop": ("Plain", f"{ODD} pid own alone 1 title %U"), "script.desktop": ("Script", f"{script} one")}
+        for id, (name, command) in entries.items():
+            self.desktop.entry(id, name, command)
+            self.addCleanup(os.unlink, f"{self.desktop.home}/data/applications/{id}")
+        until("they are listed", lambda: len([a for a in self.driver.dump()["apps"] if a["id"] in entries]) == len(entries))
+        for name in ("Plain", "Script"):
+            self.assertTrue(self.result(self.driver.command("focus_app", app_name=name))["launched"])
+        self.odd(pid="own", **{"class": "Strange"})
+        self.odd(**{"class": "Stranger"})
+        apps = self.result(self.driver.command("list_apps"))["apps"]
+        self.assertEqual([app["name"] for app in apps], ["Plain", "Script", "Strange", "Stranger"])
+        for name in ("Plain", "Script"):
+            self.assertEqual(self.result(self.driver.command("close_app", app_name=name))["closed_windows"], 1)
+
     def test_what_is_no_window_of_an_application(self):
         # One beside the other: a window that another one covers is never drawn.
         self.odd(override=1, **{"class": "Menu", "geometry": "50,50,100,100"})

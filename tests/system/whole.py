@@ -85,19 +85,13 @@ class Whole(Desktop):
         window = self.window_of("Chromium")
         return ((self.text(window, "_NET_WM_NAME") if window else None) or "").removesuffix(TITLE_END)
 
-    def press(self, *keys):
-        self.run("xdotool", "key", *keys)
+    def press(self, keys):
+        self.run("xdotool", "key", keys)
 
-    def pages(self, count):
-        """The titles of the first tabs of the active browser, each of which another title has, as its keys for a tab show them:
-        ctrl+1 to ctrl+8, and ctrl+9 for the last one."""
-        seen = []
-        for number in range(1, count + 1):
-            self.press(f"ctrl+{number}")
-            seen.append(until(f"tab {number} is shown", lambda: self.page() not in seen and self.page()))
-        self.press("ctrl+9")
-        until("the last tab is that one", lambda: self.page() == seen[-1])
-        return seen
+    def expect_pages(self, titles):
+        """The active browser has tabs with these titles, up to 8 that differ, as its keys show them. ctrl+9 is the last one's."""
+        for key, title in [*enumerate(titles, 1), (1, titles[0]), (9, titles[-1])]:
+            until(f"ctrl+{key} shows {title}", lambda: self.press(f"ctrl+{key}") or self.page() == title)
 
 
 def call_and_say(server, tool, action, **arguments):

@@ -1,5 +1,7 @@
 """What the tests of Chrome's tabs share: the programs, an X server, a web server for pages, a browser of `fm-system chrome`."""
 
+import base64
+import hashlib
 import http.server
 import json
 import os
@@ -131,6 +133,15 @@ class Web:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(f"{folder}/certificate.pem", f"{folder}/key.pem")
         return context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+
+    @staticmethod
+    def trust(folder):
+        """The flag that makes Chromium take the certificate for a good one."""
+        public = subprocess.run(["openssl", "x509", "-in", f"{folder}/certificate.pem", "-noout", "-pubkey"], check=True,
+                                stdout=subprocess.PIPE, timeout=WAIT).stdout
+        key = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], check=True, input=public, stdout=subprocess.PIPE,
+                             timeout=WAIT).stdout
+        return f"--ignore-certificate-errors-spki-list={base64.b64encode(hashlib.sha256(key).digest()).decode()}"
 
     def url(self, path="/"):
         return f"http://127.0.0.1:{self.server.server_port}{path}"

@@ -34,7 +34,7 @@ class Whole(Desktop):
     def install(self, flags):
         with open(f"{self.home}/inside.sh", "w", encoding="utf-8") as file:
             file.write(f"echo a terminal\necho >{self.home}/xterm-is-ready\nexec cat\n")
-        flags = [*FLAGS, "--no-first-run", "--test-type", "--ignore-certificate-errors", *flags,
+        flags = [*FLAGS, "--no-first-run", "--test-type", self.web.trust(self.home), *flags,
                  f"--host-resolver-rules=MAP * 127.0.0.1:{self.web.server.server_port}"]
         with open(f"{self.home}/browser", "w", encoding="utf-8") as file:
             words = " ".join(f"'{word}'" for word in [PROGRAM, "chrome", "--browser", CHROMIUM, "--", *flags])

@@ -1,16 +1,18 @@
 #!/bin/sh
-# Shows that the three commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node),
-# clones this repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network,
-# packaging/run-gateway.sh until its page answers, and packaging/test.sh. What the host's network needs (mirror, proxies,
-# certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about 2 GB of disk.
+# Shows that the commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node), clones this
+# repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network,
+# packaging/run-gateway.sh until its page answers, packaging/run-system.sh, and packaging/test.sh. What the host's network needs
+# (mirror, proxies, certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about
+# 2 GB of disk.
 #
-# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--gateway]
+# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--gateway | --system]
 #   --root DIR   where the root is made (default: ${TMPDIR:-/tmp}/fm-proxy-bare); DIR.base.tar keeps the bare system for
 #                the next time
 #   --keep       leave the root behind
 #   --fast       pass --fast to packaging/test.sh
 #   --no-tests   leave packaging/test.sh out
 #   --gateway    packaging/run-gateway.sh alone, as the first command of all
+#   --system     packaging/run-system.sh alone
 set -eu
 
 PROMPT='Why is the sky blue?'
@@ -26,12 +28,26 @@ assert b"<jarvis-app" in page, page
 print(len(page), "bytes of the page;", urllib.request.urlopen(sys.argv[1] + "health").read().decode())
 END
   chromium --version'
+# What it prints starts a server that answers.
+SYSTEM='set -e
+  sh packaging/run-system.sh >/tmp/configuration
+  cat /tmp/configuration
+  python3 - <<END
+import json, subprocess
+how = json.load(open("/tmp/configuration"))["mcpServers"]["desktop"]
+hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bare", "version": "1"}}}
+run = subprocess.run([how["command"], *how["args"]], input=json.dumps(hello) + "\n", capture_output=True, text=True, check=True)
+print(json.loads(run.stdout)["result"]["serverInfo"])
+END'
 SUITE=bookworm
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 root=${TMPDIR:-/tmp}/fm-proxy-bare
 keep=
 tests=yes
 prompts=yes
+gateway=yes
+system=yes
 test_options=
 
 say() { printf 'bare-root: %s\n' "$*" >&2; }
@@ -63,7 +79,8 @@ read_options() {
       --keep) keep=yes ;;
       --fast) test_options=--fast ;;
       --no-tests) tests= ;;
-      --gateway) tests='' prompts='' ;;
+      --gateway) tests='' prompts='' system='' ;;
+      --system) tests='' prompts='' gateway='' ;;
       *) say "unknown option $1; the comment in $0 lists them" && exit 64 ;;
     esac
     shift
@@ -165,7 +182,8 @@ run_commands() {
     step "first run" inside sh packaging/run.sh "$PROMPT"
     step "second run, without a network" offline sh packaging/run.sh "$PROMPT"
   fi
-  step "the gateway" inside sh -c "$GATEWAY"
+  [ -z "$gateway" ] || step "the gateway" inside sh -c "$GATEWAY"
+  [ -z "$system" ] || step "the desktop" inside sh -c "$SYSTEM"
   [ -z "$tests" ] || step "tests" inside sh packaging/test.sh $test_options
   say "all passed"
 }

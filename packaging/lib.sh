@@ -64,6 +64,7 @@ configured_for() {
   [ ! -e "$DEPS/rust/.vendored" ] || echo 'with the crates'
   [ ! -e "$DEPS/llhttp" ] || echo 'with the gateway'
   [ ! -e "$DEPS/sqlite-vec" ] || echo 'with vectors in SQLite'
+  ! pkg-config --exists xcb-randr xcb-ewmh gio-unix-2.0 2>/dev/null || echo 'with the desktop'
 }
 
 # build_native PRESET DIR [TARGET...]: says so only where there is much to do.

@@ -5,7 +5,7 @@
 #
 # usage: sh packaging/setup.sh [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
 #   --gateway   also fm-gateway, with its page, an embedding model for its memory, and Chromium for its tool
-#   --system    also what fm-system is built with
+#   --system    also fm-system
 #   --tests     also what only the tests need; all of --gateway and --system is among it
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
@@ -18,7 +18,8 @@ set -eu
 
 TRIES=2
 LLMOCK=tests/contract/llmock.txt
-MCP=tests/system/clients/mcp # -1.txt and -2.txt
+MCP=tests/system/clients # the lists of its clients in Python, by name:
+MCP_LISTS='mcp-1 mcp-2 agents'
 CRATE=helper/engine/guide/guidance
 VEC_CRATE=gateway/deps/sqlite-vec
 RUST_MIN=87 # of 1.87: the rust-version of helper/engine/guide/guidance/Cargo.toml
@@ -59,7 +60,7 @@ main() {
   [ -z "$gateway" ] || install_js gateway/ui
   [ -z "$tests" ] || { install_js tests/js && install_js tests/gateway/ui && install_js tests/system/clients; }
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway}
+    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway} ${system:+fm-system}
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
     [ -z "$gateway" ] || build_ui
@@ -279,11 +280,16 @@ routers_ready() {
 # A server for clients to be tried by, with what it needs: pinned by the checksums of its list, which pip checks.
 llmock_ready() { [ -z "$tests" ] || cmp -s "$LLMOCK" "$DEPS/llmock/.installed"; }
 
-# The Python SDK of the Model Context Protocol, in two versions. What it needs wants Python 3.11.
+# The Python SDK of the Model Context Protocol, in two versions, and the OpenAI Agents SDK. What they need wants Python 3.11.
 mcp_ready() {
-  [ -z "$tests" ] || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-    { cmp -s "$MCP-1.txt" "$DEPS/mcp-1/.installed" && cmp -s "$MCP-2.txt" "$DEPS/mcp-2/.installed"; }
+  [ -z "$tests" ] || ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    for list in $MCP_LISTS; do
+      mcp_list_ready "$list" || return 1
+    done
+  }
 }
+
+mcp_list_ready() { cmp -s "$MCP/$1.txt" "$DEPS/$1/.installed"; }
 
 # llama.cpp's libraries; its source and the crates are the same for each platform.
 arm64_ready() { [ -z "$arm64" ] || installed llama-lib-arm64 "$DEPS/arm64/llama/lib"; }
@@ -344,7 +350,9 @@ download_all() {
   projector_ready || get_projector
   routers_ready || get_routers
   llmock_ready || get_wheels llmock "$LLMOCK"
-  mcp_ready || { get_wheels mcp-1 "$MCP-1.txt" && get_wheels mcp-2 "$MCP-2.txt"; }
+  mcp_ready || for list in $MCP_LISTS; do
+    mcp_list_ready "$list" || get_wheels "$list" "$MCP/$list.txt"
+  done
   llhttp_ready || get_llhttp
   vec_ready || get_vec
   arm64_ready || get_arm64

@@ -354,7 +354,8 @@ static enum fm_code make_connection(struct sy_x11_link *link, struct fm_error *e
         return is_set("WAYLAND_DISPLAY") ? is_wayland(error)
                                          : fm_fail(error, FM_UNAVAILABLE,
                                                    "there is no display: DISPLAY names no X server. Start this from a "
-                                                   "program on the desktop");
+                                                   "program on the desktop, or set DISPLAY where an MCP client is told to "
+                                                   "start it");
     }
     struct attempt *attempt = atomic_load(&attempts) > 0 ? NULL : calloc(1, sizeof *attempt);
     if (!attempt) {

@@ -121,12 +121,21 @@ static enum fm_code check_value(const struct sy_param *param, struct json_object
     return FM_OK;
 }
 
-static bool is_known(const struct sy_command *command, const char *name) {
+static bool has_param(const struct sy_command *command, const char *name) {
     const struct sy_param *param = command->params;
     while (param->name && strcmp(param->name, name) != 0) {
         param++;
     }
-    return param->name || strcmp(name, "type") == 0;
+    return param->name;
+}
+
+/* Null is a parameter that is left out: a model that must name all of them names those of other commands so. */
+static bool is_known(const struct sy_command *command, const char *name, struct json_object *value) {
+    bool known = has_param(command, name) || strcmp(name, "type") == 0;
+    for (size_t i = 0; i < sy_command_count && !known && !value; i++) {
+        known = has_param(&sy_commands[i], name);
+    }
+    return known;
 }
 
 enum fm_code sy_check_params(const struct sy_command *command, struct json_object *args, const char *prefix,
@@ -135,7 +144,7 @@ enum fm_code sy_check_params(const struct sy_command *command, struct json_objec
     if (args) {
         struct json_object_iter at;
         json_object_object_foreachC(args, at) {
-            if (!is_known(command, at.key)) {
+            if (!is_known(command, at.key, at.val)) {
                 snprintf(place.path, sizeof place.path, "%s%.*s", prefix, fm_utf8_shown(at.key, 64), at.key);
                 return sy_refuse(error, "unknown_param", place.path, "%s has no parameter of that name", command->type);
             }

@@ -47,14 +47,16 @@ enum fm_code sy_ask(struct sy_caller *caller, const struct sy_request *request, 
     if (!can_ask(request) || !sy_loses(plan, &loss)) {
         return FM_OK;
     }
-    if (!action) {
+    if (!action || (!state && strcmp(action, "accept") == 0)) { /* a yes to no question of ours is none */
         return make_question(caller, plan, error);
     }
     if (strcmp(action, "accept") != 0) {
         return sy_refuse(error, "denied", "", "the user said no");
     }
     const char *text = json_object_is_type(state, json_type_string) ? json_object_get_string(state) : "";
-    return sy_confirm_accept(&caller->confirm, plan, text, now(caller), error);
+    enum fm_code code = sy_confirm_accept(&caller->confirm, plan, text, now(caller), error);
+    caller->forged = code != FM_OK && strcmp(sy_reason(error), "denied") == 0;
+    return code;
 }
 
 void sy_ask_write(struct sy_caller *caller, struct fm_json_writer *w) {

@@ -40,6 +40,7 @@ void sy_caller_answer(struct sy_caller *caller, const struct sy_request *request
     }
     struct fm_json_writer w = sy_result_begin(reply, request, row->keep);
     caller->asks = false;
+    caller->forged = false;
     bool done = row->answer(caller, request, &w, &fault);
     sy_result_end(reply, request, caller->asks ? "input_required" : "complete", &w);
     if (done && reply->failed) {

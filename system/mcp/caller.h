@@ -15,6 +15,7 @@ struct sy_caller {
     bool open;
     struct sy_confirm confirm; /* set by sy_caller_open */
     bool asks;                 /* the answer is a question: ask.h */
+    bool forged;               /* the state that came back is not one that was given for this request */
     struct fm_buf question;
     char state[SY_STATE_SIZE];
     /* Makes the desktop, which then belongs to the caller. Its `wait` fails while `cancel_fd` is readable. */

@@ -1,8 +1,14 @@
-/* The JSON Schemas of what tools take, made of the table of commands. */
+/*
+ * The JSON Schemas of what tools take, made of the table of commands. What may be left out may also be null: some clients
+ * make a schema strict by requiring all of its members, and then null is how a model leaves one out.
+ */
 #include "commands/table.h"
 #include "mcp/tools.h"
 
 #include <string.h>
+
+#define NULL_TYPE  "{\"type\":\"null\"}"
+#define MAYBE_BOOL "\"anyOf\":[{\"type\":\"boolean\"}," NULL_TYPE "]"
 
 static void write_words(const char *const *words, struct fm_json_writer *w) {
     fm_json_key(w, "enum");
@@ -18,13 +24,10 @@ static void write_items(const char *json, struct fm_json_writer *w) {
     fm_json_raw(w, json, strlen(json));
 }
 
-static void write_param(const struct sy_param *param, struct fm_json_writer *w) {
+static void write_form(const struct sy_param *param, struct fm_json_writer *w) {
     static const char *const types[] = {[SY_STRING] = "string", [SY_WORD] = "string",  [SY_INDEX] = "integer",
                                         [SY_INDICES] = "array", [SY_BOOL] = "boolean", [SY_BOUNDS] = "array"};
-    fm_json_key(w, param->name);
-    fm_json_object_begin(w);
     fm_json_key_str(w, "type", types[param->kind]);
-    fm_json_key_str(w, "description", param->about);
     switch (param->kind) {
     case SY_STRING: fm_json_key_int(w, "minLength", 1); break;
     case SY_WORD: write_words(param->words, w); break;
@@ -40,11 +43,28 @@ static void write_param(const struct sy_param *param, struct fm_json_writer *w) 
         fm_json_key_int(w, "maxItems", 4);
         break;
     }
+}
+
+static void write_param(const struct sy_param *param, bool required, struct fm_json_writer *w) {
+    fm_json_key(w, param->name);
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "description", param->about);
+    if (required) {
+        write_form(param, w);
+    } else {
+        fm_json_key(w, "anyOf");
+        fm_json_array_begin(w);
+        fm_json_object_begin(w);
+        write_form(param, w);
+        fm_json_object_end(w);
+        fm_json_raw(w, NULL_TYPE, strlen(NULL_TYPE));
+        fm_json_array_end(w);
+    }
     fm_json_object_end(w);
 }
 
 static void write_dry_run(struct fm_json_writer *w) {
-    static const char json[] = "{\"type\":\"boolean\",\"description\":\"only tell what would be done\"}";
+    static const char json[] = "{\"description\":\"only tell what would be done\"," MAYBE_BOOL "}";
     fm_json_key(w, "dry_run");
     fm_json_raw(w, json, sizeof json - 1);
 }
@@ -55,7 +75,7 @@ void sy_write_input_schema(const struct sy_command *command, struct fm_json_writ
     fm_json_key(w, "properties");
     fm_json_object_begin(w);
     for (const struct sy_param *param = command->params; param->name; param++) {
-        write_param(param, w);
+        write_param(param, param->required, w);
     }
     if (!command->reads) {
         write_dry_run(w);
@@ -109,7 +129,7 @@ static void write_command(const struct sy_policy *policy, struct fm_json_writer 
     for (size_t i = 0; i < sy_command_count; i++) {
         for (const struct sy_param *param = sy_commands[i].params; param->name; param++) {
             if (!came_before(i, param->name)) {
-                write_param(param, w);
+                write_param(param, false, w);
             }
         }
     }
@@ -121,7 +141,7 @@ static void write_command(const struct sy_policy *policy, struct fm_json_writer 
 }
 
 void sy_write_envelope_schema(const struct sy_policy *policy, struct fm_json_writer *w) {
-    static const char asks[] = "{\"type\":\"boolean\",\"description\":\"the user must be asked first\"}";
+    static const char asks[] = "{\"description\":\"the user must be asked first\"," MAYBE_BOOL "}";
     static const char reason[] =
         "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"description\":\"what to ask the user\"}";
     fm_json_object_begin(w);

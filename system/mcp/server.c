@@ -177,7 +177,7 @@ static bool read_modern(struct sy_request *request, struct json_object *version,
 
 static bool find_era(const struct sy_server *server, struct sy_request *request, struct sy_fault *fault) {
     struct json_object *version = json_object_object_get(request->meta, SY_META "protocolVersion");
-    bool begins = strcmp(request->method, "initialize") == 0;
+    bool begins = strcmp(request->method, "initialize") == 0 && !version; /* no method of a version in _meta */
     request->era = server->negotiated;
     if (begins || (server->negotiated == SY_NO_ERA && !version && strcmp(request->method, "ping") == 0)) {
         request->era = SY_LAST_LEGACY;

@@ -166,6 +166,10 @@ bool sy_tools_call(struct sy_caller *caller, const struct sy_request *request, s
         fm_buf_free(&given);
         return sy_fail(fault, FM_RPC_INTERNAL, "out of memory, or the answer is too large");
     }
+    if (caller->forged) { /* the client's fault, which is not for the model to read */
+        fm_buf_free(&given);
+        return sy_fail(fault, FM_RPC_PARAMS, "params.requestState was not given for this call, or was used: ask again");
+    }
     if (caller->asks) {
         sy_ask_write(caller, w);
     } else {

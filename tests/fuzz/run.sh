@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fuzzes from the corpus on: builds the targets with clang, runs each for MINUTES, minimises what was found into
 # tests/fuzz/corpus/TARGET.pack, and prints a table. Installs nothing; wants clang with compiler-rt, cmake, ninja, json-c
-# and python3.
+# and python3, and for some targets what `sh packaging/setup.sh --tests --no-build` brings.
 #
 # usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]
 #   -j N    N processes on each target at once; without it one
@@ -83,8 +83,13 @@ build_targets() {
   say "building the fuzz targets"
   programs=
   for target; do programs="$programs fuzz_$target"; done
+  configure fuzz "$BUILD" || return 1
+  for target; do
+    grep -q "^build fuzz_$target:" "$BUILD/build.ninja" ||
+      die "the target $target is built with libraries that are not here. First run: sh packaging/setup.sh --tests --no-build"
+  done
   # shellcheck disable=SC2086 # a list of words
-  configure fuzz "$BUILD" && logged "the build (fuzz)" cmake --build "$BUILD" --target $programs
+  logged "the build (fuzz)" cmake --build "$BUILD" --target $programs
 }
 
 packs() { python3 -B "$FM_ROOT/tests/fuzz/pack.py" "$@"; }

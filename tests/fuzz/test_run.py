@@ -18,7 +18,14 @@ TOOLS = {
     "ninja": "",
     "pkg-config": "",
     # the only thing that is built: the target
-    "cmake": """[ "$1" != --build ] || { mkdir -p "$2/tests-bin"; cp "$STUB_TARGET" "$2/tests-bin/fuzz_json"; }\n""",
+    "cmake": """
+if [ "$1" = --build ]; then
+  mkdir -p "$2/tests-bin"
+  cp "$STUB_TARGET" "$2/tests-bin/fuzz_json"
+else
+  echo "build fuzz_$STUB_CAN_BUILD: phony" >build/fuzz/build.ninja
+fi
+""",
 }
 TARGET = """
 case $1 in
@@ -62,10 +69,10 @@ class Run(unittest.TestCase):
             file.write("#!/bin/sh\n" + text)
         os.chmod(self.path(name), 0o755)
 
-    def run_it(self, *options, status="0", executions="5", merge="works", finds=""):
+    def run_it(self, *options, status="0", executions="5", merge="works", finds="", can_build="json"):
         env = {**os.environ, "PATH": self.path("tools") + os.pathsep + os.environ["PATH"],
                "STUB_TARGET": self.path("target"), "STUB_STATUS": status, "STUB_EXECUTIONS": executions,
-               "STUB_MERGE": merge, "STUB_FINDS": finds}
+               "STUB_MERGE": merge, "STUB_FINDS": finds, "STUB_CAN_BUILD": can_build}
         return subprocess.run(["sh", self.path("tests/fuzz/run.sh"), *options, "1", "json"], env=env, text=True,
                               capture_output=True, check=False)
 
@@ -94,6 +101,12 @@ class Run(unittest.TestCase):
         self.assert_fails("json did not run", "exit status 0, 0 executions", executions="0")
         done = self.run_it("-j", "2", status="1", executions="")  # without the logs of its processes
         self.assertEqual(done.returncode, 1, done)
+
+    def test_a_target_whose_libraries_are_missing(self):
+        done = self.run_it(can_build="url")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("the target json is built with libraries that are not here", done.stderr)
+        self.assertEqual(done.stdout, "")
 
     def test_a_target_that_stops_early(self):
         self.assert_fails("json did not run", "exit status 137, 5 executions", status="137")

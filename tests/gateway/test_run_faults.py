@@ -305,19 +305,23 @@ class Memory(FaultTest):
     def model_names(self):
         return self.query("SELECT name FROM embedding_model")
 
-    def test_another_file_of_a_model(self):
-        """Its vectors are as long as those that are there, and yet others: everything is indexed anew."""
-        self.stop()
+    def remember_with(self, settings=""):
+        """From the next start on the helper for vectors is the fake engine, with these settings in its environment."""
         helper = os.path.join(self.home, "helper.sh")
         with open(helper, "w", encoding="utf-8") as file:
             file.write(f"""#!/bin/sh
 case " $* " in
-*" --models-dir "*) exec {BIN}/fm-proxy --engine fake ;;
+*" --models-dir "*) {settings} exec {BIN}/fm-proxy --engine fake ;;
 esac
 exec {BIN}/fm-proxy "$@"
 """)
         os.chmod(helper, 0o700)
         self.arguments = ("--helper", helper, "--embedding-models", self.home)
+
+    def test_another_file_of_a_model(self):
+        """Its vectors are as long as those that are there, and yet others: everything is indexed anew."""
+        self.stop()
+        self.remember_with()
         names = []
         for content in ("one", "another"):
             with open(os.path.join(self.home, "model.gguf"), "w", encoding="utf-8") as file:
@@ -338,16 +342,7 @@ exec {BIN}/fm-proxy "$@"
         question = "where does the aardvark live"
         before = self.input_tokens(question)
         self.stop()
-        helper = os.path.join(self.home, "helper.sh")
-        with open(helper, "w", encoding="utf-8") as file:
-            file.write(f"""#!/bin/sh
-case " $* " in
-*" --models-dir "*) FM_ENGINE_FAKE_LOAD=hang exec {BIN}/fm-proxy --engine fake ;;
-esac
-exec {BIN}/fm-proxy "$@"
-""")
-        os.chmod(helper, 0o700)
-        self.arguments = ("--helper", helper, "--embedding-models", self.home)
+        self.remember_with("FM_ENGINE_FAKE_LOAD=hang")
         self.begin()
         self.client.ask(self.client.session(), FACT)
         self.assertEqual(self.input_tokens(question), before)

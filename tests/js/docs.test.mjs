@@ -50,6 +50,16 @@ test("the tests that docs/requirements.md names are there", () => {
   }
 });
 
+test("what packaging/pins says that npm checks, it checks: each package has its checksum in the lock file", () => {
+  const [told] = /What npm installs for [^]*?package-lock/.exec(read("packaging/pins").replaceAll("\n# ", " "));
+  const folders = [...told.matchAll(/(\S+)\/(?=,| )/g)].map(([, folder]) => folder);
+  assert.ok(folders.length >= 6 && folders.includes("tests/system/clients"), String(folders));
+  for (const folder of folders) {
+    const packages = Object.entries(JSON.parse(read(join(folder, "package-lock.json"))).packages).slice(1);
+    assert.deepEqual(packages.filter(([, { integrity }]) => integrity === undefined).map(([name]) => name), [], folder);
+  }
+});
+
 test("README.md is a front page", () => {
   assert.ok(read("README.md").split("\n").length <= 151, "README.md may have 150 lines; the rest belongs in docs/");
 });

@@ -1689,6 +1689,16 @@ MUTATIONS = [
     ("mcp: no query in a prompt", "system/mcp/prompt.c", 'strcspn(at->tab->url, "?#")', "strlen(at->tab->url)", "system.mcp"),
     ("mcp: null for an id, where a version wants it", "system/mcp/message.c", "era != SY_NO_ERA && era < SY_2025_11_25",
      "0 && era != SY_NO_ERA && era < SY_2025_11_25", "system.mcp"),
+    ("mcp: clients: a forged state is the request's fault", "system/mcp/tools.c", "if (caller->forged) {", "if (0) {",
+     "system.mcp"),
+    ("mcp: clients: a yes without a state is asked for again", "system/mcp/ask.c",
+     '(!state && strcmp(action, "accept") == 0)', "0", "system.mcp"),
+    ("mcp: clients: no initialize in 2026-07-28", MCP_SERVER, '"initialize") == 0 && !version;', '"initialize") == 0;',
+     "system.mcp"),
+    ("mcp: clients: what may be left out may be null", "system/mcp/input.c", "write_param(param, param->required, w);",
+     "write_param(param, true, w);", "system.mcp"),
+    ("mcp: clients: null of another command's parameter", "system/commands/params.c", "!known && !value; i++",
+     "!known && !value && i > 99; i++", "system.commands"),
 ]
 
 

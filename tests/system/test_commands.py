@@ -409,6 +409,19 @@ class Commands(Case):
                 self.refused(answers[0], code, param)
                 self.assertEqual(log, [])
 
+    def test_null_is_left_out(self):
+        nothing = dict.fromkeys(("app_name", "monitor", "bounds", "content_summary", "raw", "tab_index", "tab_indices",
+                                 "snapshot", "url", "preset_name", "question", "conversation", "handle"))
+        close = {**nothing, "type": "close_tab", "tab_indices": [1]}
+        answers, log = run({"commands": [{**nothing, "type": "list_apps"}, close],
+                            "needs_clarification": None, "clarification_reason": None, "dry_run": None})
+        self.assertTrue(answers[0]["done"]["ok"])
+        self.assertEqual(log, ["tab.close t3"])
+        for given, code, param in (({"app_name": None}, "missing_param", "app_name"),
+                                   ({"why": None}, "unknown_param", "why")):
+            answers, log = run({"commands": [{**nothing, "type": "focus_app", **given}]})
+            self.refused(answers[0], code, "commands[0]." + param)
+
     def test_dry_run(self):
         answers, log = run({"commands": [{"type": "close_tab", "tab_indices": [1]}, {"type": "open_url", "url": "chatgpt"}],
                             "dry_run": True})

@@ -68,6 +68,15 @@ class Modern(Case):
             self.assertEqual(hints["readOnlyHint"], name.startswith("list_") or name in ("query", "match"))
             self.assertEqual(hints["destructiveHint"], name.startswith("close_") or name == "run_commands")
             self.assertEqual("dry_run" in tool["inputSchema"]["properties"], not hints["readOnlyHint"])
+            self.check_what_may_be_null(tool["inputSchema"])
+        commands = tools["run_commands"]["inputSchema"]["properties"]["commands"]
+        self.check_what_may_be_null(commands["items"])
+
+    def check_what_may_be_null(self, schema):
+        """What may be left out, and nothing else: some clients require all members to make a schema strict."""
+        for name, member in schema["properties"].items():
+            types = [form["type"] for form in member.get("anyOf", [member])]
+            self.assertEqual("null" in types, name not in schema["required"], name)
 
     def test_each_request_says_its_version(self):
         server = self.server
@@ -84,7 +93,7 @@ class Modern(Case):
         self.end(server)
 
     def test_methods_that_are_gone(self):
-        for method in ("ping", "logging/setLevel", "resources/subscribe", "completion/complete", "nonsense", ""):
+        for method in ("initialize", "ping", "logging/setLevel", "resources/subscribe", "completion/complete", "nonsense", ""):
             self.assertEqual(self.server.error(method)["code"], METHOD, method)
 
     def test_subscription_is_acknowledged_and_ends(self):
@@ -508,9 +517,17 @@ class Confirmation(Case):
     def ask(self, tool, arguments, can=None, **more):
         return self.server.ask("tools/call", name=tool, arguments=arguments, _meta=can or self.CAN, **more)
 
+    def answer(self, question, action="accept", **changes):
+        answers = {"confirm": {"action": action}, "more": {"action": "decline"}}  # what nobody asked is not read
+        return {"inputResponses": answers, "requestState": question["requestState"], **changes}
+
     def retry(self, question, tool, arguments, action="accept", **changes):
-        params = {"inputResponses": {"confirm": {"action": action}}, "requestState": question["requestState"], **changes}
-        return self.ask(tool, arguments, **params)
+        return self.ask(tool, arguments, **self.answer(question, action, **changes))
+
+    def refuse(self, question, tool, arguments, **changes):
+        """The error: the state is not one of this question."""
+        params = self.answer(question, **changes)
+        return self.server.error("tools/call", name=tool, arguments=arguments, _meta=self.CAN, **params)
 
     def test_yes(self):
         for tool, arguments in (("close_app", {"app_name": "XTerm"}), ("close_tab", {"tab_indices": [1, 2]}),
@@ -525,7 +542,7 @@ class Confirmation(Case):
             self.assertEqual(self.server.deeds(), before)
             done = self.retry(question, tool, arguments)
             self.assertEqual((done["resultType"], done["isError"]), ("complete", False), done)
-            again = self.retry(question, tool, arguments)  # a state holds once
+            again = self.retry(question, tool, arguments)  # there is nothing to close any more
             self.assertEqual(again["structuredContent"]["ok"], False)
         self.assertEqual(self.server.deeds(), ["close w2", "tab.close t2", "tab.close t1", "tab.close t3"])
 
@@ -533,15 +550,25 @@ class Confirmation(Case):
         args = {"app_name": "XTerm"}
         question = self.ask("close_app", args)
         other = {"app_name": "Google Chrome"}
-        for told in (self.retry(question, "close_app", args, "decline"), self.retry(question, "close_app", args, "cancel"),
-                     self.retry(question, "close_app", args, requestState="0" * 176),
-                     self.retry(question, "close_app", args, requestState=None),
-                     self.retry(question, "close_app", args, requestState={}), self.retry(question, "close_app", other)):
+        for told in (self.retry(question, "close_app", args, "decline"), self.retry(question, "close_app", args, "cancel")):
             self.assertEqual(told["structuredContent"]["error"]["code"], "denied", told)
-        for odd in ({"inputResponses": []}, {"inputResponses": {}}, {"inputResponses": {"confirm": 7}},
+        state = question["requestState"]
+        for given, forged in ((args, "0" * 176), (args, state + "-"), (args, state[:-1]), (args, 7), (args, {}), (other, state)):
+            error = self.refuse(question, "close_app", given, requestState=forged)
+            self.assertEqual(error["code"], PARAMS, (given, forged))
+        for odd in (self.answer(question, requestState=None),
+                    {"inputResponses": []}, {"inputResponses": {}}, {"inputResponses": {"confirm": 7}},
                     {"inputResponses": {"confirm": {"action": 7}}}, {"requestState": question["requestState"]}):
             self.assertEqual(self.ask("close_app", args, **odd)["resultType"], "input_required", odd)
         self.assertEqual(self.server.deeds(), [])
+
+    def test_a_state_holds_once(self):
+        server = self.server = self.start(rules=[{"on": "close", "do": "refuse"}])
+        args = {"app_name": "XTerm"}
+        question = self.ask("close_app", args)
+        self.assertEqual(self.retry(question, "close_app", args)["structuredContent"]["error"]["code"], "still_open")
+        self.assertEqual(self.refuse(question, "close_app", args)["code"], PARAMS)
+        self.assertEqual(server.deeds(), ["close w2"])
 
     def test_what_needs_no_question(self):
         for can in ({META + "clientCapabilities": {}}, {META + "clientCapabilities": {"elicitation": {"url": {}}}}):
@@ -738,6 +765,9 @@ class Program(unittest.TestCase):
         out, _ = self.run_it("doctor", "--desktop", server.process.args[-1], status=69)
         self.assertRegex(out, r"(?m)^tabs +unavailable: ")
         self.assertRegex(out, r"(?m)^monitors +ok, 2 now$")
+        self.assertRegex(out, r"(?m)^place +unavailable$")
+        self.assertRegex(out, r"(?m)^launch +ok$")
+        self.assertRegex(out, r"(?m)^tab actions +unavailable$")
         server.end()
 
 

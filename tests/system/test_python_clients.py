@@ -1,8 +1,8 @@
-"""fm-system with the Python SDK of the Model Context Protocol, version 1 or 2 (clients/run_python.py).
+"""fm-system with a client in Python: a script of clients/, such as run_python.py with the SDK of the Model Context Protocol.
 
-    test_python_clients.py FOLDER
+    test_python_clients.py SCRIPT FOLDER...
 
-Exit status 77: skipped, because the SDK is not there; packaging/setup.sh --tests brings it, for Python 3.11 and later.
+Exit status 77: skipped, because a folder is not there; packaging/setup.sh --tests brings them, for Python 3.11 and later.
 """
 
 import os
@@ -13,14 +13,16 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mcp_client import PROGRAM  # noqa: E402
 from patience import WAIT  # noqa: E402
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients", "run_python.py")
+CLIENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clients")
 
 
-def main(folder):
-    if not os.path.isdir(os.path.join(folder, "mcp")):
-        print(f"skipped: {folder} has no SDK; `sh packaging/setup.sh --tests` brings it")
-        return 77
-    return subprocess.run([sys.executable, "-B", SCRIPT, PROGRAM, folder], timeout=4 * WAIT).returncode
+def main(script, *folders):
+    for folder in folders:
+        if not os.path.isfile(os.path.join(folder, ".installed")):
+            print(f"skipped: there is no {folder}; `sh packaging/setup.sh --tests` brings it, for Python 3.11 and later")
+            return 77
+    command = [sys.executable, "-B", os.path.join(CLIENTS, script), PROGRAM, *folders]
+    return subprocess.run(command, timeout=4 * WAIT).returncode
 
 
 sys.exit(main(*sys.argv[1:]))

@@ -80,9 +80,12 @@ enum fm_code fm_body_check_images(struct fm_body *body);
 /* Whether the job has tools at all. */
 bool fm_body_has_tools(const struct fm_body *body);
 
-/* Whether the server is told of this tool: those that must not be called are left out, as no dialect can forbid single
- * ones. Where none may be called all are told of, and the choice forbids them. */
-bool fm_body_offers(const struct fm_body *body, const struct fm_tool *tool);
+/* Writes "tools": an object for each, with the members that `write` gives it. Tools that must not be called are left out, as
+ * no dialect can forbid single ones. Where none may be called all are told of, and the choice forbids them. */
+void fm_body_tools(struct fm_body *body, void (*write)(const struct fm_tool *tool, struct fm_json_writer *w));
+
+/* Two members that all dialects have alike: "name", and "description" if there is one. */
+void fm_body_tool_name(const struct fm_tool *tool, struct fm_json_writer *w);
 
 /* The one tool that has to be called; NULL: there is a choice. */
 const struct fm_tool *fm_body_only_tool(const struct fm_body *body);

@@ -176,8 +176,26 @@ bool fm_body_has_tools(const struct fm_body *body) {
     return body->job->tool_count > 0;
 }
 
-bool fm_body_offers(const struct fm_body *body, const struct fm_tool *tool) {
-    return tool->allowed || body->job->tool_mode == FM_TOOLS_NONE;
+void fm_body_tools(struct fm_body *body, void (*write)(const struct fm_tool *tool, struct fm_json_writer *w)) {
+    struct fm_json_writer *w = &body->w;
+    fm_body_key(body, "tools");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < body->job->tool_count; i++) {
+        const struct fm_tool *tool = &body->job->tools[i];
+        if (tool->allowed || body->job->tool_mode == FM_TOOLS_NONE) {
+            fm_json_object_begin(w);
+            write(tool, w);
+            fm_json_object_end(w);
+        }
+    }
+    fm_json_array_end(w);
+}
+
+void fm_body_tool_name(const struct fm_tool *tool, struct fm_json_writer *w) {
+    fm_json_key_str(w, "name", tool->name);
+    if (tool->description) {
+        fm_json_key_str(w, "description", tool->description);
+    }
 }
 
 const struct fm_tool *fm_body_only_tool(const struct fm_body *body) {

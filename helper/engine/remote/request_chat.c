@@ -107,33 +107,18 @@ static void write_messages(struct fm_body *body) {
     fm_json_array_end(w);
 }
 
-static void write_tools(struct fm_body *body) {
-    struct fm_json_writer *w = &body->w;
-    fm_body_key(body, "tools");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < body->job->tool_count; i++) {
-        const struct fm_tool *tool = &body->job->tools[i];
-        if (!fm_body_offers(body, tool)) {
-            continue;
-        }
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "type", "function");
-        fm_json_key(w, "function");
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "name", tool->name);
-        if (tool->description) {
-            fm_json_key_str(w, "description", tool->description);
-        }
-        if (tool->parameters) {
-            fm_json_key_value(w, "parameters", tool->parameters);
-        }
-        if (tool->strict) {
-            fm_json_key_bool(w, "strict", true);
-        }
-        fm_json_object_end(w);
-        fm_json_object_end(w);
+static void write_tool(const struct fm_tool *tool, struct fm_json_writer *w) {
+    fm_json_key_str(w, "type", "function");
+    fm_json_key(w, "function");
+    fm_json_object_begin(w);
+    fm_body_tool_name(tool, w);
+    if (tool->parameters) {
+        fm_json_key_value(w, "parameters", tool->parameters);
     }
-    fm_json_array_end(w);
+    if (tool->strict) {
+        fm_json_key_bool(w, "strict", true);
+    }
+    fm_json_object_end(w);
 }
 
 static void write_tool_choice(struct fm_body *body) {
@@ -263,7 +248,7 @@ enum fm_code fm_request_chat(struct fm_body *body) {
     struct json_object *options = json_object_new_object();
     write_messages(body);
     if (fm_body_has_tools(body)) {
-        write_tools(body);
+        fm_body_tools(body, write_tool);
         write_tool_choice(body);
     }
     write_format(body);

@@ -178,35 +178,24 @@ static size_t write_system(struct fm_body *body) {
     return count;
 }
 
-static void write_tools(struct fm_body *body) {
+static void write_tool(const struct fm_tool *tool, struct fm_json_writer *w) {
+    fm_body_tool_name(tool, w);
+    fm_json_key(w, "input_schema");
+    if (tool->parameters) {
+        fm_json_value(w, tool->parameters);
+    } else {
+        fm_json_raw(w, "{\"type\":\"object\"}", 17);
+    }
+    if (tool->strict) {
+        fm_json_key_bool(w, "strict", true);
+    }
+}
+
+static void write_tool_choice(struct fm_body *body) {
     static const char *const words[] = {
         [FM_TOOLS_AUTO] = "auto", [FM_TOOLS_REQUIRED] = "any", [FM_TOOLS_NONE] = "none"};
     struct fm_json_writer *w = &body->w;
     const struct fm_tool *only = fm_body_only_tool(body);
-    fm_body_key(body, "tools");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < body->job->tool_count; i++) {
-        const struct fm_tool *tool = &body->job->tools[i];
-        if (!fm_body_offers(body, tool)) {
-            continue;
-        }
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "name", tool->name);
-        if (tool->description) {
-            fm_json_key_str(w, "description", tool->description);
-        }
-        fm_json_key(w, "input_schema");
-        if (tool->parameters) {
-            fm_json_value(w, tool->parameters);
-        } else {
-            fm_json_raw(w, "{\"type\":\"object\"}", 17);
-        }
-        if (tool->strict) {
-            fm_json_key_bool(w, "strict", true);
-        }
-        fm_json_object_end(w);
-    }
-    fm_json_array_end(w);
     fm_body_key(body, "tool_choice");
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", only ? "tool" : words[body->job->tool_mode]);
@@ -315,7 +304,8 @@ enum fm_code fm_request_messages(struct fm_body *body) {
         return code;
     }
     if (fm_body_has_tools(body)) {
-        write_tools(body);
+        fm_body_tools(body, write_tool);
+        write_tool_choice(body);
     }
     write_output_config(body);
     write_options(body);

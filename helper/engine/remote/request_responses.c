@@ -103,28 +103,13 @@ static void write_item(struct fm_body *body, const struct fm_message *message) {
     }
 }
 
-static void write_tools(struct fm_body *body) {
-    struct fm_json_writer *w = &body->w;
-    fm_body_key(body, "tools");
-    fm_json_array_begin(w);
-    for (size_t i = 0; i < body->job->tool_count; i++) {
-        const struct fm_tool *tool = &body->job->tools[i];
-        if (!fm_body_offers(body, tool)) {
-            continue;
-        }
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "type", "function");
-        fm_json_key_str(w, "name", tool->name);
-        if (tool->description) {
-            fm_json_key_str(w, "description", tool->description);
-        }
-        if (tool->parameters) {
-            fm_json_key_value(w, "parameters", tool->parameters);
-        }
-        fm_json_key_bool(w, "strict", tool->strict); /* absent means true here */
-        fm_json_object_end(w);
+static void write_tool(const struct fm_tool *tool, struct fm_json_writer *w) {
+    fm_json_key_str(w, "type", "function");
+    fm_body_tool_name(tool, w);
+    if (tool->parameters) {
+        fm_json_key_value(w, "parameters", tool->parameters);
     }
-    fm_json_array_end(w);
+    fm_json_key_bool(w, "strict", tool->strict); /* absent means true here */
 }
 
 static void write_tool_choice(struct fm_body *body) {
@@ -242,7 +227,7 @@ enum fm_code fm_request_responses(struct fm_body *body) {
     }
     fm_json_array_end(&body->w);
     if (fm_body_has_tools(body)) {
-        write_tools(body);
+        fm_body_tools(body, write_tool);
         write_tool_choice(body);
     }
     write_text(body);

@@ -25,13 +25,13 @@ const description = {
   takes_time: true,
 };
 
-// {args of the program, deeds() so far}; it is gone after the test.
-export function fakeDesktop(t) {
+// {args of the program, deeds() so far}; it is gone after the test. `changes` are of the desktop.
+export function fakeDesktop(t, changes = {}) {
   const folder = mkdtempSync(join(tmpdir(), "fm-system-"));
   const file = join(folder, "desktop.json");
   const log = join(folder, "log");
   t.after(() => rmSync(folder, { recursive: true }));
   writeFileSync(log, "");
-  writeFileSync(file, JSON.stringify({ ...description, log }));
+  writeFileSync(file, JSON.stringify({ ...description, ...changes, log }));
   return { args: ["--desktop", file], deeds: () => readFileSync(log, "utf8").trimEnd().split("\n") };
 }

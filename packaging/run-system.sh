@@ -1,0 +1,62 @@
+#!/bin/sh
+# fm-system in one step: sets it up (packaging/setup.sh --system), tells what of this desktop can be used, and prints the
+# configuration that starts it from an MCP client. With words it does what they say instead, with the local model's help.
+#
+# usage: sh packaging/run-system.sh [WORDS...]
+set -eu
+
+usage() {
+  cat <<'END'
+usage: sh packaging/run-system.sh [WORDS...]
+
+Without words: sets fm-system up, tells on stderr what of this desktop can be used, and prints the configuration for an MCP
+client on stdout.
+With words: does what they say, on this desktop.
+
+  --help  this text
+
+examples: sh packaging/run-system.sh
+          sh packaging/run-system.sh "close all reddit tabs"
+END
+}
+
+case ${1-} in
+  --help | -h) usage && exit 0 ;;
+  -*) printf 'fm-system: unknown option %s\n' "$1" >&2 && usage >&2 && exit 64 ;;
+esac
+
+sh "$(dirname -- "$0")/setup.sh" --system
+# shellcheck source=packaging/lib.sh
+. "$(dirname -- "$0")/lib.sh"
+PROGRAM=$ROOT/build/bin/fm-system
+
+# As a string in JSON. A path with a line break is refused: no client's configuration would survive it well.
+json_string() {
+  case $1 in
+    *[[:cntrl:]]*) die "a path has a control character: $1" ;;
+  esac
+  printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"
+}
+
+# What of this desktop's environment fm-system needs: clients made with MCP's SDKs hand on little more than HOME and PATH.
+print_env() {
+  separator=
+  for name in DISPLAY XAUTHORITY XDG_RUNTIME_DIR; do
+    eval "value=\${$name-}"
+    # shellcheck disable=SC2154 # eval sets it
+    if [ -n "$value" ]; then
+      value=$(json_string "$value")
+      printf '%s"%s": %s' "$separator" "$name" "$value"
+      separator=', '
+    fi
+  done
+}
+
+if [ $# -gt 0 ]; then
+  exec "$PROGRAM" do -- "$@"
+fi
+"$PROGRAM" doctor >&2 || :
+say "the configuration for an MCP client; system/README.md says where each client has it:"
+command=$(json_string "$PROGRAM")
+environment=$(print_env)
+printf '{"mcpServers": {"desktop": {"command": %s, "args": [], "env": {%s}}}}\n' "$command" "$environment"

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,7 @@ static pid_t start(const char *program, const char *const *argv) {
     assert_int_equal(pipe(held), 0);
     pid_t pid = fork();
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive a test that fails */
         dup2(held[0], STDIN_FILENO); /* nothing comes, and no end, since it has the other end too */
         dup2(told[1], STDOUT_FILENO);
         execv(program, (char *const *)argv);

@@ -77,10 +77,11 @@ class OnDesktop:
         until("no window is left", self.close_launched)
 
     def close_launched(self):
-        windows = self.driver.windows()
-        for name in {window["class"] for window in windows} & {"Odd", "Noisy", "XTerm", "XClock"}:
+        """True: there are none, nor any that shows its window later, as one may that was started amid others of its kind."""
+        apps = self.result(self.driver.command("list_apps"))["apps"]
+        for name in {app["name"] for app in apps} & {"Odd", "Noisy", "XTerm", "XClock", "Plain", "Script"}:
             self.driver.command("close_app", app_name=name)
-        return not windows
+        return not apps and not self.pids_of(os.path.basename(ODD)[:15])
 
     def odd(self, **given):
         """Opens a window, and waits until it is shown and listed."""
@@ -391,15 +392,22 @@ class OnDesktop:
         self.assertEqual([w["class"] for w in self.driver.windows()], ["XClock"])
 
     def pid_of(self, name):
-        """Of the process that shows this desktop's window of that name."""
-        for entry in os.listdir("/proc"):
+        found = self.pids_of(name)
+        if not found:
+            raise AssertionError(f"{name} does not run")
+        return found[0]
+
+    def pids_of(self, name):
+        """Of the programs of this desktop that are called so."""
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{entry}/comm", encoding="utf-8") as comm, open(f"/proc/{entry}/environ", "rb") as env:
                     if comm.read().strip() == name and f"HOME={self.desktop.home}".encode() in env.read().split(b"\0"):
-                        return int(entry)
+                        found.append(int(entry))
             except (OSError, ValueError):
-                pass
-        raise AssertionError(f"{name} does not run")
+                pass  # it has ended
+        return found
 
     def test_a_noisy_application(self):
         """What it writes is lost, not among the answers."""

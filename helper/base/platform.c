@@ -402,6 +402,20 @@ static bool take_given(const struct fm_child_given *given, int *report) {
     return ok;
 }
 
+/* In the child: how long its files may become. What it sends through pipes is not concerned. */
+static bool limit_files(const struct fm_child_given *given) {
+    struct rlimit limit;
+    if (given->file_bytes <= 0) {
+        return true;
+    }
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0) {
+        return false;
+    }
+    rlim_t most = (rlim_t)given->file_bytes;
+    limit.rlim_cur = most < limit.rlim_cur ? most : limit.rlim_cur; /* RLIM_INFINITY is the largest number */
+    return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+}
+
 /* In the child, between fork and exec: only async-signal-safe functions and plain system calls. */
 static void become(const char *path, char *const argv[], char *const env[], const int standard[3],
                    const struct fm_child_given *given, int report, pid_t parent) {
@@ -417,7 +431,7 @@ static void become(const char *path, char *const argv[], char *const env[], cons
     forbid_core_dumps();
     fm_os_drop_capabilities();
     if (dup2(standard[0], STDIN_FILENO) >= 0 && dup2(standard[1], STDOUT_FILENO) >= 0 &&
-        dup2(standard[2], STDERR_FILENO) >= 0 && (!given || take_given(given, &report))) {
+        dup2(standard[2], STDERR_FILENO) >= 0 && (!given || (take_given(given, &report) && limit_files(given)))) {
         execve(path, argv, env);
     }
     int error = errno;

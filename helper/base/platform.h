@@ -255,6 +255,7 @@ struct fm_child {
 struct fm_child_given {
     int fds[FM_CHILD_GIVEN_MAX]; /* the child has them as FM_CHILD_GIVEN and the numbers after it; -1: none there */
     size_t count;
+    int64_t file_bytes; /* no file of the child's becomes longer (its soft RLIMIT_FSIZE); 0: as long as ours may */
 };
 
 /*

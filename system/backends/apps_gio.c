@@ -87,6 +87,19 @@ static bool read_runs(GAppInfo *info, struct sy_program *runs) {
     return whole;
 }
 
+/* "Web Browser" (GenericName) and Keywords; for free(). NULL: out of memory. */
+static char *join_keywords(GDesktopAppInfo *info) {
+    const char *generic = g_desktop_app_info_get_generic_name(info);
+    const char *const *keywords = g_desktop_app_info_get_keywords(info);
+    GString *all = g_string_new(generic ? generic : "");
+    for (size_t i = 0; keywords && keywords[i]; i++) {
+        g_string_append_printf(all, " %s", keywords[i]);
+    }
+    char *text = strdup(all->str);
+    g_string_free(all, TRUE);
+    return text;
+}
+
 /* False when out of memory. */
 static bool add_app(struct sy_apps *apps, GAppInfo *info) {
     struct sy_app *app = &apps->at[apps->count++];
@@ -94,7 +107,8 @@ static bool add_app(struct sy_apps *apps, GAppInfo *info) {
     app->name = copy(g_app_info_get_name(info));
     app->window_class = copy(g_desktop_app_info_get_startup_wm_class(G_DESKTOP_APP_INFO(info)));
     app->program = copy(file_name(g_app_info_get_executable(info)));
-    return read_runs(info, &app->runs) && app->name && app->window_class && app->program;
+    app->keywords = join_keywords(G_DESKTOP_APP_INFO(info));
+    return read_runs(info, &app->runs) && app->name && app->window_class && app->program && app->keywords;
 }
 
 static bool read_apps(struct sy_apps *apps) {
@@ -117,7 +131,9 @@ static bool copy_apps(const struct sy_apps *from, struct sy_apps *to) {
         app->name = strdup(from->at[i].name);
         app->window_class = strdup(from->at[i].window_class);
         app->program = strdup(from->at[i].program);
-        whole = sy_program_copy(&from->at[i].runs, &app->runs) && app->name && app->window_class && app->program;
+        app->keywords = strdup(from->at[i].keywords);
+        whole = sy_program_copy(&from->at[i].runs, &app->runs) && app->name && app->window_class && app->program &&
+                app->keywords;
     }
     return whole;
 }

@@ -339,6 +339,7 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
         apps->at[i].window_class = strdup(fake->apps.at[i].window_class);
         apps->at[i].program = strdup(fake->apps.at[i].program);
         (void)sy_program_copy(&fake->apps.at[i].runs, &apps->at[i].runs);
+        apps->at[i].keywords = strdup(fake->apps.at[i].keywords);
     }
     return FM_OK;
 }
@@ -590,6 +591,7 @@ static void read_lists(struct fake *fake, struct json_object *description) {
         struct sy_app app = {.name = strdup(text_of(at, "name")),
                              .window_class = strdup(text_of(at, "class")),
                              .program = strdup(text_of(at, "program")),
+                             .keywords = strdup(text_of(at, "keywords")),
                              .runs = read_runs(at)};
         read_id(at, "id", app.id);
         fake->apps.at = grow(fake->apps.at, i, sizeof *fake->apps.at);

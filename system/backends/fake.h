@@ -3,7 +3,8 @@
  * with "takes_time" true it takes that time.
  *
  *     {"monitors": [{"area": [0, 0, 1920, 1080], "primary": true}],
- *      "apps": [{"id": "xterm.desktop", "name": "XTerm", "class": "XTerm", "program": "xterm"}],
+ *      "apps": [{"id": "xterm.desktop", "name": "XTerm", "class": "XTerm", "program": "xterm",
+ *                "keywords": "shell prompt"}],
  *      "windows": [{"id": "w1", "class": "XTerm", "title": "sh", "pid": 7, "bounds": [0, 0, 640, 480], "active":
  * true}], "tabs": [{"id": "t1", "window": "1", "active": true, "title": "News", "url": "https://a.example/", "text":
  * "..."}], "lacks": ["windows", "monitors", "apps", "tabs"], "rules": [{"on": "tab.close t3", "do": "refuse"},

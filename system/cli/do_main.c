@@ -16,6 +16,7 @@ static int usage(void) {
           "  --dry-run      tells what would be done\n"
           "  --yes          closes without asking\n"
           "  --no-model     goes by the words alone\n"
+          "  --embedding-models FOLDER   where no name fits, goes by meaning, with the embedding model in it\n"
           "  --proxy FILE   the fm-proxy whose model is asked (default: the one beside fm-system, if there is one)\n"
           "  --desktop FILE a fake desktop made of JSON, for tests\n\n"
           "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done.\n",
@@ -27,6 +28,7 @@ struct line {
     struct sy_options shared;
     struct sy_do how;
     bool no_model;
+    const char *embedding_models;
     const char *proxy;
     char words[SY_TEXT_MAX + 2]; /* one byte more than may be: too much is refused, not cut */
 };
@@ -55,6 +57,8 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
             line->no_model = true;
         } else if (strcmp(arg, "--proxy") == 0 && i + 1 < argc) {
             line->proxy = argv[++i];
+        } else if (strcmp(arg, "--embedding-models") == 0 && i + 1 < argc) {
+            line->embedding_models = argv[++i];
         } else if (sy_option_read(&line->shared, argc, argv, &i, &told)) {
             continue;
         } else {
@@ -75,7 +79,8 @@ static struct sy_proxy *start_proxy(const struct line *line) {
     if (!line->proxy) {
         memcpy(beside + strlen(beside), "/fm-proxy", sizeof "/fm-proxy");
     }
-    const struct sy_proxy_options options = {.path = line->proxy ? line->proxy : beside};
+    const struct sy_proxy_options options = {.path = line->proxy ? line->proxy : beside,
+                                             .embedding_models = line->embedding_models};
     return line->proxy || access(beside, X_OK) == 0 ? sy_proxy_new(&options) : NULL;
 }
 

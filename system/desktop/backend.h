@@ -43,6 +43,7 @@ struct sy_app {
     char *name;             /* that users see */
     char *window_class;     /* StartupWMClass; "": not told */
     char *program;          /* file name of what is started; "": not known */
+    char *keywords;         /* what kind of application it says it is, words with spaces between them; "": not told */
     struct sy_program runs; /* what is started, without the arguments that depend on what is opened */
 };
 

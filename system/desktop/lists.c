@@ -22,6 +22,7 @@ void sy_apps_free(struct sy_apps *apps) {
     for (size_t i = 0; i < apps->count; i++) {
         free(apps->at[i].name);
         free(apps->at[i].window_class);
+        free(apps->at[i].keywords);
         free(apps->at[i].program);
         sy_program_free(&apps->at[i].runs);
     }

@@ -1,48 +1,105 @@
 /* Words that people use for sites, and where these are. Sorted by word. One word each, in small letters. */
 #ifndef SY_SITES_H
-#define SY_SITES_H
-
 #define SY_SITES(SITE)                                                                                                 \
+    SITE("airbnb", "airbnb.com")                                                                                       \
+    SITE("aliexpress", "aliexpress.com")                                                                               \
     SITE("amazon", "amazon.com")                                                                                       \
     SITE("arxiv", "arxiv.org")                                                                                         \
     SITE("bbc", "bbc.com")                                                                                             \
     SITE("bluesky", "bsky.app")                                                                                        \
     SITE("calendar", "calendar.google.com")                                                                            \
+    SITE("canva", "canva.com")                                                                                         \
     SITE("chatgpt", "chatgpt.com")                                                                                     \
     SITE("claude", "claude.ai")                                                                                        \
+    SITE("cnn", "cnn.com")                                                                                             \
+    SITE("coursera", "coursera.org")                                                                                   \
+    SITE("deepl", "deepl.com")                                                                                         \
     SITE("discord", "discord.com/app")                                                                                 \
+    SITE("disneyplus", "disneyplus.com")                                                                               \
     SITE("docs", "docs.google.com")                                                                                    \
     SITE("drive", "drive.google.com")                                                                                  \
+    SITE("dropbox", "dropbox.com")                                                                                     \
     SITE("duckduckgo", "duckduckgo.com")                                                                               \
     SITE("ebay", "ebay.com")                                                                                           \
+    SITE("etsy", "etsy.com")                                                                                           \
+    SITE("expedia", "expedia.com")                                                                                     \
     SITE("facebook", "facebook.com")                                                                                   \
+    SITE("fb", "facebook.com")                                                                                         \
     SITE("figma", "figma.com")                                                                                         \
+    SITE("gcal", "calendar.google.com")                                                                                \
+    SITE("gdocs", "docs.google.com")                                                                                   \
+    SITE("gdrive", "drive.google.com")                                                                                 \
     SITE("gemini", "gemini.google.com")                                                                                \
+    SITE("gh", "github.com")                                                                                           \
     SITE("github", "github.com")                                                                                       \
     SITE("gitlab", "gitlab.com")                                                                                       \
     SITE("gmail", "mail.google.com")                                                                                   \
+    SITE("gmaps", "google.com/maps")                                                                                   \
     SITE("google", "google.com")                                                                                       \
+    SITE("googlecalendar", "calendar.google.com")                                                                      \
+    SITE("googledocs", "docs.google.com")                                                                              \
+    SITE("googledrive", "drive.google.com")                                                                            \
+    SITE("googlekeep", "keep.google.com")                                                                              \
+    SITE("googlemaps", "google.com/maps")                                                                              \
+    SITE("googlemeet", "meet.google.com")                                                                              \
+    SITE("googlenews", "news.google.com")                                                                              \
+    SITE("googlephotos", "photos.google.com")                                                                          \
+    SITE("googlesheets", "docs.google.com/spreadsheets")                                                               \
+    SITE("googleslides", "docs.google.com/presentation")                                                               \
+    SITE("googletranslate", "translate.google.com")                                                                    \
+    SITE("gpt", "chatgpt.com")                                                                                         \
     SITE("hackernews", "news.ycombinator.com")                                                                         \
+    SITE("hn", "news.ycombinator.com")                                                                                 \
     SITE("huggingface", "huggingface.co")                                                                              \
+    SITE("hulu", "hulu.com")                                                                                           \
+    SITE("ig", "instagram.com")                                                                                        \
+    SITE("ikea", "ikea.com")                                                                                           \
+    SITE("imdb", "imdb.com")                                                                                           \
+    SITE("insta", "instagram.com")                                                                                     \
     SITE("instagram", "instagram.com")                                                                                 \
+    SITE("kaggle", "kaggle.com")                                                                                       \
+    SITE("kayak", "kayak.com")                                                                                         \
     SITE("linkedin", "linkedin.com")                                                                                   \
     SITE("maps", "google.com/maps")                                                                                    \
     SITE("mastodon", "mastodon.social")                                                                                \
     SITE("netflix", "netflix.com")                                                                                     \
+    SITE("newyorktimes", "nytimes.com")                                                                                \
     SITE("notion", "notion.so")                                                                                        \
     SITE("npm", "npmjs.com")                                                                                           \
+    SITE("nyt", "nytimes.com")                                                                                         \
+    SITE("nytimes", "nytimes.com")                                                                                     \
+    SITE("openai", "openai.com")                                                                                       \
     SITE("outlook", "outlook.com")                                                                                     \
+    SITE("overleaf", "overleaf.com")                                                                                   \
+    SITE("paypal", "paypal.com")                                                                                       \
+    SITE("perplexity", "perplexity.ai")                                                                                \
+    SITE("pinterest", "pinterest.com")                                                                                 \
+    SITE("primevideo", "primevideo.com")                                                                               \
     SITE("pypi", "pypi.org")                                                                                           \
+    SITE("quora", "quora.com")                                                                                         \
     SITE("reddit", "reddit.com")                                                                                       \
+    SITE("skyscanner", "skyscanner.net")                                                                               \
     SITE("slack", "app.slack.com")                                                                                     \
+    SITE("soundcloud", "soundcloud.com")                                                                               \
     SITE("spotify", "open.spotify.com")                                                                                \
     SITE("stackoverflow", "stackoverflow.com")                                                                         \
+    SITE("substack", "substack.com")                                                                                   \
+    SITE("tiktok", "tiktok.com")                                                                                       \
+    SITE("trello", "trello.com")                                                                                       \
+    SITE("tripadvisor", "tripadvisor.com")                                                                             \
+    SITE("tumblr", "tumblr.com")                                                                                       \
     SITE("twitch", "twitch.tv")                                                                                        \
     SITE("twitter", "x.com")                                                                                           \
+    SITE("udemy", "udemy.com")                                                                                         \
+    SITE("vimeo", "vimeo.com")                                                                                         \
+    SITE("walmart", "walmart.com")                                                                                     \
     SITE("whatsapp", "web.whatsapp.com")                                                                               \
+    SITE("wiki", "wikipedia.org")                                                                                      \
     SITE("wikipedia", "wikipedia.org")                                                                                 \
     SITE("x", "x.com")                                                                                                 \
     SITE("yahoo", "yahoo.com")                                                                                         \
-    SITE("youtube", "youtube.com")
+    SITE("ycombinator", "news.ycombinator.com")                                                                        \
+    SITE("youtube", "youtube.com")                                                                                     \
+    SITE("yt", "youtube.com")
 
 #endif

@@ -5,6 +5,7 @@
 enum sy_alias {
     SY_NO_ALIAS,
     SY_ALIAS_OF_KIND,  /* the word says what kind of application it is: "terminal" */
+    SY_ALIAS_OF_TOPIC, /* what one does or has with it: "music" */
     SY_ALIAS_OF_OTHER, /* it is the name of another one that does the same: "word" */
 };
 

@@ -8,6 +8,7 @@
 
 #define GOOD   0.6  /* of one: most of the words, by weight */
 #define CLOSE  0.05 /* what is nearer than this to the best one is as good */
+#define APART  0.1  /* and for a guess */
 #define OF_SET 0.75 /* of several */
 #define SHOWN  5    /* candidates that a question names */
 
@@ -79,8 +80,8 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
     qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
     list_choices(work, list, sizeof list);
     out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* "all of them" must not be some of them */
-    return sy_ask_back(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group], sy_named(work, names, sizeof names),
-                  list, count > SHOWN ? ", ..." : "");
+    return sy_ask_back(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group],
+                       sy_named(work, names, sizeof names), list, count > SHOWN ? ", ..." : "");
 }
 
 enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
@@ -99,7 +100,7 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
         }
         list_choices(work, list, sizeof list);
         sy_ask_back(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count,
-               found->tab_count > 1 ? "s" : "", list, found->tab_count > SHOWN ? ", ..." : "");
+                    found->tab_count > 1 ? "s" : "", list, found->tab_count > SHOWN ? ", ..." : "");
     }
     if (out->count == 0) {
         out->found[out->count++] = *found;
@@ -132,10 +133,12 @@ static bool same_page(const struct sy_work *work, size_t a, size_t b) {
 size_t sy_contenders(const struct sy_work *work, enum sy_group group, const struct sy_hits *hits) {
     size_t count = 0;
     bool same = group == SY_TABS;
-    if (hits->count == 0 || hits->at[0].score < GOOD) {
+    bool harmless = work->clause->verb != SY_CLOSE;
+    if (hits->count == 0 || hits->at[0].score < (harmless ? SY_GUESS : GOOD)) {
         return 0;
     }
-    while (count < hits->count && hits->at[count].score > hits->at[0].score - CLOSE) {
+    double near = hits->at[0].score < GOOD ? APART : CLOSE;
+    while (count < hits->count && hits->at[count].score > hits->at[0].score - near) {
         same = same && same_page(work, hits->at[0].at, hits->at[count].at);
         count++;
     }
@@ -200,20 +203,106 @@ static void put_all(const struct sy_hits *hits, struct set *set) {
     }
 }
 
+/* "The first three", "the last two reddit tabs" */
+static enum sy_standing put_ends(struct sy_work *work, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    size_t tabs = work->index->tab_count;
+    size_t want = (size_t)clause->numbers[0];
+    struct set fit = {.in = calloc(tabs + 1, sizeof *fit.in), .sure = true};
+    if (!fit.in) {
+        work->failed = true;
+        return SY_ASK;
+    }
+    for (size_t i = 0; i < tabs && work->terms.count == 0; i++) {
+        put_in(&fit, i);
+    }
+    put_all(&work->tabs, &fit);
+    for (size_t i = 0; i < tabs && set->count < want; i++) {
+        size_t at = clause->ordinal == 1 ? i : tabs - 1 - i;
+        if (fit.in[at]) {
+            put_in(set, at);
+        }
+    }
+    set->sure &= fit.sure;
+    free(fit.in);
+    return set->count < want ? sy_ask_back(work, "There are %zu such tabs only. Which ones do you mean?", set->count)
+                             : SY_CLEAR;
+}
+
+static bool title_has(const struct sy_work *work, size_t tab, int number) {
+    char words[48][SY_WORD_MAX];
+    size_t count = sy_words_split(work->index->scene->snapshot->tabs[tab].tab->title, words, 48);
+    for (size_t i = 0; i < count; i++) {
+        if (sy_number(words[i]) == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "Lectures 5 to 10", "reddit tabs 1 and 4": the numbers are those of the titles, or of tabs that are called so. */
+static enum sy_standing put_series(struct sy_work *work, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    size_t tabs = work->index->tab_count;
+    struct set fit = {.in = calloc(tabs + 1, sizeof *fit.in), .sure = true};
+    bool indices = clause->tab;
+    int missing = 0;
+    if (!fit.in) {
+        work->failed = true;
+        return SY_ASK;
+    }
+    put_all(&work->tabs, &fit);
+    for (size_t i = 0; i < clause->number_count; i++) {
+        int number = clause->numbers[i];
+        indices = indices && number > 0 && (size_t)number <= tabs && fit.in[number - 1];
+    }
+    for (size_t i = 0; i < clause->number_count; i++) {
+        int number = clause->numbers[i];
+        bool any = indices;
+        for (size_t tab = 0; tab < tabs; tab++) {
+            bool in = indices ? tab + 1 == (size_t)number : fit.in[tab] && title_has(work, tab, number);
+            any |= in;
+            if (in) {
+                put_in(set, tab);
+            }
+        }
+        missing = any || missing ? missing : number;
+    }
+    set->sure &= fit.sure;
+    free(fit.in);
+    return missing || set->count == 0
+               ? sy_ask_back(work, "No tab is called so with number %d. Which ones are these?", missing)
+               : SY_CLEAR;
+}
+
+/* "The tabs to the right": of the one that is named or the current one, in its window. */
+static enum sy_standing put_side(struct sy_work *work, struct set *set) {
+    const struct sy_numbered_tab *tabs = work->index->scene->snapshot->tabs;
+    size_t anchor = sy_current_tab(work);
+    if (work->terms.count > 0) {
+        size_t count = sy_contenders(work, SY_TABS, &work->tabs);
+        anchor = count == 1 && work->tabs.at[0].certain ? work->tabs.at[0].at + 1 : 0;
+    }
+    if (anchor == 0) {
+        return sy_ask_back(work, "To the side of which tab?");
+    }
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        bool right = i + 1 > anchor;
+        if (i + 1 != anchor && right == (work->clause->side > 0) &&
+            tabs[i].window_index == tabs[anchor - 1].window_index) {
+            put_in(set, i);
+        }
+    }
+    return SY_CLEAR;
+}
+
 static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
-    if (clause->ordinal == 1 || clause->ordinal == -1) { /* "the first three" */
-        size_t want = (size_t)clause->numbers[0];
-        for (size_t i = 0; i < want && i < tabs; i++) {
-            put_in(set, clause->ordinal == 1 ? i : tabs - 1 - i);
-        }
-        return want > tabs ? sy_ask_back(work, "There are %zu tabs only. Which ones do you mean?", tabs) : SY_CLEAR;
-    }
     for (size_t i = 0; i < clause->number_count; i++) {
         if (clause->numbers[i] < 1 || (size_t)clause->numbers[i] > tabs) {
             return sy_ask_back(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
-                          clause->numbers[i], tabs);
+                               clause->numbers[i], tabs);
         }
         put_in(set, (size_t)clause->numbers[i] - 1);
     }
@@ -338,7 +427,24 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
             take_out(set, i);
         }
     }
-    return set->count == 1 ? SY_CLEAR : sy_ask_back(work, "There are %zu such tabs only. Which one do you mean?", count);
+    return set->count == 1 ? SY_CLEAR
+                           : sy_ask_back(work, "There are %zu such tabs only. Which one do you mean?", count);
+}
+
+/* "All papers": one is called so, and others are what the word says. */
+static bool others_of_kind(const struct sy_work *work, const struct set *set) {
+    bool kind = false;
+    for (size_t i = 0; i < work->terms.count; i++) {
+        kind |= work->terms.at[i].meanings.kinds != 0;
+    }
+    kind = kind && !work->clause->address; /* a host is no kind */
+    for (size_t i = 0; kind && i < work->tabs.count; i++) {
+        const struct sy_hit *hit = &work->tabs.at[i];
+        if (hit->score >= OF_SET && !set->in[hit->at]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum sy_standing put_named(struct sy_work *work, bool several, struct set *set) {
@@ -346,6 +452,7 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     char names[80];
     if (several || clause->ordinal != 0 || clause->in_window != 0) {
         put_all(&work->tabs, set);
+        set->sure &= !others_of_kind(work, set);
         return set->count > 0 ? SY_CLEAR
                               : sy_unsure(work, "No tab fits \"%s\". Which ones do you mean?",
                                           sy_named(work, names, sizeof names));
@@ -362,18 +469,67 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     return SY_CLEAR;
 }
 
+static bool in_title(const struct sy_work *work, size_t tab, const char *word) {
+    char words[48][SY_WORD_MAX];
+    size_t count = sy_words_split(work->index->scene->snapshot->tabs[tab].tab->title, words, 48);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "The recipes", "the amazon stuff": more than one, by the last word. It says nothing where a title has it so: "The New
+ * York Times". */
+static bool is_plural(const struct sy_work *work) {
+    const struct sy_term *last = work->terms.count > 0 ? &work->terms.at[work->terms.count - 1] : NULL;
+    size_t len = last ? strlen(last->text) : 0;
+    if (work->clause->tab || !last || last->place || strcmp(last->text, "news") == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < work->tabs.count && work->tabs.at[i].score >= OF_SET && !last->weak; i++) {
+        if (in_title(work, work->tabs.at[i].at, last->text)) {
+            return false;
+        }
+    }
+    return strcmp(last->text, "stuff") == 0 || (len > 3 && last->text[len - 1] == 's' && last->text[len - 2] != 's');
+}
+
+static enum sy_standing check_count(struct sy_work *work, const struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    if (clause->other && !clause->tabs && !clause->all && !clause->counted && set->count > 1) {
+        return sy_ask_back(work, "%zu tabs are left of what you say. Which one do you mean?", set->count);
+    }
+    size_t want = clause->both ? 2 : (size_t)clause->counted;
+    if (want > 0 && set->count != want) {
+        return sy_ask_back(work, "%zu tabs fit, not %zu. Which ones do you mean?", set->count, want);
+    }
+    return SY_CLEAR;
+}
+
 static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
     const struct sy_clause *clause = work->clause;
-    bool several = clause->tabs || clause->all || clause->other || clause->has_but;
+    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 ||
+                   (destroys && is_plural(work));
     enum sy_standing standing = SY_CLEAR;
+    if (clause->number_count > 0 && clause->series) {
+        return put_series(work, set);
+    }
     if (clause->number_count > 0) {
-        return put_numbers(work, set);
+        return clause->ordinal == 1 || clause->ordinal == -1 ? put_ends(work, set) : put_numbers(work, set);
+    }
+    if (clause->side) {
+        return put_side(work, set);
     }
     if (clause->duplicate) {
         return put_duplicates(work, set);
     }
     if ((clause->current || clause->relative) && work->terms.count == 0 && !clause->other) {
         return put_current(work, set);
+    }
+    if (destroys && ((clause->relative && work->terms.count > 0) || (clause->ordinal > 1 && clause->all))) {
+        return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs"); /* "next to it" */
     }
     bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
     if (work->terms.count == 0 && all) {
@@ -396,12 +552,7 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
         keep_window(work, work->index->scene->snapshot->tabs[current - 1].window_index, set);
     }
     standing = standing == SY_CLEAR ? leave_out(work, set) : standing;
-    if (standing == SY_CLEAR && clause->other && !clause->tabs && !clause->all && set->count > 1) {
-        return sy_ask_back(work, "%zu tabs are left of what you say. Which one do you mean?", set->count);
-    }
-    if (standing == SY_CLEAR && clause->both && set->count != 2) {
-        return sy_ask_back(work, "%zu tabs fit, not two. Which ones do you mean?", set->count);
-    }
+    standing = standing == SY_CLEAR ? check_count(work, set) : standing;
     return standing == SY_CLEAR && clause->ordinal != 0 ? keep_nth(work, set) : standing;
 }
 

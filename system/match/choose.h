@@ -19,6 +19,8 @@ struct sy_work {
 enum sy_standing sy_ask_back(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
 enum sy_standing sy_unsure(struct sy_work *work, const char *fmt, ...) FM_PRINTF(2, 3);
 
+#define SY_GUESS 0.42 /* what fits so well may be shown or moved, if nothing else comes near */
+
 /* "Which one?" of the first `count` hits. */
 enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const struct sy_hits *hits, size_t count);
 

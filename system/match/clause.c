@@ -10,6 +10,7 @@ struct reading {
     size_t count;
     const struct sy_word *number_words[SY_NUMBERS_MAX];
     bool closes_but; /* behind "except" */
+    bool tabs_said;  /* the word "tabs" is in the clause, perhaps later */
 };
 
 static const char *text_at(const struct reading *in, size_t i) {
@@ -35,11 +36,49 @@ static size_t in_browser(const struct reading *in, size_t i) {
                                                                                                 : 0;
 }
 
+/* With these something new may be opened. */
+static bool opens(enum sy_verb verb) {
+    return verb == SY_OPEN || verb == SY_VISIT || verb == SY_WANT || verb == SY_NO_VERB;
+}
+
+/* "The tab I'm on", "the page that I am looking at": how many words. */
+static size_t read_here(const struct reading *in, size_t i, struct sy_clause *clause) {
+    size_t at = i;
+    if (strcmp(text_at(in, at), "im") == 0) {
+        at++;
+    } else if (strcmp(text_at(in, at), "i") == 0 && strcmp(text_at(in, at + 1), "am") == 0) {
+        at += 2;
+    } else {
+        return 0;
+    }
+    if (!sy_is_one_of(text_at(in, at), "on in at viewing looking reading")) {
+        return 0;
+    }
+    at += 1 + (size_t)sy_is_one_of(text_at(in, at + 1), "at now");
+    clause->current = true;
+    return at - i;
+}
+
+/* "To the right of it", of tabs that are to be closed: how many words. */
+static size_t read_side(const struct reading *in, size_t i, struct sy_clause *clause) {
+    size_t at = i + 1 + (size_t)(strcmp(text_at(in, i + 1), "the") == 0);
+    bool right = strcmp(text_at(in, at), "right") == 0;
+    bool side = right || strcmp(text_at(in, at), "left") == 0;
+    if (clause->verb != SY_CLOSE || !in->tabs_said || !side || !sy_is_one_of(text_at(in, i), "to on")) {
+        return 0;
+    }
+    at += 1 + (size_t)(strcmp(text_at(in, at + 1), "of") == 0);
+    at += sy_is_one_of(text_at(in, at), "it this that here mine me");
+    at += sy_is_one_of(text_at(in, at), "one tab");
+    clause->side = right ? 1 : -1;
+    return at - i;
+}
+
 /* A kind of thing; true: the word is one. */
 static bool read_kind(struct sy_clause *clause, const char *word) {
-    if (sy_is_one_of(word, "tab tap")) {
+    if (sy_is_one_of(word, "tab tap tba")) {
         clause->tab = true;
-    } else if (sy_is_one_of(word, "tabs")) {
+    } else if (sy_is_one_of(word, "tabs taps tbas tabz")) {
         clause->tab = clause->tabs = true;
     } else if (sy_is_one_of(word, "app application program")) {
         clause->app = true;
@@ -49,7 +88,7 @@ static bool read_kind(struct sy_clause *clause, const char *word) {
         clause->window = true;
     } else if (sy_is_one_of(word, "windows")) {
         clause->window = clause->apps = true;
-    } else if (sy_is_one_of(word, "preset layout workspace arrangement mode presets")) {
+    } else if (sy_is_one_of(word, "preset layout workspace arrangement mode setup presets")) {
         clause->preset = true;
     } else if (clause->verb == SY_OPEN && sy_is_one_of(word, "site website")) {
         clause->site = true;
@@ -100,13 +139,35 @@ static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *
     return true;
 }
 
+/* "The two rust tabs": how many there are, and not which ones. */
+static bool is_count(const struct reading *in, size_t i) {
+    bool first = i == 0 || sy_is_one_of(text_at(in, i - 1), "the all my those these of both other");
+    bool tabs = false;
+    bool plural = false;
+    for (size_t j = i + 1; j < in->count; j++) {
+        const char *word = text_at(in, j);
+        size_t len = strlen(word);
+        tabs |= sy_is_one_of(word, "tabs windows apps");
+        plural = len > 3 && word[len - 1] == 's' && word[len - 2] != 's';
+    }
+    return first && sy_number(text_at(in, i)) > 0 && i + 1 < in->count && (tabs || plural) &&
+           sy_number(text_at(in, i + 1)) < 0 && !sy_is_one_of(text_at(in, i + 1), "to through till until thru");
+}
+
 /* Numbers, and "3 to 7"; returns how many words. Whether they count things is decided later. */
 static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause) {
+    if (sy_is_one_of(text_at(in, i), "number numbers nr no") && sy_number(text_at(in, i + 1)) >= 0) {
+        return 1;
+    }
     int number = sy_number(text_at(in, i));
     int end = sy_is_one_of(text_at(in, i + 1), "to through till until thru") ? sy_number(text_at(in, i + 2)) : -1;
     bool one = strcmp(text_at(in, i), "one") == 0; /* "the second one" */
     if (number < 0 || (one && (i > 0 || in->count > 1) && !clause->tab)) {
         return 0;
+    }
+    if (clause->ordinal == 0 && is_count(in, i)) {
+        clause->counted = number;
+        return 1;
     }
     for (int n = number; n <= (end > number ? end : number); n++) {
         if (clause->number_count == SY_NUMBERS_MAX) {
@@ -174,8 +235,12 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
         return len;
     }
     if ((len = in_browser(in, i)) > 0) {
-        clause->fresh |= clause->verb == SY_OPEN || clause->verb == SY_VISIT || clause->verb == SY_NO_VERB;
+        bool tab = strcmp(text_at(in, i + len - 1), "tab") == 0;
+        clause->fresh |= opens(clause->verb) || (tab && clause->verb != SY_CLOSE);
         clause->tab |= !clause->fresh;
+        return len;
+    }
+    if ((len = read_here(in, i, clause)) > 0 || (len = read_side(in, i, clause)) > 0) {
         return len;
     }
     if ((len = read_window(in, i, clause)) > 0 || (!word->address && (len = read_number(in, i, clause)) > 0)) {
@@ -188,7 +253,8 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {
         int ordinal = word->address ? 0 : sy_ordinal(word->text);
-        bool fresh = strcmp(word->text, "new") == 0 && clause->tab && clause->verb == SY_OPEN;
+        bool fresh = strcmp(word->text, "new") == 0 && clause->tab && opens(clause->verb) &&
+                     sy_is_one_of(text_at(in, i + 1), "tab browser chrome");
         if (ordinal != 0 && clause->ordinal == 0) {
             clause->ordinal = ordinal;
         } else if (fresh) {
@@ -224,14 +290,16 @@ static bool only_states(const struct sy_clause *clause) {
     return any;
 }
 
-/* Numbers name tabs where tabs are said, or nothing else is; otherwise they belong to a name. */
+/* Numbers name tabs where nothing else is named; otherwise they belong to the names. One alone is a word of a name. */
 static void place_numbers(const struct reading *in, struct sy_clause *clause) {
-    if (clause->number_count > 0 && !clause->tab && names_something(clause)) {
-        for (size_t i = 0; i < clause->number_count && clause->name_count < SY_WORDS_MAX; i++) {
-            clause->names[clause->name_count++] = in->number_words[i];
-        }
-        clause->vague |= clause->number_count > 1;
+    if (clause->number_count == 0 || !names_something(clause) || clause->ordinal != 0) {
+        return;
+    }
+    clause->series = clause->tab || clause->number_count > 1;
+    if (!clause->series && clause->name_count < SY_WORDS_MAX) {
+        clause->names[clause->name_count++] = in->number_words[0];
         clause->number_count = 0;
+        clause->named_number = clause->numbers[0];
     }
 }
 
@@ -240,9 +308,10 @@ static bool takes_place(const struct sy_clause *clause) {
     if (clause->verb == SY_PLACE) {
         return true;
     }
-    bool may = clause->verb == SY_OPEN || clause->verb == SY_SWITCH || clause->verb == SY_NO_VERB;
-    bool sure = clause->where.monitor || clause->where.part || clause->where.width > 0;
-    return may && clause->where.given && (sure || clause->verb == SY_NO_VERB);
+    bool wants = clause->verb == SY_NO_VERB || clause->verb == SY_WANT;
+    bool may = clause->verb == SY_OPEN || clause->verb == SY_SWITCH || wants;
+    bool sure = clause->where.monitor || clause->where.part || clause->where.width > 0 || clause->where.beside;
+    return may && clause->where.given && (sure || wants);
 }
 
 static void read_slots(const struct sy_word *words, size_t count, struct sy_clause *clause) {
@@ -252,6 +321,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &words[i];
         clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* numbers before the word need to know */
+        in.tabs_said |= strcmp(words[i].text, "tabs") == 0;
     }
     if (clause->verb != SY_CLOSE && clause->verb != SY_VISIT && clause->verb != SY_PRESET) {
         sy_where_read(pointers, count, &clause->where, used);
@@ -261,10 +331,17 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
         }
     }
     for (size_t i = 0; i < count;) {
-        i += used[i] ? 1 : read_slot(&in, i, clause);
+        bool filler =
+            clause->where.given && !clause->tab &&
+            sy_is_one_of(words[i].text, "take takes taking occupy occupying fill fills filling cover covering "
+                                        "use using sit live stay go going be being float span spanning part "
+                                        "portion area space edge section position spot use uses goes belongs gets put "
+                                        "place move have show size sized bigger larger "
+                                        "so completely entirely");
+        i += used[i] || filler ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);
-    clause->vague |= only_states(clause);
+    clause->vague |= only_states(clause) || (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
 }
 
 /* ---- cutting ---- */
@@ -273,24 +350,12 @@ static bool separates(const struct sy_word *word) {
     return sy_is_one_of(word->text, "and then plus");
 }
 
-/* The verb of the words from `begin` to `end`: at their beginning or, alone, at their end. */
-static enum sy_verb verb_of(const struct sy_word *words, size_t *begin, size_t *end) {
-    size_t len;
-    enum sy_verb verb = sy_verb_at(words + *begin, *end - *begin, &len);
-    *begin += len;
-    if (verb == SY_NO_VERB && *end - *begin > 1) {
-        verb = sy_verb_at(words + *end - 1, 1, &len);
-        verb = verb == SY_QUERY || verb == SY_CANNOT || verb == SY_OPEN ? SY_NO_VERB : verb;
-        *end -= verb != SY_NO_VERB;
-    }
-    return verb;
-}
-
 static void add_clause(const struct sy_words *words, size_t begin, size_t end, struct sy_clauses *clauses) {
     begin += sy_polite(words->at + begin, end - begin);
     if (begin >= end) {
         return;
     }
+    end -= sy_polite_end(words->at + begin, end - begin);
     if (clauses->count == SY_CLAUSES_MAX) {
         clauses->too_many = true;
         return;
@@ -299,14 +364,19 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     const struct sy_clause *before = clauses->count > 0 ? clause - 1 : NULL;
     *clause = (struct sy_clause){.all_words = words->at + begin, .word_count = end - begin};
     clause->negated = sy_is_negated(words->at + begin, end - begin);
-    enum sy_verb verb = verb_of(words->at, &begin, &end);
+    const size_t first = begin;
+    enum sy_verb verb = sy_verb_of(words->at, &begin, &end);
     clause->own_verb = verb != SY_NO_VERB;
     clause->verb = !clause->own_verb && before ? before->verb : verb;
-    bool whole = clause->own_verb && begin > 0 && sy_is_one_of(words->at[begin - 1].text, "maximize maximise");
-    bool center = clause->own_verb && begin > 0 && sy_is_one_of(words->at[begin - 1].text, "center centre");
-    bool fresh = clause->own_verb && verb == SY_OPEN && strcmp(words->at[begin - 1].text, "tab") == 0;
+    const char *said = !clause->own_verb ? "" : begin > first ? words->at[begin - 1].text : words->at[end].text;
+    bool whole = sy_is_one_of(said, "maximize maximise fullscreen screen expand fill");
+    bool center = sy_is_one_of(said, "center centre");
+    bool beside = strcmp(said, "split") == 0;
+    bool fresh = verb == SY_OPEN && strcmp(said, "tab") == 0;
     read_slots(words->at + begin, end - begin, clause);
     clause->fresh |= fresh;
+    clause->where.given |= beside;
+    clause->where.beside |= beside;
     if (whole && !clause->where.part) {
         clause->where.given = clause->where.part = true;
         clause->where.right = clause->where.bottom = SY_TWELFTHS;
@@ -331,11 +401,65 @@ static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool s
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);
 }
 
+/* "Lessons 1 and 2": what has no name belongs to the names before. */
+static void share_numbers(struct sy_clauses *clauses) {
+    for (size_t i = 1; i < clauses->count;) {
+        struct sy_clause *before = &clauses->at[i - 1];
+        const struct sy_clause *at = &clauses->at[i];
+        bool goes_on = !at->own_verb && !at->tab && at->number_count > 0 && !names_something(at) &&
+                       (before->named_number > 0 || before->series);
+        if (!goes_on || before->number_count + at->number_count >= SY_NUMBERS_MAX) {
+            i++;
+            continue;
+        }
+        if (before->named_number > 0) { /* it is the last word of the names */
+            before->name_count--;
+            before->numbers[before->number_count++] = before->named_number;
+            before->named_number = 0;
+        }
+        memcpy(before->numbers + before->number_count, at->numbers, at->number_count * sizeof at->numbers[0]);
+        before->number_count += at->number_count;
+        before->series = true;
+        memmove(&clauses->at[i], &clauses->at[i + 1], (clauses->count - i - 1) * sizeof *at);
+        clauses->count--;
+    }
+}
+
+/* What stands behind the last of a list holds for all of it. */
+static bool takes_where(enum sy_verb verb) {
+    return verb == SY_PLACE || verb == SY_WANT || verb == SY_NO_VERB;
+}
+
+static bool is_placed(const struct sy_where *where) {
+    return where->given && (where->part || where->direction);
+}
+
+/* "A on the left half and B on the right half of the main monitor": both are there. */
+static void share_monitor(struct sy_clauses *clauses) {
+    for (size_t i = 1; i < clauses->count; i++) {
+        struct sy_where *before = &clauses->at[i - 1].where;
+        struct sy_where *at = &clauses->at[i].where;
+        if (clauses->at[i].own_verb || !is_placed(before) || !is_placed(at)) {
+            continue;
+        }
+        if (!before->monitor && at->monitor && (at->part || before->part)) {
+            before->monitor = at->monitor;
+        } else if (!at->monitor && before->monitor && before->part) {
+            at->monitor = before->monitor;
+        }
+    }
+}
+
 /* What is said of some of a list holds for all: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
+    share_numbers(clauses);
+    share_monitor(clauses);
     for (size_t i = 0; i < clauses->count;) {
         size_t end = i + 1;
         bool tabs = clauses->at[i].tabs || (clauses->at[i].tab && clauses->at[i].number_count > 0);
+        bool pair = clauses->at[i].both && clauses->count > i + 1 && !clauses->at[i + 1].own_verb;
+        clauses->at[i].both = clauses->at[i].both && !pair; /* "both rust and figma": of each the one */
+        clauses->at[i].all = clauses->at[i].all && !pair;
         bool all = clauses->at[i].all;
         bool apps = clauses->at[i].apps;
         const struct sy_where *where = NULL;
@@ -352,7 +476,7 @@ static void share(struct sy_clauses *clauses) {
             at->apps |= apps && !at->tab;
             at->all |= all && end - i > 1 && at->name_count > 0;
             where = at->where.given ? &at->where : where;
-            if (!at->where.given && where && at->verb == SY_PLACE) {
+            if (!at->where.given && where && takes_where(at->verb)) {
                 at->where = *where;
             }
         }
@@ -377,11 +501,18 @@ static void join_topic(struct sy_clauses *clauses) {
     clauses->count--;
 }
 
+/* "Show me what's running" asks. */
+static bool shows_what(const struct sy_words *words, size_t begin) {
+    size_t at = begin + (size_t)(words->count > begin && strcmp(words->at[begin].text, "show") == 0);
+    at += at > begin && at < words->count && strcmp(words->at[at].text, "me") == 0;
+    return at > begin && at < words->count && sy_is_one_of(words->at[at].text, "what whats which");
+}
+
 void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses *clauses) {
     size_t begin = 0;
     size_t polite = sy_polite(words->at, words->count);
     memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
-    clauses->question = sy_is_question(words->at + polite, words->count - polite);
+    clauses->question = sy_is_question(words->at + polite, words->count - polite) || shows_what(words, polite);
     for (size_t i = 0; i < words->count; i++) {
         if (i + 1 == words->count || ends_at(words, begin, i, split)) {
             bool joins = separates(&words->at[i]) || strcmp(words->at[i].text, "but") == 0;

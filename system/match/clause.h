@@ -38,10 +38,14 @@ struct sy_clause {
     bool refers; /* "it", "them" */
     int numbers[SY_NUMBERS_MAX];
     size_t number_count;
-    bool vague;    /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
-    int ordinal;   /* 1 the first one, -1 the last one; 0: not told */
-    int relative;  /* 1 the next one, -1 the one before */
-    int in_window; /* number of a window; -1 the current one; 0: any */
+    int counted;      /* how many there are: "the two rust tabs"; 0: not told */
+    int named_number; /* the one that is the last word of the names; 0: none is */
+    bool series;      /* the numbers belong to the names: "lessons 1 to 3" */
+    int side;         /* those to the left (-1) or right (1) of the one that is named, or of the current one; 0: any */
+    bool vague;       /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
+    int ordinal;      /* 1 the first one, -1 the last one; 0: not told */
+    int relative;     /* 1 the next one, -1 the one before */
+    int in_window;    /* number of a window; -1 the current one; 0: any */
     struct sy_where where;
 };
 

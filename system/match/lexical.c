@@ -70,11 +70,16 @@ static void read_clause(struct sy_work *work) {
 static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
     const char *first = work->words->at[0].text;
     const char *last = work->words->at[work->words->count - 1].text;
-    bool goes_on = strcmp(first, "and") == 0 || strcmp(first, "also") == 0 || strcmp(first, "same") == 0 ||
-                   strcmp(last, "too") == 0 || strcmp(last, "also") == 0 || strcmp(last, "well") == 0;
+    bool goes_on = sy_is_one_of(first, "and also same likewise") || sy_is_one_of(last, "too also well likewise");
+    for (size_t i = 0; i < 3 && i < work->words->count; i++) {
+        goes_on |= strcmp(work->words->at[i].text, "same") == 0; /* "do the same with slack" */
+    }
     bool may = work->before && (work->before->asked || goes_on);
     for (size_t i = 0; i < clauses->count && may && clauses->at[i].verb == SY_NO_VERB; i++) {
         clauses->at[i].verb = work->before->verb;
+        if (work->before->verb == SY_PLACE && !clauses->at[i].where.given) {
+            clauses->at[i].where = work->before->where;
+        }
     }
 }
 

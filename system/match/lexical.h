@@ -39,8 +39,9 @@ struct sy_reading {
 
 /* What was said and understood just before, for "close it" and "the github one too". */
 struct sy_before {
-    enum sy_verb verb;    /* of what was said then */
-    bool asked;           /* it was answered by a question */
+    enum sy_verb verb; /* of what was said then */
+    bool asked;        /* it was answered by a question */
+    struct sy_where where;
     struct sy_found last; /* the last command of the answer; type NULL: there was none, or it has no meaning now */
 };
 

@@ -2,9 +2,11 @@
  * The cascade from words to an envelope. Whatever closes something passes `guard`, which knows the user's words alone.
  */
 #include "match/match.h"
+#include "base/clock.h"
 #include "commands/table.h"
 #include "desktop/refuse.h"
 #include "match/lexical.h"
+#include "match/meaning.h"
 #include "match/prompt.h"
 #include "match/schema.h"
 #include "protocol/json_writer.h"
@@ -14,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROMPT_MAX (64u << 10)
+#define CHOICE_LEAST 0.55 /* of the words that say which one */
+#define CHOICE_APART 0.05
+#define PROMPT_MAX   (64u << 10)
 
 struct job {
     const struct sy_scene *scene;
@@ -27,6 +31,7 @@ struct job {
     struct sy_before before;
     struct sy_reading reading;
     struct sy_matched *matched;
+    int64_t until_ms; /* the model answers by then, or the user is asked */
 };
 
 static bool may_close(const struct job *job) {
@@ -105,6 +110,7 @@ static enum fm_code read_earlier(struct job *job, struct fm_error *error) {
     }
     enum fm_code code = sy_lexical(&job->index, &job->earlier_words, NULL, &job->earlier, error);
     job->before.verb = job->earlier.verb;
+    job->before.where = job->earlier.where;
     return code;
 }
 
@@ -148,64 +154,179 @@ static bool among(const struct sy_reading *earlier, size_t at) {
 }
 
 /* The choice that the words are most like; false: none, or several. */
-static enum fm_code choose_by_name(struct job *job, size_t *choice, bool *found, struct fm_error *error) {
+static enum fm_code choose_by_name(struct job *job, size_t begin, size_t end, size_t *choice, bool *found,
+                                   struct fm_error *error) {
     const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
     struct sy_terms terms;
     struct sy_hits hits;
-    double best = 0.6;
-    for (size_t i = 0; i < job->words.count; i++) {
-        pointers[i] = &job->words.at[i];
+    size_t count = 0;
+    for (size_t i = begin; i < end; i++) {
+        if (!sy_is_one_of(job->words.at[i].text, "one ones no")) {
+            pointers[count++] = &job->words.at[i];
+        }
     }
-    sy_terms_make(&job->index, pointers, job->words.count, &terms);
+    sy_terms_make(&job->index, pointers, count, &terms);
     if (!sy_rank(&job->index, job->earlier.group, &terms, &hits)) {
         return fm_fail_no_memory(error);
     }
+    double best = 0;
     *found = false;
-    for (size_t i = 0; i < hits.count; i++) {
-        if (among(&job->earlier, hits.at[i].at) && hits.at[i].score >= best - 0.05) {
-            *found = hits.at[i].score > best + 0.05 || !*found;
-            *choice = hits.at[i].score > best ? hits.at[i].at : *choice;
-            best = hits.at[i].score > best ? hits.at[i].score : best;
+    for (size_t i = 0; i < hits.count; i++) { /* the best first */
+        if (!among(&job->earlier, hits.at[i].at)) {
+            continue;
         }
+        if (best > 0) {
+            *found = *found && hits.at[i].score < best - CHOICE_APART;
+            break;
+        }
+        best = hits.at[i].score;
+        *choice = hits.at[i].at;
+        *found = best >= CHOICE_LEAST;
     }
     free(hits.at);
     return FM_OK;
 }
 
-/* "The second one", "5", "both", "the one about rust"; `*count` 0: it is none of the choices. */
-static enum fm_code read_choice(struct job *job, size_t *choices, size_t *count, struct fm_error *error) {
+struct choices {
+    size_t at[SY_CHOICES_MAX];
+    size_t count;
+};
+
+static void add_choice(struct choices *choices, size_t at) {
+    if (choices->count < SY_CHOICES_MAX) {
+        choices->at[choices->count++] = at;
+    }
+}
+
+/* The word only says which place in a list: "the second one". */
+static bool counts(const char *word) {
+    return sy_number(word) >= 0 || sy_ordinal(word) != 0 || sy_is_stop(word) ||
+           sy_is_one_of(word, "one ones number numbers nr no tab tabs yes yeah it them both");
+}
+
+/* What the words pick by its place in the list or its number: "the second one", "5", "the last two". */
+static void pick_counted(const struct job *job, size_t begin, size_t end, struct choices *choices) {
     const struct sy_reading *earlier = &job->earlier;
-    *count = 0;
-    for (size_t i = 0; i < job->words.count; i++) {
+    for (size_t i = begin; i < end; i++) {
         const char *word = job->words.at[i].text;
         int ordinal = sy_ordinal(word);
         int number = strcmp(word, "one") == 0 && job->words.count > 1 ? -1 : sy_number(word);
         bool tab = earlier->group == SY_TABS && number > 0 && among(earlier, (size_t)number - 1);
         size_t nth = ordinal < 0 ? earlier->choice_count : (size_t)ordinal;
-        nth = nth == 0 && number > 0 && !tab ? (size_t)number : nth;
-        if (strcmp(word, "all") == 0 || strcmp(word, "both") == 0 || strcmp(word, "every") == 0) {
-            memcpy(choices, earlier->choices, earlier->choice_count * sizeof *choices);
-            *count = earlier->choice_count;
-            return FM_OK;
+        int many = i + 1 < end ? sy_number(job->words.at[i + 1].text) : -1;
+        if ((ordinal == 1 || ordinal == -1) && many > 1 && (size_t)many <= earlier->choice_count) {
+            for (size_t j = 0; j < (size_t)many; j++) {
+                add_choice(choices, earlier->choices[ordinal == 1 ? j : earlier->choice_count - 1 - j]);
+            }
+            i++;
+            continue;
         }
-        if ((tab || (nth > 0 && nth <= earlier->choice_count)) && *count < SY_CHOICES_MAX) {
-            choices[(*count)++] = tab ? (size_t)number - 1 : earlier->choices[nth - 1];
+        nth = nth == 0 && number > 0 && !tab ? (size_t)number : nth;
+        if (tab || (nth > 0 && nth <= earlier->choice_count)) {
+            add_choice(choices, tab ? (size_t)number - 1 : earlier->choices[nth - 1]);
         }
     }
+}
+
+/* One piece of "the first and the one about rust"; nothing is added if it is none of the choices. */
+static enum fm_code pick_piece(struct job *job, size_t begin, size_t end, struct choices *choices,
+                               struct fm_error *error) {
+    bool counted = true;
     bool found = false;
-    if (*count > 0) {
+    size_t choice = 0;
+    for (size_t i = begin; i < end; i++) {
+        counted = counted && counts(job->words.at[i].text);
+    }
+    if (counted) {
+        pick_counted(job, begin, end, choices);
         return FM_OK;
     }
-    enum fm_code code = choose_by_name(job, &choices[0], &found, error);
-    *count = found;
+    enum fm_code code = choose_by_name(job, begin, end, &choice, &found, error);
+    if (code == FM_OK && found) {
+        add_choice(choices, choice);
+    }
     return code;
+}
+
+/* Each piece must be one of the choices; else there are none. */
+static enum fm_code pick_pieces(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    for (size_t i = begin; i < job->words.count && code == FM_OK; i++) {
+        bool joins = sy_is_one_of(job->words.at[i].text, "and or");
+        if (i + 1 < job->words.count && !joins && !job->words.at[i].breaks) {
+            continue;
+        }
+        size_t before = choices->count;
+        size_t end = i + !joins;
+        code = end > begin ? pick_piece(job, begin, end, choices, error) : FM_OK;
+        if (end > begin && choices->count == before) {
+            choices->count = 0;
+            return code;
+        }
+        begin = i + 1;
+    }
+    return code;
+}
+
+/* The choices that are picked, or with `others` those that are not; in their order, each once. */
+static void take_choices(const struct sy_reading *earlier, bool others, struct choices *choices) {
+    struct choices taken = {.count = 0};
+    for (size_t i = 0; i < earlier->choice_count; i++) {
+        bool picked = false;
+        for (size_t j = 0; j < choices->count; j++) {
+            picked |= choices->at[j] == earlier->choices[i];
+        }
+        if (picked != others) {
+            add_choice(&taken, earlier->choices[i]);
+        }
+    }
+    *choices = taken;
+}
+
+/* "The second one", "5", "both", "all but the first", "the one about rust"; `choices->count` 0: none of the choices. */
+static enum fm_code read_choice(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
+    const struct sy_reading *earlier = &job->earlier;
+    bool all = false;
+    bool but = false;
+    choices->count = 0;
+    if (sy_is_negated(job->words.at, job->words.count)) {
+        return FM_OK;
+    }
+    for (size_t i = begin; i < job->words.count; i++) {
+        all |= sy_is_one_of(job->words.at[i].text, "all both every each everything");
+        if (!but && sy_is_one_of(job->words.at[i].text, "except but besides without excluding")) {
+            but = true;
+            begin = i + 1;
+        }
+    }
+    if (all && !but) {
+        memcpy(choices->at, earlier->choices, earlier->choice_count * sizeof *earlier->choices);
+        choices->count = earlier->choice_count;
+        return FM_OK;
+    }
+    enum fm_code code = pick_pieces(job, begin, choices, error);
+    if (choices->count > 0) {
+        take_choices(earlier, but, choices);
+    }
+    return code;
+}
+
+/* "Close the first one": of the choices, though it has a verb of its own. */
+static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
+    bool points = false;
+    bool all = verb == SY_CLOSE || verb == SY_SWITCH || verb == SY_VISIT || verb == SY_OPEN;
+    for (size_t i = begin; i < job->words.count; i++) {
+        const char *word = job->words.at[i].text;
+        points |= sy_is_one_of(word, "one ones both them all");
+        all = all && (counts(word) || sy_is_one_of(word, "all and of"));
+    }
+    return points && all;
 }
 
 /* The user answers a question; `*done` false: what is said stands for itself. */
 static enum fm_code answer_question(struct job *job, bool *done, struct fm_error *error) {
     struct sy_reading *reading = &job->reading;
-    size_t choices[SY_CHOICES_MAX];
-    size_t count = 0;
+    struct choices choices = {.count = 0};
     size_t len;
     size_t polite = sy_polite(job->words.at, job->words.count);
     enum fm_code code = FM_OK;
@@ -221,15 +342,18 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
         return FM_OK;
     }
     *done = false;
-    if (sy_verb_at(job->words.at + polite, job->words.count - polite, &len) != SY_NO_VERB || job->earlier.count > 0) {
+    enum sy_verb verb = sy_verb_at(job->words.at + polite, job->words.count - polite, &len);
+    bool goes_on = verb == SY_NO_VERB || picks_only(job, verb, polite + len);
+    if (!goes_on || job->earlier.count > 0) {
         return FM_OK; /* it says what to do; or other commands came with the one that was asked about */
     }
     if (job->earlier.choice_count > 0) {
-        code = read_choice(job, choices, &count, error);
+        job->earlier.verb = verb == SY_NO_VERB ? job->earlier.verb : verb;
+        code = read_choice(job, verb == SY_NO_VERB ? 0 : polite + len, &choices, error);
     }
-    if (code == FM_OK && count > 0) {
+    if (code == FM_OK && choices.count > 0) {
         *done = true;
-        code = sy_lexical_choose(&job->index, &job->words, &job->earlier, choices, count, reading, error);
+        code = sy_lexical_choose(&job->index, &job->words, &job->earlier, choices.at, choices.count, reading, error);
     }
     return code;
 }
@@ -328,10 +452,13 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
     sy_drop_queries(said);
     sy_prompt_write(menu, said, &prompt);
     sy_schema_write(menu, &schema);
-    const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema};
+    int64_t left = job->until_ms - fm_now_ms();
+    const struct sy_question question = {sy_instructions, sy_examples, sy_example_count, &prompt, &schema, left};
     enum fm_code code = prompt.failed || schema.failed ? fm_fail_no_memory(error) : FM_OK;
     *found = (struct sy_found){.type = NULL};
-    if (code == FM_OK && picker->pick(picker->self, &question, &answer, &job->matched->no_model) == FM_OK) {
+    if (code == FM_OK && left <= 0) {
+        (void)fm_fail(&job->matched->no_model, FM_TIMEOUT, "the model did not answer in time");
+    } else if (code == FM_OK && picker->pick(picker->self, &question, &answer, &job->matched->no_model) == FM_OK) {
         code = sy_pick_read(&job->index, menu, answer, &job->reading.where, job->words.text, found, error);
     }
     json_object_put(answer);
@@ -360,12 +487,39 @@ static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_
     return code;
 }
 
+/* Without a verb that is known, a thing that is named shows that something else is to be done with it: "buy the neck
+ * pillow". No model is asked about that. */
+static bool names_only(const struct sy_reading *reading) {
+    const double some = 0.3;
+    return reading->verb == SY_NO_VERB && ((reading->tabs.count > 0 && reading->tabs.at[0].score >= some) ||
+                                           (reading->apps.count > 0 && reading->apps.at[0].score >= some) ||
+                                           (reading->presets.count > 0 && reading->presets.at[0].score >= some));
+}
+
+/* What is near by its meaning. */
+static enum fm_code ask_meaning(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
+    struct sy_found found;
+    enum fm_code code = sy_meaning(&job->index, &job->reading, job->words.text, job->options->picker, job->until_ms,
+                                   &found, &job->matched->no_model, error);
+    if (code == FM_OK && found.type && (may_close(job) || !sy_found_destroys(&found))) {
+        take_pick(job, lexical, &found);
+    } else {
+        sy_found_free(&found);
+    }
+    return code;
+}
+
 /* Asks the model about the clause that is not clear. Alone it has its first pick. */
 static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
     struct sy_menu menu;
     struct sy_found found;
     bool alone = job->options->way == SY_MODEL_ALONE;
     bool holds = alone;
+    int64_t ms = job->options->model_ms > 0 ? job->options->model_ms : SY_MODEL_MS;
+    job->until_ms = fm_now_ms() + ms;
+    if (job->options->picker->embed) {
+        return ask_meaning(job, lexical, error);
+    }
     sy_menu_make(&job->index, &job->reading, may_close(job), &menu);
     enum fm_code code = pick_once(job, &menu, job->words.text, &found, error);
     if (code == FM_OK && found.type && !alone) {
@@ -429,7 +583,7 @@ static enum fm_code run_job(struct job *job, const char *words, struct fm_json_w
         code = model_alone(job, error);
     } else if (code == FM_OK) {
         code = read_words(job, error);
-        if (code == FM_OK && job->reading.standing == SY_UNSURE && job->options->picker) {
+        if (code == FM_OK && job->reading.standing == SY_UNSURE && job->options->picker && !names_only(&job->reading)) {
             code = ask_model(job, &job->reading, error);
         }
     }

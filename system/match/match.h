@@ -21,9 +21,12 @@ enum sy_way {
     SY_MODEL_ALONE, /* to measure it: one command of the model's, whatever the words are */
 };
 
+#define SY_MODEL_MS 2500
+
 struct sy_match_options {
     const struct sy_picker *picker; /* NULL: there is no model */
     enum sy_way way;
+    int64_t model_ms; /* that the model may take for all it is asked, then the user is; 0: SY_MODEL_MS */
     /* What was said just before and its envelope, so that "close it" and "the second one" have a meaning. NULL:
      * nothing. The envelope's indices count as long as the tabs are the same, by its `snapshot`. */
     const char *earlier_words;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/platform.h"
 #include "match/prompt.h"
+#include "protocol/base64.h"
 #include "protocol/client/client.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -19,8 +20,19 @@
 #define REQUEST_MAX   (1u << 20)
 #define ANSWER_VALUES 64
 
+#define KEPT_MAX 1024 /* vectors: titles are asked about again with the next question */
+
+struct vector {
+    char *text;
+    float *numbers;
+};
+
 struct sy_proxy {
     struct fm_client *client;
+    struct fm_client *embedder; /* NULL: there is none */
+    struct vector kept[KEPT_MAX];
+    size_t kept_count;
+    size_t size; /* numbers of a vector */
     char *model;
     int64_t ms;
 };
@@ -111,12 +123,12 @@ static enum fm_code read_pick(const char *text, size_t len, struct json_object *
 }
 
 /* Sends the request. `*text` is of `*result`, which the caller frees. */
-static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, struct json_object **result,
-                        const char **text, size_t *len, struct fm_error *error) {
+static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, int64_t ms,
+                        struct json_object **result, const char **text, size_t *len, struct fm_error *error) {
     *result = NULL;
     enum fm_code code = request->failed ? fm_fail_no_memory(error)
                                         : fm_client_ask(proxy->client, "chat.completions.create", request->data,
-                                                        request->len, NULL, proxy->ms, result, error);
+                                                        request->len, NULL, ms, result, error);
     return code ? code : read_text(*result, text, len, error);
 }
 
@@ -128,8 +140,10 @@ static enum fm_code pick(void *self, const struct sy_question *question, struct 
     size_t len;
     fm_buf_init(&request, REQUEST_MAX);
     struct fm_json_writer w = fm_json_writer_on(&request);
-    write_request(self, question, &w);
-    enum fm_code code = ask(self, &request, &result, &text, &len, error);
+    const struct sy_proxy *proxy = self;
+    write_request(proxy, question, &w);
+    int64_t ms = question->ms > 0 && question->ms < proxy->ms ? question->ms : proxy->ms;
+    enum fm_code code = ask(proxy, &request, ms, &result, &text, &len, error);
     code = code ? code : read_pick(text, len, answer, error);
     json_object_put(result);
     fm_buf_free(&request);
@@ -156,13 +170,139 @@ static enum fm_code answer_messages(void *self, const struct sy_message *message
     fm_json_array_end(&w);
     write_limits(&w);
     fm_json_object_end(&w);
-    enum fm_code code = ask(proxy, &request, &result, &text, &len, error);
+    enum fm_code code = ask(proxy, &request, proxy->ms, &result, &text, &len, error);
     if (code == FM_OK) {
         fm_buf_append(answer, text, len);
         code = answer->failed ? fm_fail_no_memory(error) : FM_OK;
     }
     json_object_put(result);
     fm_buf_free(&request);
+    return code;
+}
+
+/* ---- vectors ---- */
+
+static void write_texts(const char *const *texts, size_t count, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key(w, "input");
+    fm_json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        fm_json_str(w, texts[i]);
+    }
+    fm_json_array_end(w);
+    fm_json_key_str(w, "encoding_format", "base64");
+    fm_json_object_end(w);
+}
+
+/* The vectors are little-endian floats in base64, as this machine has them. */
+static enum fm_code read_vectors(struct json_object *data, size_t count, float **vectors, size_t *size,
+                                 struct fm_error *error) {
+    bool all = json_object_is_type(data, json_type_array) && json_object_array_length(data) == count;
+    *vectors = NULL;
+    *size = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *text = all ? member(json_object_array_get_idx(data, i), "embedding") : NULL;
+        size_t len = (size_t)json_object_get_string_len(text);
+        const char *digits = json_object_get_string(text);
+        size_t bytes = digits ? fm_base64_decoded_size(digits, len) : 0;
+        bool fits = bytes > 0 && bytes % sizeof(float) == 0 && (i == 0 || bytes == *size * sizeof(float));
+        if (fits && i == 0) {
+            *size = bytes / sizeof(float);
+            *vectors = malloc(bytes * count);
+        }
+        if (!fits || (*vectors && !fm_base64_read(digits, len, (unsigned char *)(*vectors + i * *size)))) {
+            free(*vectors);
+            *vectors = NULL;
+            return fm_fail(error, FM_UNAVAILABLE, "the model's vectors can't be read");
+        }
+        if (!*vectors) {
+            return fm_fail_no_memory(error);
+        }
+    }
+    return FM_OK;
+}
+
+static enum fm_code ask_vectors(struct sy_proxy *proxy, const char *const *texts, size_t count, int64_t ms,
+                                float **vectors, size_t *size, struct fm_error *error) {
+    struct json_object *result = NULL;
+    struct fm_buf request;
+    fm_buf_init(&request, REQUEST_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&request);
+    write_texts(texts, count, &w);
+    enum fm_code code = request.failed ? fm_fail_no_memory(error)
+                                       : fm_client_ask(proxy->embedder, "embeddings.create", request.data, request.len,
+                                                       NULL, ms, &result, error);
+    code = code ? code : read_vectors(member(member(result, "embeddings"), "data"), count, vectors, size, error);
+    json_object_put(result);
+    fm_buf_free(&request);
+    return code;
+}
+
+static const struct vector *find_kept(const struct sy_proxy *proxy, const char *text) {
+    for (size_t i = 0; i < proxy->kept_count; i++) {
+        if (strcmp(proxy->kept[i].text, text) == 0) {
+            return &proxy->kept[i];
+        }
+    }
+    return NULL;
+}
+
+static void drop_kept(struct sy_proxy *proxy) {
+    for (size_t i = 0; i < proxy->kept_count; i++) {
+        free(proxy->kept[i].text);
+        free(proxy->kept[i].numbers);
+    }
+    proxy->kept_count = 0;
+}
+
+/* Keeps what there is memory for. */
+static void keep(struct sy_proxy *proxy, const char *text, const float *numbers) {
+    struct vector *vector = &proxy->kept[proxy->kept_count];
+    *vector = (struct vector){strdup(text), malloc(proxy->size * sizeof *numbers)};
+    if (vector->text && vector->numbers) {
+        memcpy(vector->numbers, numbers, proxy->size * sizeof *numbers);
+        proxy->kept_count++;
+    } else {
+        free(vector->text);
+        free(vector->numbers);
+    }
+}
+
+/* Asks for those that are not kept. */
+static enum fm_code embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors, size_t *size,
+                          struct fm_error *error) {
+    struct sy_proxy *proxy = self;
+    float *fresh = NULL;
+    const char **missing = calloc(count + 1, sizeof *missing);
+    size_t missing_count = 0;
+    size_t taken = 0;
+    *vectors = NULL;
+    if (proxy->kept_count + count > KEPT_MAX) {
+        drop_kept(proxy);
+    }
+    for (size_t i = 0; missing && i < count; i++) {
+        if (!find_kept(proxy, texts[i])) {
+            missing[missing_count++] = texts[i];
+        }
+    }
+    enum fm_code code = !missing ? fm_fail_no_memory(error)
+                        : missing_count > 0
+                            ? ask_vectors(proxy, missing, missing_count, ms, &fresh, &proxy->size, error)
+                            : FM_OK;
+    *size = proxy->size;
+    *vectors = code == FM_OK ? malloc(count * *size * sizeof **vectors) : NULL;
+    for (size_t i = 0; *vectors && i < count; i++) {
+        const struct vector *kept = find_kept(proxy, texts[i]);
+        bool next = taken < missing_count && missing[taken] == texts[i];
+        memcpy(*vectors + i * *size, next ? fresh + taken * *size : kept->numbers, *size * sizeof **vectors);
+        if (next && !kept) {
+            keep(proxy, texts[i], fresh + taken * *size);
+        }
+        taken += next;
+    }
+    code = code == FM_OK && !*vectors ? fm_fail_no_memory(error) : code;
+    free(missing);
+    free(fresh);
     return code;
 }
 
@@ -189,7 +329,13 @@ struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
         proxy->model = options->model ? strdup(options->model) : NULL;
         proxy->ms = options->ms > 0 ? options->ms : ANSWER_MS;
     }
-    bool made = proxy && proxy->client && (proxy->model || !options->model);
+    if (proxy && options->embedding_models) {
+        const char *const arguments[] = {"--no-kv-cache-files", "--models-dir", options->embedding_models, NULL};
+        const struct fm_client_options embedder = {.path = client.path, .arguments = arguments};
+        proxy->embedder = client.path ? fm_client_new(&embedder) : NULL;
+    }
+    bool made =
+        proxy && proxy->client && (proxy->model || !options->model) && (proxy->embedder || !options->embedding_models);
     free(own);
     if (!made) {
         sy_proxy_free(proxy);
@@ -200,13 +346,17 @@ struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
 void sy_proxy_free(struct sy_proxy *proxy) {
     if (proxy) {
         fm_client_free(proxy->client);
+        drop_kept(proxy);
+        if (proxy->embedder) {
+            fm_client_free(proxy->embedder);
+        }
         free(proxy->model);
         free(proxy);
     }
 }
 
 struct sy_picker sy_proxy_picker(struct sy_proxy *proxy) {
-    return (struct sy_picker){proxy, pick};
+    return (struct sy_picker){proxy, pick, proxy->embedder ? embed : NULL};
 }
 
 struct sy_model sy_proxy_model(struct sy_proxy *proxy) {

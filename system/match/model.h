@@ -19,6 +19,7 @@ struct sy_question {
     size_t example_count;
     const struct fm_buf *prompt;
     const struct fm_buf *schema; /* of the answer */
+    int64_t ms;                  /* that the answer may take; 0: as long as the picker allows */
 };
 
 /* A model that picks. */
@@ -28,6 +29,10 @@ struct sy_picker {
      * as long as the picker says. */
     enum fm_code (*pick)(void *self, const struct sy_question *question, struct json_object **answer,
                          struct fm_error *error);
+    /* `count` vectors of `*size` numbers, one after the other; the caller frees `*vectors`. NULL: there is no model
+     * that embeds. */
+    enum fm_code (*embed)(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors, size_t *size,
+                          struct fm_error *error);
 };
 
 /* What is NULL or 0 has its default. */
@@ -35,6 +40,7 @@ struct sy_proxy_options {
     const char *path;             /* of fm-proxy; NULL: the one beside this program */
     const char *const *arguments; /* NULL-terminated */
     const char *model;            /* its id; NULL: the first one */
+    const char *embedding_models; /* the folder of a model that embeds; NULL: there is none */
     int64_t ms;                   /* that an answer may take, the model's first load included; default 60,000 */
 };
 

@@ -13,6 +13,9 @@
 #define TAB_WORDS    (TITLE_WORDS + DOMAIN_WORDS + PATH_WORDS)
 #define ALIKE        0.7 /* below this two words have nothing in common */
 #define WEAK         0.25
+#define MEANS        0.85 /* by a word that means the same */
+#define BY_KEYWORD   0.88
+#define BY_TITLE     0.8 /* an application by what its window shows */
 
 struct sy_doc {
     char (*words)[SY_WORD_MAX]; /* of the title, of the domain, of the path */
@@ -75,12 +78,12 @@ static bool read_tab(const struct sy_numbered_tab *tab, struct sy_doc *doc) {
 static void list_apps(const struct sy_snapshot *snapshot, struct sy_index *index) {
     for (size_t i = 0; i < snapshot->running_count; i++) {
         const struct sy_running *at = &snapshot->running[i];
-        index->apps[index->app_count++] = (struct sy_entry){at->name, at->app, true, at->active};
+        index->apps[index->app_count++] = (struct sy_entry){at->name, at->app, at, true, at->active};
     }
     for (size_t i = 0; i < snapshot->installed_count; i++) {
         const struct sy_installed *at = &snapshot->installed[i];
         if (!sy_find_running(snapshot, at->name)) {
-            index->apps[index->app_count++] = (struct sy_entry){at->name, at->app, false, false};
+            index->apps[index->app_count++] = (struct sy_entry){at->name, at->app, NULL, false, false};
         }
     }
 }
@@ -123,12 +126,17 @@ void sy_index_free(struct sy_index *index) {
 
 static bool is_weak(const char *word) {
     static const char *const weak[] = {
-        "app",      "application", "article", "blog",     "browser",   "channel",  "chrome",   "conversation", "doc",
-        "document", "feed",        "file",    "forum",    "homepage",  "page",     "pages",    "paper",        "papers",
-        "post",     "posts",       "program", "question", "questions", "site",     "story",    "stuff",        "thread",
-        "video",    "videos",      "web",     "webpage",  "website",   "websites", "articles", "threads",      "docs"};
+        "app",      "application", "article", "blog",   "browser", "channel",  "chrome",    "conversation",
+        "doc",      "document",    "feed",    "file",   "forum",   "homepage", "page",      "pages",
+        "paper",    "papers",      "post",    "posts",  "program", "question", "questions", "site",
+        "story",    "stuff",       "thread",  "video",  "videos",  "web",      "webpage",   "website",
+        "websites", "articles",    "threads", "docs",   "tool",    "software", "item",      "listing",
+        "link",     "list",        "entry",   "screen", "game",    "program"};
+    size_t len = strlen(word);
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
-        if (strcmp(weak[i], word) == 0) {
+        size_t size = strlen(weak[i]);
+        bool plural = len == size + 1 && word[size] == 's';
+        if (memcmp(weak[i], word, size < len ? size : len) == 0 && (len == size || plural)) {
             return true;
         }
     }
@@ -168,16 +176,30 @@ static bool is_known(const struct sy_index *index, const char *text, bool domain
     return sy_site(text) != NULL || in_apps(index, text);
 }
 
+/* Of an application such a word says nothing. */
+static bool says_program(const char *word) {
+    return sy_is_one_of(word, "app application program tool software client package");
+}
+
+static void append(char *joined, size_t size, const char *text) {
+    size_t used = strlen(joined);
+    size_t len = strlen(text);
+    if (used + len < size) {
+        memcpy(joined + used, text, len + 1);
+    }
+}
+
 static void add_term(const struct sy_index *index, const char *text, struct sy_terms *terms) {
     struct sy_term *term = &terms->at[terms->count++];
     memcpy(term->text, text, strlen(text) + 1);
     term->place = sy_site(text);
     term->weak = is_weak(text);
     term->known = is_known(index, text, false);
-    size_t used = strlen(terms->joined);
-    size_t len = strlen(text);
-    if (used + len < sizeof terms->joined) {
-        memcpy(terms->joined + used, text, len + 1);
+    term->number = sy_number(text);
+    sy_meanings_of(text, &term->meanings);
+    append(terms->joined, sizeof terms->joined, text);
+    if (!says_program(text)) {
+        append(terms->strong, sizeof terms->strong, text);
     }
 }
 
@@ -202,7 +224,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
                    struct sy_terms *terms) {
     char pair[2 * SY_WORD_MAX];
     terms->count = 0;
-    terms->joined[0] = '\0';
+    terms->joined[0] = terms->strong[0] = '\0';
     for (size_t i = 0; i < count && terms->count < SY_WORDS_MAX; i++) {
         size_t len = strlen(words[i]->text);
         bool two = i + 1 < count && len > 1;
@@ -233,7 +255,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
 struct fit {
     double score;
     bool certain;
-    bool domain;
+    bool domain; /* of names: only some of its words were said */
 };
 
 static bool starts(const char *word, const char *beginning, size_t least) {
@@ -276,6 +298,16 @@ static double at_place(const struct sy_numbered_tab *tab, const char *place) {
     return len == host ? 1 : 0.97;
 }
 
+/* By what the site is for, or a word that means the same: good enough to show it, never to close it. */
+static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered_tab *tab, const struct sy_term *term) {
+    const char *host = tab->domain[0] ? strstr(tab->tab->url, tab->domain) : NULL;
+    struct fit fit = {host ? sy_kind_fits(&term->meanings, tab->domain, host + strlen(tab->domain)) : 0, false, false};
+    for (size_t i = 0; term->meanings.same && i < doc->title + doc->domain && fit.score < MEANS; i++) {
+        fit.score = sy_means(&term->meanings, doc->words[i]) ? MEANS : fit.score;
+    }
+    return fit;
+}
+
 static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct sy_term *term) {
     const struct sy_doc *doc = &index->tabs[tab];
     const struct sy_numbered_tab *numbered = &index->scene->snapshot->tabs[tab];
@@ -290,10 +322,12 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
         better(&best, fit);
     }
     for (size_t i = 0; i < doc->title && best.score < 1; i++) {
-        struct fit fit = fit_word(term, doc->words[i], 4);
+        bool number = term->number >= 0 && sy_number(doc->words[i]) == term->number;
+        struct fit fit = number ? (struct fit){1, true, false} : fit_word(term, doc->words[i], 4);
         fit.certain &= fit.score >= 0.98; /* in a title anything may stand */
         better(&best, fit);
     }
+    better(&best, fit_meaning(doc, numbered, term));
     for (size_t i = 0; i < doc->path && best.score < 0.9; i++) {
         const char *word = doc->words[doc->title + doc->domain + i];
         bool equal = sy_alike(word, term->text) >= 0.98;
@@ -417,6 +451,20 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
     return alias ? (struct fit){0.95, alias == SY_ALIAS_OF_KIND, false} : (struct fit){0, false, false};
 }
 
+/* As its .desktop entry says what it is: good enough to show it. Anybody may write there what they like. */
+static struct fit fit_keywords(const struct sy_entry *entry, const struct sy_terms *terms) {
+    char words[48][SY_WORD_MAX];
+    size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
+    bool all = terms->count > 0 && count > 0;
+    for (size_t i = 0; i < terms->count && all; i++) {
+        all = says_program(terms->at[i].text);
+        for (size_t j = 0; j < count && !all; j++) {
+            all = sy_alike(terms->at[i].text, words[j]) >= 0.98;
+        }
+    }
+    return (struct fit){all ? BY_KEYWORD : 0, false, false};
+}
+
 static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const struct sy_terms *terms) {
     struct fit whole = {0, true, false};
     double all = 0;
@@ -430,17 +478,55 @@ static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const stru
         whole.certain &= best.certain || terms->at[i].weak;
         all += weight;
     }
+    whole.domain = count > terms->count;
     whole.score = all > 0 ? whole.score / all - 0.01 * (double)(count > terms->count ? count - terms->count : 0) : 0;
     return whole;
 }
 
-static struct fit fit_name(const struct sy_entry *entry, const struct sy_terms *terms) {
+/* One word of a window's title, or what kind of application it is: "the budget spreadsheet". */
+static double fit_window_word(const struct sy_term *term, const char *joined, char (*words)[SY_WORD_MAX],
+                              size_t count) {
+    struct fit best = {sy_alias_fits(term->text, joined) != SY_NO_ALIAS ? 0.9 : 0, false, false};
+    for (size_t i = 0; i < count; i++) {
+        better(&best, fit_word(term, words[i], 4));
+    }
+    return best.score;
+}
+
+/* An application by what its windows show; never certain. */
+static struct fit fit_windows(const struct sy_snapshot *snapshot, const struct sy_entry *entry,
+                              const struct sy_terms *terms) {
+    char words[16][SY_WORD_MAX];
+    char joined[64];
+    struct fit best = {0, false, false};
+    sy_words_join(entry->name, joined, sizeof joined);
+    for (size_t i = 0; entry->runs && i < entry->runs->window_count; i++) {
+        size_t count = sy_words_split(snapshot->windows.at[entry->runs->windows[i]].title, words, 16);
+        double sum = 0;
+        double all = 0;
+        for (size_t j = 0; j < terms->count; j++) {
+            double weight = says_program(terms->at[j].text) ? WEAK : 1;
+            sum += weight * fit_window_word(&terms->at[j], joined, words, count);
+            all += weight;
+        }
+        double score = all > 0 ? sum / all : 0;
+        better(&best, (struct fit){score >= 0.6 ? BY_TITLE * score : 0, false, false});
+    }
+    return best;
+}
+
+static struct fit fit_name(const struct sy_snapshot *snapshot, const struct sy_entry *entry,
+                           const struct sy_terms *terms) {
     char words[12][SY_WORD_MAX];
     char joined[64];
     struct sy_term all = {.known = terms->count != 1 || terms->at[0].known};
     size_t count = sy_words_split(entry->name, words, 12);
     sy_words_join(entry->name, joined, sizeof joined);
     struct fit best = fit_whole(entry, joined, terms->joined);
+    if (best.score == 0 && terms->strong[0] && strcmp(terms->strong, terms->joined) != 0) {
+        struct fit strong = fit_whole(entry, joined, terms->strong); /* "the notes program" */
+        best = (struct fit){strong.score > 0.95 ? 0.95 : strong.score, strong.certain, false};
+    }
     if (terms->count == 0 || best.score > 0) {
         return terms->count ? best : (struct fit){0, false, false};
     }
@@ -452,16 +538,19 @@ static struct fit fit_name(const struct sy_entry *entry, const struct sy_terms *
         memcpy(all.text, terms->joined, strlen(terms->joined) + 1);
         better(&best, fit_word(&all, joined, SY_WORD_MAX));
     }
+    better(&best, fit_keywords(entry, terms));
+    better(&best, fit_windows(snapshot, entry, terms));
     return best;
 }
 
-static void rank_names(const struct sy_entry *entries, size_t count, const struct sy_terms *terms,
-                       struct sy_hits *hits) {
+static void rank_names(const struct sy_snapshot *snapshot, const struct sy_entry *entries, size_t count,
+                       const struct sy_terms *terms, struct sy_hits *hits) {
     for (size_t i = 0; i < count; i++) {
-        struct fit fit = fit_name(&entries[i], terms);
+        struct fit fit = fit_name(snapshot, &entries[i], terms);
         if (fit.score > 0) {
             double score = fit.score - (entries[i].running ? 0 : 0.06);
-            hits->at[hits->count++] = (struct sy_hit){.at = i, .score = score, .certain = fit.certain};
+            hits->at[hits->count++] =
+                (struct sy_hit){.at = i, .score = score, .certain = fit.certain, .part = fit.domain};
         }
     }
 }
@@ -475,7 +564,7 @@ bool sy_rank(const struct sy_index *index, enum sy_group group, const struct sy_
         done = rank_tabs(index, terms, hits);
     } else if (done) {
         bool apps = group == SY_APPS;
-        rank_names(apps ? index->apps : index->presets, most, terms, hits);
+        rank_names(index->scene->snapshot, apps ? index->apps : index->presets, most, terms, hits);
     }
     if (!done) {
         free(hits->at);

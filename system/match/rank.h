@@ -7,6 +7,7 @@
 #define SY_RANK_H
 
 #include "desktop/snapshot.h"
+#include "match/kinds.h"
 #include "match/words.h"
 
 /* What the matcher sees of a moment. Borrowed, and must outlive all that is made of it. */
@@ -19,6 +20,7 @@ struct sy_scene {
 struct sy_entry { /* an application, running or installed, or a preset */
     const char *name;
     const struct sy_app *app;
+    const struct sy_running *runs; /* its windows; NULL: it does not run, or is a preset */
     bool running;
     bool active;
 };
@@ -41,12 +43,15 @@ struct sy_term {
     const char *place; /* the host, perhaps with a path, that the word stands for; NULL: it is no site's */
     bool weak;         /* it says what kind of page, not which one: "video" */
     bool known;        /* something is called exactly so: it is no typo */
+    int number;        /* "nine" is 9; -1: it is none */
+    struct sy_meanings meanings;
 };
 
 struct sy_terms {
     struct sy_term at[SY_WORDS_MAX];
     size_t count;
     char joined[SY_WORDS_MAX * 8]; /* all of them without gaps; cut */
+    char strong[SY_WORDS_MAX * 8]; /* those that do not just say "program" */
 };
 
 struct sy_hit {
@@ -55,6 +60,7 @@ struct sy_hit {
     double bm25;  /* of tabs */
     bool certain; /* by whole words, or by one that can only be a typo of its name: good enough to close it */
     bool domain;  /* the words are those of the tab's domain */
+    bool part;    /* of names: only some of its words were said */
     bool stray;   /* a word is the name of a site, and the tab is elsewhere */
 };
 

@@ -9,16 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALL_WORDS   0.85 /* nearly all of what was said is in it: so much that a verb needs not be said */
+#define LIKE_NAME   0.78
+#define EXACT_NAME  1.04
 #define WHOLE_WORDS 0.88 /* an application is called so by whole words */
 
 /* ---- close ---- */
+
+/* "Delete the last mail": these verbs may be meant for what a page shows. */
+static bool may_mean_contents(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (sy_is_one_of(clause->names[i]->text, "page pages site website")) {
+            return false;
+        }
+    }
+    return sy_is_one_of(clause->all_words[0].text,
+                        "delete remove trash clear purge wipe scrap eliminate lose end stop") &&
+           !clause->tab && !clause->app && !clause->window && !clause->duplicate;
+}
 
 static enum sy_standing close_tabs(struct sy_work *work) {
     size_t *tabs = NULL;
     size_t count = 0;
     bool sure = true;
     enum sy_standing standing = sy_choose_tabs(work, true, &tabs, &count, &sure);
-    if (standing == SY_CLEAR && sure) {
+    if (standing == SY_CLEAR && sure && !may_mean_contents(work->clause)) {
         standing = sy_add_tabs(work, "close_tab", tabs, count);
     } else if (standing == SY_CLEAR) {
         struct sy_found found = {.type = "close_tab"};
@@ -35,6 +50,10 @@ static enum sy_standing close_tabs(struct sy_work *work) {
 static enum sy_standing close_app(struct sy_work *work) {
     enum sy_standing standing;
     const struct sy_entry *app = sy_choose_app(work, true, &standing);
+    if (app && may_mean_contents(work->clause)) {
+        struct sy_found found = {.type = "close_app", .name = app->name};
+        return sy_propose(work, &found);
+    }
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
@@ -53,20 +72,29 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
 
 static enum sy_standing close_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool counted =
-        clause->number_count > 0 || clause->duplicate || (clause->ordinal && !clause->app && !clause->window);
+    bool counted = (clause->number_count > 0 && !clause->series) || clause->duplicate ||
+                   (clause->ordinal && !clause->app && !clause->window);
     if (clause->vague) {
         return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs");
     }
+    bool whole = clause->in_window > 0 && (clause->all || clause->has_but) && work->terms.count == 0;
+    if (whole) { /* "everything in window 2" */
+        return close_tabs(work);
+    }
     if (clause->in_window != 0 && !clause->tab) {
-        return sy_ask_back(work,
-                      "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
+        return sy_ask_back(
+            work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
     }
     if (clause->tab || (counted && !clause->has_but)) {
         return clause->app ? sy_ask_back(work, "Name the applications that are to be closed") : close_tabs(work);
     }
-    if (clause->has_but) {
+    const struct sy_entry *app = sy_sure_app(work, true);
+    bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
+    if (clause->has_but && !pages) {
         return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (clause->has_but || (clause->series && pages)) {
+        return close_tabs(work);
     }
     if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
         return close_all_apps(work);
@@ -80,10 +108,13 @@ static enum sy_standing close_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be closed?");
     }
-    const struct sy_entry *app = sy_sure_app(work, true);
+    bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
+    if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
+        return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
+    }
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
     if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
-        return sy_add_app(work, "close_app", app);
+        return close_app(work);
     }
     if (sy_top_of(&work->tabs) >= 0.75 && sy_top_of(&work->tabs) >= sy_top_of(&work->apps) - 0.1) {
         return close_tabs(work);
@@ -153,6 +184,12 @@ static enum sy_standing open_site(struct sy_work *work) {
     return sy_unsure(work, "No site called \"%s\" is known. What is its address?", sy_named(work, names, sizeof names));
 }
 
+/* A site that is not open may be opened instead. */
+static bool visits(const struct sy_clause *clause) {
+    return clause->verb == SY_VISIT || clause->verb == SY_WANT || clause->verb == SY_PRESET ||
+           clause->verb == SY_NO_VERB;
+}
+
 /* A tab of the host that is named. */
 static enum sy_standing switch_to_address(struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
@@ -179,7 +216,7 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
         return sy_add_tabs(work, "switch_tab", &at, 1);
     }
     if (count == 0) {
-        return work->clause->verb == SY_VISIT ? open_site(work) : switch_tab(work);
+        return visits(work->clause) ? open_site(work) : switch_tab(work);
     }
     return sy_ask_back(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
@@ -190,7 +227,7 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     double app = sy_top_of(&work->apps);
     double tab = sy_top_of(&work->tabs);
-    if (clause->fresh || (clause->address && clause->verb == SY_VISIT && clause->tab)) {
+    if (clause->fresh || (clause->address && visits(clause) && clause->tab)) {
         return open_site(work);
     }
     if (clause->address) {
@@ -225,13 +262,10 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     if (sy_top_of(&work->presets) > app && sy_top_of(&work->presets) >= 0.75) {
         return use_preset(work);
     }
-    if (clause->verb == SY_VISIT && site_of(work) && app < WHOLE_WORDS) {
+    if (visits(clause) && site_of(work) && app < WHOLE_WORDS) {
         return open_site(work);
     }
-    if (app >= 0.7) {
-        return focus_app(work);
-    }
-    return switch_tab(work);
+    return app >= 0.7 || (app >= SY_GUESS && app > tab) ? focus_app(work) : switch_tab(work);
 }
 
 /* ---- open ---- */
@@ -264,7 +298,9 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be opened?");
     }
-    return sy_top_of(&work->tabs) >= 0.75 ? switch_tab(work) : focus_app(work);
+    bool runs = strcmp(clause->all_words[0].text, "run") == 0; /* a page is not run */
+    bool tab = !runs && sy_top_of(&work->tabs) >= SY_GUESS && sy_top_of(&work->tabs) > sy_top_of(&work->apps);
+    return tab ? switch_tab(work) : focus_app(work);
 }
 
 /* ---- place ---- */
@@ -302,17 +338,27 @@ static struct sy_where half_of(struct sy_where where, bool second) {
     return where;
 }
 
+static enum sy_standing place_unnamed(struct sy_work *work);
+
 static enum sy_standing place_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     enum sy_standing standing;
     if (clause->tab && !clause->app && !clause->window) {
-        return sy_ask_back(work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
+        return sy_ask_back(work,
+                           "A single tab can't be moved, only the window of an application. Which one do you mean?");
     }
     if (clause->preset && work->index->preset_count > 0 && !clause->where.given) {
         return use_preset(work);
     }
+    size_t over = clause->word_count > 3 && strcmp(clause->all_words[1].text, "over") == 0;
+    if (!clause->where.given && clause->word_count > 2 && strcmp(clause->all_words[1 + over].text, "to") == 0) {
+        return switch_clause(work); /* "move to slack" */
+    }
     if (!clause->where.given) {
         return sy_ask_back(work, "Where to: which monitor, or which part of it?");
+    }
+    if (work->terms.count == 0 && !clause->app && !clause->apps && !clause->window && !clause->current) {
+        return place_unnamed(work);
     }
     const struct sy_entry *app = sy_choose_app(work, false, &standing);
     if (!app) {
@@ -326,7 +372,8 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (clause->where.beside) {
         size_t before = work->out->count;
         const struct sy_where half = half_of(clause->where, before % 2 == 1);
-        return before < 2 ? sy_place(work, app->name, &half) : sy_ask_back(work, "Only two fit side by side. Which ones?");
+        return before < 2 ? sy_place(work, app->name, &half)
+                          : sy_ask_back(work, "Only two fit side by side. Which ones?");
     }
     return sy_place(work, app->name, &clause->where);
 }
@@ -370,6 +417,16 @@ enum sy_standing sy_answer_question(struct sy_work *work) {
 
 static enum sy_standing refer(struct sy_work *work);
 
+/* "github.com", and nothing else. */
+static bool only_address(const struct sy_work *work) {
+    size_t others = 0;
+    for (size_t i = 0; i < work->clause->name_count; i++) {
+        const struct sy_word *word = work->clause->names[i];
+        others += word != work->clause->address && !sy_is_stop(word->text);
+    }
+    return work->clause->address && others == 0;
+}
+
 static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_entry *app = sy_sure_app(work, false);
@@ -388,11 +445,27 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (clause->preset && sy_top_of(&work->presets) >= 0.88) {
         return use_preset(work);
     }
-    if (app && sy_top_of(&work->apps) >= 1.0 && !clause->tab && !clause->where.given) {
+    double tab = sy_top_of(&work->tabs);
+    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
+        return use_preset(work); /* just its name */
+    }
+    if (app && !clause->tab && !clause->where.given && sy_top_of(&work->apps) + 0.1 > tab) {
         return focus_app(work);
     }
-    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
+    if (sy_top_of(&work->presets) >= 0.95 && !clause->tab && !clause->app) {
         return use_preset(work);
+    }
+    if (only_address(work)) {
+        return switch_to_address(work);
+    }
+    if (tab >= ALL_WORDS && !clause->where.given) {
+        return switch_tab(work);
+    }
+    if (site_of(work) && !clause->tab) {
+        return open_site(work);
+    }
+    if (sy_top_of(&work->apps) >= LIKE_NAME && work->terms.count == 1 && !clause->where.given) {
+        return focus_app(work); /* a typo of its name, and not more */
     }
     return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
 }
@@ -419,6 +492,20 @@ static enum sy_standing place_again(struct sy_work *work, const char *name) {
     return sy_place(work, name, &where);
 }
 
+/* "Maximize": what the command before was about, or else the application that the user looks at. */
+static enum sy_standing place_unnamed(struct sy_work *work) {
+    const struct sy_found *it = meant(work);
+    if (it && it->name && !sy_found_destroys(it) && strcmp(it->type, "activate_preset") != 0) {
+        return place_again(work, it->name);
+    }
+    for (size_t i = 0; i < work->index->app_count && work->clause->own_verb; i++) {
+        if (work->index->apps[i].active) {
+            return sy_place(work, work->index->apps[i].name, &work->clause->where);
+        }
+    }
+    return sy_ask_back(work, "Which application do you mean?");
+}
+
 /* "It": what the command before was about. */
 static enum sy_standing refer(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
@@ -429,8 +516,8 @@ static enum sy_standing refer(struct sy_work *work) {
     }
     if (it->tab_count > 0) {
         if (clause->verb == SY_PLACE) {
-            return sy_ask_back(work,
-                          "A single tab can't be moved, only the window of an application. Which one do you mean?");
+            return sy_ask_back(
+                work, "A single tab can't be moved, only the window of an application. Which one do you mean?");
         }
         bool closes = clause->verb == SY_CLOSE;
         return closes || it->tab_count == 1
@@ -448,13 +535,76 @@ static enum sy_standing refer(struct sy_work *work) {
 
 /* ---- a clause ---- */
 
+static bool rank_again(struct sy_work *work) {
+    free(work->apps.at);
+    free(work->tabs.at);
+    work->apps = work->tabs = (struct sy_hits){.at = NULL};
+    bool ranked = sy_rank(work->index, SY_APPS, &work->terms, &work->apps) &&
+                  sy_rank(work->index, SY_TABS, &work->terms, &work->tabs);
+    work->failed |= !ranked;
+    return ranked;
+}
+
+/* Things may be called like a verb: "zoom", "google maps". True: the words are just such a name. */
+static bool is_name(struct sy_work *work, enum sy_standing *standing) {
+    const struct sy_clause *said = work->clause;
+    struct sy_clause *clause = calloc(1, sizeof *clause);
+    bool named = false;
+    if (!clause) {
+        work->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < said->word_count && i < SY_WORDS_MAX; i++) {
+        clause->names[clause->name_count++] = &said->all_words[i];
+    }
+    clause->all_words = said->all_words;
+    clause->word_count = said->word_count;
+    sy_terms_make(work->index, clause->names, clause->name_count, &work->terms);
+    work->clause = clause;
+    if (rank_again(work) && (site_of(work) || (sy_sure_app(work, false) && sy_top_of(&work->apps) >= WHOLE_WORDS))) {
+        named = true;
+        *standing = verbless_clause(work);
+    }
+    work->clause = said;
+    free(clause);
+    return named;
+}
+
+/* A preset may be called like a verb: "review". */
+static bool is_preset(struct sy_work *work) {
+    char said[128];
+    char name[128];
+    const struct sy_clause *clause = work->clause;
+    const struct sy_word *last = &clause->all_words[clause->word_count - 1];
+    char text[SY_TEXT_MAX + 1];
+    snprintf(text, sizeof text, "%.*s", (int)(last->raw + last->raw_len - clause->all_words[0].raw),
+             clause->all_words[0].raw);
+    sy_words_join(text, said, sizeof said);
+    for (size_t i = 0; i < work->index->preset_count; i++) {
+        sy_words_join(work->index->presets[i].name, name, sizeof name);
+        if (said[0] && strcmp(said, name) == 0) {
+            struct sy_found found = {.type = "activate_preset", .name = work->index->presets[i].name};
+            return sy_add(work, &found) == SY_CLEAR;
+        }
+    }
+    return false;
+}
+
 enum sy_standing sy_resolve(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     if (clause->negated) {
         return sy_ask_back(work, "You say what is not to be done. What is to be done?");
     }
+    if (clause->verb != SY_CLOSE && work->terms.count == 0 && is_preset(work)) {
+        return SY_CLEAR;
+    }
+    enum sy_standing standing;
+    if (clause->verb == SY_CANNOT && is_name(work, &standing)) {
+        return standing;
+    }
     if (clause->verb == SY_CANNOT) {
-        return sy_ask_back(work, "There is no command for that here: only to list, focus, place, open, switch and close");
+        return sy_ask_back(work,
+                           "There is no command for that here: only to list, focus, place, open, switch and close");
     }
     bool things = clause->verb != SY_NO_VERB && clause->verb != SY_QUERY && clause->verb != SY_LIST;
     if (clause->refers && work->terms.count == 0 && !clause->number_count && (things || clause->where.given)) {
@@ -463,9 +613,10 @@ enum sy_standing sy_resolve(struct sy_work *work) {
     switch (clause->verb) {
     case SY_CLOSE: return close_clause(work);
     case SY_SWITCH:
+    case SY_WANT:
     case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
     case SY_OPEN: {
-        enum sy_standing standing = open_clause(work);
+        standing = open_clause(work);
         const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
         bool app = standing == SY_CLEAR && last && strcmp(last->type, "focus_app") == 0;
         return app && clause->where.given ? sy_place(work, last->name, &clause->where) : standing;

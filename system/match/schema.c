@@ -102,6 +102,7 @@ static unsigned types_of(const struct sy_reading *reading, bool may_close) {
     switch (reading->verb) {
     case SY_CLOSE: return (may_close ? close : 0) | bit(SY_PICK_ASK);
     case SY_SWITCH:
+    case SY_WANT:
     case SY_VISIT:
     case SY_OPEN: return go | bit(SY_PICK_ASK);
     case SY_PRESET: return bit(SY_PICK_PRESET) | bit(SY_PICK_ASK);

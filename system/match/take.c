@@ -1,6 +1,7 @@
 /* Adds commands to a reading, and finds the application that a clause is about. */
 #include "match/choose.h"
 #include "desktop/url.h"
+#include "match/aliases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,13 @@ double sy_top_of(const struct sy_hits *hits) {
     return hits->count > 0 ? hits->at[0].score : 0;
 }
 
+/* "The drawing app": the word alone would not be enough to close it. */
+static bool is_topic_app(const struct sy_work *work) {
+    char joined[64];
+    sy_words_join(app_at(work, 0)->name, joined, sizeof joined);
+    return work->clause->app && sy_alias_fits(work->terms.joined, joined) == SY_ALIAS_OF_TOPIC;
+}
+
 /* The application that the clause is about; NULL: `*standing` says why. */
 const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum sy_standing *standing) {
     char names[80];
@@ -150,7 +158,7 @@ const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum s
         *standing = sy_ask_back(work, "%s is not running. Which one do you mean?", name);
         return NULL;
     }
-    if (destroys && !work->apps.at[0].certain) {
+    if (destroys && !work->apps.at[0].certain && !is_topic_app(work)) {
         struct sy_found found = {.type = "close_app", .name = app_at(work, 0)->name};
         *standing = sy_propose(work, &found);
         return NULL;

@@ -11,6 +11,7 @@ enum sy_verb {
     SY_VISIT,  /* as SY_SWITCH, and a site that is not open is opened */
     SY_OPEN,   /* open_url, focus_app */
     SY_PLACE,  /* place_app */
+    SY_WANT,   /* "give me": any of these, what is there first */
     SY_PRESET, /* activate_preset */
     SY_LIST,   /* list_tabs, list_apps */
     SY_QUERY,
@@ -20,8 +21,15 @@ enum sy_verb {
 /* The verb that the words begin with, and how many words it has; SY_NO_VERB, 0: they begin with none. */
 enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len);
 
+/* The verb of the words from `begin` to `end`: at their beginning, or behind or around what it is about. Both move past
+ * it. */
+enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end);
+
 /* How many words at the beginning only make it polite, or join it to what was said before: "can you please". */
 size_t sy_polite(const struct sy_word *words, size_t count);
+
+/* The same at the end: "for a second, please". One word is always left. */
+size_t sy_polite_end(const struct sy_word *words, size_t count);
 
 /* The words begin as a question does. */
 bool sy_is_question(const struct sy_word *words, size_t count);

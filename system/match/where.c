@@ -9,10 +9,14 @@
 /* ---- reading ---- */
 
 static const char *monitor_word(const char *word) {
-    static const char *const pairs[][2] = {{"left", "left"},       {"right", "right"},    {"main", "main"},
-                                           {"primary", "main"},    {"other", "other"},    {"leftmost", "left"},
-                                           {"rightmost", "right"}, {"second", "other"},   {"secondary", "other"},
-                                           {"lefthand", "left"},   {"righthand", "right"}};
+    static const char *const pairs[][2] = {
+        {"left", "left"},        {"right", "right"},    {"main", "main"},       {"primary", "main"},
+        {"other", "other"},      {"leftmost", "left"},  {"rightmost", "right"}, {"second", "second"},
+        {"secondary", "second"}, {"lefthand", "left"},  {"righthand", "right"}, {"external", "second"},
+        {"first", "main"},       {"middle", "middle"},  {"center", "middle"},   {"centre", "middle"},
+        {"central", "middle"},   {"big", "big"},        {"bigger", "big"},      {"biggest", "big"},
+        {"large", "big"},        {"larger", "big"},     {"largest", "big"},     {"small", "small"},
+        {"smaller", "small"},    {"smallest", "small"}, {"opposite", "other"},  {"next", "other"}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         if (strcmp(word, pairs[i][0]) == 0) {
             return pairs[i][1];
@@ -31,11 +35,15 @@ static void read_monitor(const struct sy_word *const *words, size_t count, struc
         const char *name = i > 0 && !used[i - 1] ? monitor_word(words[i - 1]->text) : NULL;
         bool hand = i > 1 && strcmp(words[i - 1]->text, "hand") == 0;
         name = hand ? monitor_word(words[i - 2]->text) : name;
+        int number = i + 1 < count ? sy_number(words[i + 1]->text) : -1;
         if (name) {
             where->monitor = name;
             where->given = true;
             used[i - 1] = true;
             used[i - 2 + !hand] = true;
+        } else if (number == 1 || number == 2) { /* "monitor 2" */
+            where->monitor = number == 1 ? "main" : "second";
+            where->given = used[i + 1] = true;
         }
     }
     for (size_t i = 0; i < count && !where->monitor; i++) {
@@ -125,7 +133,8 @@ static void read_word(const char *word, const char *next, struct directions *at,
         at->corner = true;
     } else if (sy_is_one_of(word, "center centre middle centered centred")) {
         at->middle = true;
-    } else if (sy_is_one_of(word, "maximize maximise maximized maximised fullscreen full fill whole entire")) {
+    } else if (sy_is_one_of(word, "maximize maximise maximized maximised fullscreen full fill fills filling whole "
+                                  "entire")) {
         whole(where);
     } else {
         *used = sy_is_one_of(word, "size sized half hand corner");
@@ -160,16 +169,35 @@ static void take_directions(const struct directions *at, struct sy_where *where)
     where->given = where->part = true;
 }
 
+/* "Side by side", "next to each other": how many words. */
+static size_t beside_len(const struct sy_word *const *words, size_t i, size_t count) {
+    static const char *const phrases[][4] = {{"side", "by", "side", NULL},
+                                             {"next", "to", "each", "other"},
+                                             {"beside", "each", "other", NULL},
+                                             {"split", "screen", NULL, NULL},
+                                             {"half", "and", "half", NULL}};
+    for (size_t row = 0; row < sizeof phrases / sizeof phrases[0]; row++) {
+        size_t len = 0;
+        while (len < 4 && phrases[row][len] && i + len < count &&
+               strcmp(words[i + len]->text, phrases[row][len]) == 0) {
+            len++;
+        }
+        if (len == 4 || !phrases[row][len]) {
+            return len;
+        }
+    }
+    return 0;
+}
+
 void sy_where_read(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     struct directions at = {0, 0, false, 0, false};
     *where = (struct sy_where){.given = false};
     read_monitor(words, count, where, used);
     read_size(words, count, where, used);
     for (size_t i = 0; i < count; i++) {
-        if (i + 2 < count && strcmp(words[i]->text, "side") == 0 && strcmp(words[i + 1]->text, "by") == 0 &&
-            strcmp(words[i + 2]->text, "side") == 0) {
-            used[i] = used[i + 1] = used[i + 2] = true;
-            where->beside = where->given = true;
+        size_t beside = used[i] ? 0 : beside_len(words, i, count);
+        for (size_t j = i; j < i + beside; j++) {
+            used[j] = where->beside = where->given = true;
         }
         if (!used[i]) {
             read_word(words[i]->text, i + 1 < count ? words[i + 1]->text : NULL, &at, where, &used[i]);
@@ -208,6 +236,50 @@ static const char *other_monitor(const struct sy_snapshot *snapshot, const struc
     return here == sy_find_monitor(snapshot, "left") ? "right" : "left";
 }
 
+static int64_t size_of(const struct sy_monitor *monitor) {
+    return (int64_t)(monitor->area.right - monitor->area.left) * (monitor->area.bottom - monitor->area.top);
+}
+
+/* The one that `sign` says, largest (1) or smallest (-1); NULL: two are. */
+static const struct sy_monitor *by_size(const struct sy_snapshot *snapshot, int sign) {
+    const struct sy_monitor *best = NULL;
+    bool two = false;
+    for (size_t i = 0; i < snapshot->monitors.count; i++) {
+        const struct sy_monitor *at = &snapshot->monitors.at[i];
+        int64_t more = best ? sign * (size_of(at) - size_of(best)) : 1;
+        two = more == 0 || (two && more < 0);
+        best = more > 0 ? at : best;
+    }
+    return two ? NULL : best;
+}
+
+/* The contract's name of the monitor that users call so; NULL: there is none, or it has no name. */
+static const char *name_monitor(const struct sy_snapshot *snapshot, const char *called, const struct sy_rect *window) {
+    static const char *const names[] = {"main", "left", "right"};
+    const struct sy_monitor *main = sy_find_monitor(snapshot, "main");
+    const struct sy_monitor *meant = NULL;
+    if (strcmp(called, "other") == 0) {
+        return other_monitor(snapshot, window);
+    }
+    if (strcmp(called, "second") == 0 && snapshot->monitors.count == 2) {
+        return main == sy_find_monitor(snapshot, "left") ? "right" : "left";
+    }
+    if (strcmp(called, "middle") == 0 && snapshot->monitors.count == 3) {
+        bool between = main != sy_find_monitor(snapshot, "left") && main != sy_find_monitor(snapshot, "right");
+        return between ? "main" : NULL;
+    }
+    if (strcmp(called, "big") == 0 || strcmp(called, "small") == 0) {
+        meant = by_size(snapshot, called[0] == 'b' ? 1 : -1);
+        for (size_t i = 0; i < 3 && meant; i++) {
+            if (sy_find_monitor(snapshot, names[i]) == meant) {
+                return names[i];
+            }
+        }
+        return NULL;
+    }
+    return sy_is_one_of(called, "main left right") ? called : NULL;
+}
+
 static void fill(const struct sy_where *where, const struct sy_rect *area, struct sy_rect *bounds) {
     int width = area->right - area->left;
     int height = area->bottom - area->top;
@@ -235,8 +307,7 @@ bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *sna
         whole(&exact);
         span(exact.direction[0] == 'l' ? -1 : 1, 6, &exact.left, &exact.right);
     }
-    exact.monitor =
-        exact.monitor && strcmp(exact.monitor, "other") == 0 ? other_monitor(snapshot, window) : exact.monitor;
+    exact.monitor = exact.monitor ? name_monitor(snapshot, exact.monitor, window) : NULL;
     const struct sy_monitor *at =
         exact.monitor ? sy_find_monitor(snapshot, exact.monitor) : monitor_of(snapshot, window);
     *monitor = exact.monitor;

@@ -9,7 +9,8 @@
 
 struct sy_where {
     bool given;
-    const char *monitor;          /* "left", "right", "main", "other"; NULL: the one where the window is */
+    const char *monitor;          /* "left", "right", "main", "other", "second", "middle", "big", "small"; NULL: the one
+                                     where the window is */
     bool part;                    /* `left` to `bottom` hold */
     int left, top, right, bottom; /* in twelfths of the monitor */
     const char *direction;        /* "left" or "right" without more: the monitor, or if there is one only, its half */

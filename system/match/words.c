@@ -174,6 +174,15 @@ static size_t without_s(const char *at, size_t len) {
     return len > 4 && memcmp(at + len - 4, "\u2019s", 4) == 0 ? len - 4 : len;
 }
 
+/* "#5" is 5, and "#travel" is found by travel. */
+static size_t hash_len(const char *at, size_t len) {
+    size_t hash = 0;
+    while (hash + 1 < len && at[hash] == '#') {
+        hash++;
+    }
+    return hash;
+}
+
 static bool is_range(const char *at, size_t len, size_t *first) {
     *first = strspn(at, "0123456789");
     size_t second = *first < len && at[*first] == '-' ? strspn(at + *first + 1, "0123456789") : 0;
@@ -201,6 +210,7 @@ static void add_token(struct sy_words *words, const char *at, size_t len) {
             while (end < len && (is_letter((unsigned char)at[end]) || at[end] == '\'')) {
                 end++;
             }
+            i += hash_len(at + i, end - i);
             add_word(words, at + i, end - i);
             i = end + 1;
         }
@@ -235,18 +245,33 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
     return FM_OK;
 }
 
+/* Bytes of what stands between words here; 0: a letter does. Signs of Latin-1 and of U+2010 to U+205E are none but the
+ * apostrophe U+2019: "acme · infra". */
+static size_t gap_len(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    if (at[0] == 0xc2 && at[1] >= 0xa0 && at[1] <= 0xbf && at[1] != 0xaa && at[1] != 0xb5 && at[1] != 0xba) {
+        return 2;
+    }
+    bool apostrophe = at[0] == 0xe2 && at[1] == 0x80 && at[2] == 0x99;
+    if (at[0] == 0xe2 && (at[1] == 0x80 || at[1] == 0x81) && at[2] && !apostrophe) {
+        return 3;
+    }
+    return is_letter(at[0]) ? 0 : 1;
+}
+
 size_t sy_words_split(const char *text, char (*words)[SY_WORD_MAX], size_t max) {
     size_t count = 0;
     while (*text && count < max) {
-        while (*text && !is_letter((unsigned char)*text)) {
-            text++;
+        while (*text && gap_len(text) > 0) {
+            text += gap_len(text);
         }
         size_t len = 0;
-        while (text[len] && (is_letter((unsigned char)text[len]) || (text[len] == '\'' && len > 0))) {
+        while (text[len] && (gap_len(text + len) == 0 || (text[len] == '\'' && len > 0))) {
             len++;
         }
+        size_t hash = hash_len(text, len);
         if (len > 0) {
-            small(text, without_s(text, len), words[count++], SY_WORD_MAX);
+            small(text + hash, without_s(text, len) - hash, words[count++], SY_WORD_MAX);
         }
         text += len;
     }
@@ -284,12 +309,18 @@ static int compare_text(const void *a, const void *b) {
 
 bool sy_is_stop(const char *word) {
     static const char *const stops[] = {
-        "a",    "about", "again", "all",  "also",   "am",   "an",       "any",   "are",   "as",     "at",     "away",
-        "back", "be",    "been",  "by",   "called", "done", "finished", "for",   "from",  "had",    "have",   "here",
-        "i",    "im",    "in",    "into", "is",     "its",  "ive",      "just",  "me",    "mine",   "my",     "named",
-        "now",  "of",    "off",   "on",   "onto",   "open", "opened",   "our",   "out",   "over",   "please", "same",
-        "says", "so",    "some",  "that", "thats",  "the",  "their",    "there", "thing", "things", "titled", "to",
-        "too",  "up",    "us",    "was",  "we",     "well", "were",     "where", "which", "with",   "you",    "your"};
+        "a",        "about",  "actual", "actually", "again",  "all",    "also",      "am",       "an",     "any",
+        "anymore",  "are",    "as",     "asap",     "at",     "away",   "back",      "be",       "been",   "between",
+        "bunch",    "by",     "called", "can",      "could",  "couple", "currently", "done",     "em",     "ever",
+        "finished", "for",    "from",   "get",      "gets",   "got",    "had",       "have",     "here",   "hte",
+        "i",        "id",     "if",     "ill",      "im",     "in",     "into",      "is",       "its",    "itself",
+        "ive",      "just",   "kindly", "lil",      "little", "me",     "mine",      "my",       "named",  "now",
+        "of",       "off",    "ok",     "okay",     "on",     "onto",   "open",      "opened",   "our",    "out",
+        "over",     "pair",   "please", "pls",      "plz",    "quick",  "quickly",   "really",   "same",   "says",
+        "shall",    "single", "so",     "some",     "still",  "teh",    "tha",       "thank",    "thanks", "that",
+        "thats",    "the",    "their",  "there",    "thing",  "things", "titled",    "to",       "too",    "u",
+        "up",       "ur",     "us",     "was",      "we",     "well",   "were",      "whatever", "where",  "which",
+        "while",    "with",   "would",  "you",      "your",   "youre"};
     return bsearch(word, stops, sizeof stops / sizeof stops[0], sizeof stops[0], compare_text) != NULL;
 }
 
@@ -380,6 +411,29 @@ static double trigrams(const char *a, size_t len_a, const char *b, size_t len_b)
     return 2.0 * (double)shared / (double)(len_a + len_b + 2);
 }
 
+/* Bytes of the word without an ending of verbs and plurals; at least 4 are left. */
+static size_t stem_len(const char *word, size_t len) {
+    static const char *const endings[] = {"ings", "ing", "ies", "ed", "es", "er", "ers", "s", "e", "y"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t size = strlen(endings[i]);
+        if (len >= size + 4 && memcmp(word + len - size, endings[i], size) == 0) {
+            len -= size;
+            return len > 4 && word[len - 1] == word[len - 2] ? len - 1 : len; /* planning, plan */
+        }
+    }
+    return len;
+}
+
+/* "failing" and "fails" */
+static bool same_stem(const char *a, size_t len_a, const char *b, size_t len_b) {
+    if (memcmp(a, b, 4) != 0) {
+        return false;
+    }
+    size_t stem_a = stem_len(a, len_a);
+    size_t stem_b = stem_len(b, len_b);
+    return stem_a == stem_b && stem_a >= 4 && memcmp(a, b, stem_a) == 0;
+}
+
 double sy_alike(const char *a, const char *b) {
     size_t len_a = strlen(a);
     size_t len_b = strlen(b);
@@ -395,6 +449,9 @@ double sy_alike(const char *a, const char *b) {
     }
     if (shorter < 4 || longer - shorter > 3) {
         return 0;
+    }
+    if (same_stem(a, len_a, b, len_b)) {
+        return 0.9;
     }
     size_t away = distance(a, len_a, b, len_b);
     size_t allowed = shorter < 8 ? 1 : 2;

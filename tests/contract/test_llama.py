@@ -191,6 +191,40 @@ class Context(Case):
         again, _ = engine.load(MODEL)
         self.assert_refused(again, CTX)
 
+    def test_what_would_fit_does(self):
+        _, result = self.load(**{CTX: str(CTX_MAX)})
+        fits = int(re.search(r"(\d+) would fit", result["error"]["detail"]).group(1))
+        self.assertEqual(self.ready(**{CTX: str(fits)})[1], fits)
+        _, result = self.load(**{CTX: str(fits + 256)})
+        self.assert_refused(result, CTX, f"{fits} would fit")
+
+    def cgroup(self, mib):
+        """A function for a new process, which gets a cgroup with so much memory."""
+        root, limit = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+            root, limit = "/sys/fs/cgroup", "memory.max"
+        folder = os.path.join(root, f"fm-proxy-test-{os.getpid()}")
+        try:
+            os.mkdir(folder)
+            self.addCleanup(os.rmdir, folder)
+            with open(os.path.join(folder, limit), "w", encoding="ascii") as file:
+                file.write(str(mib << 20))
+        except OSError as error:
+            self.skipTest(f"no cgroup with a limit can be made here: {error}")
+
+        def enter():
+            with open(os.path.join(folder, "cgroup.procs"), "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+        return enter
+
+    def test_the_memory_of_a_cgroup(self):
+        """Whatever the machine has: beyond it, the kernel would end the engine amid an answer."""
+        popen = {"preexec_fn": self.cgroup(600)}
+        _, result = self.load(popen=popen, **{CTX: "100000"})
+        self.assert_refused(result, CTX, "450 MiB", "would fit")
+        fits = re.search(r"(\d+) would fit", result["error"]["detail"]).group(1)
+        self.assertEqual(self.ready(popen=popen, **{CTX: fits})[1], int(fits))
+
     def wide(self, *args):
         """The path of a file whose context takes more than such a file should."""
         folder = tempfile.TemporaryDirectory()

@@ -342,6 +342,56 @@ class Places(Engines):
         self.assert_answer(helper, waiting, THIRD)
 
 
+    def test_an_answer_with_several_choices_is_not_interrupted(self):
+        """By one that waits, which came before it: between two choices, the engine has nothing in hand."""
+        helper = self.models("--max-engines", "2")
+        running = [self.busy(helper, CHAT), self.busy(helper, EMBEDDER), self.busy(helper, EMBEDDER)]
+        waiting = self.ask(helper, THIRD, "x")
+        messages = [{"role": "user", "content": script("x", {"sleep_ms": 300})}]
+        choices = helper.start("chat.completions.create", {"model": EMBEDDER, "n": 3, "stream": True, "messages": messages})
+        helper.event(choices)
+        for call in running[1:]:
+            self.cancel(helper, call)
+        self.assertTrue(helper.collect(choices)[1]["ok"])
+        starts = helper.call("metrics.get")["engines"]["starts"]
+        self.assertLessEqual(starts, 3, "the engine did not end between two choices, and start again")
+        self.cancel(helper, running[0])
+        self.assert_answer(helper, waiting, THIRD)
+
+
+class Uncounted(Engines):
+    """An engine without files takes little: neither --max-engines nor the budget hold it up."""
+
+    def both(self, *args, **env):
+        program = os.path.join(wire.BIN, "fm-engine-fake")
+        os.symlink(os.path.abspath(program), os.path.join(self.folder, "fm-engine-other"))
+        foreign_engine.describe(self.folder, "other", models="own")
+        return self.helper("--engine-dir", self.folder, "--models-dir", self.folder, *args, engine="llama,other", env=env)
+
+    def test_it_waits_behind_nobody_who_waits_for_a_place(self):
+        helper = self.both("--max-engines", "1")
+        running = self.busy(helper, CHAT)
+        waiting = self.ask(helper, THIRD, "x")
+        also = self.ask(helper, FOURTH, "x")
+        self.answer(helper, "other")
+        self.assertEqual(set(self.engines(helper)), {CHAT, "other"})
+        self.cancel(helper, running)
+        for call, model in ((waiting, THIRD), (also, FOURTH)):
+            self.assert_answer(helper, call, model)
+
+    def test_a_model_beside_it_counts_as_alone(self):
+        """Though the two are beyond the budget: else the model waits for an engine that never makes way."""
+        helper = self.both("--memory-budget", "100M", FM_ENGINE_OTHER_MEMORY=str(90 * MIB),
+                           FM_ENGINE_LLAMA_MEMORY=str(50 * MIB))
+        self.answer(helper, "other")
+        self.answer(helper, CHAT)
+        engines = set(children(helper.pid))
+        self.answer(helper, CHAT)
+        self.assertEqual(set(children(helper.pid)), engines, "it is not ended for the budget when it has nothing to do")
+        self.assertTrue(helper.call("models.unload", {"model": CHAT})["unloaded"])
+        self.answer(helper, CHAT, queue_timeout_ms=20000)  # what it takes is known now
+
+
 class Mixes(Engines):
     """Requests, deaths, cancels, loads and unloads of more models than there are places for, in any order."""
     STEPS = (("x",), ("x", {"sleep_ms": 5}, "y"), ({"prefill_ms": 3}, "x"), ("x", {"hang": "soft"}),

@@ -1,6 +1,7 @@
 """The files in which an engine keeps what it has computed (ENGINE.md, Saved state): the front's part, with the fake engine,
 whose FM_ENGINE_FAKE_SAVE says what it does with them."""
 
+import contextlib
 import os
 import resource
 import shutil
@@ -191,6 +192,13 @@ class Unusable(KvFiles):
         self.assertEqual(self.run_once("unusable"), "x")
         self.assertEqual(self.files(), [])
 
+    def test_an_engine_that_dies_of_it(self):
+        """Else its successors would too."""
+        self.run_once("text:x")
+        helper = self.start(env={"FM_ENGINE_FAKE_LOAD": "crash"})
+        self.assert_error(helper.collect(self.create(helper, script("y")))[1], "UNAVAILABLE")
+        wait_until(lambda: self.files() == [], "the end of the file")
+
     def test_the_file_is_exchanged_meanwhile(self):
         """What an engine can't use is removed, and not what has its name now."""
         self.run_once("text:x")
@@ -300,6 +308,19 @@ class Bounds(KvFiles):
         self.run_once("full", "--kv-cache-bytes", str(5 << 20))
         self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
 
+    def test_an_engine_can_t_write_more(self):
+        """Whatever it does: the system refuses it, and so the disk is not filled while it lives."""
+        helper = self.start("beyond", "--kv-cache-bytes", str(4 << 20), "--idle-unload-ms", "50")
+        self.found(helper)
+        engine = helper.engine_pid()
+        most = 0
+        while alive(engine):
+            for name in self.files():
+                with contextlib.suppress(OSError):
+                    most = max(most, os.path.getsize(os.path.join(self.folder, name)))
+        self.assertEqual(most, 2 << 20)
+        self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
+
     def test_what_was_not_used_goes_first(self):
         """As many others as it takes, and nothing but such files."""
         os.makedirs(self.folder, 0o700)
@@ -313,6 +334,27 @@ class Bounds(KvFiles):
         ours = [name for name in self.files() if name not in names]
         self.assertEqual(len(ours), 1)
         self.assertEqual([name for name in self.files() if name in names], sorted(names[:2] + names[4:]))
+
+    def test_a_lower_limit(self):
+        """What is too long is used once more, and goes, also where nothing new is saved."""
+        for how, left in ((None, 0), ("text:y", 1)):
+            self.run_once("full", "--kv-cache-bytes", str(8 << 20))
+            self.assertEqual(os.path.getsize(self.only_file()), 4 << 20)
+            self.assertNotEqual(self.run_once(how, "--kv-cache-bytes", str(7 << 20)), NOTHING)
+            self.assertEqual(sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.files()), left)
+
+    def test_a_name_that_is_taken(self):
+        """By a folder: nothing is kept, and that is told."""
+        self.run_once("text:x")
+        path = self.only_file()
+        os.unlink(path)
+        os.makedirs(os.path.join(path, "full"))
+        helper = self.start("text:y", "--log-level", "warn", stderr=subprocess.PIPE)
+        self.assertEqual(self.found(helper), NOTHING)
+        helper.close()
+        with helper.process.stderr as log:
+            self.assertIn("is not kept", log.read().decode())
+        self.assertEqual(self.files(), [os.path.basename(path)])
 
     def test_a_file_that_is_read_is_used(self):
         self.run_once("text:x")

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -293,6 +294,20 @@ class Stops(ModelTest):
         self.assertEqual([e["type"] for e in events][-2:], ["error", "response.failed"])
         self.assert_error(result, "INTERNAL")
         self.assertTrue(self.shared.call("responses.create", {"input": "Hi", "max_output_tokens": 4}, timeout=120 * SLOW)["ok"])
+
+
+class Budget(HelperTest):
+    def load(self, budget):
+        helper = self.helper("--model", FILES[0], "--memory-budget", budget, engine="llama")
+        return helper.call("models.load", {"model": "default"}, timeout=120 * SLOW)
+
+    def test_what_would_be_enough_is(self):
+        """Also where the front knows the model's file alone."""
+        error = self.assert_error(self.load("32M"), "UNAVAILABLE")
+        enough = re.search(r"(\d+M) would be enough", error["detail"]).group(1)
+        result = self.load(enough)
+        self.assertTrue(result["ok"], result)
+        self.assertLess(int(enough[:-1]) << 20, 1.2 * result["memory_bytes"])
 
 
 class BrokenFiles(HelperTest):

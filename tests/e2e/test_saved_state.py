@@ -9,6 +9,7 @@ import struct
 import sys
 import tempfile
 import time
+import unittest
 
 import wire
 from wire import SLOW, HelperTest, wait_until
@@ -17,6 +18,7 @@ MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 EMBEDDING = sorted(glob.glob(os.path.join(MODELS, "..", "models-embedding", "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
+OTHER_RELEASE = os.path.join(os.path.abspath(wire.BIN), "..", "tests-bin", "libother_release.so")
 
 FOX = "The quick brown fox jumps over the lazy dog. "  # ten tokens
 LONG = FOX * 50
@@ -237,6 +239,42 @@ class NotUsed(SavedTest):
             cached.append(self.ask(helper, self.turns)[3])
             self.end(helper)
         self.assertEqual([count > 180 for count in cached], [False, True, False], cached)
+
+    def test_what_llama_cpp_does_not_take(self):
+        """Though all checksums fit: half of the first block's bytes. It is computed, and saved anew."""
+        with open(self.only_file(), "r+b") as f:
+            data = bytearray(f.read())
+            index, length = struct.unpack_from("<QQ", data, len(data) - 48)
+            begin, size = struct.unpack_from("<QQ", data, index + 8)
+            struct.pack_into("<Q8s", data, index + 16, size // 2, checksum(data[begin:begin + size // 2]))
+            data[-32:-24] = checksum(data[index:index + length])
+            data[-8:] = checksum(data[-64:-8])
+            f.seek(0)
+            f.write(data)
+        cached = []
+        for _ in range(2):
+            (text, count), = self.run_once(self.turns)
+            self.assertEqual(text, self.text)
+            cached.append(count > 180)
+        self.assertEqual(cached, [False, True])
+
+    @unittest.skipUnless(os.path.exists(OTHER_RELEASE), "the library is built for Linux, and not with ThreadSanitizer")
+    def test_of_another_release(self):
+        """Which has the version of this one: only the commit tells them apart."""
+        engines = os.path.join(os.path.dirname(self.folder), "engines")
+        os.mkdir(engines)
+        shutil.copy(ENGINE + ".json", engines)
+        path = os.path.join(engines, "fm-engine-llama")
+        with open(path, "w") as file:
+            file.write(f"#!/bin/sh\nexport ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS LD_PRELOAD={OTHER_RELEASE}\n"
+                       f"exec {os.path.abspath(ENGINE)}\n")
+        os.chmod(path, 0o755)
+        cached = []
+        for _ in range(2):
+            helper = self.start("--engine-dir", engines)
+            cached.append(self.ask(helper, self.turns)[3])
+            self.end(helper)
+        self.assertEqual([count > 180 for count in cached], [False, True], cached)
 
     def test_reading_that_takes_longer_than_computing(self):
         """The file says that a token was computed in no time; the text is the same."""

@@ -74,6 +74,8 @@ KV_FILES = "helper/front/engines/kv_files.c"
 SAVED_FILE = "helper/engine/llama/saved_file.c"
 SWAP = "helper/engine/llama/swap.c"
 KV_MEMORY = "helper/engine/llama/kv_memory.c"
+MEMORY = "helper/front/engines/memory.c"
+TABLE = "helper/front/engines/table.c"
 CPUS = "helper/base/platform_cpus_linux.c"
 ENVIRONMENT = "helper/front/engines/environment.c"
 ADMIT = "helper/engine/kit/admit.c"
@@ -631,19 +633,24 @@ MUTATIONS = [
     ("the least recently used engine makes way", PLACES,
      "engine->used_us < chosen->used_us", "engine->used_us > chosen->used_us", "e2e.engines"),
     ("who waits for a place is not overtaken for ever", PLACES,
-     "        if (job->number > last) {\n", "        if (0) {\n", "e2e.engines"),
+     "job && job->number > last && !job->answer.opened", "0", "e2e.engines"),
+    ("the other choices of an answer that has begun are not held up", PLACES, " && !job->answer.opened) {", ") {", "e2e.engines"),
+    ("an engine does not make way between two choices", TABLE, " || job->answer.opened);", ");", "e2e.engines"),
+    ("engines without files wait for no place", PLACES, "full && is_counted(&job->model) ? WAITS", "full ? WAITS", "e2e.engines"),
+    ("engines without files do not make models wait", PLACES, "bool beyond = loaded > 0 &&", "bool beyond =", "e2e.engines"),
     ("who waits for a place holds up one engine alone", PLACES,
      "*last = job->number < *last ? job->number : *last;",
      "for (size_t i = 0; i < FM_ENGINES_MAX; i++) {\n            turns->last[i] = job->number;\n        }\n        (void)last;",
      "e2e.engines"),
     ("who waits for a projector holds up no other model", PLACES, "return WAITS_FOR_OWN_ENGINE;", "return WAITS;", "e2e.images"),
-    ("models fit the budget together", PLACES, " || (used > 0 && used + need > front->memory_budget);", ";", "e2e.engines"),
+    ("models fit the budget together", PLACES, "options.max_engines || beyond;", "options.max_engines;", "e2e.engines"),
     ("what engines report counts", PLACES, "    keep_to_budget(front);\n", "", "e2e.engines"),
     ("a model that reports too much is refused", EVENTS,
-     "if (fm_needs_check(&engine->model, bytes, front->options.memory_budget, &error) != FM_OK) {", "if (0) {", "e2e.engines"),
-    ("... and the next time before it is loaded", PLACES, "need = known ? need : model->size;", "need = model->size;",
-     "e2e.engines"),
-    ("places are limited", PLACES, "counted >= front->options.max_engines", "counted >= FM_ENGINES_MAX", "e2e.engines"),
+     "if (fm_needs_check(&engine->program->needs, &engine->model, front->options.memory_budget, &error) != FM_OK) {",
+     "if (0) {", "e2e.engines"),
+    ("... and the next time before it is loaded", MEMORY, "known ? enough : model->size;", "model->size;",
+     "unit.memory"),
+    ("places are limited", PLACES, "loaded >= front->options.max_engines", "loaded >= FM_ENGINES_MAX", "e2e.engines"),
     ("a load that failed is its model's", EVENTS, "fm_failed_load_clear(&program->failed_loads, &engine->model);",
      "program->failed_loads = (struct fm_failed_loads){.next = 0};", "e2e.engines"),
     ("a load that somebody waits for goes on", PLACES,

@@ -3,6 +3,7 @@
  *
  *     {"desktop": {as fake.h has it}, "presets": [names], "way": "lexical", "first" (words, then the model) or "model",
  *      "model": [path of fm-proxy, options of it] or "destructive" or "first",
+ *      "embedding_models": the folder of a model that embeds, for the real one, "model_ms": how long it may take,
  *      "requests": [{"words": "...", "after": "what was said before"}]}
  *
  * The two fake models pick something that closes, whether the schema has it or not, and the schema's first option. One
@@ -174,14 +175,15 @@ static void answer(const struct sy_scene *scene, struct sy_match_options *option
 
 /* ---- the whole ---- */
 
-static struct sy_proxy *start_proxy(struct json_object *model) {
+static struct sy_proxy *start_proxy(struct json_object *model, const char *embedding_models) {
     const char *arguments[32] = {NULL};
     size_t count = json_object_array_length(model);
     for (size_t i = 1; i < count && i < 31; i++) {
         arguments[i - 1] = json_object_get_string(json_object_array_get_idx(model, i));
     }
     const struct sy_proxy_options options = {.path = json_object_get_string(json_object_array_get_idx(model, 0)),
-                                             .arguments = arguments};
+                                             .arguments = arguments,
+                                             .embedding_models = embedding_models};
     return sy_proxy_new(&options);
 }
 
@@ -190,10 +192,11 @@ static void answer_all(struct json_object *root, const struct sy_scene *scene, s
     struct json_object *requests = json_object_object_get(root, "requests");
     const char *way = text_of(root, "way");
     bool real = json_object_is_type(model, json_type_array);
-    struct sy_proxy *proxy = real ? start_proxy(model) : NULL;
+    struct sy_proxy *proxy = real ? start_proxy(model, text_of(root, "embedding_models")) : NULL;
     struct fake fake = {.destroys = !real && model && strcmp(json_object_get_string(model), "destructive") == 0};
-    struct sy_picker picker = real && proxy ? sy_proxy_picker(proxy) : (struct sy_picker){&fake, fake_pick};
+    struct sy_picker picker = real && proxy ? sy_proxy_picker(proxy) : (struct sy_picker){&fake, fake_pick, NULL};
     struct sy_match_options options = {.picker = way && strcmp(way, "lexical") != 0 && model ? &picker : NULL,
+                                       .model_ms = json_object_get_int64(json_object_object_get(root, "model_ms")),
                                        .way = way && strcmp(way, "model") == 0 ? SY_MODEL_ALONE : SY_WORDS_FIRST};
     fm_json_object_begin(w);
     fm_json_key(w, "answers");

@@ -1,8 +1,10 @@
 /* The matcher's pure parts: words, likeness, verbs that close, places, and that an answer is looked up and not trusted.
  */
 #include "base/buf.h"
+#include "match/match.h"
 #include "match/schema.h"
 #include "match/verbs.h"
+#include "protocol/json_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 #include <json-c/json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- words ---- */
@@ -108,6 +111,16 @@ static void plain_text(void **state) {
     assert_string_equal(out, "");
 }
 
+static void titles_have_signs(void **state) {
+    char words[8][SY_WORD_MAX];
+    (void)state;
+    assert_int_equal(
+        sy_words_split("acme / infra \xc2\xb7 Git\xe2\x80\x93Lab #art \xe2\x80\x9cq\xe2\x80\x9d", words, 8), 6);
+    assert_string_equal(words[2], "git");
+    assert_string_equal(words[4], "art");
+    assert_string_equal(words[5], "q");
+}
+
 /* ---- verbs ---- */
 
 static void who_asks_to_close(void **state) {
@@ -119,9 +132,12 @@ static void who_asks_to_close(void **state) {
         {"slack, shut it down", true},  {"clsoe slack", true},
         {"open a and close b", true},   {"slack quit", true},
         {"don't close slack", false},   {"open the page on how to close accounts", false},
-        {"clone slack", false},         {"switch to close", true}, /* its last word; the clause decides what it means */
+        {"clone slack", false},         {"switch to close", false},
         {"never close it", false},      {"show me kill bill", false},
-        {"what closes at nine", false},
+        {"what closes at nine", false}, {"turn slack off", true},
+        {"i want slack closed", true},  {"would you mind closing slack", true},
+        {"closing time", false},        {"get slack out of my sight", false},
+        {"slack, close please", true},  {"the close button", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -146,7 +162,10 @@ static void cut_into_clauses(void **state) {
         {"close tabs 1, 3 and 5", 3, SY_CLOSE, 3, false, false, false},
         {"close tabs 1-100", 1, SY_CLOSE, 100, false, false, false},
         {"close tabs 1-999", 1, SY_CLOSE, SY_NUMBERS_MAX, false, true, false},
-        {"close lectures 1 to 3", 1, SY_CLOSE, 0, false, true, false},
+        {"close lectures 1 to 3", 1, SY_CLOSE, 3, false, false, false},
+        {"close lessons 1 and 2", 1, SY_CLOSE, 2, false, false, false},
+        {"close the two rust tabs", 1, SY_CLOSE, 0, false, false, false},
+        {"close two tabs", 1, SY_CLOSE, 0, false, true, false},
         {"close all tabs except a, b and c", 1, SY_CLOSE, 0, true, false, false},
         {"close all tabs except a and open b", 2, SY_OPEN, 0, false, false, false},
         {"close old tabs", 1, SY_CLOSE, 0, false, true, false},
@@ -273,16 +292,78 @@ static void answers_are_looked_up(void **state) {
     sy_index_free(&desk.index);
 }
 
+/* ---- by meaning ---- */
+
+struct embedder {
+    bool late;
+    size_t asked;
+};
+
+/* What the user says, and the tab that has "close" in its title, are near each other; nothing else is. */
+static enum fm_code fake_embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors,
+                               size_t *size, struct fm_error *error) {
+    struct embedder *embedder = self;
+    assert_in_range(ms, 1, SY_MODEL_MS);
+    *size = 2;
+    *vectors = NULL;
+    if (embedder->late && embedder->asked > 0) {
+        return fm_fail(error, FM_TIMEOUT, "late");
+    }
+    *vectors = calloc(count * 2, sizeof **vectors);
+    for (size_t i = 0; *vectors && i < count; i++) {
+        bool near = strstr(texts[i], "frobs") || strstr(texts[i], "close");
+        assert_null(strstr(texts[i], "SECRET"));
+        (*vectors)[2 * i + !near] = 1;
+    }
+    embedder->asked++;
+    return FM_OK;
+}
+
+static void meaning_shows_and_never_closes(void **state) {
+    static const struct {
+        const char *words;
+        bool late;
+        const char *has; /* of the envelope */
+    } rows[] = {
+        {"show me the frobs", false, "\"switch_tab\",\"tab_index\":1"},
+        {"show me the frobs", true, "\"commands\":[],\"needs_clarification\":true"},
+        {"close the frobs", false, "\"needs_clarification\":true,\"clarification_reason\":\"Do you mean tab 1?"},
+        {"frobs", false, "\"switch_tab\",\"tab_index\":1"},
+        {"buy the same frobs", false, "\"needs_clarification\":true"}, /* a thing is named, and no verb is known */
+    };
+    struct desk desk;
+    (void)state;
+    make_desk(&desk);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct embedder embedder = {.late = rows[i].late};
+        const struct sy_picker picker = {&embedder, NULL, fake_embed};
+        const struct sy_match_options options = {.picker = &picker};
+        struct sy_matched matched;
+        struct fm_error error;
+        struct fm_buf text;
+        fm_buf_init(&text, 1 << 16);
+        struct fm_json_writer w = fm_json_writer_on(&text);
+        assert_int_equal(sy_match(&desk.scene, rows[i].words, &options, &w, &matched, &error), FM_OK);
+        fm_buf_append_char(&text, '\0');
+        assert_non_null(strstr(text.data, rows[i].has));
+        assert_int_equal(matched.no_model.code, rows[i].late ? FM_TIMEOUT : FM_OK);
+        fm_buf_free(&text);
+    }
+    sy_index_free(&desk.index);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_words),
         cmocka_unit_test(words_have_limits),
         cmocka_unit_test(alike),
         cmocka_unit_test(plain_text),
+        cmocka_unit_test(titles_have_signs),
         cmocka_unit_test(who_asks_to_close),
         cmocka_unit_test(cut_into_clauses),
         cmocka_unit_test(menus_are_short_clean_and_without_closing),
         cmocka_unit_test(answers_are_looked_up),
+        cmocka_unit_test(meaning_shows_and_never_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,13 +31,23 @@ static void remembered(void **state) {
 
 static void checked(void **state) {
     (void)state;
-    struct fm_model model = model_of("big", 0, 0);
+    struct fm_needs needs = {0};
+    struct fm_model model = model_of("big", 0, (64 << 20) + 1);
     struct fm_error error = {.code = FM_OK};
-    assert_int_equal(fm_needs_check(&model, INT64_MAX, 0, &error), FM_OK);
-    assert_int_equal(fm_needs_check(&model, 64 << 20, 64 << 20, &error), FM_OK);
-    assert_int_equal(fm_needs_check(&model, (64 << 20) + 1, 64 << 20, &error), FM_UNAVAILABLE);
+    assert_int_equal(fm_needs_check(&needs, &model, 0, &error), FM_OK);
+    assert_int_equal(fm_needs_check(&needs, &model, (64 << 20) + 1, &error), FM_OK);
+    model.kind.context = 1 << 10;
+    model.kind.kv_bytes = 1 << 20;
+    assert_int_equal(fm_needs_check(&needs, &model, (64 << 20) + 1, &error), FM_OK);
+    assert_int_equal(fm_needs_check(&needs, &model, 64 << 20, &error), FM_UNAVAILABLE);
     assert_string_equal(error.detail,
-                        "the model big needs 65 MiB of memory, and --memory-budget allows 64 MiB; 65M would "
+                        "the model big needs at least 65 MiB of memory, and --memory-budget allows 64 MiB; 1153M would "
+                        "be enough for this model, or choose a smaller one");
+    fm_needs_note(&needs, &model, 80 << 20);
+    assert_int_equal(fm_needs_check(&needs, &model, 80 << 20, &error), FM_OK);
+    assert_int_equal(fm_needs_check(&needs, &model, (80 << 20) - 1, &error), FM_UNAVAILABLE);
+    assert_string_equal(error.detail,
+                        "the model big needs 80 MiB of memory, and --memory-budget allows 79 MiB; 80M would "
                         "be enough for this model, or choose a smaller one");
 }
 

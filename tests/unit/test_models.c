@@ -646,9 +646,10 @@ static void headers_that_are_none(void **state) {
     assert_int_equal(kind.tokens, 0);
 }
 
-/* The file, and 2 bytes a number of its keys and values for each token of a context. */
+/* The file, and 2 bytes a number of its keys and values for each token of a context, and of what answers share. */
 static void what_a_model_takes(void **state) {
     (void)state;
+    enum { SHARED = 64 << 20 };
     static const struct {
         const char *key;
         unsigned number;
@@ -656,12 +657,13 @@ static void what_a_model_takes(void **state) {
     } rows[] = {
         {"llama.block_count", 30, 0},
         {"llama.embedding_length", 576, 0},
-        {"llama.attention.head_count", 9, INT64_C(2) * 2 * 576 * 30 * 8192},
-        {"llama.attention.head_count_kv", 3, INT64_C(2) * 2 * 192 * 30 * 8192},
-        {"llama.context_length", 2048, INT64_C(2) * 2 * 192 * 30 * 2048},
-        {"llama.attention.key_length", 32, INT64_C(2) * (32 + 64) * 3 * 30 * 2048},
-        {"llama.attention.value_length", 32, INT64_C(2) * (32 + 32) * 3 * 30 * 2048},
+        {"llama.attention.head_count", 9, INT64_C(2) * 2 * 576 * 30 * 8192 + SHARED},
+        {"llama.attention.head_count_kv", 3, INT64_C(2) * 2 * 192 * 30 * 8192 + SHARED},
+        {"llama.context_length", 2048, INT64_C(2) * 2 * 192 * 30 * 2048 + SHARED},
+        {"llama.attention.key_length", 32, INT64_C(2) * (32 + 64) * 3 * 30 * 2048 + SHARED},
+        {"llama.attention.value_length", 32, INT64_C(2) * (32 + 32) * 3 * 30 * 2048 + SHARED},
     };
+    static const int64_t short_context = INT64_C(2) * (32 + 32) * 3 * 30 * 100;
     struct fm_model model;
     struct fm_error error;
     for (size_t count = 1; count <= COUNT(rows); count++) {
@@ -674,6 +676,10 @@ static void what_a_model_takes(void **state) {
         assert_int_equal(fm_model_estimate(&model), (int64_t)header.len + rows[count - 1].kv);
         fm_model_free(&model);
     }
+    model = (struct fm_model){.kind = {.context = 100, .kv_bytes = 2 * (32 + 32) * 3 * 30}};
+    assert_int_equal(fm_model_estimate(&model), 4 * short_context); /* four slots' contexts, then */
+    model.kind.embeds = true;
+    assert_int_equal(fm_model_estimate(&model), short_context);
     write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts as long as it is used */
     options.mmproj = at("eyes.bin");
     assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE (1u << 20) /* bytes */
+#define PIECE     (1u << 20) /* bytes */
+#define BEYOND_MS 200        /* for a test to look */
 
 static struct {
     int write;
@@ -52,10 +53,10 @@ static void save_text(struct fm_kit *kit, const char *text) {
     fm_kit_saved(kit, (int64_t)len + (asked("more") ? 1 : 0));
 }
 
-static void fill(struct fm_kit *kit) {
+static void fill(struct fm_kit *kit, int64_t most) {
     static char piece[PIECE];
     int64_t bytes = 0;
-    while (bytes + PIECE <= saved.max_bytes && fm_write_all(saved.write, piece, PIECE)) {
+    while (bytes + PIECE <= most && fm_write_all(saved.write, piece, PIECE)) {
         bytes += PIECE;
     }
     if (bytes + PIECE > saved.max_bytes) {
@@ -74,7 +75,10 @@ void fm_fake_saved_end(struct fm_kit *kit) {
         }
     }
     if (asked("full")) {
-        fill(kit);
+        fill(kit, saved.max_bytes);
+    } else if (asked("beyond")) {
+        fill(kit, 2 * saved.max_bytes);
+        fm_sleep_ms(BEYOND_MS);
     }
 }
 

@@ -7,6 +7,7 @@
  *     more:TEXT    it tells of one byte more than there are
  *     hang:TEXT    it saves the text, and stands still
  *     full         it saves bytes up to the file's limit, or as many as the disk takes
+ *     beyond       the same, and goes on beyond the limit; tells of what it could write
  *     unusable     it says of what it has that it can't use it; saves nothing
  *
  * Without it nothing is saved. Engine thread, except fm_fake_saved_text.

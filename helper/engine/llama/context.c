@@ -1,5 +1,6 @@
 /* How long a model's context is to be, and whether the memory holds it: context.h. */
 #include "engine/llama/context.h"
+#include "base/platform.h"
 #include "engine/llama/gguf_file.h"
 
 #include <ggml-backend.h>
@@ -95,14 +96,18 @@ bool fm_context_keeps_all_tokens(const struct llama_model *weights) {
     return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
 }
 
-/* Bytes of all devices, the CPU's included. */
+/* Bytes of all devices, the CPU's included: of that as much as this process's cgroup may have. */
 static int64_t total_memory(void) {
+    int64_t limit = fm_memory_limit();
     int64_t sum = 0;
     for (size_t i = 0; i < ggml_backend_dev_count(); i++) {
+        ggml_backend_dev_t device = ggml_backend_dev_get(i);
         size_t available;
-        size_t total = 0;
-        ggml_backend_dev_memory(ggml_backend_dev_get(i), &available, &total);
-        sum += (int64_t)total;
+        size_t bytes = 0;
+        ggml_backend_dev_memory(device, &available, &bytes);
+        int64_t total = (int64_t)bytes;
+        bool limited = ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU && limit > 0 && limit < total;
+        sum += limited ? limit : total;
     }
     return sum;
 }
@@ -132,6 +137,13 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
 int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
                           const char *path) {
     return (int64_t)(token_bytes(model->weights, path) * memory_length(model, options, path));
+}
+
+/* The most tokens that `usable` bytes hold, in steps that the memory has. */
+static uint32_t tokens_in(double usable, double bytes) {
+    double tokens = usable / bytes;
+    uint32_t most = tokens < (double)FM_MODEL_CONTEXT_MAX ? (uint32_t)tokens : FM_MODEL_CONTEXT_MAX;
+    return most - most % MEMORY_STEP;
 }
 
 /* Which setting decides about the length of the memory, or else the file. */
@@ -164,9 +176,9 @@ enum fm_code fm_context_check(const struct fm_llama_model *model, const struct f
     if (bytes * length > usable && usable > 0 && fm_context_keeps_all_tokens(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "%s: %u tokens of this model's context need %.0f MiB, above the %.0f MiB that are three "
-                       "quarters of the memory%s%s",
-                       what, length, bytes * length / MIB, usable / MIB, what != path ? ": " : "",
-                       what != path ? path : "; FM_ENGINE_LLAMA_CTX sets a shorter one");
+                       "quarters of the memory; %s%u would fit%s%s",
+                       what, length, bytes * length / MIB, usable / MIB, what != path ? "" : "FM_ENGINE_LLAMA_CTX=",
+                       tokens_in(usable, bytes), what != path ? ": " : "", what != path ? path : "");
     }
     double needed = bytes * context;
     if (options->context_length == 0 && needed > CONTEXT_SMALL && needed > CONTEXT_PER_WEIGHTS * weights) {

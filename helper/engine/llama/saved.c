@@ -39,12 +39,15 @@ static uint64_t sum_of_file(const char *path) {
     return sum;
 }
 
-/* All that the numbers of a KV memory depend on, besides its tokens. */
+/* All that the numbers of a KV memory depend on, besides its tokens. Many releases of llama.cpp say the same version. */
 static uint64_t identity_of(const struct fm_llama_model *model, const char *path) {
-    const char *version = llama_version();
+    const char *const releases[] = {FM_VERSION, llama_version(), ggml_version(), ggml_commit()};
     const uint64_t facts[] = {llama_model_size(model->weights), model->context_params.n_ctx,
                               (uint64_t)llama_model_n_layer(model->weights), model->uses_gpu};
-    uint64_t sum = fm_saved_sum(sum_of_file(path), version, strlen(version));
+    uint64_t sum = sum_of_file(path);
+    for (size_t i = 0; i < sizeof releases / sizeof releases[0]; i++) {
+        sum = fm_saved_sum(sum, releases[i], strlen(releases[i]));
+    }
     return fm_saved_sum(sum, facts, sizeof facts);
 }
 
@@ -206,7 +209,11 @@ static bool follow(struct fm_saved *saved, int32_t last, struct way *way, struct
             fm_kit_saved_unusable(saved->kit, reason);
             block->bytes = 0; /* nor what follows it */
         }
-        if (reason || (end > cached->count && !put_block(saved, block, way, cached, end))) {
+        if (reason) {
+            return false;
+        }
+        if (end > cached->count && !put_block(saved, block, way, cached, end)) {
+            block->bytes = 0; /* it may never fit, and what is computed instead is saved anew */
             return false;
         }
     }

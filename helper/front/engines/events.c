@@ -179,7 +179,7 @@ static bool take_memory(struct fm_engine *engine, int64_t bytes) {
     bytes = bytes < MEMORY_MAX ? bytes : MEMORY_MAX;
     engine->memory = bytes;
     fm_needs_note(&engine->program->needs, &engine->model, bytes);
-    if (fm_needs_check(&engine->model, bytes, front->options.memory_budget, &error) != FM_OK) {
+    if (fm_needs_check(&engine->program->needs, &engine->model, front->options.memory_budget, &error) != FM_OK) {
         fm_engine_kill_locked(engine, FM_END_REFUSED, &error);
         return false;
     }

@@ -123,6 +123,8 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
     files->read = fm_private_file_open(files->folder, files->name);
     if (files->read < 0 && errno != ENOENT) {
         fm_private_file_remove(files->folder, files->name); /* a link, or others can read it */
+    } else if (files->read >= 0 && fm_private_file_size(files->read) > files->max_bytes) {
+        fm_private_file_remove(files->folder, files->name); /* more was allowed before: it is read for the last time */
     }
     sweep(files);
     files->write = fm_private_file_create(files->folder, files->new_name);
@@ -134,7 +136,10 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
 }
 
 struct fm_child_given fm_kv_files_given(const struct fm_kv_files *files) {
-    return (struct fm_child_given){.fds = {files->read, files->write}, .count = files->write >= 0 ? 2 : 0};
+    return files->write < 0 ? (struct fm_child_given){.count = 0}
+                            : (struct fm_child_given){.fds = {files->read, files->write},
+                                                      .count = 2,
+                                                      .file_bytes = files->max_bytes};
 }
 
 void fm_kv_files_drop(struct fm_kv_files *files) {
@@ -160,6 +165,10 @@ void fm_kv_files_close(struct fm_kv_files *files, int64_t saved_bytes) {
         fm_log(FM_LOG_INFO, "%lld bytes of what the engine has computed are kept", (long long)saved_bytes);
         sweep(files);
     } else {
+        if (saved_bytes > 0) {
+            fm_log(FM_LOG_WARN, "what the engine has computed is not kept: the file is not as long as it says, or too "
+                                "long, or can't be given its name in the folder");
+        }
         fm_private_file_remove(files->folder, files->new_name);
     }
     close_one(&files->read);

@@ -34,14 +34,21 @@ int64_t fm_needs_of(const struct fm_needs *needs, const struct fm_model *model, 
     return found ? found->bytes : fm_model_estimate(model);
 }
 
-enum fm_code fm_needs_check(const struct fm_model *model, int64_t bytes, int64_t budget, struct fm_error *error) {
-    if (budget == 0 || bytes <= budget) {
+static long long whole_mib(int64_t bytes) {
+    return (bytes + MIB - 1) / MIB;
+}
+
+enum fm_code fm_needs_check(const struct fm_needs *needs, const struct fm_model *model, int64_t budget,
+                            struct fm_error *error) {
+    bool known;
+    int64_t enough = fm_needs_of(needs, model, &known);
+    int64_t least = known ? enough : model->size;
+    if (budget == 0 || least <= budget) {
         return FM_OK;
     }
-    long long whole = (bytes + MIB - 1) / MIB;
-    return fm_fail(
-        error, FM_UNAVAILABLE,
-        "the model %.*s needs %lld MiB of memory, and --memory-budget allows %lld MiB; %lldM would be enough "
-        "for this model, or choose a smaller one",
-        fm_utf8_shown(model->id, MODEL_SHOWN), model->id, whole, (long long)(budget / MIB), whole);
+    return fm_fail(error, FM_UNAVAILABLE,
+                   "the model %.*s needs %s%lld MiB of memory, and --memory-budget allows %lld MiB; %lldM would be "
+                   "enough for this model, or choose a smaller one",
+                   fm_utf8_shown(model->id, MODEL_SHOWN), model->id, known ? "" : "at least ", whole_mib(least),
+                   (long long)(budget / MIB), whole_mib(enough));
 }

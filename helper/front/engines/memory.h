@@ -28,10 +28,11 @@ void fm_needs_note(struct fm_needs *needs, const struct fm_model *model, int64_t
 int64_t fm_needs_of(const struct fm_needs *needs, const struct fm_model *model, bool *known);
 
 /*
- * FM_UNAVAILABLE where a model of `bytes` can never be loaded within a `budget` that somebody has set (0: nobody has);
- * the detail names the option, and what would fit.
+ * FM_UNAVAILABLE where the model can never be loaded within a `budget` that somebody has set (0: nobody has); the
+ * detail names the option, and what would fit. As long as no engine has reported what the model takes, only a file
+ * that is larger than the budget decides: the engine's settings decide about the rest.
  */
-FM_MUST_USE enum fm_code fm_needs_check(const struct fm_model *model, int64_t bytes, int64_t budget,
+FM_MUST_USE enum fm_code fm_needs_check(const struct fm_needs *needs, const struct fm_model *model, int64_t budget,
                                         struct fm_error *error);
 
 #endif

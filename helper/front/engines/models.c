@@ -14,6 +14,8 @@
 #define SUFFIX       ".gguf"
 #define CONTEXT_MAX  8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
 #define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
+#define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for answers side by side and kept conversations */
+#define SHARED_PARTS 3                    /* ... which have no more than so many contexts */
 #define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
 #define DIR_SHOWN    300  /* and of a path, so that there is room for what to do */
@@ -326,8 +328,10 @@ int64_t fm_model_estimate(const struct fm_model *model) {
     const struct fm_gguf_kind *kind = &model->kind;
     double most = kind->embeds ? EMBEDS_MAX : CONTEXT_MAX;
     double context = kind->context > 0 && (double)kind->context < most ? (double)kind->context : most;
-    double bytes =
-        (double)model->size + (double)model->mmproj_size + (double)model->draft_size + context * kind->kv_bytes;
+    double memory = context * kind->kv_bytes;
+    double shared = memory * SHARED_PARTS < SHARED_MAX ? memory * SHARED_PARTS : SHARED_MAX;
+    memory += kind->embeds ? 0 : shared;
+    double bytes = (double)model->size + (double)model->mmproj_size + (double)model->draft_size + memory;
     return bytes < ESTIMATE_MAX ? (int64_t)bytes : (int64_t)ESTIMATE_MAX;
 }
 

@@ -2,8 +2,9 @@
  * Which engine a job goes to. An engine has one model, and a model has one engine. A job whose model no engine has gets
  * a place, if one is free and the memory budget allows it. Else an engine with nothing to do makes way, the least
  * recently used first. Where all have jobs, the job waits, and so do later ones that find no place. The engine that has
- * the fewest jobs then takes no later ones, so that it comes to its end. A job that waits for its own model to be
- * loaded with a projector waits in the same way, and holds up no other model.
+ * the fewest jobs then takes no later ones, so that it comes to its end; an answer that it has begun gets its other
+ * choices. A job that waits for its own model to be loaded with a projector waits in the same way, and holds up no
+ * other model. Engines that take little are not counted: they wait for no place, and make none.
  */
 #include "front/engines/places.h"
 #include "base/clock.h"
@@ -94,17 +95,28 @@ static bool is_counted(const struct fm_model *model) {
     return model->engine->descriptor.reads_files || !model->engine->beside;
 }
 
-/* NULL: there is none, or the model does not fit beside those that are loaded. One that is alone has all the memory. */
+/* Those that are loaded, of those that --max-engines counts. */
+static int64_t count_loaded(const struct fm_front *front) {
+    int64_t count = 0;
+    for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
+        const struct fm_engine *engine = &front->engines[i];
+        count += engine->state != FM_ENGINE_IDLE && is_counted(&engine->model);
+    }
+    return count;
+}
+
+/*
+ * NULL: there is none, or the model does not fit beside those that are loaded. One that is alone, but for engines that
+ * do not count, has all the memory: these never make way for it.
+ */
 static struct fm_engine *free_place(struct fm_front *front, const struct fm_model *model, int64_t need) {
-    int64_t used = memory_used(front);
-    int64_t counted = 0;
+    int64_t loaded = count_loaded(front);
     struct fm_engine *place = NULL;
     for (size_t i = FM_ENGINES_MAX; i-- > 0;) {
-        struct fm_engine *engine = &front->engines[i];
-        counted += engine->state != FM_ENGINE_IDLE && is_counted(&engine->model);
-        place = engine->state == FM_ENGINE_IDLE ? engine : place;
+        place = front->engines[i].state == FM_ENGINE_IDLE ? &front->engines[i] : place;
     }
-    bool full = counted >= front->options.max_engines || (used > 0 && used + need > front->memory_budget);
+    bool beyond = loaded > 0 && memory_used(front) + need > front->memory_budget;
+    bool full = loaded >= front->options.max_engines || beyond;
     return full && is_counted(model) ? NULL : place;
 }
 
@@ -162,11 +174,8 @@ static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *j
 /* What stands in the way of the job's model for longer than the job may wait. */
 static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
     const struct fm_program *program = fm_program_of(front, model);
-    bool known;
-    int64_t need = fm_needs_of(&program->needs, model, &known);
-    need = known ? need : model->size; /* the engine's settings decide about the rest */
     enum fm_code code = fm_crash_loop_check(&program->crash_loop, fm_model_blamed(model), fm_now_ms(), error);
-    return code ? code : fm_needs_check(model, need, front->options.memory_budget, error);
+    return code ? code : fm_needs_check(&program->needs, model, front->options.memory_budget, error);
 }
 
 /* Has the engine end before it takes jobs that came after `job`; at once, if it has none before. */
@@ -206,13 +215,15 @@ static enum outcome find_place(struct fm_front *front, struct fm_job *job, struc
     return WAITS;
 }
 
+/* Behind one that waits for a place, later ones wait too, but for those whose engine does not count. */
 static void find_places(struct fm_front *front, struct turns *turns) {
     struct fm_job *job;
-    enum outcome outcome = PLACED_OR_FAILED;
     uint64_t after = 0;
-    while (outcome != WAITS && find_engines(front) && (job = first_for(front, NULL, after))) {
-        outcome = find_place(front, job, turns);
-        after = outcome == WAITS_FOR_OWN_ENGINE ? job->number : after;
+    bool full = false;
+    while (find_engines(front) && (job = first_for(front, NULL, after))) {
+        enum outcome outcome = full && is_counted(&job->model) ? WAITS : find_place(front, job, turns);
+        full = full || outcome == WAITS;
+        after = outcome == PLACED_OR_FAILED ? after : job->number;
     }
 }
 
@@ -296,7 +307,7 @@ static void keep_to_budget(struct fm_front *front) {
         return;
     }
     struct fm_engine *idle = least_busy(front, UINT64_MAX);
-    if (idle && memory_used(front) > idle->memory && fm_engine_wanted_locked(idle, UINT64_MAX) == 0) {
+    if (idle && count_loaded(front) > 1 && fm_engine_wanted_locked(idle, UINT64_MAX) == 0) {
         fm_engine_dismiss_locked(idle, "the models take more memory than their budget");
     }
 }
@@ -325,13 +336,19 @@ static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) 
     return false;
 }
 
+/* The next job for the engine: of those that came after the one numbered `last`, only one that it has begun. */
+static struct fm_job *next_for(const struct fm_engine *engine, uint64_t last) {
+    struct fm_job *job = first_for(engine->front, engine, 0);
+    while (job && job->number > last && !job->answer.opened) {
+        job = first_for(engine->front, engine, job->number);
+    }
+    return job;
+}
+
 static void send_jobs(struct fm_engine *engine, uint64_t last) {
     struct fm_job *job;
     while (engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(engine) &&
-           fm_engine_held_locked(engine) < engine->slots && (job = first_for(engine->front, engine, 0))) {
-        if (job->number > last) {
-            return;
-        }
+           fm_engine_held_locked(engine) < engine->slots && (job = next_for(engine, last))) {
         if (must_wait(engine, job) || fm_engine_may_hang_locked(engine)) {
             return;
         }

@@ -395,10 +395,13 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     struct fm_front *front = engine->front;
     struct fm_error error = {.code = FM_OK};
     struct fm_environment env;
-    const struct fm_child_given given = fm_kv_files_given(&engine->kv);
+    struct fm_child_given given = fm_kv_files_given(&engine->kv);
     int failure = 0;
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL,
                                     &engine->program->config);
+    if (engine->gpu_told) {
+        given.file_bytes = 0; /* drivers have memory that is a file */
+    }
     if (fm_engine_program(&engine->program->files, engine->path, &error) == FM_OK) {
         failure = made ? fm_child_start(child, engine->path, env.entries, &given) : ENOMEM;
     }
@@ -452,6 +455,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     pthread_mutex_lock(&front->lock);
     describe_death_locked(engine, status);
+    engine->drop_saved |= engine->died && !front->ending; /* what it has read may be the reason */
     if (engine->end == FM_END_CRASH && !front->ending && engine->probes) {
         front->metrics.engine_deaths++;
     } else if (engine->end == FM_END_CRASH && !front->ending) {

@@ -40,7 +40,7 @@ unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before
     unsigned wanted = 0;
     for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
         const struct fm_job *job = &front->jobs[i];
-        bool waits = job->state == FM_JOB_QUEUED && job->number < before;
+        bool waits = job->state == FM_JOB_QUEUED && (job->number < before || job->answer.opened);
         wanted += job->engine == engine && (waits || fm_job_is_held(job));
     }
     return wanted;

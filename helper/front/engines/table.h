@@ -19,7 +19,7 @@ bool fm_engine_is_going_locked(const struct fm_engine *engine);
 /* Jobs that the engine has, with those that it was to stop and has not. Wants the lock. */
 unsigned fm_engine_held_locked(const struct fm_engine *engine);
 
-/* The same, and those numbered below `before` that wait for it. Wants the lock. */
+/* The same, and those that wait for it: numbered below `before`, or between two choices. Wants the lock. */
 unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before);
 
 /* For how many ms an engine may go without a job after that request, or after its load (NULL); -1: for ever. */

@@ -194,9 +194,12 @@ need_for_system() {
   need_library gio-unix-2.0 libglib2.0-dev
 }
 
-# The desktop that fm-system is tested on. xfwm4 keeps its settings in xfconf, which it asks by D-Bus.
+# The desktops that fm-system is tested on. xfwm4 keeps its settings in xfconf, which it asks by D-Bus, and sees two monitors
+# only where each has an output.
 need_desktop() {
   need_command Xvfb xvfb
+  [ -x /usr/lib/xorg/Xorg ] || missing="$missing xserver-xorg-core"
+  [ -e /usr/lib/xorg/modules/drivers/dummy_drv.so ] || missing="$missing xserver-xorg-video-dummy"
   need_command openbox openbox
   need_command xfwm4 xfwm4
   need_command xfconf-query xfconf

@@ -71,6 +71,29 @@ static bool is_listed(GAppInfo *info) {
            !g_desktop_app_info_get_boolean(G_DESKTOP_APP_INFO(info), "Terminal");
 }
 
+/* What of an entry's command line is the same whatever is opened: all before the first field code. */
+static bool read_runs(GAppInfo *info, struct sy_program *runs) {
+    const char *line = g_app_info_get_commandline(info);
+    char **words = NULL;
+    bool whole = true;
+    *runs = (struct sy_program){.items = NULL};
+    if (!line || !g_shell_parse_argv(line, NULL, &words, NULL)) {
+        return true;
+    }
+    char *program = g_find_program_in_path(words[0]);
+    GString *args = g_string_new(NULL);
+    for (size_t i = 1; words[i] && !strchr(words[i], '%'); i++) {
+        g_string_append_len(args, words[i], (gssize)strlen(words[i]) + 1);
+    }
+    if (program) {
+        whole = sy_program_make(program, args->str, args->len, runs);
+    }
+    g_string_free(args, TRUE);
+    g_free(program);
+    g_strfreev(words);
+    return whole;
+}
+
 /* "Web Browser" (GenericName) and Keywords; for free(). NULL: out of memory. */
 static char *join_keywords(GDesktopAppInfo *info) {
     const char *generic = g_desktop_app_info_get_generic_name(info);
@@ -92,7 +115,7 @@ static bool add_app(struct sy_apps *apps, GAppInfo *info) {
     app->window_class = copy(g_desktop_app_info_get_startup_wm_class(G_DESKTOP_APP_INFO(info)));
     app->program = copy(file_name(g_app_info_get_executable(info)));
     app->keywords = join_keywords(G_DESKTOP_APP_INFO(info));
-    return app->name && app->window_class && app->program && app->keywords;
+    return read_runs(info, &app->runs) && app->name && app->window_class && app->program && app->keywords;
 }
 
 static bool read_apps(struct sy_apps *apps) {
@@ -116,7 +139,8 @@ static bool copy_apps(const struct sy_apps *from, struct sy_apps *to) {
         app->window_class = strdup(from->at[i].window_class);
         app->program = strdup(from->at[i].program);
         app->keywords = strdup(from->at[i].keywords);
-        whole = app->name && app->window_class && app->program && app->keywords;
+        whole = sy_program_copy(&from->at[i].runs, &app->runs) && app->name && app->window_class && app->program &&
+                app->keywords;
     }
     return whole;
 }

@@ -56,10 +56,26 @@ static struct sy_rect read_rect(struct json_object *list) {
     return (struct sy_rect){edges[0], edges[1], edges[2], edges[3]};
 }
 
+/* An array of texts: the program's path, and its arguments. */
+static struct sy_program read_runs(struct json_object *object) {
+    struct json_object *list = json_object_object_get(object, "runs");
+    struct fm_buf items;
+    fm_buf_init(&items, LOG_MAX);
+    for (size_t i = 0; list && i < json_object_array_length(list); i++) {
+        fm_buf_append_str(&items, json_object_get_string(json_object_array_get_idx(list, i)));
+        fm_buf_append_char(&items, '\0');
+    }
+    struct sy_program runs = {.items = NULL};
+    (void)sy_program_copy(&(struct sy_program){items.data, items.len}, &runs);
+    fm_buf_free(&items);
+    return runs;
+}
+
 static struct sy_window read_window(struct json_object *object) {
     struct sy_window window = {.class_name = strdup(text_of(object, "class")),
                                .title = strdup(text_of(object, "title")),
                                .pid = json_object_get_int64(json_object_object_get(object, "pid")),
+                               .runs = read_runs(object),
                                .bounds = read_rect(json_object_object_get(object, "bounds")),
                                .active = json_object_get_boolean(json_object_object_get(object, "active"))};
     read_id(object, "id", window.id);
@@ -106,6 +122,7 @@ static void remove_window(struct fake *fake, size_t index) {
     struct sy_windows *list = &fake->windows;
     free(list->at[index].class_name);
     free(list->at[index].title);
+    sy_program_free(&list->at[index].runs);
     list->count--;
     memmove(list->at + index, list->at + index + 1, (list->count - index) * sizeof *list->at);
 }
@@ -307,6 +324,7 @@ static enum fm_code list_windows(void *self, struct sy_windows *windows, struct 
         windows->at[i] = fake->windows.at[i];
         windows->at[i].class_name = strdup(fake->windows.at[i].class_name);
         windows->at[i].title = strdup(fake->windows.at[i].title);
+        (void)sy_program_copy(&fake->windows.at[i].runs, &windows->at[i].runs);
     }
     return FM_OK;
 }
@@ -320,6 +338,7 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
         apps->at[i].name = strdup(fake->apps.at[i].name);
         apps->at[i].window_class = strdup(fake->apps.at[i].window_class);
         apps->at[i].program = strdup(fake->apps.at[i].program);
+        (void)sy_program_copy(&fake->apps.at[i].runs, &apps->at[i].runs);
         apps->at[i].keywords = strdup(fake->apps.at[i].keywords);
     }
     return FM_OK;
@@ -572,7 +591,8 @@ static void read_lists(struct fake *fake, struct json_object *description) {
         struct sy_app app = {.name = strdup(text_of(at, "name")),
                              .window_class = strdup(text_of(at, "class")),
                              .program = strdup(text_of(at, "program")),
-                             .keywords = strdup(text_of(at, "keywords"))};
+                             .keywords = strdup(text_of(at, "keywords")),
+                             .runs = read_runs(at)};
         read_id(at, "id", app.id);
         fake->apps.at = grow(fake->apps.at, i, sizeof *fake->apps.at);
         fake->apps.at[fake->apps.count++] = app;

@@ -176,10 +176,11 @@ static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_win
     window->title = take_title(link, asked);
     window->class_name = take_class(link, asked);
     window->pid = take_pid(link, asked);
+    bool known = sy_program_of_process(window->pid, &window->runs);
     window->active = asked->window == active;
     free(sy_x11_reply(link, asked->properties[SY_X11_STATE]));
     bool listed = !is_furniture(link, asked) && geometry && origin && geometry->root == link->root;
-    bool whole = window->title && window->class_name;
+    bool whole = window->title && window->class_name && known;
     if (listed && whole) {
         memcpy(window->id, asked->id, sizeof window->id);
         window->bounds = sy_x11_outer_bounds(geometry, origin, &extents);
@@ -187,6 +188,7 @@ static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_win
     } else {
         free(window->title);
         free(window->class_name);
+        sy_program_free(&window->runs);
         window->title = window->class_name = NULL;
     }
     if (!geometry) {

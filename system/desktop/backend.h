@@ -9,6 +9,7 @@
 #define SY_BACKEND_H
 
 #include "base/error.h"
+#include "desktop/program.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,20 +29,22 @@ struct sy_monitor {
 
 struct sy_window {
     char id[SY_ID_MAX];
-    char *class_name;      /* of WM_CLASS, or the Wayland app id; "": it has none */
-    char *title;           /* UTF-8 */
-    int64_t pid;           /* 0: not known */
-    struct sy_rect bounds; /* outer edges, the frame included and shadows left out */
+    char *class_name;       /* of WM_CLASS, or the Wayland app id; "": it has none */
+    char *title;            /* UTF-8 */
+    int64_t pid;            /* 0: not known */
+    struct sy_program runs; /* what that process runs */
+    struct sy_rect bounds;  /* outer edges, the frame included and shadows left out */
     bool active;
 };
 
 /* An application that is installed: a .desktop entry. */
 struct sy_app {
-    char id[SY_ID_MAX]; /* "firefox.desktop" */
-    char *name;         /* that users see */
-    char *window_class; /* StartupWMClass; "": not told */
-    char *program;      /* file name of what is started; "": not known */
-    char *keywords;     /* what kind of application it says it is, words with spaces between them; "": not told */
+    char id[SY_ID_MAX];     /* "firefox.desktop" */
+    char *name;             /* that users see */
+    char *window_class;     /* StartupWMClass; "": not told */
+    char *program;          /* file name of what is started; "": not known */
+    char *keywords;         /* what kind of application it says it is, words with spaces between them; "": not told */
+    struct sy_program runs; /* what is started, without the arguments that depend on what is opened */
 };
 
 struct sy_tab {

@@ -12,6 +12,7 @@ void sy_windows_free(struct sy_windows *windows) {
     for (size_t i = 0; i < windows->count; i++) {
         free(windows->at[i].class_name);
         free(windows->at[i].title);
+        sy_program_free(&windows->at[i].runs);
     }
     free(windows->at);
     *windows = (struct sy_windows){0};
@@ -23,6 +24,7 @@ void sy_apps_free(struct sy_apps *apps) {
         free(apps->at[i].window_class);
         free(apps->at[i].keywords);
         free(apps->at[i].program);
+        sy_program_free(&apps->at[i].runs);
     }
     free(apps->at);
     *apps = (struct sy_apps){0};

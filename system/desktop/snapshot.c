@@ -112,6 +112,20 @@ static bool fits(const struct sy_app *app, const char *class_name, int sign) {
                        : strcasecmp(app->program, class_name) == 0;
 }
 
+/* By what the window's process runs. An entry with more arguments says more; two that say the same say nothing. */
+static const struct sy_app *app_that_runs(const struct sy_apps *apps, const struct sy_program *runs) {
+    const struct sy_app *best = NULL;
+    bool alone = false;
+    for (size_t i = 0; i < apps->count; i++) {
+        const struct sy_program *started = &apps->at[i].runs;
+        if (sy_program_begins(runs, started) && (!best || started->len >= best->runs.len)) {
+            alone = !best || started->len > best->runs.len;
+            best = &apps->at[i];
+        }
+    }
+    return alone ? best : NULL;
+}
+
 const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct sy_window *window) {
     for (int sign = 0; sign < 3 && window->class_name[0]; sign++) {
         for (size_t i = 0; i < apps->count; i++) {
@@ -120,7 +134,7 @@ const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct s
             }
         }
     }
-    return NULL;
+    return app_that_runs(apps, &window->runs);
 }
 
 static int by_installed_name(const void *a, const void *b) {

@@ -55,7 +55,7 @@ FM_MUST_USE enum fm_code sy_snapshot_take(const struct sy_desktop *desktop, stru
                                           struct fm_error *error);
 void sy_snapshot_free(struct sy_snapshot *snapshot);
 
-/* The application that a window belongs to, by its class; NULL: none of `apps`. */
+/* The application that a window belongs to, by its class, or else by its process; NULL: none of `apps`. */
 const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct sy_window *window);
 
 /* By its exact name; NULL: there is none. */

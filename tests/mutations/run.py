@@ -1706,6 +1706,20 @@ MUTATIONS = [
      "write_param(param, true, w);", "system.mcp"),
     ("mcp: clients: null of another command's parameter", "system/commands/params.c", "!known && !value; i++",
      "!known && !value && i > 99; i++", "system.commands"),
+    ("windows by process: entries that start the same", "system/desktop/snapshot.c",
+     "alone = !best || started->len > best->runs.len;", "alone = true;", "system.commands"),
+    ("windows by process: the entry with more arguments", "system/desktop/snapshot.c",
+     "(!best || started->len >= best->runs.len)", "!best", "system.commands"),
+    ("windows by process: what is not known", "system/desktop/program.c", "with->len > 0 && with->len", "with->len",
+     "system.program"),
+    ("windows by process: a script is the program", "system/desktop/program.c", "args_len > 0 && is_script(args)",
+     "args_len > 0 && is_script(args) && 0", "system.program"),
+    ("windows by process: a text that does not run", "system/desktop/program.c", "&& (info.st_mode & S_IXUSR)", "",
+     "system.program"),
+    ("windows by process: a program that was replaced", "system/desktop/program.c", "program[(size_t)len - suffix] = '\\0';", ";",
+     "system.program"),
+    ("windows by process: what depends on what is opened", "system/backends/apps_gio.c", "words[i] && !strchr(words[i], '%')",
+     "words[i]", "system.x11"),
 ]
 
 

@@ -1,10 +1,13 @@
 """What the tests of Chrome's tabs share: the programs, an X server, a web server for pages, a browser of `fm-system chrome`."""
 
+import base64
+import hashlib
 import http.server
 import json
 import os
 import select
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -14,7 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 from patience import WAIT  # noqa: E402
 
-DRIVER = os.environ["FM_SYSTEM_CHROME_DRIVER"]
+DRIVER = os.environ.get("FM_SYSTEM_CHROME_DRIVER")
 CHROMIUM = os.environ.get("FM_CHROMIUM") or shutil.which("chromium")
 FLAGS = ["--disable-dev-shm-usage", "--disable-gpu", "--password-store=basic", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
@@ -84,15 +87,21 @@ class Screen:
 
 
 class Web:
-    """Pages: any path is one whose title is the path; what `pages` has is that instead."""
+    """Pages: any path is one whose title is the path; what `pages` has of the path, or of host and path, is that instead. With
+    a folder, in which it makes its certificate, it is a server of https. `asked` are the pages that browsers have asked for."""
 
-    def __init__(self):
+    def __init__(self, tls_folder=None):
         self.pages = {}
+        self.asked = []
         web = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                body = web.pages.get(self.path, f"<title>{self.path}</title><p>page {self.path}").encode()
+                address = f"{self.headers['Host']}{self.path}"
+                web.asked.append(address)
+                name = address if tls_folder else self.path
+                plain = f"<title>{name}</title><p>page {name}"
+                body = web.pages.get(address, web.pages.get(self.path, plain)).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
@@ -105,9 +114,34 @@ class Web:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Pages(http.server.ThreadingHTTPServer):
+            def handle_error(self, request, client_address):
+                if not isinstance(sys.exc_info()[1], OSError):  # a browser that goes away, or speaks without TLS first
+                    super().handle_error(request, client_address)
+
+        self.server = Pages(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        if tls_folder:
+            self.server.socket = self.encrypted(tls_folder)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def encrypted(self, folder):
+        """The listening socket. A connection's handshake is at its first read, in a thread of its own."""
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                        "-subj", "/CN=pages", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/certificate.pem"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=WAIT)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(f"{folder}/certificate.pem", f"{folder}/key.pem")
+        return context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+
+    @staticmethod
+    def trust(folder):
+        """The flag that makes Chromium take the certificate for a good one."""
+        public = subprocess.run(["openssl", "x509", "-in", f"{folder}/certificate.pem", "-noout", "-pubkey"], check=True,
+                                stdout=subprocess.PIPE, timeout=WAIT).stdout
+        key = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], check=True, input=public, stdout=subprocess.PIPE,
+                             timeout=WAIT).stdout
+        return f"--ignore-certificate-errors-spki-list={base64.b64encode(hashlib.sha256(key).digest()).decode()}"
 
     def url(self, path="/"):
         return f"http://127.0.0.1:{self.server.server_port}{path}"

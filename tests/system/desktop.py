@@ -1,9 +1,13 @@
-"""A desktop for tests: Xvfb with two monitors side by side, a window manager, a home folder of its own, and programs in it.
-Everything that is started here ends with the desktop. screenshot() makes a PNG."""
+"""A desktop for tests: an X server with two monitors side by side, a window manager, a home folder of its own, and programs in
+it. Everything that is started here ends with the desktop. screenshot() makes a PNG.
+
+The server is Xvfb, whose second monitor is a part of the screen that RandR 1.5 calls so. GTK, and so xfwm4, knows only monitors
+that have an output of their own: for it the server is Xorg with the driver "dummy", which has as many outputs as one likes."""
 
 import atexit
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -26,12 +30,41 @@ MANAGERS = {
     "openbox": ["openbox", "--sm-disable"],
     "xfwm4": ["dbus-run-session", "--", "xfwm4", "--compositor=off"],
 }
+XORG = "/usr/lib/xorg/Xorg"  # the program itself: what is in /usr/bin may let only users at a console start it
+XORG_CONFIG = f"""
+Section "ServerFlags"
+    Option "AutoAddDevices" "false"
+    Option "AutoAddGPU" "false"
+EndSection
+Section "Device"
+    Identifier "none"
+    Driver "dummy"
+    VideoRam 16384
+EndSection
+Section "Monitor"
+    Identifier "any"
+    HorizSync 5-1000
+    VertRefresh 5-1000
+    Modeline "half" 80 {WIDTH // 2} 1248 1360 1504 {HEIGHT} 801 804 824
+EndSection
+Section "Screen"
+    Identifier "both"
+    Device "none"
+    Monitor "any"
+    DefaultDepth 24
+    SubSection "Display"
+        Virtual {WIDTH} {HEIGHT}
+        Modes "half"
+    EndSubSection
+EndSection
+"""
 NEEDED = ("Xvfb", "xrandr", "xwd", "xwininfo", "xprop", "openbox", "xfwm4", "dbus-run-session", "xterm", "xclock")
 
 
 def missing():
     """What a desktop can't do without and this machine lacks, as words; "": nothing."""
-    programs = [name for name in NEEDED if not shutil.which(name)]
+    programs = [name for name in (*NEEDED, XORG) if not shutil.which(name)]
+    programs += [] if os.path.exists(f"{os.path.dirname(XORG)}/modules/drivers/dummy_drv.so") else ["Xorg's driver dummy"]
     return f"these programs are missing: {' '.join(programs)} (packaging/setup.sh --tests)" if programs else ""
 
 
@@ -97,38 +130,48 @@ class Desktop:
                      "NO_AT_BRIDGE": "1"}
         os.makedirs(f"{self.home}/data/applications")
         try:
-            self.start_server(display)
-            # GTK, and so xfwm4, sees no monitor without an output of its own, and would keep windows on the other one. It
-            # has the whole screen as one monitor if these two are made after its start.
-            first, second = (self.start_manager, self.make_monitors)[::1 if manager == "xfwm4" else -1]
-            first(manager)
-            second(manager)
+            self.start_server(display, xorg=manager == "xfwm4")
+            self.start_manager(manager)
         except BaseException:
             self.end()
             raise
 
-    def start_server(self, display=None):
+    def start_server(self, display=None, xorg=False):
         read, write = os.pipe()
         number = [f":{display}"] if display is not None else []
+        server = self.xorg() if xorg else ["Xvfb", "-screen", "0", f"{WIDTH}x{HEIGHT}x24"]
         try:
-            self.server = Program(["Xvfb", *number, "-displayfd", str(write), "-screen", "0", f"{WIDTH}x{HEIGHT}x24",
-                                   "-nolisten", "tcp", "-noreset"], self.env, pass_fds=[write],
-                                  stderr=subprocess.DEVNULL)
+            self.server = Program([server[0], *number, *server[1:], "-displayfd", str(write), "-nolisten", "tcp", "-noreset"],
+                                  self.env, pass_fds=[write], stderr=subprocess.DEVNULL)
         finally:
             os.close(write)
         with open(read, encoding="utf-8") as ready:
             if not select.select([ready], [], [], WAIT)[0]:
-                raise AssertionError("Xvfb does not start")
+                raise AssertionError(f"{server[0]} does not start")
             told = ready.readline().strip()  # it writes number and newline one after the other, and must not fail at that
         if not told:
-            raise AssertionError("Xvfb ended at its start")
+            raise AssertionError(f"{server[0]} ended at its start")
         self.display = int(told)
         self.env["DISPLAY"] = f":{self.display}"
+        self.make_outputs() if xorg else self.make_monitors()
 
-    def make_monitors(self, _manager=None):
+    def xorg(self):
+        """How it is started: with no device of this machine, its console least of all."""
+        with open(f"{self.home}/xorg.conf", "w", encoding="utf-8") as file:
+            file.write(XORG_CONFIG)
+        return [XORG, "-config", f"{self.home}/xorg.conf", "-logfile", f"{self.home}/xorg.log", "-novtswitch", "-sharevts"]
+
+    def make_monitors(self):
         """The left one is the primary one."""
         for name, area, outputs in (("*LEFT", LEFT, "screen"), ("RIGHT", RIGHT, "none")):
             self.run("xrandr", "--setmonitor", name, f"1200/300x800/200+{area[0]}+{area[1]}", outputs)
+
+    def make_outputs(self):
+        """The same by outputs, the second of which is switched on."""
+        self.run("xrandr", "--addmode", "DUMMY1", "half")
+        left, right = (["--mode", "half", "--pos", f"{area[0]}x{area[1]}"] for area in (LEFT, RIGHT))
+        self.run("xrandr", "--fb", f"{WIDTH}x{HEIGHT}", "--output", "DUMMY0", "--primary", *left, "--output", "DUMMY1", *right)
+        self.run("xrandr")  # it looks whether the outputs are connected, as the driver says only of one that is switched on
 
     def start_manager(self, name):
         if not name:
@@ -150,6 +193,36 @@ class Desktop:
         """Runs a program to its end, and returns its stdout."""
         return subprocess.run(args, env=self.env, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               timeout=WAIT).stdout
+
+    # ---- what X itself tells of windows, whose ids are "0x..." here ----
+
+    def frame(self, window):
+        """The outer edges of a window with its frame: those of the ancestor next to the root."""
+        while True:
+            tree = self.run("xwininfo", "-tree", "-id", window).decode()
+            root, parent = (re.search(rf"{what} window id: (0x[0-9a-f]+)", tree)[1] for what in ("Root", "Parent"))
+            if parent == root:
+                break
+            window = parent
+        told = self.run("xwininfo", "-id", window).decode()
+        x, y, width, height = (int(re.search(rf"{what}: +(-?\d+)", told)[1])
+                               for what in ("Absolute upper-left X", "Absolute upper-left Y", "Width", "Height"))
+        return [x, y, x + width, y + height]
+
+    def stacked(self):
+        """Windows of applications, the topmost first. xfwm4 tells no order of a single one."""
+        return (self.listed("_NET_CLIENT_LIST_STACKING") or self.listed("_NET_CLIENT_LIST"))[::-1]
+
+    def listed(self, name):
+        """The windows that a property of the root window has."""
+        return re.findall(r"0x[0-9a-f]+", self.run("xprop", "-root", name).decode().partition("#")[2])
+
+    def text(self, window, name):
+        """The last string of a property: the class in WM_CLASS; None: the window is not there any more, or has none."""
+        told = subprocess.run(["xprop", "-id", window, name], env=self.env, stdin=subprocess.DEVNULL, timeout=WAIT,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+        found = re.findall(r'"((?:[^"\\]|\\.)*)"', told)
+        return found[-1] if found else None
 
     def start(self, *args, **more):
         program = Program(args, self.env, **more)

@@ -37,9 +37,10 @@ DESKTOP = {
 
 
 class Server:
-    """The program on a fake desktop. Lines are read by a thread; `leftovers` has what nobody waited for."""
+    """The program on a fake desktop, or where `desktop` is None on that of `env`. Lines are read by a thread; `leftovers` has
+    what nobody waited for."""
 
-    def __init__(self, desktop=DESKTOP, *options, read=True, real=False, socket=False, env=None, **changes):
+    def __init__(self, desktop=DESKTOP, *options, read=True, socket=False, env=None, **changes):
         self.files = tempfile.TemporaryDirectory()
         self.log_path = os.path.join(self.files.name, "log")
         arguments = [PROGRAM, *options]
@@ -49,10 +50,12 @@ class Server:
                 json.dump({**desktop, "log": self.log_path, **changes}, file)
             arguments += ["--desktop", path]
         os.mkdir(os.path.join(self.files.name, "fm-system"))
-        env = {**os.environ, "HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name,
+        own = {"HOME": self.files.name, "XDG_CONFIG_HOME": self.files.name, "XDG_DATA_HOME": self.files.name,
                "FM_PROXY_ENGINE": "fake", **(env or {})}
-        for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None and not real else ():
-            env.pop(name, None)
+        env = {**os.environ, **own}
+        for name in ("DISPLAY", "WAYLAND_DISPLAY") if desktop is None else ():
+            if name not in own:
+                env.pop(name, None)
         ours, theirs = socketlib.socketpair() if socket else (None, subprocess.PIPE)
         self.process = subprocess.Popen(arguments, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if socket:  # as Node makes them

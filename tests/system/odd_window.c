@@ -7,7 +7,7 @@
  *   class TEXT           WM_CLASS as TEXT, NUL, TEXT, NUL; class-hex HEX: these bytes; none: it has no WM_CLASS
  *   title TEXT           _NET_WM_NAME; title-hex HEX: these bytes; none: no title
  *   name-hex HEX         WM_NAME, of the type STRING
- *   pid N                _NET_WM_PID; none: it has none
+ *   pid N|own            _NET_WM_PID; none: it has none
  *   machine TEXT         WM_CLIENT_MACHINE; none: that of this machine
  *   shadow L,R,T,B       _GTK_FRAME_EXTENTS, and no frame
  *   type NAME            _NET_WM_WINDOW_TYPE_NAME
@@ -124,7 +124,10 @@ static void set_rest(const struct odd *odd) {
     uint32_t numbers[5] = {0};
     char text[256];
     if (option(odd, "pid")) {
-        read_numbers(option(odd, "pid"), numbers, 1);
+        numbers[0] = (uint32_t)getpid();
+        if (!is(odd, "pid", "own")) {
+            read_numbers(option(odd, "pid"), numbers, 1);
+        }
         set_numbers(odd, "_NET_WM_PID", XCB_ATOM_CARDINAL, numbers, 1);
         (void)gethostname(text, sizeof text);
         const char *machine = option(odd, "machine") ? option(odd, "machine") : text;

@@ -42,6 +42,20 @@ class Commands(Case):
         self.assertEqual(len(set(names)), 4, names)
         self.assertEqual([deed for deed in log if "launch" in deed], ["launch a.desktop", "launch c.desktop"])
 
+    def test_windows_that_only_their_process_tells(self):
+        """The class comes first; of entries that fit the one with more arguments; two that say the same say nothing."""
+        apps = DESKTOP["apps"] + [
+            {"id": f"{name}.desktop", "name": name, "runs": command} for name, command in (
+                ("Tool", ["/usr/bin/tool"]), ("Tool of x", ["/usr/bin/tool", "--profile", "x"]), ("Unknown", []),
+                ("One", ["/usr/bin/python3"]), ("Another", ["/usr/bin/python3"]), ("Script", ["/usr/bin/python3", "/opt/it"]))]
+        windows = [{"id": f"w{i}", "class": name, "title": "", "runs": command} for i, (name, command) in enumerate((
+            ("", ["/usr/bin/tool", "file"]), ("", ["/usr/bin/tool", "--profile", "x", "file"]), ("Tk", ["/usr/bin/tool"]),
+            ("", ["/usr/bin/tool", "--profile", "xy"]), ("XTerm", ["/usr/bin/tool"]), ("Ours", ["/usr/bin/python3", "/opt/my"]),
+            ("", ["/usr/bin/python3", "/opt/it"]), ("Theirs", ["/usr/bin/tools"]), ("None", [])))]
+        answer, _ = one("list_apps", desktop={"apps": apps, "windows": windows})
+        self.assertEqual([(app["name"], app["windows"]) for app in self.result(answer)["apps"]],
+                         [("None", 1), ("Ours", 1), ("Script", 1), ("Theirs", 1), ("Tool", 3), ("Tool of x", 1), ("XTerm", 1)])
+
     def test_list_tabs(self):
         answer, _ = one("list_tabs")
         result = self.result(answer)

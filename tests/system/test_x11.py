@@ -1,9 +1,8 @@
-"""The commands on applications on a real desktop: Xvfb with two monitors, openbox or xfwm4, xterm, xclock and windows with
+"""The commands on applications on a real desktop: two monitors, openbox or xfwm4, xterm, xclock and windows with
 peculiarities (odd_window.c). FM_SYSTEM_DESKTOP_DRIVER and FM_ODD_WINDOW name the programs of desktop_driver.c and
 odd_window.c; pictures go to FM_PICTURES."""
 
 import os
-import re
 import signal
 import socket
 import sys
@@ -79,10 +78,11 @@ class OnDesktop:
         until("no window is left", self.close_launched)
 
     def close_launched(self):
-        windows = self.driver.windows()
-        for name in {window["class"] for window in windows} & {"Odd", "Noisy", "XTerm", "XClock"}:
+        """True: there are none, nor any that shows its window later, as one may that was started amid others of its kind."""
+        apps = self.result(self.driver.command("list_apps"))["apps"]
+        for name in {app["name"] for app in apps} & {"Odd", "Noisy", "XTerm", "XClock", "Plain", "Script"}:
             self.driver.command("close_app", app_name=name)
-        return not windows
+        return not apps and not self.pids_of(os.path.basename(ODD)[:15])
 
     def odd(self, **given):
         """Opens a window, and waits until it is shown and listed."""
@@ -104,18 +104,7 @@ class OnDesktop:
         return program
 
     def frame(self, window):
-        """The outer edges of a window with its frame, as xwininfo has them: those of the ancestor next to the root."""
-        number = f"0x{window['id'].split('-')[0]}"
-        while True:
-            tree = self.desktop.run("xwininfo", "-tree", "-id", number).decode()
-            root, parent = (re.search(rf"{what} window id: (0x[0-9a-f]+)", tree)[1] for what in ("Root", "Parent"))
-            if parent == root:
-                break
-            number = parent
-        told = self.desktop.run("xwininfo", "-id", number).decode()
-        x, y, width, height = (int(re.search(rf"{what}: +(-?\d+)", told)[1])
-                               for what in ("Absolute upper-left X", "Absolute upper-left Y", "Width", "Height"))
-        return [x, y, x + width, y + height]
+        return self.desktop.frame(f"0x{window['id'].split('-')[0]}")
 
     def picture(self, name):
         self.desktop.screenshot(f"{PICTURES}/{self.manager}-{name}.png")
@@ -183,6 +172,26 @@ class OnDesktop:
                 answer = self.driver.command("close_app", app_name=apps[0]["name"])
                 self.assertEqual(self.result(answer)["closed_windows"], 1)
                 self.assertEqual(program.line(), "asked")
+
+    def test_windows_that_only_their_process_tells(self):
+        """No class, or one that no entry has: a program, and a script that its interpreter runs."""
+        script = f"{self.desktop.home}/script"
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexport HOME\n{ODD} pid $$ title "$1" alone 1\n')
+        os.chmod(script, 0o700)
+        entries = {"plain.desktop": ("Plain", f"{ODD} pid own alone 1 title %U"), "script.desktop": ("Script", f"{script} one")}
+        for id, (name, command) in entries.items():
+            self.desktop.entry(id, name, command)
+            self.addCleanup(os.unlink, f"{self.desktop.home}/data/applications/{id}")
+        until("they are listed", lambda: len([a for a in self.driver.dump()["apps"] if a["id"] in entries]) == len(entries))
+        for name in ("Plain", "Script"):
+            self.assertTrue(self.result(self.driver.command("focus_app", app_name=name))["launched"])
+        self.odd(pid="own", **{"class": "Strange"})
+        self.odd(**{"class": "Stranger"})
+        apps = self.result(self.driver.command("list_apps"))["apps"]
+        self.assertEqual([app["name"] for app in apps], ["Plain", "Script", "Strange", "Stranger"])
+        for name in ("Plain", "Script"):
+            self.assertEqual(self.result(self.driver.command("close_app", app_name=name))["closed_windows"], 1)
 
     def test_what_is_no_window_of_an_application(self):
         # One beside the other: a window that another one covers is never drawn.
@@ -384,15 +393,22 @@ class OnDesktop:
         self.assertEqual([w["class"] for w in self.driver.windows()], ["XClock"])
 
     def pid_of(self, name):
-        """Of the process that shows this desktop's window of that name."""
-        for entry in os.listdir("/proc"):
+        found = self.pids_of(name)
+        if not found:
+            raise AssertionError(f"{name} does not run")
+        return found[0]
+
+    def pids_of(self, name):
+        """Of the programs of this desktop that are called so."""
+        found = []
+        for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{entry}/comm", encoding="utf-8") as comm, open(f"/proc/{entry}/environ", "rb") as env:
                     if comm.read().strip() == name and f"HOME={self.desktop.home}".encode() in env.read().split(b"\0"):
-                        return int(entry)
+                        found.append(int(entry))
             except (OSError, ValueError):
-                pass
-        raise AssertionError(f"{name} does not run")
+                pass  # it has ended
+        return found
 
     def test_a_noisy_application(self):
         """What it writes is lost, not among the answers."""

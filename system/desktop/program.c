@@ -1,0 +1,110 @@
+/* What programs run, in one form. A file is only looked at here. */
+#include "desktop/program.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ARGS_MAX 4096 /* bytes of a process's arguments: those after them are left out */
+
+/* A program of text, which names its interpreter itself. */
+static bool is_script(const char *path) {
+    char mark[2];
+    struct stat info;
+    bool runs = path[0] == '/' && stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IXUSR);
+    int fd = runs ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    bool is = fd >= 0 && read(fd, mark, sizeof mark) == (ssize_t)sizeof mark && memcmp(mark, "#!", sizeof mark) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is;
+}
+
+bool sy_program_make(const char *program, const char *args, size_t args_len, struct sy_program *runs) {
+    char path[PATH_MAX];
+    *runs = (struct sy_program){.items = NULL};
+    if (args_len > 0 && is_script(args)) {
+        size_t script_size = strlen(args) + 1;
+        program = args;
+        args += script_size;
+        args_len -= script_size;
+    }
+    if (!realpath(program, path)) {
+        return true; /* in a sandbox, where paths mean something else */
+    }
+    size_t path_size = strlen(path) + 1;
+    char *items = malloc(path_size + args_len);
+    if (!items) {
+        return false;
+    }
+    memcpy(items, path, path_size);
+    if (args_len > 0) {
+        memcpy(items + path_size, args, args_len);
+    }
+    *runs = (struct sy_program){items, path_size + args_len};
+    return true;
+}
+
+/* The arguments of a process, its program's name too; how many bytes of whole ones. */
+static size_t read_args(int64_t pid, char args[ARGS_MAX]) {
+    char name[64];
+    size_t len = 0;
+    ssize_t got = 1;
+    snprintf(name, sizeof name, "/proc/%" PRId64 "/cmdline", pid);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && got > 0 && len < ARGS_MAX) {
+        got = read(fd, args + len, ARGS_MAX - len);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    while (len > 0 && args[len - 1] != '\0') {
+        len--;
+    }
+    return len;
+}
+
+bool sy_program_of_process(int64_t pid, struct sy_program *runs) {
+    static const char replaced[] = " (deleted)"; /* by an update, while it runs */
+    char name[64];
+    char program[PATH_MAX];
+    char args[ARGS_MAX];
+    *runs = (struct sy_program){.items = NULL};
+    snprintf(name, sizeof name, "/proc/%" PRId64 "/exe", pid);
+    ssize_t len = pid > 0 ? readlink(name, program, sizeof program - 1) : -1;
+    if (len <= 0) {
+        return true;
+    }
+    program[len] = '\0';
+    size_t suffix = sizeof replaced - 1;
+    if ((size_t)len > suffix && strcmp(program + len - suffix, replaced) == 0) {
+        program[(size_t)len - suffix] = '\0';
+    }
+    size_t args_len = read_args(pid, args);
+    size_t own_name = args_len > 0 ? strlen(args) + 1 : 0;
+    return sy_program_make(program, args + own_name, args_len - own_name, runs);
+}
+
+bool sy_program_copy(const struct sy_program *from, struct sy_program *to) {
+    *to = (struct sy_program){.items = from->len > 0 ? malloc(from->len) : NULL};
+    if (to->items) {
+        memcpy(to->items, from->items, from->len);
+        to->len = from->len;
+    }
+    return to->len == from->len;
+}
+
+void sy_program_free(struct sy_program *program) {
+    free(program->items);
+    *program = (struct sy_program){.items = NULL};
+}
+
+bool sy_program_begins(const struct sy_program *program, const struct sy_program *with) {
+    return with->len > 0 && with->len <= program->len && memcmp(program->items, with->items, with->len) == 0;
+}

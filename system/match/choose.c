@@ -1,5 +1,6 @@
 /* Choices. A set of tabs is made of what the user said to be in it; an unclear one is asked for, never guessed. */
 #include "match/choose.h"
+#include "base/compiler.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 /* ---- questions ---- */
 
-static void say(struct sy_work *work, const char *fmt, va_list list) {
+FM_PRINTF(2, 0) static void say(struct sy_work *work, const char *fmt, va_list list) {
     if (vsnprintf(work->out->reason, sizeof work->out->reason, fmt, list) < 0) {
         work->out->reason[0] = '\0';
     }

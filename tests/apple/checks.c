@@ -147,7 +147,10 @@ int64_t check_options(const char *json) {
     }
     struct json_object *root = expect_json(json, "the options");
     struct json_object *sampling = member(root, "sampling");
-    json_object_object_foreach(root, key, value) {
+    struct json_object_iter at;
+    json_object_object_foreachC(root, at) {
+        const char *key = at.key;
+        struct json_object *value = at.val;
         bool known = strcmp(key, "sampling") == 0 || strcmp(key, "temperature") == 0 ||
                      strcmp(key, "maximum_response_tokens") == 0;
         if (!known || !value) {
@@ -188,7 +191,10 @@ static void check_object(struct json_object *root, struct json_object *schema) {
                json_object_to_json_string(schema));
     }
     size_t i = 0;
-    json_object_object_foreach(properties, key, value) {
+    struct json_object_iter at;
+    json_object_object_foreachC(properties, at) {
+        const char *key = at.key;
+        struct json_object *value = at.val;
         if (strcmp(json_object_get_string(json_object_array_get_idx(order, i++)), key) != 0) {
             broken(8, "x-order lacks the property %s", key);
         }
@@ -214,7 +220,10 @@ static void check_part(struct json_object *root, struct json_object *schema, boo
     if (!json_object_is_type(schema, json_type_object)) {
         broken(8, "a part of a schema is no object");
     }
-    json_object_object_foreach(schema, key, value) {
+    struct json_object_iter at;
+    json_object_object_foreachC(schema, at) {
+        const char *key = at.key;
+        struct json_object *value = at.val;
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
             found = found || strcmp(known[i], key) == 0;
@@ -246,8 +255,9 @@ void check_schema(const char *json) {
     struct json_object *definitions = member(root, "$defs");
     check_part(root, root, true);
     if (definitions) {
-        json_object_object_foreach(definitions, name, schema) {
-            (void)name;
+        struct json_object_iter at;
+        json_object_object_foreachC(definitions, at) {
+            struct json_object *schema = at.val;
             check_part(root, schema, false);
         }
     }

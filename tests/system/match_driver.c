@@ -41,7 +41,10 @@ static struct json_object *const_of(struct json_object *option) {
 static struct json_object *first_of(struct json_object *option) {
     struct json_object *made = json_object_new_object();
     struct json_object *properties = json_object_object_get(option, "properties");
-    json_object_object_foreach(properties, name, schema) {
+    struct json_object_iter at;
+    json_object_object_foreachC(properties, at) {
+        const char *name = at.key;
+        struct json_object *schema = at.val;
         struct json_object *items = json_object_object_get(schema, "items");
         struct json_object *values = json_object_object_get(items ? items : schema, "enum");
         struct json_object *fixed = json_object_object_get(schema, "const");

@@ -32,8 +32,7 @@ static const char *const wrong[] = {"",
                                     "Zm=v",
                                     "=m9v",
                                     "Zm8=Zm8=",
-                                    "\xc3\xbc"
-                                    "AA"};
+                                    "\303\274AA"};
 
 static void right_ones(void **state) {
     (void)state;

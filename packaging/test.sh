@@ -1,11 +1,11 @@
 #!/bin/sh
 # Sets the checkout up (packaging/setup.sh) and runs every test: the style check, ctest and node --test on the release build,
-# a build of what needs no Rust for macOS, then ctest under the address and thread sanitizers (tests/README.md: what runs
-# where). A part that fails doesn't keep the others from running. At the end come the time of each part and the slowest tests.
-# The last line is always the totals, "N passed, N failed"; the exit status is 1 if anything failed.
+# builds by clang and, of what needs no Rust, for macOS, then ctest under the address and thread sanitizers (tests/README.md:
+# what runs where). A part that fails doesn't keep the others from running. At the end come the time of each part and the
+# slowest tests. The last line is always the totals, "N passed, N failed"; the exit status is 1 if anything failed.
 #
 # usage: sh packaging/test.sh [--fast]
-#   --fast  without the sanitizers, without the build for macOS, and without the longest tests (it prints their names)
+#   --fast  without the sanitizers, the builds by clang and for macOS, and the longest tests (it prints their names)
 set -eu
 
 case ${1-} in
@@ -31,6 +31,7 @@ main() {
     part "node --test" run_node
     part "node --test, the gateway's page" run_ui
     part "node --test, MCP clients" run_mcp
+    [ -n "$fast" ] || part "compiled by clang" run_clang
     [ -n "$fast" ] || part "macOS, compiled and linked by zig" run_macos
     sanitizers
   else
@@ -87,6 +88,15 @@ run_style() {
     count 1 0 0
   else
     count_broken "style check"
+  fi
+}
+
+# The other builds are gcc's, which warns of other things.
+run_clang() {
+  if build_locked clang build/clang; then
+    count 1 0 0
+  else
+    count_broken "the build (clang)"
   fi
 }
 

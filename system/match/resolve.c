@@ -575,11 +575,11 @@ static bool is_preset(struct sy_work *work) {
     char said[128];
     char name[128];
     const struct sy_clause *clause = work->clause;
-    const struct sy_word *last = &clause->all_words[clause->word_count - 1];
-    char text[SY_TEXT_MAX + 1];
-    snprintf(text, sizeof text, "%.*s", (int)(last->raw + last->raw_len - clause->all_words[0].raw),
-             clause->all_words[0].raw);
-    sy_words_join(text, said, sizeof said);
+    size_t used = 0;
+    said[0] = '\0';
+    for (size_t i = 0; i < clause->word_count && used + SY_WORD_MAX < sizeof said; i++) {
+        used += (size_t)snprintf(said + used, sizeof said - used, "%s", clause->all_words[i].text);
+    }
     for (size_t i = 0; i < work->index->preset_count; i++) {
         sy_words_join(work->index->presets[i].name, name, sizeof name);
         if (said[0] && strcmp(said, name) == 0) {

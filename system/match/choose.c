@@ -332,6 +332,21 @@ static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
     return set->count > 0 ? SY_CLEAR : sy_ask_back(work, "No page is open twice. What is to be closed?");
 }
 
+/* Tabs that show nothing yet. */
+static enum sy_standing put_blank(struct sy_work *work, struct set *set) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    const struct sy_clause *clause = work->clause;
+    bool several = clause->tabs || clause->all || clause->counted;
+    for (size_t i = 0; i < snapshot->tab_count && (several || set->count == 0); i++) {
+        const char *url = snapshot->tabs[i].tab->url;
+        if (strncmp(url, "chrome://newtab", 15) == 0 || strncmp(url, "chrome://new-tab-page", 21) == 0 ||
+            strcmp(url, "about:blank") == 0) {
+            put_in(set, i);
+        }
+    }
+    return set->count > 0 ? SY_CLEAR : sy_ask_back(work, "No tab is empty. Which ones do you mean?");
+}
+
 static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     size_t tabs = work->index->tab_count;
     size_t current = sy_current_tab(work);
@@ -461,10 +476,19 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     if (count == 0) {
         return sy_unsure(work, "No tab fits \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
     }
+    size_t current = clause->pointed ? sy_current_tab(work) : 0;
+    for (size_t i = 0; i < count && count > 1 && current > 0; i++) {
+        if (work->tabs.at[i].at == current - 1) { /* "this kyoto page" */
+            put_in(set, current - 1);
+            set->sure &= work->tabs.at[i].certain;
+            return SY_CLEAR;
+        }
+    }
     if (count > 1) {
         return sy_ask_which(work, SY_TABS, &work->tabs, count);
     }
     put_in(set, work->tabs.at[0].at);
+    set->sure &= !others_of_kind(work, set);
     set->sure &= work->tabs.at[0].certain && !work->tabs.at[0].stray && work->tabs.at[0].score >= OF_SET;
     return SY_CLEAR;
 }
@@ -510,7 +534,7 @@ static enum sy_standing check_count(struct sy_work *work, const struct set *set)
 
 static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
     const struct sy_clause *clause = work->clause;
-    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 ||
+    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 || clause->several ||
                    (destroys && is_plural(work));
     enum sy_standing standing = SY_CLEAR;
     if (clause->number_count > 0 && clause->series) {
@@ -521,6 +545,10 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     }
     if (clause->side) {
         return put_side(work, set);
+    }
+    if (clause->blank && !clause->has_but && !clause->ordinal) {
+        standing = put_blank(work, set);
+        return standing == SY_CLEAR ? check_count(work, set) : standing;
     }
     if (clause->duplicate) {
         return put_duplicates(work, set);

@@ -76,11 +76,12 @@ static size_t read_side(const struct reading *in, size_t i, struct sy_clause *cl
 
 /* A kind of thing; true: the word is one. */
 static bool read_kind(struct sy_clause *clause, const char *word) {
-    if (sy_is_one_of(word, "tab tap tba")) {
+    if (sy_is_one_of(word, "tab tap tba") ||
+        (clause->current && clause->name_count == 0 && sy_is_one_of(word, "page webpage site website article video"))) {
         clause->tab = true;
     } else if (sy_is_one_of(word, "tabs taps tbas tabz")) {
         clause->tab = clause->tabs = true;
-    } else if (sy_is_one_of(word, "app application program")) {
+    } else if (sy_is_one_of(word, "app application program programm")) {
         clause->app = true;
     } else if (sy_is_one_of(word, "apps applications programs")) {
         clause->app = clause->apps = true;
@@ -109,7 +110,7 @@ static bool read_which(struct sy_clause *clause, const char *word) {
         clause->current = true;
     } else if (sy_is_one_of(word, "duplicate duplicates duplicated dupes dupe")) {
         clause->duplicate = true;
-    } else if (sy_is_one_of(word, "it them those these")) {
+    } else if (sy_is_one_of(word, "it them those these em")) {
         clause->refers = true;
     } else if (strcmp(word, "running") == 0) {
         clause->running = true;
@@ -118,6 +119,7 @@ static bool read_which(struct sy_clause *clause, const char *word) {
     } else if (sy_is_one_of(word, "previous prior")) {
         clause->relative = -1;
     } else if (sy_is_one_of(word, "one ones")) {
+        clause->several |= strcmp(word, "ones") == 0;
         return true;
     } else {
         return false;
@@ -133,9 +135,10 @@ static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *
         return false;
     }
     bool last = i + 1 >= in->count || sy_is_one_of(next, "one too up down as");
-    bool named = sy_is_one_of(next, "tab window app application page program");
+    bool named = sy_is_one_of(next, "tab window app application page program webpage site website");
     clause->refers |= last || (named && strcmp(word, "that") == 0);
     clause->current |= named && strcmp(word, "this") == 0;
+    clause->pointed = true;
     return true;
 }
 
@@ -204,6 +207,18 @@ static bool is_except(const struct reading *in, size_t i, size_t *len) {
     return two || sy_is_one_of(word, "except but besides excluding without");
 }
 
+/* "But keep gmail", "only gmail stays": where something is closed, the same. */
+static bool is_kept(const struct reading *in, size_t i, const struct sy_clause *clause, size_t *len) {
+    if (clause->verb != SY_CLOSE) {
+        return false;
+    }
+    *len = sy_keeps(in->words + i, in->count - i);
+    for (size_t j = i + 1; j < in->count && *len == 0 && strcmp(text_at(in, i), "only") == 0; j++) {
+        *len = sy_is_one_of(text_at(in, j), "stay stays remain remains") ? 1 : 0;
+    }
+    return *len > 0;
+}
+
 static void add_name(struct sy_clause *clause, const struct sy_word *word, bool but) {
     if (but) {
         clause->but[clause->but_count++] = word;
@@ -215,13 +230,25 @@ static void add_name(struct sy_clause *clause, const struct sy_word *word, bool 
     }
 }
 
+/* The kind of what is left out is the kind of all of it; but one thing that stays does not make it one. */
+static bool read_but_kind(struct sy_clause *clause, const char *word) {
+    struct sy_clause kind = {.verb = clause->verb};
+    bool is_kind = read_kind(&kind, word);
+    if (is_kind && !clause->apps && !clause->tabs) {
+        (void)read_kind(clause, word);
+    }
+    return is_kind;
+}
+
 /* One step: how many words were taken. */
 static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) {
     const struct sy_word *word = &in->words[i];
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
-        if (!joins && !read_kind(clause, word->text) && !sy_is_one_of(word->text, "one ones")) {
+        bool says = !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
+                    !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
+        if (!joins && !read_but_kind(clause, word->text) && says) {
             add_name(clause, word, true);
         }
         if (joins || word->breaks) {
@@ -229,7 +256,7 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
         }
         return 1;
     }
-    if (is_except(in, i, &len) && i > 0) {
+    if (i > 0 && (is_kept(in, i, clause, &len) || is_except(in, i, &len))) {
         in->closes_but = true;
         clause->has_but = true;
         return len;
@@ -273,6 +300,19 @@ static bool names_something(const struct sy_clause *clause) {
         }
     }
     return false;
+}
+
+/* "The empty new tabs": nothing but that. */
+static bool only_blank(const struct sy_clause *clause) {
+    bool any = false;
+    for (size_t i = 0; i < clause->name_count; i++) {
+        bool state = sy_is_one_of(clause->names[i]->text, "new empty blank");
+        if (!state && !sy_is_stop(clause->names[i]->text)) {
+            return false;
+        }
+        any |= state;
+    }
+    return any && clause->tab && !clause->fresh;
 }
 
 /* "Unused", "old": what something is like now, and no name. */
@@ -341,7 +381,8 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
         i += used[i] || filler ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);
-    clause->vague |= only_states(clause) || (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
+    clause->blank = only_blank(clause);
+    clause->vague |= (only_states(clause) && !clause->blank) || (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
 }
 
 /* ---- cutting ---- */
@@ -386,16 +427,28 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     clauses->count++;
 }
 
+/* "Close all of reddit, but keep the first": what stays belongs to what is closed. */
+static bool keeps_at(const struct sy_words *words, size_t begin, size_t i) {
+    size_t len;
+    size_t start = begin + sy_polite(words->at + begin, i - begin);
+    bool closes = start < i && sy_verb_at(words->at + start, i - start, &len) == SY_CLOSE;
+    return closes && (sy_keeps(words->at + i, words->count - i) > 0 ||
+                      (i + 1 < words->count && sy_keeps(words->at + i + 1, words->count - i - 1) > 0) ||
+                      (i + 1 < words->count && sy_is_one_of(words->at[i + 1].text, "only except")));
+}
+
 /* Whether a new clause begins after the word at `i`; what comes behind "except" is one list up to the next verb. */
 static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split) {
     size_t next = i + 1;
     size_t len;
     bool but = strcmp(words->at[i].text, "but") == 0;
-    if (next >= words->count || !(words->at[i].breaks || but || separates(&words->at[i]))) {
+    if (next >= words->count || !(words->at[i].breaks || but || separates(&words->at[i])) ||
+        keeps_at(words, begin, i)) {
         return false;
     }
     for (size_t j = begin; j <= i; j++) {
-        split = split && !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than");
+        split = split && !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than keep leave spare "
+                                                          "not only");
     }
     size_t start = next + sy_polite(words->at + next, words->count - next);
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);

@@ -35,7 +35,10 @@ struct sy_clause {
     bool site;  /* "website" */
     bool all, both, other, current, duplicate;
     bool running;
-    bool refers; /* "it", "them" */
+    bool refers;  /* "it", "them" */
+    bool pointed; /* "this", "that" */
+    bool several; /* "the reddit ones" */
+    bool blank;   /* pages with nothing in them: "the empty tabs" */
     int numbers[SY_NUMBERS_MAX];
     size_t number_count;
     int counted;      /* how many there are: "the two rust tabs"; 0: not told */

@@ -57,17 +57,81 @@ static enum sy_standing close_app(struct sy_work *work) {
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
+/* Which of the applications that run are called as `count` words say; false: none for certain, or memory is out. */
+static bool keep_app(struct sy_work *work, const struct sy_word *const *words, size_t count, bool *stays) {
+    struct sy_terms terms;
+    struct sy_hits hits;
+    bool any = false;
+    sy_terms_make(work->index, words, count, &terms);
+    if (!sy_rank(work->index, SY_APPS, &terms, &hits)) {
+        work->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < hits.count && hits.at[i].score > hits.at[0].score - 0.1; i++) {
+        bool is_it = hits.at[i].certain && hits.at[i].score >= 0.8;
+        stays[hits.at[i].at] |= is_it;
+        any |= is_it;
+    }
+    free(hits.at);
+    return any;
+}
+
+/* Notes what is to stay. All of it must be there. */
+static bool keep_apps(struct sy_work *work, bool *stays) {
+    const struct sy_clause *clause = work->clause;
+    bool all = clause->but_count > 0;
+    for (size_t i = 0; i < clause->but_count;) {
+        size_t end = i;
+        bool names = false;
+        while (end < clause->but_count && clause->but[end]) {
+            names |= !sy_is_stop(clause->but[end]->text);
+            end++;
+        }
+        all = all && (!names || keep_app(work, clause->but + i, end - i, stays));
+        i = end + 1;
+    }
+    return all;
+}
+
 static enum sy_standing close_all_apps(struct sy_work *work) {
     enum sy_standing standing = SY_CLEAR;
-    if (work->clause->has_but || work->clause->other) {
+    bool *stays = calloc(work->index->app_count + 1, sizeof *stays);
+    if (!stays || work->clause->other || (work->clause->has_but && !keep_apps(work, stays))) {
+        work->failed |= !stays;
+        free(stays);
         return sy_ask_back(work, "Name the applications that are to be closed");
     }
     for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
-        if (work->index->apps[i].running) {
+        if (work->index->apps[i].running && !stays[i]) {
             standing = sy_add_app(work, "close_app", &work->index->apps[i]);
         }
     }
+    free(stays);
     return work->out->count > 0 ? standing : sy_ask_back(work, "No application is running");
+}
+
+/* "Both libreoffice programs": all that are called so, if they are as many as was said. */
+static enum sy_standing close_both(struct sy_work *work) {
+    size_t want = work->clause->both ? 2 : (size_t)work->clause->counted;
+    size_t count = 0;
+    bool certain = true;
+    enum sy_standing standing = SY_CLEAR;
+    for (size_t i = 0; i < work->apps.count && work->apps.at[i].score > work->apps.at[0].score - 0.05; i++) {
+        bool runs = work->index->apps[work->apps.at[i].at].running;
+        count += runs;
+        certain = certain && (!runs || work->apps.at[i].certain);
+    }
+    if (count != want || !certain) {
+        return close_app(work);
+    }
+    for (size_t i = 0; i < work->apps.count && count > 0 && standing == SY_CLEAR; i++) {
+        const struct sy_entry *app = &work->index->apps[work->apps.at[i].at];
+        if (app->running) {
+            standing = sy_add_app(work, "close_app", app);
+            count--;
+        }
+    }
+    return standing;
 }
 
 static enum sy_standing close_clause(struct sy_work *work) {
@@ -90,6 +154,9 @@ static enum sy_standing close_clause(struct sy_work *work) {
     }
     const struct sy_entry *app = sy_sure_app(work, true);
     bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
+    if (clause->has_but && clause->apps && clause->all && work->terms.count == 0 && !clause->window) {
+        return close_all_apps(work);
+    }
     if (clause->has_but && !pages) {
         return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
     }
@@ -101,6 +168,9 @@ static enum sy_standing close_clause(struct sy_work *work) {
     }
     if ((clause->all || clause->other || clause->apps) && work->terms.count == 0) {
         return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (clause->apps && (clause->both || clause->counted) && work->terms.count > 0) {
+        return close_both(work);
     }
     if (clause->app || clause->window) {
         return close_app(work);

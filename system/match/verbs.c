@@ -52,6 +52,8 @@ static const struct row rows[] = {
     {"x out of", SY_CLOSE},
     {"switch off", SY_CLOSE},
     {"power off", SY_CLOSE},
+    {"away with", SY_CLOSE},
+    {"off with", SY_CLOSE},
     {"switch", SY_SWITCH},
     {"switch to", SY_SWITCH},
     {"switch over to", SY_SWITCH},
@@ -138,6 +140,10 @@ static const struct row rows[] = {
     {"search my tabs for", SY_SWITCH},
     {"see if you can find", SY_SWITCH},
     {"look for", SY_SWITCH},
+    {"look into", SY_SWITCH},
+    {"look through", SY_SWITCH},
+    {"look over", SY_SWITCH},
+    {"go through", SY_SWITCH},
     {"navigate to", SY_VISIT},
     {"visit", SY_VISIT},
     {"browse", SY_VISIT},
@@ -211,6 +217,9 @@ static const struct row rows[] = {
     {"listen to", SY_WANT},
     {"where did you put", SY_WANT},
     {"bring over", SY_WANT},
+    {"put on", SY_WANT},
+    {"hear", SY_WANT},
+    {"i feel like", SY_WANT},
     {"put", SY_PLACE},
     {"move", SY_PLACE},
     {"place", SY_PLACE},
@@ -270,6 +279,24 @@ static const struct row rows[] = {
     {"begin", SY_PRESET},
     {"get into", SY_PRESET},
     {"initiate", SY_PRESET},
+    {"set everything up for", SY_PRESET},
+    {"set me up for", SY_PRESET},
+    {"set up for", SY_PRESET},
+    {"set up everything for", SY_PRESET},
+    {"set up my screen for", SY_PRESET},
+    {"set up my screens for", SY_PRESET},
+    {"arrange my windows for", SY_PRESET},
+    {"arrange the windows for", SY_PRESET},
+    {"arrange everything for", SY_PRESET},
+    {"arrange things for", SY_PRESET},
+    {"get the screen ready for", SY_PRESET},
+    {"get my screen ready for", SY_PRESET},
+    {"get everything ready for", SY_PRESET},
+    {"get me ready for", SY_PRESET},
+    {"get ready for", SY_PRESET},
+    {"prepare for", SY_PRESET},
+    {"prepare", SY_PRESET},
+    {"change to the", SY_SWITCH},
     {"list", SY_LIST},
     {"list out", SY_LIST},
     {"enumerate", SY_LIST},
@@ -590,6 +617,16 @@ static const char *const polite[] = {"please",
                                      "uh",
                                      "oh",
                                      "hmm",
+                                     "hm",
+                                     "ah",
+                                     "ehm",
+                                     "er",
+                                     "nah",
+                                     "nope",
+                                     "have to",
+                                     "need to",
+                                     "want to",
+                                     "good morning",
                                      "sorry",
                                      "no",
                                      "right then",
@@ -766,14 +803,39 @@ bool sy_is_question(const struct sy_word *words, size_t count) {
     return longest(phrases, sizeof phrases / sizeof phrases[0], words, count) > 0;
 }
 
+size_t sy_keeps(const struct sy_word *words, size_t count) {
+    static const char *const phrases[] = {"not",      "keep",     "leave",       "spare",       "save",
+                                          "dont close", "dont touch", "do not close", "do not touch", "dont kill"};
+    size_t join = count > 0 && sy_is_one_of(words[0].text, "but and just only") ? 1 : 0;
+    size_t len = join < count ? longest(phrases, sizeof phrases / sizeof phrases[0], words + join, count - join) : 0;
+    bool ends = join + len >= count || sy_is_one_of(words[join + len].text, "now yet sure really that this it them");
+    return len > 0 && !ends ? join + len : 0;
+}
+
+/* Whether one of the words before `i` asks to close something. */
+static bool closes_before(const struct sy_word *words, size_t i) {
+    size_t len;
+    bool any = false;
+    for (size_t j = 0; j < i; j++) {
+        any |= sy_verb_at(words + j, i - j, &len) == SY_CLOSE;
+    }
+    return any;
+}
+
 bool sy_is_negated(const struct sy_word *words, size_t count) {
     static const char *const phrases[] = {
         "dont",   "do not",   "never",           "not",          "cant",    "cannot", "wont",   "shouldnt",
         "mustnt", "dont you", "without closing", "stop closing", "nothing", "none",   "no need"};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count;) {
+        size_t keeps = sy_keeps(words + i, count - i);
+        if (keeps > 0 && closes_before(words, i)) {
+            i += keeps;
+            continue;
+        }
         if (longest(phrases, sizeof phrases / sizeof phrases[0], words + i, count - i) > 0) {
             return true;
         }
+        i++;
     }
     return false;
 }
@@ -795,6 +857,21 @@ static enum sy_verb behind(const char *word) {
            : sy_is_one_of(word, "maximize maximise center centre fullscreen")                 ? SY_PLACE
            : strcmp(word, "focus") == 0                                                       ? SY_SWITCH
                                                                                               : SY_NO_VERB;
+}
+
+/* "The reddit tabs can go": how many words at the end are a verb that closes. */
+static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end) {
+    static const char *const phrases[] = {"can go",        "can all go",   "may go",       "should go",   "must go",
+                                          "has to go",     "have to go",   "can be closed", "should be closed",
+                                          "must be closed", "may be closed", "needs to go",  "need to go"};
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
+        for (size_t len = 2; len <= 3 && begin + len < end; len++) {
+            if (fits(phrases[i], words + end - len, len) == len) {
+                return len;
+            }
+        }
+    }
+    return 0;
 }
 
 /* "Would you mind closing it": the first word as its verb is written, if the word before asks for this form. */
@@ -842,6 +919,11 @@ enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end)
     verb = verb == SY_NO_VERB ? gerund(words, *begin, &len) : verb;
     if (verb == SY_NO_VERB && place_first(words, *begin, *end)) {
         return SY_PLACE;
+    }
+    size_t goes = verb == SY_NO_VERB ? goes_behind(words, *begin, *end) : 0;
+    if (goes > 0) {
+        *end -= goes;
+        return SY_CLOSE;
     }
     enum sy_verb last = *end - *begin > 1 ? behind(words[*end - 1].text) : SY_NO_VERB;
     bool wants = verb == SY_NO_VERB || (verb == SY_WANT && last == SY_CLOSE); /* "I want slack closed" */

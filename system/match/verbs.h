@@ -34,7 +34,11 @@ size_t sy_polite_end(const struct sy_word *words, size_t count);
 /* The words begin as a question does. */
 bool sy_is_question(const struct sy_word *words, size_t count);
 
-/* They say that something is not to be done. */
+/* How many words begin what is to stay when others are closed: "but keep", "not"; 0: they say no such thing. Those that
+ * leave things out of any list ("except") are none of these. */
+size_t sy_keeps(const struct sy_word *words, size_t count);
+
+/* They say that something is not to be done. What only stays of what is closed counts not: "close all but not gmail". */
 bool sy_is_negated(const struct sy_word *words, size_t count);
 
 /* Whether a clause of the utterance has a verb that closes things, as its first or last word, and none is negated.

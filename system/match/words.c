@@ -120,7 +120,7 @@ static bool trim(const char **at, size_t *len) {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0] && *len > 0;) {
         size_t size = strlen(marks[i]);
         if (size <= *len && memcmp(*at + *len - size, marks[i], size) == 0) {
-            breaks |= i < 5;
+            breaks |= i < 6;
             *len -= size;
             i = 0;
         } else {

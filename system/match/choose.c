@@ -296,9 +296,28 @@ static enum sy_standing put_side(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
+/* "412": of the one title that has the number, when no tab is numbered so. */
+static bool put_titled(struct sy_work *work, int number, struct set *set) {
+    size_t found = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        bool has = title_has(work, i, number);
+        found = has ? i : found;
+        count += has;
+    }
+    if (count == 1) {
+        put_in(set, found);
+    }
+    return count == 1;
+}
+
 static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
+    if (clause->verb != SY_CLOSE && clause->number_count == 1 && (size_t)clause->numbers[0] > tabs &&
+        put_titled(work, clause->numbers[0], set)) {
+        return SY_CLEAR;
+    }
     for (size_t i = 0; i < clause->number_count; i++) {
         if (clause->numbers[i] < 1 || (size_t)clause->numbers[i] > tabs) {
             return sy_ask_back(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
@@ -349,7 +368,8 @@ static enum sy_standing put_blank(struct sy_work *work, struct set *set) {
 
 static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     size_t tabs = work->index->tab_count;
-    size_t current = sy_current_tab(work);
+    bool goes_on = work->clause->relative && !work->clause->tab && work->before && work->before->last.tab_count == 1;
+    size_t current = goes_on ? work->before->last.tabs[0] : sy_current_tab(work);
     if (current == 0) {
         return sy_ask_back(work, "Which tab do you mean? Several windows show one");
     }
@@ -375,6 +395,7 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     if (kept.count == 0 && number > 0 && (size_t)number <= tabs) {
         put_in(&kept, (size_t)number - 1);
     }
+    set->sure &= kept.sure; /* by what it is about, there may be more that is to stay */
     for (size_t i = 0; i < tabs; i++) {
         if (kept.in[i]) {
             take_out(set, i);
@@ -450,7 +471,7 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
 static bool others_of_kind(const struct sy_work *work, const struct set *set) {
     bool kind = false;
     for (size_t i = 0; i < work->terms.count; i++) {
-        kind |= work->terms.at[i].meanings.kinds != 0;
+        kind |= work->terms.at[i].meanings.kinds != 0 || (work->terms.count == 1 && work->terms.at[i].meanings.same != 0);
     }
     kind = kind && !work->clause->address; /* a host is no kind */
     for (size_t i = 0; kind && i < work->tabs.count; i++) {

@@ -391,7 +391,26 @@ static bool separates(const struct sy_word *word) {
     return sy_is_one_of(word->text, "and then plus");
 }
 
+/* What a user does with what is shown. */
+static bool is_activity(const char *verb) {
+    return sy_is_one_of(verb, "play write edit draw watch read pay book order buy text call message calculate compute "
+                              "convert translate note record check reply respond post study solve fix");
+}
+
+/* "I want to", "let's": the user tells what they want to do themselves. */
+static bool is_wish(const struct sy_words *words, size_t begin, size_t end) {
+    bool wish = false;
+    for (size_t i = begin; i < end; i++) {
+        wish |= sy_is_one_of(words->at[i].text, "i id im ill we lets wanna gotta gonna have time");
+        if (sy_is_one_of(words->at[i].text, "you can could u")) {
+            return false;
+        }
+    }
+    return wish;
+}
+
 static void add_clause(const struct sy_words *words, size_t begin, size_t end, struct sy_clauses *clauses) {
+    const size_t polite = begin;
     begin += sy_polite(words->at + begin, end - begin);
     if (begin >= end) {
         return;
@@ -406,6 +425,7 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     *clause = (struct sy_clause){.all_words = words->at + begin, .word_count = end - begin};
     clause->negated = sy_is_negated(words->at + begin, end - begin);
     const size_t first = begin;
+    const bool wish = is_wish(words, polite, first);
     enum sy_verb verb = sy_verb_of(words->at, &begin, &end);
     clause->own_verb = verb != SY_NO_VERB;
     clause->verb = !clause->own_verb && before ? before->verb : verb;
@@ -414,7 +434,13 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     bool center = sy_is_one_of(said, "center centre");
     bool beside = strcmp(said, "split") == 0;
     bool fresh = verb == SY_OPEN && strcmp(said, "tab") == 0;
+    if (verb == SY_CANNOT && wish && is_activity(words->at[first].text)) {
+        clause->verb = SY_WANT; /* "I want to play wordle": with it in front, the user can */
+    }
     read_slots(words->at + begin, end - begin, clause);
+    if (verb == SY_PLACE && wish && !clause->where.given && strcmp(words->at[first].text, "make") == 0) {
+        clause->verb = SY_WANT;
+    }
     clause->fresh |= fresh;
     clause->where.given |= beside;
     clause->where.beside |= beside;

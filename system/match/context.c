@@ -327,21 +327,41 @@ static bool names(const struct sy_index *index, const struct sy_words *words, co
     return false;
 }
 
+/* "Slack please, someone wrote to me": what tells something goes with what only names something. */
+static bool names_thing(const struct parts *parts, size_t but) {
+    bool any = false;
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct part *part = &parts->at[i];
+        if (commands(part) || part->question) {
+            return false;
+        }
+        any |= i != but && part->verb == SY_NO_VERB && !part->sentence;
+    }
+    return any;
+}
+
 static bool is_context(const struct sy_index *index, const struct parts *parts, size_t i, bool bold) {
     const struct part *part = &parts->at[i];
     bool later = commands_later(parts, i);
     bool before = commands_before(parts, i);
+    if (bold && part->sentence && !(later || before)) {
+        return names_thing(parts, i);
+    }
+    if (part->verb == SY_CANNOT) { /* "swap them: ..." */
+        return bold && i + 1 < parts->count && part->end - part->begin <= 3 &&
+               has_any(parts->words, part->begin, part->end, "them it");
+    }
     if (!(later || before) || (part->restricts && closes(parts))) {
         return false;
+    }
+    if (bold && before && strcmp(text_at(parts->words, part->begin), "not") == 0) {
+        return true; /* "start zoom, not the one in the browser" */
     }
     if (part->question) {
         return later && !before;
     }
     if (part->wish && part->verb != SY_CLOSE && (before || (later && !commands(part)))) {
         return true; /* "start the calculator, I have to count something" */
-    }
-    if (part->verb == SY_CANNOT) { /* "swap them: ..." */
-        return later && bold && part->end - part->begin <= 3 && has_any(parts->words, part->begin, part->end, "them it");
     }
     if (part->verb != SY_NO_VERB) {
         return false;

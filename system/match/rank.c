@@ -189,6 +189,41 @@ static void append(char *joined, size_t size, const char *text) {
     }
 }
 
+/* Notes a word that `term` may be a typo of. False: it may be one of another word too. */
+static bool note_typo(struct sy_term *term, const char *word) {
+    size_t away = strlen(word) >= 4 ? sy_edits(term->text, word) : 3;
+    bool same = term->typo_of[0] && sy_alike(term->typo_of, word) >= 0.98;
+    if (away > 2 || same) {
+        return true;
+    }
+    if (away > 1 || term->typo_of[0]) {
+        return false;
+    }
+    memcpy(term->typo_of, word, strlen(word) + 1);
+    return true;
+}
+
+/* A word of six letters or more, one letter away from one word that is there, and two or more from all others. */
+static void find_typo(const struct sy_index *index, struct sy_term *term) {
+    char words[8][SY_WORD_MAX];
+    bool one = strlen(term->text) >= 6 && strlen(term->text) < SY_WORD_MAX && !term->known;
+    for (size_t i = 0; i < index->tab_count && one; i++) {
+        const struct sy_doc *doc = &index->tabs[i];
+        for (size_t j = 0; j < doc->title + doc->domain && one; j++) {
+            one = note_typo(term, doc->words[j]);
+        }
+    }
+    for (size_t i = 0; i < index->app_count && one; i++) {
+        size_t count = sy_words_split(index->apps[i].name, words, 8);
+        for (size_t j = 0; j < count && one; j++) {
+            one = note_typo(term, words[j]);
+        }
+    }
+    if (!one) {
+        term->typo_of[0] = '\0';
+    }
+}
+
 static void add_term(const struct sy_index *index, const char *text, struct sy_terms *terms) {
     struct sy_term *term = &terms->at[terms->count++];
     memcpy(term->text, text, strlen(text) + 1);
@@ -196,6 +231,8 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     term->weak = is_weak(text);
     term->known = is_known(index, text, false);
     term->number = sy_number(text);
+    term->typo_of[0] = '\0';
+    find_typo(index, term);
     sy_meanings_of(text, &term->meanings);
     append(terms->joined, sizeof terms->joined, text);
     if (!says_program(text)) {
@@ -324,7 +361,9 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
     for (size_t i = 0; i < doc->title && best.score < 1; i++) {
         bool number = term->number >= 0 && sy_number(doc->words[i]) == term->number;
         struct fit fit = number ? (struct fit){1, true, false} : fit_word(term, doc->words[i], 4);
-        fit.certain &= fit.score >= 0.98; /* in a title anything may stand */
+        bool typo = term->typo_of[0] && sy_alike(term->typo_of, doc->words[i]) >= 0.98;
+        fit.certain = typo || (fit.certain && fit.score >= 0.98); /* in a title anything may stand */
+        fit.score = typo && fit.score < 0.95 ? 0.95 : fit.score;
         better(&best, fit);
     }
     better(&best, fit_meaning(doc, numbered, term));

@@ -469,14 +469,21 @@ static enum sy_standing list_clause(struct sy_work *work) {
     return ask_question(work);
 }
 
+/* "Where was the train pass": shown, if it is one tab. */
+static enum sy_standing find_asked(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    bool where = clause->word_count > 2 && sy_is_one_of(clause->all_words[0].text, "where wheres");
+    bool one = where && sy_top_of(&work->tabs) >= 0.8 && sy_top_of(&work->tabs) > sy_top_of(&work->apps) &&
+               sy_contenders(work, SY_TABS, &work->tabs) == 1;
+    return one && !clause->window ? switch_tab(work) : ask_question(work);
+}
+
 /* "What tabs are open": a list, if nothing more is asked. */
 enum sy_standing sy_answer_question(struct sy_work *work) {
     for (size_t i = 0; i < work->terms.count; i++) {
         const char *word = work->terms.at[i].text;
-        bool plain = strcmp(word, "what") == 0 || strcmp(word, "whats") == 0 || strcmp(word, "do") == 0 ||
-                     strcmp(word, "currently") == 0 || strcmp(word, "got") == 0 || strcmp(word, "chrome") == 0;
-        if (!plain) {
-            return ask_question(work);
+        if (!sy_is_one_of(word, "what whats do currently got chrome moment right present time")) {
+            return find_asked(work);
         }
     }
     work->terms.count = 0;
@@ -497,6 +504,33 @@ static bool only_address(const struct sy_work *work) {
     return work->clause->address && others == 0;
 }
 
+/* "The paper about jazz": a thing, and nothing that is to be done with it but to show it. */
+static bool is_thing(const struct sy_clause *clause) {
+    return clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "the my that this our your");
+}
+
+/* What is near enough to be shown or moved, if nothing else is. */
+static enum sy_standing guess_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    double app = sy_top_of(&work->apps);
+    double tab = sy_top_of(&work->tabs);
+    if (clause->where.given && !clause->refers && app >= SY_GUESS && sy_contenders(work, SY_APPS, &work->apps) == 1) {
+        return place_clause(work);
+    }
+    bool plain = !clause->where.given && !clause->tab && !clause->app && work->terms.count > 0;
+    if (plain && sy_top_of(&work->presets) >= SY_GUESS && app < SY_GUESS && tab < SY_GUESS &&
+        sy_contenders(work, SY_PRESETS, &work->presets) == 1) {
+        return use_preset(work);
+    }
+    if (is_thing(clause) && !clause->where.given && work->terms.count > 0) {
+        return switch_clause(work);
+    }
+    if (plain && tab >= 0.7 && tab > app && sy_contenders(work, SY_TABS, &work->tabs) == 1) {
+        return switch_tab(work);
+    }
+    return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
+}
+
 static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_entry *app = sy_sure_app(work, false);
@@ -509,7 +543,10 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (clause->where.given && work->terms.count == 0 && work->before && work->before->last.name) {
         return refer(work); /* "now the left half" */
     }
-    if (work->terms.count == 0 && clause->tab && (clause->relative || clause->number_count == 1 || clause->ordinal)) {
+    bool after_tab = clause->relative && work->before && work->before->last.tab_count == 1; /* "the next one" */
+    bool counted = clause->relative || clause->number_count == 1 || clause->ordinal;
+    if (work->terms.count == 0 && (after_tab || (clause->number_count == 1 && clause->word_count == 1) ||
+                                   (clause->tab && counted))) {
         return switch_tab(work);
     }
     if (clause->preset && sy_top_of(&work->presets) >= 0.88) {
@@ -521,6 +558,10 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     }
     if (app && !clause->tab && !clause->where.given && sy_top_of(&work->apps) + 0.1 > tab) {
         return focus_app(work);
+    }
+    if (sy_top_of(&work->presets) >= LIKE_NAME && !app && !clause->tab && !clause->app && work->terms.count == 1 &&
+        tab < 0.95) {
+        return use_preset(work); /* a typo of its name */
     }
     if (sy_top_of(&work->presets) >= 0.95 && !clause->tab && !clause->app) {
         return use_preset(work);
@@ -537,7 +578,7 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (sy_top_of(&work->apps) >= LIKE_NAME && work->terms.count == 1 && !clause->where.given) {
         return focus_app(work); /* a typo of its name, and not more */
     }
-    return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
+    return guess_clause(work);
 }
 
 /* ---- what was said before ---- */

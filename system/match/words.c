@@ -458,3 +458,13 @@ double sy_alike(const char *a, const char *b) {
     double letters = away <= allowed ? 1 - (double)away / (double)longer : 0;
     return max_of(letters, 0.9 * trigrams(a, len_a, b, len_b));
 }
+
+size_t sy_edits(const char *a, const char *b) {
+    char x[SY_WORD_MAX];
+    char y[SY_WORD_MAX];
+    size_t len_x = strnlen(a, sizeof x - 1);
+    size_t len_y = strnlen(b, sizeof y - 1);
+    memcpy(x, a, len_x);
+    memcpy(y, b, len_y);
+    return distance(x, len_x, y, len_y);
+}

@@ -471,7 +471,7 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
 static bool others_of_kind(const struct sy_work *work, const struct set *set) {
     bool kind = false;
     for (size_t i = 0; i < work->terms.count; i++) {
-        kind |= work->terms.at[i].meanings.kinds != 0 || (work->terms.count == 1 && work->terms.at[i].meanings.same != 0);
+        kind |= work->terms.at[i].meanings.kinds != 0;
     }
     kind = kind && !work->clause->address; /* a host is no kind */
     for (size_t i = 0; kind && i < work->tabs.count; i++) {

@@ -44,6 +44,12 @@ static bool opens(enum sy_verb verb) {
 /* "The tab I'm on", "the page that I am looking at": how many words. */
 static size_t read_here(const struct reading *in, size_t i, struct sy_clause *clause) {
     size_t at = i;
+    const char *does = text_at(in, i + 2);
+    size_t len = strlen(does);
+    if (strcmp(text_at(in, i), "i") == 0 && sy_is_one_of(text_at(in, i + 1), "was had opened") && i > 0) {
+        bool ing = len > 4 && strcmp(does + len - 3, "ing") == 0;
+        return 2 + (size_t)(ing || strcmp(does, "open") == 0); /* "the pdf I was reading" */
+    }
     if (strcmp(text_at(in, at), "im") == 0) {
         at++;
     } else if (strcmp(text_at(in, at), "i") == 0 && strcmp(text_at(in, at + 1), "am") == 0) {
@@ -112,6 +118,11 @@ static bool read_which(struct sy_clause *clause, const char *word) {
         clause->duplicate = true;
     } else if (sy_is_one_of(word, "it them those these em")) {
         clause->refers = true;
+        clause->several |= strcmp(word, "it") != 0;
+    } else if (sy_is_one_of(word, "copy copies") && clause->verb == SY_CLOSE && (clause->ordinal == 2 || clause->other)) {
+        clause->duplicate = true; /* "the second copy of it" */
+        clause->ordinal = 0;
+        clause->other = false;
     } else if (strcmp(word, "running") == 0) {
         clause->running = true;
     } else if (sy_is_one_of(word, "next following")) {
@@ -167,6 +178,9 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     bool one = strcmp(text_at(in, i), "one") == 0; /* "the second one" */
     if (number < 0 || (one && (i > 0 || in->count > 1) && !clause->tab)) {
         return 0;
+    }
+    if (i > 1 && strcmp(text_at(in, i - 1), "to") == 0 && strcmp(text_at(in, i - 2), "up") == 0) {
+        clause->vague = true; /* "up to lecture 10": from where? */
     }
     if (clause->ordinal == 0 && is_count(in, i)) {
         clause->counted = number;
@@ -393,7 +407,7 @@ static bool separates(const struct sy_word *word) {
 
 /* What a user does with what is shown. */
 static bool is_activity(const char *verb) {
-    return sy_is_one_of(verb, "play write edit draw watch read pay book order buy text call message calculate compute "
+    return sy_is_one_of(verb, "play write edit draw watch read text call message calculate compute "
                               "convert translate note record check reply respond post study solve fix");
 }
 

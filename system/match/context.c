@@ -211,7 +211,7 @@ static const char lead[] = "i im ive we weve were have had has am been be just n
                            "read reading picked chosen seen watched watching bought buy booked used using use not dont do "
                            "need want will wont no longer cant ok okay so but and the a all of give gave given up on skip "
                            "skipped learning learned tried trying about is its it are going to look looked looking at "
-                           "checked checking solved paid sent";
+                           "checked checking solved paid sent start starting started where did put got have";
 static const char trail[] = "is are was were been now today tonight already any more anymore longer after all this time yet "
                             "merged done finished booked over through closed solved fixed sent paid bought ready too "
                             "gone again";
@@ -220,7 +220,7 @@ static const char trail[] = "is are was were been now today tonight already any 
 static bool topic_of(const struct sy_words *words, const struct part *part, size_t *begin, size_t *end) {
     *begin = part->begin;
     *end = part->end;
-    while (part->sentence && *begin < *end && sy_is_one_of(words->at[*begin].text, lead)) {
+    while ((part->sentence || part->question) && *begin < *end && sy_is_one_of(words->at[*begin].text, lead)) {
         (*begin)++;
     }
     while (part->sentence && *end > *begin && sy_is_one_of(words->at[*end - 1].text, trail)) {
@@ -270,7 +270,8 @@ static bool put_topic(const struct parts *parts, size_t first, size_t which, str
     size_t end;
     size_t len = pronoun(words, part, &at);
     size_t bare = part->end - part->verb_at - part->verb_len;
-    if (!commands(part) || topic->verb != SY_NO_VERB || topic->question || (len == 0 && bare > 0) ||
+    bool asks = topic->question && (part->verb == SY_CLOSE || len == 0);
+    if (!commands(part) || topic->verb != SY_NO_VERB || asks || (len == 0 && bare > 0) ||
         !topic_of(words, topic, &begin, &end)) {
         return false;
     }
@@ -283,7 +284,8 @@ static bool put_topic(const struct parts *parts, size_t first, size_t which, str
     if (said->count > 0) {
         said->at[said->count - 1].breaks = len == 0;
     }
-    copy_words(said, words, at + len + (size_t)after, part->end);
+    bool plural = len == 1 && sy_is_one_of(text_at(words, at), "them those these em") && !list;
+    copy_words(said, words, at + len - (size_t)plural + (size_t)after, part->end);
     if (said->count > 0) {
         said->at[said->count - 1].breaks = true;
     }

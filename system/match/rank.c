@@ -491,12 +491,12 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
 }
 
 /* As its .desktop entry says what it is: good enough to show it. Anybody may write there what they like. */
-static struct fit fit_keywords(const struct sy_entry *entry, const struct sy_terms *terms) {
+static struct fit fit_keywords(const struct sy_entry *entry, const char *joined, const struct sy_terms *terms) {
     char words[48][SY_WORD_MAX];
     size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
     bool all = terms->count > 0 && count > 0;
     for (size_t i = 0; i < terms->count && all; i++) {
-        all = says_program(terms->at[i].text);
+        all = says_program(terms->at[i].text) || sy_alias_fits(terms->at[i].text, joined) != SY_NO_ALIAS;
         for (size_t j = 0; j < count && !all; j++) {
             all = sy_alike(terms->at[i].text, words[j]) >= 0.98;
         }
@@ -577,7 +577,7 @@ static struct fit fit_name(const struct sy_snapshot *snapshot, const struct sy_e
         memcpy(all.text, terms->joined, strlen(terms->joined) + 1);
         better(&best, fit_word(&all, joined, SY_WORD_MAX));
     }
-    better(&best, fit_keywords(entry, terms));
+    better(&best, fit_keywords(entry, joined, terms));
     better(&best, fit_windows(snapshot, entry, terms));
     return best;
 }

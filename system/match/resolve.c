@@ -93,6 +93,29 @@ static bool keep_apps(struct sy_work *work, bool *stays) {
     return all;
 }
 
+static bool shows(const struct sy_entry *app, size_t window) {
+    for (size_t i = 0; app->runs && i < app->runs->window_count; i++) {
+        if (app->runs->windows[i] == window) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Closes those that run and are `chosen` so, in the order of their windows. */
+static enum sy_standing close_chosen(struct sy_work *work, const bool *chosen, bool so) {
+    enum sy_standing standing = SY_CLEAR;
+    for (size_t window = 0; window < work->index->scene->snapshot->windows.count; window++) {
+        for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
+            const struct sy_entry *app = &work->index->apps[i];
+            if (app->running && chosen[i] == so && shows(app, window)) {
+                standing = sy_add_app(work, "close_app", app);
+            }
+        }
+    }
+    return standing;
+}
+
 static enum sy_standing close_all_apps(struct sy_work *work) {
     enum sy_standing standing = SY_CLEAR;
     bool *stays = calloc(work->index->app_count + 1, sizeof *stays);
@@ -101,11 +124,7 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
         free(stays);
         return sy_ask_back(work, "Name the applications that are to be closed");
     }
-    for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
-        if (work->index->apps[i].running && !stays[i]) {
-            standing = sy_add_app(work, "close_app", &work->index->apps[i]);
-        }
-    }
+    standing = close_chosen(work, stays, false);
     free(stays);
     return work->out->count > 0 ? standing : sy_ask_back(work, "No application is running");
 }
@@ -115,22 +134,16 @@ static enum sy_standing close_both(struct sy_work *work) {
     size_t want = work->clause->both ? 2 : (size_t)work->clause->counted;
     size_t count = 0;
     bool certain = true;
-    enum sy_standing standing = SY_CLEAR;
-    for (size_t i = 0; i < work->apps.count && work->apps.at[i].score > work->apps.at[0].score - 0.05; i++) {
+    bool *closes = calloc(work->index->app_count + 1, sizeof *closes);
+    for (size_t i = 0; closes && i < work->apps.count && work->apps.at[i].score > work->apps.at[0].score - 0.05; i++) {
         bool runs = work->index->apps[work->apps.at[i].at].running;
+        closes[work->apps.at[i].at] = runs;
         count += runs;
         certain = certain && (!runs || work->apps.at[i].certain);
     }
-    if (count != want || !certain) {
-        return close_app(work);
-    }
-    for (size_t i = 0; i < work->apps.count && count > 0 && standing == SY_CLEAR; i++) {
-        const struct sy_entry *app = &work->index->apps[work->apps.at[i].at];
-        if (app->running) {
-            standing = sy_add_app(work, "close_app", app);
-            count--;
-        }
-    }
+    work->failed |= !closes;
+    enum sy_standing standing = closes && count == want && certain ? close_chosen(work, closes, true) : close_app(work);
+    free(closes);
     return standing;
 }
 
@@ -509,6 +522,16 @@ static bool is_thing(const struct sy_clause *clause) {
     return clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "the my that this our your");
 }
 
+/* "The notes window is in my way": what is to be done is not said. */
+static bool tells(const struct sy_clause *clause) {
+    for (size_t i = 1; i + 1 < clause->word_count; i++) {
+        if (sy_is_one_of(clause->all_words[i].text, "is are isnt arent keeps wont doesnt cant looks seems")) {
+            return clause->word_count > 3;
+        }
+    }
+    return false;
+}
+
 /* What is near enough to be shown or moved, if nothing else is. */
 static enum sy_standing guess_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
@@ -525,7 +548,8 @@ static enum sy_standing guess_clause(struct sy_work *work) {
     if (is_thing(clause) && !clause->where.given && work->terms.count > 0) {
         return switch_clause(work);
     }
-    if (plain && tab >= 0.7 && tab > app && sy_contenders(work, SY_TABS, &work->tabs) == 1) {
+    bool many = work->terms.count > 1 || (work->tabs.count > 0 && work->tabs.at[0].certain);
+    if (plain && many && tab >= 0.7 && tab > app && sy_contenders(work, SY_TABS, &work->tabs) == 1) {
         return switch_tab(work);
     }
     return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
@@ -536,6 +560,9 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_entry *app = sy_sure_app(work, false);
     if (clause->fresh) {
         return open_site(work);
+    }
+    if (tells(clause) && !clause->where.given) {
+        return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
     }
     if (clause->where.given && app && app->running) {
         return place_clause(work);

@@ -28,7 +28,9 @@ static const char *monitor_word(const char *word) {
 /* "left monitor", "main screen"; "the screen" is the one where the window is. */
 static void read_monitor(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
-        if (!sy_is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
+        bool one = strcmp(words[i]->text, "one") == 0 && i > 2 && monitor_word(words[i - 1]->text) &&
+                   strcmp(words[i - 2]->text, "the") == 0 && sy_is_one_of(words[i - 3]->text, "to on onto over");
+        if (!one && !sy_is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
             continue;
         }
         used[i] = true;

@@ -147,6 +147,44 @@ size_t sy_contenders(const struct sy_work *work, enum sy_group group, const stru
 
 /* ---- tabs ---- */
 
+/* Whether each word of the window's title, but for Chrome's name, is one of the tab's. */
+static bool shows_tab(const struct sy_window *window, const struct sy_numbered_tab *tab) {
+    char shown[24][SY_WORD_MAX];
+    char words[48][SY_WORD_MAX];
+    size_t count = sy_words_split(window->title, shown, 24);
+    size_t own = sy_words_split(tab->tab->title, words, 48);
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool in = sy_is_one_of(shown[i], "google chrome chromium");
+        for (size_t j = 0; j < own; j++) {
+            bool is = strcmp(shown[i], words[j]) == 0;
+            in |= is;
+            same += is;
+        }
+        if (!in) {
+            return false;
+        }
+    }
+    return same > 0;
+}
+
+/* The one shown tab that a window can be of by its title; 0: none, or several. */
+static size_t tab_by_words(const struct sy_snapshot *snapshot) {
+    for (size_t i = 0; i < snapshot->windows.count; i++) {
+        size_t found = 0;
+        size_t count = 0;
+        for (size_t j = 0; j < snapshot->tab_count; j++) {
+            bool shown = snapshot->tabs[j].tab->active && shows_tab(&snapshot->windows.at[i], &snapshot->tabs[j]);
+            found = shown ? j + 1 : found;
+            count += shown;
+        }
+        if (count > 0) {
+            return count == 1 ? found : 0;
+        }
+    }
+    return 0;
+}
+
 size_t sy_current_tab(const struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     size_t current = 0;
@@ -167,7 +205,7 @@ size_t sy_current_tab(const struct sy_work *work) {
             }
         }
     }
-    return 0;
+    return tab_by_words(snapshot);
 }
 
 struct set {

@@ -364,7 +364,8 @@ static bool takes_place(const struct sy_clause *clause) {
     }
     bool wants = clause->verb == SY_NO_VERB || clause->verb == SY_WANT;
     bool may = clause->verb == SY_OPEN || clause->verb == SY_SWITCH || wants;
-    bool sure = clause->where.monitor || clause->where.part || clause->where.width > 0 || clause->where.beside;
+    bool sure = clause->where.monitor || clause->where.part || clause->where.width > 0 || clause->where.beside ||
+                clause->where.rest;
     return may && clause->where.given && (sure || wants);
 }
 
@@ -380,7 +381,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     if (clause->verb != SY_CLOSE && clause->verb != SY_VISIT && clause->verb != SY_PRESET) {
         sy_where_read(pointers, count, &clause->where, used);
         if (!takes_place(clause)) {
-            clause->where = (struct sy_where){.given = false};
+            clause->where = (struct sy_where){.there = clause->where.there};
             memset(used, 0, sizeof used);
         }
     }
@@ -527,6 +528,31 @@ static bool is_placed(const struct sy_where *where) {
     return where->given && (where->part || where->direction);
 }
 
+/* "B on the other half": the half that A did not get. */
+static void share_rest(struct sy_clauses *clauses) {
+    for (size_t i = 1; i < clauses->count; i++) {
+        const struct sy_where *before = &clauses->at[i - 1].where;
+        struct sy_where *at = &clauses->at[i].where;
+        bool across = before->part && before->top == 0 && before->bottom == SY_TWELFTHS && before->left != before->right;
+        bool down = before->part && before->left == 0 && before->right == SY_TWELFTHS;
+        if (at->there && !at->given && before->given) {
+            *at = *before;
+        } else if (at->rest && (across || down) && !(across && down)) {
+            const char *monitor = at->monitor ? at->monitor : before->monitor;
+            *at = *before;
+            at->monitor = monitor;
+            int *from = across ? &at->left : &at->top;
+            int *to = across ? &at->right : &at->bottom;
+            bool first = *from == 0;
+            *from = first ? *to : 0;
+            *to = first ? SY_TWELFTHS : (across ? before->left : before->top);
+        } else if (at->rest && before->direction) {
+            *at = *before;
+            at->direction = strcmp(before->direction, "left") == 0 ? "right" : "left";
+        }
+    }
+}
+
 /* "A on the left half and B on the right half of the main monitor": both are there. */
 static void share_monitor(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
@@ -546,6 +572,7 @@ static void share_monitor(struct sy_clauses *clauses) {
 /* What is said of some of a list holds for all: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
     share_numbers(clauses);
+    share_rest(clauses);
     share_monitor(clauses);
     for (size_t i = 0; i < clauses->count;) {
         size_t end = i + 1;

@@ -85,6 +85,29 @@ static void take_back(struct sy_words *words) {
     }
 }
 
+/* "A and B should trade places" is "trade A and B". */
+static void turn_swap(struct sy_words *words) {
+    size_t count = words->count;
+    bool places = count > 4 && sy_is_one_of(words->at[count - 1].text, "places positions spots") &&
+                  sy_is_one_of(words->at[count - 2].text, "trade swap switch exchange change");
+    if (!places) {
+        return;
+    }
+    struct sy_word swap = words->at[count - 2];
+    bool own = strcmp(swap.text, "switch") != 0 && strcmp(swap.text, "change") != 0;
+    size_t rest = count - 2;
+    while (rest > 1 && sy_is_one_of(words->at[rest - 1].text, "should can to must could let have")) {
+        rest--;
+    }
+    memmove(words->at + 1, words->at, rest * sizeof words->at[0]);
+    words->at[0] = swap;
+    words->at[0].breaks = false;
+    words->count = rest + 1;
+    if (!own) { /* the verb alone means something else */
+        memcpy(words->at[0].text, "swap", 5);
+    }
+}
+
 /* ---- parts ---- */
 
 static bool begins_reason(const struct sy_words *words, size_t i) {
@@ -155,6 +178,8 @@ static void add_part(struct parts *parts, size_t begin, size_t end) {
         part->verb = sy_verb_of(words->at, &first, &last); /* "slack, quit" */
         part->verb_len = first - part->verb_at;
     }
+    bool is_so = part->verb == SY_CANNOT && has_any(words, part->verb_at + 1, end, "is are was were has"); /* "login is fixed" */
+    part->verb = is_so ? SY_NO_VERB : part->verb;
     part->wish = is_wish(words, begin, part->verb_at);
     part->question = part->verb_at < end && sy_is_question(words->at + part->verb_at, end - part->verb_at);
     part->sentence = part->verb == SY_NO_VERB && is_sentence(words, begin, end);
@@ -196,7 +221,8 @@ static size_t pronoun(const struct sy_words *words, const struct part *part, siz
                                                              !sy_is_one_of(next, "all both now please too"))) {
             return 1;
         }
-        if (sy_is_one_of(word, "that taht") && (!*next || sy_is_one_of(next, "tab page site window app program one"))) {
+        if (sy_is_one_of(word, "that taht") && (!*next || sy_is_one_of(next, "tab page site window app program one thread video article doc "
+                                                              "document ticket issue paper story post recipe"))) {
             return 1 + (size_t)(strcmp(next, "one") == 0);
         }
         if (strcmp(word, "both") == 0 && !*next) {
@@ -349,7 +375,7 @@ static bool is_context(const struct sy_index *index, const struct parts *parts, 
     if (bold && part->sentence && !(later || before)) {
         return names_thing(parts, i);
     }
-    if (part->verb == SY_CANNOT) { /* "swap them: ..." */
+    if (part->verb == SY_SWAP) { /* "swap them: ..." */
         return bold && i + 1 < parts->count && part->end - part->begin <= 3 &&
                has_any(parts->words, part->begin, part->end, "them it");
     }
@@ -375,6 +401,7 @@ void sy_context_drop(const struct sy_index *index, const struct sy_words *words,
     struct parts parts;
     struct sy_words corrected = *words;
     take_back(&corrected);
+    turn_swap(&corrected);
     cut_parts(&corrected, &parts);
     memcpy(said->text, words->text, sizeof said->text);
     said->count = 0;

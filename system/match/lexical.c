@@ -104,6 +104,9 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
         work->out->count = 0;
         work->out->proposes = false;
     }
+    if (work->swap && work->out->standing == SY_CLEAR) {
+        work->out->standing = sy_ask_back(work, "Two applications can change places. Which ones?");
+    }
     sy_merge_closes(work);
 }
 
@@ -137,6 +140,7 @@ enum fm_code sy_lexical(const struct sy_index *index, const struct sy_words *wor
     if (reading->standing != SY_CLEAR && may_be_one_name(words) && !work.failed) {
         struct sy_reading whole = {.standing = SY_CLEAR};
         work.out = &whole;
+        work.swap = NULL;
         read_all(&work, false);
         bool better = whole.standing == SY_CLEAR;
         sy_reading_free(better ? reading : &whole);

@@ -345,6 +345,12 @@ static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered
     return fit;
 }
 
+/* "blackfriday" where the title has two words. */
+static bool is_both(const char *text, const char *first, const char *second) {
+    size_t len = strlen(first);
+    return len > 1 && second[0] && second[1] && strncmp(text, first, len) == 0 && strcmp(text + len, second) == 0;
+}
+
 static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct sy_term *term) {
     const struct sy_doc *doc = &index->tabs[tab];
     const struct sy_numbered_tab *numbered = &index->scene->snapshot->tabs[tab];
@@ -359,7 +365,8 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
         better(&best, fit);
     }
     for (size_t i = 0; i < doc->title && best.score < 1; i++) {
-        bool number = term->number >= 0 && sy_number(doc->words[i]) == term->number;
+        bool number = (term->number >= 0 && sy_number(doc->words[i]) == term->number) ||
+                      (i + 1 < doc->title && is_both(term->text, doc->words[i], doc->words[i + 1]));
         struct fit fit = number ? (struct fit){1, true, false} : fit_word(term, doc->words[i], 4);
         bool typo = term->typo_of[0] && sy_alike(term->typo_of, doc->words[i]) >= 0.98;
         fit.certain = typo || (fit.certain && fit.score >= 0.98); /* in a title anything may stand */

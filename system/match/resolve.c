@@ -167,7 +167,8 @@ static enum sy_standing close_clause(struct sy_work *work) {
     }
     const struct sy_entry *app = sy_sure_app(work, true);
     bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
-    if (clause->has_but && clause->apps && clause->all && work->terms.count == 0 && !clause->window) {
+    bool apps = clause->apps || work->index->tab_count == 0; /* "everything" */
+    if (clause->has_but && apps && clause->all && work->terms.count == 0 && !clause->window) {
         return close_all_apps(work);
     }
     if (clause->has_but && !pages) {
@@ -316,7 +317,8 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     if (clause->address) {
         return switch_to_address(work);
     }
-    if (work->terms.count == 0 && (clause->tabs || clause->apps) && !clause->number_count && !clause->other) {
+    if (work->terms.count == 0 && (clause->tabs || clause->apps || (clause->tab && clause->all)) &&
+        !clause->number_count && !clause->other) {
         return list_clause(work);
     }
     if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
@@ -423,6 +425,20 @@ static struct sy_where half_of(struct sy_where where, bool second) {
 
 static enum sy_standing place_unnamed(struct sy_work *work);
 
+/* "Everything on the main monitor": each application as it is named alone. */
+static enum sy_standing place_all(struct sy_work *work) {
+    enum sy_standing standing = SY_CLEAR;
+    for (size_t window = 0; window < work->index->scene->snapshot->windows.count; window++) {
+        for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
+            const struct sy_entry *app = &work->index->apps[i];
+            if (app->running && shows(app, window)) {
+                standing = sy_place(work, app->name, &work->clause->where);
+            }
+        }
+    }
+    return standing;
+}
+
 static enum sy_standing place_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     enum sy_standing standing;
@@ -439,6 +455,13 @@ static enum sy_standing place_clause(struct sy_work *work) {
     }
     if (!clause->where.given) {
         return sy_ask_back(work, "Where to: which monitor, or which part of it?");
+    }
+    if (clause->where.rest) {
+        return sy_ask_back(work, "Where to: which monitor, or which part of it?");
+    }
+    bool every = clause->all && !clause->has_but && !clause->other && !clause->both && !clause->refers;
+    if (work->terms.count == 0 && every && (clause->where.monitor || clause->where.direction) && !clause->where.part) {
+        return place_all(work);
     }
     if (work->terms.count == 0 && !clause->app && !clause->apps && !clause->window && !clause->current) {
         return place_unnamed(work);
@@ -461,6 +484,29 @@ static enum sy_standing place_clause(struct sy_work *work) {
     return sy_place(work, app->name, &clause->where);
 }
 
+/* "Swap chrome and slack": the windows change places. */
+static enum sy_standing swap_clause(struct sy_work *work) {
+    enum sy_standing standing;
+    const struct sy_entry *app = sy_choose_app(work, false, &standing);
+    const struct sy_entry *first = work->swap;
+    if (!app) {
+        return standing;
+    }
+    if (!app->running || app == first) {
+        return sy_ask_back(work, "Two applications that run can change places. Which ones?");
+    }
+    work->swap = first ? NULL : app;
+    if (!first) {
+        return SY_CLEAR; /* the other one is in the next clause */
+    }
+    struct sy_found there = {.type = "place_app", .name = first->name, .has_bounds = true};
+    struct sy_found here = {.type = "place_app", .name = app->name, .has_bounds = true};
+    there.bounds = *window_of(work, app->name);
+    here.bounds = *window_of(work, first->name);
+    standing = sy_add(work, &there);
+    return standing == SY_CLEAR ? sy_add(work, &here) : standing;
+}
+
 /* ---- list, query ---- */
 
 static enum sy_standing ask_question(struct sy_work *work) {
@@ -471,7 +517,7 @@ static enum sy_standing list_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool plain =
         work->terms.count == 0 && !clause->duplicate && !clause->number_count && !clause->in_window && !clause->ordinal;
-    if (plain && clause->tabs && !clause->apps) {
+    if (plain && (clause->tabs || (clause->tab && clause->all)) && !clause->apps) {
         struct sy_found found = {.type = "list_tabs"};
         return sy_add(work, &found);
     }
@@ -720,7 +766,8 @@ static bool is_preset(struct sy_work *work) {
     }
     for (size_t i = 0; i < work->index->preset_count; i++) {
         sy_words_join(work->index->presets[i].name, name, sizeof name);
-        if (said[0] && strcmp(said, name) == 0) {
+        if (said[0] && (strcmp(said, name) == 0 || (strlen(said) < SY_WORD_MAX && strlen(name) < SY_WORD_MAX &&
+                                                    clause->word_count == 1 && sy_alike(said, name) >= 0.85))) {
             struct sy_found found = {.type = "activate_preset", .name = work->index->presets[i].name};
             return sy_add(work, &found) == SY_CLEAR;
         }
@@ -760,6 +807,7 @@ enum sy_standing sy_resolve(struct sy_work *work) {
         return app && clause->where.given ? sy_place(work, last->name, &clause->where) : standing;
     }
     case SY_PLACE: return place_clause(work);
+    case SY_SWAP: return swap_clause(work);
     case SY_PRESET: return clause->preset || sy_top_of(&work->presets) >= 0.75 ? use_preset(work) : switch_clause(work);
     case SY_LIST: return list_clause(work);
     case SY_QUERY: return ask_question(work);

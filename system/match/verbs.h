@@ -11,6 +11,7 @@ enum sy_verb {
     SY_VISIT,  /* as SY_SWITCH, and a site that is not open is opened */
     SY_OPEN,   /* open_url, focus_app */
     SY_PLACE,  /* place_app */
+    SY_SWAP,   /* place_app of two, each where the other one is */
     SY_WANT,   /* "give me": any of these, what is there first */
     SY_PRESET, /* activate_preset */
     SY_LIST,   /* list_tabs, list_apps */

@@ -416,6 +416,19 @@ static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
+/* "Close the lamp but keep the desk": the desk lamp is the lamp. */
+static void only_the_others(const struct sy_work *work, const struct set *set, struct set *kept) {
+    size_t both = 0;
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        both += set->in[i] && kept->in[i];
+    }
+    for (size_t i = 0; set->count == 1 && both == 1 && kept->count > 1 && i < work->index->tab_count; i++) {
+        if (set->in[i]) {
+            take_out(kept, i);
+        }
+    }
+}
+
 /* Takes out the tabs that `count` words name; false: they name none. */
 static bool keep_named(struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
     size_t tabs = work->index->tab_count;
@@ -430,9 +443,16 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     }
     int number = count == 1 ? sy_number(words[0]->text) : -1;
     put_all(&hits, &kept);
-    if (kept.count == 0 && number > 0 && (size_t)number <= tabs) {
-        put_in(&kept, (size_t)number - 1);
+    bool index = number > 0 && (size_t)number <= tabs;
+    if (index && work->clause->number_count > 0 && !work->clause->series) { /* "tabs 1 to 5 but not 3" */
+        memset(kept.in, 0, tabs * sizeof *kept.in);
+        kept.count = 0;
     }
+    if (kept.count == 0 && index) {
+        put_in(&kept, (size_t)number - 1);
+        kept.sure = true;
+    }
+    only_the_others(work, set, &kept);
     set->sure &= kept.sure; /* by what it is about, there may be more that is to stay */
     for (size_t i = 0; i < tabs; i++) {
         if (kept.in[i]) {
@@ -591,11 +611,10 @@ static enum sy_standing check_count(struct sy_work *work, const struct set *set)
     return SY_CLEAR;
 }
 
-static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
+/* Tabs by something else than their names; `*done` false: it is not said so. */
+static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *done, struct set *set) {
     const struct sy_clause *clause = work->clause;
-    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 || clause->several ||
-                   (destroys && is_plural(work));
-    enum sy_standing standing = SY_CLEAR;
+    *done = true;
     if (clause->number_count > 0 && clause->series) {
         return put_series(work, set);
     }
@@ -605,8 +624,8 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (clause->side) {
         return put_side(work, set);
     }
-    if (clause->blank && !clause->has_but && !clause->ordinal) {
-        standing = put_blank(work, set);
+    if (clause->blank && !clause->ordinal) {
+        enum sy_standing standing = put_blank(work, set);
         return standing == SY_CLEAR ? check_count(work, set) : standing;
     }
     if (clause->duplicate) {
@@ -617,6 +636,19 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     }
     if (destroys && ((clause->relative && work->terms.count > 0) || (clause->ordinal > 1 && clause->all))) {
         return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs"); /* "next to it" */
+    }
+    *done = false;
+    return SY_CLEAR;
+}
+
+static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 ||
+                   clause->several || (destroys && is_plural(work));
+    bool done;
+    enum sy_standing standing = put_by_place(work, destroys, &done, set);
+    if (done) {
+        return standing == SY_CLEAR && clause->has_but ? leave_out(work, set) : standing;
     }
     bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
     if (work->terms.count == 0 && all) {

@@ -442,6 +442,10 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     const size_t first = begin;
     const bool wish = is_wish(words, polite, first);
     enum sy_verb verb = sy_verb_of(words->at, &begin, &end);
+    if (verb == SY_NO_VERB && wish && end - begin > 2 && sy_is_one_of(words->at[begin + 1].text, "a an the my some this")) {
+        begin++; /* "I have to unpack a zip": what for is not known, but what with */
+        verb = SY_WANT;
+    }
     clause->own_verb = verb != SY_NO_VERB;
     clause->verb = !clause->own_verb && before ? before->verb : verb;
     const char *said = !clause->own_verb ? "" : begin > first ? words->at[begin - 1].text : words->at[end].text;

@@ -70,7 +70,7 @@ static void take_back(struct sy_words *words) {
         size_t len;
         size_t correction = correction_len(words, i);
         if (correction == 0 || i + correction >= words->count) {
-            begin = words->at[i].breaks && verb_from(words, i + 1, words->count, &at, &len) != SY_NO_VERB ? i + 1 : begin;
+            begin = words->at[i].breaks && correction_len(words, i + 1) == 0 && verb_from(words, i + 1, words->count, &at, &len) != SY_NO_VERB ? i + 1 : begin;
             continue;
         }
         size_t rest = i + correction;
@@ -83,6 +83,28 @@ static void take_back(struct sy_words *words) {
         cut(words, keep, rest);
         return;
     }
+}
+
+/* "From the BBC close all of them" is "close all of them from the BBC". */
+static void turn_from(struct sy_words *words) {
+    size_t len;
+    size_t at = 1;
+    while (at < words->count && at < 6 && !words->at[at - 1].breaks &&
+           sy_verb_at(words->at + at, words->count - at, &len) == SY_NO_VERB) {
+        at++;
+    }
+    bool from = words->count > 3 && sy_is_one_of(words->at[0].text, "from of") && at < words->count && at < 6 && at > 1;
+    size_t end = at;
+    while (from && end < words->count && !sy_is_one_of(words->at[end].text, "them it those these except but and")) {
+        end++;
+    }
+    if (!from || end >= words->count || !sy_is_one_of(words->at[end].text, "them those these")) {
+        return;
+    }
+    struct sy_word moved[6];
+    memcpy(moved, words->at, at * sizeof moved[0]);
+    memmove(words->at, words->at + at, (end + 1 - at) * sizeof moved[0]);
+    memcpy(words->at + end + 1 - at, moved, at * sizeof moved[0]);
 }
 
 /* "A and B should trade places" is "trade A and B". */
@@ -240,7 +262,7 @@ static const char lead[] = "i im ive we weve were have had has am been be just n
                            "checked checking solved paid sent start starting started where did put got have";
 static const char trail[] = "is are was were been now today tonight already any more anymore longer after all this time yet "
                             "merged done finished booked over through closed solved fixed sent paid bought ready too "
-                            "gone again";
+                            "gone again way my me in bores boring annoys annoying distracts distracting";
 
 /* What the part is about, without the sentence around it; false: it is not to be seen. */
 static bool topic_of(const struct sy_words *words, const struct part *part, size_t *begin, size_t *end) {
@@ -402,6 +424,7 @@ void sy_context_drop(const struct sy_index *index, const struct sy_words *words,
     struct sy_words corrected = *words;
     take_back(&corrected);
     turn_swap(&corrected);
+    turn_from(&corrected);
     cut_parts(&corrected, &parts);
     memcpy(said->text, words->text, sizeof said->text);
     said->count = 0;

@@ -369,11 +369,13 @@ static enum fm_code read_together(struct job *job, struct fm_error *error) {
     struct sy_words words;
     struct sy_reading whole;
     struct fm_error fault;
-    snprintf(text, sizeof text, "%s %s", job->earlier_words.text, job->words.text);
+    bool told = job->earlier.verb == SY_NO_VERB; /* "chess bores me" - "close it" */
+    snprintf(text, sizeof text, "%s%s %s", job->earlier_whole.text, told ? "." : "", job->whole.text);
     if (strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {
         return FM_OK;
     }
-    enum fm_code code = sy_lexical(&job->index, &words, NULL, &whole, error);
+    sy_context_drop(&job->index, &words, false, &job->bold);
+    enum fm_code code = sy_lexical(&job->index, &job->bold, NULL, &whole, error);
     if (code == FM_OK && whole.standing == SY_CLEAR) {
         sy_reading_free(&job->reading);
         job->reading = whole;

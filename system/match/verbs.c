@@ -815,8 +815,17 @@ bool sy_is_question(const struct sy_word *words, size_t count) {
 size_t sy_keeps(const struct sy_word *words, size_t count) {
     static const char *const phrases[] = {"not",      "keep",     "leave",       "spare",       "save",
                                           "dont close", "dont touch", "do not close", "do not touch", "dont kill"};
+    static const char *const wants[] = {"i need",       "i still need",   "i want",          "i still want",
+                                        "i want to keep", "i need to keep", "i like to keep",  "id like to keep",
+                                        "im using",     "im still using", "im reading",      "im still reading",
+                                        "i am using",   "i use",          "i still use",     "ill keep",
+                                        "i will keep",  "i would keep",   "im not done with", "im not finished with",
+                                        "i havent read", "i havent finished", "we need",     "we still need"};
     size_t join = count > 0 && sy_is_one_of(words[0].text, "but and just only") ? 1 : 0;
     size_t len = join < count ? longest(phrases, sizeof phrases / sizeof phrases[0], words + join, count - join) : 0;
+    if (len == 0 && join > 0 && strcmp(words[0].text, "but") == 0) {
+        len = longest(wants, sizeof wants / sizeof wants[0], words + 1, count - 1);
+    }
     bool ends = join + len >= count || sy_is_one_of(words[join + len].text, "now yet sure really that this it them");
     return len > 0 && !ends ? join + len : 0;
 }

@@ -464,6 +464,30 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     return kept.count > 0;
 }
 
+/* "All but the last two": by the place in what is to be closed. False: the words are no such place. */
+static bool keep_place(const struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
+    int ordinal = 0;
+    size_t many = 1;
+    for (size_t i = 0; i < count; i++) {
+        const char *word = words[i]->text;
+        int number = sy_number(word);
+        bool other = sy_ordinal(word) == 0 && number < 1 && !sy_is_stop(word);
+        if (other || (sy_ordinal(word) != 0 && ordinal != 0)) {
+            return false;
+        }
+        ordinal = sy_ordinal(word) != 0 ? sy_ordinal(word) : ordinal;
+        many = number > 0 ? (size_t)number : many;
+    }
+    size_t from = ordinal < 0 ? (set->count > many ? set->count - many : 0) : (size_t)(ordinal > 0 ? ordinal - 1 : 0);
+    size_t seen = 0;
+    for (size_t i = 0; i < work->index->tab_count && ordinal != 0; i++) {
+        if (set->in[i] && seen++ >= from && seen <= from + many) {
+            take_out(set, i);
+        }
+    }
+    return ordinal != 0;
+}
+
 static bool is_current(const struct sy_word *word) {
     return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
 }
@@ -484,6 +508,10 @@ static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
         }
         but_current |= current;
         left_out |= names || current;
+        if (names && !current && keep_place(work, clause->but + i, end - i, set)) {
+            i = end + 1;
+            continue;
+        }
         if (names && !current && !keep_named(work, clause->but + i, end - i, set)) {
             return sy_ask_back(work, "No tab fits what is to stay open. Which one do you mean?");
         }
@@ -643,14 +671,15 @@ static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *
 
 static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
     const struct sy_clause *clause = work->clause;
-    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 ||
-                   clause->several || (destroys && is_plural(work));
+    bool several = clause->tabs || clause->all || clause->other || (clause->has_but && !clause->but_shared) ||
+                   clause->counted > 0 || clause->several || (destroys && is_plural(work));
     bool done;
     enum sy_standing standing = put_by_place(work, destroys, &done, set);
     if (done) {
         return standing == SY_CLEAR && clause->has_but ? leave_out(work, set) : standing;
     }
-    bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
+    bool all = clause->all || clause->other || clause->ordinal || clause->in_window ||
+               (clause->has_but && !clause->but_shared);
     if (work->terms.count == 0 && all) {
         for (size_t i = 0; i < work->index->tab_count; i++) {
             put_in(set, i);

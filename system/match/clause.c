@@ -244,6 +244,15 @@ static void add_name(struct sy_clause *clause, const struct sy_word *word, bool 
     }
 }
 
+static bool names_something(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (!sy_is_stop(clause->names[i]->text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The kind of what is left out is the kind of all of it; but one thing that stays does not make it one. */
 static bool read_but_kind(struct sy_clause *clause, const char *word) {
     struct sy_clause kind = {.verb = clause->verb};
@@ -260,7 +269,7 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
-        bool says = !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
+        bool says = !is_count(in, i) && !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
                     !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
         if (!joins && !read_but_kind(clause, word->text) && says) {
             add_name(clause, word, true);
@@ -270,6 +279,9 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
         }
         return 1;
     }
+    bool some = clause->verb == SY_CLOSE && !names_something(clause) && !word->address &&
+                sy_is_one_of(word->text, "some few couple several most half many");
+    clause->vague |= some && sy_number(text_at(in, i + 1)) < 0; /* which of them? */
     if (i > 0 && (is_kept(in, i, clause, &len) || is_except(in, i, &len))) {
         in->closes_but = true;
         clause->has_but = true;
@@ -305,15 +317,6 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
         }
     }
     return 1;
-}
-
-static bool names_something(const struct sy_clause *clause) {
-    for (size_t i = 0; i < clause->name_count; i++) {
-        if (!sy_is_stop(clause->names[i]->text)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* "The empty new tabs": nothing but that. */
@@ -473,22 +476,23 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
 }
 
 /* "Close all of reddit, but keep the first": what stays belongs to what is closed. */
-static bool keeps_at(const struct sy_words *words, size_t begin, size_t i) {
+static bool keeps_at(const struct sy_words *words, size_t begin, size_t i, bool closing) {
     size_t len;
     size_t start = begin + sy_polite(words->at + begin, i - begin);
-    bool closes = start < i && sy_verb_at(words->at + start, i - start, &len) == SY_CLOSE;
+    enum sy_verb verb = start <= i ? sy_verb_at(words->at + start, i + 1 - start, &len) : SY_NO_VERB;
+    bool closes = verb == SY_CLOSE || (verb == SY_NO_VERB && closing);
     return closes && (sy_keeps(words->at + i, words->count - i) > 0 ||
                       (i + 1 < words->count && sy_keeps(words->at + i + 1, words->count - i - 1) > 0) ||
                       (i + 1 < words->count && sy_is_one_of(words->at[i + 1].text, "only except")));
 }
 
 /* Whether a new clause begins after the word at `i`; what comes behind "except" is one list up to the next verb. */
-static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split) {
+static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split, bool closing) {
     size_t next = i + 1;
     size_t len;
     bool but = strcmp(words->at[i].text, "but") == 0;
     if (next >= words->count || !(words->at[i].breaks || but || separates(&words->at[i])) ||
-        keeps_at(words, begin, i)) {
+        keeps_at(words, begin, i, closing)) {
         return false;
     }
     for (size_t j = begin; j <= i; j++) {
@@ -573,10 +577,30 @@ static void share_monitor(struct sy_clauses *clauses) {
     }
 }
 
+/* "Close youtube and the bbc but keep chopin": of both. */
+static void share_but(struct sy_clauses *clauses) {
+    for (size_t i = clauses->count; i > 1; i--) {
+        const struct sy_clause *at = &clauses->at[i - 1];
+        struct sy_clause *before = &clauses->at[i - 2];
+        if (at->has_but && at->verb == SY_CLOSE && before->verb == SY_CLOSE && !before->has_but) {
+            memcpy(before->but, at->but, sizeof before->but);
+            before->but_count = at->but_count;
+            before->has_but = before->but_shared = true;
+        }
+    }
+}
+
+/* "Wikipedia and reddit pages" */
+static bool ends_in_pages(const struct sy_clause *clause) {
+    const struct sy_word *last = clause->name_count > 0 ? clause->names[clause->name_count - 1] : NULL;
+    return last && sy_is_one_of(last->text, "pages sites websites");
+}
+
 /* What is said of some of a list holds for all: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
     share_numbers(clauses);
     share_rest(clauses);
+    share_but(clauses);
     share_monitor(clauses);
     for (size_t i = 0; i < clauses->count;) {
         size_t end = i + 1;
@@ -585,11 +609,13 @@ static void share(struct sy_clauses *clauses) {
         clauses->at[i].both = clauses->at[i].both && !pair; /* "both rust and figma": of each the one */
         clauses->at[i].all = clauses->at[i].all && !pair;
         bool all = clauses->at[i].all;
+        bool several = false;
         bool apps = clauses->at[i].apps;
         const struct sy_where *where = NULL;
         while (end < clauses->count && !clauses->at[end].own_verb) {
             tabs |= clauses->at[end].tabs;
             apps |= clauses->at[end].apps;
+            several |= clauses->at[end].several || ends_in_pages(&clauses->at[end]);
             end++;
         }
         for (size_t j = end; j > i; j--) {
@@ -598,6 +624,7 @@ static void share(struct sy_clauses *clauses) {
             at->tab |= tabs && !other;
             at->tabs |= tabs && !other && at->number_count == 0;
             at->apps |= apps && !at->tab;
+            at->several |= several && !other && !at->tab;
             at->all |= all && end - i > 1 && at->name_count > 0;
             where = at->where.given ? &at->where : where;
             if (!at->where.given && where && takes_where(at->verb)) {
@@ -638,7 +665,8 @@ void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses
     memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
     clauses->question = sy_is_question(words->at + polite, words->count - polite) || shows_what(words, polite);
     for (size_t i = 0; i < words->count; i++) {
-        if (i + 1 == words->count || ends_at(words, begin, i, split)) {
+        bool closing = clauses->count > 0 && clauses->at[clauses->count - 1].verb == SY_CLOSE;
+        if (i + 1 == words->count || ends_at(words, begin, i, split, closing)) {
             bool joins = separates(&words->at[i]) || strcmp(words->at[i].text, "but") == 0;
             size_t end = i + 1 - (joins ? 1 : 0);
             add_clause(words, begin, end, clauses);

@@ -23,6 +23,7 @@ struct sy_clause {
         *but[2 * SY_WORDS_MAX]; /* those that name what is left out, NULL between two of it: "except a, b" */
     size_t but_count;
     bool has_but;                    /* something is to be left out */
+    bool but_shared;                 /* it was said of the last thing of a list */
     const struct sy_word *address;   /* a URL or host among them; NULL: there is none */
     const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
     size_t word_count;

@@ -390,10 +390,25 @@ static bool names_thing(const struct parts *parts, size_t but) {
     return any;
 }
 
+/* "And nothing else": that is so anyway. */
+static bool says_only(const struct sy_words *words, const struct part *part) {
+    bool first = sy_is_one_of(words->at[part->begin].text, "nothing not leave keep dont and but just only");
+    bool others = has_any(words, part->begin, part->end, "else rest others");
+    bool all = true;
+    for (size_t i = part->begin; i < part->end; i++) {
+        all = all && sy_is_one_of(words->at[i].text, "nothing not leave keep dont and but just only anything everything else "
+                                                     "the rest others close touch open alone as is please all of");
+    }
+    return first && others && all && has_any(words, part->begin, part->end, "nothing not leave keep dont");
+}
+
 static bool is_context(const struct sy_index *index, const struct parts *parts, size_t i, bool bold) {
     const struct part *part = &parts->at[i];
     bool later = commands_later(parts, i);
     bool before = commands_before(parts, i);
+    if (before && says_only(parts->words, part)) {
+        return true;
+    }
     if (bold && part->sentence && !(later || before)) {
         return names_thing(parts, i);
     }

@@ -371,7 +371,8 @@ static enum fm_code read_together(struct job *job, struct fm_error *error) {
     struct fm_error fault;
     bool told = job->earlier.verb == SY_NO_VERB; /* "chess bores me" - "close it" */
     snprintf(text, sizeof text, "%s%s %s", job->earlier_whole.text, told ? "." : "", job->whole.text);
-    if (strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {
+    bool negated = sy_is_negated(job->words.at, job->words.count); /* "not that one" */
+    if (negated || strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {
         return FM_OK;
     }
     sy_context_drop(&job->index, &words, false, &job->bold);

@@ -147,14 +147,24 @@ static enum sy_standing close_both(struct sy_work *work) {
     return standing;
 }
 
+/* "Quit obsidian but keep zotero": what stays is another application. */
+static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
+    bool *stays = calloc(work->index->app_count + 1, sizeof *stays);
+    bool others = stays && keep_apps(work, stays) && !stays[app - work->index->apps];
+    work->failed |= !stays;
+    free(stays);
+    return others;
+}
+
 static enum sy_standing close_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool counted = (clause->number_count > 0 && !clause->series) || clause->duplicate ||
                    (clause->ordinal && !clause->app && !clause->window);
+    const bool but = clause->has_but && !clause->but_shared;
     if (clause->vague) {
         return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs");
     }
-    bool whole = clause->in_window > 0 && (clause->all || clause->has_but) && work->terms.count == 0;
+    bool whole = clause->in_window > 0 && (clause->all || but) && work->terms.count == 0;
     if (whole) { /* "everything in window 2" */
         return close_tabs(work);
     }
@@ -162,19 +172,22 @@ static enum sy_standing close_clause(struct sy_work *work) {
         return sy_ask_back(
             work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
     }
-    if (clause->tab || (counted && !clause->has_but)) {
+    if (clause->tab || (counted && !but)) {
         return clause->app ? sy_ask_back(work, "Name the applications that are to be closed") : close_tabs(work);
     }
     const struct sy_entry *app = sy_sure_app(work, true);
     bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
     bool apps = clause->apps || work->index->tab_count == 0; /* "everything" */
-    if (clause->has_but && apps && clause->all && work->terms.count == 0 && !clause->window) {
+    if (but && apps && clause->all && work->terms.count == 0 && !clause->window) {
         return close_all_apps(work);
     }
-    if (clause->has_but && !pages) {
+    if (but && app && !clause->all && !clause->tab && keeps_others(work, app)) {
+        return close_app(work);
+    }
+    if (but && !pages) {
         return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
     }
-    if (clause->has_but || (clause->series && pages)) {
+    if (but || (clause->series && pages)) {
         return close_tabs(work);
     }
     if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {

@@ -549,6 +549,7 @@ static void share_rest(struct sy_clauses *clauses) {
             const char *monitor = at->monitor ? at->monitor : before->monitor;
             *at = *before;
             at->monitor = monitor;
+            at->there = true;
             int *from = across ? &at->left : &at->top;
             int *to = across ? &at->right : &at->bottom;
             bool first = *from == 0;
@@ -569,7 +570,7 @@ static void share_monitor(struct sy_clauses *clauses) {
         if (clauses->at[i].own_verb || !is_placed(before) || !is_placed(at)) {
             continue;
         }
-        if (!before->monitor && at->monitor && (at->part || before->part)) {
+        if (!before->monitor && at->monitor && (at->part || before->part || (at->direction && before->direction))) {
             before->monitor = at->monitor;
         } else if (!at->monitor && before->monitor && before->part) {
             at->monitor = before->monitor;

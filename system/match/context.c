@@ -169,7 +169,7 @@ static bool is_sentence(const struct sy_words *words, size_t begin, size_t end) 
     while (begin < end && (sy_is_one_of(words->at[begin].text, "ok okay hey well so and but now oh hi just then sorry"))) {
         begin++;
     }
-    return begin < end && (begins_reason(words, begin) || sy_is_one_of(words->at[begin].text, subjects) ||
+    return begin < end && (begins_reason(words, begin) || sy_is_one_of(words->at[begin].text, "too way such very enough") || sy_is_one_of(words->at[begin].text, subjects) ||
                            has_any(words, begin + 1, end, auxiliaries));
 }
 

@@ -318,6 +318,12 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
     return sy_ask_back(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
 
+/* No site is called so, but a tab is: "open zoom in the browser". */
+static bool is_open(const struct sy_work *work) {
+    return !work->clause->address && work->terms.count > 0 && !site_of(work) && sy_top_of(&work->tabs) >= 0.9 &&
+           sy_contenders(work, SY_TABS, &work->tabs) == 1;
+}
+
 static enum sy_standing list_clause(struct sy_work *work);
 
 static enum sy_standing switch_clause(struct sy_work *work) {
@@ -325,7 +331,7 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     double app = sy_top_of(&work->apps);
     double tab = sy_top_of(&work->tabs);
     if (clause->fresh || (clause->address && visits(clause) && clause->tab)) {
-        return open_site(work);
+        return is_open(work) ? switch_tab(work) : open_site(work);
     }
     if (clause->address) {
         return switch_to_address(work);
@@ -371,7 +377,7 @@ static enum sy_standing switch_clause(struct sy_work *work) {
 static enum sy_standing open_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     if (clause->address || clause->fresh || clause->site) {
-        return open_site(work);
+        return is_open(work) ? switch_tab(work) : open_site(work);
     }
     if (clause->preset && work->index->preset_count > 0) {
         return use_preset(work);
@@ -411,6 +417,8 @@ static const struct sy_rect *window_of(const struct sy_work *work, const char *n
 
 enum sy_standing sy_place(struct sy_work *work, const char *name, const struct sy_where *where) {
     struct sy_found found = {.type = "place_app", .name = name};
+    const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
+    bool by_last = where->there && last && last->has_bounds; /* "next to it" is on the same monitor */
     if (where->beside && !where->monitor) { /* both on one monitor, without naming it */
         struct sy_where main = *where;
         main.monitor = "main";
@@ -419,8 +427,8 @@ enum sy_standing sy_place(struct sy_work *work, const char *name, const struct s
         found.monitor = NULL;
         return there ? sy_add(work, &found) : sy_ask_back(work, "No monitor is known here. Where to?");
     }
-    if (!sy_where_bounds(where, work->index->scene->snapshot, window_of(work, name), &found.monitor, &found.has_bounds,
-                         &found.bounds)) {
+    if (!sy_where_bounds(where, work->index->scene->snapshot, by_last ? &last->bounds : window_of(work, name),
+                         &found.monitor, &found.has_bounds, &found.bounds)) {
         return sy_ask_back(work, "There is no such monitor here. Where to?");
     }
     return sy_add(work, &found);
@@ -438,13 +446,24 @@ static struct sy_where half_of(struct sy_where where, bool second) {
 
 static enum sy_standing place_unnamed(struct sy_work *work);
 
+/* One of the first `count` commands has placed it: "... and everything else on the right". */
+static bool is_placed(const struct sy_reading *out, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(out->found[i].type, "place_app") == 0 && strcmp(out->found[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "Everything on the main monitor": each application as it is named alone. */
 static enum sy_standing place_all(struct sy_work *work) {
+    const size_t before = work->out->count;
     enum sy_standing standing = SY_CLEAR;
     for (size_t window = 0; window < work->index->scene->snapshot->windows.count; window++) {
         for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
             const struct sy_entry *app = &work->index->apps[i];
-            if (app->running && shows(app, window)) {
+            if (app->running && shows(app, window) && !is_placed(work->out, before, app->name)) {
                 standing = sy_place(work, app->name, &work->clause->where);
             }
         }
@@ -472,7 +491,8 @@ static enum sy_standing place_clause(struct sy_work *work) {
     if (clause->where.rest) {
         return sy_ask_back(work, "Where to: which monitor, or which part of it?");
     }
-    bool every = clause->all && !clause->has_but && !clause->other && !clause->both && !clause->refers;
+    bool others = clause->other && work->out->count == 0; /* other than what? */
+    bool every = clause->all && !clause->has_but && !others && !clause->both && !clause->refers;
     if (work->terms.count == 0 && every && (clause->where.monitor || clause->where.direction) && !clause->where.part) {
         return place_all(work);
     }

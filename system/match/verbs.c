@@ -871,6 +871,12 @@ static enum sy_verb around(const struct sy_word *words, size_t begin, size_t end
     return off && sy_is_one_of(words[begin].text, "turn switch power") ? SY_CLOSE : SY_NO_VERB;
 }
 
+/* "Put youtube on", "pop the weather up" */
+static bool shows_around(const struct sy_word *words, size_t begin, size_t end) {
+    return end - begin > 2 && sy_is_one_of(words[begin].text, "put pop bring pull get throw") &&
+           sy_is_one_of(words[end - 1].text, "on up");
+}
+
 /* A verb that may stand behind what it is about: "slack, quit", "I want slack closed". */
 static enum sy_verb behind(const char *word) {
     return sy_is_one_of(word, "close closed quit exit kill killed shut terminate terminated") ? SY_CLOSE
@@ -934,6 +940,11 @@ enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end)
         *begin += 1;
         *end -= verb == SY_CLOSE;
         return verb;
+    }
+    if (shows_around(words, *begin, *end)) {
+        *begin += 1;
+        *end -= 1;
+        return SY_WANT;
     }
     verb = sy_verb_at(words + *begin, *end - *begin, &len);
     verb = verb == SY_NO_VERB ? gerund(words, *begin, &len) : verb;

@@ -444,7 +444,9 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     clause->negated = sy_is_negated(words->at + begin, end - begin);
     const size_t first = begin;
     const bool wish = is_wish(words, polite, first);
+    const size_t last = end;
     enum sy_verb verb = sy_verb_of(words->at, &begin, &end);
+    clause->behind = verb == SY_CLOSE && begin == first && end < last;
     if (verb == SY_NO_VERB && wish && end - begin > 2 && sy_is_one_of(words->at[begin + 1].text, "a an the my some this")) {
         begin++; /* "I have to unpack a zip": what for is not known, but what with */
         verb = SY_WANT;
@@ -591,6 +593,19 @@ static void share_but(struct sy_clauses *clauses) {
     }
 }
 
+/* "Both slack and cursor can be closed" */
+static void share_behind(struct sy_clauses *clauses) {
+    for (size_t i = clauses->count; i > 1; i--) {
+        struct sy_clause *before = &clauses->at[i - 2];
+        if (clauses->at[i - 1].behind && before->verb == SY_NO_VERB && !before->own_verb) {
+            before->verb = SY_CLOSE;
+            before->behind = true;
+            before->where = (struct sy_where){.given = false};
+            clauses->at[i - 1].own_verb = false; /* it is one list */
+        }
+    }
+}
+
 /* "Wikipedia and reddit pages" */
 static bool ends_in_pages(const struct sy_clause *clause) {
     const struct sy_word *last = clause->name_count > 0 ? clause->names[clause->name_count - 1] : NULL;
@@ -599,6 +614,7 @@ static bool ends_in_pages(const struct sy_clause *clause) {
 
 /* What is said of some of a list holds for all: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
+    share_behind(clauses);
     share_numbers(clauses);
     share_rest(clauses);
     share_but(clauses);

@@ -36,7 +36,9 @@ static size_t correction_len(const struct sy_words *words, size_t i) {
                                              {"no", "wait"},      {"wait", "no"},          {"scratch", "that"},
                                              {"make", "that"},    {"not", "that"},         {"not", "that", "one"},
                                              {"no", "not", "that"}, {"no", "not", "that", "one"}};
-    size_t best = 0;
+    bool after = i > 0 && words->at[i - 1].breaks;
+    bool other = !sy_is_one_of(text_at(words, i + 1), "rush problem hurry exceptions worries need matter more also thanks");
+    size_t best = after && other && sy_is_one_of(text_at(words, i), "no nope sorry oops rather wait actually") ? 1 : 0;
     for (size_t row = 0; row < sizeof phrases / sizeof phrases[0]; row++) {
         size_t len = 0;
         while (len < 4 && phrases[row][len] && strcmp(text_at(words, i + len), phrases[row][len]) == 0) {
@@ -259,10 +261,10 @@ static const char lead[] = "i im ive we weve were have had has am been be just n
                            "read reading picked chosen seen watched watching bought buy booked used using use not dont do "
                            "need want will wont no longer cant ok okay so but and the a all of give gave given up on skip "
                            "skipped learning learned tried trying about is its it are going to look looked looking at "
-                           "checked checking solved paid sent start starting started where did put got have";
+                           "checked checking solved paid sent see to enough start starting started where did put got have";
 static const char trail[] = "is are was were been now today tonight already any more anymore longer after all this time yet "
                             "merged done finished booked over through closed solved fixed sent paid bought ready too "
-                            "gone again way my me in bores boring annoys annoying distracts distracting";
+                            "gone again for way my me in bores boring annoys annoying distracts distracting";
 
 /* What the part is about, without the sentence around it; false: it is not to be seen. */
 static bool topic_of(const struct sy_words *words, const struct part *part, size_t *begin, size_t *end) {
@@ -270,6 +272,15 @@ static bool topic_of(const struct sy_words *words, const struct part *part, size
     *end = part->end;
     while ((part->sentence || part->question) && *begin < *end && sy_is_one_of(words->at[*begin].text, lead)) {
         (*begin)++;
+    }
+    bool told = *begin == part->begin && part->sentence; /* "the terminal is too slow": of its subject */
+    for (size_t i = *begin + 1; told && i < *end; i++) {
+        if (sy_is_one_of(words->at[i].text, auxiliaries)) {
+            if (restricts(words, i, *end)) {
+                return false;
+            }
+            *end = i;
+        }
     }
     while (part->sentence && *end > *begin && sy_is_one_of(words->at[*end - 1].text, trail)) {
         (*end)--;

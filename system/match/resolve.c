@@ -574,12 +574,12 @@ static enum sy_standing find_asked(struct sy_work *work) {
 enum sy_standing sy_answer_question(struct sy_work *work) {
     for (size_t i = 0; i < work->terms.count; i++) {
         const char *word = work->terms.at[i].text;
-        if (!sy_is_one_of(word, "what whats do currently got chrome moment right present time")) {
+        if (!sy_is_one_of(word, "what whats do currently got chrome moment present time")) {
             return find_asked(work);
         }
     }
     work->terms.count = 0;
-    return list_clause(work);
+    return work->clause->where.given ? ask_question(work) : list_clause(work);
 }
 
 /* ---- without a verb ---- */
@@ -627,7 +627,8 @@ static enum sy_standing guess_clause(struct sy_work *work) {
     if (is_thing(clause) && !clause->where.given && work->terms.count > 0) {
         return switch_clause(work);
     }
-    bool many = work->terms.count > 1 || (work->tabs.count > 0 && work->tabs.at[0].certain);
+    bool typo = clause->word_count == 1 && tab >= 0.75 && strlen(clause->all_words[0].text) >= 5;
+    bool many = typo || work->terms.count > 1 || (work->tabs.count > 0 && work->tabs.at[0].certain);
     if (plain && many && tab >= 0.7 && tab > app && sy_contenders(work, SY_TABS, &work->tabs) == 1) {
         return switch_tab(work);
     }

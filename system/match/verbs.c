@@ -142,6 +142,10 @@ static const struct row rows[] = {
     {"see if you can find", SY_SWITCH},
     {"look for", SY_SWITCH},
     {"look into", SY_SWITCH},
+    {"i cant find", SY_SWITCH},
+    {"cant find", SY_SWITCH},
+    {"i cant see", SY_SWITCH},
+    {"i lost", SY_SWITCH},
     {"look through", SY_SWITCH},
     {"look over", SY_SWITCH},
     {"go through", SY_SWITCH},
@@ -848,6 +852,11 @@ bool sy_is_negated(const struct sy_word *words, size_t count) {
         "mustnt", "dont you", "without closing", "stop closing", "nothing", "none",   "no need"};
     for (size_t i = 0; i < count;) {
         size_t keeps = sy_keeps(words + i, count - i);
+        bool lost = strcmp(words[i].text, "cant") == 0 && i + 1 < count && sy_is_one_of(words[i + 1].text, "find see");
+        if (lost) {
+            i += 2;
+            continue;
+        }
         if (keeps > 0 && closes_before(words, i)) {
             i += keeps;
             continue;
@@ -901,23 +910,26 @@ static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end)
 }
 
 /* "Would you mind closing it": the first word as its verb is written, if the word before asks for this form. */
-static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t *len) {
-    struct sy_word plain = words[begin];
-    size_t size = strlen(plain.text);
+static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t end, size_t *len) {
+    struct sy_word plain[4] = {words[begin]};
+    char *text = plain[0].text;
+    size_t size = strlen(text);
+    size_t count = end - begin < 4 ? end - begin : 4;
     bool asked = begin > 0 && sy_is_one_of(words[begin - 1].text, "mind about by");
     *len = 0;
-    if (!asked || size < 6 || strcmp(plain.text + size - 3, "ing") != 0) {
+    if (!asked || size < 6 || strcmp(text + size - 3, "ing") != 0) {
         return SY_NO_VERB;
     }
-    plain.text[size - 3] = '\0';
-    enum sy_verb verb = sy_verb_at(&plain, 1, len);
-    if (verb == SY_NO_VERB && plain.text[size - 4] == plain.text[size - 5]) {
-        plain.text[size - 4] = '\0'; /* shutting */
-        verb = sy_verb_at(&plain, 1, len);
+    memcpy(plain + 1, words + begin + 1, (count - 1) * sizeof plain[0]);
+    text[size - 3] = '\0';
+    enum sy_verb verb = sy_verb_at(plain, count, len);
+    if (verb == SY_NO_VERB && text[size - 4] == text[size - 5]) {
+        text[size - 4] = '\0'; /* shutting */
+        verb = sy_verb_at(plain, count, len);
     } else if (verb == SY_NO_VERB) {
-        plain.text[size - 3] = 'e'; /* closing */
-        plain.text[size - 2] = '\0';
-        verb = sy_verb_at(&plain, 1, len);
+        text[size - 3] = 'e'; /* closing */
+        text[size - 2] = '\0';
+        verb = sy_verb_at(plain, count, len);
     }
     return verb;
 }
@@ -947,7 +959,7 @@ enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end)
         return SY_WANT;
     }
     verb = sy_verb_at(words + *begin, *end - *begin, &len);
-    verb = verb == SY_NO_VERB ? gerund(words, *begin, &len) : verb;
+    verb = verb == SY_NO_VERB ? gerund(words, *begin, *end, &len) : verb;
     if (verb == SY_NO_VERB && place_first(words, *begin, *end)) {
         return SY_PLACE;
     }

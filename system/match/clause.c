@@ -119,7 +119,8 @@ static bool read_which(struct sy_clause *clause, const char *word) {
     } else if (sy_is_one_of(word, "it them those these em")) {
         clause->refers = true;
         clause->several |= strcmp(word, "it") != 0;
-    } else if (sy_is_one_of(word, "copy copies") && clause->verb == SY_CLOSE && (clause->ordinal == 2 || clause->other)) {
+    } else if (sy_is_one_of(word, "copy copies") && clause->verb == SY_CLOSE &&
+               (clause->ordinal == 2 || clause->other)) {
         clause->duplicate = true; /* "the second copy of it" */
         clause->ordinal = 0;
         clause->other = false;
@@ -400,7 +401,8 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     }
     place_numbers(&in, clause);
     clause->blank = only_blank(clause);
-    clause->vague |= (only_states(clause) && !clause->blank) || (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
+    clause->vague |= (only_states(clause) && !clause->blank) ||
+                     (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
 }
 
 /* ---- cutting ---- */
@@ -447,7 +449,8 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     const size_t last = end;
     enum sy_verb verb = sy_verb_of(words->at, &begin, &end);
     clause->behind = verb == SY_CLOSE && begin == first && end < last;
-    if (verb == SY_NO_VERB && wish && end - begin > 2 && sy_is_one_of(words->at[begin + 1].text, "a an the my some this")) {
+    if (verb == SY_NO_VERB && wish && end - begin > 2 &&
+        sy_is_one_of(words->at[begin + 1].text, "a an the my some this")) {
         begin++; /* "I have to unpack a zip": what for is not known, but what with */
         verb = SY_WANT;
     }
@@ -498,8 +501,9 @@ static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool s
         return false;
     }
     for (size_t j = begin; j <= i; j++) {
-        split = split && !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than keep leave spare "
-                                                          "not only");
+        split = split &&
+                !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than keep leave spare "
+                                                 "not only");
     }
     size_t start = next + sy_polite(words->at + next, words->count - next);
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);
@@ -543,7 +547,8 @@ static void share_rest(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
         const struct sy_where *before = &clauses->at[i - 1].where;
         struct sy_where *at = &clauses->at[i].where;
-        bool across = before->part && before->top == 0 && before->bottom == SY_TWELFTHS && before->left != before->right;
+        bool across =
+            before->part && before->top == 0 && before->bottom == SY_TWELFTHS && before->left != before->right;
         bool down = before->part && before->left == 0 && before->right == SY_TWELFTHS;
         if (at->there && !at->given && before->given) {
             *at = *before;

@@ -32,12 +32,20 @@ static const char *text_at(const struct sy_words *words, size_t i) {
 
 /* "I mean", "no wait": how many words from `i` on. */
 static size_t correction_len(const struct sy_words *words, size_t i) {
-    static const char *const phrases[][4] = {{"i", "mean"},       {"i", "meant"},          {"or", "rather"},
-                                             {"no", "wait"},      {"wait", "no"},          {"scratch", "that"},
-                                             {"make", "that"},    {"not", "that"},         {"not", "that", "one"},
-                                             {"no", "not", "that"}, {"no", "not", "that", "one"}};
+    static const char *const phrases[][4] = {{"i", "mean"},
+                                             {"i", "meant"},
+                                             {"or", "rather"},
+                                             {"no", "wait"},
+                                             {"wait", "no"},
+                                             {"scratch", "that"},
+                                             {"make", "that"},
+                                             {"not", "that"},
+                                             {"not", "that", "one"},
+                                             {"no", "not", "that"},
+                                             {"no", "not", "that", "one"}};
     bool after = i > 0 && words->at[i - 1].breaks;
-    bool other = !sy_is_one_of(text_at(words, i + 1), "rush problem hurry exceptions worries need matter more also thanks");
+    bool other =
+        !sy_is_one_of(text_at(words, i + 1), "rush problem hurry exceptions worries need matter more also thanks");
     size_t best = after && other && sy_is_one_of(text_at(words, i), "no nope sorry oops rather wait actually") ? 1 : 0;
     for (size_t row = 0; row < sizeof phrases / sizeof phrases[0]; row++) {
         size_t len = 0;
@@ -72,7 +80,10 @@ static void take_back(struct sy_words *words) {
         size_t len;
         size_t correction = correction_len(words, i);
         if (correction == 0 || i + correction >= words->count) {
-            begin = words->at[i].breaks && correction_len(words, i + 1) == 0 && verb_from(words, i + 1, words->count, &at, &len) != SY_NO_VERB ? i + 1 : begin;
+            begin = words->at[i].breaks && correction_len(words, i + 1) == 0 &&
+                            verb_from(words, i + 1, words->count, &at, &len) != SY_NO_VERB
+                        ? i + 1
+                        : begin;
             continue;
         }
         size_t rest = i + correction;
@@ -136,7 +147,8 @@ static void turn_swap(struct sy_words *words) {
 
 static bool begins_reason(const struct sy_words *words, size_t i) {
     return sy_is_one_of(text_at(words, i), "because cause cuz coz bc since") ||
-           (strcmp(text_at(words, i), "as") == 0 && sy_is_one_of(text_at(words, i + 1), "i im ive we weve its it theres"));
+           (strcmp(text_at(words, i), "as") == 0 &&
+            sy_is_one_of(text_at(words, i + 1), "i im ive we weve its it theres"));
 }
 
 /* Whether a part ends after the word at `i`. */
@@ -168,17 +180,20 @@ static const char auxiliaries[] = "is are was were has had isnt arent wasnt will
 
 /* Somebody does something, or something is so. */
 static bool is_sentence(const struct sy_words *words, size_t begin, size_t end) {
-    while (begin < end && (sy_is_one_of(words->at[begin].text, "ok okay hey well so and but now oh hi just then sorry"))) {
+    while (begin < end &&
+           (sy_is_one_of(words->at[begin].text, "ok okay hey well so and but now oh hi just then sorry"))) {
         begin++;
     }
-    return begin < end && (begins_reason(words, begin) || sy_is_one_of(words->at[begin].text, "too way such very enough") || sy_is_one_of(words->at[begin].text, subjects) ||
-                           has_any(words, begin + 1, end, auxiliaries));
+    return begin < end &&
+           (begins_reason(words, begin) || sy_is_one_of(words->at[begin].text, "too way such very enough") ||
+            sy_is_one_of(words->at[begin].text, subjects) || has_any(words, begin + 1, end, auxiliaries));
 }
 
 /* "I still need gmail": it may be about what is to be closed. */
 static bool restricts(const struct sy_words *words, size_t begin, size_t end) {
-    bool any = has_any(words, begin, end, "not dont never keep keeps leave except but only unless if until till wait careful "
-                                          "without stay stays still important later useful");
+    bool any = has_any(words, begin, end,
+                       "not dont never keep keeps leave except but only unless if until till wait careful "
+                       "without stay stays still important later useful");
     for (size_t i = begin; i < end; i++) {
         bool needs = sy_is_one_of(words->at[i].text, "need want like love") && i > begin;
         any |= needs && strcmp(text_at(words, i + 1), "to") != 0;
@@ -187,7 +202,8 @@ static bool restricts(const struct sy_words *words, size_t begin, size_t end) {
 }
 
 static bool is_wish(const struct sy_words *words, size_t begin, size_t at) {
-    return at > begin + 1 && has_any(words, begin, at, "i we gotta ive im") && !has_any(words, begin, at, "can could you lets");
+    return at > begin + 1 && has_any(words, begin, at, "i we gotta ive im") &&
+           !has_any(words, begin, at, "can could you lets");
 }
 
 static void add_part(struct parts *parts, size_t begin, size_t end) {
@@ -202,7 +218,8 @@ static void add_part(struct parts *parts, size_t begin, size_t end) {
         part->verb = sy_verb_of(words->at, &first, &last); /* "slack, quit" */
         part->verb_len = first - part->verb_at;
     }
-    bool is_so = part->verb == SY_CANNOT && has_any(words, part->verb_at + 1, end, "is are was were has"); /* "login is fixed" */
+    bool is_so =
+        part->verb == SY_CANNOT && has_any(words, part->verb_at + 1, end, "is are was were has"); /* "login is fixed" */
     part->verb = is_so ? SY_NO_VERB : part->verb;
     part->wish = is_wish(words, begin, part->verb_at);
     part->question = part->verb_at < end && sy_is_question(words->at + part->verb_at, end - part->verb_at);
@@ -242,11 +259,12 @@ static size_t pronoun(const struct sy_words *words, const struct part *part, siz
         const char *next = i + 1 < part->end ? words->at[i + 1].text : "";
         *at = i;
         if (sy_is_one_of(word, "it them em those these") && !(i + 1 < part->end && sy_is_one_of(word, "those these") &&
-                                                             !sy_is_one_of(next, "all both now please too"))) {
+                                                              !sy_is_one_of(next, "all both now please too"))) {
             return 1;
         }
-        if (sy_is_one_of(word, "that taht") && (!*next || sy_is_one_of(next, "tab page site window app program one thread video article doc "
-                                                              "document ticket issue paper story post recipe"))) {
+        if (sy_is_one_of(word, "that taht") &&
+            (!*next || sy_is_one_of(next, "tab page site window app program one thread video article doc "
+                                          "document ticket issue paper story post recipe"))) {
             return 1 + (size_t)(strcmp(next, "one") == 0);
         }
         if (strcmp(word, "both") == 0 && !*next) {
@@ -257,14 +275,16 @@ static size_t pronoun(const struct sy_words *words, const struct part *part, siz
     return 0;
 }
 
-static const char lead[] = "i im ive we weve were have had has am been be just now already did done finished through with "
-                           "read reading picked chosen seen watched watching bought buy booked used using use not dont do "
-                           "need want will wont no longer cant ok okay so but and the a all of give gave given up on skip "
-                           "skipped learning learned tried trying about is its it are going to look looked looking at "
-                           "checked checking solved paid sent see to enough start starting started where did put got have";
-static const char trail[] = "is are was were been now today tonight already any more anymore longer after all this time yet "
-                            "merged done finished booked over through closed solved fixed sent paid bought ready too "
-                            "gone again for way my me in bores boring annoys annoying distracts distracting";
+static const char lead[] =
+    "i im ive we weve were have had has am been be just now already did done finished through with "
+    "read reading picked chosen seen watched watching bought buy booked used using use not dont do "
+    "need want will wont no longer cant ok okay so but and the a all of give gave given up on skip "
+    "skipped learning learned tried trying about is its it are going to look looked looking at "
+    "checked checking solved paid sent see to enough start starting started where did put got have";
+static const char trail[] =
+    "is are was were been now today tonight already any more anymore longer after all this time yet "
+    "merged done finished booked over through closed solved fixed sent paid bought ready too "
+    "gone again for way my me in bores boring annoys annoying distracts distracting";
 
 /* What the part is about, without the sentence around it; false: it is not to be seen. */
 static bool topic_of(const struct sy_words *words, const struct part *part, size_t *begin, size_t *end) {
@@ -273,7 +293,8 @@ static bool topic_of(const struct sy_words *words, const struct part *part, size
     while ((part->sentence || part->question) && *begin < *end && sy_is_one_of(words->at[*begin].text, lead)) {
         (*begin)++;
     }
-    bool told = *begin == part->begin && part->sentence; /* "the terminal is too slow": of its subject */
+    bool told = part->sentence &&
+                !sy_is_one_of(words->at[part->begin].text, subjects); /* "the terminal is too slow": of its subject */
     for (size_t i = *begin + 1; told && i < *end; i++) {
         if (sy_is_one_of(words->at[i].text, auxiliaries)) {
             if (restricts(words, i, *end)) {
@@ -407,8 +428,9 @@ static bool says_only(const struct sy_words *words, const struct part *part) {
     bool others = has_any(words, part->begin, part->end, "else rest others");
     bool all = true;
     for (size_t i = part->begin; i < part->end; i++) {
-        all = all && sy_is_one_of(words->at[i].text, "nothing not leave keep dont and but just only anything everything else "
-                                                     "the rest others close touch open alone as is please all of");
+        all = all &&
+              sy_is_one_of(words->at[i].text, "nothing not leave keep dont and but just only anything everything else "
+                                              "the rest others close touch open alone as is please all of");
     }
     return first && others && all && has_any(words, part->begin, part->end, "nothing not leave keep dont");
 }

@@ -131,8 +131,7 @@ static bool is_weak(const char *word) {
         "paper",    "papers",      "post",    "posts",  "program", "question", "questions", "site",
         "story",    "stuff",       "thread",  "video",  "videos",  "web",      "webpage",   "website",
         "websites", "articles",    "threads", "docs",   "tool",    "software", "item",      "listing",
-        "link",     "list",        "entry",   "screen", "game",    "program",
-        "something"};
+        "link",     "list",        "entry",   "screen", "game",    "program",  "something"};
     size_t len = strlen(word);
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         size_t size = strlen(weak[i]);

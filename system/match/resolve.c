@@ -156,6 +156,23 @@ static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
     return others;
 }
 
+/* Without a word that says of which kind it is; `app`: the one that is called so for sure. */
+static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
+    const struct sy_clause *clause = work->clause;
+    bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
+    if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
+        return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
+    }
+    bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
+    if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
+        return close_app(work);
+    }
+    if (sy_top_of(&work->tabs) >= 0.75 && sy_top_of(&work->tabs) >= sy_top_of(&work->apps) - 0.1) {
+        return close_tabs(work);
+    }
+    return sy_top_of(&work->apps) >= 0.6 ? close_app(work) : close_tabs(work);
+}
+
 static enum sy_standing close_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool counted = (clause->number_count > 0 && !clause->series) || clause->duplicate ||
@@ -205,18 +222,7 @@ static enum sy_standing close_clause(struct sy_work *work) {
     if (work->terms.count == 0) {
         return sy_ask_back(work, "What is to be closed?");
     }
-    bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
-    if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
-        return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
-    }
-    bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
-    if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
-        return close_app(work);
-    }
-    if (sy_top_of(&work->tabs) >= 0.75 && sy_top_of(&work->tabs) >= sy_top_of(&work->apps) - 0.1) {
-        return close_tabs(work);
-    }
-    return sy_top_of(&work->apps) >= 0.6 ? close_app(work) : close_tabs(work);
+    return close_named(work, app);
 }
 
 /* ---- switch, visit ---- */
@@ -419,7 +425,7 @@ enum sy_standing sy_place(struct sy_work *work, const char *name, const struct s
     struct sy_found found = {.type = "place_app", .name = name};
     const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
     bool by_last = where->there && last && last->has_bounds; /* "next to it" is on the same monitor */
-    if (where->beside && !where->monitor) { /* both on one monitor, without naming it */
+    if (where->beside && !where->monitor) {                  /* both on one monitor, without naming it */
         struct sy_where main = *where;
         main.monitor = "main";
         bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds,
@@ -652,8 +658,8 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     }
     bool after_tab = clause->relative && work->before && work->before->last.tab_count == 1; /* "the next one" */
     bool counted = clause->relative || clause->number_count == 1 || clause->ordinal;
-    if (work->terms.count == 0 && (after_tab || (clause->number_count == 1 && clause->word_count == 1) ||
-                                   (clause->tab && counted))) {
+    if (work->terms.count == 0 &&
+        (after_tab || (clause->number_count == 1 && clause->word_count == 1) || (clause->tab && counted))) {
         return switch_tab(work);
     }
     if (clause->preset && sy_top_of(&work->presets) >= 0.88) {

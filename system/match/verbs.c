@@ -636,6 +636,11 @@ static const char *const polite[] = {"please",
                                      "er",
                                      "nah",
                                      "nope",
+                                     "no rush",
+                                     "no hurry",
+                                     "no problem",
+                                     "no worries",
+                                     "while youre at it",
                                      "only",
                                      "have to",
                                      "need to",
@@ -819,14 +824,20 @@ bool sy_is_question(const struct sy_word *words, size_t count) {
 }
 
 size_t sy_keeps(const struct sy_word *words, size_t count) {
-    static const char *const phrases[] = {"not",      "keep",     "leave",       "spare",       "save",
+    static const char *const phrases[] = {"not",        "keep",       "leave",        "spare",        "save",
                                           "dont close", "dont touch", "do not close", "do not touch", "dont kill"};
-    static const char *const wants[] = {"i need",       "i still need",   "i want",          "i still want",
-                                        "i want to keep", "i need to keep", "i like to keep",  "id like to keep",
-                                        "im using",     "im still using", "im reading",      "im still reading",
-                                        "i am using",   "i use",          "i still use",     "ill keep",
-                                        "i will keep",  "i would keep",   "im not done with", "im not finished with",
-                                        "i havent read", "i havent finished", "we need",     "we still need"};
+    static const char *const wants[] = {"i need",           "i still need",
+                                        "i want",           "i still want",
+                                        "i want to keep",   "i need to keep",
+                                        "i like to keep",   "id like to keep",
+                                        "im using",         "im still using",
+                                        "im reading",       "im still reading",
+                                        "i am using",       "i use",
+                                        "i still use",      "ill keep",
+                                        "i will keep",      "i would keep",
+                                        "im not done with", "im not finished with",
+                                        "i havent read",    "i havent finished",
+                                        "we need",          "we still need"};
     size_t join = count > 0 && sy_is_one_of(words[0].text, "but and just only") ? 1 : 0;
     size_t len = join < count ? longest(phrases, sizeof phrases / sizeof phrases[0], words + join, count - join) : 0;
     if (len == 0 && join > 0 && strcmp(words[0].text, "but") == 0) {
@@ -896,9 +907,10 @@ static enum sy_verb behind(const char *word) {
 
 /* "The reddit tabs can go": how many words at the end are a verb that closes. */
 static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end) {
-    static const char *const phrases[] = {"can go",        "can all go",   "may go",       "should go",   "must go",
-                                          "has to go",     "have to go",   "can be closed", "should be closed",
-                                          "must be closed", "may be closed", "needs to go",  "need to go"};
+    static const char *const phrases[] = {"can go",           "can all go",     "may go",        "should go",
+                                          "must go",          "has to go",      "have to go",    "can be closed",
+                                          "should be closed", "must be closed", "may be closed", "needs to go",
+                                          "need to go"};
     for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
         for (size_t len = 2; len <= 3 && begin + len < end; len++) {
             if (fits(phrases[i], words + end - len, len) == len) {

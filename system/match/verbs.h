@@ -39,7 +39,8 @@ bool sy_is_question(const struct sy_word *words, size_t count);
  * leave things out of any list ("except") are none of these. */
 size_t sy_keeps(const struct sy_word *words, size_t count);
 
-/* They say that something is not to be done. What only stays of what is closed counts not: "close all but not gmail". */
+/* They say that something is not to be done. What only stays of what is closed counts not: "close all but not gmail".
+ */
 bool sy_is_negated(const struct sy_word *words, size_t count);
 
 /* Whether a clause of the utterance has a verb that closes things, as its first or last word, and none is negated.

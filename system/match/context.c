@@ -184,8 +184,11 @@ static bool is_sentence(const struct sy_words *words, size_t begin, size_t end) 
            (sy_is_one_of(words->at[begin].text, "ok okay hey well so and but now oh hi just then sorry"))) {
         begin++;
     }
+    bool dislikes = begin + 1 < end && strcmp(words->at[begin].text, "dont") == 0 &&
+                    sy_is_one_of(words->at[begin + 1].text, "need want use");
     return begin < end &&
-           (begins_reason(words, begin) || sy_is_one_of(words->at[begin].text, "too way such very enough") ||
+           (dislikes || begins_reason(words, begin) ||
+            sy_is_one_of(words->at[begin].text, "too way such very enough") ||
             sy_is_one_of(words->at[begin].text, subjects) || has_any(words, begin + 1, end, auxiliaries));
 }
 
@@ -252,23 +255,30 @@ static bool closes(const struct parts *parts) {
 
 /* ---- "it" ---- */
 
-/* The words of a part that stand for something said before: from `*at` on, how many; 0: there are none. */
+/* How many words stand for something said before: "it", "those", "that one"; `next`: the word behind, or "". */
+static size_t pronoun_at(const char *word, const char *next) {
+    static const char kinds[] =
+        "tab page site window app program one thread video article doc document ticket issue paper "
+        "story post recipe";
+    static const char many[] =
+        "all both now please too pages tabs ones windows apps programs articles videos threads things";
+    if (sy_is_one_of(word, "it them em") ||
+        (sy_is_one_of(word, "those these") && (!*next || sy_is_one_of(next, many)))) {
+        return 1;
+    }
+    if (sy_is_one_of(word, "that taht") && (!*next || sy_is_one_of(next, kinds))) {
+        return strcmp(next, "one") == 0 ? 2 : 1;
+    }
+    return strcmp(word, "both") == 0 && !*next ? 1 : 0;
+}
+
+/* The first such words of a part: from `*at` on, how many; 0: there are none. */
 static size_t pronoun(const struct sy_words *words, const struct part *part, size_t *at) {
     for (size_t i = part->verb_at + part->verb_len; i < part->end; i++) {
-        const char *word = words->at[i].text;
-        const char *next = i + 1 < part->end ? words->at[i + 1].text : "";
+        size_t len = pronoun_at(words->at[i].text, i + 1 < part->end ? words->at[i + 1].text : "");
         *at = i;
-        if (sy_is_one_of(word, "it them em those these") && !(i + 1 < part->end && sy_is_one_of(word, "those these") &&
-                                                              !sy_is_one_of(next, "all both now please too"))) {
-            return 1;
-        }
-        if (sy_is_one_of(word, "that taht") &&
-            (!*next || sy_is_one_of(next, "tab page site window app program one thread video article doc "
-                                          "document ticket issue paper story post recipe"))) {
-            return 1 + (size_t)(strcmp(next, "one") == 0);
-        }
-        if (strcmp(word, "both") == 0 && !*next) {
-            return 1;
+        if (len > 0) {
+            return len;
         }
     }
     *at = part->end;

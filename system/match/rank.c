@@ -176,6 +176,18 @@ static bool is_known(const struct sy_index *index, const char *text, bool domain
     return sy_site(text) != NULL || in_apps(index, text);
 }
 
+/* "machine learning" of "r/MachineLearning" */
+static bool is_title_word(const struct sy_index *index, const char *text) {
+    for (size_t i = 0; i < index->tab_count && strlen(text) >= 8; i++) {
+        for (size_t j = 0; j < index->tabs[i].title; j++) {
+            if (strcmp(index->tabs[i].words[j], text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Of an application such a word says nothing. */
 static bool says_program(const char *word) {
     return sy_is_one_of(word, "app application program tool software client package");
@@ -271,7 +283,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
         }
         if (words[i]->address) {
             add_host(index, words[i], terms);
-        } else if (two && is_known(index, pair, true)) {
+        } else if (two && (is_known(index, pair, true) || is_title_word(index, pair))) {
             add_term(index, pair, terms);
             i++;
         } else if (!sy_is_stop(words[i]->text)) {

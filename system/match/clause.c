@@ -661,7 +661,10 @@ static void share(struct sy_clauses *clauses) {
 static void join_topic(struct sy_clauses *clauses) {
     struct sy_clause *topic = &clauses->at[0];
     struct sy_clause *next = &clauses->at[1];
-    if (clauses->count < 2 || topic->verb != SY_NO_VERB || topic->negated || !next->refers || names_something(next)) {
+    bool more = clauses->count > 1 && (topic->number_count > 0 || topic->ordinal || topic->has_but || topic->other ||
+                                       topic->duplicate || topic->relative || topic->in_window || topic->vague);
+    if (more || clauses->count < 2 || topic->verb != SY_NO_VERB || topic->negated || !next->refers ||
+        names_something(next)) {
         return;
     }
     memcpy(next->names, topic->names, sizeof next->names);

@@ -180,7 +180,8 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     if (number < 0 || (one && (i > 0 || in->count > 1) && !clause->tab)) {
         return 0;
     }
-    if (i > 1 && strcmp(text_at(in, i - 1), "to") == 0 && strcmp(text_at(in, i - 2), "up") == 0) {
+    size_t to = i > 0 && sy_is_one_of(text_at(in, i - 1), "number nr no") ? i - 1 : i;
+    if (to > 1 && strcmp(text_at(in, to - 1), "to") == 0 && strcmp(text_at(in, to - 2), "up") == 0) {
         clause->vague = true; /* "up to lecture 10": from where? */
     }
     if (clause->ordinal == 0 && is_count(in, i)) {
@@ -411,12 +412,6 @@ static bool separates(const struct sy_word *word) {
     return sy_is_one_of(word->text, "and then plus");
 }
 
-/* What a user does with what is shown. */
-static bool is_activity(const char *verb) {
-    return sy_is_one_of(verb, "play write edit draw watch read text call message calculate compute "
-                              "convert translate note record check reply respond post study solve fix");
-}
-
 /* "I want to", "let's": the user tells what they want to do themselves. */
 static bool is_wish(const struct sy_words *words, size_t begin, size_t end) {
     bool wish = false;
@@ -461,7 +456,7 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     bool center = sy_is_one_of(said, "center centre");
     bool beside = strcmp(said, "split") == 0;
     bool fresh = verb == SY_OPEN && strcmp(said, "tab") == 0;
-    if (verb == SY_CANNOT && wish && is_activity(words->at[first].text)) {
+    if (verb == SY_CANNOT && wish && sy_is_activity(words->at[first].text)) {
         clause->verb = SY_WANT; /* "I want to play wordle": with it in front, the user can */
     }
     read_slots(words->at + begin, end - begin, clause);

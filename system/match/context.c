@@ -122,25 +122,24 @@ static void turn_from(struct sy_words *words) {
 
 /* "A and B should trade places" is "trade A and B". */
 static void turn_swap(struct sy_words *words) {
-    size_t count = words->count;
-    bool places = count > 4 && sy_is_one_of(words->at[count - 1].text, "places positions spots") &&
-                  sy_is_one_of(words->at[count - 2].text, "trade swap switch exchange change");
-    if (!places) {
+    size_t end = 2;
+    while (end < words->count && !(sy_is_one_of(words->at[end].text, "places positions spots") &&
+                                   sy_is_one_of(words->at[end - 1].text, "trade swap switch exchange change"))) {
+        end++;
+    }
+    if (end >= words->count || end < 4) {
         return;
     }
-    struct sy_word swap = words->at[count - 2];
-    bool own = strcmp(swap.text, "switch") != 0 && strcmp(swap.text, "change") != 0;
-    size_t rest = count - 2;
+    struct sy_word swap = words->at[end - 1];
+    size_t rest = end - 1;
     while (rest > 1 && sy_is_one_of(words->at[rest - 1].text, "should can to must could let have")) {
         rest--;
     }
+    memcpy(swap.text, "swap", 5); /* "switch" and "change" alone mean something else */
     memmove(words->at + 1, words->at, rest * sizeof words->at[0]);
     words->at[0] = swap;
-    words->at[0].breaks = false;
-    words->count = rest + 1;
-    if (!own) { /* the verb alone means something else */
-        memcpy(words->at[0].text, "swap", 5);
-    }
+    words->at[rest].breaks = words->at[end].breaks;
+    cut(words, rest + 1, end + 1);
 }
 
 /* ---- parts ---- */
@@ -149,18 +148,6 @@ static bool begins_reason(const struct sy_words *words, size_t i) {
     return sy_is_one_of(text_at(words, i), "because cause cuz coz bc since") ||
            (strcmp(text_at(words, i), "as") == 0 &&
             sy_is_one_of(text_at(words, i + 1), "i im ive we weve its it theres"));
-}
-
-/* Whether a part ends after the word at `i`. */
-static bool part_ends(const struct sy_words *words, size_t i) {
-    size_t at;
-    size_t len;
-    const char *next = text_at(words, i + 1);
-    if (i + 1 >= words->count || words->at[i].breaks || begins_reason(words, i + 1)) {
-        return true;
-    }
-    bool joins = sy_is_one_of(next, "and then so but");
-    return joins && i + 2 < words->count && verb_from(words, i + 2, words->count, &at, &len) != SY_NO_VERB;
 }
 
 static bool has_any(const struct sy_words *words, size_t begin, size_t end, const char *list) {
@@ -190,6 +177,22 @@ static bool is_sentence(const struct sy_words *words, size_t begin, size_t end) 
            (dislikes || begins_reason(words, begin) ||
             sy_is_one_of(words->at[begin].text, "too way such very enough") ||
             sy_is_one_of(words->at[begin].text, subjects) || has_any(words, begin + 1, end, auxiliaries));
+}
+
+/* Whether a part ends after the word at `i`. */
+static bool part_ends(const struct sy_words *words, size_t begin, size_t i) {
+    size_t at;
+    size_t len;
+    const char *next = text_at(words, i + 1);
+    if (i + 1 >= words->count || words->at[i].breaks || begins_reason(words, i + 1)) {
+        return true;
+    }
+    bool so = strcmp(next, "so") == 0 && !sy_is_one_of(text_at(words, i + 2), "that many much far few i we");
+    if (so && is_sentence(words, begin, i + 1)) {
+        return true;
+    }
+    bool joins = sy_is_one_of(next, "and then so but");
+    return joins && i + 2 < words->count && verb_from(words, i + 2, words->count, &at, &len) != SY_NO_VERB;
 }
 
 /* "I still need gmail": it may be about what is to be closed. */
@@ -226,23 +229,26 @@ static void add_part(struct parts *parts, size_t begin, size_t end) {
     part->verb = is_so ? SY_NO_VERB : part->verb;
     part->wish = is_wish(words, begin, part->verb_at);
     part->question = part->verb_at < end && sy_is_question(words->at + part->verb_at, end - part->verb_at);
-    part->sentence = part->verb == SY_NO_VERB && is_sentence(words, begin, end);
-    part->restricts = restricts(words, begin, end);
+    part->sentence = part->verb == SY_NO_VERB && !part->question && is_sentence(words, begin, end);
+    bool leaves = part->wish && strcmp(text_at(words, part->verb_at), "leave") == 0; /* "I have to leave" */
+    part->restricts = restricts(words, leaves ? part->verb_at + 1 : begin, end);
 }
 
 static void cut_parts(const struct sy_words *words, struct parts *parts) {
     size_t begin = 0;
     *parts = (struct parts){.words = words};
     for (size_t i = 0; i < words->count; i++) {
-        if (part_ends(words, i) && (i + 1 == words->count || parts->count + 1 < PARTS_MAX)) {
+        if (part_ends(words, begin, i) && (i + 1 == words->count || parts->count + 1 < PARTS_MAX)) {
             add_part(parts, begin, i + 1);
             begin = i + 1;
         }
     }
 }
 
-static bool commands(const struct part *part) {
-    return part->verb != SY_NO_VERB && part->verb != SY_CANNOT && part->verb != SY_QUERY && !part->question;
+static bool commands(const struct parts *parts, const struct part *part) {
+    bool can = part->verb != SY_CANNOT ||
+               (part->wish && sy_is_activity(parts->words->at[part->verb_at].text)); /* "I want to play wordle" */
+    return part->verb != SY_NO_VERB && can && part->verb != SY_QUERY && !part->question;
 }
 
 static bool closes(const struct parts *parts) {
@@ -272,12 +278,19 @@ static size_t pronoun_at(const char *word, const char *next) {
     return strcmp(word, "both") == 0 && !*next ? 1 : 0;
 }
 
+/* "That thread about knives" names it. */
+static bool names_it(const struct sy_words *words, const struct part *part, size_t i) {
+    bool kind = sy_is_one_of(words->at[i].text, "that taht those these");
+    return kind && i + 2 < part->end &&
+           !sy_is_one_of(words->at[i + 2].text, "now please too again then instead all both");
+}
+
 /* The first such words of a part: from `*at` on, how many; 0: there are none. */
 static size_t pronoun(const struct sy_words *words, const struct part *part, size_t *at) {
     for (size_t i = part->verb_at + part->verb_len; i < part->end; i++) {
         size_t len = pronoun_at(words->at[i].text, i + 1 < part->end ? words->at[i + 1].text : "");
         *at = i;
-        if (len > 0) {
+        if (len > 0 && !names_it(words, part, i)) {
             return len;
         }
     }
@@ -361,8 +374,8 @@ static bool put_topic(const struct parts *parts, size_t first, size_t which, str
     size_t len = pronoun(words, part, &at);
     size_t bare = part->end - part->verb_at - part->verb_len;
     bool asks = topic->question && (part->verb == SY_CLOSE || len == 0);
-    if (!commands(part) || topic->verb != SY_NO_VERB || asks || (len == 0 && bare > 0) ||
-        !topic_of(words, topic, &begin, &end)) {
+    if (!commands(parts, part) || part->verb == SY_SWAP || topic->verb != SY_NO_VERB || asks ||
+        (len == 0 && bare > 0) || !topic_of(words, topic, &begin, &end)) {
         return false;
     }
     end = which > first + 1 ? parts->at[which - 1].end : end;
@@ -370,6 +383,9 @@ static bool put_topic(const struct parts *parts, size_t first, size_t which, str
     bool after = strcmp(text_at(words, at + len), "both") == 0 && at + len < part->end;
     bool list = is_list(words, begin, end);
     copy_words(said, words, part->begin, len > 0 ? at - (size_t)(both && list) : part->end);
+    if (said->count > 0) {
+        said->at[said->count - 1].breaks = false;
+    }
     copy_words(said, words, begin, end);
     if (said->count > 0) {
         said->at[said->count - 1].breaks = len == 0;
@@ -386,7 +402,7 @@ static bool put_topic(const struct parts *parts, size_t first, size_t which, str
 
 static bool commands_later(const struct parts *parts, size_t from) {
     for (size_t i = from + 1; i < parts->count; i++) {
-        if (commands(&parts->at[i])) {
+        if (commands(parts, &parts->at[i])) {
             return true;
         }
     }
@@ -395,7 +411,7 @@ static bool commands_later(const struct parts *parts, size_t from) {
 
 static bool commands_before(const struct parts *parts, size_t to) {
     for (size_t i = 0; i < to; i++) {
-        if (commands(&parts->at[i])) {
+        if (commands(parts, &parts->at[i])) {
             return true;
         }
     }
@@ -419,15 +435,18 @@ static bool names(const struct sy_index *index, const struct sy_words *words, co
     return false;
 }
 
-/* "Slack please, someone wrote to me": what tells something goes with what only names something. */
-static bool names_thing(const struct parts *parts, size_t but) {
+/* "Slack please, someone wrote to me", "lunch break, slack": what tells something, or names nothing that is there, goes
+ * with what names something. */
+static bool names_thing(const struct sy_index *index, const struct parts *parts, size_t but) {
+    const bool tells = parts->at[but].sentence || parts->at[but].wish;
     bool any = false;
     for (size_t i = 0; i < parts->count; i++) {
         const struct part *part = &parts->at[i];
-        if (commands(part) || part->question) {
+        if (i != but && commands(parts, part)) {
             return false;
         }
-        any |= i != but && part->verb == SY_NO_VERB && !part->sentence;
+        bool thing = part->verb == SY_NO_VERB && !part->sentence;
+        any |= i != but && (part->question || (thing && (tells || names(index, parts->words, part))));
     }
     return any;
 }
@@ -452,14 +471,16 @@ static bool is_context(const struct sy_index *index, const struct parts *parts, 
     if (before && says_only(parts->words, part)) {
         return true;
     }
-    if (bold && part->sentence && !(later || before)) {
-        return names_thing(parts, i);
-    }
     if (part->verb == SY_SWAP) { /* "swap them: ..." */
         return bold && i + 1 < parts->count && part->end - part->begin <= 3 &&
                has_any(parts->words, part->begin, part->end, "them it");
     }
-    if (!(later || before) || (part->restricts && closes(parts))) {
+    bool idle = part->sentence || (part->verb == SY_NO_VERB && !part->question && !names(index, parts->words, part)) ||
+                (part->wish && part->verb == SY_CANNOT && !commands(parts, part));
+    if (!(later || before)) {
+        return (bold || part->sentence) && idle && names_thing(index, parts, i);
+    }
+    if (part->restricts && closes(parts)) {
         return false;
     }
     if (bold && before && strcmp(text_at(parts->words, part->begin), "not") == 0) {
@@ -468,7 +489,7 @@ static bool is_context(const struct sy_index *index, const struct parts *parts, 
     if (part->question) {
         return later && !before;
     }
-    if (part->wish && part->verb != SY_CLOSE && (before || (later && !commands(part)))) {
+    if (part->wish && part->verb != SY_CLOSE && (before || (later && !commands(parts, part)))) {
         return true; /* "start the calculator, I have to count something" */
     }
     if (part->verb != SY_NO_VERB) {
@@ -488,6 +509,9 @@ void sy_context_drop(const struct sy_index *index, const struct sy_words *words,
     said->count = 0;
     for (size_t i = 0; i < parts.count; i++) {
         struct part *part = &parts.at[i];
+        if (part->verb_at >= part->end && parts.count > 1) {
+            continue; /* "hey", "thanks" */
+        }
         size_t last = list_end(&parts, i);
         if (last + 1 < parts.count && put_topic(&parts, i, last + 1, said)) {
             i = last + 1;

@@ -532,7 +532,7 @@ static const struct row *misspelt(const char *word) {
     static const char *const often[] = {"close",  "switch",   "focus",    "open",  "launch",
                                         "move",   "maximize", "activate", "start", "place",
                                         "resize", "minimize", "list",     "show",  "find"};
-    for (size_t i = 0; i < sizeof often / sizeof often[0]; i++) {
+    for (size_t i = 0; i < sizeof often / sizeof often[0] && strcmp(word, "lunch") != 0; i++) {
         for (size_t j = 0; j < sizeof rows / sizeof rows[0] && is_typo(word, often[i]); j++) {
             if (strcmp(rows[j].phrase, often[i]) == 0) {
                 return &rows[j];
@@ -1005,4 +1005,9 @@ bool sy_asks_to_close(const struct sy_words *words) {
         }
     }
     return closes && !sy_is_negated(words->at, words->count);
+}
+
+bool sy_is_activity(const char *verb) {
+    return sy_is_one_of(verb, "play write edit draw watch read text call message calculate compute "
+                              "convert translate note record check reply respond post study solve fix");
 }

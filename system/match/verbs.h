@@ -39,6 +39,9 @@ bool sy_is_question(const struct sy_word *words, size_t count);
  * leave things out of any list ("except") are none of these. */
 size_t sy_keeps(const struct sy_word *words, size_t count);
 
+/* What users do themselves with what is in front of them: "play", "write". */
+bool sy_is_activity(const char *verb);
+
 /* They say that something is not to be done. What only stays of what is closed counts not: "close all but not gmail".
  */
 bool sy_is_negated(const struct sy_word *words, size_t count);

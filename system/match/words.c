@@ -192,7 +192,9 @@ static bool is_range(const char *at, size_t len, size_t *first) {
 /* A token is an address, or the words in it. */
 static void add_token(struct sy_words *words, const char *at, size_t len) {
     size_t first;
-    bool breaks = trim(&at, &len);
+    bool dash =
+        (len == 1 && at[0] == '-') || (len == 3 && (memcmp(at, "\u2013", 3) == 0 || memcmp(at, "\u2014", 3) == 0));
+    bool breaks = trim(&at, &len) || dash;
     size_t before = words->count;
     if (is_address(at, len)) {
         add_word(words, at, len);

@@ -241,13 +241,17 @@ static void without_context(void **state) {
         {"slack and code, close em both", "close slack and code", NULL},
         {"the chat is too loud, quit it", "quit chat", NULL},
         {"close this page", "close this page", NULL},
-        {"close all the shops, I mean a and b", "close all a and b", NULL},
+        {"close all the shops, I mean a and b", "close all the a and b", NULL},
         {"close a, no wait, hide it", "hide it", NULL},
         {"close all tabs, I still need mail", "close all tabs i still need mail", NULL},
         {"close all tabs unless it is mail", "close all tabs unless it is mail", NULL},
-        {"slack please, somebody wrote", "slack please somebody wrote", "slack please"},
-        {"a and b should trade places", "trade a and b", NULL},
-        {"don't close slack, I am not done", "dont close slack i am not done", NULL},
+        {"slack please, somebody wrote", "slack please", NULL},
+        {"a and b should trade places", "swap a and b", NULL},
+        {"lunch is over, close that page about knives", "close that page about knives", NULL},
+        {"slack, mail: close, I am in a hurry", "close slack mail", NULL},
+        {"it is late so slack on the left", "so slack on the left", NULL},
+        {"close a - I have to leave", "close a", NULL},
+        {"don't close slack, I am not done", "dont close slack", NULL},
     };
     struct desk desk;
     (void)state;

@@ -570,7 +570,7 @@ static enum sy_standing list_clause(struct sy_work *work) {
 /* "Where was the train pass": shown, if it is one tab. */
 static enum sy_standing find_asked(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool where = clause->word_count > 2 && sy_is_one_of(clause->all_words[0].text, "where wheres");
+    bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres");
     bool one = where && sy_top_of(&work->tabs) >= 0.8 && sy_top_of(&work->tabs) > sy_top_of(&work->apps) &&
                sy_contenders(work, SY_TABS, &work->tabs) == 1;
     return one && !clause->window ? switch_tab(work) : ask_question(work);

@@ -644,9 +644,15 @@ static void share(struct sy_clauses *clauses) {
             at->several |= several && !other && !at->tab;
             at->all |= all && end - i > 1 && at->name_count > 0;
             where = at->where.given ? &at->where : where;
-            if (!at->where.given && where && takes_where(at->verb)) {
+            bool shown = where && where->beside && (at->verb == SY_SWITCH || at->verb == SY_OPEN);
+            if (!at->where.given && where && (shown || takes_where(at->verb))) {
                 at->where = *where;
             }
+        }
+        bool whole = sy_is_one_of(clauses->at[i].all_words[0].text, "maximize maximise fullscreen center centre");
+        for (size_t j = i + 1; j < end && whole; j++) { /* "maximize slack and chrome" */
+            struct sy_clause *at = &clauses->at[j];
+            at->where = at->where.given ? at->where : clauses->at[i].where;
         }
         i = end;
     }

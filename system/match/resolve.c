@@ -499,7 +499,9 @@ static enum sy_standing place_clause(struct sy_work *work) {
     }
     bool others = clause->other && work->out->count == 0; /* other than what? */
     bool every = clause->all && !clause->has_but && !others && !clause->both && !clause->refers;
-    if (work->terms.count == 0 && every && (clause->where.monitor || clause->where.direction) && !clause->where.part) {
+    const struct sy_where *to = &clause->where;
+    bool whole = to->part && to->left == 0 && to->top == 0 && to->right == SY_TWELFTHS && to->bottom == SY_TWELFTHS;
+    if (work->terms.count == 0 && every && (whole || ((to->monitor || to->direction) && !to->part))) {
         return place_all(work);
     }
     if (work->terms.count == 0 && !clause->app && !clause->apps && !clause->window && !clause->current) {
@@ -841,6 +843,9 @@ enum sy_standing sy_resolve(struct sy_work *work) {
     case SY_WANT:
     case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
     case SY_OPEN: {
+        if (clause->where.beside) {
+            return place_clause(work);
+        }
         standing = open_clause(work);
         const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
         bool app = standing == SY_CLEAR && last && strcmp(last->type, "focus_app") == 0;

@@ -1,27 +1,55 @@
 /* Words that people use for sites, and where these are. Sorted by word. One word each, in small letters. */
 #ifndef SY_SITES_H
 #define SY_SITES(SITE)                                                                                                 \
+    SITE("accuweather", "accuweather.com")                                                                             \
+    SITE("agoda", "agoda.com")                                                                                         \
     SITE("airbnb", "airbnb.com")                                                                                       \
     SITE("aliexpress", "aliexpress.com")                                                                               \
+    SITE("allrecipes", "allrecipes.com")                                                                               \
     SITE("amazon", "amazon.com")                                                                                       \
+    SITE("appletv", "tv.apple.com")                                                                                    \
     SITE("arxiv", "arxiv.org")                                                                                         \
+    SITE("asana", "app.asana.com")                                                                                     \
+    SITE("bandcamp", "bandcamp.com")                                                                                   \
     SITE("bbc", "bbc.com")                                                                                             \
+    SITE("behance", "behance.net")                                                                                     \
+    SITE("bestbuy", "bestbuy.com")                                                                                     \
+    SITE("bing", "bing.com")                                                                                           \
+    SITE("bitbucket", "bitbucket.org")                                                                                 \
+    SITE("bloomberg", "bloomberg.com")                                                                                 \
     SITE("bluesky", "bsky.app")                                                                                        \
+    SITE("bookingcom", "booking.com")                                                                                  \
     SITE("calendar", "calendar.google.com")                                                                            \
     SITE("canva", "canva.com")                                                                                         \
     SITE("chatgpt", "chatgpt.com")                                                                                     \
+    SITE("chesscom", "chess.com")                                                                                      \
     SITE("claude", "claude.ai")                                                                                        \
     SITE("cnn", "cnn.com")                                                                                             \
+    SITE("codeberg", "codeberg.org")                                                                                   \
+    SITE("codepen", "codepen.io")                                                                                      \
+    SITE("costco", "costco.com")                                                                                       \
     SITE("coursera", "coursera.org")                                                                                   \
+    SITE("craigslist", "craigslist.org")                                                                               \
+    SITE("crunchyroll", "crunchyroll.com")                                                                             \
     SITE("deepl", "deepl.com")                                                                                         \
+    SITE("deezer", "deezer.com")                                                                                       \
     SITE("discord", "discord.com/app")                                                                                 \
+    SITE("disney", "disneyplus.com")                                                                                   \
     SITE("disneyplus", "disneyplus.com")                                                                               \
+    SITE("dockerhub", "hub.docker.com")                                                                                \
     SITE("docs", "docs.google.com")                                                                                    \
+    SITE("doordash", "doordash.com")                                                                                   \
+    SITE("dribbble", "dribbble.com")                                                                                   \
     SITE("drive", "drive.google.com")                                                                                  \
     SITE("dropbox", "dropbox.com")                                                                                     \
     SITE("duckduckgo", "duckduckgo.com")                                                                               \
+    SITE("duolingo", "duolingo.com")                                                                                   \
     SITE("ebay", "ebay.com")                                                                                           \
+    SITE("economist", "economist.com")                                                                                 \
+    SITE("edx", "edx.org")                                                                                             \
+    SITE("espn", "espn.com")                                                                                           \
     SITE("etsy", "etsy.com")                                                                                           \
+    SITE("evernote", "evernote.com")                                                                                   \
     SITE("expedia", "expedia.com")                                                                                     \
     SITE("facebook", "facebook.com")                                                                                   \
     SITE("fb", "facebook.com")                                                                                         \
@@ -33,73 +61,128 @@
     SITE("gh", "github.com")                                                                                           \
     SITE("github", "github.com")                                                                                       \
     SITE("gitlab", "gitlab.com")                                                                                       \
+    SITE("glassdoor", "glassdoor.com")                                                                                 \
     SITE("gmail", "mail.google.com")                                                                                   \
     SITE("gmaps", "google.com/maps")                                                                                   \
+    SITE("goodreads", "goodreads.com")                                                                                 \
     SITE("google", "google.com")                                                                                       \
     SITE("googlecalendar", "calendar.google.com")                                                                      \
+    SITE("googleclassroom", "classroom.google.com")                                                                    \
     SITE("googledocs", "docs.google.com")                                                                              \
     SITE("googledrive", "drive.google.com")                                                                            \
+    SITE("googleflights", "google.com/travel/flights")                                                                 \
     SITE("googlekeep", "keep.google.com")                                                                              \
     SITE("googlemaps", "google.com/maps")                                                                              \
     SITE("googlemeet", "meet.google.com")                                                                              \
     SITE("googlenews", "news.google.com")                                                                              \
     SITE("googlephotos", "photos.google.com")                                                                          \
+    SITE("googlescholar", "scholar.google.com")                                                                        \
     SITE("googlesheets", "docs.google.com/spreadsheets")                                                               \
     SITE("googleslides", "docs.google.com/presentation")                                                               \
     SITE("googletranslate", "translate.google.com")                                                                    \
     SITE("gpt", "chatgpt.com")                                                                                         \
+    SITE("grammarly", "grammarly.com")                                                                                 \
+    SITE("guardian", "theguardian.com")                                                                                \
     SITE("hackernews", "news.ycombinator.com")                                                                         \
+    SITE("hbomax", "max.com")                                                                                          \
     SITE("hn", "news.ycombinator.com")                                                                                 \
+    SITE("hotmail", "outlook.com")                                                                                     \
     SITE("huggingface", "huggingface.co")                                                                              \
     SITE("hulu", "hulu.com")                                                                                           \
+    SITE("icloud", "icloud.com")                                                                                       \
     SITE("ig", "instagram.com")                                                                                        \
     SITE("ikea", "ikea.com")                                                                                           \
     SITE("imdb", "imdb.com")                                                                                           \
     SITE("insta", "instagram.com")                                                                                     \
     SITE("instagram", "instagram.com")                                                                                 \
+    SITE("internetarchive", "archive.org")                                                                             \
     SITE("kaggle", "kaggle.com")                                                                                       \
     SITE("kayak", "kayak.com")                                                                                         \
+    SITE("khanacademy", "khanacademy.org")                                                                             \
+    SITE("kickstarter", "kickstarter.com")                                                                             \
+    SITE("leetcode", "leetcode.com")                                                                                   \
+    SITE("letterboxd", "letterboxd.com")                                                                               \
+    SITE("lichess", "lichess.org")                                                                                     \
     SITE("linkedin", "linkedin.com")                                                                                   \
     SITE("maps", "google.com/maps")                                                                                    \
     SITE("mastodon", "mastodon.social")                                                                                \
+    SITE("mdn", "developer.mozilla.org")                                                                               \
+    SITE("messenger", "messenger.com")                                                                                 \
+    SITE("miro", "miro.com")                                                                                           \
     SITE("netflix", "netflix.com")                                                                                     \
+    SITE("netlify", "netlify.com")                                                                                     \
     SITE("newyorktimes", "nytimes.com")                                                                                \
+    SITE("nextdoor", "nextdoor.com")                                                                                   \
     SITE("notion", "notion.so")                                                                                        \
     SITE("npm", "npmjs.com")                                                                                           \
     SITE("nyt", "nytimes.com")                                                                                         \
     SITE("nytimes", "nytimes.com")                                                                                     \
+    SITE("office365", "office.com")                                                                                    \
+    SITE("onedrive", "onedrive.live.com")                                                                              \
     SITE("openai", "openai.com")                                                                                       \
+    SITE("openstreetmap", "openstreetmap.org")                                                                         \
     SITE("outlook", "outlook.com")                                                                                     \
     SITE("overleaf", "overleaf.com")                                                                                   \
+    SITE("pandora", "pandora.com")                                                                                     \
+    SITE("patreon", "patreon.com")                                                                                     \
     SITE("paypal", "paypal.com")                                                                                       \
     SITE("perplexity", "perplexity.ai")                                                                                \
     SITE("pinterest", "pinterest.com")                                                                                 \
     SITE("primevideo", "primevideo.com")                                                                               \
+    SITE("protonmail", "mail.proton.me")                                                                               \
     SITE("pypi", "pypi.org")                                                                                           \
+    SITE("quizlet", "quizlet.com")                                                                                     \
     SITE("quora", "quora.com")                                                                                         \
     SITE("reddit", "reddit.com")                                                                                       \
+    SITE("replit", "replit.com")                                                                                       \
+    SITE("reuters", "reuters.com")                                                                                     \
+    SITE("roblox", "roblox.com")                                                                                       \
+    SITE("rottentomatoes", "rottentomatoes.com")                                                                       \
     SITE("skyscanner", "skyscanner.net")                                                                               \
     SITE("slack", "app.slack.com")                                                                                     \
+    SITE("snapchat", "snapchat.com")                                                                                   \
     SITE("soundcloud", "soundcloud.com")                                                                               \
     SITE("spotify", "open.spotify.com")                                                                                \
+    SITE("stackexchange", "stackexchange.com")                                                                         \
     SITE("stackoverflow", "stackoverflow.com")                                                                         \
     SITE("substack", "substack.com")                                                                                   \
+    SITE("superuser", "superuser.com")                                                                                 \
+    SITE("telegram", "web.telegram.org")                                                                               \
+    SITE("theguardian", "theguardian.com")                                                                             \
+    SITE("tidal", "tidal.com")                                                                                         \
     SITE("tiktok", "tiktok.com")                                                                                       \
     SITE("trello", "trello.com")                                                                                       \
     SITE("tripadvisor", "tripadvisor.com")                                                                             \
+    SITE("trivago", "trivago.com")                                                                                     \
     SITE("tumblr", "tumblr.com")                                                                                       \
     SITE("twitch", "twitch.tv")                                                                                        \
     SITE("twitter", "x.com")                                                                                           \
+    SITE("uber", "uber.com")                                                                                           \
     SITE("udemy", "udemy.com")                                                                                         \
+    SITE("unsplash", "unsplash.com")                                                                                   \
+    SITE("venmo", "venmo.com")                                                                                         \
+    SITE("vercel", "vercel.com")                                                                                       \
     SITE("vimeo", "vimeo.com")                                                                                         \
+    SITE("vrbo", "vrbo.com")                                                                                           \
+    SITE("w3schools", "w3schools.com")                                                                                 \
     SITE("walmart", "walmart.com")                                                                                     \
+    SITE("washingtonpost", "washingtonpost.com")                                                                       \
+    SITE("weatherchannel", "weather.com")                                                                              \
     SITE("whatsapp", "web.whatsapp.com")                                                                               \
     SITE("wiki", "wikipedia.org")                                                                                      \
+    SITE("wikihow", "wikihow.com")                                                                                     \
     SITE("wikipedia", "wikipedia.org")                                                                                 \
+    SITE("wolframalpha", "wolframalpha.com")                                                                           \
+    SITE("wordle", "nytimes.com/games/wordle")                                                                         \
+    SITE("wordpress", "wordpress.com")                                                                                 \
     SITE("x", "x.com")                                                                                                 \
     SITE("yahoo", "yahoo.com")                                                                                         \
     SITE("ycombinator", "news.ycombinator.com")                                                                        \
+    SITE("yelp", "yelp.com")                                                                                           \
     SITE("youtube", "youtube.com")                                                                                     \
-    SITE("yt", "youtube.com")
+    SITE("youtubemusic", "music.youtube.com")                                                                          \
+    SITE("yt", "youtube.com")                                                                                          \
+    SITE("ytmusic", "music.youtube.com")                                                                               \
+    SITE("zillow", "zillow.com")
 
 #endif

@@ -148,6 +148,44 @@ size_t sy_contenders(const struct sy_work *work, enum sy_group group, const stru
 
 /* ---- tabs ---- */
 
+/* Whether each word of the window's title, but for Chrome's name, is one of the tab's. */
+static bool shows_tab(const struct sy_window *window, const struct sy_numbered_tab *tab) {
+    char shown[24][SY_WORD_MAX];
+    char words[48][SY_WORD_MAX];
+    size_t count = sy_words_split(window->title, shown, 24);
+    size_t own = sy_words_split(tab->tab->title, words, 48);
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool in = sy_is_one_of(shown[i], "google chrome chromium");
+        for (size_t j = 0; j < own; j++) {
+            bool is = strcmp(shown[i], words[j]) == 0;
+            in |= is;
+            same += is;
+        }
+        if (!in) {
+            return false;
+        }
+    }
+    return same > 0;
+}
+
+/* The one shown tab that a window can be of by its title; 0: none, or several. */
+static size_t tab_by_words(const struct sy_snapshot *snapshot) {
+    for (size_t i = 0; i < snapshot->windows.count; i++) {
+        size_t found = 0;
+        size_t count = 0;
+        for (size_t j = 0; j < snapshot->tab_count; j++) {
+            bool shown = snapshot->tabs[j].tab->active && shows_tab(&snapshot->windows.at[i], &snapshot->tabs[j]);
+            found = shown ? j + 1 : found;
+            count += shown;
+        }
+        if (count > 0) {
+            return count == 1 ? found : 0;
+        }
+    }
+    return 0;
+}
+
 size_t sy_current_tab(const struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     size_t current = 0;
@@ -168,7 +206,7 @@ size_t sy_current_tab(const struct sy_work *work) {
             }
         }
     }
-    return 0;
+    return tab_by_words(snapshot);
 }
 
 struct set {
@@ -297,9 +335,28 @@ static enum sy_standing put_side(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
+/* "412": of the one title that has the number, when no tab is numbered so. */
+static bool put_titled(struct sy_work *work, int number, struct set *set) {
+    size_t found = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        bool has = title_has(work, i, number);
+        found = has ? i : found;
+        count += has;
+    }
+    if (count == 1) {
+        put_in(set, found);
+    }
+    return count == 1;
+}
+
 static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
+    if (clause->verb != SY_CLOSE && clause->number_count == 1 && (size_t)clause->numbers[0] > tabs &&
+        put_titled(work, clause->numbers[0], set)) {
+        return SY_CLEAR;
+    }
     for (size_t i = 0; i < clause->number_count; i++) {
         if (clause->numbers[i] < 1 || (size_t)clause->numbers[i] > tabs) {
             return sy_ask_back(work, "There is no tab %d: they are numbered from 1 to %zu. Which one do you mean?",
@@ -333,15 +390,44 @@ static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
     return set->count > 0 ? SY_CLEAR : sy_ask_back(work, "No page is open twice. What is to be closed?");
 }
 
+/* Tabs that show nothing yet. */
+static enum sy_standing put_blank(struct sy_work *work, struct set *set) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    const struct sy_clause *clause = work->clause;
+    bool several = clause->tabs || clause->all || clause->counted;
+    for (size_t i = 0; i < snapshot->tab_count && (several || set->count == 0); i++) {
+        const char *url = snapshot->tabs[i].tab->url;
+        if (strncmp(url, "chrome://newtab", 15) == 0 || strncmp(url, "chrome://new-tab-page", 21) == 0 ||
+            strcmp(url, "about:blank") == 0) {
+            put_in(set, i);
+        }
+    }
+    return set->count > 0 ? SY_CLEAR : sy_ask_back(work, "No tab is empty. Which ones do you mean?");
+}
+
 static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     size_t tabs = work->index->tab_count;
-    size_t current = sy_current_tab(work);
+    bool goes_on = work->clause->relative && !work->clause->tab && work->before && work->before->last.tab_count == 1;
+    size_t current = goes_on ? work->before->last.tabs[0] : sy_current_tab(work);
     if (current == 0) {
         return sy_ask_back(work, "Which tab do you mean? Several windows show one");
     }
     size_t at = current - 1 + (work->clause->relative > 0 ? 1 : work->clause->relative < 0 ? tabs - 1 : 0);
     put_in(set, at % tabs);
     return SY_CLEAR;
+}
+
+/* "Close the lamp but keep the desk": the desk lamp is the lamp. */
+static void only_the_others(const struct sy_work *work, const struct set *set, struct set *kept) {
+    size_t both = 0;
+    for (size_t i = 0; i < work->index->tab_count; i++) {
+        both += set->in[i] && kept->in[i];
+    }
+    for (size_t i = 0; set->count == 1 && both == 1 && kept->count > 1 && i < work->index->tab_count; i++) {
+        if (set->in[i]) {
+            take_out(kept, i);
+        }
+    }
 }
 
 /* Takes out the tabs that `count` words name; false: they name none. */
@@ -358,9 +444,17 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     }
     int number = count == 1 ? sy_number(words[0]->text) : -1;
     put_all(&hits, &kept);
-    if (kept.count == 0 && number > 0 && (size_t)number <= tabs) {
-        put_in(&kept, (size_t)number - 1);
+    bool index = number > 0 && (size_t)number <= tabs;
+    if (index && work->clause->number_count > 0 && !work->clause->series) { /* "tabs 1 to 5 but not 3" */
+        memset(kept.in, 0, tabs * sizeof *kept.in);
+        kept.count = 0;
     }
+    if (kept.count == 0 && index) {
+        put_in(&kept, (size_t)number - 1);
+        kept.sure = true;
+    }
+    only_the_others(work, set, &kept);
+    set->sure &= kept.sure; /* by what it is about, there may be more that is to stay */
     for (size_t i = 0; i < tabs; i++) {
         if (kept.in[i]) {
             take_out(set, i);
@@ -369,6 +463,30 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     free(hits.at);
     free(kept.in);
     return kept.count > 0;
+}
+
+/* "All but the last two": by the place in what is to be closed. False: the words are no such place. */
+static bool keep_place(const struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
+    int ordinal = 0;
+    size_t many = 1;
+    for (size_t i = 0; i < count; i++) {
+        const char *word = words[i]->text;
+        int number = sy_number(word);
+        bool other = sy_ordinal(word) == 0 && number < 1 && !sy_is_stop(word);
+        if (other || (sy_ordinal(word) != 0 && ordinal != 0)) {
+            return false;
+        }
+        ordinal = sy_ordinal(word) != 0 ? sy_ordinal(word) : ordinal;
+        many = number > 0 ? (size_t)number : many;
+    }
+    size_t from = ordinal < 0 ? (set->count > many ? set->count - many : 0) : (size_t)(ordinal > 0 ? ordinal - 1 : 0);
+    size_t seen = 0;
+    for (size_t i = 0; i < work->index->tab_count && ordinal != 0; i++) {
+        if (set->in[i] && seen++ >= from && seen <= from + many) {
+            take_out(set, i);
+        }
+    }
+    return ordinal != 0;
 }
 
 static bool is_current(const struct sy_word *word) {
@@ -391,6 +509,10 @@ static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
         }
         but_current |= current;
         left_out |= names || current;
+        if (names && !current && keep_place(work, clause->but + i, end - i, set)) {
+            i = end + 1;
+            continue;
+        }
         if (names && !current && !keep_named(work, clause->but + i, end - i, set)) {
             return sy_ask_back(work, "No tab fits what is to stay open. Which one do you mean?");
         }
@@ -462,10 +584,19 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     if (count == 0) {
         return sy_unsure(work, "No tab fits \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
     }
+    size_t current = clause->pointed ? sy_current_tab(work) : 0;
+    for (size_t i = 0; i < count && count > 1 && current > 0; i++) {
+        if (work->tabs.at[i].at == current - 1) { /* "this kyoto page" */
+            put_in(set, current - 1);
+            set->sure &= work->tabs.at[i].certain;
+            return SY_CLEAR;
+        }
+    }
     if (count > 1) {
         return sy_ask_which(work, SY_TABS, &work->tabs, count);
     }
     put_in(set, work->tabs.at[0].at);
+    set->sure &= !others_of_kind(work, set);
     set->sure &= work->tabs.at[0].certain && !work->tabs.at[0].stray && work->tabs.at[0].score >= OF_SET;
     return SY_CLEAR;
 }
@@ -509,11 +640,10 @@ static enum sy_standing check_count(struct sy_work *work, const struct set *set)
     return SY_CLEAR;
 }
 
-static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
+/* Tabs by something else than their names; `*done` false: it is not said so. */
+static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *done, struct set *set) {
     const struct sy_clause *clause = work->clause;
-    bool several = clause->tabs || clause->all || clause->other || clause->has_but || clause->counted > 0 ||
-                   (destroys && is_plural(work));
-    enum sy_standing standing = SY_CLEAR;
+    *done = true;
     if (clause->number_count > 0 && clause->series) {
         return put_series(work, set);
     }
@@ -522,6 +652,10 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     }
     if (clause->side) {
         return put_side(work, set);
+    }
+    if (clause->blank && !clause->ordinal) {
+        enum sy_standing standing = put_blank(work, set);
+        return standing == SY_CLEAR ? check_count(work, set) : standing;
     }
     if (clause->duplicate) {
         return put_duplicates(work, set);
@@ -532,7 +666,21 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (destroys && ((clause->relative && work->terms.count > 0) || (clause->ordinal > 1 && clause->all))) {
         return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs"); /* "next to it" */
     }
-    bool all = clause->all || clause->other || clause->ordinal || clause->in_window || clause->has_but;
+    *done = false;
+    return SY_CLEAR;
+}
+
+static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    bool several = clause->tabs || clause->all || clause->other || (clause->has_but && !clause->but_shared) ||
+                   clause->counted > 0 || clause->several || (destroys && is_plural(work));
+    bool done;
+    enum sy_standing standing = put_by_place(work, destroys, &done, set);
+    if (done) {
+        return standing == SY_CLEAR && clause->has_but ? leave_out(work, set) : standing;
+    }
+    bool all = clause->all || clause->other || clause->ordinal || clause->in_window ||
+               (clause->has_but && !clause->but_shared);
     if (work->terms.count == 0 && all) {
         for (size_t i = 0; i < work->index->tab_count; i++) {
             put_in(set, i);

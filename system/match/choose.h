@@ -12,7 +12,8 @@ struct sy_work {
     struct sy_terms terms;
     struct sy_hits apps, tabs, presets;
     struct sy_reading *out;
-    bool failed; /* out of memory */
+    const struct sy_entry *swap; /* the first one of two that are to change places */
+    bool failed;                 /* out of memory */
 };
 
 /* The standing, with what to say to the user. */

@@ -44,6 +44,12 @@ static bool opens(enum sy_verb verb) {
 /* "The tab I'm on", "the page that I am looking at": how many words. */
 static size_t read_here(const struct reading *in, size_t i, struct sy_clause *clause) {
     size_t at = i;
+    const char *does = text_at(in, i + 2);
+    size_t len = strlen(does);
+    if (strcmp(text_at(in, i), "i") == 0 && sy_is_one_of(text_at(in, i + 1), "was had opened") && i > 0) {
+        bool ing = len > 4 && strcmp(does + len - 3, "ing") == 0;
+        return 2 + (size_t)(ing || strcmp(does, "open") == 0); /* "the pdf I was reading" */
+    }
     if (strcmp(text_at(in, at), "im") == 0) {
         at++;
     } else if (strcmp(text_at(in, at), "i") == 0 && strcmp(text_at(in, at + 1), "am") == 0) {
@@ -76,11 +82,12 @@ static size_t read_side(const struct reading *in, size_t i, struct sy_clause *cl
 
 /* A kind of thing; true: the word is one. */
 static bool read_kind(struct sy_clause *clause, const char *word) {
-    if (sy_is_one_of(word, "tab tap tba")) {
+    if (sy_is_one_of(word, "tab tap tba") ||
+        (clause->current && clause->name_count == 0 && sy_is_one_of(word, "page webpage site website article video"))) {
         clause->tab = true;
     } else if (sy_is_one_of(word, "tabs taps tbas tabz")) {
         clause->tab = clause->tabs = true;
-    } else if (sy_is_one_of(word, "app application program")) {
+    } else if (sy_is_one_of(word, "app application program programm")) {
         clause->app = true;
     } else if (sy_is_one_of(word, "apps applications programs")) {
         clause->app = clause->apps = true;
@@ -109,8 +116,14 @@ static bool read_which(struct sy_clause *clause, const char *word) {
         clause->current = true;
     } else if (sy_is_one_of(word, "duplicate duplicates duplicated dupes dupe")) {
         clause->duplicate = true;
-    } else if (sy_is_one_of(word, "it them those these")) {
+    } else if (sy_is_one_of(word, "it them those these em")) {
         clause->refers = true;
+        clause->several |= strcmp(word, "it") != 0;
+    } else if (sy_is_one_of(word, "copy copies") && clause->verb == SY_CLOSE &&
+               (clause->ordinal == 2 || clause->other)) {
+        clause->duplicate = true; /* "the second copy of it" */
+        clause->ordinal = 0;
+        clause->other = false;
     } else if (strcmp(word, "running") == 0) {
         clause->running = true;
     } else if (sy_is_one_of(word, "next following")) {
@@ -118,6 +131,7 @@ static bool read_which(struct sy_clause *clause, const char *word) {
     } else if (sy_is_one_of(word, "previous prior")) {
         clause->relative = -1;
     } else if (sy_is_one_of(word, "one ones")) {
+        clause->several |= strcmp(word, "ones") == 0;
         return true;
     } else {
         return false;
@@ -133,9 +147,10 @@ static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *
         return false;
     }
     bool last = i + 1 >= in->count || sy_is_one_of(next, "one too up down as");
-    bool named = sy_is_one_of(next, "tab window app application page program");
+    bool named = sy_is_one_of(next, "tab window app application page program webpage site website");
     clause->refers |= last || (named && strcmp(word, "that") == 0);
     clause->current |= named && strcmp(word, "this") == 0;
+    clause->pointed = true;
     return true;
 }
 
@@ -164,6 +179,10 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     bool one = strcmp(text_at(in, i), "one") == 0; /* "the second one" */
     if (number < 0 || (one && (i > 0 || in->count > 1) && !clause->tab)) {
         return 0;
+    }
+    size_t to = i > 0 && sy_is_one_of(text_at(in, i - 1), "number nr no") ? i - 1 : i;
+    if (to > 1 && strcmp(text_at(in, to - 1), "to") == 0 && strcmp(text_at(in, to - 2), "up") == 0) {
+        clause->vague = true; /* "up to lecture 10": from where? */
     }
     if (clause->ordinal == 0 && is_count(in, i)) {
         clause->counted = number;
@@ -204,6 +223,18 @@ static bool is_except(const struct reading *in, size_t i, size_t *len) {
     return two || sy_is_one_of(word, "except but besides excluding without");
 }
 
+/* "But keep gmail", "only gmail stays": where something is closed, the same. */
+static bool is_kept(const struct reading *in, size_t i, const struct sy_clause *clause, size_t *len) {
+    if (clause->verb != SY_CLOSE) {
+        return false;
+    }
+    *len = sy_keeps(in->words + i, in->count - i);
+    for (size_t j = i + 1; j < in->count && *len == 0 && strcmp(text_at(in, i), "only") == 0; j++) {
+        *len = sy_is_one_of(text_at(in, j), "stay stays remain remains") ? 1 : 0;
+    }
+    return *len > 0;
+}
+
 static void add_name(struct sy_clause *clause, const struct sy_word *word, bool but) {
     if (but) {
         clause->but[clause->but_count++] = word;
@@ -215,13 +246,34 @@ static void add_name(struct sy_clause *clause, const struct sy_word *word, bool 
     }
 }
 
+static bool names_something(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (!sy_is_stop(clause->names[i]->text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The kind of what is left out is the kind of all of it; but one thing that stays does not make it one. */
+static bool read_but_kind(struct sy_clause *clause, const char *word) {
+    struct sy_clause kind = {.verb = clause->verb};
+    bool is_kind = read_kind(&kind, word);
+    if (is_kind && !clause->apps && !clause->tabs) {
+        (void)read_kind(clause, word);
+    }
+    return is_kind;
+}
+
 /* One step: how many words were taken. */
 static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) {
     const struct sy_word *word = &in->words[i];
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
-        if (!joins && !read_kind(clause, word->text) && !sy_is_one_of(word->text, "one ones")) {
+        bool says = !is_count(in, i) && !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
+                    !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
+        if (!joins && !read_but_kind(clause, word->text) && says) {
             add_name(clause, word, true);
         }
         if (joins || word->breaks) {
@@ -229,7 +281,10 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
         }
         return 1;
     }
-    if (is_except(in, i, &len) && i > 0) {
+    bool some = clause->verb == SY_CLOSE && !names_something(clause) && !word->address &&
+                sy_is_one_of(word->text, "some few couple several most half many");
+    clause->vague |= some && sy_number(text_at(in, i + 1)) < 0; /* which of them? */
+    if (i > 0 && (is_kept(in, i, clause, &len) || is_except(in, i, &len))) {
         in->closes_but = true;
         clause->has_but = true;
         return len;
@@ -266,13 +321,17 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     return 1;
 }
 
-static bool names_something(const struct sy_clause *clause) {
+/* "The empty new tabs": nothing but that. */
+static bool only_blank(const struct sy_clause *clause) {
+    bool any = false;
     for (size_t i = 0; i < clause->name_count; i++) {
-        if (!sy_is_stop(clause->names[i]->text)) {
-            return true;
+        bool state = sy_is_one_of(clause->names[i]->text, "new empty blank");
+        if (!state && !sy_is_stop(clause->names[i]->text)) {
+            return false;
         }
+        any |= state;
     }
-    return false;
+    return any && clause->tab && !clause->fresh;
 }
 
 /* "Unused", "old": what something is like now, and no name. */
@@ -310,7 +369,8 @@ static bool takes_place(const struct sy_clause *clause) {
     }
     bool wants = clause->verb == SY_NO_VERB || clause->verb == SY_WANT;
     bool may = clause->verb == SY_OPEN || clause->verb == SY_SWITCH || wants;
-    bool sure = clause->where.monitor || clause->where.part || clause->where.width > 0 || clause->where.beside;
+    bool sure = clause->where.monitor || clause->where.part || clause->where.width > 0 || clause->where.beside ||
+                clause->where.rest;
     return may && clause->where.given && (sure || wants);
 }
 
@@ -326,7 +386,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     if (clause->verb != SY_CLOSE && clause->verb != SY_VISIT && clause->verb != SY_PRESET) {
         sy_where_read(pointers, count, &clause->where, used);
         if (!takes_place(clause)) {
-            clause->where = (struct sy_where){.given = false};
+            clause->where = (struct sy_where){.there = clause->where.there};
             memset(used, 0, sizeof used);
         }
     }
@@ -341,7 +401,9 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
         i += used[i] || filler ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);
-    clause->vague |= only_states(clause) || (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
+    clause->blank = only_blank(clause);
+    clause->vague |= (only_states(clause) && !clause->blank) ||
+                     (clause->counted > 0 && !names_something(clause) && !clause->ordinal);
 }
 
 /* ---- cutting ---- */
@@ -350,7 +412,20 @@ static bool separates(const struct sy_word *word) {
     return sy_is_one_of(word->text, "and then plus");
 }
 
+/* "I want to", "let's": the user tells what they want to do themselves. */
+static bool is_wish(const struct sy_words *words, size_t begin, size_t end) {
+    bool wish = false;
+    for (size_t i = begin; i < end; i++) {
+        wish |= sy_is_one_of(words->at[i].text, "i id im ill we lets wanna gotta gonna have time");
+        if (sy_is_one_of(words->at[i].text, "you can could u")) {
+            return false;
+        }
+    }
+    return wish;
+}
+
 static void add_clause(const struct sy_words *words, size_t begin, size_t end, struct sy_clauses *clauses) {
+    const size_t polite = begin;
     begin += sy_polite(words->at + begin, end - begin);
     if (begin >= end) {
         return;
@@ -365,7 +440,15 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     *clause = (struct sy_clause){.all_words = words->at + begin, .word_count = end - begin};
     clause->negated = sy_is_negated(words->at + begin, end - begin);
     const size_t first = begin;
+    const bool wish = is_wish(words, polite, first);
+    const size_t last = end;
     enum sy_verb verb = sy_verb_of(words->at, &begin, &end);
+    clause->behind = verb == SY_CLOSE && begin == first && end < last;
+    if (verb == SY_NO_VERB && wish && end - begin > 2 &&
+        sy_is_one_of(words->at[begin + 1].text, "a an the my some this")) {
+        begin++; /* "I have to unpack a zip": what for is not known, but what with */
+        verb = SY_WANT;
+    }
     clause->own_verb = verb != SY_NO_VERB;
     clause->verb = !clause->own_verb && before ? before->verb : verb;
     const char *said = !clause->own_verb ? "" : begin > first ? words->at[begin - 1].text : words->at[end].text;
@@ -373,7 +456,13 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     bool center = sy_is_one_of(said, "center centre");
     bool beside = strcmp(said, "split") == 0;
     bool fresh = verb == SY_OPEN && strcmp(said, "tab") == 0;
+    if (verb == SY_CANNOT && wish && sy_is_activity(words->at[first].text)) {
+        clause->verb = SY_WANT; /* "I want to play wordle": with it in front, the user can */
+    }
     read_slots(words->at + begin, end - begin, clause);
+    if (verb == SY_PLACE && wish && !clause->where.given && strcmp(words->at[first].text, "make") == 0) {
+        clause->verb = SY_WANT;
+    }
     clause->fresh |= fresh;
     clause->where.given |= beside;
     clause->where.beside |= beside;
@@ -386,16 +475,30 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     clauses->count++;
 }
 
+/* "Close all of reddit, but keep the first": what stays belongs to what is closed. */
+static bool keeps_at(const struct sy_words *words, size_t begin, size_t i, bool closing) {
+    size_t len;
+    size_t start = begin + sy_polite(words->at + begin, i - begin);
+    enum sy_verb verb = start <= i ? sy_verb_at(words->at + start, i + 1 - start, &len) : SY_NO_VERB;
+    bool closes = verb == SY_CLOSE || (verb == SY_NO_VERB && closing);
+    return closes && (sy_keeps(words->at + i, words->count - i) > 0 ||
+                      (i + 1 < words->count && sy_keeps(words->at + i + 1, words->count - i - 1) > 0) ||
+                      (i + 1 < words->count && sy_is_one_of(words->at[i + 1].text, "only except")));
+}
+
 /* Whether a new clause begins after the word at `i`; what comes behind "except" is one list up to the next verb. */
-static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split) {
+static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split, bool closing) {
     size_t next = i + 1;
     size_t len;
     bool but = strcmp(words->at[i].text, "but") == 0;
-    if (next >= words->count || !(words->at[i].breaks || but || separates(&words->at[i]))) {
+    if (next >= words->count || !(words->at[i].breaks || but || separates(&words->at[i])) ||
+        keeps_at(words, begin, i, closing)) {
         return false;
     }
     for (size_t j = begin; j <= i; j++) {
-        split = split && !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than");
+        split = split &&
+                !sy_is_one_of(words->at[j].text, "except but besides excluding without apart than keep leave spare "
+                                                 "not only");
     }
     size_t start = next + sy_polite(words->at + next, words->count - next);
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);
@@ -434,6 +537,33 @@ static bool is_placed(const struct sy_where *where) {
     return where->given && (where->part || where->direction);
 }
 
+/* "B on the other half": the half that A did not get. */
+static void share_rest(struct sy_clauses *clauses) {
+    for (size_t i = 1; i < clauses->count; i++) {
+        const struct sy_where *before = &clauses->at[i - 1].where;
+        struct sy_where *at = &clauses->at[i].where;
+        bool across =
+            before->part && before->top == 0 && before->bottom == SY_TWELFTHS && before->left != before->right;
+        bool down = before->part && before->left == 0 && before->right == SY_TWELFTHS;
+        if (at->there && !at->given && before->given) {
+            *at = *before;
+        } else if (at->rest && (across || down) && !(across && down)) {
+            const char *monitor = at->monitor ? at->monitor : before->monitor;
+            *at = *before;
+            at->monitor = monitor;
+            at->there = true;
+            int *from = across ? &at->left : &at->top;
+            int *to = across ? &at->right : &at->bottom;
+            bool first = *from == 0;
+            *from = first ? *to : 0;
+            *to = first ? SY_TWELFTHS : (across ? before->left : before->top);
+        } else if (at->rest && before->direction) {
+            *at = *before;
+            at->direction = strcmp(before->direction, "left") == 0 ? "right" : "left";
+        }
+    }
+}
+
 /* "A on the left half and B on the right half of the main monitor": both are there. */
 static void share_monitor(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
@@ -442,7 +572,7 @@ static void share_monitor(struct sy_clauses *clauses) {
         if (clauses->at[i].own_verb || !is_placed(before) || !is_placed(at)) {
             continue;
         }
-        if (!before->monitor && at->monitor && (at->part || before->part)) {
+        if (!before->monitor && at->monitor && (at->part || before->part || (at->direction && before->direction))) {
             before->monitor = at->monitor;
         } else if (!at->monitor && before->monitor && before->part) {
             at->monitor = before->monitor;
@@ -450,9 +580,44 @@ static void share_monitor(struct sy_clauses *clauses) {
     }
 }
 
+/* "Close youtube and the bbc but keep chopin": of both. */
+static void share_but(struct sy_clauses *clauses) {
+    for (size_t i = clauses->count; i > 1; i--) {
+        const struct sy_clause *at = &clauses->at[i - 1];
+        struct sy_clause *before = &clauses->at[i - 2];
+        if (at->has_but && at->verb == SY_CLOSE && before->verb == SY_CLOSE && !before->has_but) {
+            memcpy(before->but, at->but, sizeof before->but);
+            before->but_count = at->but_count;
+            before->has_but = before->but_shared = true;
+        }
+    }
+}
+
+/* "Both slack and cursor can be closed" */
+static void share_behind(struct sy_clauses *clauses) {
+    for (size_t i = clauses->count; i > 1; i--) {
+        struct sy_clause *before = &clauses->at[i - 2];
+        if (clauses->at[i - 1].behind && before->verb == SY_NO_VERB && !before->own_verb) {
+            before->verb = SY_CLOSE;
+            before->behind = true;
+            before->where = (struct sy_where){.given = false};
+            clauses->at[i - 1].own_verb = false; /* it is one list */
+        }
+    }
+}
+
+/* "Wikipedia and reddit pages" */
+static bool ends_in_pages(const struct sy_clause *clause) {
+    const struct sy_word *last = clause->name_count > 0 ? clause->names[clause->name_count - 1] : NULL;
+    return last && sy_is_one_of(last->text, "pages sites websites");
+}
+
 /* What is said of some of a list holds for all: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
+    share_behind(clauses);
     share_numbers(clauses);
+    share_rest(clauses);
+    share_but(clauses);
     share_monitor(clauses);
     for (size_t i = 0; i < clauses->count;) {
         size_t end = i + 1;
@@ -461,11 +626,13 @@ static void share(struct sy_clauses *clauses) {
         clauses->at[i].both = clauses->at[i].both && !pair; /* "both rust and figma": of each the one */
         clauses->at[i].all = clauses->at[i].all && !pair;
         bool all = clauses->at[i].all;
+        bool several = false;
         bool apps = clauses->at[i].apps;
         const struct sy_where *where = NULL;
         while (end < clauses->count && !clauses->at[end].own_verb) {
             tabs |= clauses->at[end].tabs;
             apps |= clauses->at[end].apps;
+            several |= clauses->at[end].several || ends_in_pages(&clauses->at[end]);
             end++;
         }
         for (size_t j = end; j > i; j--) {
@@ -474,11 +641,18 @@ static void share(struct sy_clauses *clauses) {
             at->tab |= tabs && !other;
             at->tabs |= tabs && !other && at->number_count == 0;
             at->apps |= apps && !at->tab;
+            at->several |= several && !other && !at->tab;
             at->all |= all && end - i > 1 && at->name_count > 0;
             where = at->where.given ? &at->where : where;
-            if (!at->where.given && where && takes_where(at->verb)) {
+            bool shown = where && where->beside && (at->verb == SY_SWITCH || at->verb == SY_OPEN);
+            if (!at->where.given && where && (shown || takes_where(at->verb))) {
                 at->where = *where;
             }
+        }
+        bool whole = sy_is_one_of(clauses->at[i].all_words[0].text, "maximize maximise fullscreen center centre");
+        for (size_t j = i + 1; j < end && whole; j++) { /* "maximize slack and chrome" */
+            struct sy_clause *at = &clauses->at[j];
+            at->where = at->where.given ? at->where : clauses->at[i].where;
         }
         i = end;
     }
@@ -488,7 +662,10 @@ static void share(struct sy_clauses *clauses) {
 static void join_topic(struct sy_clauses *clauses) {
     struct sy_clause *topic = &clauses->at[0];
     struct sy_clause *next = &clauses->at[1];
-    if (clauses->count < 2 || topic->verb != SY_NO_VERB || topic->negated || !next->refers || names_something(next)) {
+    bool more = clauses->count > 1 && (topic->number_count > 0 || topic->ordinal || topic->has_but || topic->other ||
+                                       topic->duplicate || topic->relative || topic->in_window || topic->vague);
+    if (more || clauses->count < 2 || topic->verb != SY_NO_VERB || topic->negated || !next->refers ||
+        names_something(next)) {
         return;
     }
     memcpy(next->names, topic->names, sizeof next->names);
@@ -514,7 +691,8 @@ void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses
     memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
     clauses->question = sy_is_question(words->at + polite, words->count - polite) || shows_what(words, polite);
     for (size_t i = 0; i < words->count; i++) {
-        if (i + 1 == words->count || ends_at(words, begin, i, split)) {
+        bool closing = clauses->count > 0 && clauses->at[clauses->count - 1].verb == SY_CLOSE;
+        if (i + 1 == words->count || ends_at(words, begin, i, split, closing)) {
             bool joins = separates(&words->at[i]) || strcmp(words->at[i].text, "but") == 0;
             size_t end = i + 1 - (joins ? 1 : 0);
             add_clause(words, begin, end, clauses);

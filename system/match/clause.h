@@ -15,6 +15,7 @@
 struct sy_clause {
     enum sy_verb verb;
     bool own_verb; /* else it is that of the clause before: "chrome AND SLACK" */
+    bool behind;   /* its verb stands behind it: "slack can go" */
     bool negated;
 
     const struct sy_word *names[SY_WORDS_MAX]; /* the words that name the thing */
@@ -23,6 +24,7 @@ struct sy_clause {
         *but[2 * SY_WORDS_MAX]; /* those that name what is left out, NULL between two of it: "except a, b" */
     size_t but_count;
     bool has_but;                    /* something is to be left out */
+    bool but_shared;                 /* it was said of the last thing of a list */
     const struct sy_word *address;   /* a URL or host among them; NULL: there is none */
     const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
     size_t word_count;
@@ -35,7 +37,10 @@ struct sy_clause {
     bool site;  /* "website" */
     bool all, both, other, current, duplicate;
     bool running;
-    bool refers; /* "it", "them" */
+    bool refers;  /* "it", "them" */
+    bool pointed; /* "this", "that" */
+    bool several; /* "the reddit ones" */
+    bool blank;   /* pages with nothing in them: "the empty tabs" */
     int numbers[SY_NUMBERS_MAX];
     size_t number_count;
     int counted;      /* how many there are: "the two rust tabs"; 0: not told */

@@ -26,7 +26,7 @@ static const struct kind kinds[] = {
     {"music song songs playlist tunes album podcast podcasts",
      "open.spotify.com music.youtube.com soundcloud.com bandcamp.com deezer.com tidal.com"},
     {"code git", "github.com gitlab.com bitbucket.org codeberg.org"},
-    {"ticket tickets bug story", "atlassian.net linear.app"},
+    {"ticket tickets bug story issue issues", "atlassian.net linear.app"},
     {"paper papers preprint preprints", "arxiv.org biorxiv.org scholar.google.com"},
     {"article articles encyclopedia wiki", "wikipedia.org"},
     {"news headlines newspaper",

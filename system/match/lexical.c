@@ -83,6 +83,24 @@ static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
     }
 }
 
+/* "Close all tabs, I need the weather": what is to be shown can't be closed. */
+static bool contradicts(const struct sy_reading *out) {
+    for (size_t i = 0; i < out->count; i++) {
+        for (size_t j = 0; j < out->count && sy_found_destroys(&out->found[i]); j++) {
+            const struct sy_found *a = &out->found[i];
+            const struct sy_found *b = &out->found[j];
+            bool same = !sy_found_destroys(b) && a->name && b->name && strcmp(a->name, b->name) == 0 && i < j;
+            for (size_t k = 0; k < a->tab_count && !sy_found_destroys(b) && b->tab_count == 1; k++) {
+                same |= a->tabs[k] == b->tabs[0];
+            }
+            if (same) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) {
     if (clauses->too_many || clauses->count == 0) {
         work->out->standing =
@@ -104,7 +122,13 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
         work->out->count = 0;
         work->out->proposes = false;
     }
+    if (work->swap && work->out->standing == SY_CLEAR) {
+        work->out->standing = sy_ask_back(work, "Two applications can change places. Which ones?");
+    }
     sy_merge_closes(work);
+    if (work->out->standing == SY_CLEAR && contradicts(work->out)) {
+        work->out->standing = sy_ask_back(work, "What is to be shown would be closed too. What is to stay?");
+    }
 }
 
 /* One way to cut the utterance. Clauses are larger than what a thread's stack is good for. */
@@ -137,6 +161,7 @@ enum fm_code sy_lexical(const struct sy_index *index, const struct sy_words *wor
     if (reading->standing != SY_CLEAR && may_be_one_name(words) && !work.failed) {
         struct sy_reading whole = {.standing = SY_CLEAR};
         work.out = &whole;
+        work.swap = NULL;
         read_all(&work, false);
         bool better = whole.standing == SY_CLEAR;
         sy_reading_free(better ? reading : &whole);

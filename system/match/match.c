@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "commands/table.h"
 #include "desktop/refuse.h"
+#include "match/context.h"
 #include "match/lexical.h"
 #include "match/meaning.h"
 #include "match/prompt.h"
@@ -24,8 +25,11 @@ struct job {
     const struct sy_scene *scene;
     const struct sy_match_options *options;
     struct sy_index index;
-    struct sy_words words;
+    struct sy_words whole; /* as the user said it */
+    struct sy_words words; /* without what only goes with it */
+    struct sy_words bold;
     bool has_earlier;
+    struct sy_words earlier_whole;
     struct sy_words earlier_words;
     struct sy_reading earlier;
     struct sy_before before;
@@ -100,9 +104,10 @@ static enum fm_code read_earlier(struct job *job, struct fm_error *error) {
     struct fm_error fault;
     struct json_object *commands = member(options->earlier_envelope, "commands");
     size_t count = json_object_is_type(commands, json_type_array) ? json_object_array_length(commands) : 0;
-    if (sy_words_read(options->earlier_words, &job->earlier_words, &fault) != FM_OK) {
+    if (sy_words_read(options->earlier_words, &job->earlier_whole, &fault) != FM_OK) {
         return sy_refuse(error, "invalid_words", "previous", "the words in previous can't be read: %s", fault.detail);
     }
+    sy_context_drop(&job->index, &job->earlier_whole, false, &job->earlier_words);
     job->has_earlier = true;
     job->before.asked = json_object_get_boolean(member(options->earlier_envelope, "needs_clarification"));
     if (count > 0 && !read_command(job, json_object_array_get_idx(commands, count - 1), &job->before.last)) {
@@ -364,16 +369,38 @@ static enum fm_code read_together(struct job *job, struct fm_error *error) {
     struct sy_words words;
     struct sy_reading whole;
     struct fm_error fault;
-    snprintf(text, sizeof text, "%s %s", job->earlier_words.text, job->words.text);
-    if (strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {
+    bool told = job->earlier.verb == SY_NO_VERB; /* "chess bores me" - "close it" */
+    snprintf(text, sizeof text, "%s%s %s", job->earlier_whole.text, told ? "." : "", job->whole.text);
+    bool negated = sy_is_negated(job->words.at, job->words.count); /* "not that one" */
+    if (negated || strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {
         return FM_OK;
     }
-    enum fm_code code = sy_lexical(&job->index, &words, NULL, &whole, error);
+    sy_context_drop(&job->index, &words, false, &job->bold);
+    enum fm_code code = sy_lexical(&job->index, &job->bold, NULL, &whole, error);
     if (code == FM_OK && whole.standing == SY_CLEAR) {
         sy_reading_free(&job->reading);
         job->reading = whole;
     } else {
         sy_reading_free(&whole);
+    }
+    return code;
+}
+
+/* Once more without what has no verb and names nothing. */
+static enum fm_code read_boldly(struct job *job, struct fm_error *error) {
+    struct sy_reading reading;
+    sy_context_drop(&job->index, &job->whole, true, &job->bold);
+    if (job->bold.count == job->words.count) {
+        return FM_OK;
+    }
+    enum fm_code code = sy_lexical(&job->index, &job->bold, job->has_earlier ? &job->before : NULL, &reading, error);
+    bool better = code == FM_OK && reading.standing == SY_CLEAR;
+    if (better) {
+        sy_reading_free(&job->reading);
+        job->reading = reading;
+        job->words = job->bold;
+    } else {
+        sy_reading_free(&reading);
     }
     return code;
 }
@@ -387,6 +414,9 @@ static enum fm_code read_words(struct job *job, struct fm_error *error) {
     code = sy_lexical(&job->index, &job->words, job->has_earlier ? &job->before : NULL, &job->reading, error);
     if (code == FM_OK && job->reading.standing != SY_CLEAR && job->has_earlier && job->before.asked) {
         code = read_together(job, error);
+    }
+    if (code == FM_OK && job->reading.standing != SY_CLEAR) {
+        code = read_boldly(job, error);
     }
     return code;
 }
@@ -577,8 +607,11 @@ static void write_envelope(const struct job *job, struct fm_json_writer *w) {
 }
 
 static enum fm_code run_job(struct job *job, const char *words, struct fm_json_writer *w, struct fm_error *error) {
-    enum fm_code code = sy_words_read(words, &job->words, error);
-    code = code ? code : read_earlier(job, error);
+    enum fm_code code = sy_words_read(words, &job->whole, error);
+    if (code == FM_OK) {
+        sy_context_drop(&job->index, &job->whole, false, &job->words);
+        code = read_earlier(job, error);
+    }
     if (code == FM_OK && job->options->way == SY_MODEL_ALONE && job->options->picker) {
         code = model_alone(job, error);
     } else if (code == FM_OK) {

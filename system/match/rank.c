@@ -131,7 +131,7 @@ static bool is_weak(const char *word) {
         "paper",    "papers",      "post",    "posts",  "program", "question", "questions", "site",
         "story",    "stuff",       "thread",  "video",  "videos",  "web",      "webpage",   "website",
         "websites", "articles",    "threads", "docs",   "tool",    "software", "item",      "listing",
-        "link",     "list",        "entry",   "screen", "game",    "program"};
+        "link",     "list",        "entry",   "screen", "game",    "program",  "something"};
     size_t len = strlen(word);
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         size_t size = strlen(weak[i]);
@@ -176,6 +176,18 @@ static bool is_known(const struct sy_index *index, const char *text, bool domain
     return sy_site(text) != NULL || in_apps(index, text);
 }
 
+/* "machine learning" of "r/MachineLearning" */
+static bool is_title_word(const struct sy_index *index, const char *text) {
+    for (size_t i = 0; i < index->tab_count && strlen(text) >= 8; i++) {
+        for (size_t j = 0; j < index->tabs[i].title; j++) {
+            if (strcmp(index->tabs[i].words[j], text) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Of an application such a word says nothing. */
 static bool says_program(const char *word) {
     return sy_is_one_of(word, "app application program tool software client package");
@@ -189,6 +201,41 @@ static void append(char *joined, size_t size, const char *text) {
     }
 }
 
+/* Notes a word that `term` may be a typo of. False: it may be one of another word too. */
+static bool note_typo(struct sy_term *term, const char *word) {
+    size_t away = strlen(word) >= 4 ? sy_edits(term->text, word) : 3;
+    bool same = term->typo_of[0] && sy_alike(term->typo_of, word) >= 0.98;
+    if (away > 2 || same) {
+        return true;
+    }
+    if (away > 1 || term->typo_of[0]) {
+        return false;
+    }
+    memcpy(term->typo_of, word, strlen(word) + 1);
+    return true;
+}
+
+/* A word of six letters or more, one letter away from one word that is there, and two or more from all others. */
+static void find_typo(const struct sy_index *index, struct sy_term *term) {
+    char words[8][SY_WORD_MAX];
+    bool one = strlen(term->text) >= 6 && strlen(term->text) < SY_WORD_MAX && !term->known;
+    for (size_t i = 0; i < index->tab_count && one; i++) {
+        const struct sy_doc *doc = &index->tabs[i];
+        for (size_t j = 0; j < doc->title + doc->domain && one; j++) {
+            one = note_typo(term, doc->words[j]);
+        }
+    }
+    for (size_t i = 0; i < index->app_count && one; i++) {
+        size_t count = sy_words_split(index->apps[i].name, words, 8);
+        for (size_t j = 0; j < count && one; j++) {
+            one = note_typo(term, words[j]);
+        }
+    }
+    if (!one) {
+        term->typo_of[0] = '\0';
+    }
+}
+
 static void add_term(const struct sy_index *index, const char *text, struct sy_terms *terms) {
     struct sy_term *term = &terms->at[terms->count++];
     memcpy(term->text, text, strlen(text) + 1);
@@ -196,6 +243,8 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     term->weak = is_weak(text);
     term->known = is_known(index, text, false);
     term->number = sy_number(text);
+    term->typo_of[0] = '\0';
+    find_typo(index, term);
     sy_meanings_of(text, &term->meanings);
     append(terms->joined, sizeof terms->joined, text);
     if (!says_program(text)) {
@@ -234,7 +283,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
         }
         if (words[i]->address) {
             add_host(index, words[i], terms);
-        } else if (two && is_known(index, pair, true)) {
+        } else if (two && (is_known(index, pair, true) || is_title_word(index, pair))) {
             add_term(index, pair, terms);
             i++;
         } else if (!sy_is_stop(words[i]->text)) {
@@ -308,6 +357,12 @@ static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered
     return fit;
 }
 
+/* "blackfriday" where the title has two words. */
+static bool is_both(const char *text, const char *first, const char *second) {
+    size_t len = strlen(first);
+    return len > 1 && second[0] && second[1] && strncmp(text, first, len) == 0 && strcmp(text + len, second) == 0;
+}
+
 static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct sy_term *term) {
     const struct sy_doc *doc = &index->tabs[tab];
     const struct sy_numbered_tab *numbered = &index->scene->snapshot->tabs[tab];
@@ -322,9 +377,12 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
         better(&best, fit);
     }
     for (size_t i = 0; i < doc->title && best.score < 1; i++) {
-        bool number = term->number >= 0 && sy_number(doc->words[i]) == term->number;
+        bool number = (term->number >= 0 && sy_number(doc->words[i]) == term->number) ||
+                      (i + 1 < doc->title && is_both(term->text, doc->words[i], doc->words[i + 1]));
         struct fit fit = number ? (struct fit){1, true, false} : fit_word(term, doc->words[i], 4);
-        fit.certain &= fit.score >= 0.98; /* in a title anything may stand */
+        bool typo = term->typo_of[0] && sy_alike(term->typo_of, doc->words[i]) >= 0.98;
+        fit.certain = typo || (fit.certain && fit.score >= 0.98); /* in a title anything may stand */
+        fit.score = typo && fit.score < 0.95 ? 0.95 : fit.score;
         better(&best, fit);
     }
     better(&best, fit_meaning(doc, numbered, term));
@@ -452,12 +510,12 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
 }
 
 /* As its .desktop entry says what it is: good enough to show it. Anybody may write there what they like. */
-static struct fit fit_keywords(const struct sy_entry *entry, const struct sy_terms *terms) {
+static struct fit fit_keywords(const struct sy_entry *entry, const char *joined, const struct sy_terms *terms) {
     char words[48][SY_WORD_MAX];
     size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
     bool all = terms->count > 0 && count > 0;
     for (size_t i = 0; i < terms->count && all; i++) {
-        all = says_program(terms->at[i].text);
+        all = says_program(terms->at[i].text) || sy_alias_fits(terms->at[i].text, joined) != SY_NO_ALIAS;
         for (size_t j = 0; j < count && !all; j++) {
             all = sy_alike(terms->at[i].text, words[j]) >= 0.98;
         }
@@ -538,7 +596,7 @@ static struct fit fit_name(const struct sy_snapshot *snapshot, const struct sy_e
         memcpy(all.text, terms->joined, strlen(terms->joined) + 1);
         better(&best, fit_word(&all, joined, SY_WORD_MAX));
     }
-    better(&best, fit_keywords(entry, terms));
+    better(&best, fit_keywords(entry, joined, terms));
     better(&best, fit_windows(snapshot, entry, terms));
     return best;
 }

@@ -40,10 +40,11 @@ struct sy_index {
 
 struct sy_term {
     char text[2 * SY_WORD_MAX];
-    const char *place; /* the host, perhaps with a path, that the word stands for; NULL: it is no site's */
-    bool weak;         /* it says what kind of page, not which one: "video" */
-    bool known;        /* something is called exactly so: it is no typo */
-    int number;        /* "nine" is 9; -1: it is none */
+    const char *place;         /* the host, perhaps with a path, that the word stands for; NULL: it is no site's */
+    bool weak;                 /* it says what kind of page, not which one: "video" */
+    bool known;                /* something is called exactly so: it is no typo */
+    char typo_of[SY_WORD_MAX]; /* the one word of all names and titles that it can be a typo of; "": there is none */
+    int number;                /* "nine" is 9; -1: it is none */
     struct sy_meanings meanings;
 };
 

@@ -57,57 +57,108 @@ static enum sy_standing close_app(struct sy_work *work) {
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
-static enum sy_standing close_all_apps(struct sy_work *work) {
-    enum sy_standing standing = SY_CLEAR;
-    if (work->clause->has_but || work->clause->other) {
-        return sy_ask_back(work, "Name the applications that are to be closed");
+/* Which of the applications that run are called as `count` words say; false: none for certain, or memory is out. */
+static bool keep_app(struct sy_work *work, const struct sy_word *const *words, size_t count, bool *stays) {
+    struct sy_terms terms;
+    struct sy_hits hits;
+    bool any = false;
+    sy_terms_make(work->index, words, count, &terms);
+    if (!sy_rank(work->index, SY_APPS, &terms, &hits)) {
+        work->failed = true;
+        return false;
     }
-    for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
-        if (work->index->apps[i].running) {
-            standing = sy_add_app(work, "close_app", &work->index->apps[i]);
+    for (size_t i = 0; i < hits.count && hits.at[i].score > hits.at[0].score - 0.1; i++) {
+        bool is_it = hits.at[i].certain && hits.at[i].score >= 0.8;
+        stays[hits.at[i].at] |= is_it;
+        any |= is_it;
+    }
+    free(hits.at);
+    return any;
+}
+
+/* Notes what is to stay. All of it must be there. */
+static bool keep_apps(struct sy_work *work, bool *stays) {
+    const struct sy_clause *clause = work->clause;
+    bool all = clause->but_count > 0;
+    for (size_t i = 0; i < clause->but_count;) {
+        size_t end = i;
+        bool names = false;
+        while (end < clause->but_count && clause->but[end]) {
+            names |= !sy_is_stop(clause->but[end]->text);
+            end++;
+        }
+        all = all && (!names || keep_app(work, clause->but + i, end - i, stays));
+        i = end + 1;
+    }
+    return all;
+}
+
+static bool shows(const struct sy_entry *app, size_t window) {
+    for (size_t i = 0; app->runs && i < app->runs->window_count; i++) {
+        if (app->runs->windows[i] == window) {
+            return true;
         }
     }
+    return false;
+}
+
+/* Closes those that run and are `chosen` so, in the order of their windows. */
+static enum sy_standing close_chosen(struct sy_work *work, const bool *chosen, bool so) {
+    enum sy_standing standing = SY_CLEAR;
+    for (size_t window = 0; window < work->index->scene->snapshot->windows.count; window++) {
+        for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
+            const struct sy_entry *app = &work->index->apps[i];
+            if (app->running && chosen[i] == so && shows(app, window)) {
+                standing = sy_add_app(work, "close_app", app);
+            }
+        }
+    }
+    return standing;
+}
+
+static enum sy_standing close_all_apps(struct sy_work *work) {
+    enum sy_standing standing = SY_CLEAR;
+    bool *stays = calloc(work->index->app_count + 1, sizeof *stays);
+    if (!stays || work->clause->other || (work->clause->has_but && !keep_apps(work, stays))) {
+        work->failed |= !stays;
+        free(stays);
+        return sy_ask_back(work, "Name the applications that are to be closed");
+    }
+    standing = close_chosen(work, stays, false);
+    free(stays);
     return work->out->count > 0 ? standing : sy_ask_back(work, "No application is running");
 }
 
-static enum sy_standing close_clause(struct sy_work *work) {
+/* "Both libreoffice programs": all that are called so, if they are as many as was said. */
+static enum sy_standing close_both(struct sy_work *work) {
+    size_t want = work->clause->both ? 2 : (size_t)work->clause->counted;
+    size_t count = 0;
+    bool certain = true;
+    bool *closes = calloc(work->index->app_count + 1, sizeof *closes);
+    for (size_t i = 0; closes && i < work->apps.count && work->apps.at[i].score > work->apps.at[0].score - 0.05; i++) {
+        bool runs = work->index->apps[work->apps.at[i].at].running;
+        closes[work->apps.at[i].at] = runs;
+        count += runs;
+        certain = certain && (!runs || work->apps.at[i].certain);
+    }
+    work->failed |= !closes;
+    enum sy_standing standing = closes && count == want && certain ? close_chosen(work, closes, true) : close_app(work);
+    free(closes);
+    return standing;
+}
+
+/* "Quit obsidian but keep zotero": what stays is another application. */
+static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
+    bool *stays = calloc(work->index->app_count + 1, sizeof *stays);
+    bool others = stays && keep_apps(work, stays) && !stays[app - work->index->apps];
+    work->failed |= !stays;
+    free(stays);
+    return others;
+}
+
+/* Without a word that says of which kind it is; `app`: the one that is called so for sure. */
+static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
     const struct sy_clause *clause = work->clause;
-    bool counted = (clause->number_count > 0 && !clause->series) || clause->duplicate ||
-                   (clause->ordinal && !clause->app && !clause->window);
-    if (clause->vague) {
-        return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs");
-    }
-    bool whole = clause->in_window > 0 && (clause->all || clause->has_but) && work->terms.count == 0;
-    if (whole) { /* "everything in window 2" */
-        return close_tabs(work);
-    }
-    if (clause->in_window != 0 && !clause->tab) {
-        return sy_ask_back(
-            work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
-    }
-    if (clause->tab || (counted && !clause->has_but)) {
-        return clause->app ? sy_ask_back(work, "Name the applications that are to be closed") : close_tabs(work);
-    }
-    const struct sy_entry *app = sy_sure_app(work, true);
-    bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
-    if (clause->has_but && !pages) {
-        return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
-    }
-    if (clause->has_but || (clause->series && pages)) {
-        return close_tabs(work);
-    }
-    if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
-        return close_all_apps(work);
-    }
-    if ((clause->all || clause->other || clause->apps) && work->terms.count == 0) {
-        return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
-    }
-    if (clause->app || clause->window) {
-        return close_app(work);
-    }
-    if (work->terms.count == 0) {
-        return sy_ask_back(work, "What is to be closed?");
-    }
     bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
     if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
         return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
@@ -120,6 +171,58 @@ static enum sy_standing close_clause(struct sy_work *work) {
         return close_tabs(work);
     }
     return sy_top_of(&work->apps) >= 0.6 ? close_app(work) : close_tabs(work);
+}
+
+static enum sy_standing close_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    bool counted = (clause->number_count > 0 && !clause->series) || clause->duplicate ||
+                   (clause->ordinal && !clause->app && !clause->window);
+    const bool but = clause->has_but && !clause->but_shared;
+    if (clause->vague) {
+        return sy_ask_back(work, "Which ones are these? Name them, or say the numbers of the tabs");
+    }
+    bool whole = clause->in_window > 0 && (clause->all || but) && work->terms.count == 0;
+    if (whole) { /* "everything in window 2" */
+        return close_tabs(work);
+    }
+    if (clause->in_window != 0 && !clause->tab) {
+        return sy_ask_back(
+            work, "A window of Chrome is closed with its tabs: say the tabs of which window, or the application");
+    }
+    if (clause->tab || (counted && !but)) {
+        return clause->app ? sy_ask_back(work, "Name the applications that are to be closed") : close_tabs(work);
+    }
+    const struct sy_entry *app = sy_sure_app(work, true);
+    bool pages = work->terms.count > 0 && !app && sy_top_of(&work->tabs) >= 0.9;
+    bool apps = clause->apps || work->index->tab_count == 0; /* "everything" */
+    if (but && apps && clause->all && work->terms.count == 0 && !clause->window) {
+        return close_all_apps(work);
+    }
+    if (but && app && !clause->all && !clause->tab && keeps_others(work, app)) {
+        return close_app(work);
+    }
+    if (but && !pages) {
+        return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (but || (clause->series && pages)) {
+        return close_tabs(work);
+    }
+    if (clause->apps && (clause->all || clause->running) && work->terms.count == 0 && !clause->window) {
+        return close_all_apps(work);
+    }
+    if ((clause->all || clause->other || clause->apps) && work->terms.count == 0) {
+        return sy_ask_back(work, "What is to be closed: name the tabs or the applications");
+    }
+    if (clause->apps && (clause->both || clause->counted) && work->terms.count > 0) {
+        return close_both(work);
+    }
+    if (clause->app || clause->window) {
+        return close_app(work);
+    }
+    if (work->terms.count == 0) {
+        return sy_ask_back(work, "What is to be closed?");
+    }
+    return close_named(work, app);
 }
 
 /* ---- switch, visit ---- */
@@ -221,6 +324,12 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
     return sy_ask_back(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
 
+/* No site is called so, but a tab is: "open zoom in the browser". */
+static bool is_open(const struct sy_work *work) {
+    return !work->clause->address && work->terms.count > 0 && !site_of(work) && sy_top_of(&work->tabs) >= 0.9 &&
+           sy_contenders(work, SY_TABS, &work->tabs) == 1;
+}
+
 static enum sy_standing list_clause(struct sy_work *work);
 
 static enum sy_standing switch_clause(struct sy_work *work) {
@@ -228,12 +337,13 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     double app = sy_top_of(&work->apps);
     double tab = sy_top_of(&work->tabs);
     if (clause->fresh || (clause->address && visits(clause) && clause->tab)) {
-        return open_site(work);
+        return is_open(work) ? switch_tab(work) : open_site(work);
     }
     if (clause->address) {
         return switch_to_address(work);
     }
-    if (work->terms.count == 0 && (clause->tabs || clause->apps) && !clause->number_count && !clause->other) {
+    if (work->terms.count == 0 && (clause->tabs || clause->apps || (clause->tab && clause->all)) &&
+        !clause->number_count && !clause->other) {
         return list_clause(work);
     }
     if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
@@ -273,7 +383,7 @@ static enum sy_standing switch_clause(struct sy_work *work) {
 static enum sy_standing open_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     if (clause->address || clause->fresh || clause->site) {
-        return open_site(work);
+        return is_open(work) ? switch_tab(work) : open_site(work);
     }
     if (clause->preset && work->index->preset_count > 0) {
         return use_preset(work);
@@ -313,7 +423,9 @@ static const struct sy_rect *window_of(const struct sy_work *work, const char *n
 
 enum sy_standing sy_place(struct sy_work *work, const char *name, const struct sy_where *where) {
     struct sy_found found = {.type = "place_app", .name = name};
-    if (where->beside && !where->monitor) { /* both on one monitor, without naming it */
+    const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
+    bool by_last = where->there && last && last->has_bounds; /* "next to it" is on the same monitor */
+    if (where->beside && !where->monitor) {                  /* both on one monitor, without naming it */
         struct sy_where main = *where;
         main.monitor = "main";
         bool there = sy_where_bounds(&main, work->index->scene->snapshot, NULL, &found.monitor, &found.has_bounds,
@@ -321,8 +433,8 @@ enum sy_standing sy_place(struct sy_work *work, const char *name, const struct s
         found.monitor = NULL;
         return there ? sy_add(work, &found) : sy_ask_back(work, "No monitor is known here. Where to?");
     }
-    if (!sy_where_bounds(where, work->index->scene->snapshot, window_of(work, name), &found.monitor, &found.has_bounds,
-                         &found.bounds)) {
+    if (!sy_where_bounds(where, work->index->scene->snapshot, by_last ? &last->bounds : window_of(work, name),
+                         &found.monitor, &found.has_bounds, &found.bounds)) {
         return sy_ask_back(work, "There is no such monitor here. Where to?");
     }
     return sy_add(work, &found);
@@ -340,6 +452,31 @@ static struct sy_where half_of(struct sy_where where, bool second) {
 
 static enum sy_standing place_unnamed(struct sy_work *work);
 
+/* One of the first `count` commands has placed it: "... and everything else on the right". */
+static bool is_placed(const struct sy_reading *out, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(out->found[i].type, "place_app") == 0 && strcmp(out->found[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "Everything on the main monitor": each application as it is named alone. */
+static enum sy_standing place_all(struct sy_work *work) {
+    const size_t before = work->out->count;
+    enum sy_standing standing = SY_CLEAR;
+    for (size_t window = 0; window < work->index->scene->snapshot->windows.count; window++) {
+        for (size_t i = 0; i < work->index->app_count && standing == SY_CLEAR; i++) {
+            const struct sy_entry *app = &work->index->apps[i];
+            if (app->running && shows(app, window) && !is_placed(work->out, before, app->name)) {
+                standing = sy_place(work, app->name, &work->clause->where);
+            }
+        }
+    }
+    return standing;
+}
+
 static enum sy_standing place_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     enum sy_standing standing;
@@ -356,6 +493,16 @@ static enum sy_standing place_clause(struct sy_work *work) {
     }
     if (!clause->where.given) {
         return sy_ask_back(work, "Where to: which monitor, or which part of it?");
+    }
+    if (clause->where.rest) {
+        return sy_ask_back(work, "Where to: which monitor, or which part of it?");
+    }
+    bool others = clause->other && work->out->count == 0; /* other than what? */
+    bool every = clause->all && !clause->has_but && !others && !clause->both && !clause->refers;
+    const struct sy_where *to = &clause->where;
+    bool whole = to->part && to->left == 0 && to->top == 0 && to->right == SY_TWELFTHS && to->bottom == SY_TWELFTHS;
+    if (work->terms.count == 0 && every && (whole || ((to->monitor || to->direction) && !to->part))) {
+        return place_all(work);
     }
     if (work->terms.count == 0 && !clause->app && !clause->apps && !clause->window && !clause->current) {
         return place_unnamed(work);
@@ -378,6 +525,29 @@ static enum sy_standing place_clause(struct sy_work *work) {
     return sy_place(work, app->name, &clause->where);
 }
 
+/* "Swap chrome and slack": the windows change places. */
+static enum sy_standing swap_clause(struct sy_work *work) {
+    enum sy_standing standing;
+    const struct sy_entry *app = sy_choose_app(work, false, &standing);
+    const struct sy_entry *first = work->swap;
+    if (!app) {
+        return standing;
+    }
+    if (!app->running || app == first) {
+        return sy_ask_back(work, "Two applications that run can change places. Which ones?");
+    }
+    work->swap = first ? NULL : app;
+    if (!first) {
+        return SY_CLEAR; /* the other one is in the next clause */
+    }
+    struct sy_found there = {.type = "place_app", .name = first->name, .has_bounds = true};
+    struct sy_found here = {.type = "place_app", .name = app->name, .has_bounds = true};
+    there.bounds = *window_of(work, app->name);
+    here.bounds = *window_of(work, first->name);
+    standing = sy_add(work, &there);
+    return standing == SY_CLEAR ? sy_add(work, &here) : standing;
+}
+
 /* ---- list, query ---- */
 
 static enum sy_standing ask_question(struct sy_work *work) {
@@ -388,7 +558,7 @@ static enum sy_standing list_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool plain =
         work->terms.count == 0 && !clause->duplicate && !clause->number_count && !clause->in_window && !clause->ordinal;
-    if (plain && clause->tabs && !clause->apps) {
+    if (plain && (clause->tabs || (clause->tab && clause->all)) && !clause->apps) {
         struct sy_found found = {.type = "list_tabs"};
         return sy_add(work, &found);
     }
@@ -399,18 +569,25 @@ static enum sy_standing list_clause(struct sy_work *work) {
     return ask_question(work);
 }
 
+/* "Where was the train pass": shown, if it is one tab. */
+static enum sy_standing find_asked(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres");
+    bool one = where && sy_top_of(&work->tabs) >= 0.8 && sy_top_of(&work->tabs) > sy_top_of(&work->apps) &&
+               sy_contenders(work, SY_TABS, &work->tabs) == 1;
+    return one && !clause->window ? switch_tab(work) : ask_question(work);
+}
+
 /* "What tabs are open": a list, if nothing more is asked. */
 enum sy_standing sy_answer_question(struct sy_work *work) {
     for (size_t i = 0; i < work->terms.count; i++) {
         const char *word = work->terms.at[i].text;
-        bool plain = strcmp(word, "what") == 0 || strcmp(word, "whats") == 0 || strcmp(word, "do") == 0 ||
-                     strcmp(word, "currently") == 0 || strcmp(word, "got") == 0 || strcmp(word, "chrome") == 0;
-        if (!plain) {
-            return ask_question(work);
+        if (!sy_is_one_of(word, "what whats do currently got chrome moment present time")) {
+            return find_asked(work);
         }
     }
     work->terms.count = 0;
-    return list_clause(work);
+    return work->clause->where.given ? ask_question(work) : list_clause(work);
 }
 
 /* ---- without a verb ---- */
@@ -427,11 +604,53 @@ static bool only_address(const struct sy_work *work) {
     return work->clause->address && others == 0;
 }
 
+/* "The paper about jazz": a thing, and nothing that is to be done with it but to show it. */
+static bool is_thing(const struct sy_clause *clause) {
+    return clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "the my that this our your");
+}
+
+/* "The notes window is in my way": what is to be done is not said. */
+static bool tells(const struct sy_clause *clause) {
+    for (size_t i = 1; i + 1 < clause->word_count; i++) {
+        if (sy_is_one_of(clause->all_words[i].text, "is are isnt arent keeps wont doesnt cant looks seems")) {
+            return clause->word_count > 3;
+        }
+    }
+    return false;
+}
+
+/* What is near enough to be shown or moved, if nothing else is. */
+static enum sy_standing guess_clause(struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    double app = sy_top_of(&work->apps);
+    double tab = sy_top_of(&work->tabs);
+    if (clause->where.given && !clause->refers && app >= SY_GUESS && sy_contenders(work, SY_APPS, &work->apps) == 1) {
+        return place_clause(work);
+    }
+    bool plain = !clause->where.given && !clause->tab && !clause->app && work->terms.count > 0;
+    if (plain && sy_top_of(&work->presets) >= SY_GUESS && app < SY_GUESS && tab < SY_GUESS &&
+        sy_contenders(work, SY_PRESETS, &work->presets) == 1) {
+        return use_preset(work);
+    }
+    if (is_thing(clause) && !clause->where.given && work->terms.count > 0) {
+        return switch_clause(work);
+    }
+    bool typo = clause->word_count == 1 && tab >= 0.75 && strlen(clause->all_words[0].text) >= 5;
+    bool many = typo || work->terms.count > 1 || (work->tabs.count > 0 && work->tabs.at[0].certain);
+    if (plain && many && tab >= 0.7 && tab > app && sy_contenders(work, SY_TABS, &work->tabs) == 1) {
+        return switch_tab(work);
+    }
+    return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
+}
+
 static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_entry *app = sy_sure_app(work, false);
     if (clause->fresh) {
         return open_site(work);
+    }
+    if (tells(clause) && !clause->where.given) {
+        return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
     }
     if (clause->where.given && app && app->running) {
         return place_clause(work);
@@ -439,7 +658,10 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (clause->where.given && work->terms.count == 0 && work->before && work->before->last.name) {
         return refer(work); /* "now the left half" */
     }
-    if (work->terms.count == 0 && clause->tab && (clause->relative || clause->number_count == 1 || clause->ordinal)) {
+    bool after_tab = clause->relative && work->before && work->before->last.tab_count == 1; /* "the next one" */
+    bool counted = clause->relative || clause->number_count == 1 || clause->ordinal;
+    if (work->terms.count == 0 &&
+        (after_tab || (clause->number_count == 1 && clause->word_count == 1) || (clause->tab && counted))) {
         return switch_tab(work);
     }
     if (clause->preset && sy_top_of(&work->presets) >= 0.88) {
@@ -451,6 +673,10 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     }
     if (app && !clause->tab && !clause->where.given && sy_top_of(&work->apps) + 0.1 > tab) {
         return focus_app(work);
+    }
+    if (sy_top_of(&work->presets) >= LIKE_NAME && !app && !clause->tab && !clause->app && work->terms.count == 1 &&
+        tab < 0.95) {
+        return use_preset(work); /* a typo of its name */
     }
     if (sy_top_of(&work->presets) >= 0.95 && !clause->tab && !clause->app) {
         return use_preset(work);
@@ -467,7 +693,7 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     if (sy_top_of(&work->apps) >= LIKE_NAME && work->terms.count == 1 && !clause->where.given) {
         return focus_app(work); /* a typo of its name, and not more */
     }
-    return sy_unsure(work, "What is to be done? Begin with a word such as open, switch to, close or move");
+    return guess_clause(work);
 }
 
 /* ---- what was said before ---- */
@@ -575,14 +801,15 @@ static bool is_preset(struct sy_work *work) {
     char said[128];
     char name[128];
     const struct sy_clause *clause = work->clause;
-    const struct sy_word *last = &clause->all_words[clause->word_count - 1];
-    char text[SY_TEXT_MAX + 1];
-    snprintf(text, sizeof text, "%.*s", (int)(last->raw + last->raw_len - clause->all_words[0].raw),
-             clause->all_words[0].raw);
-    sy_words_join(text, said, sizeof said);
+    size_t used = 0;
+    said[0] = '\0';
+    for (size_t i = 0; i < clause->word_count && used + SY_WORD_MAX < sizeof said; i++) {
+        used += (size_t)snprintf(said + used, sizeof said - used, "%s", clause->all_words[i].text);
+    }
     for (size_t i = 0; i < work->index->preset_count; i++) {
         sy_words_join(work->index->presets[i].name, name, sizeof name);
-        if (said[0] && strcmp(said, name) == 0) {
+        if (said[0] && (strcmp(said, name) == 0 || (strlen(said) < SY_WORD_MAX && strlen(name) < SY_WORD_MAX &&
+                                                    clause->word_count == 1 && sy_alike(said, name) >= 0.85))) {
             struct sy_found found = {.type = "activate_preset", .name = work->index->presets[i].name};
             return sy_add(work, &found) == SY_CLEAR;
         }
@@ -616,12 +843,16 @@ enum sy_standing sy_resolve(struct sy_work *work) {
     case SY_WANT:
     case SY_VISIT: return clause->where.given ? place_clause(work) : switch_clause(work);
     case SY_OPEN: {
+        if (clause->where.beside) {
+            return place_clause(work);
+        }
         standing = open_clause(work);
         const struct sy_found *last = work->out->count > 0 ? &work->out->found[work->out->count - 1] : NULL;
         bool app = standing == SY_CLEAR && last && strcmp(last->type, "focus_app") == 0;
         return app && clause->where.given ? sy_place(work, last->name, &clause->where) : standing;
     }
     case SY_PLACE: return place_clause(work);
+    case SY_SWAP: return swap_clause(work);
     case SY_PRESET: return clause->preset || sy_top_of(&work->presets) >= 0.75 ? use_preset(work) : switch_clause(work);
     case SY_LIST: return list_clause(work);
     case SY_QUERY: return ask_question(work);

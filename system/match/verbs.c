@@ -52,6 +52,8 @@ static const struct row rows[] = {
     {"x out of", SY_CLOSE},
     {"switch off", SY_CLOSE},
     {"power off", SY_CLOSE},
+    {"away with", SY_CLOSE},
+    {"off with", SY_CLOSE},
     {"switch", SY_SWITCH},
     {"switch to", SY_SWITCH},
     {"switch over to", SY_SWITCH},
@@ -80,6 +82,7 @@ static const struct row rows[] = {
     {"flip to", SY_SWITCH},
     {"go back to", SY_SWITCH},
     {"go to", SY_VISIT},
+    {"goto", SY_VISIT},
     {"go over to", SY_VISIT},
     {"take me to", SY_VISIT},
     {"take me back to", SY_SWITCH},
@@ -138,6 +141,14 @@ static const struct row rows[] = {
     {"search my tabs for", SY_SWITCH},
     {"see if you can find", SY_SWITCH},
     {"look for", SY_SWITCH},
+    {"look into", SY_SWITCH},
+    {"i cant find", SY_SWITCH},
+    {"cant find", SY_SWITCH},
+    {"i cant see", SY_SWITCH},
+    {"i lost", SY_SWITCH},
+    {"look through", SY_SWITCH},
+    {"look over", SY_SWITCH},
+    {"go through", SY_SWITCH},
     {"navigate to", SY_VISIT},
     {"visit", SY_VISIT},
     {"browse", SY_VISIT},
@@ -211,6 +222,9 @@ static const struct row rows[] = {
     {"listen to", SY_WANT},
     {"where did you put", SY_WANT},
     {"bring over", SY_WANT},
+    {"put on", SY_WANT},
+    {"hear", SY_WANT},
+    {"i feel like", SY_WANT},
     {"put", SY_PLACE},
     {"move", SY_PLACE},
     {"place", SY_PLACE},
@@ -270,6 +284,24 @@ static const struct row rows[] = {
     {"begin", SY_PRESET},
     {"get into", SY_PRESET},
     {"initiate", SY_PRESET},
+    {"set everything up for", SY_PRESET},
+    {"set me up for", SY_PRESET},
+    {"set up for", SY_PRESET},
+    {"set up everything for", SY_PRESET},
+    {"set up my screen for", SY_PRESET},
+    {"set up my screens for", SY_PRESET},
+    {"arrange my windows for", SY_PRESET},
+    {"arrange the windows for", SY_PRESET},
+    {"arrange everything for", SY_PRESET},
+    {"arrange things for", SY_PRESET},
+    {"get the screen ready for", SY_PRESET},
+    {"get my screen ready for", SY_PRESET},
+    {"get everything ready for", SY_PRESET},
+    {"get me ready for", SY_PRESET},
+    {"get ready for", SY_PRESET},
+    {"prepare for", SY_PRESET},
+    {"prepare", SY_PRESET},
+    {"change to the", SY_SWITCH},
     {"list", SY_LIST},
     {"list out", SY_LIST},
     {"enumerate", SY_LIST},
@@ -376,7 +408,15 @@ static const struct row rows[] = {
     {"remind me", SY_CANNOT},
     {"schedule", SY_CANNOT},
     {"cancel", SY_CANNOT},
-    {"swap", SY_CANNOT},
+    {"swap", SY_SWAP},
+    {"swap around", SY_SWAP},
+    {"swap round", SY_SWAP},
+    {"trade", SY_SWAP},
+    {"exchange", SY_SWAP},
+    {"swap the places of", SY_SWAP},
+    {"swap the positions of", SY_SWAP},
+    {"switch around", SY_SWAP},
+    {"switch the places of", SY_SWAP},
     {"sort", SY_CANNOT},
     {"group", SY_CANNOT},
     {"ungroup", SY_CANNOT},
@@ -492,7 +532,7 @@ static const struct row *misspelt(const char *word) {
     static const char *const often[] = {"close",  "switch",   "focus",    "open",  "launch",
                                         "move",   "maximize", "activate", "start", "place",
                                         "resize", "minimize", "list",     "show",  "find"};
-    for (size_t i = 0; i < sizeof often / sizeof often[0]; i++) {
+    for (size_t i = 0; i < sizeof often / sizeof often[0] && strcmp(word, "lunch") != 0; i++) {
         for (size_t j = 0; j < sizeof rows / sizeof rows[0] && is_typo(word, often[i]); j++) {
             if (strcmp(rows[j].phrase, often[i]) == 0) {
                 return &rows[j];
@@ -590,6 +630,22 @@ static const char *const polite[] = {"please",
                                      "uh",
                                      "oh",
                                      "hmm",
+                                     "hm",
+                                     "ah",
+                                     "ehm",
+                                     "er",
+                                     "nah",
+                                     "nope",
+                                     "no rush",
+                                     "no hurry",
+                                     "no problem",
+                                     "no worries",
+                                     "while youre at it",
+                                     "only",
+                                     "have to",
+                                     "need to",
+                                     "want to",
+                                     "good morning",
                                      "sorry",
                                      "no",
                                      "right then",
@@ -701,6 +757,7 @@ static const char *const polite_ends[] = {"for a second",
                                           "for a while",
                                           "real quick",
                                           "for me",
+                                          "only",
                                           "for us",
                                           "if you can",
                                           "if you could",
@@ -766,14 +823,59 @@ bool sy_is_question(const struct sy_word *words, size_t count) {
     return longest(phrases, sizeof phrases / sizeof phrases[0], words, count) > 0;
 }
 
+size_t sy_keeps(const struct sy_word *words, size_t count) {
+    static const char *const phrases[] = {"not",        "keep",       "leave",        "spare",        "save",
+                                          "dont close", "dont touch", "do not close", "do not touch", "dont kill"};
+    static const char *const wants[] = {"i need",           "i still need",
+                                        "i want",           "i still want",
+                                        "i want to keep",   "i need to keep",
+                                        "i like to keep",   "id like to keep",
+                                        "im using",         "im still using",
+                                        "im reading",       "im still reading",
+                                        "i am using",       "i use",
+                                        "i still use",      "ill keep",
+                                        "i will keep",      "i would keep",
+                                        "im not done with", "im not finished with",
+                                        "i havent read",    "i havent finished",
+                                        "we need",          "we still need"};
+    size_t join = count > 0 && sy_is_one_of(words[0].text, "but and just only") ? 1 : 0;
+    size_t len = join < count ? longest(phrases, sizeof phrases / sizeof phrases[0], words + join, count - join) : 0;
+    if (len == 0 && join > 0 && strcmp(words[0].text, "but") == 0) {
+        len = longest(wants, sizeof wants / sizeof wants[0], words + 1, count - 1);
+    }
+    bool ends = join + len >= count || sy_is_one_of(words[join + len].text, "now yet sure really that this it them");
+    return len > 0 && !ends ? join + len : 0;
+}
+
+/* Whether one of the words before `i` asks to close something. */
+static bool closes_before(const struct sy_word *words, size_t i) {
+    size_t len;
+    bool any = false;
+    for (size_t j = 0; j < i; j++) {
+        any |= sy_verb_at(words + j, i - j, &len) == SY_CLOSE;
+    }
+    return any;
+}
+
 bool sy_is_negated(const struct sy_word *words, size_t count) {
     static const char *const phrases[] = {
         "dont",   "do not",   "never",           "not",          "cant",    "cannot", "wont",   "shouldnt",
         "mustnt", "dont you", "without closing", "stop closing", "nothing", "none",   "no need"};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count;) {
+        size_t keeps = sy_keeps(words + i, count - i);
+        bool lost = strcmp(words[i].text, "cant") == 0 && i + 1 < count && sy_is_one_of(words[i + 1].text, "find see");
+        if (lost) {
+            i += 2;
+            continue;
+        }
+        if (keeps > 0 && closes_before(words, i)) {
+            i += keeps;
+            continue;
+        }
         if (longest(phrases, sizeof phrases / sizeof phrases[0], words + i, count - i) > 0) {
             return true;
         }
+        i++;
     }
     return false;
 }
@@ -789,6 +891,12 @@ static enum sy_verb around(const struct sy_word *words, size_t begin, size_t end
     return off && sy_is_one_of(words[begin].text, "turn switch power") ? SY_CLOSE : SY_NO_VERB;
 }
 
+/* "Put youtube on", "pop the weather up" */
+static bool shows_around(const struct sy_word *words, size_t begin, size_t end) {
+    return end - begin > 2 && sy_is_one_of(words[begin].text, "put pop bring pull get throw") &&
+           sy_is_one_of(words[end - 1].text, "on up");
+}
+
 /* A verb that may stand behind what it is about: "slack, quit", "I want slack closed". */
 static enum sy_verb behind(const char *word) {
     return sy_is_one_of(word, "close closed quit exit kill killed shut terminate terminated") ? SY_CLOSE
@@ -797,24 +905,43 @@ static enum sy_verb behind(const char *word) {
                                                                                               : SY_NO_VERB;
 }
 
+/* "The reddit tabs can go": how many words at the end are a verb that closes. */
+static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end) {
+    static const char *const phrases[] = {"can go",           "can all go",     "may go",        "should go",
+                                          "must go",          "has to go",      "have to go",    "can be closed",
+                                          "should be closed", "must be closed", "may be closed", "needs to go",
+                                          "need to go"};
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
+        for (size_t len = 2; len <= 3 && begin + len < end; len++) {
+            if (fits(phrases[i], words + end - len, len) == len) {
+                return len;
+            }
+        }
+    }
+    return 0;
+}
+
 /* "Would you mind closing it": the first word as its verb is written, if the word before asks for this form. */
-static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t *len) {
-    struct sy_word plain = words[begin];
-    size_t size = strlen(plain.text);
+static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t end, size_t *len) {
+    struct sy_word plain[4] = {words[begin]};
+    char *text = plain[0].text;
+    size_t size = strlen(text);
+    size_t count = end - begin < 4 ? end - begin : 4;
     bool asked = begin > 0 && sy_is_one_of(words[begin - 1].text, "mind about by");
     *len = 0;
-    if (!asked || size < 6 || strcmp(plain.text + size - 3, "ing") != 0) {
+    if (!asked || size < 6 || strcmp(text + size - 3, "ing") != 0) {
         return SY_NO_VERB;
     }
-    plain.text[size - 3] = '\0';
-    enum sy_verb verb = sy_verb_at(&plain, 1, len);
-    if (verb == SY_NO_VERB && plain.text[size - 4] == plain.text[size - 5]) {
-        plain.text[size - 4] = '\0'; /* shutting */
-        verb = sy_verb_at(&plain, 1, len);
+    memcpy(plain + 1, words + begin + 1, (count - 1) * sizeof plain[0]);
+    text[size - 3] = '\0';
+    enum sy_verb verb = sy_verb_at(plain, count, len);
+    if (verb == SY_NO_VERB && text[size - 4] == text[size - 5]) {
+        text[size - 4] = '\0'; /* shutting */
+        verb = sy_verb_at(plain, count, len);
     } else if (verb == SY_NO_VERB) {
-        plain.text[size - 3] = 'e'; /* closing */
-        plain.text[size - 2] = '\0';
-        verb = sy_verb_at(&plain, 1, len);
+        text[size - 3] = 'e'; /* closing */
+        text[size - 2] = '\0';
+        verb = sy_verb_at(plain, count, len);
     }
     return verb;
 }
@@ -838,10 +965,20 @@ enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end)
         *end -= verb == SY_CLOSE;
         return verb;
     }
+    if (shows_around(words, *begin, *end)) {
+        *begin += 1;
+        *end -= 1;
+        return SY_WANT;
+    }
     verb = sy_verb_at(words + *begin, *end - *begin, &len);
-    verb = verb == SY_NO_VERB ? gerund(words, *begin, &len) : verb;
+    verb = verb == SY_NO_VERB ? gerund(words, *begin, *end, &len) : verb;
     if (verb == SY_NO_VERB && place_first(words, *begin, *end)) {
         return SY_PLACE;
+    }
+    size_t goes = verb == SY_NO_VERB ? goes_behind(words, *begin, *end) : 0;
+    if (goes > 0) {
+        *end -= goes;
+        return SY_CLOSE;
     }
     enum sy_verb last = *end - *begin > 1 ? behind(words[*end - 1].text) : SY_NO_VERB;
     bool wants = verb == SY_NO_VERB || (verb == SY_WANT && last == SY_CLOSE); /* "I want slack closed" */
@@ -868,4 +1005,9 @@ bool sy_asks_to_close(const struct sy_words *words) {
         }
     }
     return closes && !sy_is_negated(words->at, words->count);
+}
+
+bool sy_is_activity(const char *verb) {
+    return sy_is_one_of(verb, "play write edit draw watch read text call message calculate compute "
+                              "convert translate note record check reply respond post study solve fix");
 }

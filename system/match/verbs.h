@@ -11,6 +11,7 @@ enum sy_verb {
     SY_VISIT,  /* as SY_SWITCH, and a site that is not open is opened */
     SY_OPEN,   /* open_url, focus_app */
     SY_PLACE,  /* place_app */
+    SY_SWAP,   /* place_app of two, each where the other one is */
     SY_WANT,   /* "give me": any of these, what is there first */
     SY_PRESET, /* activate_preset */
     SY_LIST,   /* list_tabs, list_apps */
@@ -34,7 +35,15 @@ size_t sy_polite_end(const struct sy_word *words, size_t count);
 /* The words begin as a question does. */
 bool sy_is_question(const struct sy_word *words, size_t count);
 
-/* They say that something is not to be done. */
+/* How many words begin what is to stay when others are closed: "but keep", "not"; 0: they say no such thing. Those that
+ * leave things out of any list ("except") are none of these. */
+size_t sy_keeps(const struct sy_word *words, size_t count);
+
+/* What users do themselves with what is in front of them: "play", "write". */
+bool sy_is_activity(const char *verb);
+
+/* They say that something is not to be done. What only stays of what is closed counts not: "close all but not gmail".
+ */
 bool sy_is_negated(const struct sy_word *words, size_t count);
 
 /* Whether a clause of the utterance has a verb that closes things, as its first or last word, and none is negated.

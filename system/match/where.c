@@ -28,7 +28,9 @@ static const char *monitor_word(const char *word) {
 /* "left monitor", "main screen"; "the screen" is the one where the window is. */
 static void read_monitor(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
-        if (!sy_is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
+        bool one = strcmp(words[i]->text, "one") == 0 && i > 2 && monitor_word(words[i - 1]->text) &&
+                   strcmp(words[i - 2]->text, "the") == 0 && sy_is_one_of(words[i - 3]->text, "to on onto over");
+        if (!one && !sy_is_one_of(words[i]->text, "monitor screen display monitors screens displays")) {
             continue;
         }
         used[i] = true;
@@ -189,9 +191,31 @@ static size_t beside_len(const struct sy_word *const *words, size_t i, size_t co
     return 0;
 }
 
+/* "Next to it", "on the other half", "there too": by what was placed before. */
+static void read_relative(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
+    for (size_t i = 0; i + 1 < count; i++) {
+        bool half = strcmp(words[i]->text, "other") == 0 && sy_is_one_of(words[i + 1]->text, "half side");
+        bool next = i + 2 < count && sy_is_one_of(words[i]->text, "next") && strcmp(words[i + 1]->text, "to") == 0 &&
+                    sy_is_one_of(words[i + 2]->text, "it that");
+        bool beside = strcmp(words[i]->text, "beside") == 0 && sy_is_one_of(words[i + 1]->text, "it that");
+        if (half || next || beside) {
+            used[i] = used[i + 1] = true;
+            used[i + 1 + next] = true;
+            where->rest = where->given = true;
+        }
+    }
+    const struct sy_word *last = count > 0 ? words[count - 1] : NULL;
+    size_t at = last && sy_is_one_of(last->text, "too also") && count > 1 ? count - 2 : count - 1;
+    if (last && at > 0 && strcmp(words[at]->text, "there") == 0) {
+        used[at] = true;
+        where->there = true;
+    }
+}
+
 void sy_where_read(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     struct directions at = {0, 0, false, 0, false};
     *where = (struct sy_where){.given = false};
+    read_relative(words, count, where, used);
     read_monitor(words, count, where, used);
     read_size(words, count, where, used);
     for (size_t i = 0; i < count; i++) {

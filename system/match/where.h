@@ -17,6 +17,8 @@ struct sy_where {
     int width, height;            /* in pixels; 0: not given */
     bool center;                  /* in the middle, as large as it is or as width and height say */
     bool beside;                  /* "side by side" */
+    bool rest;                    /* "the other half": what the one before left */
+    bool there;                   /* where the one before went */
 };
 
 /* Reads the place out of `count` words; `used[i]` is set where a word belongs to it. */

@@ -120,7 +120,7 @@ static bool trim(const char **at, size_t *len) {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0] && *len > 0;) {
         size_t size = strlen(marks[i]);
         if (size <= *len && memcmp(*at + *len - size, marks[i], size) == 0) {
-            breaks |= i < 5;
+            breaks |= i < 6;
             *len -= size;
             i = 0;
         } else {
@@ -192,7 +192,9 @@ static bool is_range(const char *at, size_t len, size_t *first) {
 /* A token is an address, or the words in it. */
 static void add_token(struct sy_words *words, const char *at, size_t len) {
     size_t first;
-    bool breaks = trim(&at, &len);
+    bool dash =
+        (len == 1 && at[0] == '-') || (len == 3 && (memcmp(at, "\u2013", 3) == 0 || memcmp(at, "\u2014", 3) == 0));
+    bool breaks = trim(&at, &len) || dash;
     size_t before = words->count;
     if (is_address(at, len)) {
         add_word(words, at, len);
@@ -457,4 +459,14 @@ double sy_alike(const char *a, const char *b) {
     size_t allowed = shorter < 8 ? 1 : 2;
     double letters = away <= allowed ? 1 - (double)away / (double)longer : 0;
     return max_of(letters, 0.9 * trigrams(a, len_a, b, len_b));
+}
+
+size_t sy_edits(const char *a, const char *b) {
+    char x[SY_WORD_MAX];
+    char y[SY_WORD_MAX];
+    size_t len_x = strnlen(a, sizeof x - 1);
+    size_t len_y = strnlen(b, sizeof y - 1);
+    memcpy(x, a, len_x);
+    memcpy(y, b, len_y);
+    return distance(x, len_x, y, len_y);
 }

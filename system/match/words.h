@@ -62,4 +62,7 @@ int sy_ordinal(const char *word);
  */
 double sy_alike(const char *a, const char *b);
 
+/* Single letters that are different, or swapped: 0 for equal words. */
+size_t sy_edits(const char *a, const char *b);
+
 #endif

@@ -1,6 +1,7 @@
 /* The matcher's pure parts: words, likeness, verbs that close, places, and that an answer is looked up and not trusted.
  */
 #include "base/buf.h"
+#include "match/context.h"
 #include "match/match.h"
 #include "match/schema.h"
 #include "match/verbs.h"
@@ -169,7 +170,15 @@ static void cut_into_clauses(void **state) {
         {"close all tabs except a, b and c", 1, SY_CLOSE, 0, true, false, false},
         {"close all tabs except a and open b", 2, SY_OPEN, 0, false, false, false},
         {"close old tabs", 1, SY_CLOSE, 0, false, true, false},
-        {"close a, not b", 2, SY_CLOSE, 0, false, false, true},
+        {"close a, not b", 1, SY_CLOSE, 0, true, false, false},
+        {"close all tabs but keep a and b", 1, SY_CLOSE, 0, true, false, false},
+        {"close a and b, leave c open", 2, SY_CLOSE, 0, true, false, false},
+        {"close everything, but i still need c", 1, SY_CLOSE, 0, true, false, false},
+        {"don't close a, not b", 2, SY_NO_VERB, 0, false, false, true},
+        {"close some tabs", 1, SY_CLOSE, 0, false, true, false},
+        {"close the parts up to 10", 1, SY_CLOSE, 0, false, true, false},
+        {"a and b can go", 2, SY_CLOSE, 0, false, false, false},
+        {"close a, b and c pages", 3, SY_CLOSE, 0, false, false, false},
         {"i am done with a, close it", 1, SY_CLOSE, 0, false, false, false},
         {"a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v", 20, SY_NO_VERB, 0, false, false, false},
     };
@@ -215,6 +224,53 @@ static void make_desk(struct desk *desk) {
     desk->snapshot.tabs = desk->tabs;
     desk->scene.snapshot = &desk->snapshot;
     assert_true(sy_index_make(&desk->scene, &desk->index));
+}
+
+/* ---- what goes with a command ---- */
+
+static void without_context(void **state) {
+    static const struct {
+        const char *said;
+        const char *left;
+        const char *bold; /* NULL: the same */
+    } rows[] = {
+        {"I've read it, close slack", "close slack", NULL},
+        {"close slack because it annoys me", "close slack", NULL},
+        {"did it work? show me the build", "show me the build", NULL},
+        {"I'm done with parts 5-10, close those", "close parts 5 to 10 those", NULL},
+        {"slack and code, close em both", "close slack and code", NULL},
+        {"the chat is too loud, quit it", "quit chat", NULL},
+        {"close this page", "close this page", NULL},
+        {"close all the shops, I mean a and b", "close all the a and b", NULL},
+        {"close a, no wait, hide it", "hide it", NULL},
+        {"close all tabs, I still need mail", "close all tabs i still need mail", NULL},
+        {"close all tabs unless it is mail", "close all tabs unless it is mail", NULL},
+        {"slack please, somebody wrote", "slack please", NULL},
+        {"a and b should trade places", "swap a and b", NULL},
+        {"lunch is over, close that page about knives", "close that page about knives", NULL},
+        {"slack, mail: close, I am in a hurry", "close slack mail", NULL},
+        {"it is late so slack on the left", "so slack on the left", NULL},
+        {"close a - I have to leave", "close a", NULL},
+        {"don't close slack, I am not done", "dont close slack", NULL},
+    };
+    struct desk desk;
+    (void)state;
+    make_desk(&desk);
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        struct sy_words words;
+        struct sy_words said;
+        struct fm_error error;
+        char text[SY_TEXT_MAX + 1] = "";
+        bool bold = i % 2 == 1;
+        assert_int_equal(sy_words_read(rows[i / 2].said, &words, &error), FM_OK);
+        sy_context_drop(&desk.index, &words, bold, &said);
+        for (size_t j = 0; j < said.count; j++) {
+            size_t used = strlen(text);
+            snprintf(text + used, sizeof text - used, "%s%s", j ? " " : "", said.at[j].text);
+        }
+        assert_string_equal(text, bold && rows[i / 2].bold ? rows[i / 2].bold : rows[i / 2].left);
+    }
+    sy_index_free(&desk.index);
 }
 
 static void menus_are_short_clean_and_without_closing(void **state) {
@@ -361,6 +417,7 @@ int main(void) {
         cmocka_unit_test(titles_have_signs),
         cmocka_unit_test(who_asks_to_close),
         cmocka_unit_test(cut_into_clauses),
+        cmocka_unit_test(without_context),
         cmocka_unit_test(menus_are_short_clean_and_without_closing),
         cmocka_unit_test(answers_are_looked_up),
         cmocka_unit_test(meaning_shows_and_never_closes),

@@ -949,6 +949,9 @@ class Program(unittest.TestCase):
         self.assertRegex(out, r"(?m)^model +fm-proxy is there$")
         self.assertNotIn("Reddit", out)
         self.assertEqual(errors, "")
+        for proxy in ("/nowhere", os.path.dirname(PROGRAM), os.path.abspath(__file__)):
+            self.assertRegex(self.run_it("doctor", "--desktop", path, "--proxy", proxy)[0], "(?m)^model +unavailable: .*--proxy")
+        self.assertRegex(self.run_it("doctor", "--desktop", path, "--proxy", PROGRAM)[0], "(?m)^model +fm-proxy is there$")
         server.end()
 
     def test_doctor_on_half_a_desktop(self):

@@ -394,6 +394,7 @@ class Calls(Case):
                 ("list_apps", {"dry_run": True}, "unknown_param", "dry_run"),
                 ("close_tab", {"type": "switch_tab", "tab_indices": [1]}, "unknown_param", "type"),
                 ("list_apps", {"type": 1}, "unknown_param", "type"),
+                ("focus_app", {"app_name": "XTerm", "url": "x"}, "unknown_param", "url"),
                 ("focus_app", {"app_name": "XTerm", "dry_run": 1}, "invalid_type", "dry_run"),
                 ("place_app", {"app_name": "XTerm"}, "no_target", None),
                 ("close_tab", {"tab_indices": []}, "empty_list", "tab_indices"),

@@ -41,7 +41,7 @@ json_string() {
 # What of this desktop's environment fm-system needs: clients made with MCP's SDKs hand on little more than HOME and PATH.
 print_env() {
   separator=
-  for name in DISPLAY XAUTHORITY XDG_RUNTIME_DIR; do
+  for name in DISPLAY WAYLAND_DISPLAY XAUTHORITY XDG_RUNTIME_DIR; do
     eval "value=\${$name-}"
     # shellcheck disable=SC2154 # eval sets it
     if [ -n "$value" ]; then

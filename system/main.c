@@ -35,6 +35,7 @@ static int print_help(void) {
           "  --allow LIST     only these tools: names with commas between them\n"
           "  --no-model       no local model answers what code can't\n"
           "  --proxy FILE     the fm-proxy whose model does (default: the one beside fm-system, if there is one)\n"
+          "  --chrome-socket PATH  the browser that `fm-system chrome --socket PATH` started\n"
           "  --desktop FILE   a fake desktop made of JSON, for tests\n"
           "  --help, --version\n",
           stdout);

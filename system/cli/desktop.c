@@ -22,7 +22,8 @@
 
 #include <stdlib.h>
 
-static enum fm_code open_real(int cancel_fd, struct sy_desktop *desktop, struct fm_error *error) {
+static enum fm_code open_real(const struct sy_options *options, int cancel_fd, struct sy_desktop *desktop,
+                              struct fm_error *error) {
     struct sy_joined_parts parts = {.tabs = {.backend = NULL}};
 #ifdef SY_X11
     if (sy_x11_new(&parts.windows, error) != FM_OK) {
@@ -35,7 +36,8 @@ static enum fm_code open_real(int cancel_fd, struct sy_desktop *desktop, struct 
     }
 #endif
 #ifdef SY_CHROME
-    if (sy_cdp_new(NULL, &parts.tabs, error) != FM_OK) {
+    const struct sy_cdp_places place = {.socket = options->chrome_socket};
+    if (sy_cdp_new(place.socket ? &place : NULL, &parts.tabs, error) != FM_OK) {
         parts.tabs.backend = NULL;
     }
 #endif
@@ -45,7 +47,7 @@ static enum fm_code open_real(int cancel_fd, struct sy_desktop *desktop, struct 
 enum fm_code sy_desktop_open(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error) {
     const struct sy_options *options = context;
     if (!options->fake) {
-        return open_real(cancel_fd, desktop, error);
+        return open_real(options, cancel_fd, desktop, error);
     }
     enum fm_code code = sy_fake_new(options->fake, desktop, error);
     if (code == FM_OK) {

@@ -14,6 +14,7 @@ static int usage(FILE *out) {
           "  --no-model     goes by the words alone\n"
           "  --embedding-models FOLDER   where no name fits, goes by meaning, with the embedding model in it\n"
           "  --proxy FILE   the fm-proxy whose model is asked (default: the one beside fm-system, if there is one)\n"
+          "  --chrome-socket PATH   the browser that `fm-system chrome --socket PATH` started\n"
           "  --desktop FILE a fake desktop made of JSON, for tests\n\n"
           "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done, 74 what was done can't be printed.\n",
           out);

@@ -61,6 +61,7 @@ static const char **plain_value(struct sy_options *options, const char *name) {
     return strcmp(name, "--allow") == 0              ? &options->allow
            : strcmp(name, "--proxy") == 0            ? &options->proxy
            : strcmp(name, "--embedding-models") == 0 ? &options->embedding_models
+           : strcmp(name, "--chrome-socket") == 0    ? &options->chrome_socket
                                                      : NULL;
 }
 

@@ -14,6 +14,7 @@ struct sy_options {
     bool no_model;
     const char *proxy;            /* path of fm-proxy; NULL: the one beside this program, if there is one */
     const char *embedding_models; /* folder of a model that embeds; NULL: there is none */
+    const char *chrome_socket;    /* of `fm-system chrome --socket`; NULL: where it and other browsers are by default */
     struct sy_proxy *helper;      /* of the world that was furnished; NULL: it has no model */
     struct sy_model model;        /* the same as query has it */
     char presets[4096];           /* path, once a desktop was opened; "": not known */

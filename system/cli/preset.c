@@ -134,7 +134,7 @@ static int delete(const struct call *call, struct fm_buf *out) {
 
 static const struct deed {
     const char *name;
-    const char *options; /* that it takes, each with a space before it */
+    const char *options; /* that it takes */
     bool named;          /* it takes a preset's name */
     int (*run)(const struct call *call, struct fm_buf *out);
 } deeds[] = {
@@ -153,14 +153,15 @@ static int usage(FILE *out) {
 
 /* False: it is none of the deed's. */
 static bool read_option(const struct deed *deed, const char *option, struct call *call) {
-    char padded[32];
-    if (snprintf(padded, sizeof padded, " %s", option) >= (int)sizeof padded || !strstr(deed->options, padded)) {
+    bool *const given = strcmp(option, "--json") == 0      ? &call->json
+                        : strcmp(option, "--tabs") == 0    ? &call->tabs
+                        : strcmp(option, "--replace") == 0 ? &call->replace
+                                                           : NULL;
+    if (!given || !strstr(deed->options, option)) { /* none of the three is a part of another one */
         return false;
     }
-    call->json |= strcmp(option, "--json") == 0;
-    call->tabs |= strcmp(option, "--tabs") == 0;
-    call->replace |= strcmp(option, "--replace") == 0;
-    return call->json || call->tabs || call->replace;
+    *given = true;
+    return true;
 }
 
 int sy_preset_main(int argc, char **argv, sy_open_desktop *open, void *context) {

@@ -66,6 +66,15 @@ struct titles {
     size_t count;
 };
 
+/* A title has no quotation marks of its own: it must not look like two. */
+static void append_quoted(struct fm_buf *text, const char *title) {
+    size_t from = text->len;
+    sy_clean(text, title, TITLE_MAX, false);
+    for (size_t i = from; i < text->len; i++) {
+        text->data[i] = text->data[i] == '"' ? '\'' : text->data[i];
+    }
+}
+
 static void append_title(void *context, const struct sy_tab *tab, size_t index) {
     struct titles *titles = context;
     char number[32];
@@ -74,7 +83,7 @@ static void append_title(void *context, const struct sy_tab *tab, size_t index) 
         return;
     }
     fm_buf_append_str(titles->text, titles->count > 1 ? ", \"" : "\"");
-    sy_clean(titles->text, tab->title, TITLE_MAX, false);
+    append_quoted(titles->text, tab->title);
     fm_buf_append_str(titles->text, number);
 }
 
@@ -123,11 +132,14 @@ static void write_request(const struct sy_plan *plan, struct fm_json_writer *w) 
     fm_json_array_end(w);
 }
 
-/* What a tab shows: the user was asked about that. Windows have other ids than tabs, and no page. */
+/* What a tab shows: the user was asked about that. Windows have other ids than tabs, and no page. An address may have
+ * megabytes (data:). */
 static void write_page(const struct sy_snapshot *snapshot, const char *id, struct fm_json_writer *w) {
     for (size_t i = 0; i < snapshot->raw_tabs.count; i++) {
         if (strcmp(snapshot->raw_tabs.at[i].id, id) == 0) {
-            fm_json_str(w, snapshot->raw_tabs.at[i].url);
+            char *digits = g_compute_checksum_for_string(G_CHECKSUM_SHA256, snapshot->raw_tabs.at[i].url, -1);
+            fm_json_str(w, digits);
+            g_free(digits);
         }
     }
 }

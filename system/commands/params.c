@@ -129,9 +129,16 @@ static bool has_param(const struct sy_command *command, const char *name) {
     return param->name;
 }
 
+/* What names another command than the one that is called is not that one's: it is not clear which is meant. */
+static bool is_type_of(const struct sy_command *command, const char *name, struct json_object *value) {
+    return strcmp(name, "type") == 0 &&
+           (!value || (json_object_is_type(value, json_type_string) &&
+                       strcmp(json_object_get_string(value), command->type) == 0));
+}
+
 /* Null is a parameter that is left out: a model that must name all of them names those of other commands so. */
 static bool is_known(const struct sy_command *command, const char *name, struct json_object *value) {
-    bool known = has_param(command, name) || strcmp(name, "type") == 0;
+    bool known = has_param(command, name) || is_type_of(command, name, value);
     for (size_t i = 0; i < sy_command_count && !known && !value; i++) {
         known = has_param(&sy_commands[i], name);
     }

@@ -10,25 +10,73 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ARGS_MAX 4096 /* bytes of a process's arguments: those after them are left out */
+#define ARGS_MAX  4096 /* bytes of a process's arguments: those after them are left out */
+#define LINE_SIZE 256  /* as long as Linux reads the first line of a script */
 
-/* A program of text, which names its interpreter itself. */
-static bool is_script(const char *path) {
-    char mark[2];
+/* Whether both are paths of one file. */
+static bool is_same_file(const char *a, const char *b) {
+    struct stat one;
+    struct stat other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* The program that `env` finds by its name, as far as that is looked for: where `program` is. */
+static bool is_beside(const char *program, const char *name) {
+    char path[PATH_MAX];
+    char real[PATH_MAX];
+    const char *slash = realpath(program, real) ? strrchr(real, '/') : NULL;
+    int len = slash ? snprintf(path, sizeof path, "%.*s/%s", (int)(slash - real), real, name) : PATH_MAX;
+    return len < PATH_MAX && is_same_file(path, program);
+}
+
+/* The first line of a script, without its "#!"; "" of any other file. */
+static void read_first_line(const char *path, char line[LINE_SIZE]) {
     struct stat info;
     bool runs = path[0] == '/' && stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IXUSR);
     int fd = runs ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    bool is = fd >= 0 && read(fd, mark, sizeof mark) == (ssize_t)sizeof mark && memcmp(mark, "#!", sizeof mark) == 0;
+    ssize_t len = fd >= 0 ? read(fd, line, LINE_SIZE - 1) : 0;
+    line[len > 0 ? len : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (strncmp(line, "#!", 2) == 0) {
+        memmove(line, line + 2, strlen(line + 2) + 1);
+    } else {
+        line[0] = '\0';
+    }
     if (fd >= 0) {
         close(fd);
     }
-    return is;
+}
+
+/* Takes the next word off the line; "" at its end. */
+static const char *take_word(char **line) {
+    static const char blanks[] = " \t";
+    char *word = *line + strspn(*line, blanks);
+    char *end = word + strcspn(word, blanks);
+    *line = *end ? end + 1 : end;
+    *end = '\0';
+    return word;
+}
+
+/* A script which names `program` as what interprets it: an editor has scripts among its arguments too. */
+static bool is_script_of(const char *path, const char *program) {
+    char line[LINE_SIZE];
+    char *rest = line;
+    read_first_line(path, line);
+    const char *word = take_word(&rest);
+    const char *slash = strrchr(word, '/');
+    if (!slash || strcmp(slash, "/env") != 0) {
+        return word[0] && is_same_file(word, program);
+    }
+    do {
+        word = take_word(&rest);
+    } while (word[0] == '-' || strchr(word, '='));
+    return word[0] && is_beside(program, word);
 }
 
 bool sy_program_make(const char *program, const char *args, size_t args_len, struct sy_program *runs) {
     char path[PATH_MAX];
     *runs = (struct sy_program){.items = NULL};
-    if (args_len > 0 && is_script(args)) {
+    if (args_len > 0 && is_script_of(args, program)) {
         size_t script_size = strlen(args) + 1;
         program = args;
         args += script_size;

@@ -269,6 +269,20 @@ static void keep(struct sy_proxy *proxy, const char *text, const float *numbers)
     }
 }
 
+/* Vectors that are kept do not compare with those of another model, which a helper that follows another one may have. */
+static enum fm_code ask_missing(struct sy_proxy *proxy, const char *const *texts, size_t count, int64_t ms,
+                                float **vectors, struct fm_error *error) {
+    size_t size = 0;
+    enum fm_code code = count > 0 ? ask_vectors(proxy, texts, count, ms, vectors, &size, error) : FM_OK;
+    if (code != FM_OK || count == 0 || size == proxy->size) {
+        return code;
+    }
+    bool other = proxy->kept_count > 0;
+    drop_kept(proxy);
+    proxy->size = size;
+    return other ? fm_fail(error, FM_UNAVAILABLE, "another model answers than before") : FM_OK;
+}
+
 /* Asks for those that are not kept. */
 static enum fm_code embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors, size_t *size,
                           struct fm_error *error) {
@@ -286,10 +300,8 @@ static enum fm_code embed(void *self, const char *const *texts, size_t count, in
             missing[missing_count++] = texts[i];
         }
     }
-    enum fm_code code = !missing ? fm_fail_no_memory(error)
-                        : missing_count > 0
-                            ? ask_vectors(proxy, missing, missing_count, ms, &fresh, &proxy->size, error)
-                            : FM_OK;
+    enum fm_code code =
+        missing ? ask_missing(proxy, missing, missing_count, ms, &fresh, error) : fm_fail_no_memory(error);
     *size = proxy->size;
     *vectors = code == FM_OK ? malloc(count * *size * sizeof **vectors) : NULL;
     for (size_t i = 0; *vectors && i < count; i++) {

@@ -7,7 +7,8 @@ import os
 import subprocess
 import unittest
 
-DRIVER = os.environ["FM_SYSTEM_DRIVER"]
+BUILT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "tests-bin", "system_driver")
+DRIVER = os.environ.get("FM_SYSTEM_DRIVER", BUILT)
 
 DESKTOP = {
     "monitors": [{"area": [1920, 0, 3840, 1080]}, {"area": [0, 0, 1920, 1080], "primary": True}],

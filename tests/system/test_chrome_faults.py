@@ -129,6 +129,13 @@ class Faults(TimedTest):
         self.driver.tabs()
         self.assertEqual(self.peer.methods()[begun:], ["Target.getTargets"] + ["Browser.getWindowForTarget"] * 2)
 
+    def test_the_program_finds_the_socket(self):
+        program = os.path.join(os.environ["FM_BIN"], "fm-system")
+        env = {**os.environ, "HOME": self.folder, "XDG_RUNTIME_DIR": self.folder}
+        for options, line in ((("--chrome-socket", self.peer.path), "tabs +ok, 2 now"), ((), "tabs +unavailable: ")):
+            done = subprocess.run([program, "doctor", *options], env=env, capture_output=True, text=True, timeout=WAIT)
+            self.assertRegex(done.stdout, f"(?m)^{line}")
+
     def test_a_cut_connection(self):
         for method in ("Target.getTargets", "Browser.getWindowForTarget", "Target.attachToTarget", "Runtime.evaluate"):
             for piece in (b"", b'{"id":1', b'{"id":1,"result":{}}\0{"id'):

@@ -236,6 +236,12 @@ class Commands(Case):
         self.refused(told["answers"][4], "nothing_to_undo")
         self.assertEqual(told["left"]["w2"], "1000 100 1640 580")
 
+    def test_undo_that_does_not_get_there(self):
+        answers, _ = run(call("place_app", app_name="Strange", bounds=[0, 0, 500, 500]), call("undo"),
+                         rules=[{"on": "place w4 0 0 100 100", "do": "refuse"}])
+        self.assertEqual(self.result(answers[1])["restored"],
+                         [{"app_name": "Strange", "bounds": [0, 0, 500, 500], "exact": False}])
+
     def test_undo_by_handle(self):
         answers, log = run(call("place_app", app_name="XTerm", monitor="right"), call("place_app", app_name="Strange",
                                                                                       bounds=[0, 0, 500, 500]),

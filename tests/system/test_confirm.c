@@ -82,9 +82,9 @@ static void what_is_asked(void **state) {
     } rows[] = {
         {CLOSE_APP, true, "Close XTerm (2 windows)?"},
         {CLOSE(1), false, "Close 1 tab: \"One\" (tab 1)?"},
-        {CLOSE(1, 2), true, "Close 2 tabs: \"One\" (tab 1), \"Two[2J\"\" (tab 2)?"},
+        {CLOSE(1, 2), true, "Close 2 tabs: \"One\" (tab 1), \"Two[2J'\" (tab 2)?"},
         {CLOSE(3, 1, 2), true,
-         "Close 3 tabs: \"One\" (tab 1), \"Two[2J\"\" (tab 2), \"Three\" (tab 3)? No tab is left then, and Chrome "
+         "Close 3 tabs: \"One\" (tab 1), \"Two[2J'\" (tab 2), \"Three\" (tab 3)? No tab is left then, and Chrome "
          "quits."},
         {"{\"commands\":[{\"type\":\"close_tab\",\"tab_indices\":[1]},{\"type\":\"close_tab\",\"tab_indices\":[3]}]}",
          true, "Close 2 tabs: \"One\" (tab 1), \"Three\" (tab 3)?"},
@@ -202,6 +202,32 @@ static void it_holds_for_what_was_there(void **state) {
     end(&fixture);
 }
 
+/* A page that is its own address: each tab has one of a megabyte. */
+static void it_holds_for_long_addresses(void **state) {
+    (void)state;
+    enum { SIZE = 1 << 20 };
+    struct fixture fixture;
+    char given[SY_STATE_SIZE];
+    struct fm_error error;
+    char *url = calloc(1, SIZE + 1);
+    assert_non_null(url);
+    memset(url, 'x', SIZE);
+    memcpy(url, "data:,", strlen("data:,"));
+    begin(&fixture);
+    plan(&fixture, CLOSE(1, 2));
+    for (size_t i = 0; i < 2; i++) {
+        free(fixture.plan.snapshot.raw_tabs.at[i].url);
+        fixture.plan.snapshot.raw_tabs.at[i].url = strdup(url);
+    }
+    assert_int_equal(sy_confirm_issue(&fixture.confirm, &fixture.plan, 0, given, &error), FM_OK);
+    fixture.plan.snapshot.raw_tabs.at[1].url[SIZE - 1] = 'y'; /* another page */
+    expect(sy_confirm_accept(&fixture.confirm, &fixture.plan, given, 0, &error), &error, "stale_snapshot");
+    fixture.plan.snapshot.raw_tabs.at[1].url[SIZE - 1] = 'x';
+    assert_int_equal(sy_confirm_accept(&fixture.confirm, &fixture.plan, given, 0, &error), FM_OK);
+    free(url);
+    end(&fixture);
+}
+
 static void a_forged_state_is_refused(void **state) {
     (void)state;
     struct fixture fixture;
@@ -261,6 +287,7 @@ int main(void) {
                                        cmocka_unit_test(it_holds_for_a_time),
                                        cmocka_unit_test(it_holds_for_one_request),
                                        cmocka_unit_test(it_holds_for_what_was_there),
+                                       cmocka_unit_test(it_holds_for_long_addresses),
                                        cmocka_unit_test(a_forged_state_is_refused),
                                        cmocka_unit_test(too_many_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -392,6 +392,9 @@ class Calls(Case):
                 ("focus_app", {}, "missing_param", "app_name"), ("focus_app", {"app_name": ""}, "empty_string", "app_name"),
                 ("focus_app", {"app_name": "XTerm", "x": 1}, "unknown_param", "x"),
                 ("list_apps", {"dry_run": True}, "unknown_param", "dry_run"),
+                ("close_tab", {"type": "switch_tab", "tab_indices": [1]}, "unknown_param", "type"),
+                ("list_apps", {"type": 1}, "unknown_param", "type"),
+                ("focus_app", {"app_name": "XTerm", "url": "x"}, "unknown_param", "url"),
                 ("focus_app", {"app_name": "XTerm", "dry_run": 1}, "invalid_type", "dry_run"),
                 ("place_app", {"app_name": "XTerm"}, "no_target", None),
                 ("close_tab", {"tab_indices": []}, "empty_list", "tab_indices"),
@@ -949,6 +952,9 @@ class Program(unittest.TestCase):
         self.assertRegex(out, r"(?m)^model +fm-proxy is there$")
         self.assertNotIn("Reddit", out)
         self.assertEqual(errors, "")
+        for proxy in ("/nowhere", os.path.dirname(PROGRAM), os.path.abspath(__file__)):
+            self.assertRegex(self.run_it("doctor", "--desktop", path, "--proxy", proxy)[0], "(?m)^model +unavailable: .*--proxy")
+        self.assertRegex(self.run_it("doctor", "--desktop", path, "--proxy", PROGRAM)[0], "(?m)^model +fm-proxy is there$")
         server.end()
 
     def test_doctor_on_half_a_desktop(self):

@@ -176,8 +176,8 @@ class Preset(Case):
 
     def test_usage(self):
         for args in ((), ("fly",), ("save",), ("save", "a", "b"), ("save", "a", "--json"), ("list", "a"), ("list", "--tabs"),
-                     ("delete",), ("delete", "a", "--replace"), ("list", "-"), ("list", "--js"), ("save", "a",
-                                                                                                  "--tabs --replace")):
+                     ("delete",), ("delete", "a", "--replace"), ("list", "-"), ("list", "--js"), ("list", "--json", "--js"),
+                     ("save", "a", "--tabs --replace"), ("save", "a", "--tabs", "--rep"), ("save", "a", "--tabs", "-")):
             with self.subTest(args):
                 done = self.preset(*args)
                 self.assertEqual((done.returncode, done.stdout), (USAGE, ""))

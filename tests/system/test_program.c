@@ -21,6 +21,7 @@
 static char folder[] = "/tmp/fm-program-XXXXXX";
 static char script[64];
 
+#define SCRIPT     "#!/bin/sh\necho\nread line\n"
 #define ARGS(text) text, sizeof text - 1 /* NULs in it, and none behind it */
 
 static void is_made(const char *program, const char *args, size_t args_len, const char *path, const char *rest,
@@ -61,6 +62,27 @@ static void test_one_form(void **state) {
     struct sy_program runs;
     assert_true(sy_program_make("/no/such/program", ARGS("a\0"), &runs));
     assert_int_equal(runs.len, 0);
+}
+
+/* An editor runs itself, whatever it is told to show. */
+static void test_a_script_is_its_interpreters(void **state) {
+    static const char *const heads[] = {"#!/bin/sh\n", "#! /bin/sh -e\n", "#!/usr/bin/env sh\n",
+                                        "#!/usr/bin/env -S A=b sh -e\n"};
+    char cat[PATH_MAX];
+    char args[128];
+    (void)state;
+    assert_non_null(realpath("/bin/cat", cat));
+    int len = snprintf(args, sizeof args, "%s", script) + 1;
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+        write_file(script, heads[i], 0700);
+        is_made("/bin/sh", args, (size_t)len, script, "", 0);
+        is_made("/bin/cat", args, (size_t)len, cat, args, (size_t)len);
+    }
+    write_file(script, "#!\n", 0700);
+    is_made("/bin/cat", args, (size_t)len, cat, args, (size_t)len);
+    write_file(script, "#!/usr/bin/env\n", 0700);
+    is_made("/bin/cat", args, (size_t)len, cat, args, (size_t)len);
+    write_file(script, SCRIPT, 0700);
 }
 
 /* Starts it, and waits until it is that program: it then tells so. */
@@ -166,6 +188,7 @@ static void test_what_is_not_known(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_form),
+        cmocka_unit_test(test_a_script_is_its_interpreters),
         cmocka_unit_test(test_of_a_script),
         cmocka_unit_test(test_of_a_program_that_was_replaced),
         cmocka_unit_test(test_what_is_not_known),
@@ -174,7 +197,7 @@ int main(void) {
         return 1;
     }
     snprintf(script, sizeof script, "%s/script", folder);
-    write_file(script, "#!/bin/sh\necho\nread line\n", 0700);
+    write_file(script, SCRIPT, 0700);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return unlink(script) == 0 && rmdir(folder) == 0 ? failed : 1;
 }

@@ -7,17 +7,18 @@
 #include <unistd.h>
 
 static int usage(FILE *out) {
-    fputs("usage: fm-system do [OPTION...] WORDS...\n\n"
-          "  --json         prints JSON, a line each, and asks nothing\n"
-          "  --dry-run      tells what would be done\n"
-          "  --yes          closes without asking\n"
-          "  --no-model     goes by the words alone\n"
-          "  --embedding-models FOLDER   where no name fits, goes by meaning, with the embedding model in it\n"
-          "  --proxy FILE   the fm-proxy whose model is asked (default: the one beside fm-system, if there is one)\n"
-          "  --chrome-socket PATH   the browser that `fm-system chrome --socket PATH` started\n"
-          "  --desktop FILE a fake desktop made of JSON, for tests\n\n"
-          "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done, 74 what was done can't be printed.\n",
-          out);
+    fputs(
+        "usage: fm-system do [OPTION...] WORDS...\n\n"
+        "  --json         prints JSON, a line each, and asks nothing\n"
+        "  --dry-run      tells what would be done\n"
+        "  --yes          closes without asking\n"
+        "  --no-model     goes by the words alone\n"
+        "  --embedding-models FOLDER   where no name fits, goes by meaning, with the embedding model in it\n"
+        "  --proxy FILE   the fm-proxy whose model is asked (default: the one beside fm-system, if there is one)\n"
+        "  --chrome-socket PATH   the browser that `fm-system chrome --socket PATH` started\n"
+        "  --desktop FILE a fake desktop made of JSON, for tests\n\n"
+        "Exit status: 0 done, 1 refused or failed, 2 not clear: nothing was done, 74 what was done can't be printed.\n",
+        out);
     return out == stderr ? EX_USAGE : EX_OK;
 }
 
@@ -47,6 +48,8 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
             line->how.dry_run = true;
         } else if (strcmp(arg, "--yes") == 0) {
             line->how.yes = true;
+        } else if (strcmp(arg, "--embedding-models") == 0 && i + 1 < argc) {
+            line->shared.embedding_models = argv[++i];
         } else if (sy_option_read(&line->shared, argc, argv, &i, &told)) {
             continue;
         } else {
@@ -68,6 +71,10 @@ int sy_main_do(int argc, char **argv) {
     if (!read_line_of_command(&line, argc, argv)) {
         sy_options_free(&line.shared);
         return usage(stderr);
+    }
+    if (line.shared.proxy && !sy_proxy_can_start(&line.shared)) {
+        fprintf(stderr, "fm-system: --proxy %s is no program that can be started: going by the words alone\n",
+                line.shared.proxy);
     }
     if (sy_desktop_open(&line.shared, -1, &world.desktop, &error) != FM_OK) {
         fprintf(stderr, "fm-system: %s\n", error.detail);

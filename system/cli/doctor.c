@@ -4,9 +4,7 @@
 #include "desktop/snapshot.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 static void print_count(const char *what, size_t count, const struct fm_error *missing) {
     if (missing->code == FM_OK) {
@@ -45,18 +43,13 @@ static int examine(const struct sy_desktop *desktop) {
     return all ? EX_OK : EX_UNAVAILABLE;
 }
 
-static bool is_program(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
 /* Whether there is one to ask: it is not started for that. */
 static void print_model(const struct sy_options *options) {
     struct sy_proxy *helper = sy_options_proxy(options, 0);
     const char *state = "unavailable: there is no fm-proxy beside fm-system; --proxy names one elsewhere";
     if (options->no_model) {
         state = "none, as --no-model says";
-    } else if (options->proxy && !is_program(options->proxy)) {
+    } else if (options->proxy && !sy_proxy_can_start(options)) {
         state = "unavailable: what --proxy names is no program that can be started";
     } else if (helper) {
         state = "fm-proxy is there";

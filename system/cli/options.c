@@ -58,11 +58,10 @@ static bool check_names(const char *list) {
 
 /* Where the value of an option goes that is kept as it is; NULL: it is no such option. */
 static const char **plain_value(struct sy_options *options, const char *name) {
-    return strcmp(name, "--allow") == 0              ? &options->allow
-           : strcmp(name, "--proxy") == 0            ? &options->proxy
-           : strcmp(name, "--embedding-models") == 0 ? &options->embedding_models
-           : strcmp(name, "--chrome-socket") == 0    ? &options->chrome_socket
-                                                     : NULL;
+    return strcmp(name, "--allow") == 0           ? &options->allow
+           : strcmp(name, "--proxy") == 0         ? &options->proxy
+           : strcmp(name, "--chrome-socket") == 0 ? &options->chrome_socket
+                                                  : NULL;
 }
 
 bool sy_option_read(struct sy_options *options, int argc, char **argv, int *at, bool *told) {

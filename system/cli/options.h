@@ -13,7 +13,7 @@ struct sy_options {
     const char *allow; /* names with commas between them; NULL: all */
     bool no_model;
     const char *proxy;            /* path of fm-proxy; NULL: the one beside this program, if there is one */
-    const char *embedding_models; /* folder of a model that embeds; NULL: there is none */
+    const char *embedding_models; /* of `do`: folder of a model that embeds; NULL: there is none */
     const char *chrome_socket;    /* of `fm-system chrome --socket`; NULL: where it and other browsers are by default */
     struct sy_proxy *helper;      /* of the world that was furnished; NULL: it has no model */
     struct sy_model model;        /* the same as query has it */
@@ -37,6 +37,9 @@ void sy_options_free(struct sy_options *options);
  */
 FM_MUST_USE enum fm_code sy_desktop_open(void *context, int cancel_fd, struct sy_desktop *desktop,
                                          struct fm_error *error);
+
+/* Whether the file that --proxy names is a program. There must be that option. */
+bool sy_proxy_can_start(const struct sy_options *options);
 
 /* The fm-proxy to ask; NULL: there is none, which is no fault. It starts with the first question. `cancel_fd` as in
  * sy_proxy_options. */

@@ -3,7 +3,13 @@
 #include "cli/options.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+bool sy_proxy_can_start(const struct sy_options *options) {
+    struct stat info;
+    return stat(options->proxy, &info) == 0 && S_ISREG(info.st_mode) && access(options->proxy, X_OK) == 0;
+}
 
 struct sy_proxy *sy_options_proxy(const struct sy_options *options, int cancel_fd) {
     static const char name[] = "/fm-proxy";

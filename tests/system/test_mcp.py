@@ -924,7 +924,8 @@ class Program(unittest.TestCase):
 
     def test_wrong_options(self):
         for arguments in (["nonsense"], ["--nonsense"], ["mcp", "x"], ["--allow"], ["--allow", "nonsense"],
-                          ["--allow", "list_apps,"], ["--desktop", "/nowhere"], ["--desktop", "/dev/null"],
+                          ["--allow", "list_apps,"], ["--embedding-models", "/"],
+                          ["doctor", "--embedding-models", "/"], ["--desktop", "/nowhere"], ["--desktop", "/dev/null"],
                           ["--desktop", os.path.abspath(__file__)]):
             out, errors = self.run_it(*arguments, status=64)
             self.assertEqual(out, "")
@@ -955,6 +956,9 @@ class Program(unittest.TestCase):
         for proxy in ("/nowhere", os.path.dirname(PROGRAM), os.path.abspath(__file__)):
             self.assertRegex(self.run_it("doctor", "--desktop", path, "--proxy", proxy)[0], "(?m)^model +unavailable: .*--proxy")
         self.assertRegex(self.run_it("doctor", "--desktop", path, "--proxy", PROGRAM)[0], "(?m)^model +fm-proxy is there$")
+        out, errors = self.run_it("do", "--desktop", path, "--proxy", "/nowhere", "--dry-run", "switch", "to", "xterm")
+        self.assertEqual(out, "would focus_app: XTerm\n")
+        self.assertEqual(errors, "fm-system: --proxy /nowhere is no program that can be started: going by the words alone\n")
         server.end()
 
     def test_doctor_on_half_a_desktop(self):

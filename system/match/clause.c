@@ -169,10 +169,26 @@ static bool is_count(const struct reading *in, size_t i) {
            sy_number(text_at(in, i + 1)) < 0 && !sy_is_one_of(text_at(in, i + 1), "to through till until thru");
 }
 
+/* "Onwards", "and up", behind a number: how many words. */
+static size_t onwards_len(const struct reading *in, size_t i) {
+    size_t at = i + (size_t)(strcmp(text_at(in, i), "and") == 0);
+    bool on = sy_is_one_of(text_at(in, at), "onwards onward upwards upward") ||
+              (at > i && sy_is_one_of(text_at(in, at), "up above later beyond following")) ||
+              (strcmp(text_at(in, at), "on") == 0 && at + 1 == in->count);
+    return on ? at + 1 - i : 0;
+}
+
 /* Numbers, and "3 to 7"; returns how many words. Whether they count things is decided later. */
 static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause) {
     if (sy_is_one_of(text_at(in, i), "number numbers nr no") && sy_number(text_at(in, i + 1)) >= 0) {
         return 1;
+    }
+    size_t behind = onwards_len(in, i + 1);
+    if (sy_number(text_at(in, i)) > 0 && behind > 0) {
+        clause->onwards = true;
+        in->number_words[clause->number_count] = &in->words[i];
+        clause->numbers[clause->number_count++] = sy_number(text_at(in, i));
+        return 1 + behind;
     }
     int number = sy_number(text_at(in, i));
     int end = sy_is_one_of(text_at(in, i + 1), "to through till until thru") ? sy_number(text_at(in, i + 2)) : -1;
@@ -201,7 +217,8 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
 
 /* "window 2", "the second window"; with tabs also "this window". */
 static size_t read_window(const struct reading *in, size_t i, struct sy_clause *clause) {
-    bool next = strcmp(text_at(in, i + 1), "window") == 0;
+    bool chrome = sy_ordinal(text_at(in, i)) > 0 && sy_is_one_of(text_at(in, i + 1), "chrome browser");
+    bool next = strcmp(text_at(in, i + 1 + chrome), "window") == 0;
     if (strcmp(text_at(in, i), "window") == 0 && sy_number(text_at(in, i + 1)) > 0) {
         clause->in_window = sy_number(text_at(in, i + 1));
     } else if (next && sy_ordinal(text_at(in, i)) > 0) {
@@ -211,7 +228,7 @@ static size_t read_window(const struct reading *in, size_t i, struct sy_clause *
     } else {
         return 0;
     }
-    return 2;
+    return 2 + (size_t)chrome;
 }
 
 static bool is_except(const struct reading *in, size_t i, size_t *len) {
@@ -308,13 +325,16 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {
         int ordinal = word->address ? 0 : sy_ordinal(word->text);
+        bool anew = opens(clause->verb) && i > 0 && sy_is_one_of(word->text, "fresh") && i + 1 < in->count &&
+                    sy_is_one_of(text_at(in, i - 1), "a another");
+        clause->anew |= anew;
         bool fresh = strcmp(word->text, "new") == 0 && clause->tab && opens(clause->verb) &&
                      sy_is_one_of(text_at(in, i + 1), "tab browser chrome");
         if (ordinal != 0 && clause->ordinal == 0) {
             clause->ordinal = ordinal;
         } else if (fresh) {
             clause->fresh = true;
-        } else {
+        } else if (!anew) {
             add_name(clause, word, false);
         }
     }
@@ -354,7 +374,7 @@ static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     if (clause->number_count == 0 || !names_something(clause) || clause->ordinal != 0) {
         return;
     }
-    clause->series = clause->tab || clause->number_count > 1;
+    clause->series = clause->tab || clause->number_count > 1 || clause->onwards;
     if (!clause->series && clause->name_count < SY_WORDS_MAX) {
         clause->names[clause->name_count++] = in->number_words[0];
         clause->number_count = 0;
@@ -397,7 +417,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
                                         "use using sit live stay go going be being float span spanning part "
                                         "portion area space edge section position spot use uses goes belongs gets put "
                                         "place move have show size sized bigger larger "
-                                        "so completely entirely");
+                                        "so completely entirely its is enough will do suffices");
         i += used[i] || filler ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);

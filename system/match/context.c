@@ -72,6 +72,19 @@ static void cut(struct sy_words *words, size_t from, size_t to) {
     words->count -= to - from;
 }
 
+/* "..., I mean the app": what it was about stays. */
+static bool only_kind(const struct sy_words *words, size_t rest) {
+    bool kind = false;
+    for (size_t i = rest; i < words->count; i++) {
+        bool is = sy_is_one_of(words->at[i].text, "app application program window tab page tabs pages windows apps");
+        if (!is && !sy_is_one_of(words->at[i].text, "the one")) {
+            return false;
+        }
+        kind |= is;
+    }
+    return kind;
+}
+
 /* "Close all the shopping, I mean amazon and ikea": the verb stays, what it was about is another thing. */
 static void take_back(struct sy_words *words) {
     size_t begin = 0;
@@ -87,6 +100,11 @@ static void take_back(struct sy_words *words) {
             continue;
         }
         size_t rest = i + correction;
+        if (only_kind(words, rest)) {
+            words->at[i - (size_t)(i > 0)].breaks = false;
+            cut(words, i, rest);
+            return;
+        }
         bool own = verb_from(words, rest, words->count, &at, &len) != SY_NO_VERB;
         enum sy_verb verb = verb_from(words, begin, i, &at, &len);
         size_t keep = verb == SY_NO_VERB || own ? begin : at + len;
@@ -118,6 +136,32 @@ static void turn_from(struct sy_words *words) {
     memcpy(moved, words->at, at * sizeof moved[0]);
     memmove(words->at, words->at + at, (end + 1 - at) * sizeof moved[0]);
     memcpy(words->at + end + 1 - at, moved, at * sizeof moved[0]);
+}
+
+/* "In the second window close all tabs" is "close all tabs in the second window"; what is left out stays behind it. */
+static void turn_window(struct sy_words *words) {
+    size_t len;
+    size_t at = 1;
+    while (at < words->count && at < 6 && strcmp(words->at[at - 1].text, "window") != 0) {
+        at++;
+    }
+    bool in = at < words->count && at < 6 && sy_is_one_of(words->at[0].text, "in from of") &&
+              sy_verb_at(words->at + at, words->count - at, &len) == SY_CLOSE;
+    size_t end = at;
+    while (in && end < words->count && (end == at || !words->at[end - 1].breaks) &&
+           !sy_is_one_of(words->at[end].text, "except but besides and then apart")) {
+        end++;
+    }
+    if (!in) {
+        return;
+    }
+    struct sy_word moved[6];
+    bool breaks = words->at[end - 1].breaks;
+    words->at[end - 1].breaks = false;
+    memcpy(moved, words->at, at * sizeof moved[0]);
+    memmove(words->at, words->at + at, (end - at) * sizeof moved[0]);
+    memcpy(words->at + end - at, moved, at * sizeof moved[0]);
+    words->at[end - 1].breaks = breaks;
 }
 
 /* "A and B should trade places" is "trade A and B". */
@@ -473,7 +517,7 @@ static bool is_context(const struct sy_index *index, const struct parts *parts, 
     }
     if (part->verb == SY_SWAP) { /* "swap them: ..." */
         return bold && i + 1 < parts->count && part->end - part->begin <= 3 &&
-               has_any(parts->words, part->begin, part->end, "them it");
+               has_any(parts->words, part->begin, part->end, "them it these those");
     }
     bool idle = part->sentence || (part->verb == SY_NO_VERB && !part->question && !names(index, parts->words, part)) ||
                 (part->wish && part->verb == SY_CANNOT && !commands(parts, part));
@@ -504,6 +548,7 @@ void sy_context_drop(const struct sy_index *index, const struct sy_words *words,
     take_back(&corrected);
     turn_swap(&corrected);
     turn_from(&corrected);
+    turn_window(&corrected);
     cut_parts(&corrected, &parts);
     memcpy(said->text, words->text, sizeof said->text);
     said->count = 0;

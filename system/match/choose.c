@@ -702,6 +702,21 @@ static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *
     return SY_CLEAR;
 }
 
+/* "The youtube tab in the second window": of several there, one is meant. */
+static enum sy_standing ask_in_window(struct sy_work *work, const struct set *set) {
+    struct sy_hits hits = {.at = calloc(work->index->tab_count + 1, sizeof *hits.at)};
+    enum sy_standing standing = SY_ASK;
+    for (size_t i = 0; hits.at && i < work->index->tab_count; i++) {
+        if (set->in[i]) {
+            hits.at[hits.count++].at = i;
+        }
+    }
+    work->failed |= !hits.at;
+    standing = hits.at ? sy_ask_which(work, SY_TABS, &hits, hits.count) : standing;
+    free(hits.at);
+    return standing;
+}
+
 static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
     const struct sy_clause *clause = work->clause;
     bool several = clause->tabs || clause->all || clause->other || (clause->has_but && !clause->but_shared) ||
@@ -711,7 +726,8 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (done) {
         return standing == SY_CLEAR && clause->has_but ? leave_out(work, set) : standing;
     }
-    bool all = clause->all || clause->other || clause->ordinal || clause->in_window ||
+    bool in_window = clause->in_window && (clause->tabs || clause->counted); /* "the tab in window 2" is one */
+    bool all = clause->all || clause->other || clause->ordinal || in_window ||
                (clause->has_but && !clause->but_shared);
     if (work->terms.count == 0 && all) {
         for (size_t i = 0; i < work->index->tab_count; i++) {
@@ -731,6 +747,10 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
             return sy_ask_back(work, "Which window do you mean? Several have tabs");
         }
         keep_window(work, work->index->scene->snapshot->tabs[current - 1].window_index, set);
+    }
+    if (standing == SY_CLEAR && clause->in_window && !several && !clause->ordinal && work->terms.count > 0 &&
+        set->count > 1) {
+        return ask_in_window(work, set);
     }
     standing = standing == SY_CLEAR ? leave_out(work, set) : standing;
     standing = standing == SY_CLEAR ? check_count(work, set) : standing;

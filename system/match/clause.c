@@ -282,12 +282,21 @@ static bool read_but_kind(struct sy_clause *clause, const char *word) {
     return is_kind;
 }
 
+/* "A fresh chatgpt", "a new chatgpt tab" */
+static bool is_anew(const struct reading *in, size_t i, const struct sy_clause *clause) {
+    bool tab = strcmp(text_at(in, i), "new") == 0 && strcmp(text_at(in, in->count - 1), "tab") == 0 &&
+               i + 2 < in->count && strcmp(text_at(in, i + 1), "york") != 0;
+    return opens(clause->verb) && i > 0 && i + 1 < in->count && (tab || strcmp(text_at(in, i), "fresh") == 0) &&
+           sy_is_one_of(text_at(in, i - 1), "a another");
+}
+
 /* One step: how many words were taken. */
 static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) {
     const struct sy_word *word = &in->words[i];
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
+        clause->vague |= strcmp(word->text, "window") == 0 && clause->tab; /* of all, or of what stays? */
         bool says = !is_count(in, i) && !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
                     !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
         if (!joins && !read_but_kind(clause, word->text) && says) {
@@ -325,8 +334,7 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {
         int ordinal = word->address ? 0 : sy_ordinal(word->text);
-        bool anew = opens(clause->verb) && i > 0 && sy_is_one_of(word->text, "fresh") && i + 1 < in->count &&
-                    sy_is_one_of(text_at(in, i - 1), "a another");
+        bool anew = is_anew(in, i, clause);
         clause->anew |= anew;
         bool fresh = strcmp(word->text, "new") == 0 && clause->tab && opens(clause->verb) &&
                      sy_is_one_of(text_at(in, i + 1), "tab browser chrome");
@@ -709,7 +717,10 @@ void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses
     size_t begin = 0;
     size_t polite = sy_polite(words->at, words->count);
     memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
-    clauses->question = sy_is_question(words->at + polite, words->count - polite) || shows_what(words, polite);
+    bool wish = polite > 0 && is_wish(words, 0, polite) && polite < words->count &&
+                strcmp(words->at[polite].text, "do") == 0; /* "I want to do the crossword" */
+    clauses->question = (!wish && sy_is_question(words->at + polite, words->count - polite)) ||
+                        shows_what(words, polite);
     for (size_t i = 0; i < words->count; i++) {
         bool closing = clauses->count > 0 && clauses->at[clauses->count - 1].verb == SY_CLOSE;
         if (i + 1 == words->count || ends_at(words, begin, i, split, closing)) {

@@ -48,10 +48,20 @@ static enum sy_standing close_tabs(struct sy_work *work) {
     return standing;
 }
 
+/* "The slack page": no application is called so. */
+static bool names_page(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (sy_is_one_of(clause->names[i]->text, "page pages site sites website websites webpage thread article")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum sy_standing close_app(struct sy_work *work) {
     enum sy_standing standing;
     const struct sy_entry *app = sy_choose_app(work, true, &standing);
-    if (app && may_mean_contents(work->clause)) {
+    if (app && (may_mean_contents(work->clause) || names_page(work->clause))) {
         struct sy_found found = {.type = "close_app", .name = app->name};
         return sy_propose(work, &found);
     }
@@ -194,6 +204,9 @@ static enum sy_standing close_pages(struct sy_work *work) {
 /* Without a word that says of which kind it is; `app`: the one that is called so for sure. */
 static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
     const struct sy_clause *clause = work->clause;
+    if (app && names_page(clause) && sy_top_of(&work->tabs) >= 0.9) {
+        return close_tabs(work);
+    }
     bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
     if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
         return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
@@ -219,6 +232,10 @@ static enum sy_standing close_clause(struct sy_work *work) {
     bool whole = clause->in_window > 0 && (clause->all || but) && work->terms.count == 0;
     if (whole) { /* "everything in window 2" */
         return close_tabs(work);
+    }
+    if (clause->in_window > 0 && work->terms.count > 0 && sy_top_of(&work->tabs) >= 0.9 && !sy_sure_app(work, true) &&
+        !clause->app) { /* "facebook in the second window" */
+        return close_pages(work);
     }
     if (clause->in_window != 0 && !clause->tab) {
         return sy_ask_back(
@@ -419,6 +436,13 @@ static enum sy_standing switch_clause(struct sy_work *work) {
         !clause->number_count && !clause->other) {
         return list_clause(work);
     }
+    if (clause->anew && site_of(work)) {
+        return open_site(work);
+    }
+    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app && !clause->preset &&
+        clause->verb == SY_WANT && tab >= 0.9 && window_rival(work)) {
+        return sy_ask_back(work, "Do you mean the preset, a tab or a window? Say which");
+    }
     if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
         return use_preset(work);
     }
@@ -464,6 +488,9 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (clause->preset && work->index->preset_count > 0) {
         return use_preset(work);
     }
+    if (clause->anew && site_of(work)) {
+        return open_site(work);
+    }
     if (clause->tab || clause->number_count > 0) {
         bool there = clause->number_count > 0 || sy_top_of(&work->tabs) >= 0.6;
         return there || !site_of(work) ? switch_tab(work) : open_site(work);
@@ -472,9 +499,6 @@ static enum sy_standing open_clause(struct sy_work *work) {
         return ask_kind(work);
     }
     const struct sy_entry *sure = sy_sure_app(work, false);
-    if (clause->anew && site_of(work)) {
-        return open_site(work);
-    }
     if (sure || clause->app) {
         return focus_app(work);
     }
@@ -651,10 +675,25 @@ static enum sy_standing list_clause(struct sy_work *work) {
     return ask_question(work);
 }
 
+static bool rank_again(struct sy_work *work);
+
+/* "Where did overleaf go" */
+static bool drop_went(struct sy_work *work) {
+    size_t kept = 0;
+    for (size_t i = 0; i < work->terms.count; i++) {
+        if (!sy_is_one_of(work->terms.at[i].text, "did does go gone went")) {
+            work->terms.at[kept++] = work->terms.at[i];
+        }
+    }
+    bool all = kept == work->terms.count || kept == 0;
+    work->terms.count = all ? work->terms.count : kept;
+    return all || rank_again(work);
+}
+
 /* "Where was the train pass": shown, if it is one tab. */
 static enum sy_standing find_asked(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres");
+    bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres") && drop_went(work);
     bool one = where && sy_top_of(&work->tabs) >= 0.8 && sy_top_of(&work->tabs) > sy_top_of(&work->apps) &&
                sy_contenders(work, SY_TABS, &work->tabs) == 1;
     return one && !clause->window ? switch_tab(work) : ask_question(work);
@@ -735,7 +774,7 @@ static enum sy_standing guess_clause(struct sy_work *work) {
 static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_entry *app = sy_sure_app(work, false);
-    if (clause->fresh) {
+    if (clause->fresh || (clause->anew && site_of(work))) {
         return open_site(work);
     }
     if (tells(clause) && !clause->where.given) {

@@ -184,12 +184,18 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
         return 1;
     }
     size_t behind = onwards_len(in, i + 1);
+    bool unclear = clause->number_count > 0 || clause->ordinal || strcmp(text_at(in, i), "one") == 0;
+    if (sy_number(text_at(in, i)) > 0 && behind > 0 && unclear) {
+        clause->vague = true; /* "3, 10 onwards", "the second one onwards" */
+        return 1 + behind;
+    }
     if (sy_number(text_at(in, i)) > 0 && behind > 0) {
         clause->onwards = true;
         in->number_words[clause->number_count] = &in->words[i];
         clause->numbers[clause->number_count++] = sy_number(text_at(in, i));
         return 1 + behind;
     }
+    clause->vague |= sy_number(text_at(in, i)) >= 0 && clause->onwards;
     int number = sy_number(text_at(in, i));
     int end = sy_is_one_of(text_at(in, i + 1), "to through till until thru") ? sy_number(text_at(in, i + 2)) : -1;
     bool one = strcmp(text_at(in, i), "one") == 0; /* "the second one" */
@@ -543,6 +549,7 @@ static void share_numbers(struct sy_clauses *clauses) {
             i++;
             continue;
         }
+        before->vague |= at->onwards || before->onwards; /* "lessons 5 and 20 onwards" */
         if (before->named_number > 0) { /* it is the last word of the names */
             before->name_count--;
             before->numbers[before->number_count++] = before->named_number;

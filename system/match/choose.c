@@ -85,6 +85,16 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
                        sy_named(work, names, sizeof names), list, count > SHOWN ? ", ..." : "");
 }
 
+/* Tabs to be closed, of a list: one question for all of them. */
+static bool closes_only(const struct sy_reading *out) {
+    for (size_t i = 0; i < out->count; i++) {
+        if (strcmp(out->found[i].type, "close_tab") != 0) {
+            return false;
+        }
+    }
+    return out->count < SY_STEPS_MAX;
+}
+
 enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
     char list[400];
     struct sy_reading *out = work->out;
@@ -103,7 +113,7 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
         sy_ask_back(work, "Do you mean %zu tab%s: %s%s? Say yes, or which", found->tab_count,
                     found->tab_count > 1 ? "s" : "", list, found->tab_count > SHOWN ? ", ..." : "");
     }
-    if (out->count == 0) {
+    if (out->count == 0 || closes_only(out)) {
         out->found[out->count++] = *found;
         out->proposes = true;
     } else {
@@ -268,12 +278,17 @@ static enum sy_standing put_ends(struct sy_work *work, struct set *set) {
                              : SY_CLEAR;
 }
 
+/* The number, or with "onwards" a larger one. */
 static bool title_has(const struct sy_work *work, size_t tab, int number) {
     char words[48][SY_WORD_MAX];
     size_t count = sy_words_split(work->index->scene->snapshot->tabs[tab].tab->title, words, 48);
     for (size_t i = 0; i < count; i++) {
-        if (sy_number(words[i]) == number) {
+        int at = sy_number(words[i]);
+        if (at == number || (work->clause->onwards && at > number)) {
             return true;
+        }
+        if (work->clause->onwards && at >= 0) {
+            return false; /* "lecture 5 of 30": the first one counts */
         }
     }
     return false;
@@ -284,7 +299,7 @@ static enum sy_standing put_series(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
     struct set fit = {.in = calloc(tabs + 1, sizeof *fit.in), .sure = true};
-    bool indices = clause->tab;
+    bool indices = clause->tab && !clause->onwards;
     int missing = 0;
     if (!fit.in) {
         work->failed = true;
@@ -363,6 +378,9 @@ static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
                                clause->numbers[i], tabs);
         }
         put_in(set, (size_t)clause->numbers[i] - 1);
+    }
+    for (size_t i = clause->onwards ? (size_t)clause->numbers[0] : tabs; i < tabs; i++) {
+        put_in(set, i);
     }
     return SY_CLEAR;
 }
@@ -539,6 +557,31 @@ static void keep_window(const struct sy_work *work, int window, struct set *set)
     }
 }
 
+static bool in_title(const struct sy_work *work, size_t tab, const char *word) {
+    char words[48][SY_WORD_MAX];
+    size_t count = sy_words_split(work->index->scene->snapshot->tabs[tab].tab->title, words, 48);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "The first images": a title may be meant that begins so, or the first one of several. */
+static bool ordinal_in_title(const struct sy_work *work, const struct set *set) {
+    const struct sy_clause *clause = work->clause;
+    for (size_t i = 0; i < clause->word_count && !clause->tab; i++) {
+        const char *word = clause->all_words[i].text;
+        for (size_t tab = 0; tab < work->index->tab_count && sy_ordinal(word) != 0; tab++) {
+            if (set->in[tab] && set->count > 1 && in_title(work, tab, word)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* "the second reddit tab", "the last tab" */
 static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
     size_t nth = work->clause->ordinal < 0 ? set->count : (size_t)work->clause->ordinal;
@@ -601,17 +644,6 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     return SY_CLEAR;
 }
 
-static bool in_title(const struct sy_work *work, size_t tab, const char *word) {
-    char words[48][SY_WORD_MAX];
-    size_t count = sy_words_split(work->index->scene->snapshot->tabs[tab].tab->title, words, 48);
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(words[i], word) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* "The recipes", "the amazon stuff": more than one, by the last word. It says nothing where a title has it so: "The New
  * York Times". */
 static bool is_plural(const struct sy_work *work) {
@@ -670,6 +702,21 @@ static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *
     return SY_CLEAR;
 }
 
+/* "The youtube tab in the second window": of several there, one is meant. */
+static enum sy_standing ask_in_window(struct sy_work *work, const struct set *set) {
+    struct sy_hits hits = {.at = calloc(work->index->tab_count + 1, sizeof *hits.at)};
+    enum sy_standing standing = SY_ASK;
+    for (size_t i = 0; hits.at && i < work->index->tab_count; i++) {
+        if (set->in[i]) {
+            hits.at[hits.count++].at = i;
+        }
+    }
+    work->failed |= !hits.at;
+    standing = hits.at ? sy_ask_which(work, SY_TABS, &hits, hits.count) : standing;
+    free(hits.at);
+    return standing;
+}
+
 static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set *set) {
     const struct sy_clause *clause = work->clause;
     bool several = clause->tabs || clause->all || clause->other || (clause->has_but && !clause->but_shared) ||
@@ -679,7 +726,8 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
     if (done) {
         return standing == SY_CLEAR && clause->has_but ? leave_out(work, set) : standing;
     }
-    bool all = clause->all || clause->other || clause->ordinal || clause->in_window ||
+    bool in_window = clause->in_window && (clause->tabs || clause->counted); /* "the tab in window 2" is one */
+    bool all = clause->all || clause->other || clause->ordinal || in_window ||
                (clause->has_but && !clause->but_shared);
     if (work->terms.count == 0 && all) {
         for (size_t i = 0; i < work->index->tab_count; i++) {
@@ -700,8 +748,15 @@ static enum sy_standing make_set(struct sy_work *work, bool destroys, struct set
         }
         keep_window(work, work->index->scene->snapshot->tabs[current - 1].window_index, set);
     }
+    if (standing == SY_CLEAR && clause->in_window && !several && !clause->ordinal && work->terms.count > 0 &&
+        set->count > 1) {
+        return ask_in_window(work, set);
+    }
     standing = standing == SY_CLEAR ? leave_out(work, set) : standing;
     standing = standing == SY_CLEAR ? check_count(work, set) : standing;
+    if (standing == SY_CLEAR && destroys && clause->ordinal && work->terms.count > 0 && ordinal_in_title(work, set)) {
+        return sy_ask_back(work, "Which one is that: by its place, or by its title? Say the number of the tab");
+    }
     return standing == SY_CLEAR && clause->ordinal != 0 ? keep_nth(work, set) : standing;
 }
 

@@ -169,11 +169,33 @@ static bool is_count(const struct reading *in, size_t i) {
            sy_number(text_at(in, i + 1)) < 0 && !sy_is_one_of(text_at(in, i + 1), "to through till until thru");
 }
 
+/* "Onwards", "and up", behind a number: how many words. */
+static size_t onwards_len(const struct reading *in, size_t i) {
+    size_t at = i + (size_t)(strcmp(text_at(in, i), "and") == 0);
+    bool on = sy_is_one_of(text_at(in, at), "onwards onward upwards upward") ||
+              (at > i && sy_is_one_of(text_at(in, at), "up above later beyond following")) ||
+              (strcmp(text_at(in, at), "on") == 0 && at + 1 == in->count);
+    return on ? at + 1 - i : 0;
+}
+
 /* Numbers, and "3 to 7"; returns how many words. Whether they count things is decided later. */
 static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause) {
     if (sy_is_one_of(text_at(in, i), "number numbers nr no") && sy_number(text_at(in, i + 1)) >= 0) {
         return 1;
     }
+    size_t behind = onwards_len(in, i + 1);
+    bool unclear = clause->number_count > 0 || clause->ordinal || strcmp(text_at(in, i), "one") == 0;
+    if (sy_number(text_at(in, i)) > 0 && behind > 0 && unclear) {
+        clause->vague = true; /* "3, 10 onwards", "the second one onwards" */
+        return 1 + behind;
+    }
+    if (sy_number(text_at(in, i)) > 0 && behind > 0) {
+        clause->onwards = true;
+        in->number_words[clause->number_count] = &in->words[i];
+        clause->numbers[clause->number_count++] = sy_number(text_at(in, i));
+        return 1 + behind;
+    }
+    clause->vague |= sy_number(text_at(in, i)) >= 0 && clause->onwards;
     int number = sy_number(text_at(in, i));
     int end = sy_is_one_of(text_at(in, i + 1), "to through till until thru") ? sy_number(text_at(in, i + 2)) : -1;
     bool one = strcmp(text_at(in, i), "one") == 0; /* "the second one" */
@@ -201,7 +223,8 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
 
 /* "window 2", "the second window"; with tabs also "this window". */
 static size_t read_window(const struct reading *in, size_t i, struct sy_clause *clause) {
-    bool next = strcmp(text_at(in, i + 1), "window") == 0;
+    bool chrome = sy_ordinal(text_at(in, i)) > 0 && sy_is_one_of(text_at(in, i + 1), "chrome browser");
+    bool next = strcmp(text_at(in, i + 1 + chrome), "window") == 0;
     if (strcmp(text_at(in, i), "window") == 0 && sy_number(text_at(in, i + 1)) > 0) {
         clause->in_window = sy_number(text_at(in, i + 1));
     } else if (next && sy_ordinal(text_at(in, i)) > 0) {
@@ -211,7 +234,7 @@ static size_t read_window(const struct reading *in, size_t i, struct sy_clause *
     } else {
         return 0;
     }
-    return 2;
+    return 2 + (size_t)chrome;
 }
 
 static bool is_except(const struct reading *in, size_t i, size_t *len) {
@@ -265,12 +288,21 @@ static bool read_but_kind(struct sy_clause *clause, const char *word) {
     return is_kind;
 }
 
+/* "A fresh chatgpt", "a new chatgpt tab" */
+static bool is_anew(const struct reading *in, size_t i, const struct sy_clause *clause) {
+    bool tab = strcmp(text_at(in, i), "new") == 0 && strcmp(text_at(in, in->count - 1), "tab") == 0 &&
+               i + 2 < in->count && strcmp(text_at(in, i + 1), "york") != 0;
+    return opens(clause->verb) && i > 0 && i + 1 < in->count && (tab || strcmp(text_at(in, i), "fresh") == 0) &&
+           sy_is_one_of(text_at(in, i - 1), "a another");
+}
+
 /* One step: how many words were taken. */
 static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) {
     const struct sy_word *word = &in->words[i];
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
+        clause->vague |= strcmp(word->text, "window") == 0 && clause->tab; /* of all, or of what stays? */
         bool says = !is_count(in, i) && !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
                     !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
         if (!joins && !read_but_kind(clause, word->text) && says) {
@@ -308,13 +340,15 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     if (word->address || !(read_kind(clause, word->text) || read_pointing(in, i, clause) ||
                            read_which(clause, word->text) || up_to_date)) {
         int ordinal = word->address ? 0 : sy_ordinal(word->text);
+        bool anew = is_anew(in, i, clause);
+        clause->anew |= anew;
         bool fresh = strcmp(word->text, "new") == 0 && clause->tab && opens(clause->verb) &&
                      sy_is_one_of(text_at(in, i + 1), "tab browser chrome");
         if (ordinal != 0 && clause->ordinal == 0) {
             clause->ordinal = ordinal;
         } else if (fresh) {
             clause->fresh = true;
-        } else {
+        } else if (!anew) {
             add_name(clause, word, false);
         }
     }
@@ -354,7 +388,7 @@ static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     if (clause->number_count == 0 || !names_something(clause) || clause->ordinal != 0) {
         return;
     }
-    clause->series = clause->tab || clause->number_count > 1;
+    clause->series = clause->tab || clause->number_count > 1 || clause->onwards;
     if (!clause->series && clause->name_count < SY_WORDS_MAX) {
         clause->names[clause->name_count++] = in->number_words[0];
         clause->number_count = 0;
@@ -397,7 +431,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
                                         "use using sit live stay go going be being float span spanning part "
                                         "portion area space edge section position spot use uses goes belongs gets put "
                                         "place move have show size sized bigger larger "
-                                        "so completely entirely");
+                                        "so completely entirely its is enough will do suffices");
         i += used[i] || filler ? 1 : read_slot(&in, i, clause);
     }
     place_numbers(&in, clause);
@@ -515,6 +549,7 @@ static void share_numbers(struct sy_clauses *clauses) {
             i++;
             continue;
         }
+        before->vague |= at->onwards || before->onwards; /* "lessons 5 and 20 onwards" */
         if (before->named_number > 0) { /* it is the last word of the names */
             before->name_count--;
             before->numbers[before->number_count++] = before->named_number;
@@ -689,7 +724,10 @@ void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses
     size_t begin = 0;
     size_t polite = sy_polite(words->at, words->count);
     memset(clauses, 0, sizeof *clauses); /* a compound literal would take as much of the stack again */
-    clauses->question = sy_is_question(words->at + polite, words->count - polite) || shows_what(words, polite);
+    bool wish = polite > 0 && is_wish(words, 0, polite) && polite < words->count &&
+                strcmp(words->at[polite].text, "do") == 0; /* "I want to do the crossword" */
+    clauses->question = (!wish && sy_is_question(words->at + polite, words->count - polite)) ||
+                        shows_what(words, polite);
     for (size_t i = 0; i < words->count; i++) {
         bool closing = clauses->count > 0 && clauses->at[clauses->count - 1].verb == SY_CLOSE;
         if (i + 1 == words->count || ends_at(words, begin, i, split, closing)) {

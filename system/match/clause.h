@@ -46,6 +46,8 @@ struct sy_clause {
     int counted;      /* how many there are: "the two rust tabs"; 0: not told */
     int named_number; /* the one that is the last word of the names; 0: none is */
     bool series;      /* the numbers belong to the names: "lessons 1 to 3" */
+    bool onwards;     /* from the one number on: "lessons 3 and up" */
+    bool anew;        /* "a fresh chatgpt": of a site, a new tab */
     int side;         /* those to the left (-1) or right (1) of the one that is named, or of the current one; 0: any */
     bool vague;       /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
     int ordinal;      /* 1 the first one, -1 the last one; 0: not told */

@@ -72,6 +72,42 @@ static void cut(struct sy_words *words, size_t from, size_t to) {
     words->count -= to - from;
 }
 
+/* "..., I mean the app": what it was about stays. */
+static bool only_kind(const struct sy_words *words, size_t rest) {
+    bool kind = false;
+    for (size_t i = rest; i < words->count; i++) {
+        bool is = sy_is_one_of(words->at[i].text, "app application program window tab page tabs pages windows apps");
+        if (!is && !sy_is_one_of(words->at[i].text, "the one")) {
+            return false;
+        }
+        kind |= is;
+    }
+    return kind;
+}
+
+/* "..., I mean close it": a verb, "it", and nothing else. */
+static bool says_it(const struct sy_words *words, size_t rest) {
+    size_t at;
+    size_t len;
+    (void)verb_from(words, rest, words->count, &at, &len);
+    return at + len + 1 == words->count && sy_is_one_of(words->at[at + len].text, "it them that those these");
+}
+
+/* "Drop the news, I mean close it" is "close the news": the verb at `rest` for what stands from `begin` to `named`. */
+static void turn_verb(struct sy_words *words, size_t begin, size_t named, size_t end, size_t rest) {
+    struct sy_word verb[4];
+    size_t len = words->count - 1 - rest; /* without "it" */
+    if (len > 4 || begin + len > named + (rest - end) || end <= named) {
+        return;
+    }
+    memcpy(verb, words->at + rest, len * sizeof verb[0]);
+    words->count = end;
+    memmove(words->at + begin + len, words->at + named, (end - named) * sizeof words->at[0]);
+    memcpy(words->at + begin, verb, len * sizeof verb[0]);
+    words->count = begin + len + end - named;
+    words->at[words->count - 1].breaks = true;
+}
+
 /* "Close all the shopping, I mean amazon and ikea": the verb stays, what it was about is another thing. */
 static void take_back(struct sy_words *words) {
     size_t begin = 0;
@@ -87,8 +123,17 @@ static void take_back(struct sy_words *words) {
             continue;
         }
         size_t rest = i + correction;
+        if (only_kind(words, rest)) {
+            words->at[i - (size_t)(i > 0)].breaks = false;
+            cut(words, i, rest);
+            return;
+        }
         bool own = verb_from(words, rest, words->count, &at, &len) != SY_NO_VERB;
         enum sy_verb verb = verb_from(words, begin, i, &at, &len);
+        if (own && verb != SY_NO_VERB && says_it(words, rest)) {
+            turn_verb(words, begin, at + len, i, rest);
+            return;
+        }
         size_t keep = verb == SY_NO_VERB || own ? begin : at + len;
         while (keep > begin && keep < i && is_amount(words->at[keep].text)) {
             keep++;
@@ -118,6 +163,46 @@ static void turn_from(struct sy_words *words) {
     memcpy(moved, words->at, at * sizeof moved[0]);
     memmove(words->at, words->at + at, (end + 1 - at) * sizeof moved[0]);
     memcpy(words->at + end + 1 - at, moved, at * sizeof moved[0]);
+}
+
+/* "Quit signal, not the tab" is "quit signal the app". */
+static void turn_not(struct sy_words *words) {
+    size_t count = words->count;
+    bool not = count > 3 && strcmp(words->at[count - 3].text, "not") == 0 &&
+               strcmp(words->at[count - 2].text, "the") == 0;
+    bool tab = not && sy_is_one_of(words->at[count - 1].text, "tab page website");
+    bool app = not && sy_is_one_of(words->at[count - 1].text, "app application program");
+    if (tab || app) {
+        memcpy(words->at[count - 1].text, tab ? "app" : "tab", 4);
+        words->at[count - 4].breaks = false;
+        cut(words, count - 3, count - 2);
+    }
+}
+
+/* "In the second window close all tabs" is "close all tabs in the second window"; what is left out stays behind it. */
+static void turn_window(struct sy_words *words) {
+    size_t len;
+    size_t at = 1;
+    while (at < words->count && at < 6 && strcmp(words->at[at - 1].text, "window") != 0) {
+        at++;
+    }
+    bool in = at < words->count && at < 6 && sy_is_one_of(words->at[0].text, "in from of") &&
+              sy_verb_at(words->at + at, words->count - at, &len) == SY_CLOSE;
+    size_t end = at;
+    while (in && end < words->count && (end == at || !words->at[end - 1].breaks) &&
+           !sy_is_one_of(words->at[end].text, "except but besides and then apart")) {
+        end++;
+    }
+    if (!in) {
+        return;
+    }
+    struct sy_word moved[6];
+    bool breaks = words->at[end - 1].breaks;
+    words->at[end - 1].breaks = false;
+    memcpy(moved, words->at, at * sizeof moved[0]);
+    memmove(words->at, words->at + at, (end - at) * sizeof moved[0]);
+    memcpy(words->at + end - at, moved, at * sizeof moved[0]);
+    words->at[end - 1].breaks = breaks;
 }
 
 /* "A and B should trade places" is "trade A and B". */
@@ -300,7 +385,7 @@ static size_t pronoun(const struct sy_words *words, const struct part *part, siz
 
 static const char lead[] =
     "i im ive we weve were have had has am been be just now already did done finished through with "
-    "read reading picked chosen seen watched watching bought buy booked used using use not dont do "
+    "bored tired sick fed up of read reading picked chosen seen watched watching bought buy booked used using use not dont do "
     "need want will wont no longer cant ok okay so but and the a all of give gave given up on skip "
     "skipped learning learned tried trying about is its it are going to look looked looking at "
     "checked checking solved paid sent see to enough start starting started where did put got have";
@@ -473,7 +558,7 @@ static bool is_context(const struct sy_index *index, const struct parts *parts, 
     }
     if (part->verb == SY_SWAP) { /* "swap them: ..." */
         return bold && i + 1 < parts->count && part->end - part->begin <= 3 &&
-               has_any(parts->words, part->begin, part->end, "them it");
+               has_any(parts->words, part->begin, part->end, "them it these those");
     }
     bool idle = part->sentence || (part->verb == SY_NO_VERB && !part->question && !names(index, parts->words, part)) ||
                 (part->wish && part->verb == SY_CANNOT && !commands(parts, part));
@@ -503,7 +588,9 @@ void sy_context_drop(const struct sy_index *index, const struct sy_words *words,
     struct sy_words corrected = *words;
     take_back(&corrected);
     turn_swap(&corrected);
+    turn_not(&corrected);
     turn_from(&corrected);
+    turn_window(&corrected);
     cut_parts(&corrected, &parts);
     memcpy(said->text, words->text, sizeof said->text);
     said->count = 0;

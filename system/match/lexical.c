@@ -101,6 +101,31 @@ static bool contradicts(const struct sy_reading *out) {
     return false;
 }
 
+static bool closes_all(const struct sy_clauses *clauses) {
+    bool all = true;
+    for (size_t i = 0; i < clauses->count; i++) {
+        all = all && clauses->at[i].verb == SY_CLOSE;
+    }
+    return all;
+}
+
+/* "Close the keyboards and the bugs": where one is not sure all of them are proposed, or else none: "yes" would leave
+ * the rest out. */
+static void propose_list(struct sy_work *work, bool list) {
+    struct sy_reading *out = work->out;
+    sy_merge_closes(work);
+    out->proposes = false;
+    if (list && out->count == 1 && strcmp(out->found[0].type, "close_tab") == 0) {
+        struct sy_found all = out->found[0];
+        out->count = 0;
+        out->standing = sy_propose(work, &all);
+        return;
+    }
+    while (out->count > 0) {
+        sy_found_free(&out->found[--out->count]);
+    }
+}
+
 static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) {
     if (clauses->too_many || clauses->count == 0) {
         work->out->standing =
@@ -113,14 +138,15 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
         drop_hits(work);
         return;
     }
-    for (size_t i = 0; i < clauses->count && !work->failed && !work->out->proposes; i++) {
+    bool list = closes_all(clauses);
+    for (size_t i = 0; i < clauses->count && !work->failed && (list || !work->out->proposes); i++) {
         work->clause = &clauses->at[i];
+        size_t before = work->out->count;
         read_clause(work);
+        list = list && work->out->count > before; /* or a part of it is not known */
     }
-    if (work->out->proposes && clauses->count > 1) { /* "yes" would leave the rest out */
-        sy_found_free(&work->out->found[0]);
-        work->out->count = 0;
-        work->out->proposes = false;
+    if (work->out->proposes && clauses->count > 1) {
+        propose_list(work, list);
     }
     if (work->swap && work->out->standing == SY_CLEAR) {
         work->out->standing = sy_ask_back(work, "Two applications can change places. Which ones?");

@@ -365,7 +365,7 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
 
 /* "Move chrome" - "where to?" - "the left monitor": both together. */
 static enum fm_code read_together(struct job *job, struct fm_error *error) {
-    char text[2 * SY_TEXT_MAX + 2];
+    char text[2 * SY_TEXT_MAX + 3];
     struct sy_words words;
     struct sy_reading whole;
     struct fm_error fault;
@@ -405,11 +405,26 @@ static enum fm_code read_boldly(struct job *job, struct fm_error *error) {
     return code;
 }
 
+/* "The google one": of what was asked about, whatever else is called so. */
+static bool is_which(const struct sy_words *words) {
+    size_t len;
+    return words->count > 1 && strcmp(words->at[words->count - 1].text, "one") == 0 &&
+           sy_is_one_of(words->at[0].text, "the my that") &&
+           sy_verb_at(words->at, words->count, &len) == SY_NO_VERB;
+}
+
 static enum fm_code read_words(struct job *job, struct fm_error *error) {
     bool done = false;
     enum fm_code code = job->has_earlier && job->before.asked ? answer_question(job, &done, error) : FM_OK;
     if (code != FM_OK || done) {
         return code;
+    }
+    if (job->has_earlier && job->before.asked && is_which(&job->words)) {
+        job->reading.standing = SY_ASK;
+        code = read_together(job, error);
+        if (code != FM_OK || job->reading.standing == SY_CLEAR) {
+            return code;
+        }
     }
     code = sy_lexical(&job->index, &job->words, job->has_earlier ? &job->before : NULL, &job->reading, error);
     if (code == FM_OK && job->reading.standing != SY_CLEAR && job->has_earlier && job->before.asked) {

@@ -354,6 +354,7 @@ static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered
     for (size_t i = 0; term->meanings.same && i < doc->title + doc->domain && fit.score < MEANS; i++) {
         fit.score = sy_means(&term->meanings, doc->words[i]) ? MEANS : fit.score;
     }
+    fit.certain = fit.score > 0 && sy_is_one_of(term->text, "subreddit subreddits"); /* one site alone has them */
     return fit;
 }
 
@@ -571,6 +572,28 @@ static struct fit fit_windows(const struct sy_snapshot *snapshot, const struct s
         better(&best, (struct fit){score >= 0.6 ? BY_TITLE * score : 0, false, false});
     }
     return best;
+}
+
+bool sy_window_has(const struct sy_snapshot *snapshot, const struct sy_entry *entry, const struct sy_terms *terms) {
+    char words[16][SY_WORD_MAX];
+    char joined[64];
+    sy_words_join(entry->name, joined, sizeof joined);
+    bool browser = sy_alias_fits("chrome", joined) != SY_NO_ALIAS; /* its windows are called as their tabs are */
+    for (size_t i = 0; !browser && entry->runs && i < entry->runs->window_count; i++) {
+        size_t count = sy_words_split(snapshot->windows.at[entry->runs->windows[i]].title, words, 16);
+        bool all = terms->count > 0;
+        for (size_t j = 0; j < terms->count && all; j++) {
+            bool any = terms->at[j].weak;
+            for (size_t k = 0; k < count && !any; k++) {
+                any = fit_word(&terms->at[j], words[k], 4).score >= 0.9;
+            }
+            all = any;
+        }
+        if (all) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static struct fit fit_name(const struct sy_snapshot *snapshot, const struct sy_entry *entry,

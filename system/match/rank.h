@@ -85,4 +85,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
 FM_MUST_USE bool sy_rank(const struct sy_index *index, enum sy_group group, const struct sy_terms *terms,
                          struct sy_hits *hits);
 
+/* Whether a window of the application, which is not the browser of the tabs, has all the words in its title. */
+bool sy_window_has(const struct sy_snapshot *snapshot, const struct sy_entry *entry, const struct sy_terms *terms);
+
 #endif

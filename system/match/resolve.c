@@ -12,6 +12,7 @@
 #define ALL_WORDS   0.85 /* nearly all of what was said is in it: so much that a verb needs not be said */
 #define LIKE_NAME   0.78
 #define EXACT_NAME  1.04
+#define GENERIC     0.84 /* by what it is for, or better */
 #define WHOLE_WORDS 0.88 /* an application is called so by whole words */
 
 /* ---- close ---- */
@@ -47,10 +48,20 @@ static enum sy_standing close_tabs(struct sy_work *work) {
     return standing;
 }
 
+/* "The slack page": no application is called so. */
+static bool names_page(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (sy_is_one_of(clause->names[i]->text, "page pages site sites website websites webpage thread article")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum sy_standing close_app(struct sy_work *work) {
     enum sy_standing standing;
     const struct sy_entry *app = sy_choose_app(work, true, &standing);
-    if (app && may_mean_contents(work->clause)) {
+    if (app && (may_mean_contents(work->clause) || names_page(work->clause))) {
         struct sy_found found = {.type = "close_app", .name = app->name};
         return sy_propose(work, &found);
     }
@@ -156,9 +167,46 @@ static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
     return others;
 }
 
+/* The clause says that it is about a page of the browser: "the rust thread". */
+static bool says_page(const struct sy_clause *clause) {
+    for (size_t i = 0; i < clause->name_count; i++) {
+        if (sy_is_one_of(clause->names[i]->text, "page pages site sites website websites webpage thread threads article "
+                                                 "articles video videos subreddit post posts blog feed forum channel web "
+                                                 "browser chrome")) {
+            return true;
+        }
+    }
+    return clause->address != NULL;
+}
+
+/* The window of another application is called so too: "my thesis" may be that one. NULL: none is. */
+static const struct sy_entry *window_rival(const struct sy_work *work) {
+    for (size_t i = 0; i < work->index->app_count && !says_page(work->clause); i++) {
+        const struct sy_entry *app = &work->index->apps[i];
+        if (app->running && sy_window_has(work->index->scene->snapshot, app, &work->terms)) {
+            return app;
+        }
+    }
+    return NULL;
+}
+
+/* The tabs that are called so, unless a window is. */
+static enum sy_standing close_pages(struct sy_work *work) {
+    char name[164];
+    const struct sy_entry *rival = window_rival(work);
+    if (!rival) {
+        return close_tabs(work);
+    }
+    sy_plain(rival->name, 40, name, sizeof name);
+    return sy_ask_back(work, "Do you mean a tab, or the window of %s? Say \"tab\", or the application", name);
+}
+
 /* Without a word that says of which kind it is; `app`: the one that is called so for sure. */
 static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
     const struct sy_clause *clause = work->clause;
+    if (app && names_page(clause) && sy_top_of(&work->tabs) >= 0.9) {
+        return close_tabs(work);
+    }
     bool by_kind = work->apps.count > 0 && (work->apps.at[0].part || work->apps.at[0].score < EXACT_NAME);
     if (app && by_kind && sy_top_of(&work->tabs) >= 0.9) { /* "google": Chrome, or Google's pages? */
         return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
@@ -168,9 +216,9 @@ static enum sy_standing close_named(struct sy_work *work, const struct sy_entry 
         return close_app(work);
     }
     if (sy_top_of(&work->tabs) >= 0.75 && sy_top_of(&work->tabs) >= sy_top_of(&work->apps) - 0.1) {
-        return close_tabs(work);
+        return close_pages(work);
     }
-    return sy_top_of(&work->apps) >= 0.6 ? close_app(work) : close_tabs(work);
+    return sy_top_of(&work->apps) >= 0.6 ? close_app(work) : close_pages(work);
 }
 
 static enum sy_standing close_clause(struct sy_work *work) {
@@ -184,6 +232,10 @@ static enum sy_standing close_clause(struct sy_work *work) {
     bool whole = clause->in_window > 0 && (clause->all || but) && work->terms.count == 0;
     if (whole) { /* "everything in window 2" */
         return close_tabs(work);
+    }
+    if (clause->in_window > 0 && work->terms.count > 0 && sy_top_of(&work->tabs) >= 0.9 && !sy_sure_app(work, true) &&
+        !clause->app) { /* "facebook in the second window" */
+        return close_pages(work);
     }
     if (clause->in_window != 0 && !clause->tab) {
         return sy_ask_back(
@@ -332,6 +384,44 @@ static bool is_open(const struct sy_work *work) {
 
 static enum sy_standing list_clause(struct sy_work *work);
 
+/* "The calendar", "my messages": a word for many things. One that an application alone is called by is its name. */
+static bool is_generic(const struct sy_work *work) {
+    const struct sy_clause *clause = work->clause;
+    const struct sy_term *term = &work->terms.at[0];
+    bool plain = !clause->tab && !clause->app && !clause->window && !clause->preset && !clause->address;
+    return plain && work->terms.count == 1 && (term->meanings.kinds || term->meanings.same);
+}
+
+/* Both an application and a tab are what a generic word says: even to show one of them is a guess. */
+static bool fits_both(const struct sy_work *work) {
+    if (!is_generic(work) || sy_top_of(&work->apps) < GENERIC || sy_top_of(&work->tabs) < GENERIC ||
+        work->apps.at[0].part) {
+        return false;
+    }
+    const struct sy_entry *app = &work->index->apps[work->apps.at[0].at];
+    const char *title = work->index->scene->snapshot->tabs[work->tabs.at[0].at].tab->title;
+    if (app->running && strstr(title, app->name)) {
+        return false; /* the page of the same service */
+    }
+    bool named = sy_top_of(&work->apps) >= EXACT_NAME - 0.06; /* one that does not run has less */
+    bool by_title = sy_top_of(&work->tabs) > 0.9;
+    return named ? by_title && !app->running && work->clause->verb != SY_OPEN : true;
+}
+
+static enum sy_standing ask_kind(struct sy_work *work) {
+    char name[164];
+    char title[164];
+    char names[80];
+    const struct sy_numbered_tab *tab = &work->index->scene->snapshot->tabs[work->tabs.at[0].at];
+    sy_plain(work->index->apps[work->apps.at[0].at].name, 40, name, sizeof name);
+    sy_plain(tab->tab->title, 40, title, sizeof title);
+    work->out->group = SY_TABS; /* "whatsapp" is then that tab, and no new one */
+    work->out->choice_count = 1;
+    work->out->choices[0] = work->tabs.at[0].at;
+    return sy_ask_back(work, "\"%s\" may be tab %zu \"%s\", or the application %s. Which one?",
+                       sy_named(work, names, sizeof names), work->tabs.at[0].at + 1, title, name);
+}
+
 static enum sy_standing switch_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     double app = sy_top_of(&work->apps);
@@ -345,6 +435,13 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     if (work->terms.count == 0 && (clause->tabs || clause->apps || (clause->tab && clause->all)) &&
         !clause->number_count && !clause->other) {
         return list_clause(work);
+    }
+    if (clause->anew && site_of(work)) {
+        return open_site(work);
+    }
+    if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app && !clause->preset &&
+        clause->verb == SY_WANT && tab >= 0.9 && window_rival(work)) {
+        return sy_ask_back(work, "Do you mean the preset, a tab or a window? Say which");
     }
     if (sy_top_of(&work->presets) >= 1.05 && !clause->tab && !clause->app) {
         return use_preset(work);
@@ -361,6 +458,9 @@ static enum sy_standing switch_clause(struct sy_work *work) {
     }
     if (work->terms.count == 0) {
         return sy_ask_back(work, "Where to: which application or tab?");
+    }
+    if (fits_both(work)) {
+        return ask_kind(work);
     }
     const struct sy_entry *sure = sy_sure_app(work, false);
     if (sure && (sure->running || tab < 0.95) && app + 0.1 > tab) {
@@ -388,9 +488,15 @@ static enum sy_standing open_clause(struct sy_work *work) {
     if (clause->preset && work->index->preset_count > 0) {
         return use_preset(work);
     }
+    if (clause->anew && site_of(work)) {
+        return open_site(work);
+    }
     if (clause->tab || clause->number_count > 0) {
         bool there = clause->number_count > 0 || sy_top_of(&work->tabs) >= 0.6;
         return there || !site_of(work) ? switch_tab(work) : open_site(work);
+    }
+    if (fits_both(work)) {
+        return ask_kind(work);
     }
     const struct sy_entry *sure = sy_sure_app(work, false);
     if (sure || clause->app) {
@@ -569,10 +675,25 @@ static enum sy_standing list_clause(struct sy_work *work) {
     return ask_question(work);
 }
 
+static bool rank_again(struct sy_work *work);
+
+/* "Where did overleaf go" */
+static bool drop_went(struct sy_work *work) {
+    size_t kept = 0;
+    for (size_t i = 0; i < work->terms.count; i++) {
+        if (!sy_is_one_of(work->terms.at[i].text, "did does go gone went")) {
+            work->terms.at[kept++] = work->terms.at[i];
+        }
+    }
+    bool all = kept == work->terms.count || kept == 0;
+    work->terms.count = all ? work->terms.count : kept;
+    return all || rank_again(work);
+}
+
 /* "Where was the train pass": shown, if it is one tab. */
 static enum sy_standing find_asked(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
-    bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres");
+    bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres") && drop_went(work);
     bool one = where && sy_top_of(&work->tabs) >= 0.8 && sy_top_of(&work->tabs) > sy_top_of(&work->apps) &&
                sy_contenders(work, SY_TABS, &work->tabs) == 1;
     return one && !clause->window ? switch_tab(work) : ask_question(work);
@@ -611,6 +732,13 @@ static bool is_thing(const struct sy_clause *clause) {
 
 /* "The notes window is in my way": what is to be done is not said. */
 static bool tells(const struct sy_clause *clause) {
+    for (size_t i = 1; i < clause->word_count; i++) { /* "I'm done with youtube" */
+        bool done = sy_is_one_of(clause->all_words[i].text, "with of") &&
+                    sy_is_one_of(clause->all_words[i - 1].text, "done finished through tired sick enough bored fed up");
+        if (done && i + 1 < clause->word_count) {
+            return true;
+        }
+    }
     for (size_t i = 1; i + 1 < clause->word_count; i++) {
         if (sy_is_one_of(clause->all_words[i].text, "is are isnt arent keeps wont doesnt cant looks seems")) {
             return clause->word_count > 3;
@@ -646,7 +774,7 @@ static enum sy_standing guess_clause(struct sy_work *work) {
 static enum sy_standing verbless_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_entry *app = sy_sure_app(work, false);
-    if (clause->fresh) {
+    if (clause->fresh || (clause->anew && site_of(work))) {
         return open_site(work);
     }
     if (tells(clause) && !clause->where.given) {
@@ -705,11 +833,28 @@ static const struct sy_found *meant(const struct sy_work *work) {
     return work->before && work->before->last.type ? &work->before->last : NULL;
 }
 
+/* "No, the other screen": not the one that was said before. */
+static const char *other_than_before(const struct sy_work *work, const char *name) {
+    const struct sy_snapshot *snapshot = work->index->scene->snapshot;
+    const struct sy_before *before = work->before;
+    const char *monitor = NULL;
+    bool has_bounds;
+    struct sy_rect bounds;
+    bool placed = before && before->verb == SY_PLACE && before->where.given && snapshot->monitors.count == 2 &&
+                  sy_where_bounds(&before->where, snapshot, window_of(work, name), &monitor, &has_bounds, &bounds) &&
+                  monitor;
+    const struct sy_monitor *left = sy_find_monitor(snapshot, "left");
+    return !placed ? "other" : sy_find_monitor(snapshot, monitor) == left ? "right" : "left";
+}
+
 /* "Move it to the right monitor and maximize it" is one placement. */
 static enum sy_standing place_again(struct sy_work *work, const char *name) {
     struct sy_reading *out = work->out;
     struct sy_where where = work->clause->where;
     struct sy_found *last = out->count > 0 ? &out->found[out->count - 1] : NULL;
+    if (!last && where.monitor && strcmp(where.monitor, "other") == 0) {
+        where.monitor = other_than_before(work, name);
+    }
     if (last && strcmp(last->type, "place_app") == 0 && last->monitor && !last->has_bounds && !where.monitor) {
         where.monitor = last->monitor;
         sy_found_free(last);

@@ -39,6 +39,10 @@ static const struct row rows[] = {
     {"force close", SY_CLOSE},
     {"shut off", SY_CLOSE},
     {"ditch", SY_CLOSE},
+    {"throw out", SY_CLOSE},
+    {"throw away", SY_CLOSE},
+    {"toss out", SY_CLOSE},
+    {"chuck out", SY_CLOSE},
     {"nuke", SY_CLOSE},
     {"zap", SY_CLOSE},
     {"trash", SY_CLOSE},
@@ -893,8 +897,8 @@ static enum sy_verb around(const struct sy_word *words, size_t begin, size_t end
 
 /* "Put youtube on", "pop the weather up" */
 static bool shows_around(const struct sy_word *words, size_t begin, size_t end) {
-    return end - begin > 2 && sy_is_one_of(words[begin].text, "put pop bring pull get throw") &&
-           sy_is_one_of(words[end - 1].text, "on up");
+    return end - begin > 2 && sy_is_one_of(words[begin].text, "put pop bring pull get throw crack have") &&
+           sy_is_one_of(words[end - 1].text, "on up open");
 }
 
 /* A verb that may stand behind what it is about: "slack, quit", "I want slack closed". */

@@ -222,6 +222,15 @@ static void add_token(struct sy_words *words, const char *at, size_t len) {
     }
 }
 
+/* "Slack n spotify" */
+static void read_n(struct sy_words *words) {
+    for (size_t i = 1; i + 1 < words->count; i++) {
+        if (strcmp(words->at[i].text, "n") == 0) {
+            memcpy(words->at[i].text, "and", 4);
+        }
+    }
+}
+
 enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_error *error) {
     *words = (struct sy_words){.count = 0};
     size_t len = strlen(text);
@@ -244,6 +253,7 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
     if (words->count == 0) {
         return sy_refuse(error, "empty_string", "words", "words is empty: say what is to be done");
     }
+    read_n(words);
     return FM_OK;
 }
 

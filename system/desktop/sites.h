@@ -4,13 +4,18 @@
     SITE("accuweather", "accuweather.com")                                                                             \
     SITE("agoda", "agoda.com")                                                                                         \
     SITE("airbnb", "airbnb.com")                                                                                       \
+    SITE("airtable", "airtable.com")                                                                                   \
     SITE("aliexpress", "aliexpress.com")                                                                               \
     SITE("allrecipes", "allrecipes.com")                                                                               \
     SITE("amazon", "amazon.com")                                                                                       \
     SITE("appletv", "tv.apple.com")                                                                                    \
+    SITE("archive", "archive.org")                                                                                     \
+    SITE("arstechnica", "arstechnica.com")                                                                             \
+    SITE("artstation", "artstation.com")                                                                               \
     SITE("arxiv", "arxiv.org")                                                                                         \
     SITE("asana", "app.asana.com")                                                                                     \
     SITE("bandcamp", "bandcamp.com")                                                                                   \
+    SITE("basecamp", "launchpad.37signals.com")                                                                        \
     SITE("bbc", "bbc.com")                                                                                             \
     SITE("behance", "behance.net")                                                                                     \
     SITE("bestbuy", "bestbuy.com")                                                                                     \
@@ -24,15 +29,22 @@
     SITE("chatgpt", "chatgpt.com")                                                                                     \
     SITE("chesscom", "chess.com")                                                                                      \
     SITE("claude", "claude.ai")                                                                                        \
+    SITE("clickup", "app.clickup.com")                                                                                 \
+    SITE("cloudflare", "dash.cloudflare.com")                                                                          \
     SITE("cnn", "cnn.com")                                                                                             \
     SITE("codeberg", "codeberg.org")                                                                                   \
     SITE("codepen", "codepen.io")                                                                                      \
+    SITE("coinbase", "coinbase.com")                                                                                   \
+    SITE("copilot", "copilot.microsoft.com")                                                                           \
     SITE("costco", "costco.com")                                                                                       \
     SITE("coursera", "coursera.org")                                                                                   \
     SITE("craigslist", "craigslist.org")                                                                               \
     SITE("crunchyroll", "crunchyroll.com")                                                                             \
+    SITE("dailymotion", "dailymotion.com")                                                                             \
     SITE("deepl", "deepl.com")                                                                                         \
     SITE("deezer", "deezer.com")                                                                                       \
+    SITE("deviantart", "deviantart.com")                                                                               \
+    SITE("digitalocean", "cloud.digitalocean.com")                                                                     \
     SITE("discord", "discord.com/app")                                                                                 \
     SITE("disney", "disneyplus.com")                                                                                   \
     SITE("disneyplus", "disneyplus.com")                                                                               \
@@ -47,6 +59,7 @@
     SITE("ebay", "ebay.com")                                                                                           \
     SITE("economist", "economist.com")                                                                                 \
     SITE("edx", "edx.org")                                                                                             \
+    SITE("epicgames", "store.epicgames.com")                                                                           \
     SITE("espn", "espn.com")                                                                                           \
     SITE("etsy", "etsy.com")                                                                                           \
     SITE("evernote", "evernote.com")                                                                                   \
@@ -54,16 +67,22 @@
     SITE("facebook", "facebook.com")                                                                                   \
     SITE("fb", "facebook.com")                                                                                         \
     SITE("figma", "figma.com")                                                                                         \
+    SITE("fiverr", "fiverr.com")                                                                                       \
+    SITE("flickr", "flickr.com")                                                                                       \
+    SITE("garmin", "connect.garmin.com")                                                                               \
     SITE("gcal", "calendar.google.com")                                                                                \
     SITE("gdocs", "docs.google.com")                                                                                   \
     SITE("gdrive", "drive.google.com")                                                                                 \
     SITE("gemini", "gemini.google.com")                                                                                \
+    SITE("genius", "genius.com")                                                                                       \
     SITE("gh", "github.com")                                                                                           \
+    SITE("giphy", "giphy.com")                                                                                         \
     SITE("github", "github.com")                                                                                       \
     SITE("gitlab", "gitlab.com")                                                                                       \
     SITE("glassdoor", "glassdoor.com")                                                                                 \
     SITE("gmail", "mail.google.com")                                                                                   \
     SITE("gmaps", "google.com/maps")                                                                                   \
+    SITE("gog", "gog.com")                                                                                             \
     SITE("goodreads", "goodreads.com")                                                                                 \
     SITE("google", "google.com")                                                                                       \
     SITE("googlecalendar", "calendar.google.com")                                                                      \
@@ -83,9 +102,13 @@
     SITE("gpt", "chatgpt.com")                                                                                         \
     SITE("grammarly", "grammarly.com")                                                                                 \
     SITE("guardian", "theguardian.com")                                                                                \
+    SITE("gutenberg", "gutenberg.org")                                                                                 \
     SITE("hackernews", "news.ycombinator.com")                                                                         \
+    SITE("hackerrank", "hackerrank.com")                                                                               \
     SITE("hbomax", "max.com")                                                                                          \
+    SITE("heroku", "dashboard.heroku.com")                                                                             \
     SITE("hn", "news.ycombinator.com")                                                                                 \
+    SITE("hostelworld", "hostelworld.com")                                                                             \
     SITE("hotmail", "outlook.com")                                                                                     \
     SITE("huggingface", "huggingface.co")                                                                              \
     SITE("hulu", "hulu.com")                                                                                           \
@@ -93,26 +116,38 @@
     SITE("ig", "instagram.com")                                                                                        \
     SITE("ikea", "ikea.com")                                                                                           \
     SITE("imdb", "imdb.com")                                                                                           \
+    SITE("imgur", "imgur.com")                                                                                         \
+    SITE("indeed", "indeed.com")                                                                                       \
     SITE("insta", "instagram.com")                                                                                     \
+    SITE("instacart", "instacart.com")                                                                                 \
     SITE("instagram", "instagram.com")                                                                                 \
+    SITE("instructables", "instructables.com")                                                                         \
     SITE("internetarchive", "archive.org")                                                                             \
+    SITE("itchio", "itch.io")                                                                                          \
+    SITE("jsfiddle", "jsfiddle.net")                                                                                   \
     SITE("kaggle", "kaggle.com")                                                                                       \
     SITE("kayak", "kayak.com")                                                                                         \
     SITE("khanacademy", "khanacademy.org")                                                                             \
     SITE("kickstarter", "kickstarter.com")                                                                             \
+    SITE("lastfm", "last.fm")                                                                                          \
     SITE("leetcode", "leetcode.com")                                                                                   \
     SITE("letterboxd", "letterboxd.com")                                                                               \
     SITE("lichess", "lichess.org")                                                                                     \
     SITE("linkedin", "linkedin.com")                                                                                   \
+    SITE("lyft", "lyft.com")                                                                                           \
     SITE("maps", "google.com/maps")                                                                                    \
     SITE("mastodon", "mastodon.social")                                                                                \
     SITE("mdn", "developer.mozilla.org")                                                                               \
     SITE("messenger", "messenger.com")                                                                                 \
+    SITE("metacritic", "metacritic.com")                                                                               \
     SITE("miro", "miro.com")                                                                                           \
+    SITE("mistral", "chat.mistral.ai")                                                                                 \
+    SITE("monday", "monday.com")                                                                                       \
     SITE("netflix", "netflix.com")                                                                                     \
     SITE("netlify", "netlify.com")                                                                                     \
     SITE("newyorktimes", "nytimes.com")                                                                                \
     SITE("nextdoor", "nextdoor.com")                                                                                   \
+    SITE("nexusmods", "nexusmods.com")                                                                                 \
     SITE("notion", "notion.so")                                                                                        \
     SITE("npm", "npmjs.com")                                                                                           \
     SITE("nyt", "nytimes.com")                                                                                         \
@@ -127,28 +162,41 @@
     SITE("patreon", "patreon.com")                                                                                     \
     SITE("paypal", "paypal.com")                                                                                       \
     SITE("perplexity", "perplexity.ai")                                                                                \
+    SITE("pexels", "pexels.com")                                                                                       \
     SITE("pinterest", "pinterest.com")                                                                                 \
     SITE("primevideo", "primevideo.com")                                                                               \
+    SITE("printables", "printables.com")                                                                               \
     SITE("protonmail", "mail.proton.me")                                                                               \
+    SITE("pubmed", "pubmed.ncbi.nlm.nih.gov")                                                                          \
     SITE("pypi", "pypi.org")                                                                                           \
     SITE("quizlet", "quizlet.com")                                                                                     \
     SITE("quora", "quora.com")                                                                                         \
+    SITE("ravelry", "ravelry.com")                                                                                     \
     SITE("reddit", "reddit.com")                                                                                       \
     SITE("replit", "replit.com")                                                                                       \
+    SITE("researchgate", "researchgate.net")                                                                           \
     SITE("reuters", "reuters.com")                                                                                     \
+    SITE("revolut", "app.revolut.com")                                                                                 \
+    SITE("rightmove", "rightmove.co.uk")                                                                               \
+    SITE("robinhood", "robinhood.com")                                                                                 \
     SITE("roblox", "roblox.com")                                                                                       \
     SITE("rottentomatoes", "rottentomatoes.com")                                                                       \
     SITE("skyscanner", "skyscanner.net")                                                                               \
     SITE("slack", "app.slack.com")                                                                                     \
+    SITE("slashdot", "slashdot.org")                                                                                   \
     SITE("snapchat", "snapchat.com")                                                                                   \
     SITE("soundcloud", "soundcloud.com")                                                                               \
     SITE("spotify", "open.spotify.com")                                                                                \
     SITE("stackexchange", "stackexchange.com")                                                                         \
     SITE("stackoverflow", "stackoverflow.com")                                                                         \
+    SITE("strava", "strava.com")                                                                                       \
     SITE("substack", "substack.com")                                                                                   \
     SITE("superuser", "superuser.com")                                                                                 \
+    SITE("techcrunch", "techcrunch.com")                                                                               \
     SITE("telegram", "web.telegram.org")                                                                               \
     SITE("theguardian", "theguardian.com")                                                                             \
+    SITE("theverge", "theverge.com")                                                                                   \
+    SITE("thingiverse", "thingiverse.com")                                                                             \
     SITE("tidal", "tidal.com")                                                                                         \
     SITE("tiktok", "tiktok.com")                                                                                       \
     SITE("trello", "trello.com")                                                                                       \
@@ -160,6 +208,7 @@
     SITE("uber", "uber.com")                                                                                           \
     SITE("udemy", "udemy.com")                                                                                         \
     SITE("unsplash", "unsplash.com")                                                                                   \
+    SITE("upwork", "upwork.com")                                                                                       \
     SITE("venmo", "venmo.com")                                                                                         \
     SITE("vercel", "vercel.com")                                                                                       \
     SITE("vimeo", "vimeo.com")                                                                                         \
@@ -167,11 +216,14 @@
     SITE("w3schools", "w3schools.com")                                                                                 \
     SITE("walmart", "walmart.com")                                                                                     \
     SITE("washingtonpost", "washingtonpost.com")                                                                       \
+    SITE("wayfair", "wayfair.com")                                                                                     \
     SITE("weatherchannel", "weather.com")                                                                              \
     SITE("whatsapp", "web.whatsapp.com")                                                                               \
     SITE("wiki", "wikipedia.org")                                                                                      \
     SITE("wikihow", "wikihow.com")                                                                                     \
     SITE("wikipedia", "wikipedia.org")                                                                                 \
+    SITE("wired", "wired.com")                                                                                         \
+    SITE("wise", "wise.com")                                                                                           \
     SITE("wolframalpha", "wolframalpha.com")                                                                           \
     SITE("wordle", "nytimes.com/games/wordle")                                                                         \
     SITE("wordpress", "wordpress.com")                                                                                 \

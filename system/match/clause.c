@@ -10,7 +10,7 @@ struct reading {
     size_t count;
     const struct sy_word *number_words[SY_NUMBERS_MAX];
     bool closes_but; /* behind "except" */
-    bool tabs_said;  /* the word "tabs" is in the clause, perhaps later */
+    bool tabs_said;  /* the clause is about several tabs, which may be said later in it */
 };
 
 static const char *text_at(const struct reading *in, size_t i) {
@@ -412,11 +412,14 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     struct reading in = {.words = words, .count = count};
     const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
     bool used[SY_WORDS_MAX] = {false};
+    bool everything = false;
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &words[i];
         clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* numbers before the word need to know */
         in.tabs_said |= strcmp(words[i].text, "tabs") == 0;
+        everything |= strcmp(words[i].text, "everything") == 0;
     }
+    in.tabs_said |= everything && clause->tab; /* "everything to the right of the weather tab" */
     if (clause->verb != SY_CLOSE && clause->verb != SY_VISIT && clause->verb != SY_PRESET) {
         sy_where_read(pointers, count, &clause->where, used);
         if (!takes_place(clause)) {

@@ -328,6 +328,19 @@ static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
     return points && all;
 }
 
+/* "The spotify app", where tabs were asked about: it is none of them. */
+static bool is_of_another_kind(const struct job *job) {
+    const char *others = job->earlier.group == SY_TABS   ? "app apps application applications program programs desktop"
+                         : job->earlier.group == SY_APPS ? "tab tabs page pages website site web"
+                                                         : "";
+    for (size_t i = 0; i < job->words.count; i++) {
+        if (sy_is_one_of(job->words.at[i].text, others)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The user answers a question; `*done` false: what is said stands for itself. */
 static enum fm_code answer_question(struct job *job, bool *done, struct fm_error *error) {
     struct sy_reading *reading = &job->reading;
@@ -352,7 +365,7 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
     if (!goes_on || job->earlier.count > 0) {
         return FM_OK; /* it says what to do; or other commands came with the one that was asked about */
     }
-    if (job->earlier.choice_count > 0) {
+    if (job->earlier.choice_count > 0 && !is_of_another_kind(job)) {
         job->earlier.verb = verb == SY_NO_VERB ? job->earlier.verb : verb;
         code = read_choice(job, verb == SY_NO_VERB ? 0 : polite + len, &choices, error);
     }
@@ -409,8 +422,7 @@ static enum fm_code read_boldly(struct job *job, struct fm_error *error) {
 static bool is_which(const struct sy_words *words) {
     size_t len;
     return words->count > 1 && strcmp(words->at[words->count - 1].text, "one") == 0 &&
-           sy_is_one_of(words->at[0].text, "the my that") &&
-           sy_verb_at(words->at, words->count, &len) == SY_NO_VERB;
+           sy_is_one_of(words->at[0].text, "the my that") && sy_verb_at(words->at, words->count, &len) == SY_NO_VERB;
 }
 
 static enum fm_code read_words(struct job *job, struct fm_error *error) {

@@ -170,9 +170,10 @@ static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
 /* The clause says that it is about a page of the browser: "the rust thread". */
 static bool says_page(const struct sy_clause *clause) {
     for (size_t i = 0; i < clause->name_count; i++) {
-        if (sy_is_one_of(clause->names[i]->text, "page pages site sites website websites webpage thread threads article "
-                                                 "articles video videos subreddit post posts blog feed forum channel web "
-                                                 "browser chrome")) {
+        if (sy_is_one_of(clause->names[i]->text,
+                         "page pages site sites website websites webpage thread threads article "
+                         "articles video videos subreddit post posts blog feed forum channel web "
+                         "browser chrome")) {
             return true;
         }
     }
@@ -201,6 +202,30 @@ static enum sy_standing close_pages(struct sy_work *work) {
     return sy_ask_back(work, "Do you mean a tab, or the window of %s? Say \"tab\", or the application", name);
 }
 
+static enum sy_standing ask_kind(struct sy_work *work) {
+    char name[164];
+    char title[164];
+    char names[80];
+    const struct sy_numbered_tab *tab = &work->index->scene->snapshot->tabs[work->tabs.at[0].at];
+    sy_plain(work->index->apps[work->apps.at[0].at].name, 40, name, sizeof name);
+    sy_plain(tab->tab->title, 40, title, sizeof title);
+    work->out->group = SY_TABS; /* "whatsapp" is then that tab, and no new one */
+    work->out->choice_count = 1;
+    work->out->choices[0] = work->tabs.at[0].at;
+    return sy_ask_back(work, "\"%s\" may be tab %zu \"%s\", or the application %s. Which one?",
+                       sy_named(work, names, sizeof names), work->tabs.at[0].at + 1, title, name);
+}
+
+/* "Quit" and "exit" are said of applications; in a list of them once, before the first. */
+static bool says_quit(const struct sy_words *words) {
+    for (size_t i = 0; i < words->count; i++) {
+        if (sy_is_one_of(words->at[i].text, "quit quits quitting exit exits exiting terminate")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Without a word that says of which kind it is; `app`: the one that is called so for sure. */
 static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
     const struct sy_clause *clause = work->clause;
@@ -212,6 +237,9 @@ static enum sy_standing close_named(struct sy_work *work, const struct sy_entry 
         return sy_ask_back(work, "Do you mean the application, or tabs? Say its whole name, or \"tabs\"");
     }
     bool many = clause->all && sy_top_of(&work->tabs) >= 0.95;
+    if (app && !many && !says_quit(work->words) && sy_top_of(&work->tabs) >= 0.9) { /* Spotify, or its web player? */
+        return ask_kind(work);
+    }
     if (app && !many && sy_top_of(&work->apps) + 0.1 > sy_top_of(&work->tabs)) {
         return close_app(work);
     }
@@ -406,20 +434,6 @@ static bool fits_both(const struct sy_work *work) {
     bool named = sy_top_of(&work->apps) >= EXACT_NAME - 0.06; /* one that does not run has less */
     bool by_title = sy_top_of(&work->tabs) > 0.9;
     return named ? by_title && !app->running && work->clause->verb != SY_OPEN : true;
-}
-
-static enum sy_standing ask_kind(struct sy_work *work) {
-    char name[164];
-    char title[164];
-    char names[80];
-    const struct sy_numbered_tab *tab = &work->index->scene->snapshot->tabs[work->tabs.at[0].at];
-    sy_plain(work->index->apps[work->apps.at[0].at].name, 40, name, sizeof name);
-    sy_plain(tab->tab->title, 40, title, sizeof title);
-    work->out->group = SY_TABS; /* "whatsapp" is then that tab, and no new one */
-    work->out->choice_count = 1;
-    work->out->choices[0] = work->tabs.at[0].at;
-    return sy_ask_back(work, "\"%s\" may be tab %zu \"%s\", or the application %s. Which one?",
-                       sy_named(work, names, sizeof names), work->tabs.at[0].at + 1, title, name);
 }
 
 static enum sy_standing switch_clause(struct sy_work *work) {

@@ -321,18 +321,18 @@ static int compare_text(const void *a, const void *b) {
 
 bool sy_is_stop(const char *word) {
     static const char *const stops[] = {
-        "a",        "about",  "actual", "actually", "again",  "all",    "also",      "am",       "an",     "any",
-        "anymore",  "are",    "as",     "asap",     "at",     "away",   "back",      "be",       "been",   "between",
-        "bunch",    "by",     "called", "can",      "could",  "couple", "currently", "done",     "em",     "ever",
-        "finished", "for",    "from",   "get",      "gets",   "got",    "had",       "have",     "here",   "hte",
-        "i",        "id",     "if",     "ill",      "im",     "in",     "into",      "is",       "its",    "itself",
-        "ive",      "just",   "kindly", "lil",      "little", "me",     "mine",      "my",       "named",  "now",
-        "of",       "off",    "ok",     "okay",     "on",     "onto",   "open",      "opened",   "our",    "out",
-        "over",     "pair",   "please", "pls",      "plz",    "quick",  "quickly",   "really",   "same",   "says",
-        "shall",    "single", "so",     "some",     "still",  "teh",    "tha",       "thank",    "thanks", "that",
-        "thats",    "the",    "their",  "there",    "thing",  "things", "titled",    "to",       "too",    "u",
-        "up",       "ur",     "us",     "was",      "we",     "well",   "were",      "whatever", "where",  "which",
-        "while",    "with",   "would",  "you",      "your",   "youre"};
+        "a",        "about",  "actual", "actually", "again",  "all",    "also",      "am",     "an",       "any",
+        "anymore",  "are",    "as",     "asap",     "at",     "away",   "back",      "be",     "been",     "between",
+        "bunch",    "by",     "called", "can",      "could",  "couple", "currently", "done",   "em",       "ever",
+        "finished", "for",    "from",   "get",      "gets",   "got",    "had",       "have",   "here",     "hte",
+        "i",        "id",     "if",     "ill",      "im",     "in",     "into",      "is",     "its",      "itself",
+        "ive",      "just",   "kindly", "lil",      "little", "me",     "mine",      "my",     "named",    "now",
+        "of",       "off",    "ok",     "okay",     "on",     "onto",   "open",      "opened", "our",      "out",
+        "over",     "pair",   "please", "pls",      "plz",    "quick",  "quickly",   "really", "same",     "says",
+        "shall",    "single", "so",     "some",     "still",  "teh",    "tha",       "thank",  "thanks",   "that",
+        "thats",    "the",    "their",  "there",    "thing",  "things", "titled",    "to",     "too",      "u",
+        "up",       "ur",     "us",     "very",     "was",    "we",     "well",      "were",   "whatever", "where",
+        "which",    "while",  "with",   "would",    "you",    "your",   "youre"};
     return bsearch(word, stops, sizeof stops / sizeof stops[0], sizeof stops[0], compare_text) != NULL;
 }
 

@@ -168,10 +168,10 @@ static void turn_from(struct sy_words *words) {
 /* "Quit signal, not the tab" is "quit signal the app". */
 static void turn_not(struct sy_words *words) {
     size_t count = words->count;
-    bool not = count > 3 && strcmp(words->at[count - 3].text, "not") == 0 &&
-               strcmp(words->at[count - 2].text, "the") == 0;
-    bool tab = not && sy_is_one_of(words->at[count - 1].text, "tab page website");
-    bool app = not && sy_is_one_of(words->at[count - 1].text, "app application program");
+    bool not =
+        count > 3 && strcmp(words->at[count - 3].text, "not") == 0 && strcmp(words->at[count - 2].text, "the") == 0;
+    bool tab = not &&sy_is_one_of(words->at[count - 1].text, "tab page website");
+    bool app = not &&sy_is_one_of(words->at[count - 1].text, "app application program");
     if (tab || app) {
         memcpy(words->at[count - 1].text, tab ? "app" : "tab", 4);
         words->at[count - 4].breaks = false;
@@ -385,7 +385,8 @@ static size_t pronoun(const struct sy_words *words, const struct part *part, siz
 
 static const char lead[] =
     "i im ive we weve were have had has am been be just now already did done finished through with "
-    "bored tired sick fed up of read reading picked chosen seen watched watching bought buy booked used using use not dont do "
+    "bored tired sick fed up of read reading picked chosen seen watched watching bought buy booked used using use not "
+    "dont do "
     "need want will wont no longer cant ok okay so but and the a all of give gave given up on skip "
     "skipped learning learned tried trying about is its it are going to look looked looking at "
     "checked checking solved paid sent see to enough start starting started where did put got have";
@@ -576,6 +577,9 @@ static bool is_context(const struct sy_index *index, const struct parts *parts, 
     }
     if (part->wish && part->verb != SY_CLOSE && (before || (later && !commands(parts, part)))) {
         return true; /* "start the calculator, I have to count something" */
+    }
+    if (bold && later && part->wish && part->verb == SY_CANNOT && !names(index, parts->words, part)) {
+        return true; /* "I want to edit a photo, open gimp" */
     }
     if (part->verb != SY_NO_VERB) {
         return false;

@@ -4,6 +4,7 @@
 #include "desktop/refuse.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,6 +223,95 @@ static void add_token(struct sy_words *words, const char *at, size_t len) {
     }
 }
 
+/* Words of a sentence's frame, as they are often misspelt. None of them is what something is called. */
+static const char *const misspelt[][2] = {{"abuot", "about"},
+                                          {"adn", "and"},
+                                          {"alll", "all"},
+                                          {"anf", "and"},
+                                          {"annd", "and"},
+                                          {"becuase", "because"},
+                                          {"beacuse", "because"},
+                                          {"befor", "before"},
+                                          {"besdies", "besides"},
+                                          {"bewteen", "between"},
+                                          {"botom", "bottom"},
+                                          {"bottem", "bottom"},
+                                          {"bottum", "bottom"},
+                                          {"eveything", "everything"},
+                                          {"evrything", "everything"},
+                                          {"everthing", "everything"},
+                                          {"everyting", "everything"},
+                                          {"exccept", "except"},
+                                          {"excect", "except"},
+                                          {"excep", "except"},
+                                          {"excepct", "except"},
+                                          {"excpet", "except"},
+                                          {"excpt", "except"},
+                                          {"exept", "except"},
+                                          {"expect", "except"},
+                                          {"exsept", "except"},
+                                          {"firts", "first"},
+                                          {"frist", "first"},
+                                          {"fisrt", "first"},
+                                          {"fromt", "from"},
+                                          {"hlaf", "half"},
+                                          {"haf", "half"},
+                                          {"lats", "last"},
+                                          {"letf", "left"},
+                                          {"leftt", "left"},
+                                          {"lfet", "left"},
+                                          {"moniter", "monitor"},
+                                          {"monitr", "monitor"},
+                                          {"montior", "monitor"},
+                                          {"othr", "other"},
+                                          {"ohter", "other"},
+                                          {"otehr", "other"},
+                                          {"plaese", "please"},
+                                          {"pleas", "please"},
+                                          {"pleaes", "please"},
+                                          {"plese", "please"},
+                                          {"rigth", "right"},
+                                          {"rihgt", "right"},
+                                          {"rght", "right"},
+                                          {"runing", "running"},
+                                          {"runnning", "running"},
+                                          {"scren", "screen"},
+                                          {"sceen", "screen"},
+                                          {"secnd", "second"},
+                                          {"secodn", "second"},
+                                          {"screeen", "screen"},
+                                          {"taht", "that"},
+                                          {"thsi", "this"},
+                                          {"tihs", "this"},
+                                          {"thier", "their"},
+                                          {"thrid", "third"},
+                                          {"thn", "then"},
+                                          {"whcih", "which"},
+                                          {"whic", "which"},
+                                          {"whihc", "which"},
+                                          {"wich", "which"},
+                                          {"windo", "window"},
+                                          {"widnow", "window"},
+                                          {"windw", "window"},
+                                          {"winodw", "window"},
+                                          {"wiht", "with"},
+                                          {"wihtout", "without"},
+                                          {"withou", "without"},
+                                          {"witout", "without"},
+                                          {"wnidow", "window"},
+                                          {"wthout", "without"}};
+
+static void read_spelling(struct sy_words *words) {
+    for (size_t i = 0; i < words->count; i++) {
+        for (size_t k = 0; k < sizeof misspelt / sizeof misspelt[0]; k++) {
+            if (strcmp(words->at[i].text, misspelt[k][0]) == 0) {
+                snprintf(words->at[i].text, sizeof words->at[i].text, "%s", misspelt[k][1]);
+                break;
+            }
+        }
+    }
+}
+
 /* "Slack n spotify" */
 static void read_n(struct sy_words *words) {
     for (size_t i = 1; i + 1 < words->count; i++) {
@@ -253,6 +343,7 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
     if (words->count == 0) {
         return sy_refuse(error, "empty_string", "words", "words is empty: say what is to be done");
     }
+    read_spelling(words);
     read_n(words);
     return FM_OK;
 }

@@ -60,6 +60,10 @@ class Client:
         self.socket.close()
 
 
+# Hangs as soon as it is in front, and not before its title and time are known.
+LOOP = "<title>loop</title><script>document.onvisibilitychange = () => { while (!document.hidden); }</script>"
+
+
 class Case(TimedTest):
     @classmethod
     def setUpClass(cls):
@@ -155,7 +159,7 @@ class Tabs(Case):
         self.assertIsNone(texts[4])
 
     def test_a_page_that_hangs(self):
-        self.web.pages["/loop"] = "<title>loop</title><script>setTimeout(()=>{for(;;);},200)</script>"
+        self.web.pages["/loop"] = LOOP
         _, driver = self.start("/a", "/loop")
         loop = driver.tabs()[1]["id"]
         driver.call("activate", loop)
@@ -327,7 +331,7 @@ class Broker(Case):
 
     def test_calls_without_an_answer_take_no_room(self):
         """A page that closes, or hangs, answers nothing any more."""
-        self.web.pages["/loop"] = "<title>loop</title><script>setTimeout(()=>{for(;;);},100)</script>"
+        self.web.pages["/loop"] = LOOP
         browser, driver = self.start("/a", "/loop")
         loop = driver.tabs()[1]["id"]
         driver.call("activate", loop)

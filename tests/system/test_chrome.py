@@ -85,7 +85,8 @@ class Case(TimedTest):
         """Waits for so many tabs whose pages are there."""
         def look():
             told = driver.ask(dump=True).get("tabs", [])
-            return len(told) == count and all(tab["title"] and tab["opened_ms"] for tab in told)
+            titled = [tab for tab in told if tab["title"] and not tab["url"].endswith("//" + tab["title"])]  # the address at first
+            return len(told) == len(titled) == count and all(tab["opened_ms"] for tab in told)
         until(f"{count} tabs are shown", look)
 
     def open(self, driver, path):

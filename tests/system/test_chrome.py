@@ -85,7 +85,8 @@ class Case(TimedTest):
         """Waits for so many tabs whose pages are there."""
         def look():
             told = driver.ask(dump=True).get("tabs", [])
-            titled = [tab for tab in told if tab["title"] and not tab["url"].endswith("//" + tab["title"])]  # the address at first
+            # At first a title is the address.
+            titled = [tab for tab in told if tab["title"] and not tab["url"].endswith("//" + tab["title"])]
             return len(told) == len(titled) == count and all(tab["opened_ms"] for tab in told)
         until(f"{count} tabs are shown", look)
 

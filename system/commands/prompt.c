@@ -30,19 +30,6 @@ static const char instructions[] =
     "three "
     "sentences, in the language of the question.";
 
-static void write_clean(struct fm_json_writer *w, const char *text, bool address) {
-    struct fm_buf clean;
-    fm_buf_init(&clean, PROMPT_MAX);
-    if (address) {
-        sy_clean_url(&clean, text, ADDRESS_MAX);
-    } else {
-        sy_clean(&clean, text, TITLE_MAX, false);
-    }
-    fm_json_string(w, clean.data ? clean.data : "", clean.len);
-    w->buf->failed |= clean.failed;
-    fm_buf_free(&clean);
-}
-
 static void write_time(struct fm_json_writer *w, const char *key, double ms) {
     char text[32] = "";
     time_t seconds = (time_t)(ms / 1000);
@@ -79,7 +66,7 @@ static void write_texts(struct fm_json_writer *w, const char *key, const char *m
     for (size_t limit = w->buf->len + room; written < count; written++) {
         const struct fm_json_writer before = *w;
         size_t len = w->buf->len;
-        write_clean(w, text_at(list, written), false);
+        sy_write_clean(w, text_at(list, written), TITLE_MAX);
         if (!fits(w, &before, len, limit)) {
             break;
         }
@@ -144,9 +131,9 @@ static void write_tab(struct fm_json_writer *w, const struct pick *pick) {
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", (int64_t)pick->index);
     fm_json_key(w, "title");
-    write_clean(w, pick->tab->title, false);
+    sy_write_clean(w, pick->tab->title, TITLE_MAX);
     fm_json_key(w, "address");
-    write_clean(w, pick->tab->url, true);
+    sy_write_clean_url(w, pick->tab->url, ADDRESS_MAX);
     if (pick->tab->active) {
         fm_json_key_bool(w, "in_front", true);
     }

@@ -1,6 +1,7 @@
 /* Cleans text that pages and windows made up. Every byte of the output comes from a character that was looked at. */
 #include "desktop/clean.h"
 #include "base/utf8.h"
+#include "protocol/json_writer.h"
 
 #include <ctype.h>
 #include <stdint.h>
@@ -89,4 +90,24 @@ void sy_clean_url(struct fm_buf *out, const char *url, size_t max) {
     size_t room = before < max ? max - before : 0; /* a scheme is ASCII */
     clean_bytes(out, url, before, max, false);
     clean_bytes(out, rest, len, room, false);
+}
+
+static void write_string(struct fm_json_writer *w, struct fm_buf *clean) {
+    fm_json_string(w, clean->data ? clean->data : "", clean->len);
+    w->buf->failed |= clean->failed;
+    fm_buf_free(clean);
+}
+
+void sy_write_clean(struct fm_json_writer *w, const char *text, size_t max) {
+    struct fm_buf clean;
+    fm_buf_init(&clean, w->buf->max);
+    sy_clean(&clean, text, max, false);
+    write_string(w, &clean);
+}
+
+void sy_write_clean_url(struct fm_json_writer *w, const char *url, size_t max) {
+    struct fm_buf clean;
+    fm_buf_init(&clean, w->buf->max);
+    sy_clean_url(&clean, url, max);
+    write_string(w, &clean);
 }

@@ -61,22 +61,6 @@ static void write_commands(struct fm_buf *text) {
     }
 }
 
-static void clean_title(struct fm_buf *out, const char *title, size_t max) {
-    sy_clean(out, title, max, false);
-}
-
-/* What a page made up, without what would act on a reader or be secret. */
-static void write_clean(struct fm_json_writer *w, const char *key, const char *text,
-                        void (*clean)(struct fm_buf *out, const char *text, size_t max)) {
-    struct fm_buf out;
-    fm_buf_init(&out, SY_REPLY_MAX);
-    clean(&out, text, SHOWN_MAX);
-    fm_json_key(w, key);
-    fm_json_string(w, out.data ? out.data : "", out.len);
-    w->buf->failed |= out.failed;
-    fm_buf_free(&out);
-}
-
 static enum fm_code write_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                                struct fm_error *error) {
     if (!sy_told_add(&world->told, snapshot, SY_SEEN_PAGES)) {
@@ -89,8 +73,10 @@ static enum fm_code write_tabs(struct sy_world *world, const struct sy_snapshot 
         const struct sy_numbered_tab *at = &snapshot->tabs[i];
         fm_json_object_begin(w);
         fm_json_key_int(w, "index", (int64_t)i + 1);
-        write_clean(w, "title", at->tab->title, clean_title);
-        write_clean(w, "url", at->tab->url, sy_clean_url);
+        fm_json_key(w, "title");
+        sy_write_clean(w, at->tab->title, SHOWN_MAX);
+        fm_json_key(w, "url");
+        sy_write_clean_url(w, at->tab->url, SHOWN_MAX);
         fm_json_key_bool(w, "is_active", at->tab->active);
         fm_json_object_end(w);
     }

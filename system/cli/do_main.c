@@ -81,7 +81,7 @@ int sy_main_do(int argc, char **argv) {
         sy_options_free(&line.shared);
         return EX_UNAVAILABLE;
     }
-    sy_world_furnish(&line.shared, 0, &world);
+    sy_world_furnish(&line.shared, -1, &world);
     if (line.shared.helper) {
         picker = sy_proxy_picker(line.shared.helper);
         line.how.picker = &picker;

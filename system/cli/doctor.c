@@ -45,7 +45,7 @@ static int examine(const struct sy_desktop *desktop) {
 
 /* Whether there is one to ask: it is not started for that. */
 static void print_model(const struct sy_options *options) {
-    struct sy_proxy *helper = sy_options_proxy(options, 0);
+    struct sy_proxy *helper = sy_options_proxy(options, -1);
     const char *state = "unavailable: there is no fm-proxy beside fm-system; --proxy names one elsewhere";
     if (options->no_model) {
         state = "none, as --no-model says";

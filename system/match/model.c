@@ -2,7 +2,6 @@
  * disk. */
 #include "match/model.h"
 #include "base/buf.h"
-#include "base/platform.h"
 #include "match/ask.h"
 #include "match/prompt.h"
 #include "protocol/base64.h"
@@ -12,7 +11,6 @@
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -269,7 +267,7 @@ static void keep(struct sy_proxy *proxy, const char *text, const float *numbers)
     }
 }
 
-/* Vectors that are kept do not compare with those of another model, which a helper that follows another one may have. */
+/* Vectors that are kept do not compare with those of another model, which a helper that follows another may have. */
 static enum fm_code ask_missing(struct sy_proxy *proxy, const char *const *texts, size_t count, int64_t ms,
                                 float **vectors, struct fm_error *error) {
     size_t size = 0;
@@ -321,23 +319,12 @@ static enum fm_code embed(void *self, const char *const *texts, size_t count, in
 
 /* ---- its life ---- */
 
-/* The caller frees it; NULL: not known, or out of memory. */
-static char *beside_this(void) {
-    char folder[1024];
-    char *path = NULL;
-    if (!fm_program_dir(folder, sizeof folder) || asprintf(&path, "%s/fm-proxy%s", folder, FM_PROGRAM_SUFFIX) < 0) {
-        return NULL;
-    }
-    return path;
-}
-
 struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
     static const char *const usual[] = {"--no-kv-cache-files", NULL};
     struct sy_proxy *proxy = calloc(1, sizeof *proxy);
-    char *own = options->path ? NULL : beside_this();
-    const struct fm_client_options client = {.path = options->path ? options->path : own,
+    const struct fm_client_options client = {.path = options->path,
                                              .arguments = options->arguments ? options->arguments : usual};
-    if (proxy && client.path) {
+    if (proxy) {
         proxy->client = fm_client_new(&client);
         proxy->model = options->model ? strdup(options->model) : NULL;
         proxy->ms = options->ms > 0 ? options->ms : ANSWER_MS;
@@ -346,11 +333,10 @@ struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options) {
     if (proxy && options->embedding_models) {
         const char *const arguments[] = {"--no-kv-cache-files", "--models-dir", options->embedding_models, NULL};
         const struct fm_client_options embedder = {.path = client.path, .arguments = arguments};
-        proxy->embedder = client.path ? fm_client_new(&embedder) : NULL;
+        proxy->embedder = fm_client_new(&embedder);
     }
     bool made =
         proxy && proxy->client && (proxy->model || !options->model) && (proxy->embedder || !options->embedding_models);
-    free(own);
     if (!made) {
         sy_proxy_free(proxy);
     }

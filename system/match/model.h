@@ -37,7 +37,7 @@ struct sy_picker {
 
 /* What is NULL or 0 has its default. */
 struct sy_proxy_options {
-    const char *path;             /* of fm-proxy; NULL: the one beside this program */
+    const char *path;             /* of fm-proxy; there must be one */
     const char *const *arguments; /* NULL-terminated */
     const char *model;            /* its id; NULL: the first one */
     const char *embedding_models; /* the folder of a model that embeds; NULL: there is none */
@@ -47,7 +47,7 @@ struct sy_proxy_options {
 
 struct sy_proxy;
 
-/* Starts nothing: the first question does. NULL: out of memory, or no path is known. Free it by sy_proxy_free, which
+/* Starts nothing: the first question does. NULL: out of memory. Free it by sy_proxy_free, which
  * ends the helper. */
 struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options);
 void sy_proxy_free(struct sy_proxy *proxy);

@@ -14,10 +14,15 @@ static void free_list(struct sy_told_list *list) {
     *list = (struct sy_told_list){.count = 0};
 }
 
+/* 1: the latest; told->count: the oldest. */
+static const struct sy_told_list *list_back(const struct sy_told *told, size_t back) {
+    return &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
+}
+
 /* The tab as the client knows it; NULL: it does not. */
 static const struct sy_told_tab *known_tab(const struct sy_told *told, const char *id) {
     for (size_t back = 1; back <= told->count; back++) {
-        const struct sy_told_list *list = &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
+        const struct sy_told_list *list = list_back(told, back);
         for (size_t i = 0; i < list->count && list->seen != SY_SEEN_HANDLE; i++) {
             if (strcmp(list->tabs[i].id, id) == 0) {
                 return &list->tabs[i];
@@ -54,7 +59,7 @@ bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot, enum 
 
 const struct sy_told_list *sy_told_find(const struct sy_told *told, const char *handle) {
     for (size_t back = 1; back <= told->count; back++) {
-        const struct sy_told_list *list = &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
+        const struct sy_told_list *list = list_back(told, back);
         if (handle ? strcmp(list->handle, handle) == 0 : list->seen != SY_SEEN_HANDLE) {
             return list;
         }

@@ -182,6 +182,52 @@ static const struct row {
      "\"image\",\"source\":"
      "{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"" PNG
      "\"}},{\"type\":\"text\",\"text\":\"b\"}]}]," M_END},
+/* any order of messages becomes turns that alternate, the user's first, the outputs of calls first in theirs */
+#define SAY(role, text)  "{\"role\":\"" role "\",\"content\":\"" text "\"}"
+#define CALL(id)         "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"{}\"}]}"
+#define TOLD(id, text)   "{\"role\":\"tool\",\"content\":\"" text "\",\"tool_call_id\":\"" id "\"}"
+#define M_BLOCK(text)    "{\"type\":\"text\",\"text\":\"" text "\"}"
+#define M_CALL(id)       "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{}}"
+#define M_TOLD(id, text) "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\",\"content\":\"" text "\"}"
+#define M_USER(blocks)   "{\"role\":\"user\",\"content\":[" blocks "]}"
+#define M_MODEL(blocks)  "{\"role\":\"assistant\",\"content\":[" blocks "]}"
+#define M_SYSTEM(blocks) "{\"model\":\"m\",\"system\":[" blocks "],"
+#define TURNS(turns)     "\"messages\":[" turns "]"
+    {M, TURNS(SAY("user", "a") "," SAY("system", "b")), NULL,
+     M_SYSTEM(M_BLOCK("b")) TURNS(M_USER(M_BLOCK("a"))) "," M_END},
+    {M,
+     TURNS(SAY("system", "s") "," SAY("user", "a") "," SAY("assistant", "b") "," SAY("system", "t") "," SAY(
+         "user", "c") "," SAY("system", " ")),
+     NULL,
+     M_SYSTEM(M_BLOCK("s") "," M_BLOCK("t")) TURNS(
+         M_USER(M_BLOCK("a")) "," M_MODEL(M_BLOCK("b")) "," M_USER(M_BLOCK("c"))) "," M_END},
+    {M,
+     TURNS(SAY("user", "a") "," SAY("system", "s") "," SAY("user", "b") "," SAY("assistant", "c") "," SAY(
+         "assistant", "d") "," SAY("user", "e")),
+     NULL,
+     M_SYSTEM(M_BLOCK("s")) TURNS(M_USER(M_BLOCK("a") "," M_BLOCK("b")) "," M_MODEL(
+         M_BLOCK("c") "," M_BLOCK("d")) "," M_USER(M_BLOCK("e"))) "," M_END},
+    {M, TURNS(SAY("assistant", "a") "," SAY("user", "b")), NULL,
+     "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK(".")) "," M_MODEL(M_BLOCK("a")) "," M_USER(M_BLOCK("b"))) "," M_END},
+    {M, TURNS(SAY("system", "s")), NULL, M_SYSTEM(M_BLOCK("s")) TURNS(M_USER(M_BLOCK("."))) "," M_END},
+    {M, TURNS(SAY("user", "") "," SAY("assistant", "") "," SAY("user", " \\n")), NULL,
+     "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK("."))) "," M_END},
+    {M, TURNS(SAY("user", "a") "," SAY("assistant", "b") "," SAY("user", "")), NULL,
+     "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK("a")) "," M_MODEL(M_BLOCK("b")) "," M_USER(M_BLOCK("."))) "," M_END},
+    {M,
+     TURNS(SAY("user", "a") "," CALL("1") "," CALL("2") "," TOLD("2", "x") "," SAY("user", "b") "," TOLD("1", "y")),
+     NULL,
+     "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK("a")) "," M_MODEL(M_CALL("1") "," M_CALL("2")) "," M_USER(
+         M_TOLD("2", "x") "," M_TOLD("1", "y") "," M_BLOCK("b"))) "," M_END},
+    {M,
+     TURNS(SAY("user", "a") "," CALL("1") "," SAY("user", "b") "," SAY("assistant", "c") "," TOLD("1", "x") "," SAY(
+         "assistant", "d") "," SAY("user", "e")),
+     NULL,
+     "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK("a")) "," M_MODEL(M_CALL("1")) "," M_USER(
+         M_TOLD("1", "x") "," M_BLOCK("b")) "," M_MODEL(M_BLOCK("c") "," M_BLOCK("d")) "," M_USER(M_BLOCK("e"))) "," M_END},
+    {M, TURNS(SAY("user", "a") "," CALL("1") "," TOLD("1", "x") "," CALL("1") "," TOLD("1", "y")), NULL,
+     "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK("a")) "," M_MODEL(M_CALL("1")) "," M_USER(M_TOLD("1", "x")) "," M_MODEL(
+         M_CALL("1")) "," M_USER(M_TOLD("1", "y"))) "," M_END},
     {C, "\"embed\":[\"a\",\"b\"]", NULL, "{\"model\":\"m\",\"input\":[\"a\",\"b\"],\"encoding_format\":\"base64\"}"},
     {C, "\"embed\":[\"a\"]", "{\"dimensions\":8}",
      "{\"model\":\"m\",\"input\":[\"a\"],\"encoding_format\":\"base64\",\"dimensions\":8}"},
@@ -205,8 +251,6 @@ static const struct row {
     {M, HI ",\"logit_bias\":[[1,1]]", NULL, "!logit_bias"},
     {M, HI ",\"logprobs\":0", NULL, "!logprobs"},
     {M, "\"embed\":[\"a\"]", NULL, "!embed"},
-    {M, "\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"system\",\"content\":\"b\"}]", NULL,
-     "!messages[1].role"},
     {M, "\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"1\",\"name\":\"f\",\"arguments\":\"[1]\"}]}]",
      NULL, "!messages[0].tool_calls[0].arguments"},
     {C, "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"AAAA\"}]}]", NULL, "!images[0]"},
@@ -274,8 +318,7 @@ static void states(void **state) {
         {R, "{\\\"type\\\":\\\"reasoning\\\"}",
          R_INPUT("{\"type\":\"reasoning\"}," R_TEXT("assistant", "output_text", "a")) R_END},
         {M, "{\\\"type\\\":\\\"thinking\\\"}",
-         "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"thinking\"},{\"type\":"
-         "\"text\",\"text\":\"a\"}]}]," M_END},
+         "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK(".")) "," M_MODEL("{\"type\":\"thinking\"}," M_BLOCK("a"))) "," M_END},
         {C, "\\\"reasoning\\\"",
          "{\"model\":\"m\",\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"r\"}]," C_END},
     };

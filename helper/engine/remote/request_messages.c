@@ -4,7 +4,10 @@
 
 #include <json-c/json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NOTHING_SAID "." /* servers refuse an empty message, and an answer needs one of the user before it */
 
 /* The tier in the words of this dialect; "": it has none such; NULL: none was named. */
 static const char *tier_of(const struct fm_body *body) {
@@ -43,8 +46,17 @@ static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     return FM_OK;
 }
 
+/* Servers refuse texts of white space alone. */
+static bool is_blank(const char *text, size_t len) {
+    size_t at = 0;
+    while (at < len && strchr(" \t\r\n", text[at]) && text[at]) {
+        at++;
+    }
+    return at == len;
+}
+
 static void write_text(struct fm_json_writer *w, const char *text, size_t len) {
-    if (len > 0) {
+    if (!is_blank(text, len)) {
         fm_json_object_begin(w);
         fm_json_key_str(w, "type", "text");
         fm_json_key(w, "text");
@@ -125,57 +137,140 @@ static enum fm_code write_blocks(struct fm_body *body, size_t index) {
     return code;
 }
 
-/* Outputs of calls are the user's here, and all outputs of one answer are one message. */
-static const char *role_of(const struct fm_message *message) {
-    return fm_body_is_role(message, "assistant") ? "assistant" : "user";
+/* ---- the order of the messages ---- */
+
+/*
+ * In this dialect turns of the user and of the assistant alternate, the user's comes first, and the outputs of calls
+ * are the beginning of the turn that follows the calls. OpenAI's have any order, so each message gets a place.
+ */
+struct place {
+    size_t turn; /* even: the user's */
+    bool output; /* of a call */
+    size_t index;
+};
+
+static bool is_assistant(const struct fm_message *message) {
+    return fm_body_is_role(message, "assistant");
 }
 
-static enum fm_code write_messages(struct fm_body *body, size_t from) {
+/* Whether the message would have a block. */
+static bool says_something(const struct fm_body *body, const struct fm_message *message) {
+    bool said = !is_blank(message->content, message->content_len) || message->image_count || message->tool_call_count;
+    struct json_object *states = said ? NULL : fm_body_states(body, message);
+    json_object_put(states);
+    return said || states || message->tool_call_id;
+}
+
+/* The turn after that of the last call with this id; `otherwise`: there is none. */
+static size_t turn_of_output(const struct fm_kit_job *job, const struct place *places, size_t count, const char *id,
+                             size_t otherwise) {
+    for (size_t i = count; i-- > 0;) {
+        const struct fm_message *message = &job->messages[places[i].index];
+        for (size_t j = 0; j < message->tool_call_count; j++) {
+            if (strcmp(message->tool_calls[j].id, id) == 0) {
+                return places[i].turn + 1;
+            }
+        }
+    }
+    return otherwise;
+}
+
+static int compare_places(const void *a, const void *b) {
+    const struct place *left = a;
+    const struct place *right = b;
+    if (left->turn != right->turn) {
+        return left->turn < right->turn ? -1 : 1;
+    }
+    if (left->output != right->output) {
+        return left->output ? -1 : 1;
+    }
+    return left->index < right->index ? -1 : 1;
+}
+
+/* Fills `places` in the order of the dialect, without the system's messages and what the assistant has not said. */
+static size_t find_places(const struct fm_body *body, struct place *places) {
     const struct fm_kit_job *job = body->job;
+    size_t count = 0;
+    size_t turn = 0;
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        bool assistant = is_assistant(message);
+        if (fm_body_is_role(message, "system") || (assistant && !says_something(body, message))) {
+            continue;
+        }
+        bool output = message->tool_call_id != NULL;
+        size_t own = turn + (turn % 2 != assistant);
+        own = output ? turn_of_output(job, places, count, message->tool_call_id, own) : own;
+        turn = own > turn ? own : turn;
+        places[count++] = (struct place){.turn = own, .output = output, .index = i};
+    }
+    qsort(places, count, sizeof *places, compare_places);
+    return count;
+}
+
+/* Messages of a turn are one message. A turn in which the user says nothing needs a text nevertheless. */
+static enum fm_code write_turn(struct fm_body *body, size_t turn, const struct place *places, size_t count) {
     struct fm_json_writer *w = &body->w;
     enum fm_code code = FM_OK;
-    fm_body_key(body, "messages");
+    bool said = false;
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "role", turn % 2 ? "assistant" : "user");
+    fm_json_key(w, "content");
     fm_json_array_begin(w);
-    for (size_t i = from; i < job->message_count && code == FM_OK; i++) {
-        const struct fm_message *message = &job->messages[i];
-        if (fm_body_is_role(message, "system")) {
-            char param[64];
-            snprintf(param, sizeof param, "messages[%zu].role", i);
-            return fm_body_refuse(body, param,
-                                  "the server's API (Messages) takes system messages only at the beginning");
-        }
-        fm_json_object_begin(w);
-        fm_json_key_str(w, "role", role_of(message));
-        fm_json_key(w, "content");
-        fm_json_array_begin(w);
-        code = write_blocks(body, i);
-        while (code == FM_OK && message->tool_call_id && i + 1 < job->message_count &&
-               job->messages[i + 1].tool_call_id) {
-            code = write_blocks(body, ++i);
-        }
-        fm_json_array_end(w);
-        fm_json_object_end(w);
+    for (size_t i = 0; i < count && code == FM_OK; i++) {
+        said |= says_something(body, &body->job->messages[places[i].index]);
+        code = write_blocks(body, places[i].index);
+    }
+    if (!said) {
+        write_text(w, NOTHING_SAID, sizeof NOTHING_SAID - 1);
     }
     fm_json_array_end(w);
+    fm_json_object_end(w);
     return code;
 }
 
-/* Returns how many messages that were. */
-static size_t write_system(struct fm_body *body) {
-    const struct fm_kit_job *job = body->job;
-    size_t count = 0;
-    while (count < job->message_count && fm_body_is_role(&job->messages[count], "system")) {
-        count++;
+static enum fm_code write_messages(struct fm_body *body) {
+    struct place *places = calloc(body->job->message_count + 1, sizeof *places);
+    if (!places) {
+        return fm_fail_no_memory(body->error);
     }
-    if (count > 0) {
-        fm_body_key(body, "system");
-        fm_json_array_begin(&body->w);
-        for (size_t i = 0; i < count; i++) {
-            write_text(&body->w, job->messages[i].content, job->messages[i].content_len);
+    size_t count = find_places(body, places);
+    size_t turns = count ? places[count - 1].turn + 1 : 1;
+    enum fm_code code = FM_OK;
+    fm_body_key(body, "messages");
+    fm_json_array_begin(&body->w);
+    for (size_t turn = 0, at = 0; turn < turns && code == FM_OK; turn++) {
+        size_t end = at;
+        while (end < count && places[end].turn == turn) {
+            end++;
         }
+        code = write_turn(body, turn, places + at, end - at);
+        at = end;
+    }
+    fm_json_array_end(&body->w);
+    free(places);
+    return code;
+}
+
+/* All of the system's messages, wherever they are. */
+static void write_system(struct fm_body *body) {
+    const struct fm_kit_job *job = body->job;
+    bool begun = false;
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        if (!fm_body_is_role(message, "system") || is_blank(message->content, message->content_len)) {
+            continue;
+        }
+        if (!begun) {
+            fm_body_key(body, "system");
+            fm_json_array_begin(&body->w);
+        }
+        begun = true;
+        write_text(&body->w, message->content, message->content_len);
+    }
+    if (begun) {
         fm_json_array_end(&body->w);
     }
-    return count;
 }
 
 static void write_tool(const struct fm_tool *tool, struct fm_json_writer *w) {
@@ -298,8 +393,8 @@ enum fm_code fm_request_messages(struct fm_body *body) {
     if (code != FM_OK) {
         return code;
     }
-    size_t system = write_system(body);
-    code = write_messages(body, system);
+    write_system(body);
+    code = write_messages(body);
     if (code != FM_OK) {
         return code;
     }

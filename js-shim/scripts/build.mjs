@@ -4,7 +4,9 @@
 //   errors.cjs     FmError, of which there is one for all files
 //   later.cjs      the rest: what starts helpers and speaks with them, and model files; loaded by the first call of those
 //   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError
-//   validate.cjs   the check of JSON schemas, with ajv in it; loaded by the first `generate` with a schema
+//   bundler.mjs    all of these as one ES module, for bundlers: they take it for `import` and `require` alike (the condition
+//                  "module" in package.json), so a bundle has one state and one FmError, too
+//   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
 //   ai.mjs         the adapter for the AI SDK
 //   *.d.cts, *.d.mts  their types
@@ -37,10 +39,16 @@ const HERE = {
     'import { programFile } from "./program.js";\n' +
     'export const here = typeof __dirname === "string" ? __dirname : dirname(programFile() ?? resolve("."));\n' +
     "export const packageRoot = dirname(here);\n",
+  // What a bundler makes of it may be either; where it is neither in a file of its own, the main program tells.
+  bundler:
+    'import { dirname, resolve } from "node:path";\n' +
+    'import { fileURLToPath } from "node:url";\n' +
+    'import { programFile } from "./program.js";\n' +
+    "const ofModule = () => { try { return dirname(fileURLToPath(import.meta.url)); } catch { return undefined; } };\n" +
+    'const ofFile = () => (typeof __dirname === "string" ? __dirname : undefined);\n' +
+    'export const here = ofFile() ?? ofModule() ?? dirname(programFile() ?? resolve("."));\n' +
+    "export const packageRoot = dirname(here);\n",
 };
-
-/** What the bundles have of others, which have to be named with it. */
-const BUNDLED = ["ajv", "fast-deep-equal", "fast-uri", "json-schema-traverse"];
 
 async function compile() {
   const args = [require.resolve("typescript/bin/tsc"), "-p", "tsconfig.json", "--outDir", esm];
@@ -51,20 +59,25 @@ async function compile() {
 }
 
 /** For esbuild: what stays outside of a bundle, by the end of its path, and the text of here.js. */
-const parts = (outside) => ({
+const parts = (outside, here) => ({
   name: "parts",
   setup(build) {
     for (const [name, path] of Object.entries(outside))
       build.onResolve({ filter: new RegExp(`/${name}$`) }, () => ({ path, external: true }));
-    build.onLoad({ filter: /here\.js$/ }, () => ({ contents: HERE.cjs, loader: "js" }));
+    build.onLoad({ filter: /here\.js$/ }, () => ({ contents: here, loader: "js" }));
+    // What `format` says is not checked.
+    build.onLoad({ filter: /json-schema.dist.esm.format\.js$/ }, () => ({ contents: "export const format = {};", loader: "js" }));
   },
 });
 
-// `import()` becomes `require`: it would load Node's ES modules first, and Electron's archives are read by `require` alone.
-const supported = { "dynamic-import": false };
-const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "warning", supported };
-const bundle = (entry, file, format, outside, more) =>
-  esbuild.build({ ...OPTIONS, entryPoints: [join(esm, entry)], outfile: file, format, plugins: [parts(outside)], ...more });
+const OPTIONS = { bundle: true, platform: "node", target: "node20", logLevel: "warning" };
+function bundle(entry, file, format, outside, more) {
+  const plugins = [parts(outside, HERE[format === "cjs" ? "cjs" : "bundler"])];
+  // In CommonJS `import()` becomes `require`: it would load Node's ES modules first, and Electron's archives are read by
+  // `require` alone.
+  const supported = format === "cjs" ? { "dynamic-import": false } : {};
+  return esbuild.build({ ...OPTIONS, supported, entryPoints: [join(esm, entry)], outfile: file, format, plugins, ...more });
+}
 
 const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
@@ -87,6 +100,7 @@ async function bundleAll() {
     await shrink(file);
   }
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./errors.cjs" }, { minify: true });
+  await bundle("index.js", join(fresh, "bundler.mjs"), "esm", {}, { minify: true });
   const banner = { js: "#!/usr/bin/env node" };
   await bundle("cli/main.js", join(fresh, "cli.cjs"), "cjs", { "index.js": "./index.cjs" }, { banner, minify: true });
   await chmod(join(fresh, "cli.cjs"), 0o755);
@@ -107,14 +121,11 @@ async function bundleTypes(entry, file) {
   await writeFile(join(fresh, file), withTabs(output[0].code, 4).replace(/^\t+(?=\*|\/\*\*)/gm, ""));
 }
 
+/** What the bundles have of others, which has to be named with them. */
 async function writeNotices() {
-  const notices = BUNDLED.map(async (name) => {
-    const folder = join(root, "node_modules", name);
-    const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
-    return `${name} ${version}\n\n${await readFile(join(folder, "LICENSE"), "utf8")}`;
-  });
-  const text = (await Promise.all(notices)).join("\n\n");
-  await writeFile(join(fresh, "THIRD-PARTY-NOTICES"), `validate.cjs has these in it:\n\n${text}`);
+  const { version } = require("@cfworker/json-schema/package.json");
+  const text = await readFile(join(root, "scripts", "notices.txt"), "utf8");
+  await writeFile(join(fresh, "THIRD-PARTY-NOTICES"), text.replace("VERSION", version));
 }
 
 try {

@@ -94,6 +94,8 @@ const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
 
 /** The one class of error that this package rejects with, apart from an abort signal's own reason. */
 export class FmError extends Error {
+  /** A host's bundler may shorten the name of the class, which Node shows. */
+  static override readonly name = "FmError";
   override readonly name = "FmError";
   /** What kind of failure it was. */
   readonly code: FmErrorCode;

@@ -75,7 +75,7 @@ export async function generate<T>(
   throw new FmError("NO_VALID_ANSWER", what);
 }
 
-/** ajv is loaded when the first schema comes. */
+/** The library is loaded when the first schema comes. */
 async function loadValidator(schema: JsonObject): Promise<Validator> {
   const { validatorOf } = await import("./validate.js");
   return validatorOf(schema);

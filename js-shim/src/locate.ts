@@ -1,6 +1,6 @@
 // Where the fm-proxy program is.
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
+import Module from "node:module";
 import { dirname, join } from "node:path";
 import { FmError } from "./errors.js";
 import { here, packageRoot } from "./here.js";
@@ -56,7 +56,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
   if (fromEnv !== undefined && fromEnv !== "") return named(fromEnv, "the variable FM_PROXY_PATH");
   const name = platformPackage();
   const tried = ["the option helperPath", "the variable FM_PROXY_PATH", `the package ${name}`];
-  const installed = resolvePackage(name, options.resolve ?? createRequire(join(here, "locate.js")).resolve);
+  const installed = resolvePackage(name, options.resolve ?? resolverFor(join(here, "locate.js")));
   if (installed !== null) return inPackage(installed, `the package ${name}`);
   for (const folder of besideHost(name, options.hostFolders ?? hostFolders())) {
     if (existsSync(join(folder, "package.json"))) return inPackage(folder, `the package ${name} in ${dirname(folder)}`);
@@ -96,9 +96,10 @@ export function locateGpuLibrary(options: GpuOptions = {}): string | null {
   const name = `@node-llama-cpp/${platform}`;
   const main = process.argv[1];
   const from = [join(here, "locate.js"), ...(main === undefined ? [] : [main])];
-  const resolvers = from.map((file) => (module: string) => createRequire(file).resolve(module)); // throws for an odd file
-  const installed = (options.resolve === undefined ? resolvers : [options.resolve]).map((each) => resolveMain(name, each));
-  const folders = [...installed.filter((found) => found !== null), ...besideHost(name, options.hostFolders ?? hostFolders())];
+  const resolvers = options.resolve === undefined ? from.map(resolverFor) : [options.resolve];
+  const installed = resolvers.map((resolve) => resolveMain(name, resolve));
+  const beside = besideHost(name, options.hostFolders ?? hostFolders());
+  const folders = [...installed.filter((found) => found !== null), ...beside];
   return folders.map((folder) => join(folder, "bins", platform)).find((folder) => existsSync(folder)) ?? null;
 }
 
@@ -121,6 +122,9 @@ export function inPackage(packagePath: string, origin: string): HelperLocation {
   }
   return { type: "cli", executablePath: join(packagePath, "bin", NAME), packagePath, origin };
 }
+
+/** Finds modules as a file does; throws for an odd file, too. Webpack takes a `createRequire` imported by name for its own. */
+const resolverFor = (file: string) => (name: string) => Module.createRequire(file).resolve(name);
 
 function resolvePackage(name: string, resolve: (name: string) => string): string | null {
   try {

@@ -1,24 +1,33 @@
-// JSON schemas checked by ajv. The build puts ajv into this file.
-import { Ajv, type ValidateFunction } from "ajv";
-import { Ajv2020 } from "ajv/dist/2020.js";
+// JSON schemas checked by @cfworker/json-schema, which makes no code of them: some hosts allow none. The build puts it into this
+// file, without its checks of `format`, which is an annotation.
+import { dereference, validate, type Schema } from "@cfworker/json-schema";
 import { FmError } from "./errors.js";
+import { RULES } from "./schema-rules.js";
+import { messageOf } from "./thrown.js";
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
 
 /** Tells what is wrong with a value, in one sentence; null: nothing. */
 export type Validator = (value: unknown) => string | null;
 
+type Draft = keyof typeof RULES;
+type Lookup = Record<string, Schema | boolean>;
+
+const rulesOf = (draft: Draft): Schema => RULES[draft] as Schema;
+const LOOKUPS: Record<Draft, Lookup> = { "7": dereference(rulesOf("7")), "2020-12": dereference(rulesOf("2020-12")) };
+
 /** Validators, each with the text of the schema that it was made of: a host may change the object. */
-const compiled = new WeakMap<JsonObject, { text: string; validator: Validator }>();
+const made = new WeakMap<JsonObject, { text: string; validator: Validator }>();
 
 /** A validator for a schema of draft 7 or 2020-12. Throws an FmError (INVALID_REQUEST) for what is no schema. */
 export function validatorOf(schema: JsonObject): Validator {
   if (!isObject(schema)) throw noSchema("it must be an object");
   const text = textOf(schema);
-  const known = compiled.get(schema);
+  const known = made.get(schema);
   if (known?.text === text) return known.validator;
-  const validator = compile(schema);
-  compiled.set(schema, { text, validator });
+  // A copy: the library writes into what it is given.
+  const validator = make(JSON.parse(text) as Schema);
+  made.set(schema, { text, validator });
   return validator;
 }
 
@@ -35,19 +44,41 @@ function noSchema(why: string, cause?: unknown): FmError {
   return new FmError("INVALID_REQUEST", what, { openai: { param: "schema" }, cause });
 }
 
-function compile(schema: JsonObject): Validator {
-  const Draft = /draft-0[67]/.test(String(schema["$schema"] ?? "")) ? Ajv : Ajv2020;
-  // ajv's own: such a schema answers with a Promise, whatever the value is.
-  if (Boolean(schema["$async"])) throw noSchema("$async is not supported");
-  let validate: ValidateFunction;
-  try {
-    validate = new Draft({ strict: false, validateFormats: false, logger: false }).compile(schema);
-  } catch (error) {
-    throw noSchema((error as Error).message, error);
-  }
+function make(schema: Schema): Validator {
+  const draft = /draft-0[67]/.test(String(schema.$schema ?? "")) ? "7" : "2020-12";
+  const wrong = whatIsWrong(schema, rulesOf(draft), "2020-12", LOOKUPS[draft]);
+  if (wrong !== null) throw noSchema(`${wrong.place === "" ? "" : `at ${wrong.place}: `}${wrong.error}`);
+  const lookup = resolve(schema);
   return (value) => {
-    if (validate(value)) return null;
-    const { instancePath = "", message = "does not fit" } = validate.errors?.[0] ?? {};
-    return `${instancePath === "" ? "The value" : `The value at ${instancePath}`} ${message}.`;
+    const fault = whatIsWrong(value, schema, draft, lookup);
+    return fault && `The value${fault.place === "" ? "" : ` at ${fault.place}`} does not fit the schema: ${fault.error}.`;
   };
+}
+
+/** All subschemas by their addresses. Throws for a reference that leads nowhere, and a pattern that is none. */
+function resolve(schema: Schema): Lookup {
+  try {
+    const lookup = dereference(schema);
+    for (const each of Object.values(lookup)) {
+      if (!isObject(each)) continue;
+      const { pattern, patternProperties, $ref, __absolute_ref__: to } = each as Schema;
+      for (const text of [pattern ?? "", ...Object.keys(patternProperties ?? {})]) new RegExp(text, "u");
+      if (to !== undefined && lookup[to] === undefined) throw new Error(`there is nothing at $ref ${JSON.stringify($ref)}`);
+    }
+    return lookup;
+  } catch (error) {
+    throw noSchema(messageOf(error), error);
+  }
+}
+
+/** The innermost fault, and where it is: a JSON pointer. Throws for a schema that leads to itself without end. */
+function whatIsWrong(value: unknown, schema: Schema, draft: Draft, lookup: Lookup): { place: string; error: string } | null {
+  try {
+    const { valid, errors } = validate(value, schema, draft, lookup);
+    if (valid) return null;
+    const { instanceLocation = "#", keyword, error = "" } = errors.at(-1) ?? {};
+    return { place: instanceLocation.slice(1), error: keyword === "false" ? "nothing may be there" : error.replace(/\.$/, "") };
+  } catch (error) {
+    throw noSchema(messageOf(error), error);
+  }
 }

@@ -35,8 +35,7 @@ export async function build({ target, platformPackage, out = join(root, "build",
   rmSync(stage, { recursive: true, force: true });
   mkdirSync(join(stage, "dist"), { recursive: true });
   writeFileSync(join(stage, "dist", "extension.js"), bundle());
-  const notices = readFileSync(join(jsShim, "dist", "THIRD-PARTY-NOTICES"), "utf8");
-  writeFileSync(join(stage, "THIRD-PARTY-NOTICES"), notices.replace("validate.cjs has", "dist/extension.js has"));
+  cpSync(join(jsShim, "dist", "THIRD-PARTY-NOTICES"), join(stage, "THIRD-PARTY-NOTICES"));
   cpSync(join(here, "README.md"), join(stage, "README.md"));
   cpSync(join(root, "LICENSE"), join(stage, "LICENSE"));
   const brought = target === undefined ? {} : addPlatform(stage, target, resolve(platformPackage));

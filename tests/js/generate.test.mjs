@@ -25,7 +25,7 @@ test("one retry, with the answer and the reason in the prompt", async (t) => {
   const { value, source, rejected } = await client.generate({ input: "x", instructions: "i", schema });
   assert.deepEqual([value, source], [{ name: "ok" }, "local"]);
   assert.equal(rejected.length, 1);
-  assert.match(rejected[0].reason, /^The value at \/name must NOT have more than 5 characters\.$/);
+  assert.match(rejected[0].reason, /^The value at \/name does not fit the schema: String is too long \(13 > 5\)\.$/);
   const [, { params }] = client.received("responses.create");
   assert.equal(params.instructions, "i");
   assert.deepEqual(params.text.format, { type: "json_schema", name: "value", schema });
@@ -44,10 +44,13 @@ test("no answer passes: the fallback, which sees them all; without one, an error
     fallback: (all) => ({ name: `${all.length}` }),
   });
   assert.deepEqual([value, source], [{ name: "2" }, "fallback"]);
-  assert.deepEqual(rejected.map(({ reason }) => reason), ["It is not JSON.", "The value at /name must be string."]);
+  assert.deepEqual(rejected.map(({ reason }) => reason), [
+    "It is not JSON.",
+    'The value at /name does not fit the schema: Instance type "number" is invalid. Expected "string".',
+  ]);
   await assert.rejects(client.generate({ input: "x", schema }), (error) => {
     assert.equal(error.code, "NO_VALID_ANSWER");
-    assert.match(error.detail, /must be string/);
+    assert.match(error.detail, /Expected "string"/);
     return true;
   });
 });
@@ -90,6 +93,10 @@ test("a schema of draft 7 is checked as one", async (t) => {
 for (const [name, schema] of [
   ["whose check would come later ($async)", { $async: true, type: "object" }],
   ["that is none", { type: "colour" }],
+  ["that has one that is none in it", { properties: { a: { items: { minimum: "1" } } } }],
+  ["with a reference to what is not there", { $ref: "#/$defs/a" }],
+  ["with a pattern that is none", { properties: { a: { pattern: "(" } } }],
+  ["whose references depend on the way to them", { $dynamicRef: "#a" }],
   ["that is no object", true],
   ["that is null", null],
   ["that goes round in a circle", (() => { const it = {}; it.not = it; return it; })()],

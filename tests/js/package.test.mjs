@@ -53,6 +53,13 @@ test("as CommonJS", async () => {
   assert.equal((await run(process.execPath, [join(folder, "a.cjs")])).stdout, "one two 1\n");
 });
 
+test("a schema is checked in a host that makes no code from strings", async () => {
+  const code = `require("fm-proxy").createClient({ helperPath: ${JSON.stringify(stubPath)} }).safe
+  .generate({ input: "one", schema: { type: "number" }, retries: 0 }).then(({ error }) => console.log(error.code));`;
+  const { stdout } = await run(process.execPath, ["--disallow-code-generation-from-strings", "-e", code], { cwd: folder });
+  assert.equal(stdout, "NO_VALID_ANSWER\n");
+});
+
 test("the types, for both", async () => {
   const code = `
 import { createClient, FmError, type ResponseEvent, type CompatibilityReport } from "fm-proxy";
@@ -122,15 +129,15 @@ console.log(files.join(), process.moduleLoadList.filter((name) => !before.has(na
   assert.equal((await run(process.execPath, [join(folder, "lazy.cjs")])).stdout, "index.cjs,errors.cjs \n");
 });
 
-const banner = 'import { createRequire as r } from "node:module"; const require = r(import.meta.url);';
 const builtin = (name) => name.startsWith("node:");
 /** A host's file as bundlers make it: the function's `from` is the host's program, its `to` the bundle. */
 const BUNDLERS = {
   "esbuild, CommonJS": (from, to) => buildWithEsbuild(from, to, { format: "cjs" }),
-  "esbuild, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm", banner: { js: banner } }),
+  "esbuild, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm" }),
   "webpack": (from, to) => buildWithWebpack(from, to),
   "rollup, CommonJS": (from, to) => buildWithRollup(from, to, { format: "cjs" }),
-  "rollup, ES module": (from, to) => buildWithRollup(from, to, { format: "es", banner }),
+  "rollup, ES module": (from, to) => buildWithRollup(from, to, { format: "es" }),
+  "vite, ES module": (from, to) => buildWithVite(from, to),
 };
 
 function buildWithEsbuild(from, to, options) {
@@ -147,13 +154,20 @@ async function buildWithWebpack(from, to) {
   assert.ok(!stats.hasErrors() && !stats.hasWarnings(), stats.toString());
 }
 
+/** As it is without a plugin for CommonJS: all that is bundled are ES modules. */
 async function buildWithRollup(from, to, options) {
-  const [{ rollup }, { default: resolve }, { default: commonjs }] = await Promise.all(
-    ["rollup", "@rollup/plugin-node-resolve", "@rollup/plugin-commonjs"].map((name) => import(name)),
-  );
-  const plugins = [resolve({ preferBuiltins: true }), commonjs()];
+  const [{ rollup }, { default: resolve }] = await Promise.all([import("rollup"), import("@rollup/plugin-node-resolve")]);
+  const plugins = [resolve({ preferBuiltins: true })];
   const bundle = await rollup({ input: from, external: builtin, plugins, onwarn: ({ message }) => assert.fail(message) });
-  await bundle.write({ file: to, inlineDynamicImports: true, ...options });
+  await bundle.write({ file: to, ...options });
+}
+
+/** As electron-vite builds a main process whose dependencies it bundles. */
+async function buildWithVite(from, to) {
+  const { build } = await import("vite");
+  const output = { entryFileNames: basename(to) };
+  const options = { ssr: from, outDir: dirname(to), rollupOptions: { output } };
+  await build({ configFile: false, root: folder, logLevel: "error", ssr: { noExternal: true }, build: options });
 }
 
 for (const [name, bundle] of Object.entries(BUNDLERS)) {
@@ -188,8 +202,22 @@ import { createClient, FmError, pullModel } from "fm-proxy";
     cpSync(join(modules, "@fm-proxy"), join(moved, "node_modules", "@fm-proxy"), { recursive: true, verbatimSymlinks: true });
     const program = join(moved, basename(out));
     assert.equal((await run(process.execPath, [program], { env, cwd: "/" })).stdout, "one two checked\n");
+    // As a part of another program, which lies elsewhere.
+    const importer = join(temporaryFolder(t), "importer.mjs");
+    writeFileSync(importer, `await import(${JSON.stringify(program)});`);
+    assert.equal((await run(process.execPath, [importer], { env, cwd: "/" })).stdout, "one two checked\n", "as a part");
   });
 }
+
+test("in a bundle, import and require give one FmError", async () => {
+  writeFileSync(join(folder, "both.mjs"), `import { FmError } from "fm-proxy";
+import other from "./other.cjs";
+console.log(FmError === other.FmError, new FmError("CLOSED", "x").constructor.name);`);
+  writeFileSync(join(folder, "other.cjs"), `module.exports = { FmError: require("fm-proxy").FmError };`);
+  const out = join(folder, "bundle-both.mjs");
+  await buildWithEsbuild(join(folder, "both.mjs"), out, { format: "esm", minify: true });
+  assert.equal((await run(process.execPath, [out])).stdout, "true FmError\n");
+});
 
 test("publint and attw find nothing wrong with the package", async () => {
   const { publint } = await import("publint");
@@ -255,6 +283,7 @@ test("what is in it", () => {
     "dist/THIRD-PARTY-NOTICES",
     "dist/index.cjs",
     "dist/index.mjs",
+    "dist/bundler.mjs",
     "dist/index.d.cts",
     "dist/index.d.mts",
     "dist/errors.cjs",

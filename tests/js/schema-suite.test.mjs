@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
+import { validatorOf } from "../../js-shim/dist/esm/validate.js";
 import { noModel } from "./support/helper.mjs";
 import { faults, sampled, SAMPLER, schemas, SUITE } from "../schema/suite.mjs";
 
@@ -28,4 +29,30 @@ test("the JSON Schema Test Suite: what is accepted is valid, what is not is told
   }
   assert.equal(index, all.length);
   assert.ok(counts.accepted >= 400 && counts.texts >= 390, JSON.stringify(counts));
+});
+
+/** What a host's schema can't have, or is never checked: other documents, references that depend on the way, formats. */
+const BEYOND = /^(refRemote|dynamicRef|vocabulary|optional\/)|\$dynamicRef|\$id|\$ref to|metaschema|remote ref/;
+
+const noSuite = existsSync(SUITE) ? false : `${SUITE} is not there`;
+
+test("the JSON Schema Test Suite: client.generate's check has its verdicts", { skip: noSuite }, () => {
+  const wrong = [];
+  let right = 0;
+  for (const { draft, file, name, schema, tests } of schemas()) {
+    if (BEYOND.test(file) || BEYOND.test(name) || typeof schema === "boolean") continue;
+    const $schema = `http://json-schema.org/${draft === "draft7" ? "draft-07" : draft}/schema#`;
+    for (const { description, data, valid } of tests) {
+      let verdict;
+      try {
+        verdict = validatorOf({ $schema, ...schema })(data) === null;
+      } catch (error) {
+        verdict = error.message;
+      }
+      if (verdict === valid) right++;
+      else wrong.push(`${draft} ${file}: ${name}: ${description}: ${verdict}`);
+    }
+  }
+  assert.deepEqual(wrong, []);
+  assert.ok(right > 1500, `${right}`);
 });

@@ -24,7 +24,7 @@ const MODEL = process.env.FM_MODEL ?? path.join(ROOT, 'build/models/SmolLM2-135M
 export const SUITE = process.env.FM_SCHEMA_SUITE ?? path.join(ROOT, 'build/deps/schema-suite/tests');
 const DRAFTS = { 'draft2020-12': Ajv2020, draft7: Ajv7 };
 
-/** Every schema of the suite: [{draft, file, name, schema}]. */
+/** Every schema of the suite: [{draft, file, name, schema, tests}]. */
 export function schemas(suite = SUITE) {
   return Object.keys(DRAFTS).flatMap((draft) =>
     readdirSync(path.join(suite, draft), { recursive: true })
@@ -36,6 +36,7 @@ export function schemas(suite = SUITE) {
           file: file.replace(/\.json$/, ''),
           name: group.description,
           schema: group.schema,
+          tests: group.tests,
         })),
       ),
   );

@@ -1,0 +1,73 @@
+// What a JSON schema looks like, as a schema: that of draft 7, and that of 2020-12.
+
+/** Where the schema itself is meant: a keyword takes a schema, or several. */
+const SCHEMA = { $ref: "#" };
+const SCHEMAS = { type: "array", items: SCHEMA, minItems: 1 };
+const NAMED_SCHEMAS = { type: "object", additionalProperties: SCHEMA };
+const COUNT = { type: "integer", minimum: 0 };
+const TEXT = { type: "string" };
+const FLAG = { type: "boolean" };
+const TEXTS = { type: "array", items: TEXT, uniqueItems: true };
+const NUMBER = { type: "number" };
+const TYPE = { enum: ["array", "boolean", "integer", "null", "number", "object", "string"] };
+/** They change what a schema means, and nothing here follows them. */
+const UNSUPPORTED = false;
+
+const COMMON = {
+  $id: TEXT,
+  $schema: TEXT,
+  $ref: TEXT,
+  $async: { const: false },
+  $dynamicRef: UNSUPPORTED,
+  $recursiveRef: UNSUPPORTED,
+  definitions: NAMED_SCHEMAS,
+  type: { anyOf: [{ type: "array", items: TYPE, minItems: 1, uniqueItems: true }, TYPE] },
+  enum: { type: "array" },
+  allOf: SCHEMAS,
+  anyOf: SCHEMAS,
+  oneOf: SCHEMAS,
+  not: SCHEMA,
+  if: SCHEMA,
+  then: SCHEMA,
+  else: SCHEMA,
+  properties: NAMED_SCHEMAS,
+  patternProperties: NAMED_SCHEMAS,
+  additionalProperties: SCHEMA,
+  propertyNames: SCHEMA,
+  dependencies: { type: "object", additionalProperties: { anyOf: [SCHEMA, TEXTS] } },
+  required: TEXTS,
+  minProperties: COUNT,
+  maxProperties: COUNT,
+  contains: SCHEMA,
+  minItems: COUNT,
+  maxItems: COUNT,
+  uniqueItems: FLAG,
+  minLength: COUNT,
+  maxLength: COUNT,
+  pattern: TEXT,
+  format: TEXT,
+  minimum: NUMBER,
+  maximum: NUMBER,
+  exclusiveMinimum: NUMBER,
+  exclusiveMaximum: NUMBER,
+  multipleOf: { type: "number", exclusiveMinimum: 0 },
+};
+
+const schemaOf = (properties: object) => ({ type: ["object", "boolean"], properties });
+
+export const RULES = {
+  "7": schemaOf({ ...COMMON, items: { anyOf: [SCHEMA, SCHEMAS] }, additionalItems: SCHEMA }),
+  "2020-12": schemaOf({
+    ...COMMON,
+    $defs: NAMED_SCHEMAS,
+    $anchor: TEXT,
+    prefixItems: SCHEMAS,
+    items: SCHEMA,
+    unevaluatedItems: SCHEMA,
+    unevaluatedProperties: SCHEMA,
+    dependentSchemas: NAMED_SCHEMAS,
+    dependentRequired: { type: "object", additionalProperties: TEXTS },
+    minContains: COUNT,
+    maxContains: COUNT,
+  }),
+} as const;

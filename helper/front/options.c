@@ -164,9 +164,10 @@ static bool read_log_level(const struct row *row, const char *name, const char *
 
 /* ---- the order of the engines ---- */
 
-#define AUTO "auto"
+#define AUTO  "auto"
+#define LLAMA "llama"
 
-/* What is known here of engines by their names: the order of "auto", and what some of them need. */
+/* What is known here of engines by their names. */
 static const struct {
     const char *name;
     const char *platform; /* where alone it can run; NULL: everywhere */
@@ -189,16 +190,27 @@ static const char *name_at(const char *list, size_t index, size_t *len) {
     return list;
 }
 
+/* The order of the engines, as a list of their names. */
+static const char *order_of(const struct fm_options *options) {
+    if (strcmp(options->engine, AUTO) != 0) {
+        return options->engine;
+    }
+    return options->remote ? "apple,llama,remote" : "apple,llama";
+}
+
+/* What --engine is where it is not given. On macOS that is Apple's model where it is there, unless a file is named. */
+static const char *usual_engine(const struct fm_options *options) {
+    bool has_apple = strcmp(fm_platform_name(), "macos") == 0;
+    bool names_file = options->model && options->model[0];
+    return options->remote || (has_apple && !names_file) ? AUTO : LLAMA;
+}
+
 bool fm_options_engine(const struct fm_options *options, size_t index, struct fm_engine_choice *choice) {
-    bool automatic = strcmp(options->engine, AUTO) == 0;
     size_t len;
-    const char *name = automatic && index < KNOWN_ENGINES ? known_engines[index].name
-                       : automatic                        ? NULL
-                                                          : name_at(options->engine, index, &len);
+    const char *name = name_at(order_of(options), index, &len);
     if (!name) {
         return false;
     }
-    len = automatic ? strlen(name) : len;
     *choice = (struct fm_engine_choice){.config = NULL};
     snprintf(choice->name, sizeof choice->name, "%.*s", (int)len, name);
     for (size_t i = 0; i < KNOWN_ENGINES; i++) {
@@ -253,7 +265,7 @@ static const struct row rows[] = {
     {"stdio", NULL, "serve, also when stdin is a terminal", SERVE | SESSIONS, false, read_flag, AT(stdio), NULL, 0, 0},
     {"engine", "NAMES",
      "engine programs fm-engine-NAME, separated by commas: a request goes to the first one that can\ndo it; auto: "
-     "apple, llama, remote (default: " FM_ENGINE_DEFAULT ", and auto with --remote)",
+     "apple, llama, and with --remote remote (default: llama; auto with --remote,\nand on macOS without --model)",
      ALL, true, read_engine, AT(engine), NULL, 0, 0},
     {"remote", "FILE",
      "the configuration of the engine remote (docs/remote.md): where the servers are;\nenv:NAME: it is in that "
@@ -477,7 +489,7 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
         }
     }
     if (!options->engine) {
-        options->engine = options->remote ? AUTO : FM_ENGINE_DEFAULT;
+        options->engine = usual_engine(options);
     }
     if (!check_configs(options)) {
         return false;

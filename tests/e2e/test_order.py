@@ -261,10 +261,22 @@ class Availability(OrderTest):
         self.engine("llama")
         helper = self.helper("--engine-dir", self.folder, "--models-dir", self.folder, engine="auto")
         order = self.known(helper)["order"]
-        self.assertEqual([e["name"] for e in order], ["apple", "llama", "remote"])
+        self.assertEqual([e["name"] for e in order], ["apple", "llama"])  # no servers without --remote
         self.assertEqual(order[0]["reason_code"], "UNSUPPORTED_PLATFORM")
-        self.assertEqual(order[2]["reason_code"], "HELPER_UNHEALTHY")  # the program is missing
         self.assertEqual(self.answered_by(helper), "llama")
+
+    def test_auto_with_remote(self):
+        path = os.path.join(self.folder, "remote.json")
+        with open(path, "w") as file:
+            file.write('{"endpoints": [{"url": "http://localhost"}]}')
+        helper = self.helper("--engine-dir", self.folder, "--models-dir", self.folder, "--remote", path, engine="auto")
+        told = self.known(helper)
+        self.assertEqual([e["name"] for e in told["order"]], ["apple", "llama", "remote"])
+        self.assertEqual(told["order"][2]["reason_code"], "HELPER_UNHEALTHY")  # the program is missing
+        # None is available: the code is of the first that can be helped, and the detail has each.
+        self.assertEqual(told["reason_code"], "HELPER_UNHEALTHY")
+        for engine in told["order"]:
+            self.assertIn(f"{engine['name']}: {engine['detail'][:40]}", told["detail"])
 
 
 class Configuration(OrderTest):

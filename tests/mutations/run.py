@@ -843,6 +843,8 @@ MUTATIONS = [
     ("order: the first engine that can has the request", ROUTE,
      "for (size_t i = 0; i < front->program_count; i++) {\n        if (look_at(",
      "for (size_t i = front->program_count; i-- > 0;) {\n        if (look_at(", "e2e.order"),
+    ("order: on macOS Apple's model comes first", OPTIONS, "(has_apple && !names_file)", "0", "unit.options"),
+    ("order: but who names a file wants that one", OPTIONS, "(has_apple && !names_file)", "has_apple", "unit.options"),
     ("order: who has the model is before who may have it", ROUTE,
      "search.sure.count ? &search.sure : search.maybe.count ? &search.maybe :",
      "search.maybe.count ? &search.maybe : search.sure.count ? &search.sure :", "e2e.order"),

@@ -12,8 +12,17 @@
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
                                         "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
 
+/* The system that the options are read on; the linker puts this in the place of the real one, but on a Mac. */
+static const char *platform;
+const char *__wrap_fm_platform_name(void);
+
+const char *__wrap_fm_platform_name(void) {
+    return platform;
+}
+
 static int clear_environment(void **state) {
     (void)state;
+    platform = "linux";
     for (size_t i = 0; i < COUNT(variables); i++) {
         unsetenv(variables[i]);
     }
@@ -111,6 +120,51 @@ static void arguments_and_environment(void **state) {
             assert_string_equal(options.models_dir, rows[i].models_dir);
         }
     }
+}
+
+/* Which engines are asked, in their order, where --engine is not given or is auto. */
+static void engines(void **state) {
+    (void)state;
+    const struct {
+        const char *platform;
+        const char *const *arguments;
+        const char *order;
+    } rows[] = {
+        {"linux", ARGS("--stdio"), "llama"},
+        {"windows", ARGS("--stdio"), "llama"},
+        {"macos", ARGS("--stdio"), "apple,llama"},
+        {"macos", ARGS("sessions"), "apple,llama"},
+        {"macos", ARGS("bench"), "apple,llama"},
+        {"macos", ARGS("--model", ""), "apple,llama"},
+        {"macos", ARGS("--model", "a.gguf"), "llama"}, /* who names a file wants that one */
+        {"macos", ARGS("--engine", "auto", "--model", "a.gguf"), "apple,llama"},
+        {"macos", ARGS("--engine", "llama"), "llama"},
+        {"macos", ARGS("--remote", "r.json", "--model", "a.gguf"), "apple,llama,remote"},
+        {"linux", ARGS("--remote", "r.json"), "apple,llama,remote"},
+        {"linux", ARGS("--engine", "auto"), "apple,llama"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_options options;
+        struct fm_engine_choice choice;
+        char said[512];
+        char order[128] = "";
+        platform = rows[i].platform;
+        if (strcmp(fm_platform_name(), platform) != 0) {
+            continue; /* a Mac, where nothing can be wrapped */
+        }
+        assert_true(read_options(&options, rows[i].arguments, said, sizeof said));
+        for (size_t n = 0; fm_options_engine(&options, n, &choice); n++) {
+            snprintf(order + strlen(order), sizeof order - strlen(order), "%s%s", n ? "," : "", choice.name);
+            assert_int_equal(choice.elsewhere, strcmp(choice.name, "apple") == 0 && strcmp(platform, "macos") != 0);
+        }
+        assert_string_equal(order, rows[i].order);
+    }
+    platform = "macos";
+    setenv("FM_PROXY_MODEL", "a.gguf", 1);
+    struct fm_options options;
+    char said[512];
+    assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
+    assert_string_equal(options.engine, "llama");
 }
 
 static void memory_budget(void **state) {
@@ -498,6 +552,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(defaults, clear_environment),
         cmocka_unit_test_setup(arguments_and_environment, clear_environment),
+        cmocka_unit_test_setup(engines, clear_environment),
         cmocka_unit_test_setup(memory_budget, clear_environment),
         cmocka_unit_test_setup(chat_template, clear_environment),
         cmocka_unit_test_setup(mmproj, clear_environment),

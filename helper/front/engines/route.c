@@ -227,6 +227,18 @@ static bool tells_more(const struct fm_error *error, const struct fm_error *othe
     return rank < other_rank || (rank == other_rank && other_never && error->code == FM_UNAVAILABLE);
 }
 
+void fm_route_explain(const char *const names[], const struct fm_error errors[], size_t count, struct fm_error *error) {
+    int share = (int)(sizeof error->detail / count) - (int)sizeof "engine: ; ";
+    size_t len = (size_t)snprintf(error->detail, sizeof error->detail, "no engine is available");
+    for (size_t i = 0; i < count; i++) {
+        const char *why = errors[i].detail;
+        int shown = fm_utf8_shown(why, (size_t)share - strlen(names[i]));
+        int written = snprintf(error->detail + len, sizeof error->detail - len, "%s%s: %.*s", i == 0 ? ": " : "; ",
+                               names[i], shown, why);
+        len += written > 0 && len + (size_t)written < sizeof error->detail ? (size_t)written : 0;
+    }
+}
+
 /* Of several engines that are not available, the error tells why each is not. */
 static enum fm_code tell_why(const struct search *search, struct fm_error *error) {
     const struct fm_error *first = &search->errors[0];
@@ -234,17 +246,8 @@ static enum fm_code tell_why(const struct search *search, struct fm_error *error
         first = tells_more(&search->errors[i], first) ? &search->errors[i] : first;
     }
     *error = *first;
-    if (search->error_count == 1 || first->code != FM_UNAVAILABLE) {
-        return error->code;
-    }
-    int share = (int)(sizeof error->detail / search->error_count) - (int)sizeof "engine: ; ";
-    size_t len = (size_t)snprintf(error->detail, sizeof error->detail, "no engine is available");
-    for (size_t i = 0; i < search->error_count; i++) {
-        const char *why = search->errors[i].detail;
-        int shown = fm_utf8_shown(why, (size_t)share - strlen(search->names[i]));
-        int written = snprintf(error->detail + len, sizeof error->detail - len, "%s%s: %.*s", i == 0 ? ": " : "; ",
-                               search->names[i], shown, why);
-        len += written > 0 && len + (size_t)written < sizeof error->detail ? (size_t)written : 0;
+    if (search->error_count > 1 && first->code == FM_UNAVAILABLE) {
+        fm_route_explain(search->names, search->errors, search->error_count, error);
     }
     return error->code;
 }

@@ -39,4 +39,10 @@ enum fm_readiness {
  */
 enum fm_readiness fm_program_readiness(struct fm_front *front, struct fm_program *program, struct fm_error *error);
 
+/*
+ * Sets `error->detail`, and nothing else of it, to why none of `count` engines (1 to FM_PROGRAMS_MAX) is available: what
+ * `errors[i]` says of the engine `names[i]`, each cut to its share. Pure.
+ */
+void fm_route_explain(const char *const names[], const struct fm_error errors[], size_t count, struct fm_error *error);
+
 #endif

@@ -247,17 +247,27 @@ static void write_order(const struct fm_front *front, const struct readiness *en
     fm_json_array_end(w);
 }
 
-/* Why no engine is ready: one that is being asked may be, and otherwise the first that can be helped says it. */
-static const struct fm_error *reason_of(const struct fm_front *front, const struct readiness *engines) {
-    const struct fm_error *reason = &engines[0].error;
+/*
+ * Why no engine is ready: one that is being asked may be, and otherwise the code is of the first that can be helped, and
+ * the detail has all.
+ */
+static void find_reason(const struct fm_front *front, const struct readiness *engines, struct fm_error *reason) {
+    const char *names[FM_PROGRAMS_MAX];
+    struct fm_error errors[FM_PROGRAMS_MAX];
+    *reason = engines[0].error;
     for (size_t i = 0; i < front->program_count; i++) {
         if (engines[i].ready == FM_READY_UNKNOWN) {
-            return &engines[i].error;
+            *reason = engines[i].error;
+            return;
         }
         bool never = strncmp(reason->reason_code, "UNSUPPORTED", sizeof "UNSUPPORTED" - 1) == 0;
-        reason = never ? &engines[i].error : reason;
+        names[i] = front->programs[i].files.name;
+        errors[i] = engines[i].error;
+        *reason = never ? errors[i] : *reason;
     }
-    return reason;
+    if (front->program_count > 1) {
+        fm_route_explain(names, errors, front->program_count, reason);
+    }
 }
 
 static enum fm_code capabilities_get(struct fm_front *front, const struct fm_method_call *call,
@@ -268,10 +278,14 @@ static enum fm_code capabilities_get(struct fm_front *front, const struct fm_met
         engines[i].ready = fm_program_readiness(front, &front->programs[i], &engines[i].error);
     }
     size_t chosen = chosen_of(front, engines);
-    const struct fm_error *reason = engines[chosen].ready == FM_READY_YES ? NULL : reason_of(front, engines);
-    fm_json_key_bool(result, "available", !reason);
-    fm_json_key_str(result, "reason_code", reason ? reason->reason_code : NULL);
-    fm_json_key_str(result, "detail", reason ? reason->detail : NULL);
+    bool available = engines[chosen].ready == FM_READY_YES;
+    struct fm_error reason;
+    if (!available) {
+        find_reason(front, engines, &reason);
+    }
+    fm_json_key_bool(result, "available", available);
+    fm_json_key_str(result, "reason_code", available ? NULL : reason.reason_code);
+    fm_json_key_str(result, "detail", available ? NULL : reason.detail);
     write_engine(front, &front->programs[chosen], result);
     write_order(front, engines, result);
     write_engines(front, result);

@@ -30,7 +30,8 @@ export interface ClientOptions {
   storageDir?: string | undefined;
   /**
    * The engine that answers: `"llama"`, `"apple"`, `"remote"`, or several in an array, in the order in which requests go to them;
-   * `"auto"` is apple, llama, remote. Default: `"llama"`, and `"auto"` with `remote`.
+   * `"auto"` is apple, llama, and remote if the option `remote` is given. Default: `"llama"`; `"auto"` with `remote`, and on
+   * macOS if the option `model` is absent.
    */
   engine?: string | readonly string[] | undefined;
   /** The configuration of the engine `remote`: an object, which is written to no file, or the path of a JSON file. */

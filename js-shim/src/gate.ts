@@ -66,6 +66,8 @@ type Knowledge =
 interface Verdict {
   report: CompatibilityReport;
   error: FmError | null;
+  /** One of several engines is still being asked; the others suffice for requests. */
+  checking?: boolean;
 }
 interface Refusal extends Verdict {
   error: FmError;
@@ -109,7 +111,12 @@ export class Compatibility {
   async check(options: CheckOptions = {}): Promise<CompatibilityReport> {
     // Never throws: not for null either.
     if (options?.recheck === true) this.#forget();
-    return (this.#remembered() ?? (await this.#ask())).report;
+    let verdict = this.#remembered() ?? (await this.#ask());
+    for (const until = performance.now() + CHECKING_MS; verdict.checking === true && performance.now() < until; ) {
+      await pause();
+      verdict = await this.#ask();
+    }
+    return verdict.report;
   }
 
   /**
@@ -166,7 +173,7 @@ export class Compatibility {
       for (;;) {
         const capabilities = await this.#helper.call("capabilities.get", {}, options).result;
         if (capabilities["reason_code"] !== "CHECKING" || performance.now() > until) return this.#learn(capabilities);
-        await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MS));
+        await pause();
       }
     } catch (reason) {
       const error = toFmError(reason);
@@ -177,7 +184,7 @@ export class Compatibility {
   #learn(capabilities: JsonObject): Verdict {
     const engines = enginesOf(capabilities["order"]);
     if (capabilities["available"] === true) {
-      const verdict = { report: { compatible: true, ...engines }, error: null };
+      const verdict = { report: { compatible: true, ...engines }, error: null, checking: isChecking(capabilities["order"]) };
       this.#known = { state: "ready", verdict };
       return verdict;
     }
@@ -188,6 +195,14 @@ export class Compatibility {
     this.#events.changeState("waiting", { reason_code: reason, detail: verdict.error.detail });
     return verdict;
   }
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MS));
+}
+
+function isChecking(order: unknown): boolean {
+  return Array.isArray(order) && order.some((engine) => isObject(engine) && engine["reason_code"] === "CHECKING");
 }
 
 /** What is told of several engines. */

@@ -11,6 +11,9 @@ const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
 const APP = "fm-proxy.app";
 const IN_APP = join("Contents", "MacOS", "fm-proxy");
 
+/** The platforms' packages that there are. */
+const PACKAGES = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"].map((platform) => `@fm-proxy/${platform}`);
+
 /** The platforms that there is a GPU's library for, as its packages name them. */
 const GPU_PLATFORMS: Readonly<Record<string, string>> = { "linux-x64": "linux-x64-vulkan" };
 
@@ -69,12 +72,17 @@ export function locateHelper(options: LocateOptions): HelperLocation {
     if (existsSync(built)) return { type: "cli", executablePath: built, origin: "this repository's build" };
     tried.push(built);
   }
-  throw new FmError(
-    "SPAWN_FAILED",
-    `No fm-proxy helper was found. Install the package ${name}, or name the program with the option helperPath. ` +
-      `Looked at: ${tried.join(", ")}.`,
-    { tried },
-  );
+  throw new FmError("SPAWN_FAILED", `No fm-proxy helper was found. ${howToGetOne(name)} Looked at: ${tried.join(", ")}.`, {
+    tried,
+    // An Intel Mac has neither Apple's model nor a package.
+    ...(process.platform === "darwin" && process.arch !== "arm64" ? { reasonCode: "UNSUPPORTED_HARDWARE" } : {}),
+  });
+}
+
+function howToGetOne(name: string): string {
+  if (PACKAGES.includes(name)) return `Install the package ${name}, or name the program with the option helperPath.`;
+  const build = process.platform === "darwin" ? "On Apple silicon, use Node for arm64; on an Intel Mac, build" : "Build";
+  return `There is no package ${name}. ${build} the program, and name it with the option helperPath.`;
 }
 
 /** The optional package that carries the helper for this platform. */

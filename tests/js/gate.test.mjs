@@ -135,6 +135,16 @@ test("many requests at once ask once", async (t) => {
   assert.equal(client.starts().length, 1);
 });
 
+test("a request waits for no engine that is still being asked, if another one is available", async (t) => {
+  const order = [
+    { name: "a", available: true },
+    { name: "b", available: false, reason_code: "CHECKING", detail: "the engine b is being asked" },
+  ];
+  const client = stubClient(t, { capabilities: { order } });
+  checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.received("capabilities.get").length, 1);
+});
+
 test("checkCompatibility false: nothing is asked", async (t) => {
   const client = stubClient(t, unavailable("MODEL_NOT_READY"), { checkCompatibility: false });
   checkResponse(await client.responses.create({ input: "x" }));

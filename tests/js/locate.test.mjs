@@ -123,6 +123,23 @@ test("J19: the environment is an allow-list, and the caller's own additions", ()
   });
 });
 
+test("no package is named that does not exist; an Intel Mac is told so", (t) => {
+  const { platform, arch } = process;
+  const pretend = (os, cpu) => Object.defineProperties(process, { platform: { value: os }, arch: { value: cpu } });
+  t.after(() => pretend(platform, arch));
+  const find = (option) =>
+    locateHelper({ option, env: {}, resolve: nothing, packageRoot: temporaryFolder(t), hostFolders: [] });
+  for (const [os, cpu, reasonCode, detail] of [
+    ["darwin", "arm64", undefined, /Install the package @fm-proxy\/darwin-arm64, or/],
+    ["darwin", "x64", "UNSUPPORTED_HARDWARE", /no package .*-x64\. On Apple silicon, use Node for arm64; .*helperPath/],
+    ["win32", "arm64", undefined, /There is no package @fm-proxy\/win32-arm64\. Build the program/],
+  ]) {
+    pretend(os, cpu);
+    assert.throws(() => find(), { code: "SPAWN_FAILED", reasonCode, detail });
+    assert.equal(find("/mine").executablePath, "/mine");
+  }
+});
+
 test("on Windows the program's name ends with .exe", async (t) => {
   const { platform } = process;
   t.after(() => Object.defineProperty(process, "platform", { value: platform }));

@@ -67,8 +67,19 @@ test("auto: an engine for another system is passed over", { skip: process.platfo
   const { engines: told } = await client.compatibility.check();
   assert.deepEqual(
     told.map(({ name, reason_code }) => [name, reason_code]),
-    [["apple", "NOT_DARWIN"], ["llama", undefined], ["remote", "HELPER_UNHEALTHY"]],
+    [["apple", "NOT_DARWIN"], ["llama", undefined]],
   );
+});
+
+test("check waits for an engine that is still being asked", async (t) => {
+  const options = engines(t, { alpha: {}, beta: { AVAILABLE: "slow" } });
+  const client = clientFor(t, { ...options, engine: ["alpha", "beta"] });
+  const report = await client.compatibility.check();
+  assert.deepEqual(report, {
+    compatible: true,
+    engines: [{ name: "alpha", available: true }, { name: "beta", available: true }],
+  });
+  assert.deepEqual(await client.compatibility.check(), report);
 });
 
 test("auto with the real engines: the model, without its file a server, without that reasons", {
@@ -82,7 +93,7 @@ test("auto with the real engines: the model, without its file a server, without 
 
   assert.equal(await ask(client({ modelsDir: modelOptions.modelsDir, remote })), "llama");
   assert.equal(await ask(client({ remote })), "remote");
-  assert.deepEqual(await reasons(client({})), ["NOT_DARWIN", "MODEL_NOT_READY", "NOT_CONFIGURED"]);
+  assert.deepEqual(await reasons(client({})), ["NOT_DARWIN", "MODEL_NOT_READY"]);
 });
 
 test("a rate limit's Retry-After reaches stock clients", async (t) => {

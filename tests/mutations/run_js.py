@@ -396,6 +396,8 @@ MUTATIONS = [
     ("a check asks once, however many want to know", GATE, "this.#asking ??= ", "this.#asking = ", "gate", "^many requests"),
     ("compatible is remembered", GATE, 'if (this.#known.state === "ready") return this.#known.verdict;', "",
      "gate", "^compatible is"),
+    ("a check waits for an engine that is still being asked", GATE, "verdict.checking === true &&", "false &&",
+     "order", "check waits"),
     ("... until a request fails for want of the model", GUARD, 'if (error.code === "UNAVAILABLE") gate.doubt();', "",
      "gate", "^compatible is"),
     ("a missing model is remembered for five minutes", GATE, "const WAIT_MS = 5 * 60_000;", "const WAIT_MS = 6 * 60_000;",

@@ -1,6 +1,14 @@
 // `fm-proxy doctor`: what works, what does not, and what to do.
-import { createClient, findHelper, findModels, modelsFolder, PROTOCOL_VERSION, type Client } from "../index.js";
-import { HOW_TO_GET_ONE, modelOption } from "./models.js";
+import {
+  createClient,
+  findHelper,
+  findModels,
+  modelsFolder,
+  PROTOCOL_VERSION,
+  type Client,
+  type EngineReport,
+} from "../index.js";
+import { HOW_TO_GET_ONE, lacksModel, modelOption } from "./models.js";
 import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -89,10 +97,18 @@ async function checkStart(client: Client): Promise<Finding> {
 }
 
 async function checkMachine(client: Client): Promise<Finding> {
-  const { compatible, reason_code, detail } = await client.compatibility.check();
-  if (compatible) return { check: "model", ok: true, detail: (await defaultModel(client)) ?? "there is one" };
-  const advice = reason_code === "MODEL_NOT_READY" ? { advice: HOW_TO_GET_ONE } : {};
+  const report = await client.compatibility.check();
+  const { compatible, reason_code, detail, engines = [] } = report;
+  if (compatible) {
+    const model = (await defaultModel(client)) ?? "there is one";
+    return { check: "model", ok: true, detail: [model, ...engines.map(lineOfEngine)].join("; ") };
+  }
+  const advice = lacksModel(report) ? { advice: HOW_TO_GET_ONE } : {};
   return { check: "model", ok: false, detail: `${reason_code}: ${detail}`, ...advice };
+}
+
+function lineOfEngine({ name, available, reason_code, detail }: EngineReport): string {
+  return `${name}: ${available ? "available" : `${reason_code}: ${detail}`}`;
 }
 
 async function defaultModel(client: Client): Promise<string | undefined> {

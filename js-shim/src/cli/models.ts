@@ -1,7 +1,7 @@
 // The commands for model files.
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { findModels, modelsFolder, pullModel, verifyModel } from "../index.js";
+import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport } from "../index.js";
 import { bytes, fail, plain, ProgressLine, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -17,6 +17,11 @@ export async function listModels({ options }: Arguments): Promise<number> {
 /** For who has no model. */
 export const HOW_TO_GET_ONE =
   "Download one: fm-proxy models pull hf:OWNER/NAME/FILE.gguf, with the names of a page on huggingface.co.";
+
+/** Whether a model file would help where `report` says that nothing can answer. */
+export function lacksModel({ reason_code, engines = [] }: CompatibilityReport): boolean {
+  return [reason_code, ...engines.map((engine) => engine.reason_code)].includes("MODEL_NOT_READY");
+}
 
 /** What the option `model` of a client has to be for a model that a user names; undefined: the default one. */
 export async function modelOption(name: string | undefined): Promise<string | undefined> {

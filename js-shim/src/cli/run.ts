@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { createClient, type Client, type ResponseCreateParams } from "../index.js";
-import { HOW_TO_GET_ONE, modelOption } from "./models.js";
+import { HOW_TO_GET_ONE, lacksModel, modelOption } from "./models.js";
 import { errorText, fail, say, sayText, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -15,7 +15,7 @@ export async function ask({ words, options }: Arguments): Promise<number> {
   try {
     const report = await client.compatibility.check();
     if (!report.compatible) {
-      fail(`${report.detail ?? report.reason_code}${report.reason_code === "MODEL_NOT_READY" ? ` ${HOW_TO_GET_ONE}` : ""}`);
+      fail(`${report.detail ?? report.reason_code}${lacksModel(report) ? ` ${HOW_TO_GET_ONE}` : ""}`);
       return 1;
     }
     const [prompt] = words;

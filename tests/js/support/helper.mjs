@@ -100,7 +100,7 @@ export const fakeClient = (t, options = {}) => clientFor(t, { ...fakeOptions, ..
 export const modelClient = (t, options = {}) => clientFor(t, { ...modelOptions, ...options });
 
 /** The stand-in of Apple's library (tests/apple). */
-const standInPath = join(root, "build", "tests-bin", "libFoundationModels.so");
+export const standInPath = join(root, "build", "tests-bin", "libFoundationModels.so");
 
 /** Why the apple engine cannot be asked, in front of the stand-in; null when it can. */
 export function noApple() {

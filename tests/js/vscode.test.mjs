@@ -29,6 +29,7 @@ import {
 
 const manifest = JSON.parse(readFileSync(join(root, "packaging", "vscode", "package.json"), "utf8"));
 const READY = {
+  engine: { name: "llama", state: "idle", sandbox: null, gpu: null },
   models: [{ id: "tiny", default: false }, { id: "small", default: true }],
   features: { tools: true, input_tokens: false },
 };
@@ -173,6 +174,39 @@ test("a changed setting replaces the helper, and the old one ends", async (t) =>
   assert.ok(!old.args.includes("--model"));
   assert.equal(fresh.args[fresh.args.indexOf("--model") + 1], join(process.env.HOME, "m.gguf"));
   assert.ok(told > 0);
+});
+
+test("the engine: by itself the helper's own choice, else the one of the setting", async (t) => {
+  const { contributes } = manifest;
+  const { default: usual, enum: known, enumDescriptions } = contributes.configuration.properties["fm-proxy.engine"];
+  assert.deepEqual([known.includes(usual), known.length], [true, enumDescriptions.length]);
+  const { starts, change } = await withStub(t, {}, { settings: { "fm-proxy.engine": usual } });
+  change({ "fm-proxy.engine": "llama" });
+  await until(() => starts().length === 2, "another helper");
+  const [first, second] = starts();
+  assert.ok(!first.args.includes("--engine"));
+  assert.equal(second.args[second.args.indexOf("--engine") + 1], "llama");
+});
+
+test("with several engines: why each is not there, and what helps; Apple's model has a short context", async (t) => {
+  const off = { name: "apple", available: false, reason_code: "AI_DISABLED", detail: "Turn it on." };
+  const none = { name: "llama", available: false, reason_code: "MODEL_NOT_READY", detail: "There is no file." };
+  const capabilities = { available: false, reason_code: "AI_DISABLED", detail: "apple: off; llama: no file", order: [off, none] };
+  const { item, provider, change } = await withStub(t, { capabilities });
+  assert.match(item.tooltip, /^No local model\. AI_DISABLED: apple: off; llama: no file\n\n.*setting fm-proxy\.model/);
+  const models = [{ id: "apple", default: true, engine: "apple" }, { id: "small", default: false, engine: "llama" }];
+  process.env.FM_STUB = JSON.stringify({ capabilities: { ...READY, models } });
+  change({ "fm-proxy.model": "" });
+  await until(() => item.text === "$(chip) apple", "the model's name");
+  const told = await provider.provideLanguageModelChatInformation({ silent: true }, never);
+  assert.deepEqual(told.map(({ maxInputTokens, maxOutputTokens }) => maxInputTokens + maxOutputTokens), [4096, 8192]);
+});
+
+test("Apple's model alone that is not ready: no file helps", async (t) => {
+  const settings = { "fm-proxy.engine": "apple" };
+  const { item } = await withStub(t, { capabilities: { ...UNAVAILABLE, detail: "macOS is downloading it." } }, { settings });
+  if (process.platform !== "darwin") return assert.match(item.tooltip, /^No local model\. NOT_DARWIN: /);
+  assert.match(item.tooltip, /^No local model\. MODEL_NOT_READY: macOS is downloading it\.\n\nClick/);
 });
 
 test("a helper that fails for good takes the name from the status bar, without a pop-up", async (t) => {

@@ -9,13 +9,15 @@ export interface ModelEntry {
   id: string;
   /** Whether it is the one that answers when none is named. */
   isDefault: boolean;
+  /** Whether it is Apple's own, which has a shorter context than the others. */
+  isApple: boolean;
 }
 
 /** What is known of the local model. */
 export type Status =
   | { kind: "unknown" }
   | { kind: "ready"; models: readonly ModelEntry[]; tools: boolean; countsTokens: boolean }
-  | { kind: "absent"; reasonCode: string; detail: string };
+  | { kind: "absent"; reasonCode: string; detail: string; lacksFile?: boolean };
 
 const NO_HELPER =
   `This build of the extension has no helper program for ${process.platform}-${process.arch}. Install the build for it, ` +
@@ -129,13 +131,18 @@ export class LocalModel implements vscode.Disposable {
 async function look(client: Client, recheck: boolean): Promise<Status> {
   const report = await client.compatibility.check({ recheck });
   if (!report.compatible) {
+    const { reason_code: reasonCode = "HELPER_UNHEALTHY", engines, tried } = report;
     // Where no helper was found, the package speaks to programmers.
-    const detail = report.tried === undefined ? report.detail : NO_HELPER;
-    return { kind: "absent", reasonCode: report.reason_code ?? "HELPER_UNHEALTHY", detail: detail ?? "" };
+    const detail = (tried === undefined ? report.detail : NO_HELPER) ?? "";
+    const alone = [{ name: settingOf("engine"), reason_code: reasonCode }];
+    const lacksFile = (engines ?? alone).some((it) => it.name !== "apple" && it.reason_code === "MODEL_NOT_READY");
+    return { kind: "absent", reasonCode, detail, lacksFile };
   }
   try {
-    const { models, features } = await client.capabilities.get();
-    const entries = models.map(({ id, default: isDefault }) => ({ id, isDefault }));
+    const { engine, models, features } = await client.capabilities.get();
+    const entries = models.map(({ id, default: isDefault, engine: name = engine.name }) => {
+      return { id, isDefault, isApple: name === "apple" };
+    });
     entries.sort((one, other) => Number(other.isDefault) - Number(one.isDefault));
     return { kind: "ready", models: entries, tools: features.tools === true, countsTokens: features.input_tokens !== false };
   } catch (error) {
@@ -150,12 +157,16 @@ export function asFmError(error: unknown): FmError {
 }
 
 function clientOptions(storageDir: string): ClientOptions {
-  const settings = vscode.workspace.getConfiguration("fm-proxy");
-  const given = (name: string): string | undefined => {
-    const value = settings.get<unknown>(name);
-    return typeof value === "string" && value.trim() !== "" ? withHome(value.trim()) : undefined;
-  };
-  return { storageDir, model: given("model"), helperPath: given("helperPath") };
+  const engine = settingOf("engine");
+  // Without an engine the helper does what "auto" means here. Told "auto", it would ask Apple's model before the named one.
+  const engines = engine === "auto" ? {} : { engine };
+  return { storageDir, ...engines, model: settingOf("model"), helperPath: settingOf("helperPath") };
+}
+
+/** What the user has set; undefined: nothing, or no text. */
+function settingOf(name: string): string | undefined {
+  const value = vscode.workspace.getConfiguration("fm-proxy").get<unknown>(name);
+  return typeof value === "string" && value.trim() !== "" ? withHome(value.trim()) : undefined;
 }
 
 /** `~/` as a shell reads it. */

@@ -5,9 +5,9 @@ import { asFmError, type LocalModel, type ModelEntry } from "./local-model.js";
 import { bodyOf, inputOf } from "./messages.js";
 import { cancellable } from "./work.js";
 
-/** The helper's context has at most 8,192 tokens unless it is told otherwise; question and answer share it. */
-const MAX_INPUT_TOKENS = 6144;
-const MAX_OUTPUT_TOKENS = 2048;
+/** Question and answer share the context: at most 8,192 tokens unless the helper is told otherwise, of Apple's model 4,096. */
+const MAX_TOKENS = { maxInputTokens: 6144, maxOutputTokens: 2048 };
+const MAX_TOKENS_OF_APPLE = { maxInputTokens: 3072, maxOutputTokens: 1024 };
 /** Where a model can't be asked: of English and of code, four bytes are about a token. */
 const BYTES_PER_TOKEN = 4;
 
@@ -103,7 +103,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
   }
 }
 
-function informationOf({ id }: ModelEntry, tools: boolean): vscode.LanguageModelChatInformation {
+function informationOf({ id, isApple }: ModelEntry, tools: boolean): vscode.LanguageModelChatInformation {
   return {
     id,
     name: id,
@@ -111,8 +111,7 @@ function informationOf({ id }: ModelEntry, tools: boolean): vscode.LanguageModel
     version: "1",
     detail: "on this machine",
     tooltip: `${id}, run by fm-proxy on this machine. Nothing is sent over the network.`,
-    maxInputTokens: MAX_INPUT_TOKENS,
-    maxOutputTokens: MAX_OUTPUT_TOKENS,
+    ...(isApple ? MAX_TOKENS_OF_APPLE : MAX_TOKENS),
     capabilities: { imageInput: false, toolCalling: tools },
   };
 }

@@ -35,9 +35,9 @@ function ready(id = "fm-proxy"): { text: string; tooltip: string } {
   return { text: `$(chip) ${id}`, tooltip: `Local model ${id}: ready. It runs on this machine. Click to check again.` };
 }
 
-function absent({ reasonCode, detail }: { reasonCode: string; detail: string }): { text: string; tooltip: string } {
+function absent({ reasonCode, detail, lacksFile }: Status & { kind: "absent" }): { text: string; tooltip: string } {
   // The helper names its own options.
-  const setting = reasonCode === "MODEL_NOT_READY" ? "\n\nIn VS Code, the setting fm-proxy.model names a model file." : "";
+  const setting = lacksFile === true ? "\n\nIn VS Code, the setting fm-proxy.model names a model file." : "";
   const tooltip = `No local model. ${reasonCode}: ${detail}${setting}\n\nClick to check again.`;
   return { text: "$(circle-slash) fm-proxy", tooltip };
 }

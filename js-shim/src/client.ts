@@ -16,6 +16,7 @@ import { RATE_LIMIT_OPTIONS, RateLimiter, type RateLimitPolicy } from "./ratelim
 import { Responses } from "./responses.js";
 import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
 import { Safe, type Fallback } from "./safe.js";
+import { toStartError } from "./start-error.js";
 import { withoutOk } from "./stream.js";
 import type { Capabilities, JsonObject, Metrics, Pong, RequestOptions, Transport } from "./types.js";
 
@@ -356,7 +357,11 @@ function given(options: object, names: readonly string[]): Record<string, never>
  * @throws FmError (SPAWN_FAILED) with every place that was looked at
  */
 export async function findHelper(options: Pick<ClientOptions, "helperPath" | "storageDir"> = {}): Promise<HelperLocation> {
-  return (await import("./later.js")).findRunnable(options);
+  try {
+    return await (await import("./later.js")).findRunnable(options);
+  } catch (reason) {
+    throw toStartError(reason);
+  }
 }
 
 /** Who gets the log: `onLog` and the listeners, or else standard error. Listeners come and go. */

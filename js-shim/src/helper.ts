@@ -6,6 +6,7 @@ import { FmError } from "./errors.js";
 import type { ClientState } from "./events.js";
 import type { SpawnOptions } from "./process.js";
 import { Crashes, type RestartPolicy, type SpawnMode } from "./restart.js";
+import { toStartError } from "./start-error.js";
 import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
 import { isObject } from "./types.js";
@@ -179,8 +180,7 @@ export class Helper implements Transport {
     await this.#pause(this.#crashes.delay);
     if (this.#isClosed) throw closedError();
     this.#options.onState("starting");
-    const { Connection } = await import("./later.js");
-    const spawn = await this.#options.spawnOptions();
+    const [{ Connection }, spawn] = await this.#prepare();
     // The client may have been closed meanwhile, and nobody would end what is started then.
     if (this.#isClosed) throw closedError();
     const connection = new Connection({
@@ -194,6 +194,15 @@ export class Helper implements Transport {
     await connection.ready;
     this.#everReady = true;
     return connection;
+  }
+
+  /** Loads what starts a helper, and finds the program. */
+  async #prepare(): Promise<[typeof import("./later.js"), SpawnOptions]> {
+    try {
+      return [await import("./later.js"), await this.#options.spawnOptions()];
+    } catch (reason) {
+      throw toStartError(reason);
+    }
   }
 
   /** What can't be started at all is not tried again; what was ready before may be so again. */

@@ -1,5 +1,5 @@
 // Where the fm-proxy program is.
-import { existsSync } from "node:fs";
+import * as fs from "node:fs";
 import Module from "node:module";
 import { dirname, join } from "node:path";
 import { FmError } from "./errors.js";
@@ -16,6 +16,15 @@ const PACKAGES = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"].map((
 
 /** The platforms that there is a GPU's library for, as its packages name them. */
 const GPU_PLATFORMS: Readonly<Record<string, string>> = { "linux-x64": "linux-x64-vulkan" };
+
+/** What nobody may look at (`node --permission`) is not there. */
+function existsSync(path: string): boolean {
+  try {
+    return fs.existsSync(path);
+  } catch {
+    return false;
+  }
+}
 
 /** A helper that was found. */
 export interface HelperLocation {
@@ -80,9 +89,18 @@ export function locateHelper(options: LocateOptions): HelperLocation {
 }
 
 function howToGetOne(name: string): string {
-  if (PACKAGES.includes(name)) return `Install the package ${name}, or name the program with the option helperPath.`;
+  const install = `Install the package ${name}, or name the program with the option helperPath.`;
+  if (PACKAGES.includes(name)) return install + hiddenBy(name);
   const build = process.platform === "darwin" ? "On Apple silicon, use Node for arm64; on an Intel Mac, build" : "Build";
   return `There is no package ${name}. ${build} the program, and name it with the option helperPath.`;
+}
+
+/** What may keep a package from being found that is installed; with a space before it. */
+function hiddenBy(name: string): string {
+  // Absent without `node --permission`.
+  const { permission } = process as { permission?: unknown };
+  if (permission === undefined) return "";
+  return ` Node's permission model hides files: start Node with --allow-fs-read for the folder of ${name}.`;
 }
 
 /** The optional package that carries the helper for this platform. */

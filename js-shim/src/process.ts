@@ -4,6 +4,7 @@ import { statSync, writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 import { FmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
+import { whyNotStarted } from "./start-error.js";
 
 /** Bytes that may wait for a helper that does not read. */
 const MAX_UNWRITTEN_BYTES = 64 * 1024 * 1024;
@@ -14,6 +15,13 @@ const MAX_LAST_WORDS_BYTES = 2048;
 
 /** Signals that a process brings upon itself. */
 const CRASHES: ReadonlySet<string> = new Set(["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP"]);
+
+/**
+ * Whether a helper leads a process group of its own (setsid). A terminal sends Ctrl-C to the whole group of the host, which may
+ * handle it and go on. The helper ends with its host all the same: it sees the end of its input, and of its parent. On Windows it
+ * has a console of its own (windowsHide), and `detached` means something else.
+ */
+const OWN_GROUP = process.platform !== "win32";
 
 /** How a helper process is started. */
 export interface SpawnOptions {
@@ -56,7 +64,7 @@ export class HelperProcess {
     this.#options = options;
     const { path, args, env, cwd } = options;
     try {
-      this.#child = spawn(path, args, { env, cwd, stdio: "pipe", windowsHide: true });
+      this.#child = spawn(path, args, { env, cwd, stdio: "pipe", windowsHide: true, detached: OWN_GROUP });
     } catch (error) {
       throw spawnError(error, options);
     }
@@ -89,8 +97,9 @@ export class HelperProcess {
 
   /** Writes one whole frame. Throws an FmError (OVERLOADED) when the helper has stopped reading. */
   write(bytes: Uint8Array): void {
-    const stdin = this.#child.stdin;
-    if (this.#ended || stdin === null) return;
+    // Without a free descriptor Node makes a child that has no pipes at all; "error" follows.
+    const stdin = this.#child.stdin as ChildProcess["stdin"] | undefined;
+    if (this.#ended || stdin == null) return;
     if (stdin.writableLength + bytes.length > MAX_UNWRITTEN_BYTES) {
       throw new FmError("OVERLOADED", "The helper does not read its input; too much is waiting for it.");
     }
@@ -200,14 +209,8 @@ function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmErro
     const what = `The helper's working directory ${cwd}, from the option cwd, is not a directory (${code}).`;
     return new FmError("SPAWN_FAILED", what, fields);
   }
-  const why: Record<string, string> = {
-    ENOENT: "does not exist, or needs an interpreter or a library loader that does not exist",
-    EACCES: isDirectory(path) ? "is a directory" : "is not executable",
-    ENOEXEC: "is not a program for this machine",
-    ETXTBSY: "is being written",
-  };
-  const what = `The helper ${path} ${why[code] ?? "could not be started"} (${code}).`;
-  return new FmError("SPAWN_FAILED", `${what} The path is from ${origin}.`, fields);
+  const why = code === "EACCES" && isDirectory(path) ? "is a directory" : whyNotStarted(error);
+  return new FmError("SPAWN_FAILED", `The helper ${path} ${why} (${code}). The path is from ${origin}.`, fields);
 }
 
 function isDirectory(path: string): boolean {

@@ -6,6 +6,7 @@ import { isAlive } from "./alive.js";
 import { inPackage, type HelperLocation } from "./locate.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
+import { whatIsForbidden } from "./start-error.js";
 
 /** Copies of the helper begin with this. */
 const PREFIX = "fm-proxy-helper-";
@@ -88,7 +89,7 @@ async function noteUse(path: string): Promise<void> {
 
 async function checkLoader(): Promise<void> {
   const loader = process.platform === "linux" ? LOADERS[process.arch] : undefined;
-  if (loader === undefined || (await exists(loader))) return;
+  if (loader === undefined || !(await isAbsent(loader))) return;
   const what = `The helper needs a Linux with glibc: ${loader} does not exist. Alpine and others with musl are not supported.`;
   throw new FmError("SPAWN_FAILED", what);
 }
@@ -105,6 +106,14 @@ async function exists(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
     () => false,
+  );
+}
+
+/** Where nobody may look, it is not known to be absent. */
+async function isAbsent(path: string): Promise<boolean> {
+  return access(path).then(
+    () => false,
+    ({ code }: NodeJS.ErrnoException) => code === "ENOENT",
   );
 }
 
@@ -137,7 +146,8 @@ async function copyPackage(from: string, hash: string, storageDir: string): Prom
       await rename(fresh, to).catch(() => Promise.reject(error));
     });
   } catch (error) {
-    const what = `The helper can't be run in ${from}, and can't be copied to ${storageDir}: ${(error as Error).message}.`;
+    const why = whatIsForbidden(error) ?? (error as Error).message;
+    const what = `The helper can't be run in ${from}, and can't be copied to ${storageDir}: ${why}.`;
     throw new FmError("SPAWN_FAILED", what, { cause: error });
   } finally {
     await rm(fresh, { recursive: true, force: true }).catch(() => {});

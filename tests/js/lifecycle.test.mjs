@@ -261,6 +261,46 @@ test("J4: another protocol version: both are named, nothing is asked of it, and 
   await until(() => !alive(client.starts()[0].started), "its end");
 });
 
+for (const loaded of [true, false]) {
+  const name = loaded ? "the package's files are loaded" : "not even its files can be opened";
+  test(`J5: few descriptors: the start fails by name, and later goes well: ${name}`, { timeout: WAIT }, async () => {
+    const code = `
+const { createClient } = require(${JSON.stringify(join(root, "js-shim", "dist", "index.cjs"))});
+const { closeSync, openSync } = require("node:fs");
+const make = () => createClient({ helperPath: ${JSON.stringify(stubPath)} });
+const ask = (client) => client.responses.create({ input: "x" }).then(({ output_text }) => output_text, (error) => error);
+(async () => {
+  if (${loaded}) await using(make());
+  const client = make();
+  const taken = [];
+  try { for (;;) taken.push(openSync("/dev/null")); } catch {}
+  // Three pipes have two ends each.
+  for (let free = 0; free < 6; free++) {
+    if (free > 0) closeSync(taken.pop());
+    const { code, detail, cause } = await ask(client);
+    console.log(JSON.stringify({ free, code, detail, cause: cause?.code }));
+  }
+  for (const descriptor of taken) closeSync(descriptor);
+  console.log(await using(client));
+})();
+async function using(client) {
+  const answer = await ask(client);
+  await client.close();
+  return answer;
+}`;
+    const args = ["-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, code];
+    const child = spawn("/bin/sh", args, { stdio: ["ignore", "pipe", "inherit"] });
+    const lines = (await text(child.stdout)).trim().split("\n");
+    assert.equal(lines.pop(), "x");
+    assert.equal(lines.length, 6);
+    for (const line of lines) {
+      const { code, detail, cause } = JSON.parse(line);
+      assert.deepEqual([code, cause], ["SPAWN_FAILED", "EMFILE"], line);
+      assert.match(detail, /too many open files.*ulimit -n/);
+    }
+  });
+}
+
 /** Makes the files that are no helpers. */
 function wrongHelpers(folder) {
   const file = (name, content, mode) => {
@@ -515,6 +555,8 @@ function runHost(t, mode, { onLine = () => {}, options = {} } = {}) {
   const json = JSON.stringify({ helperPath: stubPath, ...options });
   const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, json], {
     stdio: ["ignore", "pipe", "pipe"],
+    // As a shell does it for a command.
+    detached: true,
   });
   t.after(() => child.kill("SIGKILL"));
   const lines = [];
@@ -554,6 +596,24 @@ for (const [mode, how] of [["exit"], ["throw"], ["stuck", "SIGTERM"], ["stuck", 
     assert.equal(lines.at(-1), "streaming");
     if (how) assert.equal(signal, how);
     else assert.equal(code, mode === "exit" ? 0 : 1);
+    await until(() => !alive(pid), "the helper's end");
+  });
+}
+
+/** What a terminal does: it sends its signals to the host's whole process group. */
+const signalGroup = (signal) => (line, { pid }) => line === "a" || line === "streaming" ? process.kill(-pid, signal) : undefined;
+
+test("Ctrl-C in a terminal: a host that handles it itself gets its answer", { timeout: WAIT }, async (t) => {
+  const { lines, code, pid } = await runHost(t, "interrupted", { onLine: signalGroup("SIGINT") });
+  assert.deepEqual(lines.slice(1), ["a", "SIGINT", "b"]);
+  assert.equal(code, 0);
+  await until(() => !alive(pid), "the helper's end");
+});
+
+for (const how of ["SIGINT", "SIGHUP"]) {
+  test(`J15: no orphan where a terminal ends the host: ${how}`, { timeout: WAIT }, async (t) => {
+    const { signal, pid } = await runHost(t, "stuck", { onLine: signalGroup(how) });
+    assert.equal(signal, how);
     await until(() => !alive(pid), "the helper's end");
   });
 }

@@ -1,0 +1,44 @@
+// Why a helper could not be started, where the system or Node says it by a code, and what to do.
+import { FmError } from "./errors.js";
+import { messageOf } from "./thrown.js";
+
+/** What the system's codes say of a program, or of this process. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "does not exist, or needs an interpreter or a library loader that does not exist",
+  EACCES: "is not executable",
+  ENOEXEC: "is not a program for this machine",
+  ETXTBSY: "is being written",
+  EMFILE: "could not be started: this process has too many open files. Close some, or raise the limit (ulimit -n)",
+  ENFILE: "could not be started: the system has too many open files. Close some",
+  EAGAIN: "could not be started: the user has too many processes. End some, or raise the limit (ulimit -u)",
+  ENOMEM: "could not be started: there is not enough memory",
+};
+
+/** What allows what Node's permission model (`node --permission`) forbids, by the name in its errors. */
+const FLAGS: Readonly<Record<string, string>> = {
+  ChildProcess: "--allow-child-process",
+  FileSystemRead: "--allow-fs-read",
+  FileSystemWrite: "--allow-fs-write",
+};
+
+/** What an error says of a program, as the end of a sentence about it. */
+export function whyNotStarted(error: unknown): string {
+  const forbidden = whatIsForbidden(error);
+  if (forbidden !== null) return `could not be started: ${forbidden}`;
+  return REASONS[(error as { code?: string }).code ?? ""] ?? "could not be started";
+}
+
+/** Of an error of Node's permission model: what to do. Null: it is another error. */
+export function whatIsForbidden(error: unknown): string | null {
+  const { code, permission = "", resource } = error as { code?: string; permission?: string; resource?: string };
+  if (code !== "ERR_ACCESS_DENIED") return null;
+  const path = permission.startsWith("FileSystem") && resource ? `=${resource}` : "";
+  return `Node's permission model forbids it. Start Node with ${FLAGS[permission] ?? `the permission ${permission}`}${path}`;
+}
+
+/** What was thrown before there was a process, as when a file of this package can't be opened. */
+export function toStartError(reason: unknown): FmError {
+  if (reason instanceof FmError) return reason;
+  const what = `The helper ${whyNotStarted(reason)} (${messageOf(reason).replace(/\.$/, "")}).`;
+  return new FmError("SPAWN_FAILED", what, { cause: reason });
+}

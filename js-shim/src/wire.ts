@@ -39,6 +39,7 @@ export const STREAM_NOTIFICATIONS = ["responses.event", "chat.completions.chunk"
 export type Method =
   | "health.ping"
   | "metrics.get"
+  | "requests.get"
   | "capabilities.get"
   | "responses.create"
   | "responses.cancel"

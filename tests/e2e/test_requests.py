@@ -738,6 +738,30 @@ class Cancel(HelperTest):
         again = helper.call("responses.cancel", {"id": id})  # it is stored
         self.assertEqual((again["ok"], again["response"]["status"]), (True, "cancelled"))
 
+    def test_how_far_a_request_is(self):
+        helper = self.helper()
+        calls = [self.running(helper)[0] for _ in range(8)]  # all of the engine's slots
+        waiting = self.create(helper, "x")
+        calls.append(waiting)
+        asked = lambda id: helper.call("requests.get", {"request_id": id})
+        self.assertEqual([asked(id) for id in calls], [{"ok": True, "state": "running"}] * 8 + [{"ok": True, "state": "queued"}])
+        helper.send("$/cancelRequest", {"id": calls[0]})
+        self.assert_cancelled(helper, calls[0])
+        self.assertTrue(helper.collect(waiting)[1]["ok"])
+        for id in (calls[0], waiting, 12345, "none"):
+            self.assert_error(asked(id), "NOT_FOUND", openai_code="response_not_found")
+        for params, code in (({}, "missing_required_parameter"), ({"request_id": None}, "invalid_type")):
+            self.assert_error(helper.call("requests.get", params), "INVALID_REQUEST", "request_id", code)
+
+    def test_a_request_that_does_not_stop_is_ending(self):
+        helper = self.helper()
+        call, id = self.running(helper, {"hang": "hard"})
+        cancel = helper.start("responses.cancel", {"id": id})
+        asked = helper.call("requests.get", {"request_id": call})
+        self.assert_undisturbed(asked == {"ok": True, "state": "ending"}, str(asked))
+        helper.collect(call)
+        helper.reply(cancel)
+
     def test_a_fifth_call_that_waits_for_it(self):
         helper = self.helper()
         call, id = self.running(helper, {"hang": "hard"})

@@ -2,7 +2,7 @@
 #include "front/methods/cancel.h"
 #include "front/jobs.h"
 
-static enum fm_code nothing_to_cancel(struct fm_error *error) {
+enum fm_code fm_no_such_request(struct fm_error *error) {
     fm_fail(error, FM_NOT_FOUND, "no such request is in flight: it was never made, or it has ended");
     error->reason = "response_not_found";
     return error->code;
@@ -44,7 +44,7 @@ enum fm_code fm_cancel_by_call(struct fm_front *front, const struct fm_method_ca
     struct fm_job *job = fm_job_by_call_locked(front, request_id);
     enum fm_code code = FM_OK;
     if (!job) {
-        code = nothing_to_cancel(error);
+        code = fm_no_such_request(error);
     } else if (job->replays || (detach && job->answer.request.background)) {
         code = detach_locked(job, call->id, error);
     } else {

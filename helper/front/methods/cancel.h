@@ -4,6 +4,9 @@
 
 #include "front/methods/methods.h"
 
+/* Fills `error` for a call that names no request in flight: NOT_FOUND. */
+enum fm_code fm_no_such_request(struct fm_error *error);
+
 /*
  * Cancels a job, and has `call` (when it has an id) answered after the job's other calls. RATE_LIMITED. Wants the lock.
  */

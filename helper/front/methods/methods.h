@@ -66,6 +66,7 @@ extern const struct fm_method fm_method_models_load;
 extern const struct fm_method fm_method_models_retrieve;
 extern const struct fm_method fm_method_models_unload;
 extern const struct fm_method fm_method_process_shutdown;
+extern const struct fm_method fm_method_requests_get;
 extern const struct fm_method fm_method_responses_cancel;
 extern const struct fm_method fm_method_responses_compact;
 extern const struct fm_method fm_method_responses_create;

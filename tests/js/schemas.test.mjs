@@ -303,7 +303,7 @@ test("the names that the C code says on a wire are those of the schemas", () => 
     ...["chat.completion", "chat.completion.chunk", "response.compaction"], // types of objects
     "response.input_tokens",
   ];
-  const words = "health|capabilities|metrics|responses?|chat|completions|embeddings|models|process|engine|job";
+  const words = "health|capabilities|metrics|requests|responses?|chat|completions|embeddings|models|process|engine|job";
   const name = new RegExp(`^(?:\\$/\\w+|(?:${words})(?:\\.[a-z_]+)+)$`);
   const literals = [...cLiterals(C_FILES)].filter((literal) => name.test(literal));
   assert.deepEqual(sorted(literals), sorted(known));
@@ -526,6 +526,7 @@ async function driveCancels(host) {
   const first = new Promise((resolve) => (begun = resolve));
   const slow = host.call("responses.create", { input: SLOW, stream: true }, { onEvent: begun });
   await first;
+  await host.ok("requests.get", { request_id: slow.id });
   await host.ok("responses.cancel", { request_id: slow.id });
   assert.equal((await slow).error.code, "CANCELLED");
   const chat = host.call("chat.completions.create", { messages: [{ role: "user", content: SLOW }] });
@@ -535,6 +536,7 @@ async function driveCancels(host) {
   host.notify("$/cancelRequest", { id: left.id });
   assert.equal((await left).error.code, "CANCELLED");
   await host.fails("NOT_FOUND", "$/cancelRequest", { id: "none" });
+  await host.fails("NOT_FOUND", "requests.get", { request_id: "none" });
   await host.fails("NOT_FOUND", "responses.cancel", { id: "resp_none" });
 }
 

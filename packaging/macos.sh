@@ -6,13 +6,15 @@
 #   --link  fm-proxy and fm-engine-apple alone, without structured output, in build/macos-link/bin: what takes no Rust and no
 #           llama.cpp. packaging/test.sh does this, so that the code for macOS goes on to compile and link
 #
-# FM_APPLE_LIBRARY, the path of libFoundationModels.dylib, puts Apple's library into the app (docs/apple.md).
+# FM_APPLE_LIBRARY, the path of libFoundationModels.dylib with its LICENSE.md beside it, puts Apple's library into the app
+# (docs/apple.md, "Make Apple's library"). Without it, Apple's own model can't answer, and the app is not for a release.
 set -eu
 case $#${1-} in
   0) link= ;;
   1--link) link=yes ;;
   *) echo 'usage: sh packaging/macos.sh [--link]' >&2 && exit 64 ;;
 esac
+library=${FM_APPLE_LIBRARY:+$(realpath -m -- "$FM_APPLE_LIBRARY")} # lib.sh changes the folder
 # shellcheck source=packaging/lib.sh
 . "$(dirname -- "$0")/lib.sh"
 APP=build/macos/app
@@ -35,6 +37,7 @@ build_link() {
 }
 
 build_app() {
+  check_library
   sh packaging/setup.sh --macos --no-build
   use_node
   # They say what those for macOS can do.
@@ -43,7 +46,25 @@ build_app() {
   build_native macos build/macos
   rm -rf "$APP"
   logged "cmake --install" cmake --install build/macos --prefix "$APP"
+  [ -z "$library" ] || add_library "$APP/fm-proxy.app/Contents"
   node packaging/npm/macho.mjs build/macos/bin/fm-engine-fake "$APP/fm-proxy.app"
+}
+
+# Before half an hour of building.
+check_library() {
+  if [ -z "$library" ]; then
+    say "the app gets no library of Apple's, so its own model won't answer (FM_APPLE_LIBRARY; docs/apple.md)"
+    return 0
+  fi
+  for file in "$library" "$(dirname -- "$library")/LICENSE.md"; do
+    [ -f "$file" ] || die "FM_APPLE_LIBRARY: there is no $file. docs/apple.md, \"Make Apple's library\", tells how to get it"
+  done
+}
+
+# The names are those that packaging/npm/pack.mjs looks for in a release.
+add_library() {
+  cp "$library" "$1/Frameworks/libFoundationModels.dylib"
+  cp "$(dirname -- "$library")/LICENSE.md" "$1/Resources/FoundationModels-LICENSE.md"
 }
 
 main

@@ -30,6 +30,7 @@ licence in LICENSE.
 The programs for Linux are linked with GNU libc and the compiler's runtime libraries, which are not part of them. Those for
 Windows contain mingw-w64's C library, and gcc's runtime libraries under the GCC Runtime Library Exception. Those for macOS
 contain LLVM's libc++ (Apache-2.0 WITH LLVM-exception), and llama.cpp of another release than below, under the same licence.
+The app for macOS has Apple's C bindings of its Foundation Models (Apache-2.0): FoundationModels-LICENSE.md is in it.
 
 SQLite is in the public domain, and so are stb_image and miniaudio, which llama.cpp contains.
 """

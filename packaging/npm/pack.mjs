@@ -25,6 +25,14 @@ const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 /** What Windows itself has: its DLLs that are linked by name, and the sets of functions of the newer C library. */
 const WINDOWS = /^((advapi32|bcrypt|bcryptprimitives|kernel32|msvcrt|ntdll|shell32|userenv|ws2_32)|api-ms-win-[a-z0-9-]+)\.dll$/i;
 
+/** The app for macOS, and what a release has of Apple in it: packaging/macos.sh puts it there. */
+const CONTENTS = join(build, "macos", "app", "fm-proxy.app", "Contents");
+const APPLE = ["Frameworks/libFoundationModels.dylib", "Resources/FoundationModels-LICENSE.md"];
+const lackingOfApple = APPLE.filter((file) => !existsSync(join(CONTENTS, file)));
+
+/** What each has. */
+const PROGRAMS = ["fm-proxy", "fm-engine-llama"];
+
 /** What each platform's package is made of, and the most bytes that it may have. */
 const PLATFORMS = [
   {
@@ -73,23 +81,29 @@ const PLATFORMS = [
     archives: join(build, "deps", "static", "macos", "lib", "pkgconfig"),
     setup: "sh packaging/macos.sh",
     most: { unpacked: 25e6, packed: 10e6 },
+    others: lackingOfApple.length === 0 ? [["apple/python-apple-fm-sdk", "0.2.1"]] : [],
     type: "app-bundle",
     floors: { macOS: MACOS_FLOOR },
     install: copyApp,
+    checkBuild: checkApp,
     isBinary: (file) => /\/Contents\/(MacOS|Frameworks)\//.test(file),
     check: checkMacFile,
     tellVersion: versionOfApp,
     // It takes a Mac to sign it. Unsigned, it is not published.
     mayLack: true,
     folder: "fm-proxy.app/Contents/MacOS",
+    programs: [...PROGRAMS, "fm-engine-apple"],
   },
 ].map((platform) => ({
   suffix: "",
+  programs: PROGRAMS,
   // Where the programs are in the package.
   folder: "bin",
   type: "cli",
   source: "llama-src",
   install: installByCmake,
+  // Before any package is made.
+  checkBuild: () => {},
   tellVersion: versionOfProgram,
   floors: FLOORS,
   isBinary: isElf,
@@ -97,8 +111,6 @@ const PLATFORMS = [
   ...platform,
   name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}`,
 }));
-
-const PROGRAMS = ["fm-proxy", "fm-engine-llama"];
 
 const { values } = parseArgs({
   options: { all: { type: "boolean", default: false }, out: { type: "string", default: join(build, "npm") } },
@@ -110,6 +122,7 @@ try {
   rmSync(out, { recursive: true, force: true });
   const built = PLATFORMS.filter(isBuilt);
   if (built.length === 0) throw new Error("nothing is built. Run `sh packaging/setup.sh` first");
+  built.forEach((platform) => platform.checkBuild(platform));
   built.forEach(packPlatform);
   packMain(built, join(out, "main"));
 } catch (error) {
@@ -118,10 +131,10 @@ try {
 }
 
 /** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
-function isBuilt({ name, build, setup, suffix, mayLack }) {
-  const missing = PROGRAMS.map((program) => join(build, "bin", program + suffix)).filter((it) => !existsSync(it));
+function isBuilt({ name, build, programs, setup, suffix, mayLack }) {
+  const missing = programs.map((program) => join(build, "bin", program + suffix)).filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
-  if (missing.length === PROGRAMS.length && (mayLack || !values.all)) {
+  if (missing.length === programs.length && (mayLack || !values.all)) {
     if (values.all) console.log(`${name} is left out: it was not built`);
     return false;
   }
@@ -188,8 +201,8 @@ function checkSizes(name, most, sizes) {
 }
 
 /** A build that was set up anew may leave programs of before behind, and install others. */
-function checkPrograms({ name, folder: place, suffix, setup }, folder) {
-  const missing = PROGRAMS.map((program) => `${place}/${program}${suffix}`).filter((it) => !existsSync(join(folder, it)));
+function checkPrograms({ name, folder: place, programs, suffix, setup }, folder) {
+  const missing = programs.map((program) => `${place}/${program}${suffix}`).filter((it) => !existsSync(join(folder, it)));
   if (missing.length > 0) throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
 }
 
@@ -240,12 +253,21 @@ function installByCmake({ build }, folder) {
 }
 
 /** The app as packaging/macos.sh has left it, or as it came back from a Mac, signed. */
-function copyApp({ name, build }, folder) {
-  const app = join(build, "app", "fm-proxy.app");
-  if (values.all && !existsSync(join(app, "Contents", "_CodeSignature", "CodeResources"))) {
-    throw new Error(`${name} is not signed. Sign ${app} (packaging/RELEASE.md), or delete ${build} to release without macOS`);
+function copyApp(_, folder) {
+  cpSync(dirname(CONTENTS), join(folder, "fm-proxy.app"), { recursive: true });
+}
+
+/** What a release needs besides, and an app that is only tried may lack. */
+function checkApp({ name, build }) {
+  if (lackingOfApple.length > 0) {
+    const what = `${name} lacks ${lackingOfApple.join(" and ")} in ${CONTENTS}, so that Apple's own model can't answer`;
+    const advice = "Make Apple's library on a Mac (docs/apple.md), run `FM_APPLE_LIBRARY=PATH sh packaging/macos.sh`";
+    if (values.all) throw new Error(`${what}. ${advice} and sign the app, or delete ${build} to release without macOS`);
+    console.log(`${what}: it is not for a release`);
   }
-  cpSync(app, join(folder, "fm-proxy.app"), { recursive: true });
+  if (values.all && !existsSync(join(CONTENTS, "_CodeSignature", "CodeResources"))) {
+    throw new Error(`${name} is not signed. Sign the app (packaging/RELEASE.md), or delete ${build} to release without macOS`);
+  }
 }
 
 /** Nothing here can run it. */

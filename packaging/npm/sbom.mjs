@@ -7,10 +7,12 @@ import { join } from "node:path";
  * The bill of materials of the package `name`, from packaging/pins, the Rust library's Cargo.lock, pkg-config and dpkg. `pin` is
  * the line of packaging/pins with the libraries of its platform, `source` that of their source, `compiler` that of a compiler
  * whose own libraries are linked in. `archives` is the folder in which pkg-config finds what is linked in; undefined: the
- * system's. `runtime` are the system's packages with what else is linked in.
+ * system's. `runtime` are the system's packages with what else is linked in. `others` are components of another origin, each by
+ * its repository on GitHub and its version.
  */
-export function billOfMaterials(root, { name, version, pin, source, compiler, archives, runtime = [] }) {
-  const components = [...pinned(root, [pin, source, compiler]), ...crates(root), ...linkedIn(archives), ...runtime.map(ofSystem)];
+export function billOfMaterials(root, { name, version, pin, source, compiler, archives, runtime = [], others = [] }) {
+  const known = [...pinned(root, [pin, source, compiler]), ...crates(root), ...linkedIn(archives), ...runtime.map(ofSystem)];
+  const components = [...known, ...others.map(([repository, release]) => ofGithub(repository, release))];
   const whole = { ...component(name, version, `pkg:npm/${encode(name)}@${version}`), type: "application" };
   return { bomFormat: "CycloneDX", specVersion: "1.6", version: 1, metadata: { component: whole }, components };
 }
@@ -47,6 +49,10 @@ function linkedIn(folder) {
 function ofSystem(name) {
   const version = execFileSync("dpkg-query", ["--show", "--showformat", "${Version}", name], { encoding: "utf8" });
   return component(name, version, `pkg:deb/debian/${encodeURIComponent(name)}@${encodeURIComponent(version)}`);
+}
+
+function ofGithub(repository, version) {
+  return component(repository, version, `pkg:github/${repository}@${version}`);
 }
 
 function component(name, version, purl) {

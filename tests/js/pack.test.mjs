@@ -1,27 +1,40 @@
 // packaging/npm/pack.mjs on a small checkout, with a cmake that installs what a test says.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { root, temporaryFolder } from "./support/helper.mjs";
+import { program } from "./support/macho.mjs";
 
-/** Packs a build for Windows that has both programs, of which `installed` is put into the package. */
-function pack(t, installed, told = "9.9.9") {
+const BOTH = ["fm-proxy", "fm-engine-llama"];
+const APPLE = ["Frameworks/libFoundationModels.dylib", "Resources/FoundationModels-LICENSE.md"];
+
+/**
+ * Packs builds that have both programs: by default one for Windows, of which `installed` is put into the package. `spoil` gets
+ * the folder of all before that.
+ */
+function pack(t, { builds = ["windows"], installed = BOTH, told = "1.2.3", options = [], spoil = () => {} } = {}) {
   const folder = temporaryFolder(t);
   const bin = join(folder, "tools");
-  const built = join(folder, "build", "windows", "bin");
-  for (const path of [bin, built, join(folder, "js-shim")]) mkdirSync(path, { recursive: true });
+  for (const path of [bin, join(folder, "js-shim")]) mkdirSync(path, { recursive: true });
   cpSync(join(root, "packaging", "npm"), join(folder, "packaging", "npm"), { recursive: true });
   writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ name: "fm-proxy", version: "1.2.3" }));
   for (const path of ["LICENSE", "THIRD-PARTY-NOTICES", "packaging/pins", "helper/engine/guide/guidance/Cargo.lock"]) {
     cpSync(join(root, path), join(folder, path));
   }
-  for (const name of ["fm-proxy.exe", "fm-engine-llama.exe"]) writeFileSync(join(built, name), "");
+  for (const build of builds) makeBuild(join(folder, "build", build));
   const tools = {
-    cmake: `mkdir -p "$4/bin"; for name in ${installed.join(" ")}; do echo x >"$4/bin/$name"; done`,
+    cmake: `case $2 in */windows) end=.exe ;; *) end= ;; esac
+      mkdir -p "$4/bin"
+      for name in ${installed.join(" ")}; do
+        printf '#!/bin/sh\necho ${told}\n' >"$4/bin/$name$end"
+        chmod +x "$4/bin/$name$end"
+      done`,
     "x86_64-w64-mingw32-objdump": "",
+    readelf: "",
     wine: `echo "$WINEPREFIX" >"${folder}/prefix"; echo 'fm-proxy ${told}'`,
+    "qemu-aarch64": "echo 1.2.3",
     "pkg-config": 'echo "of-$2"',
     "dpkg-query": 'for last; do :; done; printf "of-$last"',
   };
@@ -29,28 +42,48 @@ function pack(t, installed, told = "9.9.9") {
     writeFileSync(join(bin, name), `#!/bin/sh\n${code}\n`);
     chmodSync(join(bin, name), 0o755);
   }
+  spoil(folder);
   const env = { PATH: `${bin}:${process.env.PATH}`, HOME: folder };
   const script = join(folder, "packaging", "npm", "pack.mjs");
-  const { status, stderr } = spawnSync(process.execPath, [script], { env, encoding: "utf8" });
-  return { status, stderr, folder };
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...options], { env, encoding: "utf8" });
+  return { status, stdout, stderr, folder };
+}
+
+/** A build folder with the programs, and on macOS with the app, as it comes back from a Mac. */
+function makeBuild(folder) {
+  mkdirSync(join(folder, "bin"), { recursive: true });
+  const suffix = folder.endsWith("windows") ? ".exe" : "";
+  const isMacos = folder.endsWith("macos");
+  for (const name of [...BOTH, ...(isMacos ? ["fm-engine-apple"] : [])]) writeFileSync(join(folder, "bin", name + suffix), "");
+  if (!isMacos) return;
+  const put = (path, bytes) => {
+    const file = join(folder, "app", "fm-proxy.app", "Contents", path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, bytes);
+  };
+  for (const name of [...BOTH, "fm-engine-apple"]) put(`MacOS/${name}`, program());
+  put("Info.plist", "<key>CFBundleShortVersionString</key><string>1.2.3</string>");
+  put("_CodeSignature/CodeResources", "");
+  put(APPLE[0], program({ floor: 26 << 16 }));
+  put(APPLE[1], "Apache License");
 }
 
 test("a package that the build puts no engine into is refused", (t) => {
-  const { status, stderr, folder } = pack(t, ["fm-proxy.exe"]);
+  const { status, stderr, folder } = pack(t, { installed: ["fm-proxy"] });
   assert.equal(status, 1);
   assert.equal(stderr, "pack: @fm-proxy/win32-x64 lacks bin/fm-engine-llama.exe. Run `sh packaging/windows.sh` first\n");
   assert.ok(!existsSync(join(folder, "prefix")));
 });
 
 test("so is a helper of another version; wine works in the build's folder, not in the user's", (t) => {
-  const { status, stderr, folder } = pack(t, ["fm-proxy.exe", "fm-engine-llama.exe"]);
+  const { status, stderr, folder } = pack(t, { told: "9.9.9" });
   assert.equal(status, 1);
   assert.equal(stderr, 'pack: the helper is "fm-proxy 9.9.9", js-shim/package.json says 1.2.3\n');
   assert.equal(readFileSync(join(folder, "prefix"), "utf8"), `${join(folder, "build", "windows", "wine")}\n`);
 });
 
 test("the bill of materials has the runtime that gcc links into programs for Windows", (t) => {
-  const { status, stderr, folder } = pack(t, ["fm-proxy.exe", "fm-engine-llama.exe"], "1.2.3");
+  const { status, stderr, folder } = pack(t);
   assert.equal(status, 0, stderr);
   const { components } = JSON.parse(readFileSync(join(folder, "build", "npm", "win32-x64", "sbom.cdx.json"), "utf8"));
   const purls = components.map(({ purl }) => purl);
@@ -60,4 +93,46 @@ test("the bill of materials has the runtime that gcc links into programs for Win
   assert.deepEqual(purls.filter((purl) => /llama-cpp|sqlite|json-c/.test(purl)).map((purl) => purl.replace(/@[^@]*$/, "")), [
     "pkg:npm/node-llama-cpp", "pkg:generic/json-c", "pkg:generic/sqlite3",
   ]);
+});
+
+const ALL = { builds: [".", "arm64", "windows", "macos"], options: ["--all"] };
+const inApp = (folder, path) => join(folder, "build", "macos", "app", "fm-proxy.app", "Contents", path);
+
+test("an app with Apple's library and its licence is packed with them", (t) => {
+  const { status, stdout, stderr, folder } = pack(t, { builds: ["macos"] });
+  assert.deepEqual([status, stdout], [0, ""], stderr);
+  const { files } = JSON.parse(readFileSync(join(folder, "build", "npm", "darwin-arm64", "manifest.json"), "utf8"));
+  const paths = files.map(({ path }) => path);
+  for (const path of APPLE) assert.ok(paths.includes(`fm-proxy.app/Contents/${path}`), path);
+  const { components } = JSON.parse(readFileSync(join(folder, "build", "npm", "darwin-arm64", "sbom.cdx.json"), "utf8"));
+  assert.ok(components.some(({ purl }) => purl === "pkg:github/apple/python-apple-fm-sdk@0.2.1"));
+});
+
+for (const path of APPLE) {
+  test(`a release without ${path} is refused`, (t) => {
+    const { status, stderr } = pack(t, { ...ALL, spoil: (folder) => rmSync(inApp(folder, path)) });
+    assert.equal(status, 1);
+    assert.match(stderr, /^pack: @fm-proxy\/darwin-arm64 lacks .*\. Make Apple's library on a Mac \(docs\/apple\.md\), run `FM/);
+    assert.ok(stderr.includes(` ${path} `), stderr);
+  });
+}
+
+test("without --all, an app without Apple's library can be tried, which is said", (t) => {
+  const spoil = (folder) => rmSync(inApp(folder, APPLE[0]));
+  const { status, stdout, stderr } = pack(t, { builds: ["macos"], spoil });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /Apple's own model can't answer: it is not for a release$/m);
+});
+
+test("a release whose app is not signed is refused", (t) => {
+  const spoil = (folder) => rmSync(inApp(folder, "_CodeSignature"), { recursive: true });
+  const { status, stderr } = pack(t, { ...ALL, spoil });
+  assert.equal(status, 1);
+  assert.match(stderr, /darwin-arm64 is not signed\. Sign /);
+});
+
+test("an app without the engine for Apple's model is refused", (t) => {
+  const { status, stderr } = pack(t, { builds: ["macos"], spoil: (folder) => rmSync(inApp(folder, "MacOS/fm-engine-apple")) });
+  assert.equal(status, 1);
+  assert.match(stderr, /lacks fm-proxy\.app\/Contents\/MacOS\/fm-engine-apple\. Run `sh packaging\/macos\.sh` first/);
 });

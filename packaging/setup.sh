@@ -92,6 +92,7 @@ install_system_packages() {
   need_command git git
   need_command python3 python3
   [ -z "$tests" ] || need_command openssl openssl
+  [ -z "$tests" ] || need_command ssh-keygen openssh-client
   [ -z "$tests" ] || need_command clang clang
   [ -z "$tests" ] || [ -x /sbin/ip ] || need_command ip iproute2
   [ -z "$tests" ] || ! chromium_is_wanted || missing="$missing chromium"

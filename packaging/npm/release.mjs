@@ -5,12 +5,12 @@
 //   --publish  also publishes the packages: the platforms' first, and the main one when all of them can be had. Without it,
 //              the commands are printed
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeSums } from "./sums.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const out = join(root, "build", "npm");
@@ -30,8 +30,7 @@ try {
   checkTree();
   process.stdout.write(run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--all"]));
   const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).sort();
-  const sums = tarballs.map((name) => `${sha256(join(out, name))}  ${name}\n`).join("");
-  writeFileSync(join(out, "SHA256SUMS"), sums);
+  const sums = writeSums();
   writeFileSync(join(out, "NOTES.md"), notes);
   console.log(`${sums}\nbuild/npm has the tarballs, SHA256SUMS and NOTES.md of ${version}.`);
   await publish(tarballs);
@@ -94,10 +93,6 @@ async function waitFor(name) {
 
 function packageOf(tarball) {
   return JSON.parse(run("tar", ["-xzOf", join(out, tarball), "package/package.json"])).name;
-}
-
-function sha256(path) {
-  return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
 function run(command, args, stdio = ["ignore", "pipe", "pipe"]) {

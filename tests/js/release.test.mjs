@@ -28,7 +28,9 @@ echo "$*" >>"$LOG"
 function release(t, { version = "1.2.3", heading = `## ${version}`, isCommitted = true, options = [] } = {}) {
   const folder = temporaryFolder(t);
   for (const path of ["packaging/npm", "js-shim", "bin"]) mkdirSync(join(folder, path), { recursive: true });
-  copyFileSync(join(root, "packaging", "npm", "release.mjs"), join(folder, "packaging", "npm", "release.mjs"));
+  for (const name of ["release.mjs", "sums.mjs"]) {
+    copyFileSync(join(root, "packaging", "npm", name), join(folder, "packaging", "npm", name));
+  }
   writeFileSync(join(folder, "packaging", "npm", "pack.mjs"), PACK);
   writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ version }));
   writeFileSync(join(folder, "CHANGELOG.md"), `# Changes\n\n${heading}\n\nNew things.\n\n## 1.2.2\n\nOld things.\n`);

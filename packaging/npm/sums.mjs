@@ -1,0 +1,78 @@
+// Writes build/npm/SHA256SUMS, with the tarballs in build/npm and the VSIX files in build/vscode of this version, and signs it by
+// ssh-keygen of OpenSSH 8.2 or later. release.mjs does the first when it has packed; this does it again when all
+// files of the release are there.
+//
+// usage: node packaging/npm/sums.mjs [--sign KEY]
+//   --sign KEY  also writes SHA256SUMS.sig. KEY is the file of a private key of OpenSSH, or of the public one, if ssh-agent or a
+//               security key has the other; packaging/npm/release-signers must have the public one
+import { execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const out = join(root, "build", "npm");
+const SUMS = join(out, "SHA256SUMS");
+/** Whose signatures count: a line for each, as ssh-keygen has it (ALLOWED SIGNERS). */
+const SIGNERS = join(root, "packaging", "npm", "release-signers");
+/** What the signature is of, so that one for another purpose does not count. */
+const NAMESPACE = "file";
+
+/** Writes the sums of all files of the release that are there; returns their text. */
+export function writeSums() {
+  const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
+  const tarballs = filesOf(out, `-${version}.tgz`);
+  if (tarballs.length === 0) throw new Error(`${out} has no tarball of ${version}. Run \`node packaging/npm/release.mjs\` first`);
+  const paths = [...tarballs, ...filesOf(join(root, "build", "vscode"), `-${version}.vsix`)];
+  const lines = paths.map((path) => `${sha256(path)}  ${basename(path)}\n`);
+  rmSync(`${SUMS}.sig`, { force: true });
+  writeFileSync(SUMS, lines.join(""));
+  return lines.join("");
+}
+
+function filesOf(folder, ending) {
+  if (!existsSync(folder)) return [];
+  const names = readdirSync(folder).filter((name) => name.endsWith(ending));
+  return names.sort().map((name) => join(folder, name));
+}
+
+/** Signs them. A signature that nobody could check is an error, and does not stay. */
+function sign(key) {
+  rmSync(`${SUMS}.sig`, { force: true });
+  // It may ask for a passphrase, or for a touch of the security key.
+  execFileSync("ssh-keygen", ["-Y", "sign", "-n", NAMESPACE, "-f", key, SUMS], { stdio: ["inherit", "inherit", "inherit"] });
+  const signer = verify();
+  if (signer !== undefined) return signer;
+  rmSync(`${SUMS}.sig`);
+  throw new Error(
+    `packaging/npm/release-signers does not have the key ${key}, so nobody could check the signature. Add a line, commit it, ` +
+      `and sign again: YOU@EXAMPLE.ORG namespaces="${NAMESPACE}" CONTENT OF THE KEY'S .pub FILE`,
+  );
+}
+
+/** Who of the signers has signed the sums; undefined: none of them. */
+function verify() {
+  const signature = ["-s", `${SUMS}.sig`, "-f", SIGNERS];
+  const find = spawnSync("ssh-keygen", ["-Y", "find-principals", ...signature], { encoding: "utf8" });
+  const [signer] = find.status === 0 ? find.stdout.trim().split("\n") : [];
+  if (signer === undefined) return undefined;
+  const words = ["-Y", "verify", "-n", NAMESPACE, "-I", signer, ...signature];
+  return spawnSync("ssh-keygen", words, { input: readFileSync(SUMS) }).status === 0 ? signer : undefined;
+}
+
+function sha256(path) {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
+}
+
+if (import.meta.url === pathToFileURL(resolve(process.argv[1] ?? "")).href) {
+  try {
+    const { values } = parseArgs({ options: { sign: { type: "string" } } });
+    process.stdout.write(writeSums());
+    console.log(values.sign === undefined ? "build/npm has SHA256SUMS, without a signature" : `signed by ${sign(values.sign)}`);
+  } catch (error) {
+    console.error(`sums: ${error.message}`);
+    process.exit(1);
+  }
+}

@@ -28,6 +28,7 @@ main() {
     esac
   done
   [ -z "$(git status --porcelain)" ] || say "there are changes that are not committed: they are not built"
+  commit=$(git rev-parse HEAD)
   rm -rf "$PLACE"
   TZ=UTC LC_ALL=C build_one "$FIRST" 022
   TZ=Pacific/Auckland LC_ALL=C.UTF-8 build_one "$SECOND" 077
@@ -42,7 +43,8 @@ main() {
 # build_one FOLDER UMASK: in a process of its own, since setup.sh and the others lock the checkout that they are in.
 build_one() (
   say "building in $1"
-  git clone --quiet "file://$ROOT" "$1"
+  git clone --quiet --no-checkout "file://$ROOT" "$1"
+  git -C "$1" checkout --quiet --detach "$commit"
   copy_downloads "$1"
   umask "$2"
   cd "$1"

@@ -24,6 +24,7 @@ export async function spawnOptions(
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
+  if (asksAppleFirst(options, env)) args.push("--engine", "auto");
   if (options.remote !== undefined) args.push("--remote", remoteArgument(options.remote, env));
   for (const [name, flag, variable, given] of SWITCHES) {
     if (options[name] === given) args.push(flag);
@@ -38,6 +39,16 @@ export async function spawnOptions(
     else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
   }
   return { path: executablePath, origin, args, settings, env, cwd: options.cwd };
+}
+
+/**
+ * Whether this is macOS, and nobody has named an engine, a model or servers. fm-proxy does the same by itself there; a program of
+ * another build, which the host named, may not.
+ */
+function asksAppleFirst({ engine, model, remote }: ClientOptions, env: Record<string, string>): boolean {
+  const variables = ["FM_PROXY_ENGINE", "FM_PROXY_MODEL", "FM_PROXY_REMOTE"].map((name) => env[name]);
+  const isNamed = [engine, model, remote, ...variables].some((value) => value !== undefined && value !== "");
+  return process.platform === "darwin" && !isNamed;
 }
 
 /** Whether nobody has named the folder of the GPU's library, nor wants none. */

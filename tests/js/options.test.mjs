@@ -40,6 +40,39 @@ for (const [options, param, message] of [
   });
 }
 
+/** The engine that the helper is told, on a system. */
+async function engineOn(t, platform, options) {
+  const { value } = Object.getOwnPropertyDescriptor(process, "platform");
+  const client = stubClient(t, {}, options);
+  Object.defineProperty(process, "platform", { value: platform });
+  try {
+    assert.deepEqual(await client.compatibility.check(), { compatible: true });
+  } finally {
+    Object.defineProperty(process, "platform", { value });
+  }
+  const [{ args }] = client.starts();
+  return args.includes("--engine") ? args[args.indexOf("--engine") + 1] : undefined;
+}
+
+test("on macOS the engine is auto, unless an engine, a model or servers are named", async (t) => {
+  const remote = { endpoints: [] };
+  for (const [platform, options, engine] of [
+    ["darwin", {}, "auto"],
+    ["darwin", { engine: undefined, model: undefined }, "auto"],
+    ["darwin", { engine: "llama" }, "llama"],
+    ["darwin", { engine: ["llama", "apple"] }, "llama,apple"],
+    ["darwin", { model: "a.gguf" }, undefined],
+    ["darwin", { remote }, undefined],
+    ["darwin", { env: { FM_PROXY_ENGINE: "llama" } }, undefined],
+    ["darwin", { env: { FM_PROXY_MODEL: "a.gguf" } }, undefined],
+    ["darwin", { env: { FM_PROXY_ENGINE: "" } }, "auto"],
+    ["linux", {}, undefined],
+    ["win32", {}, undefined],
+  ]) {
+    assert.equal(await engineOn(t, platform, options), engine, `${platform} ${JSON.stringify(options)}`);
+  }
+});
+
 for (const [name, listener, param, message] of [
   ["stat", () => {}, "name", /^The client has no event 'stat'\. Did you mean 'state'\?$/],
   ["Log", () => {}, "name", /Did you mean 'log'\?/],

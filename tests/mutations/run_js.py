@@ -52,6 +52,7 @@ RESPONSES = "responses.ts"
 RESTART = "restart.ts"
 RPC = "rpc.ts"
 SAFE = "safe.ts"
+START = "start.ts"
 STREAM = "stream.ts"
 WIRE = "wire-check.ts"
 
@@ -429,6 +430,9 @@ MUTATIONS = [
     ("generate tells the reason", GENERATE, "${last.reason} ", "", "generate", "^one retry"),
     ("an unknown option is refused", OPTIONS, "if (!Object.hasOwn(KINDS, name)) {", "if (false) {",
      "options", "modle"),
+    ("on macOS Apple's model is asked first", START, 'process.platform === "darwin" && !isNamed', "false",
+     "options", "^on macOS"),
+    ("... unless something else is named", START, '"darwin" && !isNamed', '"darwin"', "options", "^on macOS"),
     # secrets
     ("J19: the environment is an allow-list", CLIENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),
     ("J19: whatever the case", CLIENT, "const upper = name.toUpperCase();", "const upper = name;", "locate", "^J19"),

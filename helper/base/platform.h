@@ -180,11 +180,38 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
  */
 FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
 
+/* Code that can't be interrupted, on a thread of its own; if it is given up, that thread frees what belongs to it. */
+struct fm_task;
+struct fm_task_calls {
+    void (*body)(void *argument);
+    void (*ended)(void *argument); /* on that thread, after `body`, unless it was given up. May be NULL */
+    void (*drop)(void *argument);  /* on that thread, after `body`, if it was given up: frees `argument` */
+};
+
 /*
- * The same for code that may take too long and can't be interrupted. Returns 0 when `body` has run. Returns ETIMEDOUT
- * when `body` has used `ms` of processor time, or four times as much by the clock, and has not ended: from then on the
- * thread owns `argument`, and calls `drop` on it after `body`. (Processor time, because a busy machine gives it late.)
- * Any other errno value: `body` was not run, and `argument` is still the caller's.
+ * Starts `calls->body` (`calls` is copied) on a thread that has a stack of at least `stack` bytes and all signals
+ * blocked. Does not block. Returns 0, or an errno value when it is not started: then `*task` is NULL and `argument`
+ * still the caller's. The calls below are for one thread at a time.
+ */
+FM_MUST_USE int fm_task_start(size_t stack, const struct fm_task_calls *calls, void *argument, struct fm_task **task);
+
+/* Waits until `body` and `ended` have returned, or fm_now_ms() reaches `until_ms`. Returns whether they have. */
+bool fm_task_wait(struct fm_task *task, int64_t until_ms);
+
+/* The processor time that the thread has used so far, in ms; 0 after its end, -1 if the system does not say. Never
+ * blocks. */
+int64_t fm_task_cpu_ms(struct fm_task *task);
+
+/*
+ * Frees `task`; never blocks for long. True: it is over, and `argument` is the caller's again. False: it is given up,
+ * and its thread owns `argument` until it calls `drop`.
+ */
+bool fm_task_end(struct fm_task *task);
+
+/*
+ * Runs such a task to its end, but at most for `ms` of processor time (a busy machine gives it late), or four times as
+ * much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given up, or another errno value when
+ * it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
  */
 FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *),
                                        void *argument);

@@ -39,83 +39,114 @@ int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument) {
     return error;
 }
 
-#define PATIENCE 4 /* times as long by the clock */
+/* ---- tasks ---- */
 
-struct timed_call {
+struct fm_task {
+    struct fm_task_calls calls;
+    void *argument;
+    pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    void (*body)(void *);
-    void (*drop)(void *);
-    void *argument;
-    bool done;
+    bool over;
     bool abandoned;
 };
 
-static void free_timed_call(struct timed_call *call) {
-    pthread_cond_destroy(&call->changed);
-    pthread_mutex_destroy(&call->lock);
-    free(call);
+static void free_task(struct fm_task *task) {
+    pthread_cond_destroy(&task->changed);
+    pthread_mutex_destroy(&task->lock);
+    free(task);
 }
 
-static void *run_timed_call(void *argument) {
-    struct timed_call *call = argument;
-    call->body(call->argument);
-    pthread_mutex_lock(&call->lock);
-    call->done = true;
-    bool abandoned = call->abandoned;
-    pthread_cond_broadcast(&call->changed);
-    pthread_mutex_unlock(&call->lock);
+static void *run_task(void *argument) {
+    struct fm_task *task = argument;
+    task->calls.body(task->argument);
+    pthread_mutex_lock(&task->lock);
+    bool abandoned = task->abandoned;
+    task->over = true;
+    if (!abandoned && task->calls.ended) {
+        task->calls.ended(task->argument); /* the owner needs the lock to free `argument` */
+    }
+    pthread_cond_broadcast(&task->changed);
+    pthread_mutex_unlock(&task->lock);
     if (abandoned) {
-        call->drop(call->argument);
-        free_timed_call(call);
+        task->calls.drop(task->argument);
+        free_task(task);
     }
     return NULL;
 }
 
-static struct timed_call *new_timed_call(void (*body)(void *), void (*drop)(void *), void *argument) {
-    struct timed_call *call = calloc(1, sizeof *call);
-    if (!call || fm_cond_init(&call->changed) != 0) {
-        free(call);
+static struct fm_task *new_task(const struct fm_task_calls *calls, void *argument) {
+    struct fm_task *task = calloc(1, sizeof *task);
+    if (!task || fm_cond_init(&task->changed) != 0) {
+        free(task);
         return NULL;
     }
-    pthread_mutex_init(&call->lock, NULL);
-    call->body = body;
-    call->drop = drop;
-    call->argument = argument;
-    return call;
+    pthread_mutex_init(&task->lock, NULL);
+    task->calls = *calls;
+    task->argument = argument;
+    return task;
 }
 
-/* Waits for the end of the call; its lock is held. False: it took too long. */
-static bool wait_for_call(struct timed_call *call, pthread_t thread, int64_t ms) {
-    int64_t last = fm_now_ms() + PATIENCE * ms;
-    int64_t left = ms; /* of the thread's processor time; it needs at least so long by the clock */
-    while (!call->done && left > 0 && fm_now_ms() < last) {
-        int64_t next = fm_now_ms() + left;
-        fm_cond_wait_until(&call->changed, &call->lock, next < last ? next : last);
-        int64_t used = call->done ? 0 : fm_os_thread_ms(thread); /* the thread exists: it needs the lock to end */
-        left = used < 0 ? next - fm_now_ms() : ms - used;
-    }
-    return call->done;
-}
-
-int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *), void *argument) {
-    pthread_t thread;
-    struct timed_call *call = new_timed_call(body, drop, argument);
-    if (!call) {
+int fm_task_start(size_t stack, const struct fm_task_calls *calls, void *argument, struct fm_task **task) {
+    struct fm_task *made = new_task(calls, argument);
+    *task = NULL;
+    if (!made) {
         return ENOMEM;
     }
-    int error = fm_os_thread_start(&thread, PTHREAD_CREATE_DETACHED, whole_steps(stack), run_timed_call, call);
+    int error = fm_os_thread_start(&made->thread, PTHREAD_CREATE_DETACHED, whole_steps(stack), run_task, made);
     if (error) {
-        free_timed_call(call);
+        free_task(made);
         return error;
     }
-    pthread_mutex_lock(&call->lock);
-    bool done = wait_for_call(call, thread, ms);
-    call->abandoned = !done;
-    pthread_mutex_unlock(&call->lock);
-    if (!done) {
-        return ETIMEDOUT; /* the thread frees `call` */
-    }
-    free_timed_call(call);
+    *task = made;
     return 0;
+}
+
+bool fm_task_wait(struct fm_task *task, int64_t until_ms) {
+    pthread_mutex_lock(&task->lock);
+    while (!task->over && fm_now_ms() < until_ms) {
+        fm_cond_wait_until(&task->changed, &task->lock, until_ms);
+    }
+    bool over = task->over;
+    pthread_mutex_unlock(&task->lock);
+    return over;
+}
+
+int64_t fm_task_cpu_ms(struct fm_task *task) {
+    pthread_mutex_lock(&task->lock);
+    int64_t used = task->over ? 0 : fm_os_thread_ms(task->thread); /* the thread exists: it needs the lock to end */
+    pthread_mutex_unlock(&task->lock);
+    return used;
+}
+
+bool fm_task_end(struct fm_task *task) {
+    pthread_mutex_lock(&task->lock);
+    bool over = task->over;
+    task->abandoned = !over;
+    pthread_mutex_unlock(&task->lock);
+    if (over) {
+        free_task(task); /* else its thread does */
+    }
+    return over;
+}
+
+#define PATIENCE 4 /* times as long by the clock */
+
+int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *), void *argument) {
+    struct fm_task *task;
+    int error = fm_task_start(stack, &(struct fm_task_calls){.body = body, .drop = drop}, argument, &task);
+    if (error) {
+        return error;
+    }
+    int64_t last = fm_now_ms() + PATIENCE * ms;
+    int64_t left = ms; /* of the thread's processor time; it needs at least so long by the clock */
+    while (left > 0 && fm_now_ms() < last) {
+        int64_t next = fm_now_ms() + left;
+        if (fm_task_wait(task, next < last ? next : last)) {
+            break;
+        }
+        int64_t used = fm_task_cpu_ms(task);
+        left = used < 0 ? next - fm_now_ms() : ms - used;
+    }
+    return fm_task_end(task) ? 0 : ETIMEDOUT;
 }

@@ -78,15 +78,7 @@ class Hostile(HelperTest):
 
     @classmethod
     def create_now(cls, params):
-        """The result of a request, how long it took in s, and the slowest pong meanwhile in ms. The request is made again
-        while one that was given up is still being compiled."""
-        while True:
-            result, seconds, pong = cls.create_once(params)
-            if result["ok"] or result["error"]["code"] != "OVERLOADED":
-                return result, seconds, pong
-
-    @classmethod
-    def create_once(cls, params):
+        """The result of a request, how long it took in s, and the slowest pong meanwhile in ms."""
         start = time.monotonic()
         id = cls.shared.start("responses.create", {"input": "hi", "max_output_tokens": 20, **params})
         slowest = cls.shared.ping_ms()

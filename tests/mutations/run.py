@@ -96,6 +96,7 @@ THOUGHT_PARSER = "helper/engine/chat/thought_parser.c"
 JOB_PARAMS = "helper/engine/kit/job_params.c"
 TOOL_PARSER = "helper/engine/chat/tool_parser.c"
 TOOL_PROMPT = "helper/engine/chat/tool_prompt.c"
+GRAMMAR = "helper/engine/guide/grammar.c"
 TOOL_GRAMMAR = "helper/engine/guide/tool_grammar.c"
 STORE = "helper/front/store/store.c"
 STORE_DB = "helper/front/store/db.c"
@@ -1273,8 +1274,15 @@ MUTATIONS = [
     ("a subtest passes Late on", PATIENCE, "if kind and issubclass(kind, Late):", "if False:", "e2e.patience"),
     # what takes too long, on its own stack
     ("a call on its own stack has its time", THREADS,
-     "while (!call->done && left > 0 && fm_now_ms() < last) {", "while (!call->done) {", "unit.platform"),
-    ("what was abandoned is dropped when it ends", THREADS, "call->drop(call->argument);", "", "unit.platform"),
+     "while (left > 0 && fm_now_ms() < last) {", "while (1) {", "unit.platform"),
+    ("what was abandoned is dropped when it ends", THREADS, "task->calls.drop(task->argument);", "", "unit.platform"),
+
+    # formats that take long to compile
+    ("what takes too long to compile is given up", GRAMMAR, "fm_task_cpu_ms(grammar->task) < COMPILE_MS", "1",
+     "contract.llama_formats"),
+    ("the engine goes on while a format is compiled", "helper/engine/llama/sequence.c",
+     "fm_guide_wait(&answer->guide, 0, &answer->error)", "fm_guide_wait(&answer->guide, INT64_MAX, &answer->error)",
+     "contract.llama_formats"),
 
     # tools in a model's own form
     ("schema: one that nothing fits for ever is refused", SCHEMA_ENDLESS, "target->possible && target->types == 0",

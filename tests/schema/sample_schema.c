@@ -97,6 +97,16 @@ static bool write_text(struct sampling *s, struct fm_grammar *grammar, struct fm
     return false;
 }
 
+/* Compiled. On failure nothing is left to free. */
+static enum fm_code make_guide(struct sampling *s, struct fm_kit_job *job, struct fm_guide *guide,
+                               struct fm_error *error) {
+    enum fm_code code = fm_guide_init(guide, job, &fm_tool_form_own, &s->vocabulary, &s->vocab, error);
+    if (code == FM_OK && (code = fm_guide_wait(guide, INT64_MAX, error)) != FM_OK) {
+        fm_guide_free(guide);
+    }
+    return code;
+}
+
 /* One text to `w`; none when it does not come to an end. `job` as fm_guide_init wants it. */
 static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm_json_writer *w,
                            struct fm_error *error) {
@@ -106,7 +116,7 @@ static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm
         struct fm_sampler sampler;
         struct fm_buf text;
         job->seed = (int64_t)next_random(&s->random);
-        enum fm_code code = fm_guide_init(&guide, job, &fm_tool_form_own, &s->vocabulary, &s->vocab, error);
+        enum fm_code code = make_guide(s, job, &guide, error);
         code = code ? code : fm_sampler_init(&sampler, job, guide.grammar, s->prompter.vocab, error);
         if (code != FM_OK) {
             return code;
@@ -135,7 +145,7 @@ static void write_answer(struct sampling *s, struct json_object *request, struct
     s->random = (uint64_t)json_object_get_int64(json_object_object_get(request, "seed"));
     fm_buf_reset(&s->masks);
     int64_t start = fm_now_us();
-    enum fm_code code = fm_guide_init(&guide, &job, &fm_tool_form_own, &s->vocabulary, &s->vocab, &error);
+    enum fm_code code = make_guide(s, &job, &guide, &error);
     int64_t took = fm_now_us() - start;
     if (code == FM_OK) {
         fm_guide_free(&guide);
@@ -194,9 +204,12 @@ static bool set_up(struct sampling *s, const struct llama_model *model, struct f
         return false;
     }
     s->vocabulary = fm_prompter_vocabulary(&s->prompter);
-    if (fm_grammar_vocab_new(&s->vocabulary, &s->vocab, error) != FM_OK) {
+    struct fm_kit_job any = {.format.kind = FM_FORMAT_JSON_OBJECT};
+    struct fm_guide guide;
+    if (make_guide(s, &any, &guide, error) != FM_OK) { /* the first one takes longer: it makes the vocabulary */
         return false;
     }
+    fm_guide_free(&guide);
     s->vocab_size = (size_t)llama_vocab_n_tokens(s->prompter.vocab);
     s->logits = calloc(s->vocab_size, sizeof *s->logits);
     s->ends = calloc(s->vocab_size, sizeof *s->ends);

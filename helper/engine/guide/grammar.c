@@ -16,16 +16,16 @@
 /* What toktrie, the token tree of llguidance, takes for the beginning of a control token: no UTF-8 has it. */
 #define CONTROL_MARK '\xff'
 
-/*
- * llguidance's own limits are for servers. Here one grammar has COMPILE_MS, and the engine does nothing else meanwhile;
- * the figures of its header say what a unit takes.
- */
+/* llguidance's own limits are for servers. The figures of its header say what a unit takes. */
 #define LEXER_FUEL      2000000 /* to build: 50,000 a millisecond */
 #define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
 #define LEXER_STATES    50000   /* 1 to 2 kB each */
 
-/* PROTOCOL.md tells it. With a vocabulary, which takes the first format 100 ms, it stays below half a second. */
+/* Of processor time, for one grammar: PROTOCOL.md has it. */
 #define COMPILE_MS 300
+
+/* Threads that compile, with those that were given up: llguidance's limits let these end after a few seconds. */
+#define COMPILERS_MAX 8
 
 /*
  * Of the thread that compiles, in bytes. llguidance recurses over rules and groups: 28 groups in each of 850 rules in a
@@ -40,13 +40,22 @@
 
 struct fm_grammar_vocab {
     struct fm_vocabulary vocabulary;
+    void (*wake)(void *);
+    void *waiter;
+    pthread_mutex_t making; /* held while `tokenizer` is made */
     struct LlgTokenizer *tokenizer;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool compiling; /* a thread uses this */
+    size_t compilers;          /* threads that use this; under lock */
+    struct fm_grammar *first;  /* those that wait for a thread, in their order */
+    struct fm_grammar **last;
 };
 
 struct fm_grammar {
+    struct fm_grammar_vocab *vocab;
+    struct fm_grammar *next; /* of those that wait */
+    struct compilation *work; /* NULL: it is compiled */
+    struct fm_task *task;     /* that does it; NULL: it waits for a thread */
     struct LlgMatcher *matcher;
     uint32_t forced[FORCED_MAX]; /* what must come next, from `forced_at` on */
     size_t forced_count;         /* 0: not asked for since the last token, or there is a choice */
@@ -55,14 +64,6 @@ struct fm_grammar {
 
 bool fm_grammar_supported(void) {
     return true;
-}
-
-/* With the lock held. False when the time is over. */
-static bool wait_until_idle(struct fm_grammar_vocab *vocab, int64_t deadline) {
-    while (vocab->compiling && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&vocab->changed, &vocab->lock, deadline);
-    }
-    return !vocab->compiling;
 }
 
 /* ---- the vocabulary ---- */
@@ -159,22 +160,20 @@ static struct LlgTokenizer *make_tokenizer(const struct fm_vocabulary *vocabular
     return tokenizer;
 }
 
-enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
-                                  struct fm_error *error) {
-    char reason[200] = "out of memory";
+enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, void (*wake)(void *), void *waiter,
+                                  struct fm_grammar_vocab **vocab, struct fm_error *error) {
     *vocab = NULL;
     struct fm_grammar_vocab *made = calloc(1, sizeof *made);
     if (!made || fm_cond_init(&made->changed) != 0) {
         free(made);
         return fm_fail_no_memory(error);
     }
+    pthread_mutex_init(&made->making, NULL);
     pthread_mutex_init(&made->lock, NULL);
     made->vocabulary = *vocabulary;
-    made->tokenizer = make_tokenizer(&made->vocabulary, reason, sizeof reason);
-    if (!made->tokenizer) {
-        fm_grammar_vocab_free(made);
-        return fm_fail(error, FM_INTERNAL, "the vocabulary can't be used for a format: %s", reason);
-    }
+    made->wake = wake;
+    made->waiter = waiter;
+    made->last = &made->first;
     *vocab = made;
     return FM_OK;
 }
@@ -184,11 +183,14 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
         return;
     }
     pthread_mutex_lock(&vocab->lock);
-    wait_until_idle(vocab, INT64_MAX);
+    while (vocab->compilers > 0) {
+        pthread_cond_wait(&vocab->changed, &vocab->lock);
+    }
     pthread_mutex_unlock(&vocab->lock);
     llg_free_tokenizer(vocab->tokenizer);
     pthread_cond_destroy(&vocab->changed);
     pthread_mutex_destroy(&vocab->lock);
+    pthread_mutex_destroy(&vocab->making);
     free(vocab);
 }
 
@@ -196,14 +198,16 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
 
 /*
  * llguidance can't be interrupted while it compiles, and few grammars that take it seconds can be told by their looks.
- * So it does so on a thread of its own, with the stack that it recurses on, and what is not done in time is abandoned.
- * Until that thread has ended no other grammar is compiled.
+ * So each is compiled on a thread of its own, with the stack that llguidance recurses on. The engine goes on meanwhile,
+ * and looks how much processor time the thread has used. What takes too long is abandoned: only its own job fails.
+ * There are COMPILERS_MAX such threads at most; what comes then waits until one ends, and its time has not begun.
  */
 struct compilation {
     struct fm_grammar_vocab *vocab;
     const char *kind; /* static */
     char *text;
-    struct LlgMatcher *matcher;
+    struct LlgMatcher *matcher; /* NULL: there is no tokenizer */
+    char reason[200];           /* why */
 };
 
 static void free_compilation(struct compilation *compilation) {
@@ -219,7 +223,7 @@ static struct compilation *new_compilation(struct fm_grammar_vocab *vocab, const
     if (!compilation) {
         return NULL;
     }
-    *compilation = (struct compilation){.vocab = vocab, .kind = kind, .text = strdup(text)};
+    *compilation = (struct compilation){.vocab = vocab, .kind = kind, .text = strdup(text), .reason = "out of memory"};
     if (!compilation->text) {
         free_compilation(compilation);
         return NULL;
@@ -227,10 +231,30 @@ static struct compilation *new_compilation(struct fm_grammar_vocab *vocab, const
     return compilation;
 }
 
+static void add_tokenizer(void *argument) {
+    struct compilation *compilation = argument;
+    struct fm_grammar_vocab *vocab = compilation->vocab;
+    vocab->tokenizer = make_tokenizer(&vocab->vocabulary, compilation->reason, sizeof compilation->reason);
+}
+
+/* NULL: compilation->reason. The thread that makes it is another: its processor time is not the compilation's. */
+static struct LlgTokenizer *tokenizer_of(struct compilation *compilation) {
+    struct fm_grammar_vocab *vocab = compilation->vocab;
+    pthread_mutex_lock(&vocab->making);
+    bool there = vocab->tokenizer || fm_run_on_stack(STACK, add_tokenizer, compilation) == 0;
+    struct LlgTokenizer *tokenizer = there ? vocab->tokenizer : NULL;
+    pthread_mutex_unlock(&vocab->making);
+    return tokenizer;
+}
+
 static void run_compilation(void *argument) {
     struct compilation *compilation = argument;
-    struct LlgConstraintInit init = {.tokenizer = compilation->vocab->tokenizer};
-    llg_constraint_init_set_defaults(&init, compilation->vocab->tokenizer);
+    struct LlgTokenizer *tokenizer = tokenizer_of(compilation);
+    struct LlgConstraintInit init = {.tokenizer = tokenizer};
+    if (!tokenizer) {
+        return;
+    }
+    llg_constraint_init_set_defaults(&init, tokenizer);
     init.log_stderr_level = 0;
     init.log_buffer_level = 0;
     init.limits.initial_lexer_fuel = LEXER_FUEL;
@@ -242,28 +266,37 @@ static void run_compilation(void *argument) {
     (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
 }
 
-/* False when one that was abandoned is still at work at the deadline. */
-static bool begin_compiling(struct fm_grammar_vocab *vocab, int64_t deadline) {
+/* The thread of a compilation ends. From here on the vocabulary can be gone. */
+static void leave_compilers(struct fm_grammar_vocab *vocab) {
+    void (*wake)(void *) = vocab->wake;
+    void *waiter = vocab->waiter;
     pthread_mutex_lock(&vocab->lock);
-    bool idle = wait_until_idle(vocab, deadline);
-    vocab->compiling = true;
-    pthread_mutex_unlock(&vocab->lock);
-    return idle;
-}
-
-/* From here on the vocabulary can be gone. */
-static void end_compiling(struct fm_grammar_vocab *vocab) {
-    pthread_mutex_lock(&vocab->lock);
-    vocab->compiling = false;
+    vocab->compilers--;
     pthread_cond_broadcast(&vocab->changed);
     pthread_mutex_unlock(&vocab->lock);
+    if (wake) {
+        wake(waiter);
+    }
+}
+
+static void end_compilation(void *argument) {
+    struct compilation *compilation = argument;
+    leave_compilers(compilation->vocab);
 }
 
 static void drop_compilation(void *argument) {
     struct compilation *compilation = argument;
     struct fm_grammar_vocab *vocab = compilation->vocab;
     free_compilation(compilation);
-    end_compiling(vocab);
+    leave_compilers(vocab);
+}
+
+static bool join_compilers(struct fm_grammar_vocab *vocab) {
+    pthread_mutex_lock(&vocab->lock);
+    bool joined = vocab->compilers < COMPILERS_MAX;
+    vocab->compilers += joined;
+    pthread_mutex_unlock(&vocab->lock);
+    return joined;
 }
 
 static size_t stack_for(const char *text) {
@@ -271,65 +304,143 @@ static size_t stack_for(const char *text) {
     return STACK + STACK_PER_BYTE * (len < STACK_BYTES ? len : STACK_BYTES);
 }
 
-/* `*matcher` is what came of it, also where it holds an error. */
-static enum fm_code compile(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
-                            struct LlgMatcher **matcher, struct fm_error *error) {
-    if (!begin_compiling(vocab, fm_now_ms() + COMPILE_MS)) {
-        return fm_fail(error, FM_OVERLOADED,
-                       "a format that took too long is still being compiled; try again in a few seconds");
+/* ---- waiting for it ---- */
+
+/* What points to it in the queue, or to the queue's end. */
+static struct fm_grammar **find_queued(struct fm_grammar *grammar) {
+    struct fm_grammar **link = &grammar->vocab->first;
+    while (*link && *link != grammar) {
+        link = &(*link)->next;
     }
-    struct compilation *work = new_compilation(vocab, kind, text);
-    int failed = work ? fm_run_on_stack_within(stack_for(text), COMPILE_MS, run_compilation, drop_compilation, work) : ENOMEM;
-    if (failed == ETIMEDOUT) {
-        return fm_fail(error, FM_INVALID_REQUEST,
-                       "it takes more than %d ms to compile; make it smaller, or less nested", COMPILE_MS);
-    }
-    enum fm_code code = FM_OK;
-    if (failed) {
-        code = fm_fail_no_memory(error);
-    } else {
-        *matcher = work->matcher;
-        work->matcher = NULL;
-    }
-    free_compilation(work);
-    end_compiling(vocab);
-    return code;
+    return link;
 }
 
-/* ---- grammars ---- */
+static bool is_queued(struct fm_grammar *grammar) {
+    return *find_queued(grammar) != NULL;
+}
+
+static void leave_queue(struct fm_grammar *grammar) {
+    struct fm_grammar_vocab *vocab = grammar->vocab;
+    struct fm_grammar **link = find_queued(grammar);
+    if (*link) {
+        *link = grammar->next;
+        vocab->last = grammar->next ? vocab->last : link;
+    }
+}
+
+/* Threads for those that wait, as far as there may be more. */
+static void start_compiling(struct fm_grammar_vocab *vocab) {
+    static const struct fm_task_calls calls = {run_compilation, end_compilation, drop_compilation};
+    while (vocab->first && join_compilers(vocab)) {
+        struct fm_grammar *grammar = vocab->first;
+        leave_queue(grammar);
+        if (fm_task_start(stack_for(grammar->work->text), &calls, grammar->work, &grammar->task) != 0) {
+            leave_compilers(vocab);
+        }
+    }
+}
 
 /* What llguidance calls it where no token can follow. */
 static bool is_dead_end(const char *reason) {
     return strncmp(reason, "NoExtension", 11) == 0;
 }
 
-enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
-                            struct fm_grammar **grammar, struct fm_error *error) {
-    *grammar = calloc(1, sizeof **grammar);
-    if (!*grammar) {
-        return fm_fail_no_memory(error);
+/* The thread is done. */
+static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *error) {
+    struct compilation *work = grammar->work;
+    const char *kind = work->kind;
+    enum fm_code code = FM_OK;
+    grammar->matcher = work->matcher;
+    if (!work->matcher) {
+        code = fm_fail(error, FM_INTERNAL, "the vocabulary can't be used for a format: %s", work->reason);
     }
-    enum fm_code code = compile(vocab, kind, text, &(*grammar)->matcher, error);
-    const char *reason = NULL;
-    if (code == FM_OK && (llg_matcher_is_error((*grammar)->matcher) || !llg_matcher_get_mask((*grammar)->matcher))) {
-        reason = fm_grammar_reason(*grammar);
-    }
-    if (reason) {
+    work->matcher = NULL;
+    grammar->work = NULL;
+    free_compilation(work);
+    if (code == FM_OK && (llg_matcher_is_error(grammar->matcher) || !llg_matcher_get_mask(grammar->matcher))) {
+        const char *reason = fm_grammar_reason(grammar);
         code = fm_fail(error, FM_INVALID_REQUEST, "the %s can't be used: %.*s",
                        strcmp(kind, "json_schema") == 0 ? "schema" : "grammar", (int)strcspn(reason, "\n"), reason);
-    }
-    if (code != FM_OK) {
-        fm_grammar_free(*grammar);
-        *grammar = NULL;
     }
     return code;
 }
 
-void fm_grammar_free(struct fm_grammar *grammar) {
-    if (grammar) {
-        llg_free_matcher(grammar->matcher);
-        free(grammar);
+/* Its thread works on it. */
+static enum fm_code wait_for_task(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error) {
+    if (fm_task_wait(grammar->task, until_ms)) {
+        fm_task_end(grammar->task);
+        grammar->task = NULL;
+        return take_compiled(grammar, error);
     }
+    return fm_task_cpu_ms(grammar->task) < COMPILE_MS
+               ? FM_OK
+               : fm_fail(error, FM_INVALID_REQUEST,
+                         "it takes more than %d ms to compile; make it smaller, or less nested", COMPILE_MS);
+}
+
+/* Until there may be one more thread. */
+static void wait_for_compilers(struct fm_grammar_vocab *vocab, int64_t until_ms) {
+    pthread_mutex_lock(&vocab->lock);
+    while (vocab->compilers >= COMPILERS_MAX && fm_now_ms() < until_ms) {
+        fm_cond_wait_until(&vocab->changed, &vocab->lock, until_ms);
+    }
+    pthread_mutex_unlock(&vocab->lock);
+}
+
+enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    int64_t now = fm_now_ms();
+    do {
+        int64_t next = now + FM_GRAMMAR_POLL_MS < until_ms ? now + FM_GRAMMAR_POLL_MS : until_ms;
+        start_compiling(grammar->vocab);
+        if (grammar->task) {
+            code = wait_for_task(grammar, next, error);
+        } else if (is_queued(grammar)) {
+            wait_for_compilers(grammar->vocab, next);
+        } else {
+            code = fm_fail_no_memory(error); /* its thread could not be started */
+        }
+        now = fm_now_ms();
+    } while (code == FM_OK && grammar->work && now < until_ms);
+    return code;
+}
+
+/* ---- grammars ---- */
+
+enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
+                            struct fm_grammar **grammar, struct fm_error *error) {
+    struct fm_grammar *made = calloc(1, sizeof *made);
+    *grammar = NULL;
+    if (!made) {
+        return fm_fail_no_memory(error);
+    }
+    made->vocab = vocab;
+    made->work = new_compilation(vocab, kind, text);
+    if (!made->work) {
+        free(made);
+        return fm_fail_no_memory(error);
+    }
+    *vocab->last = made;
+    vocab->last = &made->next;
+    start_compiling(vocab);
+    *grammar = made;
+    return FM_OK;
+}
+
+void fm_grammar_free(struct fm_grammar *grammar) {
+    if (!grammar) {
+        return;
+    }
+    leave_queue(grammar);
+    if (!grammar->task || fm_task_end(grammar->task)) {
+        free_compilation(grammar->work);
+    }
+    llg_free_matcher(grammar->matcher);
+    free(grammar);
+}
+
+bool fm_grammar_compiles(const struct fm_grammar *grammar) {
+    return grammar->work != NULL;
 }
 
 bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token) {

@@ -3,7 +3,7 @@
  * thread only; nothing blocks for longer than it computes.
  *
  * The nouns: a *vocabulary* is a model's tokens, as its engine describes them; a *grammar vocabulary* is made of it
- * once; a *grammar* is one job's, and is moved on token by token.
+ * once; a *grammar* is one job's: it is compiled on a thread of its own, and then moved on token by token.
  */
 #ifndef FM_ENGINE_GUIDE_GRAMMAR_H
 #define FM_ENGINE_GUIDE_GRAMMAR_H
@@ -19,7 +19,7 @@
 struct fm_grammar_vocab;
 struct fm_grammar;
 
-/* A model's tokens, from 0 on. The calls get `argument`, on the engine thread or the one that compiles. */
+/* A model's tokens, from 0 on. The calls get `argument`, on the engine thread and on those that compile, at once. */
 struct fm_vocabulary {
     int32_t size;
     int32_t end_of_turn;
@@ -37,23 +37,39 @@ struct fm_vocabulary {
 bool fm_grammar_supported(void);
 
 /*
- * The vocabulary as llguidance wants it, about 100 ms of work. `vocabulary` is copied; what it points to must outlive
- * the result. On failure (FM_INTERNAL) `*vocab` is NULL.
+ * A grammar vocabulary of `vocabulary`, which is copied; what it points to must outlive the result. `wake` (NULL: none)
+ * is called with `waiter`, on another thread, when a grammar may have been compiled or another one may begin to be: it
+ * must not block, and both must live as long as the process. On failure `*vocab` is NULL. The first compilation makes
+ * of it what llguidance wants, some 100 ms of work.
  */
-FM_MUST_USE enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
-                                              struct fm_error *error);
+FM_MUST_USE enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, void (*wake)(void *), void *waiter,
+                                              struct fm_grammar_vocab **vocab, struct fm_error *error);
 
-/* After its grammars; NULL is fine. Waits for a compilation that was given up. */
+/* After its grammars; NULL is fine. Waits for compilations that were given up. */
 void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab);
 
+#define FM_GRAMMAR_POLL_MS 20 /* how often fm_grammar_wait should be called, to see whether the time is over */
+
 /*
- * Compiles `text` (NUL-terminated UTF-8, borrowed for the call), of `kind` "json_schema", "lark" or "regex" (a static
- * string). Blocks for 0.4 s at most. FM_INVALID_REQUEST says what is wrong with it, or that it is too large for
- * llguidance's limits or takes longer; FM_OVERLOADED: one that took longer is still at it.
+ * Begins to compile `text` (NUL-terminated UTF-8, copied), of `kind` "json_schema", "lark" or "regex" (a static
+ * string). Only fm_grammar_wait and fm_grammar_free may be called until it is compiled. Fails for want of memory.
  */
 FM_MUST_USE enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
                                         struct fm_grammar **grammar, struct fm_error *error);
-void fm_grammar_free(struct fm_grammar *grammar); /* NULL is fine */
+
+/* Also of one that is being compiled: that is given up. NULL is fine. */
+void fm_grammar_free(struct fm_grammar *grammar);
+
+/* It is not compiled yet. */
+bool fm_grammar_compiles(const struct fm_grammar *grammar);
+
+/*
+ * Waits until it is compiled, or fm_now_ms() reaches `until_ms` (0: does not wait): fm_grammar_compiles says which. A
+ * few are compiled at once, each within a limit of processor time, and the others wait in their order. After a failure
+ * nothing but fm_grammar_free may be called: FM_INVALID_REQUEST says what is wrong with the text, or that it is too
+ * large for llguidance's limits or takes longer.
+ */
+FM_MUST_USE enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error);
 
 /* Whether `token` may come next; of an end of turn also where it ends a rule alone. Takes microseconds. */
 bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token);

@@ -8,9 +8,11 @@ bool fm_grammar_supported(void) {
     return false;
 }
 
-enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
-                                  struct fm_error *error) {
+enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, void (*wake)(void *), void *waiter,
+                                  struct fm_grammar_vocab **vocab, struct fm_error *error) {
     (void)vocabulary;
+    (void)wake;
+    (void)waiter;
     *vocab = NULL;
     return fm_fail(error, FM_INTERNAL, "this build has no llguidance; build with FM_GUIDANCE=on");
 }
@@ -30,6 +32,18 @@ enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, co
 
 void fm_grammar_free(struct fm_grammar *grammar) {
     (void)grammar;
+}
+
+bool fm_grammar_compiles(const struct fm_grammar *grammar) {
+    (void)grammar;
+    abort();
+}
+
+enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error) {
+    (void)grammar;
+    (void)until_ms;
+    (void)error;
+    abort();
 }
 
 bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token) {

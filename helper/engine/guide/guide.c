@@ -31,11 +31,8 @@ static enum fm_code compile(struct fm_guide *guide, struct fm_grammar_vocab *voc
     if (text->failed) {
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = fm_grammar_new(vocab, kind, text->data, &guide->grammar, error);
-    if (code == FM_INVALID_REQUEST) {
-        snprintf(error->param, sizeof error->param, "%s", param);
-    }
-    return code;
+    snprintf(guide->fault, sizeof guide->fault, "%s", param);
+    return fm_grammar_new(vocab, kind, text->data, &guide->grammar, error);
 }
 
 /* The schema that the grammar is made of, for a format that has one. */
@@ -162,7 +159,6 @@ static void shorten(struct fm_error *error) {
     if (reason) {
         reason += sizeof mark - 1;
         fm_fail(error, inner.code, "the schema can't be used: %.*s", (int)strcspn(reason, "\n"), reason);
-        snprintf(error->param, sizeof error->param, "%s", inner.param);
     }
 }
 
@@ -191,17 +187,14 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, con
     enum fm_code code = write_text_schema(guide, job, &schema, error);
     code = code ? code : fm_tool_grammar(job, form, schema.data, schema.len, text, error);
     fm_buf_free(&schema);
-    if (code != FM_OK) {
-        return code;
-    }
-    code = compile(guide, vocab, "lark", text, param, error);
-    if (code == FM_INVALID_REQUEST) {
-        shorten(error);
-    }
-    return code;
+    return code ? code : compile(guide, vocab, "lark", text, param, error);
 }
 
 /* ---- life ---- */
+
+static void wake_kit(void *kit) {
+    fm_kit_wake(kit);
+}
 
 enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
                            const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
@@ -212,7 +205,8 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const
     if (job->format.kind == FM_FORMAT_TEXT && !callable) {
         return FM_OK;
     }
-    enum fm_code code = *vocab ? FM_OK : fm_grammar_vocab_new(vocabulary, vocab, error);
+    void (*wake)(void *) = job->kit ? wake_kit : NULL;
+    enum fm_code code = *vocab ? FM_OK : fm_grammar_vocab_new(vocabulary, wake, job->kit, vocab, error);
     if (code != FM_OK) {
         return code;
     }
@@ -228,6 +222,21 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const
         code = by_grammar(guide, &job->format, *vocab, &text, error);
     }
     fm_buf_free(&text);
+    return code;
+}
+
+bool fm_guide_compiles(const struct fm_guide *guide) {
+    return guide->grammar && fm_grammar_compiles(guide->grammar);
+}
+
+enum fm_code fm_guide_wait(struct fm_guide *guide, int64_t until_ms, struct fm_error *error) {
+    enum fm_code code = fm_guide_compiles(guide) ? fm_grammar_wait(guide->grammar, until_ms, error) : FM_OK;
+    if (code == FM_INVALID_REQUEST) {
+        if (strcmp(guide->param, "tools") == 0) {
+            shorten(error);
+        }
+        snprintf(error->param, sizeof error->param, "%s", guide->fault);
+    }
     return code;
 }
 

@@ -9,18 +9,26 @@
 struct fm_guide {
     struct fm_grammar *grammar; /* NULL: free text */
     const char *param;          /* what of the job the grammar is made of: "format" or "tools" */
+    char fault[64];             /* the path from there on to what is wrong if it does not compile */
     struct json_object *schema; /* what `text` is to be checked by; the job's. NULL: nothing is left to check */
     struct fm_buf text;         /* the output so far, where it is to be checked */
 };
 
 /*
- * By `job`'s format and tools, which are called in `form`. `*vocab` is made of `vocabulary` when it is NULL and wanted.
- * Fills job->schema_report. FM_INVALID_REQUEST, with its path from "format" or "tools" on, says what is wrong there. On
- * failure nothing is left to free.
+ * By `job`'s format and tools, which are called in `form`. `*vocab` is made of `vocabulary` when it is NULL and wanted;
+ * the kit of `job` (NULL: none) is woken when a grammar of it may have been compiled. Does not wait for that: call
+ * fm_guide_wait before the grammar is used. Fills job->schema_report. FM_INVALID_REQUEST, with its path from "format"
+ * or "tools" on, says what is wrong there. On failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
                                        const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                                        struct fm_error *error);
+
+/* There is a grammar, and it is not compiled yet. */
+bool fm_guide_compiles(const struct fm_guide *guide);
+
+/* As fm_grammar_wait, with the path as above. On failure only fm_guide_free may be called. */
+FM_MUST_USE enum fm_code fm_guide_wait(struct fm_guide *guide, int64_t until_ms, struct fm_error *error);
 void fm_guide_free(struct fm_guide *guide);
 
 /* The text goes on. False when out of memory. */

@@ -472,9 +472,12 @@ bool fm_kit_ending(const struct fm_kit *kit);
  */
 struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms);
 
+/* The same without a job: what comes stays in the mailbox. Engine thread. */
+void fm_kit_wait(struct fm_kit *kit, int64_t ms);
+
 /*
- * The fm_kit_take_within that waits, or the next one, returns NULL. Any thread, also one of a library; never blocks for
- * long. Nothing happens once the engine has ended.
+ * The fm_kit_take_within or fm_kit_wait that waits, or the next one, returns, without a job. Any thread, also one of a
+ * library; never blocks for long. Nothing happens once the engine has ended.
  */
 void fm_kit_wake(struct fm_kit *kit);
 

@@ -73,6 +73,14 @@ struct fm_item *fm_mailbox_next(struct fm_kit *kit, enum fm_mailbox_wait wait, i
     return item;
 }
 
+void fm_kit_wait(struct fm_kit *kit, int64_t ms) {
+    int64_t until_ms = fm_now_ms() + ms;
+    pthread_mutex_lock(&kit->lock);
+    while (wait_on(kit, FM_WAIT_WITHIN, until_ms)) {
+    }
+    pthread_mutex_unlock(&kit->lock);
+}
+
 struct fm_item *fm_mailbox_next_aborted(struct fm_kit *kit) {
     pthread_mutex_lock(&kit->lock);
     struct fm_item **link = &kit->first;

@@ -138,22 +138,50 @@ static bool is_closed(const struct fm_scheduler *scheduler) {
     return false;
 }
 
-/* Takes jobs that are there; waits for one if there is nothing to do. False: the end has come. */
+/* Jobs are there, and all of them wait for their grammars. */
+static bool only_compiles(const struct fm_scheduler *scheduler) {
+    size_t compiling = 0;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        compiling += fm_sequence_compiles(&scheduler->list[i]);
+    }
+    return compiling > 0 && compiling == scheduler->running;
+}
+
+/* Waits for one where there is nothing else to do. */
+static struct fm_kit_job *take_job(struct fm_scheduler *scheduler) {
+    if (scheduler->running == 0) {
+        return fm_weights_wait(scheduler->pages, scheduler->kit);
+    }
+    return only_compiles(scheduler) ? fm_kit_take_within(scheduler->kit, FM_GRAMMAR_POLL_MS)
+                                    : fm_kit_take(scheduler->kit, false);
+}
+
+/* Takes jobs that are there; waits if there is nothing to do. False: the end has come. */
 static bool admit(struct fm_scheduler *scheduler) {
     if (scheduler->running == 0) { /* before it looks for jobs: what they compute does not depend on when they come */
         fm_cache_move_out(&scheduler->cache);
     }
     int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
     while (scheduler->running < slots(scheduler) && !is_closed(scheduler) && fm_now_ms() < deadline) {
-        struct fm_kit_job *job = scheduler->running == 0 ? fm_weights_wait(scheduler->pages, scheduler->kit)
-                                                         : fm_kit_take(scheduler->kit, false);
+        struct fm_kit_job *job = take_job(scheduler);
         if (!job) {
-            break;
+            return scheduler->running > 0;
         }
         deadline = deadline == INT64_MAX ? fm_now_ms() + ADMIT_MS : deadline;
         begin(scheduler, job);
     }
-    return scheduler->running > 0;
+    if (only_compiles(scheduler)) {
+        fm_kit_wait(scheduler->kit, FM_GRAMMAR_POLL_MS);
+    }
+    return true;
+}
+
+static void start_compiled(struct fm_scheduler *scheduler) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        if (fm_sequence_compiles(&scheduler->list[i])) {
+            fm_sequence_try_to_start(&scheduler->list[i]);
+        }
+    }
 }
 
 /* Sequences without a place get one; all at once, or one by one where the memory was too small for them. */
@@ -164,7 +192,8 @@ static void place(struct fm_scheduler *scheduler) {
     }
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
-        if (sequence->job && !sequence->cached && !sequence->reason && (!scheduler->crowded || active == 0)) {
+        bool waits = sequence->job && !sequence->cached && !sequence->reason && !fm_sequence_compiles(sequence);
+        if (waits && (!scheduler->crowded || active == 0)) {
             bool alone = sequence->job->has_seed && scheduler->running == 1; /* so far */
             bool exact = scheduler->model->repeatable || sequence->job->repeatable || alone;
             fm_sequence_place(sequence, &scheduler->cache, scheduler->saved, exact);
@@ -463,6 +492,7 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, st
         fm_draft_model_watch(scheduler->draft, draft_stops, scheduler);
     }
     while (admit(scheduler)) {
+        start_compiled(scheduler);
         place(scheduler);
         see(scheduler);
         compute(scheduler);

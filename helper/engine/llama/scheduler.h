@@ -14,7 +14,7 @@ struct fm_scheduler {
     struct fm_cache cache;
     struct fm_batch batch;
     struct fm_sequence *list; /* model->slots of them; those without a job are free */
-    size_t running;           /* those with one */
+    size_t running;           /* those with one, also where its grammar is still being compiled */
     struct fm_kit *kit;       /* borrowed; while it runs, as the next */
     struct fm_saved *saved;
     struct fm_huge_pages *pages;

@@ -249,7 +249,12 @@ static void go_on_with(struct fm_sequence *sequence, const float *logits) {
 
 /* ---- the beginning ---- */
 
-static enum fm_reason read_job(struct fm_sequence *sequence, fm_image_go_on *go_on, void *state) {
+/* `code` of what was done with the job, as a reason to end it. */
+static enum fm_reason reason_of(enum fm_code code) {
+    return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
+}
+
+static enum fm_code read_job(struct fm_sequence *sequence, fm_image_go_on *go_on, void *state) {
     struct fm_llama_model *model = sequence->model;
     struct fm_llama_answer *answer = &sequence->answer;
     struct fm_llama_request *request = &sequence->request;
@@ -260,20 +265,26 @@ static enum fm_reason read_job(struct fm_sequence *sequence, fm_image_go_on *go_
     if (code == FM_OK && request->thought_form) {
         fm_thought_parser_init(&answer->thought, request->thought_form, request->thought_state);
     }
-    code = code ? code : fm_guide_init(&answer->guide, job, request->form, &vocabulary, &model->grammar_vocab, error);
-    code = code ? code : fm_sampler_init(&sequence->sampler, job, answer->guide.grammar, answer->vocab, error);
+    return code ? code : fm_guide_init(&answer->guide, job, request->form, &vocabulary, &model->grammar_vocab, error);
+}
+
+/* The grammar is compiled, where there is one. */
+static enum fm_code prepare(struct fm_sequence *sequence) {
+    struct fm_llama_model *model = sequence->model;
+    struct fm_llama_answer *answer = &sequence->answer;
+    struct fm_llama_request *request = &sequence->request;
+    struct fm_kit_job *job = sequence->job;
+    struct fm_error *error = &answer->error;
+    enum fm_code code = fm_sampler_init(&sequence->sampler, job, answer->guide.grammar, answer->vocab, error);
     sequence->tokens = calloc(model->context_length, sizeof *sequence->tokens);
     if (code == FM_OK && !sequence->tokens) {
         code = fm_fail_no_memory(error);
     }
-    if (code != FM_OK) {
-        return code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
-    }
-    if (model->drafts != FM_DRAFTS_OFF && request->prompt.span_count == 0) {
+    if (code == FM_OK && model->drafts != FM_DRAFTS_OFF && request->prompt.span_count == 0) {
         code = fm_lookup_init(&sequence->lookup, model->context_length, error);
     }
     if (code != FM_OK) {
-        return FM_REASON_ERROR;
+        return code;
     }
     memcpy(sequence->tokens, request->prompt.tokens, request->prompt.count * sizeof *sequence->tokens);
     sequence->count = request->prompt.count;
@@ -282,16 +293,32 @@ static enum fm_reason read_job(struct fm_sequence *sequence, fm_image_go_on *go_
     if (answer->callable) {
         fm_tool_parser_init(&answer->parser, job, request->form);
     }
-    return FM_REASON_NONE;
+    return FM_OK;
+}
+
+bool fm_sequence_compiles(const struct fm_sequence *sequence) {
+    return sequence->job && !sequence->reason && fm_guide_compiles(&sequence->answer.guide);
+}
+
+void fm_sequence_try_to_start(struct fm_sequence *sequence) {
+    struct fm_llama_answer *answer = &sequence->answer;
+    enum fm_code code = fm_guide_wait(&answer->guide, 0, &answer->error);
+    if (code == FM_OK && fm_guide_compiles(&answer->guide)) {
+        return;
+    }
+    enum fm_reason reason = reason_of(code ? code : prepare(sequence));
+    reason = reason ? reason : begin_thinking(sequence);
+    sequence->reason = reason ? reason : fm_kit_job_accept(sequence->job, (int64_t)sequence->request.prompt.count);
 }
 
 void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
                        fm_image_go_on *go_on, void *state) {
     *sequence = (struct fm_sequence){.model = model, .job = job, .output = -1, .start_ms = fm_now_ms()};
     fm_llama_answer_init(&sequence->answer, job, model->prompter.vocab);
-    enum fm_reason reason = read_job(sequence, go_on, state);
-    reason = reason ? reason : begin_thinking(sequence);
-    sequence->reason = reason ? reason : fm_kit_job_accept(job, (int64_t)sequence->request.prompt.count);
+    sequence->reason = reason_of(read_job(sequence, go_on, state));
+    if (!sequence->reason) {
+        fm_sequence_try_to_start(sequence);
+    }
 }
 
 void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, struct fm_saved *saved, bool exact) {

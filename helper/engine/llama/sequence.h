@@ -62,12 +62,18 @@ struct fm_sequence {
 };
 
 /*
- * Reads `job` and accepts it; what is wrong with it is in ->reason afterwards, as is that only its prompt was to be
- * counted. `go_on` is asked while images are looked at. Blocks as long as it takes. End it with fm_sequence_end
- * and fm_sequence_release.
+ * Reads `job` and accepts it, unless its grammar is still being compiled afterwards (fm_sequence_compiles); what is
+ * wrong with it is in ->reason afterwards, as is that only its prompt was to be counted. `go_on` is asked while images
+ * are looked at. Blocks as long as that takes. End it with fm_sequence_end and fm_sequence_release.
  */
 void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
                        fm_image_go_on *go_on, void *state);
+
+/* Its grammar is being compiled on another thread: fm_sequence_try_to_start and fm_sequence_end alone may be called. */
+bool fm_sequence_compiles(const struct fm_sequence *sequence);
+
+/* Accepts the job if its grammar is compiled by now; if that failed, or took too long, ->reason says so. */
+void fm_sequence_try_to_start(struct fm_sequence *sequence);
 
 /*
  * Takes a place in the memory, with what is there of its tokens, or in a file. Call it before fill, where ->cached is

@@ -1,0 +1,215 @@
+/* Grammars that are compiled while others are, by llguidance itself: a vocabulary of bytes, which can be made to stand still. */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "engine/guide/grammar.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES     256 /* tokens; the next one ends a turn */
+#define COMPILERS 8   /* COMPILERS_MAX of grammar.c */
+#define GIVE_UP   INT64_MAX
+
+/* ---- a vocabulary ---- */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int wakes[8]; /* a counter for each vocabulary: its last wake may come when it is gone */
+static atomic_int *woken = wakes;
+
+static bool ends_turn(const void *argument, int32_t token) {
+    (void)argument;
+    return token == BYTES;
+}
+
+/* Waits where a test holds the gate: whoever compiles first makes llguidance's vocabulary, and the others need it. */
+static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
+    (void)argument;
+    assert_true(room >= 3);
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    if (token == BYTES) {
+        memcpy(text, "end", 3);
+        return control ? 3 : 0;
+    }
+    text[0] = (char)token;
+    return 1;
+}
+
+static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
+                             struct fm_error *error) {
+    (void)argument;
+    (void)error;
+    *tokens = malloc((len + 1) * sizeof **tokens);
+    assert_non_null(*tokens);
+    for (size_t i = 0; i < len; i++) {
+        (*tokens)[i] = (unsigned char)text[i];
+    }
+    *count = len;
+    return FM_OK;
+}
+
+static void wake(void *count) {
+    atomic_fetch_add((atomic_int *)count, 1);
+}
+
+static struct fm_grammar_vocab *new_vocab(int32_t size) {
+    const struct fm_vocabulary vocabulary = {
+        .size = size, .end_of_turn = BYTES, .ends_turn = ends_turn, .piece = piece, .tokenize = tokenize};
+    struct fm_grammar_vocab *vocab;
+    struct fm_error error;
+    woken++;
+    assert_int_equal(fm_grammar_vocab_new(&vocabulary, wake, woken, &vocab, &error), FM_OK);
+    return vocab;
+}
+
+static struct fm_grammar *new_grammar(struct fm_grammar_vocab *vocab, const char *kind, const char *text) {
+    struct fm_grammar *grammar;
+    struct fm_error error;
+    assert_int_equal(fm_grammar_new(vocab, kind, text, &grammar, &error), FM_OK);
+    return grammar;
+}
+
+static void assert_compiles_to(struct fm_grammar *grammar, char first) {
+    struct fm_error error;
+    assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_OK);
+    assert_false(fm_grammar_compiles(grammar));
+    for (int32_t byte = 'a'; byte <= 'z'; byte++) {
+        assert_int_equal(fm_grammar_allows(grammar, byte), byte == first);
+    }
+    fm_grammar_free(grammar);
+}
+
+/* An object of optional keys, which takes llguidance ten times as long for three times as many. */
+static void write_optional_keys(int count, struct fm_buf *text) {
+    char key[40];
+    fm_buf_append_str(text, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < count; i++) {
+        snprintf(key, sizeof key, "%s\"p%d\":{\"type\":\"string\"}", i ? "," : "", i);
+        fm_buf_append_str(text, key);
+    }
+    fm_buf_append(text, "}}", sizeof "}}");
+    assert_false(text->failed);
+}
+
+/* ---- the tests ---- */
+
+static void what_is_wrong_is_told(void **state) {
+    (void)state;
+    struct fm_error error;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    assert_compiles_to(new_grammar(vocab, "regex", "bc"), 'b');
+    assert_true(atomic_load(woken) > 0);
+    struct fm_grammar *grammar = new_grammar(vocab, "regex", "a(b");
+    assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_INVALID_REQUEST);
+    assert_non_null(strstr(error.detail, "the grammar can't be used: "));
+    fm_grammar_free(grammar);
+    fm_grammar_vocab_free(vocab);
+    vocab = new_vocab(BYTES); /* without the end of a turn */
+    grammar = new_grammar(vocab, "regex", "a");
+    assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_INTERNAL);
+    assert_non_null(strstr(error.detail, "vocabulary"));
+    fm_grammar_free(grammar);
+    fm_grammar_vocab_free(vocab);
+}
+
+/* It was once enough to make the next one fail. */
+static void one_that_takes_too_long(void **state) {
+    (void)state;
+    struct fm_error error;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    struct fm_buf text;
+    fm_buf_init(&text, PTRDIFF_MAX);
+    write_optional_keys(5000, &text);
+    struct fm_grammar *hostile = new_grammar(vocab, "json_schema", text.data);
+    fm_buf_free(&text);
+    enum fm_code code = FM_OK;
+    while (code == FM_OK && fm_grammar_compiles(hostile)) {
+        assert_compiles_to(new_grammar(vocab, "regex", "a"), 'a'); /* meanwhile */
+        code = fm_grammar_wait(hostile, 0, &error);
+    }
+    assert_int_equal(code, FM_INVALID_REQUEST);
+    assert_non_null(strstr(error.detail, "ms to compile"));
+    fm_grammar_free(hostile);
+    assert_compiles_to(new_grammar(vocab, "regex", "b"), 'b');
+    fm_grammar_vocab_free(vocab);
+}
+
+/* Nothing fails because of others, given up or not: it waits. */
+static void when_all_threads_are_stuck(void **state) {
+    (void)state;
+    struct fm_error error;
+    struct fm_grammar *stuck[COMPILERS];
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    pthread_mutex_lock(&gate);
+    for (size_t i = 0; i < COMPILERS; i++) {
+        stuck[i] = new_grammar(vocab, "regex", "s");
+    }
+    struct fm_grammar *first = new_grammar(vocab, "regex", "f");
+    struct fm_grammar *left = new_grammar(vocab, "regex", "l");
+    struct fm_grammar *last = new_grammar(vocab, "regex", "m");
+    fm_grammar_free(left);
+    for (size_t i = 1; i < COMPILERS; i++) {
+        fm_grammar_free(stuck[i]);
+    }
+    assert_int_equal(fm_grammar_wait(last, fm_now_ms() + 2 * FM_GRAMMAR_POLL_MS, &error), FM_OK);
+    assert_int_equal(fm_grammar_wait(first, 0, &error), FM_OK);
+    assert_true(fm_grammar_compiles(first) && fm_grammar_compiles(last));
+    assert_int_equal(atomic_load(woken), 0);
+    pthread_mutex_unlock(&gate);
+    assert_compiles_to(last, 'm'); /* whoever asks, those before it begin */
+    assert_compiles_to(first, 'f');
+    assert_compiles_to(stuck[0], 's');
+    fm_grammar_vocab_free(vocab);
+    for (int64_t end = fm_now_ms() + 60000; atomic_load(woken) < COMPILERS + 2 && fm_now_ms() < end;) {
+        fm_sleep_ms(1);
+    }
+    assert_int_equal(atomic_load(woken), COMPILERS + 2);
+}
+
+#ifdef WRAPPED
+static bool no_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument) {
+    return no_threads ? EAGAIN : __real_pthread_create(thread, attributes, body, argument);
+}
+
+static void without_a_thread(void **state) {
+    (void)state;
+    struct fm_error error;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    for (int i = 0; i < COMPILERS + 1; i++) {
+        no_threads = true;
+        struct fm_grammar *grammar = new_grammar(vocab, "regex", "a");
+        assert_int_equal(fm_grammar_wait(grammar, 0, &error), FM_INTERNAL);
+        assert_non_null(strstr(error.detail, "memory"));
+        no_threads = false;
+        fm_grammar_free(grammar);
+    }
+    assert_compiles_to(new_grammar(vocab, "regex", "b"), 'b');
+    fm_grammar_vocab_free(vocab);
+}
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(one_that_takes_too_long),
+        cmocka_unit_test(when_all_threads_are_stuck),
+#ifdef WRAPPED
+        cmocka_unit_test(without_a_thread),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

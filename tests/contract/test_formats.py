@@ -359,9 +359,9 @@ class Hostile(Case):
         hostile = [engine.start(PROMPT, max_tokens=5, format=schema) for _ in range(4)]
         innocent = [engine.start(PROMPT, temperature=0, max_tokens=9, format=by_schema({"const": i})) for i in range(3)]
         ends = {}
-        tokens = 0  # of the answer, while the last of the four is compiled: there were three slots for them
+        tokens = 0  # of the answer, while the last of the four is compiled: there are three slots for them
         for job, name, params in engine.together([answer, *hostile, *innocent]):
-            tokens += name == "job.delta" and job == answer and len(ends.keys() & set(hostile)) == 3
+            tokens += name == "job.delta" and job == answer and any(one in ends for one in hostile) and hostile[3] not in ends
             if name == "job.finished":
                 ends[job] = params
                 if len(ends) == 7:
@@ -371,7 +371,7 @@ class Hostile(Case):
         for job in hostile:
             self.assertIn("ms to compile", ends[job]["error"]["detail"])
         self.assertEqual([ends[job]["reason"] for job in innocent], ["stop"] * 3)
-        self.assertGreater(tokens, 5)
+        self.assertGreater(tokens, 6)
 
 
 class Grammars(Case):

@@ -371,7 +371,7 @@ class Hostile(Case):
         for job in hostile:
             self.assertIn("ms to compile", ends[job]["error"]["detail"])
         self.assertEqual([ends[job]["reason"] for job in innocent], ["stop"] * 3)
-        self.assertGreater(tokens, 6)
+        self.assert_undisturbed(tokens > 6, f"{tokens} tokens of the answer beside a compilation")
 
 
 class Grammars(Case):

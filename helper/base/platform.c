@@ -292,22 +292,32 @@ void fm_ask_for_end(void) {
     (void)ignored;
 }
 
+static bool outlives_terminal; /* SIGHUP is ignored, as nohup has it */
+
 static void end_signals(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
+    if (!outlives_terminal) {
+        sigaddset(set, SIGHUP);
+    }
 }
 
-/* Takes the signals as they come: a handler would run in the middle of anything. */
+/*
+ * Takes the signals as they come: a handler would run in the middle of anything. A terminal that is closed may send
+ * SIGHUP twice, by the shell and by the system, so that one never ends at once.
+ */
 static void *signal_watch(void *unused) {
     (void)unused;
     sigset_t set;
     int number;
+    bool seen = false;
     end_signals(&set);
-    for (bool seen = false; sigwait(&set, &number) == 0; seen = true) {
-        if (seen) {
+    while (sigwait(&set, &number) == 0) {
+        if (seen && number != SIGHUP) {
             _exit(128 + number);
         }
+        seen |= number != SIGHUP;
         fm_ask_for_end();
     }
     return NULL;
@@ -328,6 +338,10 @@ static void take_signals(void) {
     sigset_t set;
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
+    outlives_terminal = signal(SIGHUP, SIG_DFL) == SIG_IGN;
+    if (outlives_terminal) {
+        signal(SIGHUP, SIG_IGN);
+    }
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(), and no reason to end */

@@ -93,14 +93,20 @@ class Bench(TimedTest):
         self.assertIn("could not be written", done.stderr)
 
     def test_ended_early(self):
-        """By SIGINT, in the middle of a load: at once, and its engine too."""
+        """By a signal, in the middle of a load: at once, and its engine too."""
+        wire.heed_hangups(self)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            with self.subTest(number):
+                self.end_early(number)
+
+    def end_early(self, number):
         process = subprocess.Popen([PROGRAM, "bench", "--engine", "fake"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env=environment({"FM_ENGINE_FAKE_LOAD": "hang"}))
         self.assertIn(b"loading", process.stderr.readline())
         wire.wait_until(lambda: wire.children(process.pid), "an engine")
         engine = wire.children(process.pid)
         before = time.monotonic()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.communicate(timeout=WAIT)
         self.assert_soon(time.monotonic() - before, 2 * SLOW)
         self.assertEqual(process.returncode, 69)

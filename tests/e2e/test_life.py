@@ -58,6 +58,22 @@ class Ends(HelperTest):
     def test_sigint(self):
         self.assert_ends(lambda h: os.kill(h.pid, signal.SIGINT), 0)
 
+    def test_sighup(self):
+        wire.heed_hangups(self)
+        self.assert_ends(lambda h: os.kill(h.pid, signal.SIGHUP), 0)
+
+    def test_a_closed_terminal(self):
+        """It sends SIGHUP to all of them at once, the engine too."""
+        wire.heed_hangups(self)
+        helper = self.helper(start_new_session=True)
+        call = self.create(helper, script({"hang": "soft"}))
+        helper.event(call, "response.in_progress")
+        engine = helper.engine_pid()
+        os.killpg(helper.pid, signal.SIGHUP)
+        self.assertEqual(helper.wait_exit(), 0)
+        self.assertFalse(alive(engine))
+        self.assertFalse(helper.collect(call)[1]["ok"])
+
     def test_signals_that_the_host_has_blocked(self):
         """A mask outlives exec."""
         blocked = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}

@@ -12,7 +12,7 @@ import time
 import unittest
 
 from gateway import PREFIX, Gateway, compact, says, scripted
-from wire import BIN, SANITIZED, SLOW, WAIT, TimedTest, alive, children, memory_kib, wait_until
+from wire import BIN, SANITIZED, SLOW, WAIT, TimedTest, alive, children, heed_hangups, memory_kib, wait_until
 
 LINE_MAX = 10_000_000
 LINES = int(os.environ.get("FM_LINES", 1_000 if SANITIZED else 10_000))
@@ -59,6 +59,10 @@ class Ends(Case):
 
     def test_sigint(self):
         self.ends(lambda made: os.kill(made.pid, signal.SIGINT))
+
+    def test_sighup(self):
+        heed_hangups(self)
+        self.ends(lambda made: os.kill(made.pid, signal.SIGHUP))
 
     def test_shutdown(self):
         made = self.gateway()

@@ -397,6 +397,11 @@ def check_stream(test, events, result, dialect="summary", any_order=False):
     return final
 
 
+def heed_hangups(test):
+    """What `test` starts from here on gets SIGHUP, even if the tests run under nohup."""
+    test.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
+
+
 class HelperTest(TimedTest):
     """A test with helpers that are closed at its end."""
 

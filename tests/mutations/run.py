@@ -1272,6 +1272,8 @@ MUTATIONS = [
      "                if not left:\n                    return None\n", "e2e.patience"),
     ("a late test begins from a new setUp", PATIENCE, "            test.setUp()\n", "", "e2e.patience"),
     ("a subtest passes Late on", PATIENCE, "if kind and issubclass(kind, Late):", "if False:", "e2e.patience"),
+    ("a closed terminal ends a process", PLATFORM, "        sigaddset(set, SIGHUP);\n", "", "unit.platform"),
+    ("... not under nohup", PLATFORM, "        signal(SIGHUP, SIG_IGN);\n", "", "unit.platform"),
     # what takes too long, on its own stack
     ("a call on its own stack has its time", THREADS,
      "while (left > 0 && fm_now_ms() < last) {", "while (1) {", "unit.platform"),

@@ -813,13 +813,15 @@ class Cancel(Case):
         status, errors, left = server.end()
         self.assertEqual((status, errors, [line["id"] for line in left]), (0, "", ids))
 
-    def test_sigterm(self):
-        server = self.start(DESKTOP, **STUCK)
-        server.request("tools/call", name="focus_app", arguments={"app_name": "Notes"}, _meta={"progressToken": 1})
-        server.take()
-        server.process.send_signal(signal.SIGTERM)
-        self.assertEqual(server.process.wait(WAIT), 0)
-        server.end()
+    def test_signals(self):
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))  # under nohup, too
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            server = self.start(DESKTOP, **STUCK)
+            server.request("tools/call", name="focus_app", arguments={"app_name": "Notes"}, _meta={"progressToken": 1})
+            server.take()
+            server.process.send_signal(number)
+            self.assertEqual(server.process.wait(WAIT), 0)
+            server.end()
 
     def test_client_that_is_gone(self):
         server = self.start(read=False)

@@ -718,6 +718,31 @@ static int signals_that_were_ignored(void) {
     return 1;
 }
 
+/* A closed terminal: its shell and the system may both send one. */
+static int end_with_the_terminal(void) {
+    signal(SIGHUP, SIG_DFL); /* these tests may run under nohup */
+    int end = fm_watch_for_end();
+    char byte;
+    for (int i = 0; i < 2; i++) {
+        kill(getpid(), SIGHUP);
+        CHECK(end >= 0 && readable(end, WAIT_MS) && __real_read(end, &byte, 1) == 1);
+    }
+    kill(getpid(), SIGTERM); /* the first of those that end at once when they come twice */
+    CHECK(readable(end, WAIT_MS));
+    return 0;
+}
+
+static int no_end_with_the_terminal(void) {
+    signal(SIGHUP, SIG_IGN);
+    int end = fm_watch_for_end();
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGTERM);
+    char byte;
+    CHECK(end >= 0 && readable(end, WAIT_MS) && __real_read(end, &byte, 1) == 1);
+    CHECK(!readable(end, 0)); /* SIGHUP would have come first */
+    return 0;
+}
+
 static int end_that_cannot_be_watched(void) {
     plan("pipe2", 0, EMFILE);
     CHECK(fm_watch_for_end() == -1 && errno == EMFILE);
@@ -734,6 +759,8 @@ static void ends(void **state) {
     assert_int_equal(in_child(end_by_a_signal), 128 + SIGINT);
     assert_int_equal(in_child(signals_that_were_blocked_and_ignored), 128 + SIGINT);
     assert_int_equal(in_child(signals_that_were_ignored), 128 + SIGTERM);
+    assert_int_equal(in_child(end_with_the_terminal), 0);
+    assert_int_equal(in_child(no_end_with_the_terminal), 0);
     assert_int_equal(in_child(end_that_cannot_be_watched), 0);
 }
 

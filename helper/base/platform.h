@@ -220,7 +220,8 @@ FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(vo
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM, SIGINT or SIGHUP came, or the
  * parent died. Whatever this process inherited, these signals are blocked from now on and taken by a thread (SIGHUP
  * stays ignored where it is), SIGCHLD is not blocked and has its default action, and SIGPIPE and SIGXFSZ are ignored.
- * A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno): this process should end then.
+ * A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno): this process
+ * should end then.
  */
 int fm_watch_for_end(void);
 

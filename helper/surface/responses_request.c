@@ -123,8 +123,8 @@ static const struct {
     {"frequency_penalty", "0"},     {"top_logprobs", "0"},
 };
 
-/* Members that always have the same value. */
-static const char fixed[] = "\"service_tier\":\"default\"";
+/* Members that always have the same value: OpenAI's SDKs require both. */
+static const char fixed[] = "\"service_tier\":\"default\",\"access_programs\":null";
 
 static void write_value_or(struct json_object *value, const char *fallback, struct fm_json_writer *w) {
     if (value) {

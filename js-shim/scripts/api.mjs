@@ -27,8 +27,8 @@ function reference() {
     const [declaration] = symbol.declarations ?? [];
     if (declaration === undefined) continue;
     if (ts.isFunctionDeclaration(declaration)) parts.Functions.push(functionText(symbol, declaration));
-    else if (ts.isClassDeclaration(declaration)) parts.Classes.push(membersText(symbol, declaration));
-    else parts["Types of requests, answers and options"].push(typeText(symbol, declaration));
+    else if (ts.isClassDeclaration(declaration)) parts.Classes.push(membersText(checker, symbol, declaration));
+    else parts["Types of requests, answers and options"].push(typeText(checker, symbol, declaration));
   }
   const sections = Object.entries(parts).map(([title, texts]) => `\n## ${title}\n\n${texts.join("\n")}`);
   return HEAD + sections.join("").replace(/\n{3,}/g, "\n\n").split("\n").map(broken).join("\n");
@@ -49,19 +49,27 @@ function functionText(symbol, declaration) {
 }
 
 /** A type: its members as a table, or what it stands for. */
-function typeText(symbol, declaration) {
-  if (ts.isInterfaceDeclaration(declaration)) return membersText(symbol, declaration);
+function typeText(checker, symbol, declaration) {
+  if (ts.isInterfaceDeclaration(declaration)) return membersText(checker, symbol, declaration);
   const text = ts.isTypeAliasDeclaration(declaration) ? oneLine(declaration.type) : oneLine(declaration);
   const lines = text.replaceAll(" | {", "\n| {");
   return `### ${symbol.name}\n\n${docOf(declaration)}\n\n\`\`\`ts\n${lines}\n\`\`\`\n`;
 }
 
-function membersText(symbol, declaration) {
+function membersText(checker, symbol, declaration) {
   const bases = (declaration.heritageClauses ?? []).flatMap((clause) => clause.types.map(oneLine));
+  if (bases.some((base) => base.startsWith("Omit<"))) return allMembersText(checker, symbol, declaration);
   const also = bases.length > 0 ? ` Has the members of ${bases.map((base) => `\`${base}\``).join(", ")} too.` : "";
   const rows = declaration.members.filter(isPublic).map((member) => `| \`${cell(nameOf(member))}\` | ${cell(docOf(member))} |`);
   const table = rows.length > 0 ? `\n| Member | |\n|---|---|\n${rows.join("\n")}\n` : "";
   return `### ${symbol.name}${generics(declaration)}\n\n${docOf(declaration)}${also}\n${table}`;
+}
+
+/** The same with the members of a base that is not wholly meant. */
+function allMembersText(checker, symbol, declaration) {
+  const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)).map((it) => it.declarations[0]);
+  const rows = members.map((member) => `| \`${cell(nameOf(member))}\` | ${cell(docOf(member))} |`);
+  return `### ${symbol.name}${generics(declaration)}\n\n${docOf(declaration)}\n\n| Member | |\n|---|---|\n${rows.join("\n")}\n`;
 }
 
 /** Not what begins with # or is marked as internal. */

@@ -9,6 +9,7 @@
 //   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
 //   ai.mjs         the adapter for the AI SDK
+//   openai.mjs, openai.cjs  nothing: what they bring is in their types, which add our parameters to those of OpenAI's SDK
 //   *.d.cts, *.d.mts  their types
 //   esm/           the compiler's output, file by file; tests use it, and it is not packed
 //
@@ -121,7 +122,17 @@ async function bundleTypes(entry, file) {
   await writeFile(join(fresh, file), withTabs(output[0].code, 4).replace(/^\t+(?=\*|\/\*\*)/gm, ""));
 }
 
-/** What the bundles have of others, which has to be named with them. */
+/** The types that add to those of OpenAI's SDK; each format of it has its own. */
+async function writeSdkTypes() {
+  const declared = (await readFile(join(esm, "openai.d.ts"), "utf8")).replace("./index.js", "./index.cjs");
+  // The compiler leaves it out; only what is imported can be added to.
+  const types = `import type {} from "openai";\n${declared}`;
+  for (const format of ["c", "m"]) {
+    await writeFile(join(fresh, `openai.d.${format}ts`), withTabs(types, 4));
+    await writeFile(join(fresh, `openai.${format}js`), "");
+  }
+}
+
 async function writeNotices() {
   const { version } = require("@cfworker/json-schema/package.json");
   const text = await readFile(join(root, "scripts", "notices.txt"), "utf8");
@@ -135,6 +146,7 @@ try {
   await bundleTypes("index.d.ts", "index.d.cts");
   await writeFile(join(fresh, "index.d.mts"), 'export * from "./index.cjs";\n');
   await bundleTypes("ai.d.ts", "ai.d.mts");
+  await writeSdkTypes();
   await writeNotices();
 } catch (error) {
   await rm(fresh, { recursive: true, force: true });

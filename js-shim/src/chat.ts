@@ -1,16 +1,15 @@
 // client.chat.completions: chat completions over the helper.
-import { EventStream, pick, withSignal } from "./stream.js";
+import { EventStream, pending, pick, withSignal, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
-  ChatToolCall,
-  ChatToolCallDelta,
   FmReport,
   Operation,
   RequestOptions,
   Transport,
+  WireChatCompletion,
 } from "./types.js";
 
 /** The chunks of one streamed chat completion. Iterate it once; `break` stops the request. */
@@ -35,14 +34,17 @@ export class ChatCompletions {
     this.#transport = transport;
   }
 
-  /** Answers with a stream of chunks, which throws when the request fails in the middle. */
-  create(body: ChatCreateParams & { stream: true }, options?: RequestOptions): ChatStream;
+  /**
+   * Answers with a stream of chunks, which throws when the request fails in the middle. Awaited, it resolves with the first
+   * chunk, or rejects if the request fails before.
+   */
+  create(body: ChatCreateParams & { stream: true }, options?: RequestOptions): Pending<ChatStream>;
   /** Answers with the whole completion. Rejects with an FmError, which has what was produced in `completion`. */
   create(body: ChatCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ChatCompletion>;
-  create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion> | ChatStream;
-  create(body: ChatCreateParams, options: RequestOptions = {}): Promise<ChatCompletion> | ChatStream {
+  create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion | ChatStream>;
+  create(body: ChatCreateParams, options: RequestOptions = {}): Promise<ChatCompletion | ChatStream> {
     if (body?.stream !== true) return withSignal(() => createChat(this.#transport, body), options.signal);
-    return new ChatStream(this.#transport, body, options);
+    return pending(new ChatStream(this.#transport, body, options));
   }
 }
 
@@ -84,6 +86,9 @@ interface Partial {
   choices: PartialChoice[];
 }
 
+type ChatToolCall = NonNullable<WireChatCompletion["choices"][number]["message"]["tool_calls"]>[number];
+type ChatToolCallDelta = NonNullable<ChatCompletionChunk["choices"][number]["delta"]["tool_calls"]>[number];
+
 interface PartialChoice {
   content: string;
   refusal: string | null;
@@ -111,7 +116,7 @@ function addToCall(calls: ChatToolCall[], { index, id, function: piece }: ChatTo
 }
 
 /** What was produced before the helper died, as the helper tells a failure; but nobody is left who has counted. */
-function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, choices }: Partial): ChatCompletion {
+function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, choices }: Partial): WireChatCompletion {
   return {
     id,
     object: "chat.completion",
@@ -130,7 +135,7 @@ function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, choi
 }
 
 /** A choice as a message; one that nothing had come of yet is undefined. */
-function messageOf(choice: PartialChoice | undefined): ChatCompletion["choices"][number]["message"] {
+function messageOf(choice: PartialChoice | undefined): WireChatCompletion["choices"][number]["message"] {
   const { content = "", refusal = null, reasoning = "", calls = [] } = choice ?? {};
   return {
     role: "assistant",
@@ -143,5 +148,5 @@ function messageOf(choice: PartialChoice | undefined): ChatCompletion["choices"]
 }
 
 function completionOf(operation: Operation): Operation<ChatCompletion> {
-  return pick(operation, (answer) => answer["completion"] as ChatCompletion);
+  return pick(operation, (answer) => answer["completion"] as unknown as ChatCompletion);
 }

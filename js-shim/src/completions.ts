@@ -1,10 +1,18 @@
 // client.completions: the legacy text completions.
-import { EventStream, pick, withSignal } from "./stream.js";
+import { EventStream, pending, pick, withSignal, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
-import type { Completion, CompletionCreateParams, Operation, RequestOptions, Transport } from "./types.js";
+import type {
+  Completion,
+  CompletionChunk,
+  CompletionCreateParams,
+  Operation,
+  RequestOptions,
+  Transport,
+  WireCompletion,
+} from "./types.js";
 
 /** The chunks of one streamed completion. Iterate it once; `break` stops the request. */
-export class CompletionStream extends EventStream<Completion, Completion> {
+export class CompletionStream extends EventStream<CompletionChunk, Completion> {
   /** @internal */
   constructor(transport: Transport, body: CompletionCreateParams, options: RequestOptions) {
     super((push) => streamCompletion(transport, body, push), options.signal);
@@ -25,14 +33,17 @@ export class Completions {
     this.#transport = transport;
   }
 
-  /** Answers with a stream of chunks, which throws when the request fails in the middle. */
-  create(body: CompletionCreateParams & { stream: true }, options?: RequestOptions): CompletionStream;
+  /**
+   * Answers with a stream of chunks, which throws when the request fails in the middle. Awaited, it resolves with the first
+   * chunk, or rejects if the request fails before.
+   */
+  create(body: CompletionCreateParams & { stream: true }, options?: RequestOptions): Pending<CompletionStream>;
   /** Answers with the whole completion. Rejects with an FmError, which has what was produced in `completion`. */
   create(body: CompletionCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<Completion>;
-  create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion> | CompletionStream;
-  create(body: CompletionCreateParams, options: RequestOptions = {}): Promise<Completion> | CompletionStream {
+  create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion | CompletionStream>;
+  create(body: CompletionCreateParams, options: RequestOptions = {}): Promise<Completion | CompletionStream> {
     if (body?.stream !== true) return withSignal(() => createCompletion(this.#transport, body), options.signal);
-    return new CompletionStream(this.#transport, body, options);
+    return pending(new CompletionStream(this.#transport, body, options));
   }
 }
 
@@ -45,13 +56,13 @@ export function createCompletion(transport: Transport, body: CompletionCreatePar
 export function streamCompletion(
   transport: Transport,
   body: CompletionCreateParams,
-  onChunk: (chunk: Completion) => void,
+  onChunk: (chunk: CompletionChunk) => void,
 ): Operation<Completion> {
-  let soFar: Completion | null = null;
+  let soFar: WireCompletion | null = null;
   const operation = completionOf(
     transport.call("completions.create", body, {
       onNotification: (params) => {
-        const chunk = params["chunk"] as Completion;
+        const chunk = params["chunk"] as CompletionChunk;
         soFar = extend(soFar, chunk);
         onChunk(chunk);
       },
@@ -65,13 +76,13 @@ export function streamCompletion(
 }
 
 /** What a stream has said, for when its helper dies; but nobody is left then who has counted. */
-function extend(soFar: Completion | null, chunk: Completion): Completion {
+function extend(soFar: WireCompletion | null, chunk: CompletionChunk): WireCompletion {
   const first = chunk.choices[0];
-  if (first === undefined) return soFar ?? chunk;
+  if (first === undefined) return soFar ?? { ...chunk, usage: null };
   const text = (soFar?.choices[0]?.text ?? "") + first.text;
   return { ...soFar, ...chunk, choices: [{ ...first, text, finish_reason: null }], usage: null };
 }
 
 function completionOf(operation: Operation): Operation<Completion> {
-  return pick(operation, (answer) => answer["completion"] as Completion);
+  return pick(operation, (answer) => answer["completion"] as unknown as Completion);
 }

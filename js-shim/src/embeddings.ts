@@ -19,12 +19,14 @@ export class Embeddings {
   }
 
   /** One vector for each text. */
-  create(body: EmbeddingCreateParams, options: RequestOptions = {}): Promise<EmbeddingList> {
+  create(body: EmbeddingCreateParams & { encoding_format: "base64" }, options?: RequestOptions): Promise<EmbeddingList<string>>;
+  create(body: EmbeddingCreateParams, options?: RequestOptions): Promise<EmbeddingList>;
+  create(body: EmbeddingCreateParams, options: RequestOptions = {}): Promise<EmbeddingList<never>> {
     return withSignal(() => createEmbeddings(this.#transport, body), options.signal);
   }
 }
 
 /** Vectors of texts. */
-export function createEmbeddings(transport: Transport, body: JsonObject): Operation<EmbeddingList> {
-  return pick(transport.call("embeddings.create", body), (answer) => answer["embeddings"] as EmbeddingList);
+export function createEmbeddings(transport: Transport, body: JsonObject): Operation<EmbeddingList<never>> {
+  return pick(transport.call("embeddings.create", body), (answer) => answer["embeddings"] as EmbeddingList<never>);
 }

@@ -67,8 +67,8 @@ export type FmErrorCode = HelperErrorCode | ClientErrorCode;
 /** What an {@link FmError} may carry besides its code and detail. */
 export interface FmErrorFields {
   openai?: Partial<OpenAIErrorShape> | undefined;
-  response?: WireResponse | undefined;
-  completion?: JsonObject | undefined;
+  response?: WireResponse | ResponseObject | undefined;
+  completion?: object | undefined;
   limit?: string | undefined;
   limitMs?: number | undefined;
   retryAfterMs?: number | undefined;
@@ -128,7 +128,7 @@ export class FmError extends Error {
     this.openai = { status, type, code: openaiCode, param: null, message: detail, ...fields.openai };
     this.status = this.openai.status;
     this.response = fields.response && withOutputText(fields.response);
-    this.completion = fields.completion;
+    this.completion = fields.completion as JsonObject | undefined;
     this.limit = fields.limit;
     this.limitMs = fields.limitMs;
     this.retryAfterMs = fields.retryAfterMs;
@@ -185,7 +185,7 @@ export class FmError extends Error {
 }
 
 /** All output text of a response, in order. */
-export function textOfResponse(response: WireResponse): string {
+export function textOfResponse(response: Pick<WireResponse, "output">): string {
   let text = "";
   for (const item of response.output ?? []) {
     if (!("content" in item)) continue;
@@ -194,8 +194,8 @@ export function textOfResponse(response: WireResponse): string {
   return text;
 }
 
-/** The response with `output_text`, as OpenAI's SDK has it. What is no Response, such as a completion, stays as it is. */
-export function withOutputText(response: WireResponse): ResponseObject {
+/** The response with `output_text`, as OpenAI's SDK has it. What is no Response, such as a completion, gets none. */
+export function withOutputText(response: WireResponse | ResponseObject): ResponseObject {
   const text = Array.isArray(response.output) ? { output_text: textOfResponse(response) } : {};
   return { ...response, ...text } as ResponseObject;
 }

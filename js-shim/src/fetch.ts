@@ -213,7 +213,7 @@ async function inputItems(transport: Transport, call: Call): Promise<Response> {
 }
 
 /** An endpoint whose answer is one object, or chunks of it. */
-function chunked<P extends JsonObject, C extends JsonObject>(
+function chunked<P extends JsonObject, C extends object>(
   create: (transport: Transport, body: P) => Operation<unknown>,
   stream: (transport: Transport, body: P, onChunk: (chunk: C) => void) => Operation<unknown>,
 ): Handler {

@@ -42,9 +42,11 @@ export type { Completions, CompletionStream } from "./completions.js";
 export type { Embeddings } from "./embeddings.js";
 export type { Models } from "./models.js";
 export type { ChatCompletions, ChatStream } from "./chat.js";
-export type { EventStream } from "./stream.js";
+export type { EventStream, Pending } from "./stream.js";
 export type {
+  AnyBody,
   Capabilities,
+  ChatChoice,
   ChatCompletion,
   ChatCompletionChunk,
   ChatCreateParams,
@@ -52,6 +54,8 @@ export type {
   CommonFmParams,
   CompactedResponse,
   Completion,
+  CompletionChoice,
+  CompletionChunk,
   CompletionCreateParams,
   DeletedResponse,
   EmbeddingCreateParams,
@@ -61,8 +65,10 @@ export type {
   FmParams,
   FmReport,
   GenerationParams,
+  InputItem,
   InputItemList,
   InputItemListParams,
+  InputPart,
   InputTokenCount,
   JsonObject,
   LoadedModel,
@@ -74,13 +80,16 @@ export type {
   OutputItem,
   OutputText,
   Pong,
+  ReasoningEvent,
   ReasoningText,
   RequestLimits,
   RequestOptions,
   ResponseCompactParams,
   ResponseCreateParams,
+  ResponseError,
   ResponseEvent,
   ResponseFailure,
+  ResponseFormat,
   ResponseObject,
   ResponseRetrieveParams,
   ResponseUsage,

@@ -1,7 +1,7 @@
 // client.responses: the Responses API over the helper.
 import { FmError, withOutputText } from "./errors.js";
 import { PartialResponse, type AnyEvent } from "./partial.js";
-import { EventStream, pick, withoutOk, withSignal } from "./stream.js";
+import { EventStream, pending, pick, withoutOk, withSignal, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type {
   CompactedResponse,
@@ -53,24 +53,27 @@ export class Responses {
     this.inputTokens = new InputTokens(transport);
   }
 
-  /** Answers with a stream of events; after a failure the stream's last events are followed by the error itself. */
-  create(body: ResponseCreateParams & { stream: true }, options?: RequestOptions): ResponseStream;
+  /**
+   * Answers with a stream of events; after a failure the stream's last events are followed by the error itself. Awaited, it
+   * resolves with the first event, or rejects if the request fails before.
+   */
+  create(body: ResponseCreateParams & { stream: true }, options?: RequestOptions): Pending<ResponseStream>;
   /** Answers with the whole response. Rejects with an FmError, which has what was produced in `response`. */
   create(body: ResponseCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ResponseObject>;
-  create(body: ResponseCreateParams, options?: RequestOptions): Promise<ResponseObject> | ResponseStream;
-  create(body: ResponseCreateParams, options: RequestOptions = {}): Promise<ResponseObject> | ResponseStream {
-    if (body?.stream === true) return this.stream(body, options);
+  create(body: ResponseCreateParams, options?: RequestOptions): Promise<ResponseObject | ResponseStream>;
+  create(body: ResponseCreateParams, options: RequestOptions = {}): Promise<ResponseObject | ResponseStream> {
+    if (body?.stream === true) return pending(this.stream(body, options));
     return withSignal(() => createResponse(this.#transport, body), options.signal).then(withOutputText);
   }
 
-  /** The same as `create` with `stream: true`. */
+  /** The same as `create` with `stream: true`, at once. */
   stream(body: ResponseCreateParams, options: RequestOptions = {}): ResponseStream {
     const params = { ...body, stream: true };
     return new ResponseStream((push) => streamResponse(this.#transport, params, push), options);
   }
 
   /** Answers with a stored response, or with its events from the start, or after `starting_after`. */
-  retrieve(id: string, query: ResponseRetrieveParams & { stream: true }, options?: RequestOptions): ResponseStream;
+  retrieve(id: string, query: ResponseRetrieveParams & { stream: true }, options?: RequestOptions): Pending<ResponseStream>;
   /** Answers with a stored response as it stands. */
   retrieve(
     id: string,
@@ -81,11 +84,11 @@ export class Responses {
     id: string,
     query: ResponseRetrieveParams = {},
     options: RequestOptions = {},
-  ): Promise<ResponseObject> | ResponseStream {
+  ): Promise<ResponseObject | ResponseStream> {
     if (query.stream !== true) {
       return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal).then(withOutputText);
     }
-    return new ResponseStream((push) => streamRetrieved(this.#transport, id, query, push), options);
+    return pending(new ResponseStream((push) => streamRetrieved(this.#transport, id, query, push), options));
   }
 
   /** Forgets a stored response. */
@@ -157,7 +160,7 @@ export function deleteResponse(transport: Transport, id: string): Operation<Dele
 /** One page of the items that a stored response was made from. */
 export function listInputItems(transport: Transport, id: string, query: JsonObject): Operation<InputItemList> {
   const operation = transport.call("responses.input_items", { ...query, id });
-  return pick(operation, (answer) => withoutOk(answer) as InputItemList);
+  return pick(operation, (answer) => withoutOk(answer) as unknown as InputItemList);
 }
 
 /** How many tokens a request would have. */
@@ -167,12 +170,12 @@ export function countInputTokens(transport: Transport, body: JsonObject): Operat
 
 /** A shorter form of a conversation. */
 export function compactResponse(transport: Transport, body: JsonObject): Operation<CompactedResponse> {
-  return pick(transport.call("responses.compact", body), (answer) => withoutOk(answer) as CompactedResponse);
+  return pick(transport.call("responses.compact", body), (answer) => withoutOk(answer) as unknown as CompactedResponse);
 }
 
 /** An event as the client's own streams have it. */
 function withText(event: WireEvent): ResponseEvent {
-  return "response" in event ? { ...event, response: withOutputText(event.response) } : event;
+  return ("response" in event ? { ...event, response: withOutputText(event.response) } : event) as ResponseEvent;
 }
 
 function responseOf(answer: JsonObject): WireResponse {

@@ -1,5 +1,5 @@
 // Server-sent events, as the OpenAI API streams them.
-import type { JsonObject, WireEvent } from "./types.js";
+import type { WireEvent } from "./types.js";
 
 const encoder = new TextEncoder();
 
@@ -12,7 +12,7 @@ export function responseFrame(event: WireEvent): Uint8Array {
 }
 
 /** One chunk of a completion, or `{error}`, as one server-sent event. */
-export function chunkFrame(chunk: JsonObject): Uint8Array {
+export function chunkFrame(chunk: object): Uint8Array {
   return encoder.encode(`data: ${oneLine(chunk)}\n\n`);
 }
 

@@ -9,6 +9,9 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
   readonly #operation: Operation<F>;
   readonly #signal: AbortSignal | null;
   readonly #final: Promise<F>;
+  /** @internal Settles with the first event or the end; rejects if the call failed before. */
+  readonly opened: Promise<void>;
+  #open: (failure: { reason: unknown } | null) => void = () => {};
   #events: E[] = [];
   #next = 0;
   #iterated = false;
@@ -23,6 +26,10 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
    */
   protected constructor(start: (push: (event: E) => void) => Operation<F>, signal: AbortSignal | null | undefined) {
     this.#signal = signal ?? null;
+    this.opened = new Promise((resolve, reject) => {
+      this.#open = (failure) => (failure === null ? resolve() : reject(failure.reason));
+    });
+    this.opened.catch(() => {});
     this.#operation = signal?.aborted ? refused(signal.reason) : start((event) => this.#push(event));
     if (signal?.aborted) this.#end({ reason: signal.reason });
     this.#final = new Promise<F>((resolve, reject) => {
@@ -90,6 +97,7 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
   #push(event: E): void {
     if (this.#over) return;
     this.#events.push(event);
+    this.#open(null);
     this.#wakeUp();
   }
 
@@ -107,6 +115,7 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     if (this.#over) return;
     this.#over = true;
     this.#failure = failure;
+    this.#open(failure);
     this.#signal?.removeEventListener("abort", this.#onAbort);
     this.#wakeUp();
   }
@@ -116,6 +125,22 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
     this.#waiting = [];
     for (const wake of waiting) wake();
   }
+}
+
+/** A stream that is asked for: a promise of it, as OpenAI's SDK answers, and the stream itself for loops that do not wait. */
+export type Pending<Stream> = Promise<Stream> & Stream;
+
+/** Resolves with the stream at its first event; rejects if the call fails before that. */
+export function pending<Stream extends EventStream<unknown, unknown>>(stream: Stream): Pending<Stream> {
+  const promise = stream.opened.then(() => stream);
+  // Who does not wait for it sees it in the loop.
+  promise.catch(() => {});
+  const get = (_: unknown, name: string | symbol): unknown => {
+    const owner = name in stream ? stream : promise;
+    const member: unknown = Reflect.get(owner, name);
+    return typeof member === "function" ? member.bind(owner) : member;
+  };
+  return new Proxy(promise, { get }) as Pending<Stream>;
 }
 
 /** A call that is not made. */

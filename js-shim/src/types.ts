@@ -1,15 +1,31 @@
 // The types that hosts see.
-import type { CommonFmParams, ExtraParams, FmParams, FmReport, ResponseUsage, WireEvent, WireResponse } from "./wire.js";
+import type {
+  ChatUsage,
+  CommonFmParams,
+  ExtraParams,
+  FmParams,
+  OutputItem,
+  ResponseFailure,
+  ResponseUsage,
+  WireChatCompletion,
+  WireCompaction,
+  WireCompletion,
+  WireEmbeddings,
+  WireEvent,
+  WireResponse,
+} from "./wire.js";
 
 export type {
   Capabilities,
+  ChatCompletionChunk,
+  ChatUsage,
   CommonFmParams,
+  CompletionChunk,
   DeletedResponse,
   EngineSandbox,
   ExtraParams,
   FmParams,
   FmReport,
-  InputItemList,
   InputTokenCount,
   LoadedModel,
   LogprobEntry,
@@ -32,6 +48,9 @@ export type {
   Traffic,
   TokenLogprob,
   UnloadedModel,
+  WireChatCompletion,
+  WireCompletion,
+  WireEmbeddings,
   WireEvent,
   WireResponse,
 } from "./wire.js";
@@ -41,8 +60,14 @@ export interface JsonObject {
   [key: string]: unknown;
 }
 
+/** A body that the package passes on: its members, and whatever else OpenAI's API has, so that bodies of its SDK's types fit. */
+export interface AnyBody {
+  // `unknown` would refuse interfaces, which the SDK's types are.
+  [key: string]: any;
+}
+
 /** What all bodies that ask for a generated text have in common. */
-export interface GenerationParams extends JsonObject, ExtraParams {
+export interface GenerationParams extends AnyBody, ExtraParams {
   /** Absent or null: the default model. */
   model?: string | null;
   temperature?: number | null;
@@ -56,11 +81,11 @@ export interface GenerationParams extends JsonObject, ExtraParams {
 /** The body of `POST /responses`, and `fm` with what is our own. */
 export interface ResponseCreateParams extends GenerationParams {
   /** What to answer: a text, or message items. */
-  input?: string | readonly JsonObject[];
+  input?: string | readonly object[];
   instructions?: string | null;
   max_output_tokens?: number | null;
   /** Chat's name for `text.format`, in the shape of either API; send one of them. */
-  response_format?: JsonObject | null;
+  response_format?: object | null;
   /** Whether it can be had again by its id, and gone on from. */
   store?: boolean | null;
   /** The response that this one goes on from. */
@@ -72,7 +97,7 @@ export interface ResponseCreateParams extends GenerationParams {
 }
 
 /** What `responses.retrieve` takes besides the id. */
-export interface ResponseRetrieveParams extends JsonObject {
+export interface ResponseRetrieveParams extends AnyBody {
   include?: readonly string[];
   /** Its events once more, rather than the whole. */
   stream?: boolean;
@@ -81,7 +106,7 @@ export interface ResponseRetrieveParams extends JsonObject {
 }
 
 /** What `responses.inputItems.list` takes besides the id. */
-export interface InputItemListParams extends JsonObject {
+export interface InputItemListParams extends AnyBody {
   include?: readonly string[];
   limit?: number;
   order?: "asc" | "desc";
@@ -89,23 +114,50 @@ export interface InputItemListParams extends JsonObject {
   after?: string;
 }
 
+/** An item that a stored response was made from. */
+export type InputItem =
+  | {
+      id: string;
+      type: "message";
+      role: "user" | "system" | "developer";
+      status: "completed" | "in_progress" | "incomplete";
+      content: InputPart[];
+    }
+  | {
+      id: string;
+      type: "function_call_output";
+      status: "completed" | "in_progress" | "incomplete";
+      call_id: string;
+      output: string | InputPart[];
+    }
+  | OutputItem;
+
+/** A part of what a model was given. */
+export type InputPart =
+  | { type: "input_text"; text: string }
+  | { type: "input_image"; image_url: string; detail: "low" | "high" | "auto" };
+
+/** One page of a stored response's input. */
+export interface InputItemList {
+  object: "list";
+  data: InputItem[];
+  first_id: string | null;
+  last_id: string | null;
+  has_more: boolean;
+}
+
 /** The body of `POST /responses/compact`. */
-export interface ResponseCompactParams extends JsonObject {
-  model: string;
-  input?: string | readonly JsonObject[] | null;
+export interface ResponseCompactParams extends AnyBody {
+  model: string | null;
+  input?: string | readonly object[] | null;
   instructions?: string | null;
   previous_response_id?: string | null;
 }
 
 /** A conversation made short; its `output` is input for the next request. */
-export interface CompactedResponse extends JsonObject {
-  id: string;
-  object: "response.compaction";
-  created_at: number;
-  output: JsonObject[];
-  /** Null: its engine does not count. */
-  usage: ResponseUsage | null;
-  fm?: FmReport;
+export interface CompactedResponse extends Omit<WireCompaction, "usage"> {
+  /** Null if the engine does not count; OpenAI's type has no null. */
+  usage: ResponseUsage;
 }
 
 /** The body of `POST /completions`, and `fm` with what is our own. */
@@ -117,21 +169,20 @@ export interface CompletionCreateParams extends GenerationParams {
   stream_options?: { include_usage?: boolean } | null;
 }
 
-/** A completion of a text, or with `stream` one chunk of it. */
-export interface Completion extends JsonObject {
-  id: string;
-  object: "text_completion";
-  created: number;
-  model: string;
-  choices: { index: number; text: string; finish_reason: string | null; [key: string]: unknown }[];
-  /** Of a chunk, the first one may have it, and with `fm.timings` the one that has a `finish_reason`. */
-  fm?: FmReport;
-  /** Null in all chunks but the last, and in what an error carries when the helper died before it could tell. */
-  usage?: ChatUsage | null;
+/** A completion of a text. */
+export interface Completion extends Omit<WireCompletion, "choices" | "usage"> {
+  choices: CompletionChoice[];
+  /** Null if it was not counted; OpenAI's type has no null. */
+  usage?: ChatUsage;
+}
+
+/** A choice of a completion that did not fail. */
+export interface CompletionChoice extends Omit<WireCompletion["choices"][number], "finish_reason"> {
+  finish_reason: "stop" | "length" | "content_filter";
 }
 
 /** The body of `POST /embeddings`. */
-export interface EmbeddingCreateParams extends JsonObject {
+export interface EmbeddingCreateParams extends AnyBody {
   /** A text or several. */
   input: string | readonly string[];
   model?: string | null;
@@ -142,110 +193,77 @@ export interface EmbeddingCreateParams extends JsonObject {
   fm?: CommonFmParams;
 }
 
-/** The answer of `embeddings.create`. */
-export interface EmbeddingList extends JsonObject {
-  object: "list";
-  model: string;
-  data: { object: "embedding"; index: number; embedding: number[] | string; [key: string]: unknown }[];
-  /** Null: not counted. */
-  usage: { prompt_tokens: number; total_tokens: number; [key: string]: unknown } | null;
-  fm?: FmReport;
+/** The answer of `embeddings.create`. With `encoding_format` "base64" the vectors are strings. */
+export interface EmbeddingList<Vector = number[]> extends Omit<WireEmbeddings, "data" | "usage"> {
+  data: { object: "embedding"; index: number; embedding: Vector }[];
+  /** Null if a server does not count; OpenAI's type has no null. */
+  usage: { prompt_tokens: number; total_tokens: number };
 }
 
 /** The body of `POST /chat/completions`, and `fm` with what is our own. */
 export interface ChatCreateParams extends GenerationParams {
-  messages: readonly JsonObject[];
+  messages: readonly object[];
   max_tokens?: number | null;
   max_completion_tokens?: number | null;
   stream_options?: { include_usage?: boolean } | null;
 }
 
 /** An OpenAI Response. */
-export interface ResponseObject extends WireResponse {
+export interface ResponseObject extends Omit<WireResponse, "error" | "text" | "tool_choice" | "usage"> {
   /** All output text; the client adds it, as OpenAI's SDK does. */
   output_text: string;
+  error: ResponseError | null;
+  text: { format: ResponseFormat; verbosity: "low" | "medium" | "high" };
+  tool_choice:
+    | "auto"
+    | "none"
+    | "required"
+    | { type: "function"; name: string }
+    | { type: "allowed_tools"; mode: "auto" | "required"; tools: JsonObject[] };
+  /** Null if it was not counted, or not yet; OpenAI's type has no null. */
+  usage?: ResponseUsage;
+}
+
+/** What the text of a response is. */
+export type ResponseFormat =
+  | { type: "text" }
+  | { type: "json_object" }
+  | {
+      type: "json_schema";
+      name: string;
+      /** Null if the request has none; OpenAI's type has no null. */
+      description: string;
+      strict: boolean;
+      schema: JsonObject;
+    };
+
+/** Why a response failed. */
+export interface ResponseError extends Omit<ResponseFailure, "code"> {
+  /** A string: one of OpenAI's list, or another one (docs/troubleshooting.md). */
+  code: any;
 }
 
 /** One streaming event of the Responses API; `type` says which fields it has. */
-export type ResponseEvent = WithText<WireEvent>;
+export type ResponseEvent = Exclude<WithText<WireEvent>, ReasoningEvent>;
+
+/** With `fm.reasoning_dialect` "reasoning" a stream has these, too. OpenAI's API has no such events. */
+export type ReasoningEvent = Extract<WireEvent, { type: "response.reasoning.delta" | "response.reasoning.done" }>;
 
 /** The same event, with `output_text` in its response. */
 type WithText<Event> = Event extends { response: WireResponse }
   ? Omit<Event, "response"> & { response: ResponseObject }
   : Event;
 
-/** What a chat completion cost, counted by the model's tokenizer. */
-export interface ChatUsage extends JsonObject {
-  prompt_tokens: number;
-  completion_tokens: number;
-  total_tokens: number;
-}
-
-/** A call of a tool in a chat completion, as far as it came. */
-export interface ChatToolCall extends JsonObject {
-  id: string;
-  type: "function";
-  function: { name: string; arguments: string };
-}
-
-/** What a chunk says of a call: the first one has its id, type and name, later ones more of its arguments. */
-export interface ChatToolCallDelta extends JsonObject {
-  index: number;
-  id?: string;
-  type?: "function";
-  function: { name?: string; arguments: string };
-}
-
 /** An OpenAI chat completion. */
-export interface ChatCompletion extends JsonObject {
-  id: string;
-  object: "chat.completion";
-  created: number;
-  model: string;
-  choices: {
-    index: number;
-    message: {
-      role: "assistant";
-      content: string | null;
-      refusal?: string | null;
-      /** What the model thought before it answered. */
-      reasoning_content?: string | null;
-      tool_calls?: ChatToolCall[];
-      [key: string]: unknown;
-    };
-    /** Null in what an error carries: it failed or was cancelled. */
-    finish_reason: string | null;
-    [key: string]: unknown;
-  }[];
-  /** Null in what an error carries when the helper died before it could tell. */
-  usage?: ChatUsage | null;
-  fm?: FmReport;
+export interface ChatCompletion extends Omit<WireChatCompletion, "choices" | "usage"> {
+  choices: ChatChoice[];
+  /** Null if it was not counted; OpenAI's type has no null. */
+  usage?: ChatUsage;
 }
 
-/** One chunk of a streamed chat completion. */
-export interface ChatCompletionChunk extends JsonObject {
-  id: string;
-  object: "chat.completion.chunk";
-  created: number;
-  model: string;
-  choices: {
-    index: number;
-    delta: {
-      role?: string;
-      content?: string | null;
-      refusal?: string | null;
-      /** What the model thinks before it answers. */
-      reasoning_content?: string | null;
-      tool_calls?: ChatToolCallDelta[];
-      [key: string]: unknown;
-    };
-    finish_reason: string | null;
-    [key: string]: unknown;
-  }[];
-  /** Of the last chunk, with `stream_options.include_usage`; null in the others then. */
-  usage?: ChatUsage | null;
-  /** The first chunk may have it, and with `fm.timings` the last one that has a `finish_reason`. */
-  fm?: FmReport;
+/** A choice of a chat completion that did not fail. */
+export interface ChatChoice extends Omit<WireChatCompletion["choices"][number], "finish_reason"> {
+  finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
 }
 
 /** Options of one call. */

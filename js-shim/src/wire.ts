@@ -350,6 +350,7 @@ export interface WireResponse {
     summary: "auto" | "concise" | "detailed" | null;
   };
   service_tier: "default";
+  access_programs: null;
   fm?: FmReport;
 }
 
@@ -534,6 +535,149 @@ export type WireEvent =
     param: string | null;
     error: ResponseFailure;
   };
+
+/** What a completion took, counted by the model's tokenizer. */
+export interface ChatUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: {
+    /** Absent: unknown. */
+    cached_tokens?: number;
+  };
+  completion_tokens_details: {
+    /** Absent: unknown. */
+    reasoning_tokens?: number;
+  };
+}
+
+/** An OpenAI chat completion. */
+export interface WireChatCompletion {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    message: {
+      role: "assistant";
+      content: string | null;
+      refusal: string | null;
+      annotations: never[];
+      reasoning_content?: string;
+      tool_calls?: {
+        id: string;
+        type: "function";
+        function: {
+          name: string;
+          arguments: string;
+        };
+      }[];
+    };
+    logprobs: {
+      content: LogprobEntry[];
+      refusal: null;
+    } | null;
+    finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null;
+  }[];
+  usage: ChatUsage | null;
+  service_tier: "default";
+  fm?: FmReport;
+}
+
+/** One chunk of a streamed chat completion. */
+export interface ChatCompletionChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    delta: {
+      role?: "assistant";
+      content?: string | null;
+      refusal?: string;
+      reasoning_content?: string;
+      tool_calls?: {
+        index: number;
+        id?: string;
+        type?: "function";
+        function: {
+          name?: string;
+          arguments: string;
+        };
+      }[];
+    };
+    logprobs: {
+      content: LogprobEntry[];
+      refusal: null;
+    } | null;
+    finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null;
+  }[];
+  usage?: ChatUsage | null;
+  fm?: {
+    /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+    ignored?: string[];
+    timings?: Timings;
+    /** The engine that answered, where several are configured. */
+    engine?: string;
+  };
+}
+
+/** A legacy completion. */
+export interface WireCompletion {
+  id: string;
+  object: "text_completion";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    text: string;
+    logprobs: null;
+    finish_reason: "stop" | "length" | "content_filter" | null;
+  }[];
+  usage: ChatUsage | null;
+  fm?: FmReport;
+}
+
+/** One chunk of a streamed legacy completion. */
+export interface CompletionChunk {
+  id: string;
+  object: "text_completion";
+  created: number;
+  model: string;
+  choices: {
+    index: number;
+    text: string;
+    logprobs: null;
+    finish_reason: "stop" | "length" | "content_filter" | null;
+  }[];
+  usage?: ChatUsage | null;
+  fm?: {
+    /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+    ignored?: string[];
+    timings?: Timings;
+    /** The engine that answered, where several are configured. */
+    engine?: string;
+  };
+}
+
+/** An OpenAI list of embeddings. */
+export interface WireEmbeddings {
+  object: "list";
+  data: {
+    object: "embedding";
+    index: number;
+    embedding: number[] | string;
+  }[];
+  model: string;
+  /** Null: unknown. */
+  usage: {
+    prompt_tokens: number;
+    total_tokens: number;
+  } | null;
+  fm?: FmReport;
+}
 
 /** The answer of `health.ping`. */
 export interface Pong {
@@ -799,4 +943,18 @@ export interface InputTokenCount {
   input_tokens: number;
   fm?: FmReport;
   [key: string]: unknown;
+}
+
+/** A conversation made short; its `output` is input for the next request. */
+export interface WireCompaction {
+  id: string;
+  object: "response.compaction";
+  created_at: number;
+  output: {
+    id: string;
+    type: "compaction";
+    encrypted_content: string;
+  }[];
+  usage: ResponseUsage | null;
+  fm?: FmReport;
 }

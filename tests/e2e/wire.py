@@ -276,7 +276,7 @@ def kill(pid, number=signal.SIGKILL):
 RESPONSE_KEYS = set("""id object created_at completed_at status incomplete_details model previous_response_id instructions
 output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty top_logprobs
 temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata safety_identifier
-prompt_cache_key""".split())
+prompt_cache_key access_programs""".split())
 
 TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 

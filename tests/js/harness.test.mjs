@@ -518,7 +518,7 @@ test("every test makes its clients by the harness", () => {
     "fetch.test.mjs": 1,
     "install.test.mjs": 2,
     "lifecycle.test.mjs": 3,
-    "package.test.mjs": 6,
+    "package.test.mjs": 8,
     "uncounted.test.mjs": 1,
   };
   for (const name of readdirSync(folder).filter((each) => each.endsWith(".test.mjs") && each !== "harness.test.mjs")) {

@@ -93,13 +93,16 @@ export const ask = async (): Promise<ResponseObject> => createClient().responses
   for (const options of [[], bundler]) await compileAlone("plain.mts", "--typeRoots", "none", ...options);
 });
 
+const NODE_TYPES = ["--typeRoots", join(shim, "node_modules", "@types"), "--types", "node"];
 /** Compiles files of the folder as strictly as TypeScript can, with Node's types; `more` are arguments. */
-const compile = (...more) => compileAlone("--typeRoots", join(shim, "node_modules", "@types"), "--types", "node", ...more);
+const compile = (...more) => compileAlone(...NODE_TYPES, ...more);
+const compileAlone = (...more) => compileWith(folder, ...more);
+const compileIn = (app, ...more) => compileWith(app, ...NODE_TYPES, ...more);
 
-async function compileAlone(...more) {
+async function compileWith(cwd, ...more) {
   const tsc = createRequire(join(shim, "package.json")).resolve("typescript/bin/tsc");
   const args = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2022"];
-  await run(process.execPath, [tsc, ...args, ...more], { cwd: folder }).catch(({ stdout }) => assert.fail(stdout));
+  await run(process.execPath, [tsc, ...args, ...more], { cwd }).catch(({ stdout }) => assert.fail(stdout));
 }
 
 test("import and require give one FmError, and so do the files that are loaded later", async () => {
@@ -249,24 +252,66 @@ test("the README's examples are TypeScript in strict mode", async () => {
   await compile("--skipLibCheck", ...names);
 });
 
-test("events and items are those of OpenAI's SDK, as far as its types allow what the helper says", async () => {
-  linkSdks();
-  // Its types have a closed list of error codes, so those that carry a response are left out. The events of reasoning are
-  // those of the Open Responses specification, which it does not know.
-  const code = (name) => `
-import type { ResponseEvent, ResponseObject } from "fm-proxy";
-import type OpenAI from "${name}";
-type Ours = { type: "error" | "response.reasoning.delta" | "response.reasoning.done" } | { response: unknown };
-type Plain = Exclude<ResponseEvent, Ours>;
-export const event = (it: Plain): OpenAI.Responses.ResponseStreamEvent => it;
-export const output = (it: ResponseObject): OpenAI.Responses.ResponseOutputItem[] => it.output;
-export const usage = (it: ResponseObject): OpenAI.Responses.ResponseUsage | null => it.usage;
-export const text = (it: ResponseObject): string => it.output_text;
+/** What an application may write with a stock SDK, and what it must not. */
+const SDK_CODE = `
+import "fm-proxy/openai";
+import { createClient, type CompactedResponse, type Completion, type EmbeddingList } from "fm-proxy";
+import type { InputItem, Model } from "fm-proxy";
+type Event = OpenAI.Responses.ResponseStreamEvent;
+import OpenAI from "openai";
+const client = createClient();
+const { responses, chat } = client;
+declare const whole: OpenAI.Responses.ResponseCreateParamsNonStreaming;
+declare const streaming: OpenAI.Responses.ResponseCreateParamsStreaming;
+declare const either: OpenAI.Responses.ResponseCreateParams;
+declare const wholeChat: OpenAI.ChatCompletionCreateParamsNonStreaming;
+declare const streamingChat: OpenAI.ChatCompletionCreateParamsStreaming;
+declare const eitherChat: OpenAI.ChatCompletionCreateParams;
+export async function bodies(): Promise<OpenAI.Responses.Response | OpenAI.ChatCompletion> {
+  for await (const it of responses.create(streaming)) { const event: Event = it; void event; }
+  for await (const it of await responses.create(streaming)) { const event: Event = it; void event; }
+  for await (const it of chat.completions.create(streamingChat)) { const chunk: OpenAI.ChatCompletionChunk = it; void chunk; }
+  const safe = await client.safe.responses.create(whole);
+  if (safe.ok) { const response: OpenAI.Responses.Response = safe.response; void response; }
+  void responses.create(either);
+  void chat.completions.create(eitherChat);
+  const response: OpenAI.Responses.Response = await responses.create(whole);
+  const final: OpenAI.Responses.Response = await responses.stream(whole).finalResponse();
+  return Math.random() > 0.5 ? (await chat.completions.create(wholeChat)) : response ?? final;
+}
+export const embedding = (it: EmbeddingList): OpenAI.CreateEmbeddingResponse => it;
+export const completion = (it: Completion): OpenAI.Completion => it;
+export const model = (it: Model): OpenAI.Model => it;
+export const item = (it: InputItem): OpenAI.Responses.ResponseItem => it;
+export const compacted = (it: CompactedResponse): OpenAI.Responses.CompactedResponse => it;
+export async function stock() {
+  const openai = new OpenAI({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
+  const response = await openai.responses.create({ input: "x", top_k: 5, fm: { timeout_ms: 5, timings: true } });
+  const queue: number | undefined = response.fm?.timings?.queue_ms;
+  const parsed = await openai.responses.parse({ input: "x", fm: { schema_report: true } });
+  const stream = await openai.chat.completions.create({ model: "default", messages: [], stream: true, fm: { timings: true } });
+  for await (const { fm } of stream) void fm?.timings;
+  const { fm } = await openai.embeddings.create({ model: "default", input: "x", fm: { timeout_ms: 5 } });
+  // @ts-expect-error there is no such limit
+  await openai.responses.create({ input: "x", fm: { timeout: 5 } });
+  return [queue, parsed.fm?.schema, fm?.ignored];
+}
 `;
-  writeFileSync(join(folder, "sdk7.mts"), code("openai"));
-  writeFileSync(join(folder, "sdk6.mts"), code("openai-6"));
-  await compile("--skipLibCheck", "sdk7.mts", "sdk6.mts");
-});
+
+for (const [version, name] of [["7", "openai-7"], ["6", "openai-6"]]) {
+  test(`bodies and answers are those of the types of OpenAI's SDK ${version}, which learn of ours by an import`, async (t) => {
+    const app = temporaryFolder(t);
+    mkdirSync(join(app, "node_modules"));
+    cpSync(join(folder, "node_modules", "fm-proxy"), join(app, "node_modules", "fm-proxy"), { recursive: true });
+    symlinkSync(join(root, "tests", "js", "node_modules", name), join(app, "node_modules", "openai"));
+    writeFileSync(join(app, "sdk.mts"), SDK_CODE);
+    writeFileSync(join(app, "sdk.cts"), SDK_CODE);
+    await compileIn(app, "--skipLibCheck", "sdk.mts", "sdk.cts");
+    writeFileSync(join(app, "run.mjs"), 'import "fm-proxy/openai";');
+    writeFileSync(join(app, "run.cjs"), 'require("fm-proxy/openai");');
+    for (const file of ["run.mjs", "run.cjs"]) await run(process.execPath, [join(app, file)]);
+  });
+}
 
 function linkSdks() {
   const modules = join(folder, "node_modules");
@@ -291,6 +336,8 @@ test("what is in it", () => {
     "dist/validate.cjs",
     "dist/ai.mjs",
     "dist/ai.d.mts",
+    "dist/openai.mjs",
+    "dist/openai.d.cts",
   ]) {
     assert.ok(files.includes(name), `${name} is missing`);
   }

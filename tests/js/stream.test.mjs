@@ -32,6 +32,57 @@ test("a stream gives every event in order, then its final response", async () =>
   assert.equal(call.cancels, 0);
 });
 
+/** The calls that answer with a stream, each with the notification of an event or chunk. */
+const CREATES = [
+  ["responses", (transport) => stubResponses(transport).create({ input: "x", stream: true }), "event"],
+  ["retrieved responses", (transport) => stubResponses(transport).retrieve("resp_1", { stream: true }), "event"],
+  ["chat completions", (transport) => stubChat(transport).create({ messages: [], stream: true }), "chunk"],
+];
+for (const [name, create, kind] of CREATES) {
+  const piece = kind === "event" ? openingEvents("a")[0] : { choices: [{ index: 0, delta: { content: "a" } }] };
+
+  test(`${name}: a stream is a promise of itself, which the first event resolves`, async () => {
+    const transport = new StubTransport();
+    const stream = create(transport);
+    let opened = false;
+    const waits = stream.then((it) => {
+      opened = true;
+      return it;
+    });
+    await new Promise(setImmediate);
+    assert.equal(opened, false);
+    transport.calls[0][kind](piece);
+    const awaited = await waits;
+    assert.equal(awaited.then, undefined);
+    for await (const it of awaited) {
+      assert.equal(it.type ?? it.choices[0].delta.content, kind === "event" ? "response.created" : "a");
+      break;
+    }
+    assert.equal(transport.calls[0].cancels, 1);
+  });
+
+  test(`${name}: a request that is refused rejects it; in a loop that did not wait, the loop throws`, async () => {
+    const transport = new StubTransport();
+    const streams = [create(transport), create(transport), create(transport)];
+    for (const call of transport.calls) call.reject("INVALID_REQUEST");
+    await assert.rejects(streams[0], { code: "INVALID_REQUEST" });
+    assert.equal((await drain(streams[1])).error.code, "INVALID_REQUEST");
+    // Nobody looks at the third: no rejection is left unhandled, which would end this process.
+    await new Promise(setImmediate);
+    await streams[2].catch(({ code }) => assert.equal(code, "INVALID_REQUEST"));
+  });
+}
+
+test("a stream that is aborted or left before its first event", async () => {
+  const transport = new StubTransport();
+  const reason = new Error("stop");
+  const options = { signal: AbortSignal.abort(reason) };
+  await assert.rejects(stubResponses(transport).create({ input: "x", stream: true }, options), reason);
+  const stream = stubResponses(transport).create({ input: "x", stream: true });
+  stream.abort();
+  assert.deepEqual((await drain(await stream)).events, []);
+});
+
 test("the final response can be had without iterating", async () => {
   const { stream, call } = begin();
   whole("abc").forEach(call.event);
@@ -99,7 +150,7 @@ test("a signal that never came has no listener left either: streams and whole an
   }
 });
 
-test("a signal that is aborted already: the loop throws its reason, not the call; nothing is sent", async () => {
+test("a signal that is aborted already: the loop throws its reason, as does who waits first; nothing is sent", async () => {
   const transport = new StubTransport();
   const responses = stubResponses(transport);
   const chat = stubChat(transport);
@@ -110,8 +161,8 @@ test("a signal that is aborted already: the loop throws its reason, not the call
     [responses.create({ input: "x", stream: true }, options), "finalResponse"],
     [chat.create({ messages: [], stream: true }, options), "finalCompletion"],
   ]) {
-    // As users of the SDK do: the stream is awaited first.
-    const { events, error } = await drain(await stream);
+    if ("then" in stream) await assert.rejects(stream, (error) => error === reason);
+    const { events, error } = await drain(stream);
     assert.deepEqual(events, []);
     assert.equal(error, reason);
     await assert.rejects(stream[final](), (error) => error === reason);

@@ -34,13 +34,14 @@ static const char *const response_keys[] = {
     "safety_identifier",
     "prompt_cache_key",
     "metadata",
+    "access_programs",
 };
 #define NEVER_NULL 19
 
 static void check_response(struct json_object *response) {
-    assert_int_equal(sizeof response_keys / sizeof response_keys[0], 31);
-    assert_int_equal(json_object_object_length(response), 31);
-    for (size_t i = 0; i < 31; i++) {
+    assert_int_equal(sizeof response_keys / sizeof response_keys[0], 32);
+    assert_int_equal(json_object_object_length(response), 32);
+    for (size_t i = 0; i < 32; i++) {
         struct json_object *value;
         if (!json_object_object_get_ex(response, response_keys[i], &value) || (i < NEVER_NULL && !value)) {
             fail_msg("%s is missing", response_keys[i]);
@@ -353,6 +354,7 @@ static void test_defaults(void **state) {
         {"max_tool_calls", "null"},
         {"safety_identifier", "null"},
         {"prompt_cache_key", "null"},
+        {"access_programs", "null"},
         {"error", "null"},
         {"incomplete_details", "null"},
     };
@@ -528,7 +530,7 @@ static void test_report(void **state) {
                                 .mismatch = rows[i].mismatch};
         struct stream stream;
         struct json_object *object = run(&script, &stream);
-        assert_int_equal(json_object_object_length(object), 32);
+        assert_int_equal(json_object_object_length(object), 33);
         assert_json(stream.events[0], "response.fm", rows[i].before); /* by a slow host too, who takes it at the end */
         assert_json(stream.events[stream.count - 1], "response.fm", rows[i].after);
         assert_json(object, "fm", rows[i].after);

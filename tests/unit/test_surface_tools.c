@@ -463,7 +463,7 @@ static void test_echo(void **state) {
         assert_json(object, "tool_choice", rows[i].choice);
         assert_json(object, "parallel_tool_calls", rows[i].parallel);
         assert_json(stream.events[0], "response.tools", rows[i].tools);
-        assert_int_equal(json_object_object_length(object), 31);
+        assert_int_equal(json_object_object_length(object), 32);
         json_object_put(object);
         stream_free(&stream);
     }

@@ -32,6 +32,7 @@ const NULLABLE = [
   "reasoning",
   "usage",
   "max_output_tokens",
+  "access_programs",
   "max_tool_calls",
   "safety_identifier",
   "prompt_cache_key",
@@ -74,12 +75,12 @@ const PART_EVENTS = {
 const ARGUMENT_EVENTS = ["response.function_call_arguments.delta", "response.function_call_arguments.done"];
 const ITEM_EVENTS = ["response.output_item.added", "response.output_item.done"];
 
-/** A Response object, wherever it stands: all 31 keys, and nothing null that must not be. */
+/** A Response object, wherever it stands: all 32 keys, and nothing null that must not be. */
 export function checkResponse(response) {
   for (const key of REQUIRED)
     assert.ok(response[key] != null, `the response has no ${key}: ${JSON.stringify(response)}`);
   for (const key of NULLABLE) assert.ok(key in response, `the response has no key ${key}`);
-  assert.equal(RESPONSE_KEYS.length, 31);
+  assert.equal(RESPONSE_KEYS.length, 32);
   assert.equal(response.object, "response");
   assert.ok(Number.isInteger(response.created_at), "created_at is no integer");
   // An engine need not know how many tokens an answer has that was cut off.

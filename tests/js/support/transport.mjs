@@ -61,6 +61,7 @@ export function openingEvents(text) {
     reasoning: null,
     safety_identifier: null,
     service_tier: "default",
+    access_programs: null,
     store: false,
     temperature: 1,
     text: { format: { type: "text" } },

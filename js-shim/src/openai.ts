@@ -1,0 +1,41 @@
+/**
+ * `import "fm-proxy/openai"`: types alone. With it, calls of OpenAI's own SDK take `fm` and the other parameters that are not
+ * OpenAI's, and its answers have `fm`.
+ *
+ * @packageDocumentation
+ */
+import type {} from "openai";
+import type { CommonFmParams, ExtraParams, FmParams, FmReport } from "./index.js";
+
+/** What a request for a text may have. */
+interface Asked extends ExtraParams {
+  fm?: FmParams;
+}
+
+/** What answers have. */
+interface Answered {
+  fm?: FmReport;
+}
+
+declare module "openai/resources/responses/responses" {
+  interface ResponseCreateParamsBase extends Asked {}
+  interface Response extends Answered {}
+}
+
+declare module "openai/resources/chat/completions/completions" {
+  interface ChatCompletionCreateParamsBase extends Asked {}
+  interface ChatCompletion extends Answered {}
+  interface ChatCompletionChunk extends Answered {}
+}
+
+declare module "openai/resources/completions" {
+  interface CompletionCreateParamsBase extends Asked {}
+  interface Completion extends Answered {}
+}
+
+declare module "openai/resources/embeddings" {
+  interface EmbeddingCreateParams {
+    fm?: CommonFmParams;
+  }
+  interface CreateEmbeddingResponse extends Answered {}
+}

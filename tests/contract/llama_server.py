@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import random
 import socket
 import subprocess
 import tempfile
@@ -14,9 +15,15 @@ PROGRAM = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama-serv
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the system gives to connections: one of these may be in use again before a server has it."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 32000)  # tests that run at once may have the same seed
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # somebody has it
 
 
 class LlamaServer:

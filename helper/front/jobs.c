@@ -53,6 +53,7 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
     job->call = *call;
     job->cursor = (struct fm_cursor){0};
     job->stream = stream;
+    job->streamed = stream;
     job->replays = false;
     job->source = NULL;
     job->readers = 0;
@@ -107,6 +108,7 @@ void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_j
     } else if (source) {
         job->source = source;
         source->readers++;
+        source->streamed = true;
     } else {
         job->answer = *answer;
     }
@@ -204,14 +206,37 @@ bool fm_job_is_held(const struct fm_job *job) {
     return job->state == FM_JOB_SENT || job->state == FM_JOB_RUNNING;
 }
 
-void fm_job_again_locked(struct fm_job *job) {
+static void queue_again(struct fm_job *job) {
     job->state = FM_JOB_QUEUED;
     job->queued_us = fm_now_us();
     job->run = ++job->front->last_number;
 }
 
+bool fm_job_can_restart(const struct fm_job *job) {
+    return !job->produced || !job->streamed;
+}
+
+/* Limits that count from the first output on do not count until it comes again. */
+static void forget_output(struct fm_job *job, bool all) {
+    if (job->produced) {
+        fm_answer_restart(&job->answer, all);
+        job->produced = false;
+        job->accepted_ms = fm_now_ms();
+    }
+}
+
+void fm_job_restarted_locked(struct fm_job *job) {
+    forget_output(job, false);
+    job->state = FM_JOB_SENT;
+}
+
+void fm_job_again_locked(struct fm_job *job) {
+    forget_output(job, false);
+    queue_again(job);
+}
+
 bool fm_job_may_move(const struct fm_job *job) {
-    return job->route.count > 0 && !job->produced;
+    return job->route.count > 0 && fm_job_can_restart(job);
 }
 
 /* Errors that say more about the engine than about the request. */
@@ -240,12 +265,13 @@ void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error
     fm_model_free(&job->model);
     job->model = fm_route_next(&job->route);
     job->engine = NULL;
+    forget_output(job, true); /* all choices are of one model */
     if (!job->answer.opened && !rename_answer(job)) {
         (void)fm_fail_no_memory(&copy);
         fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
         return;
     }
-    fm_job_again_locked(job);
+    queue_again(job);
 }
 
 void fm_job_made_locked(struct fm_job *job, enum fm_finish finish) {
@@ -267,7 +293,7 @@ void fm_job_made_locked(struct fm_job *job, enum fm_finish finish) {
         fm_job_settle_locked(job, finish, NULL);
         return;
     }
-    fm_job_again_locked(job);
+    queue_again(job);
 }
 
 void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struct fm_error *error) {

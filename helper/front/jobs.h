@@ -60,12 +60,21 @@ bool fm_job_is_held(const struct fm_job *job);
  */
 void fm_job_made_locked(struct fm_job *job, enum fm_finish finish);
 
-/* The engine lost the job before it gave any output: it goes back to the queue, before all that came after it. */
+/*
+ * Whether the answer may be made anew: there was no output yet, or nobody has been sent an event of it. A caller who asked
+ * for the object meanwhile has seen one that was in progress.
+ */
+bool fm_job_can_restart(const struct fm_job *job);
+
+/* The engine makes the answer, or its choice under way, anew. Only where fm_job_can_restart. */
+void fm_job_restarted_locked(struct fm_job *job);
+
+/* The engine lost the job, which fm_job_can_restart: it goes back to the queue, before all that came after it. */
 void fm_job_again_locked(struct fm_job *job);
 
 /*
- * The job's engine, or the one that it waits for, can't do it, as `error` says. Where another one may, and there was no
- * output yet, the job goes back to the queue for that; else it is settled as failed.
+ * The job's engine, or the one that it waits for, can't do it, as `error` says. Where another one may, and
+ * fm_job_can_restart, the job goes back to the queue for that; else it is settled as failed.
  */
 void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error);
 

@@ -68,6 +68,7 @@ struct fm_job {
     bool stopping;         /* it is to end early; `stop_error` is how */
     bool abort_due;        /* ... and job.abort has to be sent */
     bool produced;         /* the first output has come */
+    bool streamed;         /* a reader gets the events, or got some: output is not taken back */
     bool resolve_due;      /* the store has to be asked for what the request goes on with */
     bool storing;          /* once closing: what is left to say waits for the store */
     bool put_due;          /* ... and the store has to be given the response */

@@ -79,13 +79,17 @@ static void free_output(struct fm_answer *answer) {
     fm_logprobs_free(answer);
 }
 
-void fm_answer_free(struct fm_answer *answer) {
+static void free_earlier(struct fm_answer *answer) {
     for (size_t i = 0; answer->earlier && i < answer->choice; i++) {
         free_output(answer->earlier[i]);
         free(answer->earlier[i]);
     }
     free(answer->earlier);
     answer->earlier = NULL;
+}
+
+void fm_answer_free(struct fm_answer *answer) {
+    free_earlier(answer);
     free_output(answer);
     fm_request_free(&answer->request);
     free(answer->model);
@@ -102,12 +106,41 @@ void fm_answer_drop(struct fm_answer *answer, int64_t messages) {
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
-    if (answer->request.output_start.len > 0) { /* not earlier: it would count as backlog with nobody to send it */
+    const struct fm_buf *start = &answer->request.output_start;
+    if (start->len > 0) { /* not earlier: it would count as backlog with nobody to send it */
         (void)fm_answer_add_part(answer, FM_PART_TEXT); /* the first one has its room */
-        answer->output = answer->request.output_start;
-        answer->output_json = fm_json_string_size(answer->output.data, answer->output.len) - 2;
-        fm_buf_init(&answer->request.output_start, FM_OUTPUT_MAX);
+        bool kept = fm_answer_append_raw(answer, start->data, start->len);
+        (void)kept; /* without memory, all that follows fails too */
     }
+}
+
+void fm_answer_restart(struct fm_answer *answer, bool all) {
+    for (size_t i = 0; i < answer->part_count; i++) {
+        free(answer->parts[i].state);
+    }
+    if (all) {
+        free_earlier(answer);
+        answer->choice = 0;
+    }
+    answer->part_count = 0; /* their room stays, for the first one */
+    answer->call_count = 0;
+    answer->state_count = 0;
+    answer->state_bytes = 0;
+    answer->vector_count = 0;
+    fm_buf_free(&answer->output);
+    fm_buf_free(&answer->pieces);
+    fm_logprobs_free(answer);
+    if (answer->choice == 0) {
+        answer->opened = false;
+        answer->mismatch = false; /* else it is that of an earlier one */
+        answer->output_json = 0;
+        fm_buf_free(&answer->report);
+        share_frame(answer);
+    } else {
+        answer->output_json = answer->earlier[answer->choice - 1]->output_json;
+    }
+    answer->usage = (struct fm_usage){.input = answer->usage.input};
+    answer->timings = (struct fm_timings){0};
 }
 
 void fm_answer_report(struct fm_answer *answer, struct fm_buf *report) {

@@ -305,8 +305,15 @@ void fm_answer_free(struct fm_answer *answer);
 /* The engine left out the oldest `messages` messages, so that the prompt fits. Before fm_answer_open. */
 void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
-/* The engine accepted the prompt, which has `input_tokens` tokens (FM_UNKNOWN_COUNT: it does not know). Once. */
+/* The engine accepted the prompt, which has `input_tokens` tokens (FM_UNKNOWN_COUNT: it does not know). Once, unless the
+ * answer is made anew. */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
+
+/*
+ * The answer is made anew: forgets what there is of the choice under way, and with `all` of the earlier ones too. Only
+ * while no reader has had an event of it.
+ */
+void fm_answer_restart(struct fm_answer *answer, bool all);
 
 /*
  * The engine's report on the schema: `report` holds the members "enforced" and "checked", each an array of strings, as

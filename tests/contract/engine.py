@@ -231,6 +231,9 @@ class Outcome:
     def __init__(self, events):
         events = list(events)
         self.names = []
+        last = max((i for i, (name, _) in enumerate(events) if name == "job.restarted"), default=-1)
+        self.restarts = [params["error"] for name, params in events if name == "job.restarted"]
+        events = events[last + 1:]  # all before is void
         self.text = ""
         self.reasoning = ""
         self.refusal = ""

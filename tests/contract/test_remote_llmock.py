@@ -29,23 +29,24 @@ WEATHER = {"name": "get_weather", "description": "The weather in a city.",
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string"}, "pages": {"type": "integer"}},
           "required": ["title", "pages"], "additionalProperties": False}
 
-# what llmock is told to do, the code and reason code of the error, whether another endpoint gets the request
+# what llmock is told to do once, the code and reason code of the error, whether another endpoint gets the request, and whether
+# this one gets it once more where there is no other
 FAULTS = [
-    ({"type": "fail", "status": 400}, "INVALID_REQUEST", None, False),
-    ({"type": "fail", "status": 401}, "UNAVAILABLE", "AUTH_FAILED", True),
-    ({"type": "fail", "status": 403}, "UNAVAILABLE", "AUTH_FAILED", True),
-    ({"type": "fail", "status": 404}, "NOT_FOUND", None, True),
-    ({"type": "fail", "status": 422}, "INVALID_REQUEST", None, False),
-    ({"type": "fail", "status": 429, "retry_after": 2}, "RATE_LIMITED", None, True),
-    ({"type": "fail", "status": 500}, "OVERLOADED", None, True),
-    ({"type": "fail", "status": 503}, "OVERLOADED", None, True),
-    ({"type": "fail", "status": 529}, "OVERLOADED", None, True),
-    ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 0}, "INTERNAL", None, True),
-    ({"type": "stream_fault", "kind": "truncate", "after_chunks": 1}, "INTERNAL", None, True),
-    ({"type": "stream_fault", "kind": "malformed", "after_chunks": 0}, "INTERNAL", None, True),
-    ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 7}, "INTERNAL", None, False),
-    ({"type": "stream_fault", "kind": "truncate", "after_chunks": 7}, "INTERNAL", None, False),
-    ({"type": "stream_fault", "kind": "malformed", "after_chunks": 7}, "INTERNAL", None, False),
+    ({"type": "fail", "status": 400}, "INVALID_REQUEST", None, False, False),
+    ({"type": "fail", "status": 401}, "UNAVAILABLE", "AUTH_FAILED", True, False),
+    ({"type": "fail", "status": 403}, "UNAVAILABLE", "AUTH_FAILED", True, False),
+    ({"type": "fail", "status": 404}, "NOT_FOUND", None, True, False),
+    ({"type": "fail", "status": 422}, "INVALID_REQUEST", None, False, False),
+    ({"type": "fail", "status": 429, "retry_after": 2}, "RATE_LIMITED", None, True, False),
+    ({"type": "fail", "status": 500}, "OVERLOADED", None, True, True),
+    ({"type": "fail", "status": 503}, "OVERLOADED", None, True, False),
+    ({"type": "fail", "status": 529}, "OVERLOADED", None, True, False),
+    ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 0}, "OVERLOADED", None, True, True),
+    ({"type": "stream_fault", "kind": "truncate", "after_chunks": 1}, "OVERLOADED", None, True, True),
+    ({"type": "stream_fault", "kind": "malformed", "after_chunks": 0}, "INTERNAL", None, True, False),
+    ({"type": "stream_fault", "kind": "disconnect", "after_chunks": 7}, "OVERLOADED", None, False, False),
+    ({"type": "stream_fault", "kind": "truncate", "after_chunks": 7}, "OVERLOADED", None, False, False),
+    ({"type": "stream_fault", "kind": "malformed", "after_chunks": 7}, "INTERNAL", None, False, False),
 ]
 
 
@@ -181,13 +182,14 @@ class Faults(Case):
         for dialect in DIALECTS:
             engine = self.engine(dialect, [self.first, self.second])
             alone = self.engine(dialect)
-            for fault, code, reason_code, moves in FAULTS:
+            for fault, code, reason_code, moves, once_more in FAULTS:
                 with self.subTest(dialect=dialect, fault=fault):
                     self.first.will(fault)
                     outcome = alone.run(user("Tell me about the sea, please."))
-                    self.assertEqual((outcome.error["code"], outcome.error.get("reason_code")), (code, reason_code),
-                                     outcome.error)
-                    self.assertEqual(self.first.requests(), 1, "one try")
+                    if not once_more:
+                        self.assertEqual((outcome.error["code"], outcome.error.get("reason_code")), (code, reason_code),
+                                         outcome.error)
+                    self.assertEqual((outcome.error is None, self.first.requests()), (once_more, 1 + once_more), outcome.error)
                     if "retry_after" in fault:
                         self.assertEqual(outcome.error["retry_after_ms"], 1000 * fault["retry_after"])
                     self.first.will(fault)
@@ -218,22 +220,26 @@ class Faults(Case):
         random.seed(18)
         text = "".join(f"word-{number} " for number in range(20)) + "end."
         for dialect in DIALECTS:
-            engine = self.engine(dialect, [self.first, self.second])
+            engine, seen = self.engine(dialect, [self.first, self.second]), 0
             self.second.will({"type": "reply", "text": text, "times": None})
             faults = [random.choice(FAULTS)[0] if random.random() < 0.5 else {"type": "delay", "seconds": 0.001}
                       for _ in range(REQUESTS // 3)]
             self.first.will({"type": "reply", "text": text, "times": None}, *faults)
             answered = failed = 0
             for begin in range(0, len(faults), 20):
-                jobs = [engine.start(user("go")) for _ in faults[begin:begin + 20]]
-                for outcome in engine.outcomes(jobs):
+                jobs = [engine.start(user("go"), restartable=i % 2 == 0) for i in range(len(faults[begin:begin + 20]))]
+                for i, outcome in enumerate(engine.outcomes(jobs)):
                     answered += outcome.error is None
                     failed += outcome.error is not None
+                    seen += bool(outcome.restarts)
                     self.assertTrue(text.startswith(outcome.text) if outcome.error else outcome.text == text, outcome.text)
+                    if outcome.error and i % 2 == 0:  # nobody has seen a part of it: only a request that is wrong fails
+                        self.assertEqual(outcome.error["code"], "INVALID_REQUEST")
             self.assertEqual(answered + failed, len(faults))
             self.assertGreater(min(answered, failed, self.second.requests()), 0)
             self.assertTrue(engine.messages.empty(), "nothing comes after the end")
-            print(f"{dialect}: {answered} answered, {failed} failed, of {len(faults)}; {self.second.requests()} asked the second")
+            print(f"{dialect}: {answered} answered, {seen} of them anew, {failed} failed, of {len(faults)}; "
+                  f"{self.second.requests()} asked the second")
 
 
 def main():

@@ -121,11 +121,13 @@ class GivenUp(GpuTest):
         self.assertEqual(sum(e["type"] == "response.created" for e in events), 1)
 
     def test_in_the_middle_of_an_answer(self):
+        """A stream ends there; nobody has seen anything of what is not streamed, and it is answered."""
         helper = self.with_gpu()
-        error = self.assert_error(self.ask(helper, "a", CRASH, "b"), "INTERNAL")
-        self.assertIn("signal 11", error["detail"])
+        _, result = helper.collect(self.create(helper, script("a", CRASH, "b")))
+        self.assertIn("signal 11", self.assert_error(result, "INTERNAL")["detail"])
         self.assertEqual(self.text(self.ask(helper, CRASH, "c")), "c")
         self.assert_given_up(helper, "was ended by signal 11")
+        self.assertEqual(self.text(self.ask(self.with_gpu(), "a", CRASH, "b")), "ab")
 
     def test_several_at_once(self):
         """One has text already, and fails; one has none yet, and is answered."""

@@ -195,6 +195,130 @@ class Moves(OrderTest):
             self.assertEqual(text, f"number {i} of many")
 
 
+class AnotherTry(OrderTest):
+    """What nobody has seen is made anew (ENGINE.md, Another try): by the engine itself, or by the next one."""
+
+    CALL = {"tool_call": {"name": "f", "arguments": '{"a": 1}'}}
+    TOOLS = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
+
+    def restarting(self, **env):
+        return self.order(("alpha", {"IS": "restarts"}), **env)
+
+    def chat(self, helper, prompt, **params):
+        result = helper.call("chat.completions.create", {"messages": [{"role": "user", "content": prompt}], **params})
+        self.assertTrue(result["ok"], result)
+        return result["completion"]
+
+    def wait_for_text(self, helper, id, text):
+        deadline = time.monotonic() + wire.WAIT
+        while text not in json.dumps(helper.call("responses.retrieve", {"id": id})) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def test_an_answer_that_is_not_streamed(self):
+        helper = self.restarting()
+        halves = (["half"], [{"reasoning": "hm"}, "half"], [self.CALL], [{"reasoning": "hm"}],
+                  [{"piece": ["text", "half"]}, {"call": "f"}, {"piece": ["arguments", "{"]}])
+        for half in halves:
+            result = self.ask(helper, script(*half, {"restart": "gone"}, "the ", "whole"), tools=self.TOOLS)
+            self.assertTrue(result["ok"], result)
+            self.assertEqual([item["type"] for item in result["response"]["output"]], ["message"], half)
+            self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "the whole")
+            self.assertEqual(result["response"]["usage"]["output_tokens"], 2)
+        result = self.ask(helper, script("half", {"restart": "gone"}, self.CALL), tools=self.TOOLS)
+        self.assertEqual([item["type"] for item in result["response"]["output"]], ["function_call"])
+        thrice = self.ask(helper, script("a", {"restart": "1"}, "b", {"restart": "2"}, "c", {"restart": "3"}, "d"))
+        self.assertEqual(thrice["response"]["output"][0]["content"][0]["text"], "d")
+
+    def test_in_each_api(self):
+        helper = self.restarting()
+        steps = script("half", {"restart": "gone"}, "the ", "whole")
+        completion = self.chat(helper, steps, n=3, logprobs=True)
+        for choice in completion["choices"]:
+            self.assertEqual(choice["message"]["content"], "the whole")
+            self.assertEqual([entry["token"] for entry in choice["logprobs"]["content"]], ["the ", "whole"])
+        self.assertEqual(completion["usage"]["completion_tokens"], 6)
+        result = helper.call("completions.create", {"prompt": steps, "echo": True})
+        self.assertEqual(result["completion"]["choices"][0]["text"], steps + "the whole")
+
+    def test_a_stream_is_not_made_anew(self):
+        helper = self.restarting()
+        events, result = helper.collect(self.create(helper, script("half", {"restart": "gone"}, "whole")))
+        error = self.assert_error(result, "OVERLOADED", openai_code="overloaded")
+        self.assertEqual((error["detail"], error["openai"]["status"]), ("gone", 503))
+        self.assertEqual(check_stream(self, events, result)["output"][0]["content"][0]["text"], "half")
+
+    def test_an_engine_that_can_not_is_not_asked(self):
+        helper = self.order(("alpha", {}))
+        self.assert_error(self.ask(helper, script("half", {"restart": "gone"}, "whole")), "OVERLOADED")
+
+    def test_a_cancel_has_what_is_new(self):
+        helper = self.restarting()
+        call = self.create(helper, script("half", {"restart": "gone"}, "new", {"hang": "soft"}), stream=False, background=True)
+        id = helper.reply(call)["result"]["response"]["id"]
+        self.wait_for_text(helper, id, "new")
+        response = helper.call("responses.cancel", {"id": id})["response"]
+        self.assertEqual(response["output"][0]["content"][0]["text"], "new")
+
+    def test_the_next_engine(self):
+        helper = self.order(("alpha", {"JOBS": "late:OVERLOADED"}), ("beta", {}))
+        result = self.ask(helper, "a b")["response"]
+        self.assertEqual((result["fm"]["engine"], result["model"]), ("beta", "beta"))
+        self.assertEqual(result["output"][0]["content"][0]["text"], "a b")
+        self.assertEqual(result["usage"]["output_tokens"], 2)
+        completion = self.chat(helper, "a b", n=3, logprobs=True)
+        self.assertEqual((completion["fm"]["engine"], completion["model"]), ("beta", "beta"))
+        self.assertEqual([choice["message"]["content"] for choice in completion["choices"]], ["a b"] * 3)
+        self.assertEqual([len(choice["logprobs"]["content"]) for choice in completion["choices"]], [2] * 3)
+        vectors = helper.call("embeddings.create", {"input": ["a", "b"]})["embeddings"]["data"]
+        self.assertEqual([entry["index"] for entry in vectors], [0, 1])
+
+    def test_the_next_engine_gets_all_choices(self):
+        """Choices of one answer are of one model: what the first engine made is dropped with what it lost."""
+        helper = self.order(("alpha", {"JOBS": "second:OVERLOADED", "ANSWER": "endless"}), ("beta", {}))
+        completion = self.chat(helper, "a b", n=2, logprobs=True, max_tokens=9)
+        self.assertEqual([choice["message"]["content"] for choice in completion["choices"]], ["a b"] * 2)
+        self.assertEqual([len(choice["logprobs"]["content"]) for choice in completion["choices"]], [2] * 2)
+        self.assertEqual((completion["fm"]["engine"], completion["usage"]["completion_tokens"]), ("beta", 4))
+
+    def test_no_stream_moves(self):
+        helper = self.order(("alpha", {"JOBS": "late:OVERLOADED"}), ("beta", {}))
+        events, result = helper.collect(self.create(helper, "a b"))
+        self.assert_error(result, "OVERLOADED")
+        self.assertEqual(check_stream(self, events, result)["output"][0]["content"][0]["text"], "a b")
+
+    def test_a_response_that_somebody_follows(self):
+        """It had no reader when it began; one that has got a part is not told another beginning."""
+        go = os.path.join(self.folder, "go")
+        os.mkfifo(go)
+        foreign_engine.describe(self.folder, "alpha", "own", ["restarts"])
+        foreign_engine.write(self.folder, "alpha", """
+            initialize(features=["restarts"])
+            load()
+            params = read()["params"]
+            job = params["job"]
+            assert params["restartable"] is True
+            send(method="job.accepted", params={"job": job})
+            send(method="job.delta", params={"job": job, "text": "half"})
+            open(os.environ["FM_ENGINE_GO"]).read()
+            send(method="job.restarted", params={"job": job, "error": {"code": "OVERLOADED", "detail": "gone"}})
+            message = read()
+            assert message["method"] == "job.abort"
+            send(method="job.finished", params={"job": job, "reason": "aborted"})
+            read()
+            """)
+        helper = self.helper("--engine-dir", self.folder, engine="alpha", env={"FM_ENGINE_GO": go})
+        id = self.ask(helper, "x", background=True)["response"]["id"]
+        self.wait_for_text(helper, id, "half")
+        call = helper.start("responses.retrieve", {"id": id, "stream": True})
+        helper.event(call, "response.output_text.delta", keep=True)
+        with open(go, "w"):
+            pass
+        events, _ = helper.collect(call)
+        failed = events[-1]["response"]
+        self.assertEqual((events[-1]["type"], failed["output"][0]["content"][0]["text"]), ("response.failed", "half"))
+        self.assertIn("gone", failed["error"]["message"])
+
+
 class Availability(OrderTest):
     def test_an_engine_that_is_not_is_passed_over(self):
         helper = self.order(("alpha", {"AVAILABLE": "AI_DISABLED"}), ("beta", {}))

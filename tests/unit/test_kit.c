@@ -257,6 +257,24 @@ static enum fm_reason say_in_any_order(struct fm_kit_job *job) {
     return reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "D c", 3);
 }
 
+/* Thinks, calls, holds a part of a stop string and a character back, and takes all of it back: twice, then to the end. */
+static enum fm_reason say_anew(struct fm_kit_job *job) {
+    const struct fm_error why = {.code = FM_OVERLOADED, .detail = "gone"};
+    enum fm_reason reason = fm_kit_job_accept(job, 7);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_REASONING, "hm", 2);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "a EN", 4);
+    bool begun = fm_kit_job_restart(job, &why);
+    reason = reason ? reason : fm_kit_job_accept(job, 8);
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "D b", 3);
+    reason = reason ? reason : fm_kit_job_tool_call(job, "g");
+    reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, "{\xC3", 2);
+    begun &= fm_kit_job_restart(job, &why);
+    reason = reason ? reason : fm_kit_job_accept(job, 9);
+    reason = reason ? reason : fm_kit_job_token(job, "c", 1);
+    reason = reason ? reason : fm_kit_job_token(job, " END", 4);
+    return begun ? reason : FM_REASON_ERROR;
+}
+
 /* A call before anything else, of which only the prompt was counted. */
 static enum fm_reason call_at_once(struct fm_kit_job *job) {
     enum fm_reason reason = fm_kit_job_accept(job, 7);
@@ -290,6 +308,8 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
         return say_pieces(job);
     } else if (is(message, "any order")) {
         return say_in_any_order(job);
+    } else if (is(message, "anew")) {
+        return say_anew(job);
     } else if (is(message, "call at once")) {
         return call_at_once(job);
     } else if (is(message, "settle")) {
@@ -551,6 +571,31 @@ static void pieces(void **state) {
     expect("job.delta", "{\"job\":1,\"text\":\"\xC3\xA9\"}");
     expect("job.refusal", "{\"job\":1,\"text\":\"no\"}");
     expect("job.finished", "\"reason\":\"stop\"", "\"usage\":{\"input_tokens\":7,\"output_tokens\":3}");
+    assert_int_equal(hang_up(), 0);
+}
+
+static void an_answer_that_is_made_anew(void **state) {
+    (void)state;
+    ops.tools = true;
+    ops.restarts = true;
+    start_loaded();
+    say(JOB(1, "anew", ",\"restartable\":true,\"stop\":[\"END\"],\"tools\":[{\"name\":\"g\"}]"));
+    expect("job.accepted", "{\"job\":1,\"input_tokens\":7}");
+    expect("job.reasoning", "\"text\":\"hm\"");
+    expect("job.delta", "\"text\":\"a \"");
+    expect("job.restarted", "{\"job\":1,\"error\":{\"code\":\"OVERLOADED\",\"detail\":\"gone\"}}");
+    expect("job.accepted", "{\"job\":1,\"input_tokens\":8}");
+    expect("job.delta", "\"text\":\"D b\"");
+    expect("job.tool_call", "{\"job\":1,\"index\":0,\"name\":\"g\"}");
+    expect("job.tool_delta", "\"arguments\":\"{\"");
+    expect("job.restarted");
+    expect("job.accepted", "{\"job\":1,\"input_tokens\":9}");
+    expect("job.delta", "{\"job\":1,\"text\":\"c\",\"output_tokens\":1}");
+    expect("job.delta", "{\"job\":1,\"text\":\" \",\"output_tokens\":2}");
+    expect("job.finished", "\"reason\":\"stop\"",
+           "\"usage\":{\"input_tokens\":9,\"cached_tokens\":0,\"output_tokens\":2,\"reasoning_tokens\":0}");
+    ops.tools = false;
+    ops.restarts = false;
     assert_int_equal(hang_up(), 0);
 }
 
@@ -1268,6 +1313,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces),
         cmocka_unit_test(parts_in_any_order),
+        cmocka_unit_test(an_answer_that_is_made_anew),
         cmocka_unit_test(an_abort_that_is_settled_at_once),
         cmocka_unit_test(aborts_and_wakes_end_the_wait),
         cmocka_unit_test(availability),

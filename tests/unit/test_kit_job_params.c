@@ -126,6 +126,7 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"top_p\":true}", "top_p"},
     {"{\"job\":1," MESSAGES ",\"seed\":1.5}", "seed"},
     {"{\"job\":1," MESSAGES ",\"repeatable\":1}", "repeatable"},
+    {"{\"job\":1," MESSAGES ",\"restartable\":1}", "restartable"},
     {"{\"job\":1,\"embed\":[\"hi\"],\"repeatable\":true}", "repeatable"},
     {"{\"job\":1," MESSAGES ",\"presence_penalty\":-2,\"frequency_penalty\":2.0}", NULL},
     {"{\"job\":1," MESSAGES ",\"top_k\":-1,\"min_p\":0,\"repeat_penalty\":10,\"ignore_eos\":false}", NULL},

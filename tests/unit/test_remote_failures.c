@@ -12,7 +12,7 @@ static const struct row {
     long status;
     const char *body;
     const char *retry_after;
-    const char *expected; /* code reason retry_ms elsewhere param */
+    const char *expected; /* code, reason, retry_ms, where it may go well, param */
 } rows[] = {
     {400, SAYS("\"message\":\"no\""), "", "INVALID_REQUEST - 0 here -"},
     {400, SAYS("\"message\":\"no\",\"param\":\"temperature\""), "", "INVALID_REQUEST - 0 here temperature"},
@@ -40,9 +40,13 @@ static const struct row {
     {429, "", "Sun, 06 Nov 1994 08:50:37 GMT", "RATE_LIMITED - 60000 here -"},
     {429, "", "soon", "RATE_LIMITED - 0 here -"},
     {408, "", "", "OVERLOADED - 0 here -"},
-    {500, SAYS("\"message\":\"the context size\""), "", "OVERLOADED - 0 here -"},
+    {500, SAYS("\"message\":\"the context size\""), "", "OVERLOADED - 0 again -"},
     {501, "", "", "INVALID_REQUEST - 0 elsewhere -"},
-    {502, "<html>", "", "OVERLOADED - 0 here -"},
+    {502, "<html>", "", "OVERLOADED - 0 again -"},
+    {502, "", "1", "OVERLOADED - 1000 here -"},
+    {503, "", "", "OVERLOADED - 0 here -"},
+    {504, "", "", "OVERLOADED - 0 again -"},
+    {505, "", "", "OVERLOADED - 0 here -"},
     {503, "", "1", "OVERLOADED - 1000 here -"},
     {529, "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}", "", "OVERLOADED - 0 here -"},
     {302, "", "", "UNAVAILABLE NOT_CONFIGURED 0 here -"},
@@ -58,7 +62,7 @@ static const char *summary(const struct fm_error *error) {
     static char text[512];
     snprintf(text, sizeof text, "%s %s %lld %s %s", fm_code_name(error->code),
              error->reason_code[0] ? error->reason_code : "-", (long long)error->retry_ms,
-             error->elsewhere ? "elsewhere" : "here", error->param[0] ? error->param : "-");
+             error->elsewhere ? "elsewhere" : error->again ? "again" : "here", error->param[0] ? error->param : "-");
     return text;
 }
 
@@ -90,11 +94,13 @@ static void events(void **state) {
     } cases[] = {
         {"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}", "OVERLOADED - 0 here -"},
         {"{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}", "RATE_LIMITED - 0 here -"},
-        {"{\"type\":\"error\",\"code\":\"server_error\",\"message\":\"x\"}", "OVERLOADED - 0 here -"},
+        {"{\"type\":\"error\",\"code\":\"server_error\",\"message\":\"x\"}", "OVERLOADED - 0 again -"},
         {"{\"error\":{\"code\":\"invalid_api_key\",\"type\":\"authentication_error\"}}",
          "UNAVAILABLE AUTH_FAILED 0 here -"},
         {"{\"error\":{\"type\":\"billing_error\"}}", "UNAVAILABLE QUOTA 0 here -"},
-        {"{\"error\":{\"code\":500,\"type\":\"odd\"}}", "INTERNAL - 0 here -"},
+        {"{\"error\":{\"code\":500,\"type\":\"odd\"}}", "OVERLOADED - 0 again -"},
+        {"{\"error\":{\"code\":400,\"type\":\"odd\"}}", "INVALID_REQUEST - 0 here -"},
+        {"{\"error\":{\"code\":-32603,\"type\":\"odd\"}}", "INTERNAL - 0 here -"},
         {"{\"error\":{\"code\":\"content_filter\"}}", "GUARDRAIL - 0 here -"},
         {"{\"error\":{\"code\":\"context_length_exceeded\"}}", "CONTEXT_OVERFLOW - 0 elsewhere -"},
         {"{}", "INTERNAL - 0 here -"},
@@ -123,12 +129,12 @@ static void transfers(void **state) {
         {35, FM_PHASE_CONNECTING, "UNAVAILABLE TLS_FAILED 0 here -", true},
         {60, FM_PHASE_CONNECTING, "UNAVAILABLE TLS_FAILED 0 here -", true},
         {77, FM_PHASE_CONNECTING, "UNAVAILABLE TLS_FAILED 0 here -", true},
-        {56, FM_PHASE_WAITING, "OVERLOADED - 0 here -", true},
-        {52, FM_PHASE_WAITING, "OVERLOADED - 0 here -", true},
+        {56, FM_PHASE_WAITING, "OVERLOADED - 0 again -", true},
+        {52, FM_PHASE_WAITING, "OVERLOADED - 0 again -", true},
         {28, FM_PHASE_WAITING, "OVERLOADED - 0 here -", true},
-        {18, FM_PHASE_ANSWERING, "INTERNAL - 0 here -", true},
-        {28, FM_PHASE_ANSWERING, "INTERNAL - 0 here -", true},
-        {56, FM_PHASE_ANSWERING, "INTERNAL - 0 here -", true},
+        {18, FM_PHASE_ANSWERING, "OVERLOADED - 0 again -", true},
+        {28, FM_PHASE_ANSWERING, "OVERLOADED - 0 here -", true},
+        {56, FM_PHASE_ANSWERING, "OVERLOADED - 0 again -", true},
     };
     const struct fm_secrets none = {.count = 0};
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -49,10 +49,11 @@ static const struct row {
                           "\"prompt_tokens_details\":{\"cached_tokens\":2}}}\n\n" DONE,
      "text(Hello) stop 7/2/3/-1 complete"},
     {FM_DIALECT_CHAT, "no [DONE]", CHAT("\"content\":\"a\"") CHAT_END("length"), "text(a) length -1/-1/-1/-1"},
-    {FM_DIALECT_CHAT, "no end mark", CHAT("\"content\":\"a\"") DONE, "text(a) INTERNAL"},
-    {FM_DIALECT_CHAT, "nothing", "", "INTERNAL"},
+    {FM_DIALECT_CHAT, "no end mark", CHAT("\"content\":\"a\"") DONE, "text(a) OVERLOADED"},
+    {FM_DIALECT_CHAT, "nothing", "", "OVERLOADED"},
     {FM_DIALECT_CHAT, "filtered", CHAT_END("content_filter") DONE, "content_filter -1/-1/-1/-1 complete"},
-    {FM_DIALECT_CHAT, "an unknown end", CHAT_END("abort") DONE, "INTERNAL"},
+    {FM_DIALECT_CHAT, "an answer that was given up", CHAT_END("abort") DONE, "OVERLOADED"},
+    {FM_DIALECT_CHAT, "an unknown end", CHAT_END("tired") DONE, "INTERNAL"},
     {FM_DIALECT_CHAT, "reasoning_content",
      CHAT("\"reasoning_content\":\"hm\"") CHAT("\"content\":\"a\"") CHAT_END("stop") DONE,
      "reasoning(hm) text(a) stop -1/-1/-1/-1 complete"},
@@ -229,7 +230,7 @@ static const struct row {
      RESP_DELTA("output_text", "\\ud83d") RESP_DELTA("output_text", "\\ude00")
          RESP("response.output_text.done", "\"text\":\"\xf0\x9f\x98\x80\"") RESP_END,
      "text(\xf0\x9f\x98\x80) stop 7/2/3/1 complete"},
-    {FM_DIALECT_RESPONSES, "no end mark", RESP_DELTA("output_text", "a") DONE, "text(a) INTERNAL"},
+    {FM_DIALECT_RESPONSES, "no end mark", RESP_DELTA("output_text", "a") DONE, "text(a) OVERLOADED"},
     {FM_DIALECT_RESPONSES, "refusal", RESP_DELTA("refusal", "no") RESP_END, "refusal(no) stop 7/2/3/1 complete"},
     {FM_DIALECT_RESPONSES, "a thought with a summary",
      RESP("response.reasoning_summary_part.added", "\"summary_index\":0") RESP_DELTA("reasoning_summary_text", "a")
@@ -278,7 +279,7 @@ static const struct row {
          MSG_STOP MSG_END("end_turn"),
      "text(Hello) stop 9/3/9/-1 complete"},
     {FM_DIALECT_MESSAGES, "no end mark", MSG_START MSG("message_delta", "\"delta\":{\"stop_reason\":\"end_turn\"}"),
-     "INTERNAL"},
+     "OVERLOADED"},
     {FM_DIALECT_MESSAGES, "blocks in message_start",
      MSG("message_start",
          "\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"tool_use\",\"id\":\"i\","

@@ -259,11 +259,85 @@ static void test_seeds_of_choices(void **state) {
     fm_answer_free(&answer);
 }
 
+/* ---- an answer that is made anew ---- */
+
+static void say_all(struct fm_answer *answer, const char *text) {
+    struct json_object *entries = json_tokener_parse("[{\"bytes\":[97],\"logprob\":-1,\"top\":[]}]");
+    struct fm_error error;
+    assert_int_equal(fm_answer_reason(answer, "hm", 2, &error), FM_OK);
+    assert_int_equal(fm_answer_state(answer, "S", 1, &error), FM_OK);
+    assert_int_equal(fm_answer_say(answer, FM_PART_TEXT, text, strlen(text), &error), FM_OK);
+    assert_int_equal(fm_answer_logprobs(answer, entries, &error), FM_OK);
+    assert_int_equal(fm_answer_call(answer, "f", &error), FM_OK);
+    assert_true(fm_answer_append(answer, "{}", 2));
+    json_object_put(entries);
+    fm_answer_mismatch(answer, "no");
+}
+
+static void assert_alike(const struct fm_answer *answer, const struct fm_answer *other) {
+    assert_int_equal(answer->choice, other->choice);
+    assert_int_equal(answer->opened, other->opened);
+    assert_int_equal(answer->part_count, other->part_count);
+    assert_int_equal(answer->call_count, other->call_count);
+    assert_int_equal(answer->state_count, other->state_count);
+    assert_int_equal(answer->state_bytes, other->state_bytes);
+    assert_int_equal(answer->output.len, other->output.len);
+    assert_int_equal(answer->output_json, other->output_json);
+    assert_int_equal(answer->output_max, other->output_max);
+    assert_int_equal(answer->logprobs.len, other->logprobs.len);
+    assert_int_equal(answer->logprobs.max, other->logprobs.max);
+    assert_int_equal(answer->marks.len, other->marks.len);
+    assert_int_equal(answer->mismatch, other->mismatch);
+    assert_true(answer->usage.output == other->usage.output);
+}
+
+/* What is left of it is as it was before: at the beginning of the choice, or of all. */
+static void test_made_anew(void **state) {
+    static const char body[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"n\":3,\"logprobs\":true,\"tools\":"
+                               "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}";
+    struct fm_answer answers[2];
+    struct fm_error error;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct fm_request request = request_of(&fm_surface_chat, body);
+        assert_int_equal(fm_answer_init(&answers[i], &fm_surface_chat, &request, "tiny", &error), FM_OK);
+        answers[i].any_order = true;
+    }
+    struct fm_answer *answer = &answers[0];
+    struct fm_answer *other = &answers[1];
+    for (int all = 0; all < 2; all++) {
+        fm_answer_open(answer, 3);
+        say_all(answer, "\"first\"");
+        answer->usage.output = 7;
+        fm_answer_restart(answer, all);
+        assert_alike(answer, other);
+    }
+    fm_answer_open(answer, 3);
+    fm_answer_open(other, 3);
+    say_all(answer, "a");
+    say_all(other, "a");
+    assert_alike(answer, other);
+    assert_int_equal(fm_answer_next(answer, FM_FINISH_STOP, &error), FM_OK);
+    assert_int_equal(fm_answer_next(other, FM_FINISH_STOP, &error), FM_OK);
+    say_all(answer, "\"second\"");
+    fm_answer_restart(answer, false);
+    assert_alike(answer, other);
+    say_all(answer, "b");
+    fm_answer_restart(answer, true);
+    fm_answer_restart(other, true);
+    assert_alike(answer, other);
+    assert_int_equal(answer->choice, 0);
+    assert_false(answer->opened);
+    fm_answer_free(answer);
+    fm_answer_free(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream),   cmocka_unit_test(test_completion),       cmocka_unit_test(test_never_opened),
         cmocka_unit_test(test_report),   cmocka_unit_test(test_error_table),      cmocka_unit_test(test_error_details),
         cmocka_unit_test(test_overflow), cmocka_unit_test(test_seeds_of_choices),
+        cmocka_unit_test(test_made_anew),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + cmocka_run_group_tests(tests, with_slow_host, NULL);

@@ -15,14 +15,15 @@
  *                            loop | endless   (an answer without a format says its text again and again, up to the
  *                            token limit; loop: unless the job has a frequency penalty)
  *     FM_ENGINE_FAKE_SAVE  what it saves when it ends, see saved.h
- *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, silent, one_slot, uncounted, grammarless
+ *     FM_ENGINE_FAKE_IS    any of: listed, remote, any_order, config, session, restarts, silent, one_slot, uncounted, grammarless
  *                          (separated by commas; uncounted: it counts no tokens); led_by_tools: what a tool said is a
  *                          script too, so that a test leads a model from call to call
  *     FM_ENGINE_FAKE_AVAILABLE  yes | hang | crash | error | slow | CODE | CODE:TTL_MS   (it has engine.available,
  *                            which says so)
  *     FM_ENGINE_FAKE_MODELS  ID,ID   (what it lists there)
  *     FM_ENGINE_FAKE_JOBS  CODE | CODE:RETRY_MS | CODE:RETRY_MS:elsewhere | CODE:RETRY_MS:REASON_CODE   (each job fails
- *                            so, before it is accepted)
+ *                            so, before it is accepted; with late: before it, after its output; with second: before
+ *                            it, each second one after its output)
  *
  * FM_ENGINE_FAKE_LOAD may also be refuse:CODE, a reason_code. A copy of this program with the name fm-engine-NAME reads
  * FM_ENGINE_NAME_... before FM_ENGINE_FAKE_..., so that tests can have several.
@@ -503,11 +504,14 @@ static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
     return reason;
 }
 
-/* FM_REASON_ERROR: jobs are to fail, as FM_ENGINE_FAKE_JOBS says. */
-static enum fm_reason fail_first(struct fm_error *error) {
+/* FM_REASON_ERROR: jobs are to fail, as FM_ENGINE_FAKE_JOBS says: before their output, or, with `late`, after it. */
+static enum fm_reason fail_as_asked(bool late, struct fm_error *error) {
+    static atomic_uint jobs;
     char text[128];
-    snprintf(text, sizeof text, "%s", fault("FM_ENGINE_FAKE_JOBS"));
-    if (!text[0]) {
+    const char *each = fault_detail("FM_ENGINE_FAKE_JOBS", "late");
+    const char *second = fault_detail("FM_ENGINE_FAKE_JOBS", "second");
+    snprintf(text, sizeof text, "%s", each ? each : second ? second : fault("FM_ENGINE_FAKE_JOBS"));
+    if (!text[0] || late != (each || second) || (second && ++jobs % 2 == 1)) {
         return FM_REASON_NONE;
     }
     char *retry = strchr(text, ':');
@@ -527,9 +531,10 @@ static enum fm_reason fail_first(struct fm_error *error) {
 static void *run_job(void *argument) {
     struct fm_kit_job *job = argument;
     struct fm_error error;
-    enum fm_reason reason = fail_first(&error);
+    enum fm_reason reason = fail_as_asked(false, &error);
     if (!reason) {
         reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer(job, &error);
+        reason = fail_as_asked(true, &error) ? FM_REASON_ERROR : reason;
     }
     fm_kit_job_finish(job, reason, &error);
     pthread_mutex_lock(&the_fake.lock);
@@ -592,6 +597,7 @@ int main(int argc, char *argv[]) {
         .any_order = is("any_order"),
         .needs_config = is("config"),
         .wants_session = is("session"),
+        .restarts = is("restarts"),
         .lacks = (is("uncounted") ? FM_LACKS_COUNTS | FM_LACKS_TRUNCATION : 0u) |
                  (is("grammarless") ? FM_LACKS_GRAMMARS | FM_LACKS_SEEDS : 0u),
         .available = fault("FM_ENGINE_FAKE_AVAILABLE")[0] ? tell_available : NULL,

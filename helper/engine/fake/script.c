@@ -216,6 +216,16 @@ static enum fm_reason run_state(struct run *run, struct json_object *argument) {
     return told(run, fm_kit_job_state(run->job, text, len));
 }
 
+static enum fm_reason run_restart(struct run *run, struct json_object *argument) {
+    (void)fm_fail(run->error, FM_OVERLOADED, "%s", json_object_get_string(argument));
+    if (!run->job->restartable) {
+        return FM_REASON_ERROR;
+    }
+    run->calls = false;
+    bool begun = fm_kit_job_restart(run->job, run->error);
+    return begun ? fm_kit_job_accept(run->job, run->job->input_tokens) : told(run, FM_REASON_ERROR);
+}
+
 static int64_t count_of(struct json_object *object, const char *name) {
     struct json_object *value = json_object_object_get(object, name);
     return value ? json_object_get_int64(value) : FM_UNCOUNTED;
@@ -422,7 +432,7 @@ static const struct step {
     {"parameter", is_text, run_parameter}, {"gpu_signal", is_signal, run_gpu_signal},
     {"piece", is_piece, run_piece},        {"refusal", is_text, run_refusal},
     {"call", is_text, run_call},           {"state", is_text, run_state},
-    {"usage", is_object, run_usage},
+    {"usage", is_object, run_usage},       {"restart", is_text, run_restart},
 };
 
 /* The step's row and argument; NULL when the entry is none. */

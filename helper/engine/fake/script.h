@@ -18,6 +18,8 @@
  *     {"piece":[KIND,TEXT]}    output that is not counted: text, reasoning, refusal or arguments; in place of tokens
  *     {"refusal":TEXT}         the same as a piece of that kind
  *     {"call":NAME}            begins a call; pieces are its arguments
+ *     {"restart":DETAIL}       takes back what was said, as OVERLOADED is the reason, and goes on; the end, with that
+ *                              error, where the job is not restartable
  *     {"state":TEXT}           what the engine wants back with the answer
  *     {"usage":{"input":N,"cached":N,"output":N,"reasoning":N}}
  *                              the counts that the end tells; what is left out is unknown

@@ -19,6 +19,7 @@ static void write_features(const struct fm_engine_ops *ops, struct fm_json_write
                     {"saved_state", ops->saves},
                     {"availability", ops->available != NULL},
                     {"session", ops->wants_session},
+                    {"restarts", ops->restarts},
                     {"grammars", ops->formats && !(ops->lacks & FM_LACKS_GRAMMARS)},
                     {"seeds", !(ops->lacks & FM_LACKS_SEEDS)},
                     {"stops", !(ops->lacks & FM_LACKS_STOPS)},

@@ -372,6 +372,27 @@ enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t
     return fm_output_send(job->kit) ? FM_REASON_NONE : FM_REASON_ERROR;
 }
 
+bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error) {
+    if (!speaks(job)) {
+        return true;
+    }
+    fm_text_stream_free(&job->stream);
+    fm_text_stream_free(&job->thought);
+    fm_logprob_queue_free(&job->entries);
+    fm_logprob_queue_init(&job->entries);
+    fm_buf_reset(&job->text);
+    fm_buf_reset(&job->schema_error);
+    job->thinking = job->spoke = job->pieced = job->has_usage = job->speculates = false;
+    job->calls = job->delta_ms = job->accepted_us = job->first_us = 0;
+    job->cached_tokens = job->output_tokens = job->told_tokens = job->reasoning_tokens = 0;
+    struct fm_json_writer w = begin_event(job, "job.restarted");
+    fm_json_key(&w, "error");
+    fm_output_error_value(&w, error);
+    fm_json_object_end(&w);
+    fm_output_send_or_end(job->kit);
+    return fm_text_stream_init(&job->stream, job->stops, job->stop_count);
+}
+
 /* ---- vectors ---- */
 
 enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error) {

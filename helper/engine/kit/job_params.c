@@ -231,10 +231,17 @@ static enum fm_code read_seed(struct fm_kit_job *job, struct json_object *value,
     return json_object_is_type(value, json_type_int) ? FM_OK : fm_kit_job_wrong(error, "seed", "an integer");
 }
 
+static enum fm_code read_flag(bool *flag, const char *name, struct json_object *value, struct fm_error *error) {
+    *flag = json_object_get_boolean(value);
+    return json_object_is_type(value, json_type_boolean) ? FM_OK : fm_kit_job_wrong(error, name, "true or false");
+}
+
 static enum fm_code read_repeatable(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    job->repeatable = json_object_get_boolean(value);
-    return json_object_is_type(value, json_type_boolean) ? FM_OK
-                                                         : fm_kit_job_wrong(error, "repeatable", "true or false");
+    return read_flag(&job->repeatable, "repeatable", value, error);
+}
+
+static enum fm_code read_restartable(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
+    return read_flag(&job->restartable, "restartable", value, error);
 }
 
 static enum fm_code read_stop(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
@@ -370,6 +377,7 @@ static const struct member {
     {"suffix", read_suffix},
     {"model", read_model},
     {"session", read_session},
+    {"restartable", read_restartable},
     {"max_tokens", read_max_tokens},
     {"truncation", fm_kit_job_read_truncation},
     {"temperature", read_temperature},

@@ -125,6 +125,7 @@ struct fm_engine_ops {
     bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
     bool needs_config;        /* fm_kit_config has to have something */
     bool wants_session;       /* it has a use for job->session */
+    bool restarts;            /* it has a use for job->restartable */
     bool passes_on;           /* it has a use for job->passed */
     unsigned lacks;           /* enum fm_lack */
     unsigned platforms;       /* enum fm_platforms; 0: all */
@@ -351,6 +352,7 @@ struct fm_kit_job {
     size_t suffix_len;
     const char *model;   /* one of those that the engine lists, or a name; NULL: its default model, or it lists none */
     const char *session; /* the same for all jobs of a conversation; NULL: not known */
+    bool restartable;    /* fm_kit_job_restart may be called */
     bool count_only;     /* nothing is to be generated: fm_kit_job_accept says so too */
     int64_t max_tokens;  /* at least 1; 0: no limit */
     double temperature;  /* at least 0 */
@@ -612,6 +614,12 @@ FM_MUST_USE enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piec
  * to the reasoning that came last. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len);
+
+/*
+ * Takes back all output, as `error` is the reason: the answer is made anew, with another fm_kit_job_accept. Only for a
+ * job that is `restartable`, after fm_kit_job_accept. False: out of memory.
+ */
+FM_MUST_USE bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error);
 
 /* The counts that job.finished reports, in place of those that the kit has counted. Before fm_kit_job_finish. */
 void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);

@@ -33,6 +33,14 @@ void fm_remote_answer_free(struct fm_remote_answer *answer) {
     fm_buf_free(&answer->arguments);
 }
 
+bool fm_remote_answer_restart(struct fm_remote_answer *answer, const struct fm_error *why) {
+    const struct fm_endpoint *endpoint = answer->endpoint;
+    fm_remote_answer_free(answer);
+    fm_remote_answer_init(answer, answer->job);
+    answer->endpoint = endpoint;
+    return fm_kit_job_restart(answer->job, why);
+}
+
 /* True where the kit wants more. */
 static bool go_on(struct fm_remote_answer *answer, enum fm_reason reason) {
     answer->reason = reason;

@@ -1,6 +1,7 @@
 /*
- * A job on its way through the endpoints: one after the other, each once, until one has answered with output. What
- * comes after the first output is final, whatever it is: nothing is asked for a second time then.
+ * A job on its way through the endpoints: one after the other, each once, until one has answered. Where a server died
+ * over it, and no other endpoint has answered either, that one is asked once more: behind a router there may be others.
+ * After the first output of an answer that the host is streaming, nothing is asked for a second time.
  */
 #include "base/log.h"
 #include "engine/remote/failure.h"
@@ -17,6 +18,10 @@ struct fm_ask {
     struct fm_ask *next;
     struct fm_ask **link; /* that names this one */
     size_t tried;         /* endpoints that had their turn */
+    size_t at;            /* the endpoint that was asked last */
+    size_t dead;          /* the last one that died over the job, as `death` says */
+    struct fm_error death; /* code FM_OK: none did */
+    bool repeated;        /* that one was asked once more */
     struct fm_transfer *transfer;
     struct fm_remote_reader reader; /* of a stream */
     struct fm_buf body;             /* of an answer that is none, so far */
@@ -26,7 +31,7 @@ struct fm_ask {
 };
 
 static const struct fm_endpoint *current(const struct fm_ask *ask) {
-    return &ask->remote->config.endpoints[ask->tried - 1];
+    return &ask->remote->config.endpoints[ask->at];
 }
 
 static void finish(struct fm_ask *ask, enum fm_reason reason) {
@@ -72,13 +77,30 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
 
 static bool start_next(struct fm_ask *ask);
 
+/* The endpoint died over the job, or failed when it was asked once more: then both is told. */
+static void note_death(struct fm_ask *ask) {
+    const struct fm_error last = ask->error;
+    if (ask->repeated && fm_failure_moves_on(&last)) {
+        (void)fm_fail(&ask->error, ask->death.code, "%.200s; asked once more: %.200s", ask->death.detail, last.detail);
+    } else if (ask->error.again) {
+        ask->dead = ask->at;
+        ask->death = ask->error;
+    }
+}
+
 /* This endpoint has failed: the next one gets the job, if it may. */
 static void move_on(struct fm_ask *ask) {
-    bool moves = !ask->answer.accepted && fm_failure_moves_on(&ask->error);
+    struct fm_error failed = ask->error;
+    bool moves = (!ask->answer.accepted || ask->job->restartable) && fm_failure_moves_on(&failed);
     fm_log(FM_LOG_WARN, "job %lld: %s failed: %s %s", (long long)ask->job->id, current(ask)->host,
            fm_code_name(ask->code), ask->error.reason_code);
+    note_death(ask);
     if (!moves || !start_next(ask)) {
         ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine is a next one too */
+        finish(ask, FM_REASON_ERROR);
+    } else if (ask->answer.accepted && !fm_remote_answer_restart(&ask->answer, &failed)) {
+        fm_transfer_cancel(ask->transfer);
+        (void)fm_fail_no_memory(&ask->error);
         finish(ask, FM_REASON_ERROR);
     }
 }
@@ -161,20 +183,31 @@ static bool send(struct fm_ask *ask, const char *model) {
     return ask->transfer != NULL;
 }
 
+/* Sends the job to the endpoint `at`, which has to have the model: `known`. */
+static bool try_at(struct fm_ask *ask, size_t at, bool *known) {
+    struct fm_remote_model spare;
+    const struct fm_remote_model *model =
+        fm_endpoint_model(&ask->remote->config.endpoints[at], ask->job->model, &spare);
+    *known = model != NULL;
+    ask->at = model ? at : ask->at;
+    return model && send(ask, model->name);
+}
+
 /* Sends the job to the next endpoint that can do it. False: there is none, and `ask->error` is that of the last one. */
 static bool start_next(struct fm_ask *ask) {
-    struct fm_remote *remote = ask->remote;
     struct fm_error failed = ask->error; /* of one that was asked: that tells more than why another one was not */
-    while (ask->tried < remote->config.endpoint_count) {
-        struct fm_remote_model spare;
-        const struct fm_remote_model *model =
-            fm_endpoint_model(&remote->config.endpoints[ask->tried++], ask->job->model, &spare);
-        if (model && send(ask, model->name)) {
+    bool known;
+    while (ask->tried < ask->remote->config.endpoint_count) {
+        if (try_at(ask, ask->tried++, &known)) {
             return true;
         }
-        if (model && !ask->error.elsewhere) {
+        if (known && !ask->error.elsewhere) {
             return false;
         }
+    }
+    if (ask->death.code != FM_OK && !ask->repeated) {
+        ask->repeated = true;
+        return try_at(ask, ask->dead, &known);
     }
     if (failed.code != FM_OK) {
         ask->error = failed;

@@ -19,6 +19,7 @@ struct words {
     const char *code;
     const char *param;
     const char *message;
+    int64_t status; /* vLLM's `code` is one; 0: none is told */
 };
 
 static const char *string_of(struct json_object *object, const char *key) {
@@ -35,10 +36,14 @@ static struct words read_words(struct json_object *object) {
         return (struct words){.type = "", .code = "", .param = "", .message = json_object_get_string(inner)};
     }
     struct json_object *from = json_object_is_type(inner, json_type_object) ? inner : object;
+    struct json_object *code = NULL;
+    json_object_object_get_ex(from, "code", &code);
+    int64_t status = json_object_is_type(code, json_type_int) ? json_object_get_int64(code) : 0;
     struct words words = {.type = string_of(from, "type"),
                           .code = string_of(from, "code"),
                           .param = string_of(from, "param"),
-                          .message = string_of(from, "message")};
+                          .message = string_of(from, "message"),
+                          .status = status >= 400 && status <= 599 ? status : 0};
     words.message = *words.message ? words.message : string_of(from, "detail");
     return words;
 }
@@ -143,21 +148,24 @@ static const struct status {
     long to;
     enum fm_code code;
     const char *reason;
-    bool elsewhere;
+    enum { HERE, ELSEWHERE, AGAIN } where; /* it may go well */
 } statuses[] = {
-    {401, 401, FM_UNAVAILABLE, "AUTH_FAILED", false},
-    {402, 402, FM_UNAVAILABLE, "QUOTA", false},
-    {403, 403, FM_UNAVAILABLE, "AUTH_FAILED", false},
-    {404, 404, FM_NOT_FOUND, "", true},
-    {407, 407, FM_UNAVAILABLE, "AUTH_FAILED", false},
-    {408, 408, FM_OVERLOADED, "", false},
-    {409, 409, FM_OVERLOADED, "", false},
-    {413, 413, FM_CONTEXT_OVERFLOW, "", true},
-    {425, 425, FM_OVERLOADED, "", false},
-    {429, 429, FM_RATE_LIMITED, "", false},
-    {400, 499, FM_INVALID_REQUEST, "", false},
-    {501, 501, FM_INVALID_REQUEST, "", true},
-    {500, 599, FM_OVERLOADED, "", false},
+    {401, 401, FM_UNAVAILABLE, "AUTH_FAILED", HERE},
+    {402, 402, FM_UNAVAILABLE, "QUOTA", HERE},
+    {403, 403, FM_UNAVAILABLE, "AUTH_FAILED", HERE},
+    {404, 404, FM_NOT_FOUND, "", ELSEWHERE},
+    {407, 407, FM_UNAVAILABLE, "AUTH_FAILED", HERE},
+    {408, 408, FM_OVERLOADED, "", HERE},
+    {409, 409, FM_OVERLOADED, "", HERE},
+    {413, 413, FM_CONTEXT_OVERFLOW, "", ELSEWHERE},
+    {425, 425, FM_OVERLOADED, "", HERE},
+    {429, 429, FM_RATE_LIMITED, "", HERE},
+    {400, 499, FM_INVALID_REQUEST, "", HERE},
+    {500, 500, FM_OVERLOADED, "", AGAIN}, /* these three are what routers say of a worker that died */
+    {502, 502, FM_OVERLOADED, "", AGAIN},
+    {504, 504, FM_OVERLOADED, "", AGAIN},
+    {501, 501, FM_INVALID_REQUEST, "", ELSEWHERE},
+    {503, 599, FM_OVERLOADED, "", HERE},
 };
 
 static enum fm_code by_status(const char *host, long status, const char *what, const struct words *words,
@@ -166,7 +174,8 @@ static enum fm_code by_status(const char *host, long status, const char *what, c
         const struct status *row = &statuses[i];
         if (status >= row->from && status <= row->to) {
             (void)fail(error, row->code, host, what, words->message, secrets);
-            error->elsewhere = row->elsewhere;
+            error->elsewhere = row->where == ELSEWHERE;
+            error->again = row->where == AGAIN;
             return with_reason(error, row->reason);
         }
     }
@@ -208,6 +217,7 @@ static void read_retry_after(const struct fm_refusal *refusal, struct fm_error *
     int64_t ms = fm_retry_after_ms(refusal->retry_after_ms);
     ms = ms >= 0 ? ms : fm_retry_after(refusal->retry_after, refusal->now);
     error->retry_ms = ms > 0 ? ms : 0;
+    error->again &= error->retry_ms == 0;
 }
 
 enum fm_code fm_failure_of_status(const struct fm_refusal *refusal, const struct fm_secrets *secrets,
@@ -254,6 +264,9 @@ enum fm_code fm_failure_of_event(const char *host, struct json_object *object, c
         if (strstr(words.type, types[i].type) || strstr(words.code, types[i].type)) {
             code = by_status(host, types[i].status, what, &words, secrets, error);
         }
+    }
+    if (code == FM_OK && words.status) {
+        code = by_status(host, words.status, what, &words, secrets, error);
     }
     return code ? code : fail(error, FM_INTERNAL, host, what, words.message, secrets);
 }
@@ -302,13 +315,14 @@ enum fm_code fm_failure_of_transfer(const char *host, int result, const char *te
         (void)fail(error, FM_UNAVAILABLE, host, "can't be reached", text, secrets);
         return with_reason(error, "OFFLINE");
     }
-    if (phase == FM_PHASE_WAITING) {
-        const char *what =
-            result == TIMED_OUT ? "did not begin to answer in time" : "closed the connection without an answer";
-        return fail(error, FM_OVERLOADED, host, what, text, secrets);
-    }
-    const char *what = result == TIMED_OUT ? "fell silent in the middle of the answer" : "broke off the answer";
-    return fail(error, FM_INTERNAL, host, what, text, secrets);
+    static const char *const words[][2] = {
+        {"closed the connection without an answer", "did not begin to answer in time"},
+        {"broke off the answer", "fell silent in the middle of the answer"},
+    };
+    const char *what = words[phase == FM_PHASE_ANSWERING][result == TIMED_OUT];
+    (void)fail(error, FM_OVERLOADED, host, what, text, secrets);
+    error->again = result != TIMED_OUT;
+    return error->code;
 }
 
 bool fm_failure_moves_on(const struct fm_error *error) {

@@ -41,10 +41,7 @@ enum fm_transfer_phase {
     FM_PHASE_ANSWERING,
 };
 
-/*
- * `result` is libcurl's code, `text` its words for it (borrowed, masked here). An answer that breaks off is INTERNAL,
- * as nobody knows what is missing.
- */
+/* `result` is libcurl's code, `text` its words for it (borrowed, masked here). */
 enum fm_code fm_failure_of_transfer(const char *host, int result, const char *text, enum fm_transfer_phase phase,
                                     const struct fm_secrets *secrets, struct fm_error *error);
 

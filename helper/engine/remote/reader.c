@@ -114,6 +114,7 @@ enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, 
 enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, size_t len, struct fm_error *error) {
     struct json_object *data = NULL;
     reader->error = error;
+    reader->whole = true;
     const char *fault = build(reader, body, len, &data);
     if (fault) {
         fm_reader_fail(reader, fault);
@@ -135,9 +136,11 @@ enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *e
     reader->error = error;
     bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* of which some servers leave [DONE] out */
     fm_reader_end_text(reader);
-    if (reader->code == FM_OK && !reader->complete && (!chat || reader->reason == FM_REASON_NONE)) {
-        reader->code = fm_fail(error, FM_INTERNAL, "%s ended the answer without an end mark: a part of it is missing",
-                               reader->endpoint->host);
+    bool ended = reader->complete || (chat && reader->reason != FM_REASON_NONE);
+    if (!ended && reader->whole) {
+        fm_reader_fail(reader, "it has no end mark");
+    } else if (!ended) {
+        fm_reader_break(reader, "ended the answer without an end mark");
     }
     return reader->code;
 }

@@ -59,6 +59,7 @@ struct fm_remote_reader {
     enum fm_reason reason;     /* FM_REASON_NONE: the end mark has not come */
     bool complete;             /* nothing more will come */
     bool stopped;              /* `take` said so */
+    bool whole;                /* it was no stream, and all of it came */
 
     struct fm_sse sse;
     struct fm_buf scratch;
@@ -105,7 +106,7 @@ FM_MUST_USE enum fm_code fm_reader_push(struct fm_remote_reader *reader, const c
 FM_MUST_USE enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, size_t len,
                                          struct fm_error *error);
 
-/* The body has ended. FM_INTERNAL unless the end mark was there. */
+/* The body has ended. Without the end mark FM_OVERLOADED, as the server broke off; FM_INTERNAL if it was no stream. */
 FM_MUST_USE enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *error);
 
 /* ---- what the dialects share; only they use it ---- */
@@ -163,6 +164,9 @@ bool fm_reader_knows_call(const struct fm_remote_reader *reader, const char *id)
 
 /* The answer can't be understood: FM_INTERNAL. */
 void fm_reader_fail(struct fm_remote_reader *reader, const char *why);
+
+/* The server stopped in the middle of the answer: FM_OVERLOADED, and it may go well at once. */
+void fm_reader_break(struct fm_remote_reader *reader, const char *how);
 
 /* The server reports an error. */
 void fm_reader_report(struct fm_remote_reader *reader, struct json_object *object);

@@ -24,7 +24,9 @@ static void read_finish(struct fm_remote_reader *reader, const char *finish) {
             return;
         }
     }
-    if (*finish) {
+    if (strcmp(finish, "abort") == 0) { /* of vLLM and SGLang, when they are told to end */
+        fm_reader_break(reader, "gave the answer up");
+    } else if (*finish) {
         fm_reader_fail(reader, "it ended for a reason that is not known");
     }
 }

@@ -15,6 +15,13 @@ void fm_reader_fail(struct fm_remote_reader *reader, const char *why) {
     }
 }
 
+void fm_reader_break(struct fm_remote_reader *reader, const char *how) {
+    if (reader->code == FM_OK) {
+        reader->code = fm_fail(reader->error, FM_OVERLOADED, "%s %s: a part of it is missing", reader->endpoint->host, how);
+        reader->error->again = true;
+    }
+}
+
 void fm_reader_report(struct fm_remote_reader *reader, struct json_object *object) {
     if (reader->code == FM_OK) {
         reader->code = fm_failure_of_event(reader->endpoint->host, object, reader->secrets, reader->error);

@@ -153,6 +153,7 @@ int main(int argc, char *argv[]) {
         .any_order = true,
         .needs_config = true,
         .wants_session = true,
+        .restarts = true,
         .passes_on = true,
         .lacks = FM_LACKS_GRAMMARS | FM_LACKS_COUNTS | FM_LACKS_TRUNCATION,
         .platforms = FM_ON_LINUX | FM_ON_MACOS,

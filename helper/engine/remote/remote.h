@@ -35,7 +35,7 @@ void fm_ask_drop_aborted(struct fm_remote *remote);
 struct fm_remote_answer {
     struct fm_kit_job *job;
     const struct fm_endpoint *endpoint;
-    bool accepted;              /* the first output was told: no other endpoint can do the job any more */
+    bool accepted;              /* the first output was told */
     bool calls;                 /* there are any */
     const struct fm_tool *call; /* the last part was a call of this tool, or arguments; NULL: it was something else */
     struct fm_buf arguments;    /* of that call, so far */
@@ -48,6 +48,9 @@ struct fm_remote_answer {
 /* `job` is borrowed; the answer allocates nothing yet. */
 void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job);
 void fm_remote_answer_free(struct fm_remote_answer *answer);
+
+/* Takes back what was told: another try follows. False: out of memory. */
+FM_MUST_USE bool fm_remote_answer_restart(struct fm_remote_answer *answer, const struct fm_error *why);
 
 /* fm_remote_part_fn: false when the kit wants no more, and `reason` says why. */
 bool fm_remote_answer_take(void *answer, const struct fm_remote_part *part);

@@ -29,6 +29,7 @@ static const struct {
     {"saved_state", FM_FEATURE_SAVED_STATE},
     {"availability", FM_FEATURE_AVAILABILITY},
     {"session", FM_FEATURE_SESSION},
+    {"restarts", FM_FEATURE_RESTARTS},
     {"grammars", FM_FEATURE_GRAMMARS},
     {"seeds", FM_FEATURE_SEEDS},
     {"stops", FM_FEATURE_STOPS},

@@ -23,6 +23,7 @@ enum fm_feature {
     FM_FEATURE_SAVED_STATE = 128,
     FM_FEATURE_AVAILABILITY = 256,
     FM_FEATURE_SESSION = 512,
+    FM_FEATURE_RESTARTS = 65536,
     FM_FEATURE_GRAMMARS = 1024, /* from here on the engine tells only what it is able to do */
     FM_FEATURE_SEEDS = 2048,
     FM_FEATURE_STOPS = 4096,

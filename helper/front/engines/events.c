@@ -304,6 +304,7 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     job->state = FM_JOB_RUNNING;
     job->accepted_ms = job->progress_ms;
     job->answer.timings.queue_us += fm_now_us() - job->queued_us;
+    job->answer.any_order = job->engine->program->descriptor.any_order;
     /* a job that is being stopped already fails without a stream, and a later choice finds it open */
     if (!job->stopping && !job->answer.opened) {
         if (embeds(job) && !take_dimension(job, params)) {
@@ -314,11 +315,22 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
             (void)fm_fail_no_memory(&error);
             fm_job_stop_locked(job, &error);
         }
-        job->answer.any_order = job->engine->program->descriptor.any_order;
         fm_answer_drop(&job->answer, get_count(params, "dropped"));
         fm_answer_open(&job->answer, get_tokens(params, "input_tokens"));
     }
     pthread_cond_broadcast(&job->changed);
+}
+
+/* The engine makes the answer anew, as what it was made of is lost. The one that a reader got a part of ends so. */
+static void on_restarted(struct fm_job *job, struct json_object *params) {
+    struct fm_error error;
+    read_error(params, FM_INTERNAL, &error);
+    if (!fm_job_can_restart(job)) {
+        fm_job_stop_locked(job, &error);
+    } else if (!job->stopping) {
+        fm_log(FM_LOG_INFO, "an answer is made anew: %s", error.detail);
+        fm_job_restarted_locked(job);
+    }
 }
 
 /* Prefill, or tokens whose text is held back: those count as output that has begun. */
@@ -573,7 +585,8 @@ static const struct {
     {"job.refusal", ANSWER, on_refusal},      {"job.state", ANSWER, on_state},
     {"job.tool_call", ANSWER, on_tool_call},  {"job.tool_delta", ANSWER, on_tool_delta},
     {"job.embedding", VECTOR, on_embedding},  {"job.progress", NO_OUTPUT, on_progress},
-    {"job.accepted", NO_OUTPUT, on_accepted}, {"job.finished", NO_OUTPUT, on_finished},
+    {"job.accepted", NO_OUTPUT, on_accepted}, {"job.restarted", NO_OUTPUT, on_restarted},
+    {"job.finished", NO_OUTPUT, on_finished},
 };
 
 static void on_load_progress(struct fm_engine *engine, struct json_object *params) {

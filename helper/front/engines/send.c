@@ -91,7 +91,8 @@ static void write_extras(struct fm_engine *engine, struct fm_request *request, s
     }
 }
 
-/* Which of the engine's models, and which conversation it is: for engines that want to know. */
+/* Which of the engine's models, which conversation it is, and whether an answer may be begun anew: for engines that want
+ * to know. */
 static void write_place(const struct fm_engine *engine, const struct fm_job *job, struct fm_json_writer *w) {
     const struct fm_descriptor *descriptor = &engine->program->descriptor;
     if (job->model.asked) {
@@ -100,6 +101,9 @@ static void write_place(const struct fm_engine *engine, const struct fm_job *job
     char session[FM_SESSION_SIZE];
     if (descriptor->features & FM_FEATURE_SESSION && fm_request_session(&job->answer.request, session)) {
         fm_json_key_str(w, "session", session);
+    }
+    if (descriptor->features & FM_FEATURE_RESTARTS && !job->streamed && !job->answer.request.input_count) {
+        fm_json_key_bool(w, "restartable", true);
     }
 }
 

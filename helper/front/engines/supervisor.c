@@ -101,7 +101,7 @@ static void settle_after_death_locked(struct fm_engine *engine) {
     }
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         struct fm_job *job = &front->jobs[i];
-        if (is_held(engine, job) && again && !job->produced && !job->stopping) {
+        if (is_held(engine, job) && again && fm_job_can_restart(job) && !job->stopping) {
             fm_job_again_locked(job);
         } else if (is_held(engine, job)) {
             settle_held(job, &engine->end_error);

@@ -2,10 +2,11 @@
 import type { Connection } from "./connection.js";
 import { FmError } from "./errors.js";
 import * as LIMITS from "./limits.js";
+import { stageOf, TimeLimits, timeoutOf, type NextLimit, type Progress, type TimeLimit } from "./time-limits.js";
 import type { CallOptions, JsonObject, Operation } from "./types.js";
-import { isObject } from "./types.js";
+import { Watch } from "./watch.js";
 
-/** Calls of the engine: the helper ends them itself after `fm.timeout_ms`. */
+/** Calls of the engine: the helper ends them itself after the limits of their `fm`. */
 const TIMED: ReadonlySet<string> = new Set([
   "responses.create",
   "responses.compact",
@@ -16,42 +17,21 @@ const TIMED: ReadonlySet<string> = new Set([
   "models.load",
   "models.unload",
 ]);
-/** How long after that limit the helper may still say so: an engine that has to be ended takes LIMITS.grace_ms. */
+/** How long after a limit the helper may still say so: an engine that has to be ended takes LIMITS.grace_ms. */
 export const GRACE_MS = LIMITS.grace_ms + 150;
-/** A helper that has not settled a call so long after its limit hangs. */
-const HANGS_MS = 2000;
-
 /** The longest time that Node's timers take, in ms; a longer one would be over at once. */
 export const LONGEST_MS = 2_147_483_647;
 
 /** Whether a call is work of the engine. */
 export const isWork = (method: string): boolean => TIMED.has(method);
 
-/** How long the engine may work for a call, in ms. */
-export function workLimit(params: JsonObject): number {
-  const limit = isObject(params["fm"]) ? params["fm"]["timeout_ms"] : undefined;
-  // What can't be a limit, the helper refuses.
-  const fits = typeof limit === "number" && limit >= 0 && limit <= LIMITS.longest_timeout_ms;
-  return fits ? limit : LIMITS.timeout_ms;
-}
-
-/** Calls `expire` when a limit that began at `since` and its grace are over. The timer keeps Node alive. */
-export function startDeadline(limit: number, grace: number, since: number, expire: () => void): ReturnType<typeof setTimeout> {
-  // The loop reads what has come before it runs what was set to be immediate.
-  const left = Math.max(0, since + limit + grace - performance.now());
-  return setTimeout(() => setImmediate(expire), Math.min(left, LONGEST_MS));
-}
-
-/** A call that was not answered in time. */
-export function timeoutOf(method: string, limit: number): FmError {
-  const what = `The helper did not answer ${method} within ${limit} ms.`;
-  return new FmError("TIMEOUT", what, isWork(method) ? { limit: "total", limitMs: limit } : {});
-}
-
 /** A call that was cancelled before it was sent. */
 export function cancelledError(): FmError {
   return new FmError("CANCELLED", "The request was cancelled before it was sent.");
 }
+
+/** Which limit of a call passes next. */
+type Next = (progress: Progress) => NextLimit;
 
 /** A call, from the moment when it is made until it is settled. */
 export class Call implements Operation {
@@ -61,7 +41,12 @@ export class Call implements Operation {
   readonly #options: CallOptions;
   #resolve: (result: JsonObject) => void = () => {};
   #reject: (error: FmError) => void = () => {};
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #watch = new Watch((now) => this.#look(now));
+  readonly #next: Next | null;
+  readonly #progress: Progress;
+  /** The end of a limit for which the helper was asked whether it has the request in hand, and for which it said so. */
+  #askedFor = 0;
+  #vouchedFor = 0;
   #observe: (message: JsonObject) => void = () => {};
   #sent: { connection: Connection; id: number; settled: boolean } | null = null;
   #over = false;
@@ -75,7 +60,14 @@ export class Call implements Operation {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    if (options.timeoutFrom !== "send") this.#startTimer();
+    this.#progress = { since: options.since ?? performance.now(), heardAt: null, known: false, stage: "queued" };
+    this.#next = limitsOf(method, params, options);
+    if (this.#next !== null && options.timeoutFrom !== "send") this.#watch.wake();
+  }
+
+  /** When the helper was heard of about it last, or got it, as performance.now() tells it; null: it has not got it. */
+  get heardAt(): number | null {
+    return this.#progress.heardAt;
   }
 
   /** Whether it is settled. */
@@ -85,10 +77,12 @@ export class Call implements Operation {
 
   /** Sends it and waits for what comes of it. Throws what the connection does. */
   async sendOn(connection: Connection): Promise<JsonObject> {
-    if (this.#options.timeoutFrom === "send") this.#startTimer();
     const { id, result } = connection.call(this.method, this.params, (message) => this.#notify(message));
     const sent = { connection, id, settled: false };
     this.#sent = sent;
+    const { now } = this.#watch;
+    Object.assign(this.#progress, { heardAt: now, ...(this.#options.timeoutFrom === "send" ? { since: now } : {}) });
+    if (this.#next !== null) this.#watch.wake();
     try {
       return await result;
     } finally {
@@ -126,35 +120,63 @@ export class Call implements Operation {
     else this.reject(cancelledError());
   }
 
+  /** Who waited for it waits no more, and the helper that has it has let that time pass. */
+  giveUp(): void {
+    if (!this.#over && this.#sent !== null && !this.#sent.settled) this.#expire(this.#watch.now, { ms: Math.round(this.#age) });
+  }
+
+  get #age(): number {
+    return this.#watch.now - this.#progress.since;
+  }
+
   #settle(): void {
     this.#over = true;
-    clearTimeout(this.#timer);
+    this.#watch.stop();
   }
 
   #notify(message: JsonObject): void {
+    this.#progress.heardAt = this.#watch.now;
+    if (this.#progress.stage !== "produced") this.#progress.stage = stageOf(message);
     this.#observe(message);
     if (!this.#over) this.#options.onNotification?.(message);
   }
 
-  #startTimer(): void {
-    const { method, params } = this;
-    const limit = this.#options.timeoutMs ?? (isWork(method) ? workLimit(params) : undefined);
-    if (limit === undefined) return;
-    clearTimeout(this.#timer);
-    const since = this.#options.since ?? performance.now();
-    this.#timer = startDeadline(limit, isWork(method) ? GRACE_MS : 0, since, () => this.#expire(limit));
+  /** Ends the call where a limit has passed, and so has the time in which the helper may still say so. */
+  #look(now: number): number | null {
+    if (this.#over || this.#next === null) return null;
+    const { limit, at } = this.#next(this.#progress);
+    const end = at + (isWork(this.method) ? GRACE_MS : 0);
+    if (now >= end) this.#expire(at, limit);
+    else if (now >= at) this.#ask(at);
+    return this.#over ? null : now >= at ? end : at;
   }
 
-  #expire(limit: number): void {
-    if (this.#over) return;
+  /** A helper may be slow, or have others to serve first; one that says that it has the request in hand keeps its limits. */
+  #ask(at: number): void {
+    const sent = this.#sent;
+    if (sent === null || sent.settled || this.#askedFor === at) return;
+    this.#askedFor = at;
+    void sent.connection.hasInHand(sent.id).then((has) => {
+      if (!has || this.#sent !== sent) return;
+      this.#vouchedFor = at;
+      Object.assign(this.#progress, { heardAt: this.#watch.now, known: true });
+    });
+  }
+
+  #expire(at: number, limit: TimeLimit): void {
     const sent = this.#sent;
     const error = timeoutOf(this.method, limit);
     this.reject(error);
     if (sent === null || sent.settled) return;
-    sent.connection.cancel(sent.id);
     const hangs = new FmError("HELPER_UNHEALTHY", `${error.detail} It was ended.`);
-    setTimeout(() => {
-      if (!sent.settled) sent.connection.fail(hangs);
-    }, HANGS_MS).unref();
+    sent.connection.giveUpOn(sent.id, hangs, this.#vouchedFor === at);
   }
+}
+
+/** Null: it has none. */
+function limitsOf(method: string, params: JsonObject, { timeoutMs: ms }: CallOptions): Next | null {
+  if (ms !== undefined) return ({ since }) => ({ limit: { ms }, at: since + ms });
+  if (!isWork(method)) return null;
+  const limits = new TimeLimits(params);
+  return (progress) => limits.next(progress);
 }

@@ -4,17 +4,18 @@ import { HelperProcess, type SpawnOptions } from "./process.js";
 import { RpcConnection, type Sent } from "./rpc.js";
 import { toFmError } from "./thrown.js";
 import type { JsonObject } from "./types.js";
+import { STOOD_STILL_MS } from "./watch.js";
 import { PROTOCOL_VERSION } from "./wire.js";
 
-/** A timer that fires so much too late says that the host stood still, and nothing of the helper. */
-const STOOD_STILL_MS = 1000;
+/** A helper that said that it has a call in hand, and has not settled it so long after its limit, hangs. */
+const HANGS_MS = 2000;
 
 /** What a connection is made with. */
 export interface ConnectionOptions {
   spawn: SpawnOptions;
   /** How long the helper may take to answer its first call, and later to show a sign of life, in ms. */
   patienceMs: number;
-  /** Comes exactly once, when no further call can be made, with what the calls under way are told. */
+  /** Comes exactly once, when no further call can be made, with the reason. Calls under way may still go well. */
   onDown(connection: Connection, error: FmError): void;
 }
 
@@ -29,7 +30,13 @@ export class Connection {
   readonly #process: HelperProcess;
   readonly #rpc: RpcConnection;
   #readySince: number | null = null;
-  #down: FmError | null = null;
+  /** It takes no further call. */
+  #down = false;
+  #failure: FmError | null = null;
+  /** Why it is ended as soon as it has no call under way. */
+  #hangs: FmError | null = null;
+  /** Calls under way that somebody waits for. */
+  readonly #calls = new Set<number>();
   #brokeProtocol = false;
   /** When the last byte came, or the first call after a silence was made. */
   #heardAt = 0;
@@ -65,6 +72,9 @@ export class Connection {
   call(method: string, params: JsonObject, onNotification?: (params: JsonObject) => void): Sent {
     if (this.#rpc.pending === 0) this.#heardAt = performance.now();
     const sent = this.#rpc.call(method, params, onNotification);
+    this.#calls.add(sent.id);
+    const over = (): void => this.#leave(sent.id);
+    sent.result.then(over, over);
     this.#tryPing();
     this.#keepWatch();
     return sent;
@@ -73,6 +83,41 @@ export class Connection {
   /** Asks for a call's end. Says nothing about a call that is over. */
   cancel(id: number): void {
     this.#rpc.cancel(id);
+  }
+
+  /** Whether the helper says that it has a call in hand. Never rejects. */
+  async hasInHand(id: number): Promise<boolean> {
+    try {
+      await this.#rpc.call("requests.get", { request_id: id }).result;
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /**
+   * A call's limit has passed, and the helper has not said so. It hangs, unless it is `inHand`: then it has a moment to end
+   * the call. One that hangs takes no further call, and what it has not read goes to another one; it is ended when those of
+   * its other calls are over that it has read, each by its answer or its own limits.
+   */
+  giveUpOn(id: number, hangs: FmError, inHand: boolean): void {
+    if (!inHand) return this.#drain(id, hangs);
+    this.cancel(id);
+    setTimeout(() => {
+      if (this.#calls.has(id)) this.#drain(id, hangs);
+    }, HANGS_MS).unref();
+  }
+
+  #drain(id: number, hangs: FmError): void {
+    this.#hangs ??= hangs;
+    this.#refuseMore(hangs);
+    for (const call of this.#calls) if (call === id || !this.#rpc.hasRead(call)) this.#rpc.abandon(call, hangs);
+    this.#leave(id);
+  }
+
+  #leave(id: number): void {
+    this.#calls.delete(id);
+    if (this.#hangs !== null && this.#calls.size === 0) this.fail(this.#hangs);
   }
 
   /** Whether the helper may have read that call, and what comes of it would come again. */
@@ -87,14 +132,20 @@ export class Connection {
 
   /** The one place where a helper is given up; only the first reason counts. Returns what its calls were told. */
   fail(reason: FmError): FmError {
-    if (this.#down !== null) return this.#down;
-    this.#down = this.#readySince === null ? startError(reason, this.#process) : reason;
+    if (this.#failure !== null) return this.#failure;
+    this.#failure = this.#readySince === null ? startError(reason, this.#process) : reason;
     if (this.#watch !== null) clearTimeout(this.#watch);
     // Whoever is told may make a call at once, which must not come here any more.
-    this.#options.onDown(this, this.#down);
-    this.#rpc.fail(this.#down);
+    this.#refuseMore(this.#failure);
+    this.#rpc.fail(this.#failure);
     this.#process.kill();
-    return this.#down;
+    return this.#failure;
+  }
+
+  #refuseMore(reason: FmError): void {
+    if (this.#down) return;
+    this.#down = true;
+    this.#options.onDown(this, reason);
   }
 
   /** Asks the helper to end; it gets no further call. One that is not ready yet is killed. */
@@ -172,7 +223,7 @@ export class Connection {
 
   /** While a call waits, the helper must show a sign of life now and then. */
   #keepWatch(): void {
-    if (this.#watch !== null || this.#down !== null) return;
+    if (this.#watch !== null || this.#failure !== null) return;
     // A ping that was sent after the last sign of life has its own time.
     const since = Math.max(this.#heardAt, this.#pingedAt ?? 0);
     const delay = Math.max(1, since + this.#options.patienceMs - performance.now());

@@ -1,5 +1,6 @@
 // client.compatibility: whether this machine can answer requests, found out once and remembered.
 import { release } from "node:os";
+import type { Call } from "./call.js";
 import { FmError, reasonCodeOf, type ReasonCode } from "./errors.js";
 import type { Helper } from "./helper.js";
 import type { Events } from "./events.js";
@@ -92,6 +93,9 @@ export class Compatibility {
   readonly #lacking: Refusal | null;
   #known: Knowledge = { state: "unknown" };
   #asking: Promise<Verdict> | null = null;
+  /** The call that asks the helper. */
+  #call: Call | null = null;
+  #gaveUp = false;
 
   /** @internal */
   constructor(helper: Helper, events: Events, options: GateOptions) {
@@ -133,6 +137,17 @@ export class Compatibility {
     return this.#refused()?.error ?? null;
   }
 
+  /** When the helper that is asked got the question, or said last that it is not sure yet; null: it is not asked, or starts. */
+  get heardAt(): number | null {
+    return this.#call?.heardAt ?? null;
+  }
+
+  /** A request's time is over while the helper is asked: another one is asked then, so that later requests do not wait too. */
+  giveUp(): void {
+    this.#gaveUp = true;
+    this.#call?.giveUp();
+  }
+
   /** A request failed for want of an engine or a model: the next one asks what the matter is. */
   doubt(): void {
     if (this.#known.state === "ready") this.#known = { state: "unknown" };
@@ -167,17 +182,25 @@ export class Compatibility {
   }
 
   async #askHelper(): Promise<Verdict> {
-    try {
-      const options = { timeoutMs: this.#timeoutMs + MARGIN_MS, timeoutFrom: "send" } as const;
-      const until = performance.now() + CHECKING_MS;
-      for (;;) {
-        const capabilities = await this.#helper.call("capabilities.get", {}, options).result;
-        if (capabilities["reason_code"] !== "CHECKING" || performance.now() > until) return this.#learn(capabilities);
-        await pause();
+    for (;;) {
+      this.#gaveUp = false;
+      try {
+        return await this.#askOne();
+      } catch (reason) {
+        const error = toFmError(reason);
+        if (!this.#gaveUp || error.code !== "TIMEOUT") return { report: reportOf(error), error };
       }
-    } catch (reason) {
-      const error = toFmError(reason);
-      return { report: reportOf(error), error };
+    }
+  }
+
+  async #askOne(): Promise<Verdict> {
+    const options = { timeoutMs: this.#timeoutMs + MARGIN_MS, timeoutFrom: "send" } as const;
+    const until = performance.now() + CHECKING_MS;
+    for (;;) {
+      this.#call = this.#helper.call("capabilities.get", {}, options);
+      const capabilities = await this.#call.result;
+      if (capabilities["reason_code"] !== "CHECKING" || performance.now() > until) return this.#learn(capabilities);
+      await pause();
     }
   }
 

@@ -1,14 +1,16 @@
 // What every request passes on its way to the helper: the gate, the rate limit, and their memory of how it went.
 import { setTimeout as sleep } from "node:timers/promises";
-import { cancelledError, GRACE_MS, isWork, startDeadline, timeoutOf, workLimit } from "./call.js";
+import { cancelledError, GRACE_MS, isWork } from "./call.js";
 import { FmError } from "./errors.js";
 import type { Events } from "./events.js";
 import type { Compatibility } from "./gate.js";
 import type { RateLimiter } from "./ratelimit.js";
 import { toFmError } from "./thrown.js";
+import { TimeLimits, timeoutOf } from "./time-limits.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
 import { isObject } from "./types.js";
 import { refused } from "./stream.js";
+import { Watch } from "./watch.js";
 
 /** The OpenAI code of the helper's own limit, how many requests it takes at once: it is no limit of the model's. */
 const FULL = "too_many_requests";
@@ -54,7 +56,8 @@ class GuardedCall implements Operation {
   readonly #method: string;
   readonly #params: JsonObject;
   readonly #cancelled = new AbortController();
-  readonly #since = performance.now();
+  readonly #limits: TimeLimits;
+  #since = performance.now();
   #sent: Operation | null = null;
   #produced = false;
 
@@ -62,11 +65,12 @@ class GuardedCall implements Operation {
     this.#guard = guard;
     this.#method = method;
     this.#params = params;
+    this.#limits = new TimeLimits(params);
     const onNotification = (message: JsonObject): void => {
       this.#produced = true;
       options.onNotification?.(message);
     };
-    this.result = this.#run({ ...options, since: this.#since, onNotification });
+    this.result = this.#run({ ...options, onNotification });
   }
 
   /** {@inheritDoc Operation.cancel} */
@@ -83,7 +87,7 @@ class GuardedCall implements Operation {
       if (this.#cancelled.signal.aborted) throw cancelledError();
       const refusal = limiter.refusal();
       if (refusal !== null) throw refusal;
-      this.#sent = helper.call(this.#method, this.#params, options);
+      this.#sent = helper.call(this.#method, this.#params, { ...options, since: this.#since });
       try {
         const result = await this.#sent.result;
         limiter.noteSuccess();
@@ -96,7 +100,8 @@ class GuardedCall implements Operation {
 
   async #passGate(): Promise<void> {
     const verdict = this.#guard.gate.refusal();
-    const error = verdict instanceof Promise ? await this.#unlessOver(verdict) : verdict;
+    const { gate } = this.#guard;
+    const error = verdict instanceof Promise ? await this.#unlessOver(verdict, gate) : verdict;
     if (error !== null && concerns(error, this.#params["model"])) throw error;
   }
 
@@ -111,20 +116,27 @@ class GuardedCall implements Operation {
     await this.#unlessOver(sleep(delay, undefined, { signal: this.#cancelled.signal }).catch(() => {}));
   }
 
-  /** Waits for something, but no longer than the request may take, and not after a cancel. */
-  #unlessOver<T>(wait: Promise<T>): Promise<T> {
+  /** Waits for something, be it the gate, but no longer than the request may take, and not after a cancel. */
+  #unlessOver<T>(wait: Promise<T>, gate: Compatibility | null = null): Promise<T> {
     const { signal } = this.#cancelled;
     if (signal.aborted) return Promise.reject(cancelledError());
-    const limit = workLimit(this.#params);
     return new Promise<T>((resolve, reject) => {
       const settle = (how: () => void): void => {
-        clearTimeout(timer);
+        watch.stop();
+        this.#since += watch.stood;
         signal.removeEventListener("abort", stop);
         how();
       };
       const stop = (): void => settle(() => reject(cancelledError()));
-      const late = (): void => settle(() => reject(timeoutOf(this.#method, limit)));
-      const timer = startDeadline(limit, GRACE_MS, this.#since, late);
+      const since = this.#since;
+      const watch = new Watch((now) => {
+        const { limit, at } = this.#limits.next({ since, heardAt: gate?.heardAt ?? null, known: false, stage: "queued" });
+        if (now < at + GRACE_MS) return at + GRACE_MS;
+        settle(() => reject(timeoutOf(this.#method, limit)));
+        gate?.giveUp();
+        return null;
+      });
+      watch.wake();
       signal.addEventListener("abort", stop, { once: true });
       wait.then(
         (value) => settle(() => resolve(value)),

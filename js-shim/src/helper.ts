@@ -8,7 +8,7 @@ import type { SpawnOptions } from "./process.js";
 import { Crashes, type RestartPolicy, type SpawnMode } from "./restart.js";
 import { toStartError } from "./start-error.js";
 import { toFmError } from "./thrown.js";
-import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
+import type { CallOptions, JsonObject, Transport } from "./types.js";
 import { isObject } from "./types.js";
 
 /** With a helper for each request: how many there are at once. */
@@ -91,7 +91,7 @@ export class Helper implements Transport {
   }
 
   /** {@inheritDoc Transport.call} */
-  call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
+  call(method: string, params: JsonObject, options: CallOptions = {}): Call {
     const call = new Call(method, params, options);
     this.#setBusy(+1);
     const settled = (): void => this.#setBusy(-1);

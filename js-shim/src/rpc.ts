@@ -60,6 +60,14 @@ export class RpcConnection {
     return id <= this.#readUpTo;
   }
 
+  /** Lets go of a call: its answer, if it comes, is nobody's. */
+  abandon(id: number, error: FmError): void {
+    this.cancel(id);
+    const call = this.#pending.get(id);
+    this.#pending.delete(id);
+    call?.reject(error);
+  }
+
   /** Asks for a call's end. Says nothing about a call that is over. */
   cancel(id: number): void {
     if (this.#failure !== null || !this.#pending.has(id)) return;

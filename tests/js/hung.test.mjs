@@ -57,20 +57,98 @@ test("a helper stopped in mid-stream: it is ended, and the request is not sent a
   checkResponse(await inTime(client.responses.create({ input: "x" })));
 }));
 
-test("a helper that pings and never answers: the call ends in time, it is replaced", { timeout: WAIT }, repeated(async (t) => {
-  const client = stubClient(t);
-  const { pid } = await client.health.ping();
+const LIMIT_MS = 400;
+const LIMITS = {
+  total: "timeout_ms",
+  queue: "queue_timeout_ms",
+  first_token: "first_token_timeout_ms",
+  no_progress: "no_progress_timeout_ms",
+};
+const MUTE = script({ hang: "hard" });
+
+/** A request that ends by a limit, in time; then the next one is answered, by the next helper. */
+async function endsByLimit(client, limit, ask) {
+  const { pid } = await inTime(client.health.ping());
   const started = performance.now();
-  const body = { input: script("a", { hang: "hard" }), fm: { timeout_ms: 500 } };
-  const { events, error } = await drain(client.responses.stream(body));
-  soon(performance.now() - started, 1500);
-  assert.equal(error.code, "TIMEOUT");
-  assert.equal(error.partialText, "a");
-  checkResponseStream(events);
+  const error = await ask(client, { [LIMITS[limit]]: LIMIT_MS }, pid);
+  soon(performance.now() - started, LIMIT_MS + 1000);
+  assert.equal(error?.code, "TIMEOUT", error?.detail);
+  assert.deepEqual([error.limit, error.limitMs], [limit, LIMIT_MS]);
+  if (limit !== "total") assert.ok(error.detail.includes(LIMITS[limit]), error.detail);
+  checkResponse(await inTime(client.responses.create({ input: "x" })));
   await until(() => !alive(pid), "its end");
+  assert.equal(client.starts().length, 2);
+}
+
+/** Ways to hang, with the limits that then end a request: each gives the request's error. */
+const HANGS = {
+  mute: [Object.keys(LIMITS), (client, fm) => client.responses.create({ input: MUTE, fm }).catch((error) => error)],
+  "mute once it has begun": [["total", "first_token", "no_progress"], async (client, fm) => {
+    const messages = [{ role: "user", content: MUTE }];
+    const { events, error } = await drain(client.chat.completions.create({ messages, stream: true, fm }));
+    assert.equal(events.length, 1);
+    return error;
+  }],
+  "mute in mid-stream": [["total", "no_progress"], async (client, fm) => {
+    const { events, error } = await drain(client.responses.stream({ input: script("a", { hang: "hard" }), fm }));
+    checkResponseStream(events);
+    assert.equal(error.partialText, "a");
+    return error;
+  }],
+  "stopped": [Object.keys(LIMITS), (client, fm, pid) => {
+    process.kill(pid, "SIGSTOP");
+    return client.responses.create({ input: "x", fm }).catch((error) => error);
+  }],
+  "stopped in mid-stream": [["total", "no_progress"], async (client, fm, pid) => {
+    const stopIt = ({ type }) => type.endsWith("delta") && process.kill(pid, "SIGSTOP");
+    const { events, error } = await drain(client.responses.stream({ input: hang, fm }), stopIt);
+    checkResponseStream(events);
+    return error;
+  }],
+};
+
+for (const [how, [limits, ask]] of Object.entries(HANGS)) {
+  test(`a helper that hangs, ${how}: its requests end by each limit`, { timeout: WAIT }, repeated(async (t) => {
+    await Promise.all(limits.map((limit) => endsByLimit(stubClient(t), limit, ask)));
+  }));
+}
+
+test("a helper that is mute before it says what it can do: the next request is answered", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, { mute: "first" });
+  const fm = { timeout_ms: LIMIT_MS };
+  await assert.rejects(client.responses.create({ input: "x", fm }), { code: "TIMEOUT", limit: "total" });
   checkResponse(await client.responses.create({ input: "x" }));
   assert.equal(client.starts().length, 2);
+});
+
+test("a deadline that passes costs other requests nothing, before and after it", { timeout: WAIT }, repeated(async (t) => {
+  const client = stubClient(t);
+  await client.health.ping();
+  const words = Array.from({ length: 25 }, (_, index) => [`${index} `, { sleep_ms: 100 }]).flat();
+  // It says more in time, but not as a whole.
+  const going = drain(client.responses.stream({ input: script(...words), fm: { no_progress_timeout_ms: 1000 } }));
+  await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
+  checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 2);
+  const { events, error } = await going;
+  if (error) await inTime(Promise.reject(error));
+  assert.equal(deltas(events).split(" ").length, 26);
+  await until(() => !alive(client.starts()[0].started), "the end of the first helper, once it has no more to do");
 }));
+
+test("a helper that has requests in hand keeps their limits: what waits or runs goes on", { timeout: WAIT }, async (t) => {
+  const client = fakeClient(t);
+  const { pid } = await client.health.ping();
+  const words = Array.from({ length: 12 }, () => ["x", { sleep_ms: 150 }]).flat();
+  // All eight places of the engine are taken for longer than the limits of what waits.
+  const body = { input: script(...words), fm: { no_progress_timeout_ms: 1000 } };
+  const busy = Array.from({ length: 8 }, () => client.responses.create(body));
+  const fm = { first_token_timeout_ms: 500, no_progress_timeout_ms: 500 };
+  const waits = client.responses.create({ input: "one two", fm });
+  assert.equal((await waits).output_text, "one two");
+  for (const response of await Promise.all(busy)) assert.equal(response.output_text, "x".repeat(12));
+  assert.equal((await client.health.ping()).pid, pid);
+});
 
 test("a call that the helper itself ends in time costs no helper", { timeout: WAIT }, async (t) => {
   const client = fakeClient(t);

@@ -1,0 +1,101 @@
+// The time limits of a request, as its `fm` has them, and which of them comes next. The helper keeps them itself; the package
+// does where a helper hangs.
+import { FmError } from "./errors.js";
+import * as LIMITS from "./limits.js";
+import type { JsonObject } from "./types.js";
+import { isObject } from "./types.js";
+
+/** The four limits, by what an error calls them. */
+type LimitName = "total" | "queue" | "first_token" | "no_progress";
+
+/** One of them; a call that is no request has none by name. */
+export interface TimeLimit {
+  name?: LimitName;
+  ms: number;
+}
+
+/** How far a request is, as far as this side can see; times are those of one clock. */
+export interface Progress {
+  /** When it was made. */
+  since: number;
+  /** When the helper has shown last that it has this request in hand, or got it; null: it has not got it. */
+  heardAt: number | null;
+  /** The helper has said, when it was asked, that it has the request in hand: then it is the helper that knows how far. */
+  known: boolean;
+  stage: "queued" | "begun" | "produced";
+}
+
+/** The limit that passes next, and when. */
+export interface NextLimit {
+  limit: TimeLimit;
+  at: number;
+}
+
+/** Name, member of `fm`, default. */
+const ROWS: readonly (readonly [LimitName, string, number])[] = [
+  ["total", "timeout_ms", LIMITS.timeout_ms],
+  ["queue", "queue_timeout_ms", LIMITS.queue_timeout_ms],
+  ["first_token", "first_token_timeout_ms", LIMITS.first_token_timeout_ms],
+  ["no_progress", "no_progress_timeout_ms", LIMITS.no_progress_timeout_ms],
+];
+/** A helper that has a request in hand is not asked again sooner. */
+const AGAIN_MS = 100;
+
+/** The limits of a request: those that it names, and the helper's own. What can't be a limit, the helper refuses. */
+export class TimeLimits {
+  readonly #ms: Record<LimitName, number>;
+  readonly #namesQueue: boolean;
+
+  constructor(params: JsonObject) {
+    const fm = isObject(params["fm"]) ? params["fm"] : {};
+    const fits = (ms: unknown): ms is number => typeof ms === "number" && ms >= 1 && ms <= LIMITS.longest_timeout_ms;
+    const limits = ROWS.map(([name, member, otherwise]) => [name, fits(fm[member]) ? fm[member] : otherwise]);
+    this.#ms = Object.fromEntries(limits) as Record<LimitName, number>;
+    this.#namesQueue = fits(fm["queue_timeout_ms"]);
+  }
+
+  /** The one that passes first. Before the helper has the request, only those count that count from its arrival. */
+  next({ since, heardAt, known, stage }: Progress): NextLimit {
+    const all: NextLimit[] = [this.#limit("total", since)];
+    const wait = (name: LimitName): number => (known ? Math.max(this.#ms[name], AGAIN_MS) : this.#ms[name]);
+    if (stage === "queued" && (heardAt !== null || this.#namesQueue)) {
+      all.push(this.#limit("queue", known && heardAt !== null ? heardAt : since, wait("queue")));
+    }
+    if (heardAt !== null && stage !== "produced") all.push(this.#limit("first_token", heardAt, wait("first_token")));
+    if (heardAt !== null) all.push(this.#limit("no_progress", heardAt, wait("no_progress")));
+    return all.reduce((first, other) => (other.at < first.at ? other : first));
+  }
+
+  #limit(name: LimitName, from: number, wait = this.#ms[name]): NextLimit {
+    return { limit: { name, ms: this.#ms[name] }, at: from + wait };
+  }
+}
+
+/** What a message of a stream says of how far its request is. */
+export function stageOf({ event, chunk }: JsonObject): "begun" | "produced" {
+  if (isObject(event)) return OPENING.has(event["type"]) ? "begun" : "produced";
+  const choices: unknown[] = isObject(chunk) && Array.isArray(chunk["choices"]) ? chunk["choices"] : [];
+  return choices.some((choice) => isObject(choice) && hasOutput(choice)) ? "produced" : "begun";
+}
+
+/** Events that come before there is any output. */
+const OPENING: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"]);
+
+/** The first chunk of a chat completion names the role and has no more in it. */
+function hasOutput({ text, delta, finish_reason }: JsonObject): boolean {
+  const { role: _, ...rest } = isObject(delta) ? delta : { text };
+  return finish_reason != null || Object.values(rest).some((value) => value != null && value !== "");
+}
+
+/** A call that was not answered in time. */
+export function timeoutOf(method: string, { name, ms }: TimeLimit): FmError {
+  const what = WHAT[name ?? "total"].replace("METHOD", method).replace("MS", `${ms} ms`);
+  return new FmError("TIMEOUT", `The helper ${what}.`, name === undefined ? {} : { limit: name, limitMs: ms });
+}
+
+const WHAT: Readonly<Record<LimitName, string>> = {
+  total: "did not answer METHOD within MS",
+  queue: "did not begin METHOD within MS (queue_timeout_ms)",
+  first_token: "gave no output of METHOD within MS (first_token_timeout_ms)",
+  no_progress: "showed no progress of METHOD for MS (no_progress_timeout_ms)",
+};

@@ -1,0 +1,59 @@
+// A clock that stops while this process does.
+
+/** A timer that fires so much too late says that the process stood still, and nothing of others. */
+export const STOOD_STILL_MS = 1000;
+/** How long it sleeps at most, so that a pause is seen for what it is. */
+const SLICE_MS = 500;
+
+/**
+ * Looks at the time now and then. Time in which this process stood still (SIGSTOP, a debugger, a machine that slept) does
+ * not pass here, so nobody is blamed for it. Keeps Node alive until it stops.
+ */
+export class Watch {
+  readonly #look: (now: number) => number | null;
+  #stood = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #over = false;
+
+  /** @param look - called with the time, on this clock; returns when it is to be called next, or null: never */
+  constructor(look: (now: number) => number | null) {
+    this.#look = look;
+  }
+
+  /** The time: that of performance.now(), less the pauses. */
+  get now(): number {
+    return performance.now() - this.#stood;
+  }
+
+  /** How long the process has stood still since the watch began, in ms. */
+  get stood(): number {
+    return this.#stood;
+  }
+
+  /** Has `look` called at once, for what it may not know of yet. */
+  wake(): void {
+    if (this.#over) return;
+    clearTimeout(this.#timer);
+    this.#tick();
+  }
+
+  /** `look` is not called any more. */
+  stop(): void {
+    this.#over = true;
+    clearTimeout(this.#timer);
+  }
+
+  #tick(): void {
+    if (this.#over) return;
+    const next = this.#look(this.now);
+    if (next === null) return this.stop();
+    const sleep = Math.min(SLICE_MS, Math.max(0, next - this.now));
+    const due = performance.now() + sleep;
+    this.#timer = setTimeout(() => {
+      const late = performance.now() - due;
+      if (late >= STOOD_STILL_MS) this.#stood += late;
+      // The loop reads what has come before it runs what was set to be immediate.
+      setImmediate(() => this.#tick());
+    }, sleep);
+  }
+}

@@ -10,7 +10,8 @@ static const struct {
     const char *code; /* where the error gives no reason */
 } errors[] = {
     [FM_OK] = {500, "server_error", "server_error"}, /* no error has this code */
-    [FM_UNAVAILABLE] = {503, "server_error", "model_unavailable"},
+    /* Clients send a 503 again and again by themselves, and their user waits for it. */
+    [FM_UNAVAILABLE] = {404, "server_error", "model_unavailable"},
     [FM_TIMEOUT] = {408, "timeout_error", "timeout"},
     [FM_CANCELLED] = {499, "cancelled", "cancelled"},
     [FM_INTERNAL] = {500, "server_error", "server_error"},

@@ -8,14 +8,14 @@
 //                  "module" in package.json), so a bundle has one state and one FmError, too
 //   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
-//   ai.mjs         the adapter for the AI SDK
+//   ai.mjs, ai.cjs  the adapter for the AI SDK
 //   openai.mjs, openai.cjs  nothing: what they bring is in their types, which add our parameters to those of OpenAI's SDK
 //   *.d.cts, *.d.mts  their types
 //   esm/           the compiler's output, file by file; tests use it, and it is not packed
 //
 // All goes to a fresh folder that then takes the place of dist, so a failed build leaves the last good one alone.
 import { spawn } from "node:child_process";
-import { chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -109,7 +109,9 @@ async function bundleAll() {
   await bundle("validate.js", join(esm, "validate.js"), "esm", beside, { minify: true, allowOverwrite: true });
   const names = Object.keys(require(join(fresh, "index.cjs"))).sort();
   await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
-  await copyFile(join(esm, "ai.js"), join(fresh, "ai.mjs"));
+  for (const [file, format] of [["ai.mjs", "esm"], ["ai.cjs", "cjs"]]) {
+    await bundle("ai.js", join(fresh, file), format, {}, { minifyWhitespace: true });
+  }
 }
 
 /** For `Symbol.dispose`, which a host's own settings need not bring. */
@@ -117,7 +119,7 @@ const LIBRARY = '/// <reference lib="esnext.disposable" />';
 
 /** The types of a module, in one file. */
 async function bundleTypes(entry, file) {
-  const types = await rollup({ input: join(esm, entry), plugins: [dts()], external: ["@ai-sdk/openai"] });
+  const types = await rollup({ input: join(esm, entry), plugins: [dts()] });
   const { output } = await types.generate({ format: "es", banner: LIBRARY });
   await writeFile(join(fresh, file), withTabs(output[0].code, 4).replace(/^\t+(?=\*|\/\*\*)/gm, ""));
 }
@@ -145,7 +147,7 @@ try {
   await bundleAll();
   await bundleTypes("index.d.ts", "index.d.cts");
   await writeFile(join(fresh, "index.d.mts"), 'export * from "./index.cjs";\n');
-  await bundleTypes("ai.d.ts", "ai.d.mts");
+  for (const file of ["ai.d.mts", "ai.d.cts"]) await bundleTypes("ai.d.ts", file);
   await writeSdkTypes();
   await writeNotices();
 } catch (error) {

@@ -82,14 +82,15 @@ const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
   ...ERROR_SHAPES,
   /** The helper says what was not found; this is of an answer that does not. */
   NOT_FOUND: [404, "invalid_request_error", "not_found"],
-  SPAWN_FAILED: [503, "server_error", "spawn_failed"],
-  PROTOCOL_MISMATCH: [503, "server_error", "protocol_mismatch"],
-  HELPER_UNHEALTHY: [503, "server_error", "helper_unhealthy"],
+  /** What the same request would meet again: with 404, clients do not repeat it by themselves, as they do with 5xx. */
+  SPAWN_FAILED: [404, "server_error", "spawn_failed"],
+  PROTOCOL_MISMATCH: [404, "server_error", "protocol_mismatch"],
+  HELPER_UNHEALTHY: [404, "server_error", "helper_unhealthy"],
+  CLOSED: [404, "server_error", "client_closed"],
   HELPER_EXITED: [500, "server_error", "helper_exited"],
   PROTOCOL_ERROR: [500, "server_error", "protocol_error"],
   RPC_ERROR: [500, "server_error", "rpc_error"],
   NO_VALID_ANSWER: [500, "server_error", "no_valid_answer"],
-  CLOSED: [503, "server_error", "client_closed"],
 };
 
 /** The one class of error that this package rejects with, apart from an abort signal's own reason. */

@@ -20,7 +20,7 @@ export const RPC_ERRORS = {
 
 /** HTTP status, type and usual code that OpenAI's clients see for each code. */
 export const ERROR_SHAPES = {
-  UNAVAILABLE: [503, "server_error", "model_unavailable"],
+  UNAVAILABLE: [404, "server_error", "model_unavailable"],
   TIMEOUT: [408, "timeout_error", "timeout"],
   CANCELLED: [499, "cancelled", "cancelled"],
   INTERNAL: [500, "server_error", "server_error"],

@@ -112,7 +112,7 @@ class Death(HelperTest):
 
     # PROTOCOL.md, "Errors": the host's code, HTTP status and OpenAI's code for an engine's code
     CODES = {
-        "UNAVAILABLE": ("UNAVAILABLE", 503, "server_error", "model_unavailable"),
+        "UNAVAILABLE": ("UNAVAILABLE", 404, "server_error", "model_unavailable"),
         "TIMEOUT": ("INTERNAL", 500, "server_error", "server_error"),
         "CANCELLED": ("INTERNAL", 500, "server_error", "server_error"),
         "INTERNAL": ("INTERNAL", 500, "server_error", "server_error"),

@@ -9,7 +9,7 @@ import { PROMPT, QUESTION, recorder, THINK, THOUGHT, Weather } from "./support/t
 
 async function texts(t, client, real) {
   const [{ id }] = (await client.models.list()).data;
-  const openai = createFmProxy(client);
+  const openai = createFmProxy(client, createOpenAI);
   const settings = { temperature: 0, maxOutputTokens: 12, maxRetries: 0 };
   for (const [api, model] of [
     ["responses", openai.responses(id)],

@@ -210,10 +210,13 @@ test("only want of room asks to be tried again", async () => {
   const codes = {
     RATE_LIMITED: 429,
     OVERLOADED: 503,
-    UNAVAILABLE: 503,
+    UNAVAILABLE: 404,
     TIMEOUT: 408,
     INTERNAL: 500,
-    SPAWN_FAILED: 503,
+    SPAWN_FAILED: 404,
+    PROTOCOL_MISMATCH: 404,
+    HELPER_UNHEALTHY: 404,
+    CLOSED: 404,
     HELPER_EXITED: 500,
   };
   for (const [code, status] of Object.entries(codes)) {

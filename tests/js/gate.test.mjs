@@ -35,7 +35,7 @@ for (const [name, stub, options, reason, starts] of [
     assert.deepEqual(await client.compatibility.check(), report);
     const call = client.responses.create({ input: "x" });
     if (report.compatible) checkResponse(await call);
-    else await assert.rejects(call, (error) => error.detail === report.detail && error.status === 503);
+    else await assert.rejects(call, (error) => error.detail === report.detail && error.status === 404);
     const { error } = report.compatible ? {} : await client.safe.responses.create({ input: "x" });
     assert.equal(error?.detail, report.detail);
     assert.equal(client.starts().length, starts);
@@ -96,7 +96,7 @@ test("that the model is not there is remembered for five minutes, without a ques
   await client.compatibility.check();
   advance(299_999);
   await client.compatibility.check();
-  await assert.rejects(client.responses.create({ input: "x" }), { reasonCode: "MODEL_NOT_READY", status: 503 });
+  await assert.rejects(client.responses.create({ input: "x" }), { reasonCode: "MODEL_NOT_READY", status: 404 });
   assert.equal(asked(), 1);
   advance(1);
   await client.compatibility.check();

@@ -244,7 +244,7 @@ test("J18: crashes of a helper that had been healthy do not add up", async (t) =
 test("J3: a silent helper is given up in time, and killed", repeated(async (t) => {
   const client = stubClient(t, { start: "silent" }, { handshakeTimeoutMs: 3000 });
   const started = performance.now();
-  await assert.rejects(client.responses.create({ input: "x" }), { code: "HELPER_UNHEALTHY", status: 503 });
+  await assert.rejects(client.responses.create({ input: "x" }), { code: "HELPER_UNHEALTHY", status: 404 });
   soon(performance.now() - started, 3800);
   const [{ started: pid }] = client.starts();
   await until(() => !alive(pid), "the silent helper's end");
@@ -760,7 +760,7 @@ test("close: a goodbye, then the exit is awaited; calls under way are cancelled,
   await cancelled;
   await assert.rejects(client.health.ping(), { code: "CLOSED" });
   assert.equal((await drain(client.responses.stream({ input: "x" }))).error.code, "CLOSED");
-  assert.equal((await client.fetch("http://x/models")).status, 503);
+  assert.equal((await client.fetch("http://x/models")).status, 404);
   assert.equal(client.starts().length, 1);
 });
 
@@ -806,7 +806,7 @@ test("close right after the first call: nothing is started any more, and each ca
     return call.then(({ status }) => status, ({ code }) => code);
   });
   await client.close();
-  assert.deepEqual(await Promise.all(outcomes), ["CLOSED", "CLOSED", "CLOSED", 503]);
+  assert.deepEqual(await Promise.all(outcomes), ["CLOSED", "CLOSED", "CLOSED", 404]);
   assert.equal((await drain(stream)).error.code, "CLOSED");
   assert.equal(settled, 4);
   await client.close();

@@ -228,9 +228,7 @@ test("publint and attw find nothing wrong with the package", async () => {
   assert.deepEqual(messages, []);
   const [tarball] = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
   const attw = join(root, "tests", "js", "node_modules", ".bin", "attw");
-  // "fm-proxy/ai" is an ES module alone, as the AI SDK is by now.
-  const ignored = ["--ignore-rules", "cjs-resolves-to-esm"];
-  await run(attw, [join(folder, tarball), ...ignored]).catch(({ stdout }) => assert.fail(stdout));
+  await run(attw, [join(folder, tarball)]).catch(({ stdout }) => assert.fail(stdout));
 });
 
 test("the types need no types of Node's in what they say", () => {

@@ -6,6 +6,7 @@ import { RunnablePassthrough, RunnableSequence } from "@langchain/core/runnables
 // The store of vectors in memory that @langchain/core itself has; MemoryVectorStore is the same in a package of its own.
 import { FakeVectorStore as MemoryVectorStore } from "@langchain/core/utils/testing";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
+import { createOpenAI } from "@ai-sdk/openai";
 import { cosineSimilarity, embed, embedMany, generateText } from "ai";
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, symlinkSync } from "node:fs";
@@ -111,7 +112,7 @@ test("LangChain on the real model", { skip: nothing() }, async (t) => {
 
 test("AI SDK on the real model", { skip: nothing() }, async (t) => {
   const both = bothModels(t);
-  const provider = createFmProxy({ fetch: both.fetch });
+  const provider = createFmProxy({ fetch: both.fetch }, createOpenAI);
   const model = provider.embedding(both.embedder);
   for (const [api, language] of [
     ["responses", provider.responses(both.chat)],

@@ -171,7 +171,7 @@ static void test_error_table(void **state) {
         const char *type;
         const char *openai_code;
     } rows[] = {
-        {FM_UNAVAILABLE, "UNAVAILABLE", 503, "server_error", "model_unavailable"},
+        {FM_UNAVAILABLE, "UNAVAILABLE", 404, "server_error", "model_unavailable"},
         {FM_TIMEOUT, "TIMEOUT", 408, "timeout_error", "timeout"},
         {FM_CANCELLED, "CANCELLED", 499, "cancelled", "cancelled"},
         {FM_INTERNAL, "INTERNAL", 500, "server_error", "server_error"},

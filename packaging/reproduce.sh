@@ -56,10 +56,10 @@ build_one() (
   use_node
   node packaging/npm/pack.mjs
   install_js packaging/vscode
-  node packaging/vscode/build.mjs
+  logged "the extension" node packaging/vscode/build.mjs
   for package in build/npm/*-*/; do
     target=$(basename -- "$package")
-    node packaging/vscode/build.mjs --target "$target" --platform-package "$package"
+    logged "the extension for $target" node packaging/vscode/build.mjs --target "$target" --platform-package "$package"
   done
 )
 

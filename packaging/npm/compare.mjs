@@ -33,8 +33,7 @@ function differencesOf(...archives) {
   try {
     const [files, others] = archives.map((archive, index) => unpack(archive, join(scratch, String(index))));
     const found = [...new Set([...files.keys(), ...others.keys()])].sort().flatMap((path) => {
-      const difference = differenceOf(files.get(path), others.get(path));
-      return difference === undefined ? [] : [`${path}: ${difference}`];
+      return differencesOfFile(files.get(path), others.get(path)).map((difference) => `${path}: ${difference}`);
     });
     return found.length > 0 ? found : ["the files are the same; their order, times or permissions in the archive are not"];
   } finally {
@@ -46,20 +45,23 @@ function differencesOf(...archives) {
 function unpack(archive, folder) {
   mkdirSync(folder);
   const unzip = ["python3", "-m", "zipfile", "-e", archive, folder];
-  const [command, ...words] = archive.endsWith(".vsix") ? unzip : ["tar", "-xzf", archive, "-C", folder];
+  const [command, ...words] = archive.endsWith(".vsix") ? unzip : ["tar", "-xpzf", archive, "-C", folder];
   execFileSync(command, words, { stdio: ["ignore", "ignore", "inherit"] });
   const names = readdirSync(folder, { recursive: true }).map(String);
   const entries = names.map((name) => [name, lstatSync(join(folder, name))]).filter(([, stat]) => !stat.isDirectory());
   return new Map(entries.map(([name, stat]) => [name, { path: join(folder, name), stat }]));
 }
 
-function differenceOf(file, other) {
-  if (other === undefined) return "is in the first alone";
-  if (file === undefined) return "is in the second alone";
+function differencesOfFile(file, other) {
+  if (other === undefined) return ["is in the first alone"];
+  if (file === undefined) return ["is in the second alone"];
   const [mode, otherMode] = [file, other].map(({ stat }) => stat.mode.toString(8));
-  if (mode !== otherMode) return `its mode is ${mode} and ${otherMode}`;
+  const modes = mode === otherMode ? [] : [`its mode is ${mode} and ${otherMode}`];
   const [bytes, otherBytes] = [file, other].map(contentOf);
-  if (bytes.equals(otherBytes)) return undefined;
+  return bytes.equals(otherBytes) ? modes : [...modes, whereTheyDiffer(file, bytes, otherBytes)];
+}
+
+function whereTheyDiffer(file, bytes, otherBytes) {
   const most = Math.max(bytes.length, otherBytes.length);
   let [first, count] = [-1, 0];
   for (let at = 0; at < most; at++) {

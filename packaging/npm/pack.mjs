@@ -7,7 +7,7 @@
 //                 first
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -188,8 +188,11 @@ function packMain(platforms, folder) {
   pack(folder);
 }
 
-/** Makes the tarball of a folder; its sizes, as npm counts them. */
+/** Makes the tarball of a folder; its sizes, as npm counts them. The permissions are not those that new files have here. */
 function pack(folder) {
+  for (const file of filesBelow(folder).map((name) => join(folder, name))) {
+    chmodSync(file, (statSync(file).mode & 0o111) === 0 ? 0o644 : 0o755);
+  }
   const [told] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], folder));
   return { unpacked: told.unpackedSize, packed: told.size };
 }

@@ -42,7 +42,8 @@ export async function build({ target, platformPackage, out = join(root, "build",
   const { devDependencies, private: _, ...published } = manifest;
   writeFileSync(join(stage, "package.json"), `${JSON.stringify({ ...published, dependencies: brought }, null, 2)}\n`);
   const packagePath = join(out, `fm-proxy-${target === undefined ? "" : `${target}-`}${manifest.version}.vsix`);
-  // The files' times in the archive, so that it depends on the commit alone.
+  // The files' permissions and times in the archive, so that it depends on the commit alone.
+  for (const path of filesOf(stage)) chmodSync(path, (statSync(path).mode & RUNS) === 0 ? 0o644 : 0o755);
   process.env.SOURCE_DATE_EPOCH ??= commitTime();
   const dependencies = target !== undefined;
   const more = target === undefined ? {} : { target };
@@ -66,7 +67,6 @@ function addPlatform(stage, target, folder) {
   const copy = join(stage, "node_modules", name);
   // An archive for VS Code has no links.
   cpSync(folder, copy, { recursive: true, dereference: true });
-  for (const path of filesOf(copy)) chmodSync(path, (statSync(path).mode & RUNS) === 0 ? 0o644 : 0o755);
   return { [name]: version };
 }
 

@@ -46,7 +46,7 @@ test("releases that are the same", (t) => {
 
 test("what differs, by archive and by file", (t) => {
   const one = { "a.tgz": { one: "12345", two: "2", gone: "" }, "b.tgz": { x: "x" }, "c.vsix": { x: "left" }, "d.tgz": { x: "" } };
-  const other = { "a.tgz": { one: "12x4y6", two: ["2", 0o755], new: "" }, "b.tgz": { x: "x" }, "c.vsix": { x: "lift" } };
+  const other = { "a.tgz": { one: "12x4y6", two: ["3", 0o755], new: "" }, "b.tgz": { x: "x" }, "c.vsix": { x: "lift" } };
   const [first, second] = folders(t, one, other);
   const { status, lines } = compare(first, second);
   assert.equal(status, 1);
@@ -56,6 +56,7 @@ test("what differs, by archive and by file", (t) => {
     "         package/new: is in the second alone",
     "         package/one: 3 of 5 and 6 bytes, the first at 2",
     "         package/two: its mode is 100644 and 100755",
+    "         package/two: 1 of 1 bytes, the first at 0",
     "same     b.tgz",
     "differs  c.vsix",
     "         package/x: 1 of 4 bytes, the first at 1",

@@ -45,7 +45,10 @@ function pack(t, { builds = ["windows"], installed = BOTH, told = "1.2.3", optio
   spoil(folder);
   const env = { PATH: `${bin}:${process.env.PATH}`, HOME: folder };
   const script = join(folder, "packaging", "npm", "pack.mjs");
+  // New files of this user are for nobody else.
+  const before = process.umask(0o077);
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...options], { env, encoding: "utf8" });
+  process.umask(before);
   return { status, stdout, stderr, folder };
 }
 
@@ -93,6 +96,16 @@ test("the bill of materials has the runtime that gcc links into programs for Win
   assert.deepEqual(purls.filter((purl) => /llama-cpp|sqlite|json-c/.test(purl)).map((purl) => purl.replace(/@[^@]*$/, "")), [
     "pkg:npm/node-llama-cpp", "pkg:generic/json-c", "pkg:generic/sqlite3",
   ]);
+});
+
+test("each user can read what is packed, and run the programs", (t) => {
+  const { status, stderr, folder } = pack(t);
+  assert.equal(status, 0, stderr);
+  for (const [name, programs] of [["fm-proxy-1.2.3.tgz", 0], ["fm-proxy-win32-x64-1.2.3.tgz", 2]]) {
+    const { stdout } = spawnSync("tar", ["-tvzf", join(folder, "build", "npm", name)], { encoding: "utf8" });
+    const modes = stdout.trim().split("\n").map((line) => line.slice(0, 10));
+    assert.deepEqual(modes.filter((mode) => mode !== "-rw-r--r--"), Array(programs).fill("-rwxr-xr-x"), stdout);
+  }
 });
 
 const ALL = { builds: [".", "arm64", "windows", "macos"], options: ["--all"] };

@@ -690,11 +690,11 @@ test(packed, { skip: unpacked }, async (t) => {
   writeFileSync(file, JSON.stringify({ name: "@fm-proxy/linux-x64", version: "0.1.0" }));
   writeFileSync(join(platformPackage, "bin", "fm-engine-llama.json"), "{}");
   const platform = { target: "linux-x64", platformPackage };
-  const [full, again, universal] = [
-    await build({ ...platform, out: join(folder, "one") }),
-    await build({ ...platform, out: join(folder, "two") }),
-    await build({ out: join(folder, "one") }),
-  ];
+  const [full, universal] = [await build({ ...platform, out: join(folder, "one") }), await build({ out: join(folder, "one") })];
+  // New files of this user are for nobody else.
+  const before = process.umask(0o077);
+  t.after(() => process.umask(before));
+  const again = await build({ ...platform, out: join(folder, "two") });
   assert.match(full, /fm-proxy-linux-x64-0\.1\.0\.vsix$/);
   const modes = modesOf(full);
   assert.equal(modes.get("extension/node_modules/@fm-proxy/linux-x64/bin/fm-proxy") & 0o777, 0o755);

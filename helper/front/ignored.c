@@ -54,7 +54,7 @@ void fm_log_ignored_locked(struct fm_front *front, const struct fm_buf *paths) {
         }
         if (!is_logged(logged, name)) {
             memcpy(logged->names[logged->count++], name, sizeof name);
-            fm_log(FM_LOG_WARN, "ignored unknown parameter %s%s", name,
+            fm_log(FM_LOG_WARN, "ignored parameter %s%s", name,
                    logged->count == FM_LOGGED_NAMES ? " (the log names no more of them)" : "");
         }
     }

@@ -89,7 +89,7 @@ static const struct fm_dialect dialect = {
 
 /* Checks a message's calls, which only the assistant may have, and adds their ids to `ids`. */
 static enum fm_code check_calls(struct json_object *message, const struct fm_path *at, struct json_object *ids,
-                                size_t *bytes, struct fm_error *error) {
+                                struct fm_error *error) {
     struct json_object *calls = json_object_object_get(message, "tool_calls");
     size_t count = calls ? json_object_array_length(calls) : 0;
     enum fm_code code = FM_OK;
@@ -98,10 +98,7 @@ static enum fm_code check_calls(struct json_object *message, const struct fm_pat
         return fm_reject_value(&here, "Only messages with the role 'assistant' may have calls.", error);
     }
     for (size_t i = 0; i < count && code == FM_OK; i++) {
-        struct json_object *call = json_object_array_get_idx(calls, i);
-        struct json_object *name = json_object_object_get(json_object_object_get(call, "function"), "name");
-        *bytes += (size_t)json_object_get_string_len(name);
-        code = fm_call_note(ids, json_object_object_get(call, "id"), error);
+        code = fm_call_note(ids, json_object_object_get(json_object_array_get_idx(calls, i), "id"), error);
     }
     return code;
 }
@@ -127,13 +124,13 @@ static enum fm_code check_reasoning(struct json_object *message, const struct fm
 }
 
 static enum fm_code check_message(struct json_object *message, const struct fm_path *at, struct json_object *ids,
-                                  size_t *bytes, struct fm_error *error) {
-    enum fm_code code = fm_message_check(&dialect, message, at, bytes, error);
+                                  struct fm_error *error) {
+    enum fm_code code = fm_message_check(&dialect, message, at, error);
     if (code == FM_OK) {
         code = check_reasoning(message, at, error);
     }
     if (code == FM_OK) {
-        code = check_calls(message, at, ids, bytes, error);
+        code = check_calls(message, at, ids, error);
     }
     return code == FM_OK ? check_call_id(message, at, ids, error) : code;
 }
@@ -145,16 +142,14 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
         return fm_reject_type(at, value, "an array", error);
     }
     struct json_object *ids = json_object_new_object();
-    size_t bytes = 0;
     size_t count = json_object_array_length(value);
     enum fm_code code = FM_OK;
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         struct fm_path here = {.parent = at, .index = i};
-        code = check_message(json_object_array_get_idx(value, i), &here, ids, &bytes, error);
+        code = check_message(json_object_array_get_idx(value, i), &here, ids, error);
     }
     json_object_put(ids);
-    return code == FM_OK && bytes == 0 ? fm_reject_value(at, "Expected at least one message with some text.", error)
-                                       : code;
+    return code == FM_OK && count == 0 ? fm_reject_value(at, "Expected at least one message.", error) : code;
 }
 
 static void write_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
@@ -268,9 +263,7 @@ const struct fm_rule fm_chat_rules[] = {
     {.name = "messages", .check = check_messages, .required = true},
     {.name = "max_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
     {.name = "max_completion_tokens", .check = fm_check_int, .min = 1, .max = FM_TOKENS_MAX},
-    {.name = "store",
-     .check = fm_check_only_false,
-     .note = "fm-proxy stores only responses: leave it out, or set it to false."},
+    {.name = "store", .check = fm_check_bool},
     {.name = "stream_options", .check = fm_check_object, .members = fm_chat_stream_option_rules},
     {.name = "verbosity", .check = fm_check_enum, .words = fm_verbosity_words},
     {.name = "n", .check = fm_check_int, .min = 1, .max = CHOICES_MAX},
@@ -326,6 +319,7 @@ enum fm_code fm_chat_read(struct json_object *body, const struct fm_ignored *ign
     fm_format_note(&format, request);
     fm_tools_note(&tools, request);
     request->choices = json_object_get_int64(json_object_object_get(body, "n"));
+    request->unstored = json_object_get_boolean(json_object_object_get(body, "store"));
     note_images(body, &request->image_params);
     struct fm_json_writer job = fm_json_writer_on(&request->job_members);
     write_messages(body, &job);

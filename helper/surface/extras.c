@@ -111,4 +111,7 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
             fm_ignored_append(&request->ignored, name);
         }
     }
+    if (request->unstored) {
+        fm_ignored_append(&request->ignored, "store");
+    }
 }

@@ -69,11 +69,12 @@ static const struct fm_dialect dialect = {
 
 /* A tool's output may be text parts too. */
 static const struct fm_part_kind output_parts[] = {
-    {"input_text", "text", NULL}, {"input_image", NULL, NULL}, {"input_file", NULL, NULL}, {0}};
+    {"input_text", "text", NULL}, {"output_text", "text", NULL}, /* of a tool that is a model itself */
+    {"input_image", NULL, NULL},  {"input_file", NULL, NULL},    {0}};
 
 static const struct fm_dialect output_dialect = {
     .parts = output_parts,
-    .parts_note = "Supported values are: 'input_text'.",
+    .parts_note = "Supported values are: 'input_text', 'output_text'.",
     .part_rules = part_rules,
 };
 
@@ -169,8 +170,7 @@ static const char *const later_items[] = {
 };
 
 static enum fm_code check_message(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
-    size_t bytes = 0;
-    return fm_message_check(&dialect, item, at, &bytes, error);
+    return fm_message_check(&dialect, item, at, error);
 }
 
 static enum fm_code check_call(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
@@ -179,23 +179,20 @@ static enum fm_code check_call(struct json_object *item, const struct fm_path *a
 
 static enum fm_code check_call_output(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
     struct fm_path output_at = {.parent = at, .key = "output"};
-    size_t bytes = 0;
     enum fm_code code = fm_check_members(call_output_rules, item, at, error);
-    return code ? code
-                : fm_content_check(&output_dialect, json_object_object_get(item, "output"), &output_at, &bytes, error);
+    return code ? code : fm_content_check(&output_dialect, json_object_object_get(item, "output"), &output_at, error);
 }
 
 static enum fm_code check_reasoning(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
-    size_t bytes = 0;
     struct json_object *summary = json_object_object_get(item, "summary");
     struct json_object *content = json_object_object_get(item, "content");
     struct fm_path summary_at = {.parent = at, .key = "summary"};
     struct fm_path content_at = {.parent = at, .key = "content"};
     enum fm_code code = fm_check_members(reasoning_rules, item, at, error);
     if (code == FM_OK && summary) {
-        code = fm_content_check(&summary_dialect, summary, &summary_at, &bytes, error);
+        code = fm_content_check(&summary_dialect, summary, &summary_at, error);
     }
-    return code == FM_OK && content ? fm_content_check(&thought_dialect, content, &content_at, &bytes, error) : code;
+    return code == FM_OK && content ? fm_content_check(&thought_dialect, content, &content_at, error) : code;
 }
 
 static enum fm_code check_compaction(struct json_object *item, const struct fm_path *at, struct fm_error *error) {
@@ -300,7 +297,7 @@ static enum fm_code check_ids(struct json_object *items, const struct fm_path *a
 
 enum fm_code fm_check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                             struct fm_error *error) {
-    static const struct fm_rule text_rule = {.min = 1, .max = INPUT_CHARS_MAX};
+    static const struct fm_rule text_rule = {.max = INPUT_CHARS_MAX};
     (void)rule;
     if (json_object_is_type(value, json_type_string)) {
         return fm_check_string(&text_rule, value, at, error);
@@ -339,24 +336,6 @@ static bool is_item(struct json_object *items, size_t index, const char *type) {
     return fm_string_is(json_object_object_get(json_object_array_get_idx(items, index), "type"), type);
 }
 
-/* Whether the item gives the model something to answer. The name of a call does, reasoning does not. */
-static bool has_text(struct json_object *item) {
-    struct json_object *content = json_object_object_get(item, "content");
-    struct json_object *output = json_object_object_get(item, "output");
-    struct fm_error ignored;
-    size_t bytes = 0;
-    if (fm_string_is(json_object_object_get(item, "type"), "function_call") ||
-        fm_string_is(json_object_object_get(item, "type"), "compaction")) {
-        return true;
-    }
-    if (fm_string_is(json_object_object_get(item, "type"), "reasoning")) {
-        return false;
-    }
-    enum fm_code code = output ? fm_content_check(&output_dialect, output, NULL, &bytes, &ignored)
-                               : fm_content_check(&dialect, content, NULL, &bytes, &ignored);
-    return code == FM_OK && bytes > 0;
-}
-
 /* `ids` has the ids of the calls so far. */
 static enum fm_code check_call_ids(struct json_object *items, size_t index, struct json_object *ids,
                                    const struct fm_path *at, struct fm_error *error) {
@@ -372,14 +351,14 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
     static const struct fm_path at = {.key = "input"};
     struct json_object *ids = json_object_new_object();
     enum fm_code code = FM_OK;
-    bool text = false;
+    bool answerable = false; /* also an empty message is, reasoning alone is not */
     size_t count = json_object_array_length(items);
     for (size_t i = 0; i < count && code == FM_OK; i++) {
-        text = text || has_text(json_object_array_get_idx(items, i));
+        answerable |= !is_item(items, i, "reasoning");
         code = check_call_ids(items, i, ids, &at, error);
     }
     json_object_put(ids);
-    return code == FM_OK && !text ? fm_reject_value(&at, "Expected at least one item with some text.", error) : code;
+    return code == FM_OK && !answerable ? fm_reject_value(&at, "Expected at least one message.", error) : code;
 }
 
 /* The content of an item that may have images, a message of the user; otherwise NULL. */

@@ -63,19 +63,9 @@ void fm_content_note_images(const struct fm_dialect *dialect, struct json_object
 
 /* ---- checking ---- */
 
-/* An image counts as content, with the bytes of its URL. */
-static enum fm_code check_image(const struct fm_part_kind *kind, struct json_object *part, const struct fm_path *at,
-                                size_t *bytes, struct fm_error *error) {
-    enum fm_code code = fm_check_members(kind->image, part, at, error);
-    if (code == FM_OK) {
-        *bytes += (size_t)json_object_get_string_len(image_url(kind, part));
-    }
-    return code;
-}
-
 /* Checks the type first: which members a part may have depends on it. */
 static enum fm_code check_part(const struct fm_dialect *dialect, struct json_object *part, const struct fm_path *at,
-                               size_t *bytes, struct fm_error *error) {
+                               struct fm_error *error) {
     struct json_object *type = NULL;
     struct fm_path type_at = {.parent = at, .key = "type"};
     enum fm_code code = fm_check_tag(part, "type", at, &type, error);
@@ -90,7 +80,7 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
         return fm_reject_unsupported(&type_at, "fm-proxy takes text, and images in messages of the user.", error);
     }
     if (kind->image) {
-        return check_image(kind, part, at, bytes, error);
+        return fm_check_members(kind->image, part, at, error);
     }
     code = fm_check_members(dialect->part_rules, part, at, error);
     if (code != FM_OK) {
@@ -98,17 +88,12 @@ static enum fm_code check_part(const struct fm_dialect *dialect, struct json_obj
     }
     struct json_object *text = json_object_object_get(part, kind->member);
     struct fm_path text_at = {.parent = at, .key = kind->member};
-    if (!text) {
-        return fm_reject_missing(&text_at, error);
-    }
-    *bytes += (size_t)json_object_get_string_len(text);
-    return FM_OK;
+    return text ? FM_OK : fm_reject_missing(&text_at, error);
 }
 
 enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_object *content, const struct fm_path *at,
-                              size_t *bytes, struct fm_error *error) {
+                              struct fm_error *error) {
     if (json_object_is_type(content, json_type_string)) {
-        *bytes += (size_t)json_object_get_string_len(content);
         return FM_OK;
     }
     if (!json_object_is_type(content, json_type_array)) {
@@ -117,7 +102,7 @@ enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_obje
     size_t count = json_object_array_length(content);
     for (size_t i = 0; i < count; i++) {
         struct fm_path part_at = {.parent = at, .index = i};
-        enum fm_code code = check_part(dialect, json_object_array_get_idx(content, i), &part_at, bytes, error);
+        enum fm_code code = check_part(dialect, json_object_array_get_idx(content, i), &part_at, error);
         if (code != FM_OK) {
             return code;
         }
@@ -148,7 +133,7 @@ static enum fm_code check_whose_images(const struct fm_dialect *dialect, const s
 }
 
 enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message, const struct fm_path *at,
-                              size_t *bytes, struct fm_error *error) {
+                              struct fm_error *error) {
     struct json_object *name = NULL;
     struct fm_path role_at = {.parent = at, .key = "role"};
     enum fm_code code = fm_check_tag(message, "role", at, &name, error);
@@ -169,7 +154,7 @@ enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_obje
     struct json_object *content = content_of(dialect, message);
     struct fm_path content_at = {.parent = at, .key = "content"};
     if (content) {
-        enum fm_code checked = fm_content_check(dialect, content, &content_at, bytes, error);
+        enum fm_code checked = fm_content_check(dialect, content, &content_at, error);
         return checked ? checked : check_whose_images(dialect, role, content, &content_at, error);
     }
     return has_calls(dialect, message) ? FM_OK : fm_reject_missing(&content_at, error);

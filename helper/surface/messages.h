@@ -31,13 +31,13 @@ struct fm_dialect {
     const char *calls;                   /* a message with entries in this list needs no content; NULL: none */
 };
 
-/* Checks one message; adds the bytes of its text and images to `*bytes`. Only the user's messages may have images. */
+/* Checks one message. Only the user's messages may have images. */
 FM_MUST_USE enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message,
-                                          const struct fm_path *at, size_t *bytes, struct fm_error *error);
+                                          const struct fm_path *at, struct fm_error *error);
 
 /* The same for a content without its message; the content is at `at`. */
 FM_MUST_USE enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_object *content,
-                                          const struct fm_path *at, size_t *bytes, struct fm_error *error);
+                                          const struct fm_path *at, struct fm_error *error);
 
 /* Notes the paths of a checked content's images (fm_image_note). NULL and a text have none. */
 void fm_content_note_images(const struct fm_dialect *dialect, struct json_object *content, const char *list,

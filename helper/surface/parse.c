@@ -6,22 +6,122 @@
 #include "surface/request.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <string.h>
+
+/* What to use instead of a parameter of another call: a sentence. */
+struct instead {
+    const char *name; /* NULL ends the list */
+    const char *note;
+};
 
 /* The parameters of a call. */
 struct call {
     const struct fm_rule *rules;
     const char *const *names; /* NULL: all rows. Else only those with these names (NULL-terminated), and no extras */
     bool needs_model;         /* a body without `model` is refused; otherwise the default model answers */
+    const struct instead *instead;
 };
+
+static const struct {
+    const char *name;
+    const struct fm_rule *rules;
+} apis[] = {
+    {"responses.create", fm_responses_rules},
+    {"chat.completions.create", fm_chat_rules},
+    {"completions.create", fm_completions_rules},
+    {"embeddings.create", fm_embeddings_rules},
+};
+
+/* ---- what users mean by a parameter of another call ---- */
+
+#define NO_STORE_NOTE "Send the whole conversation in 'messages'; only responses.create goes on from stored ones."
+
+static const struct instead responses_instead[] = {
+    {"messages", "Send them in 'input'; 'messages' is for chat.completions.create."},
+    {"max_tokens", "Use 'max_output_tokens' instead."},
+    {"max_completion_tokens", "Use 'max_output_tokens' instead."},
+    {"reasoning_effort", "Use 'reasoning' instead: {\"effort\": ...}."},
+    {"verbosity", "Use 'text' instead: {\"verbosity\": ...}."},
+    {"logprobs", "Use 'include' instead: [\"message.output_text.logprobs\"]."},
+    {"functions", "Use 'tools' instead."},
+    {"function_call", "Use 'tool_choice' instead."},
+    {0},
+};
+
+/* Of responses.input_tokens and responses.compact. */
+static const struct instead counted_instead[] = {
+    {"messages", "Send them in 'input'."},
+    {0},
+};
+
+static const struct instead chat_instead[] = {
+    {"input", "Send it in 'messages'; 'input' is for responses.create and embeddings.create."},
+    {"prompt", "Send it in 'messages'; 'prompt' is for completions.create."},
+    {"instructions", "Send it as a message with the role 'system'."},
+    {"max_output_tokens", "Use 'max_completion_tokens' instead."},
+    {"text", "Use 'response_format' and 'verbosity' instead."},
+    {"reasoning", "Use 'reasoning_effort' instead."},
+    {"include", "For log probabilities use 'logprobs' and 'top_logprobs' instead."},
+    {"previous_response_id", NO_STORE_NOTE},
+    {"conversation", NO_STORE_NOTE},
+    {0},
+};
+
+static const struct instead completions_instead[] = {
+    {"messages", "Send one text in 'prompt'; 'messages' is for chat.completions.create."},
+    {"input", "Send it in 'prompt'; 'input' is for responses.create and embeddings.create."},
+    {"max_completion_tokens", "Use 'max_tokens' instead."},
+    {"max_output_tokens", "Use 'max_tokens' instead."},
+    {"instructions", "Write it into 'prompt', or use chat.completions.create."},
+    {"response_format", "Use 'fm.grammar', or chat.completions.create."},
+    {0},
+};
+
+static const struct instead embeddings_instead[] = {
+    {"messages", "Send the texts in 'input'."},
+    {"prompt", "Send the text in 'input'."},
+    {0},
+};
+
+static const char *find_instead(const struct call *call, const char *name) {
+    const struct instead *row = call->instead;
+    while (row->name && strcmp(row->name, name) != 0) {
+        row++;
+    }
+    return row->note;
+}
+
+/* Which calls have it; one that none of them serves has the note of its row. */
+static const char *say_who_has_it(const char *name, char *note, size_t size) {
+    size_t len = 0;
+    const char *unsupported = NULL;
+    for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) {
+        const struct fm_rule *rule = fm_rule_find(apis[i].rules, name);
+        if (!rule) {
+            continue;
+        }
+        if (rule->check == fm_check_unsupported) {
+            unsupported = rule->note;
+            continue;
+        }
+        int written = snprintf(note + len, size - len, "%s%s", len ? ", " : "It is a parameter of ", apis[i].name);
+        len += (size_t)written;
+    }
+    if (len == 0) {
+        return unsupported;
+    }
+    snprintf(note + len, size - len, ": leave it out.");
+    return note;
+}
+
+/* ---- the check ---- */
 
 /* A parameter of OpenAI's, of whichever API. Extras are not. */
 static bool is_known(const char *name) {
-    static const struct fm_rule *const all_rules[] = {fm_responses_rules, fm_chat_rules, fm_completions_rules,
-                                                      fm_embeddings_rules};
     bool found = false;
-    for (size_t i = 0; i < sizeof all_rules / sizeof all_rules[0] && !found; i++) {
-        found = fm_rule_find(all_rules[i], name) != NULL;
+    for (size_t i = 0; i < sizeof apis / sizeof apis[0] && !found; i++) {
+        found = fm_rule_find(apis[i].rules, name) != NULL;
     }
     return found && !fm_rule_find(fm_extra_rules, name);
 }
@@ -39,10 +139,12 @@ static bool takes(const struct call *call, const char *name) {
 
 static enum fm_code reject_elsewhere(const struct call *call, const char *name, struct fm_error *error) {
     const struct fm_path at = {.key = name};
-    return fm_reject_unsupported(&at,
-                                 call->names ? "This call does not have it: leave it out."
-                                             : "Another API has this parameter, this one does not: leave it out.",
-                                 error);
+    char who[200];
+    const char *note = find_instead(call, name);
+    if (!note && call->names) {
+        note = "This call does not have it: leave it out.";
+    }
+    return fm_reject_unsupported(&at, note ? note : say_who_has_it(name, who, sizeof who), error);
 }
 
 /*
@@ -81,7 +183,7 @@ static enum fm_code check(const struct call *call, struct json_object *body, str
 }
 
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const struct call call = {.rules = fm_responses_rules};
+    static const struct call call = {.rules = fm_responses_rules, .instead = responses_instead};
     struct fm_ignored ignored = {0};
     enum fm_code code = check(&call, params, &ignored, error);
     return code ? code : fm_responses_read(params, FM_PURPOSE_ANSWER, &ignored, request, error);
@@ -94,7 +196,7 @@ enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request
         "reasoning",       "truncation", "previous_response_id", "conversation", "parallel_tool_calls", "fm",
         "response_format", NULL,
     };
-    static const struct call call = {.rules = fm_responses_rules, .names = names};
+    static const struct call call = {.rules = fm_responses_rules, .names = names, .instead = counted_instead};
     struct fm_ignored ignored = {0};
     enum fm_code code = check(&call, params, &ignored, error);
     return code ? code : fm_responses_read(params, FM_PURPOSE_COUNT, &ignored, request, error);
@@ -106,28 +208,29 @@ enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *req
         "model",        "input", "instructions", "previous_response_id", "prompt_cache_key", "prompt_cache_retention",
         "service_tier", "fm",    NULL,
     };
-    static const struct call call = {.rules = fm_responses_rules, .names = names, .needs_model = true};
+    static const struct call call = {
+        .rules = fm_responses_rules, .names = names, .needs_model = true, .instead = counted_instead};
     struct fm_ignored ignored = {0};
     enum fm_code code = check(&call, params, &ignored, error);
     return code ? code : fm_responses_read(params, FM_PURPOSE_SUMMARY, &ignored, request, error);
 }
 
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const struct call call = {.rules = fm_chat_rules};
+    static const struct call call = {.rules = fm_chat_rules, .instead = chat_instead};
     struct fm_ignored ignored = {0};
     enum fm_code code = check(&call, params, &ignored, error);
     return code ? code : fm_chat_read(params, &ignored, request, error);
 }
 
 enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const struct call call = {.rules = fm_completions_rules};
+    static const struct call call = {.rules = fm_completions_rules, .instead = completions_instead};
     struct fm_ignored ignored = {0};
     enum fm_code code = check(&call, params, &ignored, error);
     return code ? code : fm_completions_read(params, &ignored, request, error);
 }
 
 enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
-    static const struct call call = {.rules = fm_embeddings_rules};
+    static const struct call call = {.rules = fm_embeddings_rules, .instead = embeddings_instead};
     struct fm_ignored ignored = {0};
     enum fm_code code = check(&call, params, &ignored, error);
     return code ? code : fm_embeddings_read(params, &ignored, request, error);

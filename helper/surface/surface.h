@@ -108,6 +108,7 @@ struct fm_request {
     int64_t dimensions;                  /* embeddings: numbers of a vector; 0: as many as the model makes */
     bool base64;                         /* embeddings: the reply has vectors as base64 (protocol/vector.h) */
     bool store;                          /* the response is to be stored */
+    bool unstored;                       /* chat: the host asks for that, and it is not */
     bool background;                     /* the create call is answered before the answer is generated */
     bool unresolved;                     /* job_members has no `messages` yet: fm_request_resolve adds them */
     struct fm_conversation conversation; /* its `input` is set when `store` or `unresolved` */
@@ -116,7 +117,7 @@ struct fm_request {
     struct fm_buf job_members;
     struct fm_buf echo;         /* what the answer's object repeats of the body: JSON members without braces */
     struct fm_buf output_start; /* text that comes before the engine's in the answer: completions' echo */
-    struct fm_buf ignored;      /* paths of unknown members, and of extras that the engine does not have: ignored.h */
+    struct fm_buf ignored;      /* paths of unknown members, and of those that have no effect: ignored.h */
     struct fm_buf extras;       /* for fm_request_write_extras, until the job is sent */
 };
 
@@ -443,7 +444,8 @@ FM_MUST_USE enum fm_code fm_request_resolve(struct fm_request *request, const st
 
 /*
  * Writes the extras that the request asks for and the engine has, as members of the job. The others are ignored: their
- * names are added to `request->ignored` (which fails when memory runs out). `has`: bit i stands for fm_extra_names[i].
+ * names are added to `request->ignored` (which fails when memory runs out), and so is `store` where ->unstored. `has`:
+ * bit i stands for fm_extra_names[i].
  */
 void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm_json_writer *w);
 

@@ -3,9 +3,28 @@
 #include "surface/request.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- checkers ---- */
+
+/* Refuses the other API's form of a function, `value`: `members` are those of this one's. */
+static enum fm_code check_form(const struct fm_rule *members, struct json_object *value, const struct fm_path *at,
+                               struct fm_error *error) {
+    bool nested = fm_rule_find(members, "function");
+    bool inner = json_object_object_get(value, "function");
+    bool outer = json_object_object_get(value, "name");
+    struct fm_path here = {.parent = at, .key = nested ? "function" : "name"};
+    if (nested ? inner || !outer : outer || !inner) {
+        return FM_OK;
+    }
+    enum fm_code code = fm_reject_missing(&here, error);
+    size_t len = strlen(error->detail);
+    snprintf(error->detail + len, sizeof error->detail - len, "%s",
+             nested ? " In chat.completions.create 'name' and the others are inside of 'function'."
+                    : " Only chat.completions.create has 'function'; here 'name' and the others are beside 'type'.");
+    return code;
+}
 
 static enum fm_code check_function(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                    struct fm_error *error) {
@@ -18,7 +37,8 @@ static enum fm_code check_function(const struct fm_rule *rule, struct json_objec
     if (!fm_string_is(type, "function")) {
         return fm_reject_unsupported_value(&type_at, "fm-proxy has only tools of the type 'function'.", error);
     }
-    return fm_check_members(rule->members, value, at, error);
+    code = check_form(rule->members, value, at, error);
+    return code ? code : fm_check_members(rule->members, value, at, error);
 }
 
 enum fm_code fm_check_functions(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
@@ -54,7 +74,12 @@ static enum fm_code check_choice(const struct fm_rule *rule, struct json_object 
     if (!json_object_is_type(value, json_type_object)) {
         return fm_reject_type(at, value, "a string or an object", error);
     }
-    return fm_check_variant(rule, value, at, error);
+    const struct fm_rule *function = fm_rule_find(rule->members, "function");
+    enum fm_code code = FM_OK;
+    if (fm_string_is(json_object_object_get(value, "type"), "function")) {
+        code = check_form(function->members, value, at, error);
+    }
+    return code ? code : fm_check_variant(rule, value, at, error);
 }
 
 /* ---- the rows ---- */

@@ -115,7 +115,10 @@ export interface FmReport {
   schema?: SchemaReport | null;
   /** With `truncation` "auto": how many of the oldest messages were left out. */
   dropped_messages?: number;
-  /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+  /**
+   * Paths of the parameters that had no effect: those that neither the helper nor its engine knows, and `store` of
+   * chat.
+   */
   ignored?: string[];
   timings?: Timings;
   /** The engine that answered, where several are configured. */

@@ -200,6 +200,22 @@ class Ignored(HelperTest):
         for method in ("responses.retrieve", "responses.input_items", "responses.delete"):
             self.assertEqual(helper.call(method, {"id": made["id"], "x": 1})["fm"], {"ignored": ["x"]}, method)
 
+    def test_chat_is_not_stored(self):
+        """OpenAI's server keeps such a completion; here it is answered, and says that it is not kept."""
+        helper = self.helper("--log-level", "warn", stderr=subprocess.PIPE)
+        body = {"messages": [{"role": "user", "content": "x"}]}
+        self.assertNotIn("fm", helper.call("chat.completions.create", {**body, "store": False})["completion"])
+        for more in ({}, {"n": 2}):
+            completion = helper.call("chat.completions.create", {**body, **more, "store": True})["completion"]
+            self.assertEqual(completion["fm"], {"ignored": ["store"]})
+        call = helper.start("chat.completions.create", {**body, "store": True, "stream": True})
+        chunks, result = helper.collect(call)
+        self.assertTrue(result["ok"])
+        self.assertEqual(chunks[0]["fm"], {"ignored": ["store"]})
+        helper.close()
+        with helper.process.stderr as stderr:
+            self.assertEqual(stderr.read().decode().count("ignored parameter store"), 1)
+
     def test_strict(self):
         for args, env in ((["--strict-parameters"], {}), ([], {"FM_PROXY_STRICT_PARAMETERS": "1"})):
             helper = self.helper(*args, env=env)
@@ -207,6 +223,7 @@ class Ignored(HelperTest):
                 self.assert_error(helper.call(method, {**body, "top_q": 1}), "INVALID_REQUEST", "top_q", "unknown_parameter")
             self.assertIsNone(helper.engine_pid())
             self.assertTrue(helper.call("responses.create", {"input": "x", "top_k": 5})["ok"])
+            self.assertTrue(helper.call("chat.completions.create", {**self.BODIES["chat.completions.create"], "store": True})["ok"])
         helper = self.helper(env={"FM_PROXY_STRICT_PARAMETERS": "0"})
         self.assertTrue(helper.call("responses.create", {"input": "x", "top_q": 5})["ok"])
 
@@ -220,7 +237,7 @@ class Ignored(HelperTest):
         helper.wait_exit()
         with helper.process.stderr as stderr:
             lines = [line for line in stderr.read().decode().splitlines() if "ignored" in line]
-        self.assertEqual([line.split("ignored unknown parameter ")[1] for line in lines],
+        self.assertEqual([line.split("ignored parameter ")[1] for line in lines],
                          ["input[].foo", "top_q", f"of {len(secret)} bytes", "of 65 bytes"])
 
     def test_extras_reach_an_engine_that_has_them(self):
@@ -267,7 +284,7 @@ class Ignored(HelperTest):
 class BadInput(HelperTest):
     CASES = [
         ({}, "input", "missing_required_parameter"),
-        ({"input": ""}, "input", None),
+        ({"input": []}, "input", None),
         ({"input": []}, "input", None),
         ({"input": 7}, "input", "invalid_type"),
         ({"input": "x", "temperature": 3}, "temperature", "decimal_above_max_value"),

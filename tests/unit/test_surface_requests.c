@@ -106,10 +106,11 @@ static const struct row responses_rows[] = {
     {"{}", "missing_required_parameter", "input"},
     {"{\"input\":null}", "missing_required_parameter", "input"},
     {"{\"input\":5}", "invalid_type", "input"},
-    {"{\"input\":\"\"}", "invalid_value", "input"},
+    {"{\"input\":\"\"}", NULL, NULL}, /* hosts send empty messages */
     {"{\"input\":[]}", "invalid_value", "input"},
-    {"{\"input\":[{\"role\":\"user\",\"content\":\"\"}]}", "invalid_value", "input"},
-    {"{\"input\":[{\"role\":\"user\",\"content\":[]}],\"instructions\":\"do\"}", "invalid_value", "input"},
+    {"{\"input\":[{\"type\":\"reasoning\",\"summary\":[]}]}", "invalid_value", "input"},
+    {"{\"input\":[{\"role\":\"user\",\"content\":\"\"}]}", NULL, NULL},
+    {"{\"input\":[{\"role\":\"user\",\"content\":[]}],\"instructions\":\"do\"}", NULL, NULL},
     {"{\"input\":[null]}", "invalid_type", "input[0]"},
     {"{\"input\":[{}]}", "missing_required_parameter", "input[0].type"},
     {"{\"input\":[{\"type\":\"message\",\"content\":\"x\"}]}", "missing_required_parameter", "input[0].role"},
@@ -231,7 +232,8 @@ static const struct row chat_rows[] = {
     {"{}", "missing_required_parameter", "messages"},
     {"{\"messages\":\"hi\"}", "invalid_type", "messages"},
     {"{\"messages\":[]}", "invalid_value", "messages"},
-    {"{\"messages\":[{\"role\":\"user\",\"content\":\"\"}]}", "invalid_value", "messages"},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":\"\"}]}", NULL, NULL},
+    {"{\"messages\":[{\"role\":\"user\",\"content\":[]}]}", NULL, NULL},
     {"{\"messages\":[5]}", "invalid_type", "messages[0]"},
     {"{\"messages\":[{\"content\":\"x\"}]}", "missing_required_parameter", "messages[0].role"},
     {"{\"messages\":[{\"role\":\"poet\",\"content\":\"x\"}]}", "invalid_value", "messages[0].role"},
@@ -267,6 +269,8 @@ static const struct row chat_rows[] = {
     {"{" MSG ",\"stream_options\":{\"x\":1}}", IGNORED, "stream_options.x"},
     {"{" MSG ",\"logprobs\":false}", NULL, NULL},
     {"{" MSG ",\"logprobs\":true}", NULL, NULL},
+    {"{" MSG ",\"store\":true}", NULL, NULL}, /* reported when the job goes to an engine */
+    {"{" MSG ",\"store\":1}", "invalid_type", "store"},
     {"{" MSG ",\"logprobs\":1}", "invalid_type", "logprobs"},
     {"{" MSG ",\"logprobs\":true,\"top_logprobs\":20}", NULL, NULL},
     {"{" MSG ",\"logprobs\":false,\"top_logprobs\":1}", "invalid_value", "top_logprobs"},
@@ -880,6 +884,68 @@ static void test_request_fields(void **state) {
     fm_request_free(&request);
 }
 
+/* What belongs to another API is refused, and the error says what to use. */
+static void test_other_apis(void **state) {
+    (void)state;
+    static const struct {
+        const struct fm_surface *surface;
+        const char *body;
+        const char *param;
+        const char *says;
+    } rows[] = {
+        {&fm_surface_responses, "{" MSG "}", "messages", "in 'input'; 'messages' is for chat.completions.create"},
+        {&fm_surface_responses, "{\"prompt\":\"x\"}", "prompt", "in 'input'"},
+        {&fm_surface_responses, "{" IN ",\"max_tokens\":5}", "max_tokens", "Use 'max_output_tokens'"},
+        {&fm_surface_responses, "{" IN ",\"max_completion_tokens\":5}", "max_completion_tokens",
+         "Use 'max_output_tokens'"},
+        {&fm_surface_responses, "{" IN ",\"reasoning_effort\":\"low\"}", "reasoning_effort", "Use 'reasoning'"},
+        {&fm_surface_responses, "{" IN ",\"verbosity\":\"low\"}", "verbosity", "Use 'text'"},
+        {&fm_surface_responses, "{" IN ",\"logprobs\":true}", "logprobs", "message.output_text.logprobs"},
+        {&fm_surface_responses, "{" IN ",\"functions\":[]}", "functions", "Use 'tools'"},
+        {&fm_surface_responses, "{" IN ",\"function_call\":\"auto\"}", "function_call", "Use 'tool_choice'"},
+        {&fm_surface_responses, "{" IN ",\"n\":2}", "n",
+         "It is a parameter of chat.completions.create, completions.create: leave it out."},
+        {&fm_surface_responses, "{" IN ",\"echo\":true}", "echo", "It is a parameter of completions.create: leave it out."},
+        {&fm_surface_responses, "{" IN ",\"dimensions\":3}", "dimensions", "It is a parameter of embeddings.create"},
+        {&fm_surface_responses, "{" IN ",\"prediction\":{}}", "prediction", "fm-proxy does not have it: leave it out."},
+        {&fm_surface_responses, "{" IN ",\"audio\":{}}", "audio", "fm-proxy gives text only"},
+        {&fm_surface_chat, "{\"input\":\"x\"}", "input", "in 'messages'; 'input' is for responses.create"},
+        {&fm_surface_chat, "{\"prompt\":\"x\"}", "prompt", "in 'messages'; 'prompt' is for completions.create"},
+        {&fm_surface_chat, "{" MSG ",\"instructions\":\"x\"}", "instructions", "the role 'system'"},
+        {&fm_surface_chat, "{" MSG ",\"max_output_tokens\":5}", "max_output_tokens", "Use 'max_completion_tokens'"},
+        {&fm_surface_chat, "{" MSG ",\"text\":{}}", "text", "Use 'response_format' and 'verbosity'"},
+        {&fm_surface_chat, "{" MSG ",\"reasoning\":{}}", "reasoning", "Use 'reasoning_effort'"},
+        {&fm_surface_chat, "{" MSG ",\"include\":[]}", "include", "'logprobs' and 'top_logprobs'"},
+        {&fm_surface_chat, "{" MSG ",\"previous_response_id\":\"r\"}", "previous_response_id", "whole conversation"},
+        {&fm_surface_chat, "{" MSG ",\"conversation\":\"c\"}", "conversation", "whole conversation"},
+        {&fm_surface_chat, "{" MSG ",\"background\":true}", "background", "It is a parameter of responses.create: leave"},
+        {&fm_surface_chat, "{" MSG ",\"moderation\":{}}", "moderation", "fm-proxy does not have it: leave it out."},
+        {&fm_surface_completions, "{" MSG "}", "messages", "in 'prompt'; 'messages' is for chat.completions.create"},
+        {&fm_surface_completions, "{\"input\":\"x\"}", "input", "in 'prompt'"},
+        {&fm_surface_completions, "{\"prompt\":\"x\",\"max_output_tokens\":5}", "max_output_tokens", "Use 'max_tokens'"},
+        {&fm_surface_completions, "{\"prompt\":\"x\",\"tools\":[]}", "tools",
+         "It is a parameter of responses.create, chat.completions.create: leave it out."},
+        {&fm_surface_embeddings, "{\"prompt\":\"x\"}", "prompt", "in 'input'"},
+        {&fm_surface_embeddings, "{" MSG "}", "messages", "in 'input'"},
+        {&fm_surface_embeddings, "{" IN ",\"temperature\":1}", "temperature",
+         "It is a parameter of responses.create, chat.completions.create, completions.create: leave it out."},
+        {&fm_surface_input_tokens, "{" MSG "}", "messages", "in 'input'"},
+        {&fm_surface_input_tokens, "{" IN ",\"stream\":true}", "stream", "This call does not have it"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct json_object *params = json_of(rows[i].body, strlen(rows[i].body));
+        struct fm_request request;
+        struct fm_error error;
+        assert_int_equal(rows[i].surface->parse(params, &request, &error), FM_INVALID_REQUEST);
+        assert_string_equal(error.reason, "unsupported_parameter");
+        assert_string_equal(error.param, rows[i].param);
+        if (!strstr(error.detail, rows[i].says)) {
+            fail_msg("%s: %s", rows[i].body, error.detail);
+        }
+        json_object_put(params);
+    }
+}
+
 /* A refused value is the host's text: only the field is named. */
 static void test_no_user_text(void **state) {
     (void)state;
@@ -917,6 +983,7 @@ int main(void) {
         cmocka_unit_test(test_param_of_a_response_format),
         cmocka_unit_test(test_long_param_of_an_engine),
         cmocka_unit_test(test_request_fields),
+        cmocka_unit_test(test_other_apis),
         cmocka_unit_test(test_no_user_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,7 +253,9 @@ static const struct row input_rows[] = {
                "\"text\":\"a\"}]}",
      NULL, NULL},
     {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"output_text\","
-               "\"text\":\"a\"}]}",
+               "\"text\":\"a\",\"annotations\":[],\"logprobs\":[]},{\"type\":\"input_text\",\"text\":\"b\"}]}",
+     NULL, NULL},
+    {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"text\",\"text\":\"a\"}]}",
      "invalid_value", "input[1].output[0].type"},
     {CALL("1") ",{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":[{\"type\":\"input_image\"}]}",
      "unsupported_parameter", "input[1].output[0].type"},
@@ -372,7 +374,7 @@ static void test_job_messages(void **state) {
         &fm_surface_responses,
         "{\"input\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"let me see\"}," CALL(
             "1") "," CALL("2") "," OUTPUT("1") ",{\"type\":\"function_call_output\",\"call_id\":\"2\",\"output\":["
-                                               "{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"input_text\","
+                                               "{\"type\":\"input_text\",\"text\":\"a\"},{\"type\":\"output_text\","
                                                "\"text\":\"b\"}]}," CALL("3") "," OUTPUT(
                                                    "3") ",{\"role\":\"user\",\"content\":\"now\"}," CALL("4") "]}",
         "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"},{\"role\":\"assistant\",\"content\":\"let me see\","
@@ -390,6 +392,33 @@ static void test_job_messages(void **state) {
             "1") "," JOB_CALL("2") "]},{\"role\":\"tool\",\"content\":\"so\",\"tool_call_id\":\"2\"},{\"role\":"
                                    "\"tool\",\"content\":\"a\",\"tool_call_id\":\"1\"},{\"role\":\"assistant\","
                                    "\"content\":\"x\",\"tool_calls\":[" JOB_CALL("3") "]}]");
+}
+
+/* The other API's form of a tool lacks a name: the error says where that belongs. */
+static void test_forms(void **state) {
+    (void)state;
+    static const struct {
+        const struct fm_surface *surface;
+        const char *body;
+        const char *says;
+    } rows[] = {
+        {&fm_surface_responses, "{" IN ",\"tools\":[" CHAT_F "]}",
+         "'tools[0].name'. Only chat.completions.create has 'function'"},
+        {&fm_surface_responses, "{" IN "," TOOLS ",\"tool_choice\":" CHAT_F "}", "'tool_choice.name'. Only chat"},
+        {&fm_surface_chat, "{" MSG ",\"tools\":[" F "]}", "'tools[0].function'. In chat.completions.create 'name'"},
+        {&fm_surface_chat, "{" MSG ",\"tools\":[" CHAT_F "],\"tool_choice\":" F "}", "'tool_choice.function'. In chat"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct json_object *params = json_of(rows[i].body, strlen(rows[i].body));
+        struct fm_request request;
+        struct fm_error error;
+        assert_int_equal(rows[i].surface->parse(params, &request, &error), FM_INVALID_REQUEST);
+        assert_string_equal(error.reason, "missing_required_parameter");
+        if (!strstr(error.detail, rows[i].says)) {
+            fail_msg("%s: %s", rows[i].body, error.detail);
+        }
+        json_object_put(params);
+    }
 }
 
 /* A tool's schema is the same field in both APIs, at two places. */
@@ -870,6 +899,7 @@ int main(void) {
         cmocka_unit_test(test_input),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_job_tools),
+        cmocka_unit_test(test_forms),
         cmocka_unit_test(test_job_messages),
         cmocka_unit_test(test_param_of_an_engine),
         cmocka_unit_test(test_echo),

@@ -619,7 +619,10 @@ export interface ChatCompletionChunk {
   }[];
   usage?: ChatUsage | null;
   fm?: {
-    /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+    /**
+     * Paths of the parameters that had no effect: those that neither the helper nor its engine knows, and `store` of
+     * chat.
+     */
     ignored?: string[];
     timings?: Timings;
     /** The engine that answered, where several are configured. */
@@ -657,7 +660,10 @@ export interface CompletionChunk {
   }[];
   usage?: ChatUsage | null;
   fm?: {
-    /** Paths of the parameters that neither the helper nor its engine knows, and that had no effect. */
+    /**
+     * Paths of the parameters that had no effect: those that neither the helper nor its engine knows, and `store` of
+     * chat.
+     */
     ignored?: string[];
     timings?: Timings;
     /** The engine that answered, where several are configured. */

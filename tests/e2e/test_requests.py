@@ -223,7 +223,8 @@ class Ignored(HelperTest):
                 self.assert_error(helper.call(method, {**body, "top_q": 1}), "INVALID_REQUEST", "top_q", "unknown_parameter")
             self.assertIsNone(helper.engine_pid())
             self.assertTrue(helper.call("responses.create", {"input": "x", "top_k": 5})["ok"])
-            self.assertTrue(helper.call("chat.completions.create", {**self.BODIES["chat.completions.create"], "store": True})["ok"])
+            chat = {**self.BODIES["chat.completions.create"], "store": True}
+            self.assertTrue(helper.call("chat.completions.create", chat)["ok"])
         helper = self.helper(env={"FM_PROXY_STRICT_PARAMETERS": "0"})
         self.assertTrue(helper.call("responses.create", {"input": "x", "top_q": 5})["ok"])
 

@@ -229,7 +229,7 @@ class Found(Case):
         helper = self.helper("--engine-dir", self.folder, "--models-dir", self.folder, "--model", self.projector, engine="llama")
         capabilities = helper.call("capabilities.get")
         self.assertEqual(capabilities["reason_code"], "MODEL_NOT_READY")
-        self.assertIn(f"--model: {self.projector} is a projector", capabilities["detail"])
+        self.assertIn(f"{self.projector} is a projector", capabilities["detail"])
         self.assertIn("--mmproj", capabilities["detail"])
 
     def test_it_is_loaded_for_the_first_image(self):

@@ -246,6 +246,7 @@ class Stops(ModelTest):
     def assert_idle(self):
         """The engine burns no CPU once its work was stopped: three quiet looks in a row."""
         pid = self.shared.engine_pid()
+        self.assert_undisturbed(pid, "an engine that does not stop within its grace is ended")
         quiet = []
         def look():
             before = cpu_ticks(pid)

@@ -100,12 +100,12 @@ static void nothing_there(void **state) {
     (void)state;
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
-    expect_refused(NULL, FM_UNAVAILABLE, "put one there", "--model");
-    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
+    expect_refused(NULL, FM_UNAVAILABLE, "put one there", "the option model (--model)");
+    expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)"); /* whatever its name: a fallback may answer */
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "the models folder does not exist");
-    expect_refused(NULL, FM_UNAVAILABLE, "--models-dir", "--model");
+    expect_refused(NULL, FM_UNAVAILABLE, "the option modelsDir (--models-dir)", "--model");
 }
 
 static void a_name_that_is_none(void **state) {
@@ -163,9 +163,9 @@ static void aliases(void **state) {
 
 static void what_there_is_is_told(void **state) {
     (void)state;
-    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
     gguf("b.gguf");
-    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist; there is b");
+    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist; there is b; ");
+    expect_refused("x", FM_NOT_FOUND, "'x'", "the option aliases (--aliases)");
     gguf("c.gguf");
     expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist; there is b and c");
     gguf("d.gguf");
@@ -287,7 +287,7 @@ static void things_that_are_no_files(void **state) {
         snprintf(file, sizeof file, "%s.gguf", names[i]);
         snprintf(path, sizeof path, "%s", at(file));
         options.model = NULL;
-        expect_refused(names[i], FM_NOT_FOUND, names[i], "does not exist");
+        expect_refused(names[i], FM_UNAVAILABLE, root, "no model file (*.gguf)");
         options.model = path; /* --model names it, so the error says what is wrong */
         expect_refused(NULL, FM_UNAVAILABLE, path, why[i]);
     }

@@ -18,8 +18,11 @@
 
 /* ---- loading ---- */
 
+#define OPTION  "the option draftModel (--draft-model)"
+#define ANOTHER "name another model with " OPTION ", or leave it out: "
+
 static enum fm_code refuse(struct fm_error *error, const char *path, const char *why) {
-    return fm_fail(error, FM_UNAVAILABLE, "name another model with --draft-model, or leave it out: %s: %s", why, path);
+    return fm_fail(error, FM_UNAVAILABLE, ANOTHER "%s: %s", why, path);
 }
 
 static bool is_padding(const struct llama_vocab *vocab, llama_token token) {
@@ -54,8 +57,8 @@ static enum fm_code check_pair(struct fm_draft_model *draft, const char *path, s
     const struct fm_llama_model *model = draft->model;
     if (model->embeds || !fm_context_keeps_all_tokens(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE,
-                       "leave --draft-model out: nothing can be guessed for a model that embeds, or has a sliding "
-                       "window or recurrent layers: %s",
+                       "leave " OPTION " out: nothing can be guessed for a model that embeds, or has a sliding window or "
+                       "recurrent layers: %s",
                        path);
     }
     if (!fm_context_keeps_all_tokens(draft->weights)) {
@@ -77,9 +80,8 @@ static enum fm_code check_memory(const struct fm_draft_model *draft, double byte
         return FM_OK;
     }
     return fm_fail(error, FM_UNAVAILABLE,
-                   "leave --draft-model out, or set FM_ENGINE_LLAMA_CTX to less: the context needs %.0f MiB for the "
-                   "model and %.0f MiB for the draft model, above the %.0f MiB that are three quarters of the memory: "
-                   "%s",
+                   "leave " OPTION " out, or set FM_ENGINE_LLAMA_CTX to less: the context needs %.0f MiB for the model "
+                   "and %.0f MiB for the draft model, above the %.0f MiB that are three quarters of the memory: %s",
                    model / MIB, bytes / MIB, usable / MIB, path);
 }
 
@@ -118,7 +120,7 @@ enum fm_code fm_draft_model_load(struct fm_draft_model *draft, const struct fm_l
     enum fm_code code = fm_llama_model_load_weights(&look, path, progress, argument, error);
     if (code == FM_UNAVAILABLE) {
         const struct fm_error inner = *error;
-        fm_fail(error, code, "name another model with --draft-model, or leave it out: %s", inner.detail);
+        fm_fail(error, code, ANOTHER "%s", inner.detail);
     }
     if (code != FM_OK) {
         return code;

@@ -44,7 +44,7 @@ static enum fm_code prepare(struct fm_remote *remote, struct fm_error *error) {
     const char *config = fm_kit_config(&folder);
     if (!config) {
         (void)fm_fail(error, FM_UNAVAILABLE,
-                      "the remote engine has no configuration: name its file with --remote FILE");
+                      "the remote engine has no configuration: give it one with the option remote (--remote FILE)");
         snprintf(error->reason_code, sizeof error->reason_code, "NOT_CONFIGURED");
         return FM_UNAVAILABLE;
     }

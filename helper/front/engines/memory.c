@@ -47,8 +47,8 @@ enum fm_code fm_needs_check(const struct fm_needs *needs, const struct fm_model 
         return FM_OK;
     }
     return fm_fail(error, FM_UNAVAILABLE,
-                   "the model %.*s needs %s%lld MiB of memory, and --memory-budget allows %lld MiB; %lldM would be "
-                   "enough for this model, or choose a smaller one",
+                   "the model %.*s needs %s%lld MiB of memory, and the option memoryBudget (--memory-budget) "
+                   "allows %lld MiB; %lldM would be enough for this model, or choose a smaller one",
                    fm_utf8_shown(model->id, MODEL_SHOWN), model->id, known ? "" : "at least ", whole_mib(least),
                    (long long)(budget / MIB), whole_mib(enough));
 }

@@ -388,25 +388,28 @@ static struct fm_model *pick(const struct fm_options *options, struct fm_model_l
     return pick_name(list, target);
 }
 
-/* "; there is a, b and c", as far as there is room for it; nothing where there is no model. */
+/* "; there is a, b and c", as far as there is room for it, and what to do. */
 static void tell_models(const struct fm_model_list *list, struct fm_error *error) {
+    static const char hint[] = "; " FM_MODEL_ALIAS_HINT;
+    const size_t size = sizeof error->detail - sizeof hint;
     size_t len = strlen(error->detail);
     for (size_t i = 0; i < list->count; i++) {
         const char *id = list->models[i].id;
-        size_t room = sizeof error->detail - len;
         const char *before = i == 0 ? "; there is " : i + 1 == list->count ? " and " : ", ";
-        const int written = snprintf(error->detail + len, room, "%s%.*s", before, fm_utf8_shown(id, NAME_SHOWN), id);
-        if (written < 0 || (size_t)written + sizeof " ..." > room) {
+        const int written = snprintf(error->detail + len, size - len, "%s%.*s", before, fm_utf8_shown(id, NAME_SHOWN), id);
+        if (written < 0 || len + (size_t)written + sizeof " ..." > size) {
             memcpy(error->detail + len, " ...", sizeof " ...");
-            return;
+            len += strlen(" ...");
+            break;
         }
         len += (size_t)written;
     }
+    memcpy(error->detail + len, hint, sizeof hint);
 }
 
 static enum fm_code no_such_model(const struct fm_options *options, const struct fm_model_list *list, const char *name,
                                   struct fm_error *error) {
-    if (!fm_model_names_default(name)) {
+    if (!fm_model_names_default(name) && list->count > 0) {
         enum fm_code code =
             fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
         tell_models(list, error);
@@ -416,7 +419,8 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
     }
     if (list->named_projector) {
         return fm_fail(error, FM_UNAVAILABLE,
-                       "--model: %.*s is a projector, not a model; name it with --mmproj, and its model with --model",
+                       "%.*s is a projector, not a model; name it with the option mmproj (--mmproj), and its model with "
+                       "the option model (--model)",
                        fm_utf8_shown(options->model, NAME_SHOWN), options->model);
     }
     if (options->model) {
@@ -428,9 +432,10 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
     bool absent = fm_file_examine(options->models_dir, &info) == ENOENT;
     return fm_fail(error, FM_UNAVAILABLE,
                    absent
-                       ? "the models folder does not exist: %.*s; make it, or name another with --models-dir, or a "
-                         "model file with --model"
-                       : "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with --model",
+                       ? "the models folder does not exist: %.*s; make it, or name another with the option modelsDir "
+                         "(--models-dir), or a model file with the option model (--model)"
+                       : "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with the "
+                         "option model (--model)",
                    fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
 }
 
@@ -470,7 +475,8 @@ static enum fm_code check_draft(const char *draft, struct fm_error *error) {
     enum fm_code code = draft ? fm_file_check_magic(draft, "GGUF", error) : FM_OK;
     if (code == FM_UNAVAILABLE) {
         const struct fm_error inner = *error;
-        fm_fail(error, code, "name another file with --draft-model, or leave it out: %s", inner.detail);
+        fm_fail(error, code, "name another file with the option draftModel (--draft-model), or leave it out: %s",
+                inner.detail);
     }
     return code;
 }
@@ -511,7 +517,7 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
     fm_fail(
         error, FM_INVALID_REQUEST,
         "Unsupported parameter: '%.*s'. The model '%.*s' does not see images: it needs a projector beside its file, or "
-        "--mmproj, which is for the default model.",
+        "the option mmproj (--mmproj), which is for the default model.",
         NAME_SHOWN, param, fm_utf8_shown(model->id, NAME_SHOWN), model->id);
     error->reason = "unsupported_parameter";
     memcpy(error->param, param, sizeof param);
@@ -530,7 +536,7 @@ enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[P
         return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; %s", strerror(failure),
                        fm_utf8_shown(path, DIR_SHOWN), path,
                        failure == EACCES ? "make it executable (chmod +x)"
-                                         : "build or install it, or name its folder with --engine-dir");
+                                         : "build or install it, or name its folder with the option engineDir (--engine-dir)");
     }
     if (!info.regular) {
         return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);

@@ -49,7 +49,7 @@ void fm_model_list_free(struct fm_model_list *list);
 /*
  * The model that a request names: an id, an alias (--aliases), or for the default model NULL, "", "default" or "local".
  * Fills `model` (caller frees). FM_NOT_FOUND for another name, with a detail that lists what there is; FM_UNAVAILABLE
- * when there is no default model, or the folder or the engine's description can't be used.
+ * when there is no model, or the folder or the engine's description can't be used.
  */
 FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine,
                                            const char *name, struct fm_model *model, struct fm_error *error);
@@ -74,6 +74,9 @@ bool fm_model_sees(const struct fm_model *model);
 
 /* Whether a request means the default model by `name`: it has these names besides its id. */
 bool fm_model_names_default(const char *name);
+
+/* What the host can do where it sends a name that no model has. */
+#define FM_MODEL_ALIAS_HINT "to use another name for one, set the option aliases (--aliases)"
 
 /* The models that a request may go to, of one engine each, in the order in which they are tried. */
 #define FM_ROUTE_MAX 8

@@ -64,7 +64,8 @@ static struct listing look_at_list(struct fm_front *front, const struct fm_progr
 }
 
 static enum fm_code no_such_model(const char *name, const char *engine, struct fm_error *error) {
-    fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist; models.list has those of the engine %s",
+    fm_fail(error, FM_NOT_FOUND,
+            "the model '%.*s' does not exist; models.list has those of the engine %s; " FM_MODEL_ALIAS_HINT,
             fm_utf8_shown(name, NAME_SHOWN), name, engine);
     error->reason = "model_not_found";
     snprintf(error->param, sizeof error->param, "model");

@@ -35,7 +35,7 @@ enum fm_code fm_method_create(struct fm_front *front, const struct fm_rpc_id *id
         fm_request_free(&request);
         return fm_params_wrong(
             error, "background", "unsupported_value",
-            "what runs in the background has to be stored, and fm-proxy was started without a store");
+            "what runs in the background has to be stored, and the option storeBytes (--store-bytes) is 0");
     }
     if (fm_route_find(front, &request, &route, error) != FM_OK) {
         fm_request_free(&request);

@@ -187,7 +187,7 @@ enum fm_code fm_store_put(struct fm_store *store, const struct fm_stored_respons
     struct json_object *input = NULL;
     if (size_of(response) > store->bytes_max) {
         return fm_fail(error, FM_UNAVAILABLE,
-                       "the response has %lld bytes, the store has room for %lld: see --store-bytes",
+                       "the response has %lld bytes, the store has room for %lld: raise the option storeBytes (--store-bytes)",
                        (long long)size_of(response), (long long)store->bytes_max);
     }
     enum fm_code code = fm_stored_json_read(&response->object, &object, error);

@@ -41,13 +41,15 @@ static void checked(void **state) {
     assert_int_equal(fm_needs_check(&needs, &model, (64 << 20) + 1, &error), FM_OK);
     assert_int_equal(fm_needs_check(&needs, &model, 64 << 20, &error), FM_UNAVAILABLE);
     assert_string_equal(error.detail,
-                        "the model big needs at least 65 MiB of memory, and the option memoryBudget (--memory-budget) allows 64 MiB; 1153M would "
+                        "the model big needs at least 65 MiB "
+                        "of memory, and the option memoryBudget (--memory-budget) allows 64 MiB; 1153M would "
                         "be enough for this model, or choose a smaller one");
     fm_needs_note(&needs, &model, 80 << 20);
     assert_int_equal(fm_needs_check(&needs, &model, 80 << 20, &error), FM_OK);
     assert_int_equal(fm_needs_check(&needs, &model, (80 << 20) - 1, &error), FM_UNAVAILABLE);
     assert_string_equal(error.detail,
-                        "the model big needs 80 MiB of memory, and the option memoryBudget (--memory-budget) allows 79 MiB; 80M would "
+                        "the model big needs 80 MiB "
+                        "of memory, and the option memoryBudget (--memory-budget) allows 79 MiB; 80M would "
                         "be enough for this model, or choose a smaller one");
 }
 

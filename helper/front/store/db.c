@@ -256,7 +256,7 @@ static enum fm_code open_sqlite(struct fm_store_db *db, struct look *look, struc
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     struct fm_error reason;
     if (db->file && fm_file_create(db->file, &reason) != FM_OK) {
-        fm_fail(error, reason.code, 
+        fm_fail(error, reason.code,
                 "the store of responses: %s: make it possible, or name another file with the option store (--store)",
                 reason.detail);
         return keep(db, error);

@@ -170,6 +170,15 @@ FM_MUST_USE bool fm_library_dir(const char *function, char *dir, size_t size);
 /* Threads made by fm_thread_start have this stack, in bytes. */
 #define FM_THREAD_STACK (256u * 1024u)
 
+/*
+ * What the scheduler is told of a thread, where the system has a way to say so; no thread's share of the processors
+ * changes. A *prompt* one works in short bursts that others wait for: it runs soon after it is woken, even beside
+ * threads that compute. A *patient* one computes for long: others run soon after they are woken beside it. Of the calling
+ * thread; those that it starts are patient too, but never prompt. Never blocks.
+ */
+void fm_thread_be_prompt(void);
+void fm_thread_be_patient(void);
+
 /* Starts a detached thread with all signals blocked. Returns 0 or an errno value. */
 FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
 

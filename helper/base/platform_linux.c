@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <linux/securebits.h>
 #include <linux/sockios.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +34,38 @@ const char *fm_platform_name(void) {
     return "linux";
 }
 
+#define SHORT_TURN_NS 100000u    /* the shortest that there is */
+#define LONG_TURN_NS  100000000u /* the longest */
+
 static pid_t parent_pid;
 static int parent_fd = -1;
+
+/* A request for turns of a length, which Linux 6.12 and later grant (sched_setattr(2): sched_runtime of SCHED_OTHER). */
+static void ask_for_turns(uint64_t ns, uint64_t flags) {
+    struct { /* struct sched_attr, of which the C library has no declaration; sched(7) */
+        uint32_t size;
+        uint32_t policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns;
+        uint64_t deadline_ns;
+        uint64_t period_ns;
+    } attributes = {.size = sizeof attributes};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 && attributes.policy == SCHED_OTHER) {
+        attributes.flags = flags;
+        attributes.runtime_ns = ns;
+        (void)syscall(SYS_sched_setattr, 0, &attributes, 0); /* an older system ignores or refuses it */
+    }
+}
+
+void fm_thread_be_prompt(void) {
+    ask_for_turns(SHORT_TURN_NS, SCHED_FLAG_RESET_ON_FORK);
+}
+
+void fm_thread_be_patient(void) {
+    ask_for_turns(LONG_TURN_NS, 0);
+}
 
 int64_t fm_os_thread_ms(pthread_t thread) {
     clockid_t clock;

@@ -179,7 +179,11 @@ static bool scan_escape(struct scan *scan, bool key) {
 
 static bool scan_string(struct scan *scan, bool key) {
     scan->at++;
-    while (scan->at < scan->end) {
+    for (;;) {
+        scan->at += fm_ascii_plain(scan->at, (size_t)(scan->end - scan->at));
+        if (scan->at == scan->end) {
+            return fail(scan, "a string without an end");
+        }
         unsigned char c = (unsigned char)*scan->at;
         if (c == '"') {
             scan->at++;
@@ -201,7 +205,6 @@ static bool scan_string(struct scan *scan, bool key) {
         }
         scan->at += step;
     }
-    return fail(scan, "a string without an end");
 }
 
 static bool scan_word(struct scan *scan, const char *word) {

@@ -87,9 +87,9 @@ void fm_json_double(struct fm_json_writer *w, double value) {
 
 /* How many bytes at `text` need no escape; 0 when the first one does. */
 static size_t plain_bytes(const char *text, size_t len) {
-    unsigned char c = (unsigned char)*text;
-    if (c < 0x80) {
-        return c >= 0x20 && c != '"' && c != '\\';
+    size_t ascii = fm_ascii_plain(text, len);
+    if (ascii > 0 || (unsigned char)*text < 0x80) {
+        return ascii;
     }
     int sequence = fm_utf8_sequence(text, len);
     return sequence > 0 ? (size_t)sequence : 0;
@@ -115,6 +115,8 @@ static void escape(struct fm_buf *buf, unsigned char c) {
 
 void fm_json_string(struct fm_json_writer *w, const char *text, size_t len) {
     separate(w);
+    bool reserved = fm_buf_reserve(w->buf, len + 2); /* at once; escapes take more */
+    (void)reserved;
     fm_buf_append_char(w->buf, '"');
     size_t plain = 0; /* start of the run that needs no escape */
     for (size_t i = 0; i < len && !w->buf->failed;) {

@@ -84,3 +84,29 @@ int fm_utf8_shown(const char *text, size_t max) {
     size_t len = strnlen(text, max + 1);
     return (int)(len > max ? fm_utf8_whole_prefix(text, max) : len);
 }
+
+/* Bit 7 of each byte that is 0; above the lowest such byte, others may be marked too. */
+static uint64_t zero_bytes(uint64_t bytes) {
+    return (bytes - 0x0101010101010101u) & ~bytes & 0x8080808080808080u;
+}
+
+static bool all_plain(const char *text) {
+    const uint64_t each = 0x0101010101010101u;
+    uint64_t bytes;
+    memcpy(&bytes, text, sizeof bytes);
+    uint64_t control = (bytes - 0x20 * each) & ~bytes & 0x80 * each; /* some byte is below 0x20 */
+    uint64_t special = zero_bytes(bytes ^ '"' * each) | zero_bytes(bytes ^ '\\' * each);
+    return ((bytes & 0x80 * each) | control | special) == 0;
+}
+
+size_t fm_ascii_plain(const char *text, size_t len) {
+    size_t at = 0;
+    while (len - at >= 8 && all_plain(text + at)) {
+        at += 8;
+    }
+    while (at < len && (unsigned char)text[at] >= 0x20 && (unsigned char)text[at] < 0x80 && text[at] != '"' &&
+           text[at] != '\\') {
+        at++;
+    }
+    return at;
+}

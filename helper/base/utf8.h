@@ -25,4 +25,10 @@ size_t fm_utf8_prefix(const char *text, size_t len, size_t max);
 /* How many bytes of `text` to print with "%.*s" if at most `max` may be: cut between characters. */
 int fm_utf8_shown(const char *text, size_t max);
 
+/*
+ * How many bytes at the beginning of `text` a JSON string holds as they are: ASCII but for control characters, the quote
+ * and the backslash (RFC 8259, section 7). Eight at a time, so long texts take little time.
+ */
+size_t fm_ascii_plain(const char *text, size_t len);
+
 #endif

@@ -205,6 +205,26 @@ static void shown(void **state) {
     }
 }
 
+/* Each byte at each place of texts around the width of a step. */
+static void plain_ascii(void **state) {
+    (void)state;
+    for (size_t len = 0; len <= 20; len++) {
+        assert_int_equal(fm_ascii_plain("abcdefghijklmnopqrst", len), len);
+        for (size_t at = 0; at < len; at++) {
+            for (unsigned byte = 0; byte < 256; byte++) {
+                bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+                char *text = exact_copy("abcdefghijklmnopqrst", len);
+                text[at] = (char)byte;
+                size_t got = fm_ascii_plain(text, len);
+                free(text);
+                if (got != (plain ? len : at)) {
+                    fail_msg("byte %u at %zu of %zu: %zu", byte, at, len, got);
+                }
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_point),
@@ -214,6 +234,7 @@ int main(void) {
         cmocka_unit_test(valid_texts),
         cmocka_unit_test(whole_prefixes),
         cmocka_unit_test(shown),
+        cmocka_unit_test(plain_ascii),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

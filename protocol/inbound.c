@@ -73,8 +73,8 @@ static void refuse_body(const struct fm_inbound *inbound, const char *wrong, siz
     handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
 }
 
-static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
-                      const struct fm_inbound_handler *handler) {
+void fm_inbound_body(struct fm_inbound *inbound, const char *body, size_t len,
+                     const struct fm_inbound_handler *handler) {
     size_t offset = 0;
     const char *wrong = fm_json_check(body, len, inbound->values_max, &offset);
     if (wrong) {
@@ -106,6 +106,15 @@ static void refuse_skipped(const struct fm_inbound *inbound, enum fm_frame_event
         snprintf(detail, sizeof detail, "the body is larger than %s bytes", number);
     }
     handler->fault(handler->context, &no_id, FM_RPC_PARSE, detail);
+}
+
+static void take_body(struct fm_inbound *inbound, const char *body, size_t len,
+                      const struct fm_inbound_handler *handler) {
+    struct fm_buf *own = &inbound->framer.body;
+    bool taken = handler->body && body == own->data && handler->body(handler->context, own, len);
+    if (!taken) {
+        fm_inbound_body(inbound, body, len, handler);
+    }
 }
 
 const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,

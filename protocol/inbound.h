@@ -21,6 +21,11 @@ struct fm_inbound_handler {
     void (*message)(void *context, const struct fm_rpc_message *message, struct json_object *root);
     /* A body that is not a message. Reply with `code` and `detail`, to the id `id`. */
     void (*fault)(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail);
+    /*
+     * A body that came in several pieces, before anything looks at it. True: it was taken, and `body` (whole, it has
+     * `len` bytes) is empty now; no other callback follows. NULL: none is taken.
+     */
+    bool (*body)(void *context, struct fm_buf *body, size_t len);
 };
 
 /* Allocates nothing. */
@@ -33,6 +38,10 @@ void fm_inbound_free(struct fm_inbound *inbound);
  */
 FM_MUST_USE const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
                                         const struct fm_inbound_handler *handler);
+
+/* A body that was taken: what fm_inbound_feed does with others. */
+void fm_inbound_body(struct fm_inbound *inbound, const char *body, size_t len,
+                     const struct fm_inbound_handler *handler);
 
 /* True between two frames. An end of input anywhere else has cut a frame short. */
 bool fm_inbound_at_boundary(const struct fm_inbound *inbound);

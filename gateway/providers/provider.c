@@ -213,13 +213,14 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
     turn_free(turn);
 }
 
-static void write_limits(struct fm_json_writer *w) {
+static void write_fm(struct fm_json_writer *w) {
     fm_json_key(w, "fm");
     fm_json_object_begin(w);
     fm_json_key_int(w, "queue_timeout_ms", QUEUE_MS);
     fm_json_key_int(w, "first_token_timeout_ms", FIRST_TOKEN_MS);
     fm_json_key_int(w, "no_progress_timeout_ms", NO_PROGRESS_MS);
     fm_json_key_int(w, "timeout_ms", TOTAL_MS);
+    fm_json_key_bool(w, "full_result", true); /* the events tell how far it is, the result what it is */
     fm_json_object_end(w);
 }
 
@@ -250,7 +251,7 @@ static bool write_params(const struct gw_turn_request *request, bool blind, stru
     }
     fm_json_key_bool(&w, "stream", true);
     fm_json_key_bool(&w, "store", false);
-    write_limits(&w);
+    write_fm(&w);
     fm_json_object_end(&w);
     return true;
 }

@@ -213,13 +213,13 @@ static enum fm_code measure_answers(struct bench *bench, int64_t tokens) {
 static void measure_memory(struct bench *bench) {
     bench->figures.front_bytes = fm_process_memory(getpid());
     bench->figures.engine_bytes = -1;
-    pthread_mutex_lock(&bench->front->lock);
+    fm_front_lock(bench->front);
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         if (bench->front->engines[i].pid) {
             bench->figures.engine_bytes = fm_process_memory(bench->front->engines[i].pid);
         }
     }
-    pthread_mutex_unlock(&bench->front->lock);
+    fm_front_unlock(bench->front);
 }
 
 static enum fm_code measure(struct bench *bench) {

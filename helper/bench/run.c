@@ -148,6 +148,7 @@ static enum fm_code ask(struct fm_bench_host *host, struct fm_bench_answer *answ
     fm_json_key(&w, "fm");
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "timings", true);
+    fm_json_key_bool(&w, "full_result", true);
     fm_json_object_end(&w);
     fm_json_object_end(&w);
     answer->sent_us = fm_now_us();

@@ -1,4 +1,4 @@
-/* From a host's message to the method that serves it, and its answer. Runs in the reader's thread. */
+/* From a host's message to the method that serves it, and its answer. */
 #include "front/dispatch.h"
 #include "front/jobs.h"
 #include "front/methods/methods.h"
@@ -8,17 +8,33 @@
 
 #include <json-c/json.h>
 
-static void reply_error(struct fm_front *front, const struct fm_rpc_id *id, enum fm_rpc_error code,
+void fm_dispatcher_init(struct fm_dispatcher *dispatcher, struct fm_front *front) {
+    dispatcher->front = front;
+    fm_buf_init(&dispatcher->reply, FM_EVENT_MAX);
+}
+
+void fm_dispatcher_free(struct fm_dispatcher *dispatcher) {
+    fm_buf_free(&dispatcher->reply);
+}
+
+bool fm_dispatch_is_at_once(const struct fm_rpc_message *message) {
+    bool calls = message->kind != FM_RPC_RESPONSE;
+    const struct fm_method *method = calls ? fm_method_find(message->method, message->method_len) : NULL;
+    return method && method->flags & FM_METHOD_AT_ONCE;
+}
+
+static void reply_error(struct fm_dispatcher *dispatcher, const struct fm_rpc_id *id, enum fm_rpc_error code,
                         const char *detail) {
-    fm_frame_begin(&front->reply);
-    fm_rpc_write_error(&front->reply, id, code, detail);
-    fm_send_frame(front, &front->outbox, &front->reply);
+    struct fm_front *front = dispatcher->front;
+    fm_frame_begin(&dispatcher->reply);
+    fm_rpc_write_error(&dispatcher->reply, id, code, detail);
+    fm_send_frame(front, &front->outbox, &dispatcher->reply);
 }
 
 static bool is_in_flight(struct fm_front *front, const struct fm_rpc_id *id) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     bool in_flight = fm_jobs_answer_locked(front, id) || fm_store_answers_locked(front, id);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return in_flight;
 }
 
@@ -42,8 +58,10 @@ static const char *refuse(struct fm_front *front, const struct fm_rpc_message *m
     return taken ? "a call with this id is still in flight" : NULL;
 }
 
-static void run(struct fm_front *front, const struct fm_rpc_message *message, const struct fm_method *method) {
-    struct fm_buf *buf = &front->reply;
+static void run(struct fm_dispatcher *dispatcher, const struct fm_rpc_message *message,
+                const struct fm_method *method) {
+    struct fm_front *front = dispatcher->front;
+    struct fm_buf *buf = &dispatcher->reply;
     struct fm_error error;
     fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_result_begin(buf, &message->id);
@@ -63,9 +81,10 @@ static void run(struct fm_front *front, const struct fm_rpc_message *message, co
 }
 
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
-    struct fm_front *front = context;
+    struct fm_dispatcher *dispatcher = context;
+    struct fm_front *front = dispatcher->front;
     (void)root;
-    if (message->kind == FM_RPC_RESPONSE || front->shutdown_called) {
+    if (message->kind == FM_RPC_RESPONSE || atomic_load(&front->shutdown_called)) {
         return;
     }
     const struct fm_method *method = fm_method_find(message->method, message->method_len);
@@ -73,19 +92,20 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     const char *refusal = refuse(front, message, method, &code);
     if (refusal) {
         if (message->kind == FM_RPC_REQUEST) {
-            reply_error(front, &message->id, code, refusal);
+            reply_error(dispatcher, &message->id, code, refusal);
         }
         return;
     }
     if (message->kind == FM_RPC_REQUEST || method->flags & FM_METHOD_NOTIFICATION) {
-        run(front, message, method);
+        run(dispatcher, message, method);
     }
 }
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
-    reply_error(context, id, code, detail);
+    struct fm_dispatcher *dispatcher = context;
+    reply_error(dispatcher, id, code, detail);
     if (code == FM_RPC_INTERNAL) { /* a call that nobody can answer: its id was not read */
-        fm_front_no_memory(context);
+        fm_front_no_memory(dispatcher->front);
     }
 }
 

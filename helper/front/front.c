@@ -1,12 +1,13 @@
 /* Start, the reader's loop, and the end. */
 #include "front/front.h"
 #include "base/clock.h"
-#include "front/dispatch.h"
 #include "front/engines/engine.h"
 #include "front/engines/send.h"
+#include "front/intake.h"
 #include "front/jobs.h"
 #include "front/store/queue.h"
 #include "front/store/thread.h"
+#include "front/streams.h"
 #include "protocol/frame.h"
 
 #include <stdlib.h>
@@ -32,6 +33,11 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     }
 }
 
+/* What the host's writer pulls. */
+static bool next_frame(void *front, const char **frame, size_t *len) {
+    return fm_store_next_reply(front, frame, len) || fm_streams_next(front, frame, len);
+}
+
 static void init_state(struct fm_front *front, const struct fm_options *options) {
     fm_front_state_init(front, options);
     int64_t memory = fm_memory_limit();
@@ -51,46 +57,52 @@ static void free_state(struct fm_front *front) {
 }
 
 /* The last reply of a connection whose frames can't be read any more. */
-static int end_broken(struct fm_front *front, const char *fault) {
+static int end_broken(struct fm_dispatcher *dispatcher, const char *fault) {
     struct fm_rpc_id none = {.len = 0};
     fm_log(FM_LOG_ERROR, "broken frame: %s", fault);
-    fm_frame_begin(&front->reply);
-    fm_rpc_write_error(&front->reply, &none, FM_RPC_PARSE, fault);
-    fm_send_frame(front, &front->outbox, &front->reply);
+    fm_dispatch_handler.fault(dispatcher, &none, FM_RPC_PARSE, fault);
     return EX_PROTOCOL;
 }
 
-/* Reads and serves until there is a reason to end. Returns the exit status. */
-static int serve(struct fm_front *front, struct fm_inbound *inbound, const struct fm_wire *wire) {
+/* Reads and serves until there is a reason to end; `*told`: it is a signal, or the parent's end. Returns the exit status. */
+static int read_all(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire, bool *told) {
     static char bytes[READ_BYTES];
-    struct fm_inbound_handler handler = fm_dispatch_handler;
-    handler.context = front;
-    while (!front->shutdown_called) {
+    while (!atomic_load(&front->shutdown_called)) {
         struct fm_waited waited[] = {{.fd = wire->in, .input = true}, {.fd = wire->end_fd, .input = true}};
         if (fm_wait(waited, 2, -1) == 0) {
             continue; /* the system has no memory for it */
         }
-        if (waited[1].ready) {
+        *told = waited[1].ready;
+        if (*told) {
             return EX_OK;
         }
         ssize_t got = fm_read(wire->in, bytes, sizeof bytes);
         if (got <= 0) {
-            return got == 0 && fm_inbound_at_boundary(inbound) ? EX_OK : EX_PROTOCOL;
+            return got == 0 && fm_inbound_at_boundary(&intake->inbound) ? EX_OK : EX_PROTOCOL;
         }
         fm_metrics_count_bytes(&front->metrics.host_received, (size_t)got);
-        const char *fault = fm_inbound_feed(inbound, bytes, (size_t)got, &handler);
+        const char *fault = fm_intake_feed(intake, bytes, (size_t)got);
         if (fault) {
-            return end_broken(front, fault);
+            return end_broken(&intake->dispatcher, fault);
         }
     }
     return EX_OK;
+}
+
+/* The same. What has come before the input's end is served; a signal does not wait for it. */
+static int serve(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire) {
+    bool told = false;
+    fm_thread_be_prompt();
+    int status = read_all(front, intake, wire, &told);
+    fm_intake_stop(intake, !told);
+    return status;
 }
 
 /* Waits until the watchdogs, the store's thread and the engines' are gone. */
 static bool wait_quiet_locked(struct fm_front *front, int64_t wait_ms) {
     int64_t deadline = fm_now_ms() + wait_ms;
     while (front->threads && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&front->quiet, &front->lock, deadline);
+        fm_front_wait_locked(front, &front->quiet, deadline);
     }
     return front->threads == 0;
 }
@@ -148,27 +160,27 @@ static bool flush_locked(struct fm_front *front) {
     int64_t deadline = fm_now_ms() + SAY_MS;
     fm_front_pump_locked(front);
     while (is_owed_locked(front) && fm_now_ms() < deadline) {
-        fm_cond_wait_until(&front->drained, &front->lock, deadline);
+        fm_front_wait_locked(front, &front->drained, deadline);
         fm_front_pump_locked(front); /* a host that is gone has room for everything */
     }
     return !is_owed_locked(front);
 }
 
 /* The last that the host hears: what jobs have left to say, then the reply to process.shutdown. */
-static void say_the_rest(struct fm_front *front) {
+static void say_the_rest(struct fm_front *front, struct fm_buf *reply) {
     fm_front_enter(front);
     bool all = flush_locked(front);
     fm_front_leave(front);
     if (!all || !front->shutdown_call.len) {
         return;
     }
-    fm_frame_begin(&front->reply);
-    struct fm_json_writer w = fm_rpc_result_begin(&front->reply, &front->shutdown_call);
+    fm_frame_begin(reply);
+    struct fm_json_writer w = fm_rpc_result_begin(reply, &front->shutdown_call);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", true);
     fm_json_object_end(&w);
-    fm_rpc_end(&front->reply);
-    fm_send_frame(front, &front->outbox, &front->reply);
+    fm_rpc_end(reply);
+    fm_send_frame(front, &front->outbox, reply);
 }
 
 /* A host should hear early of a file that can't be used. Where there is no thread, the first task tries again. */
@@ -210,16 +222,17 @@ bool fm_front_read_engines(struct fm_front *front, const struct fm_options *opti
 }
 
 int fm_front_run(struct fm_front *front, const struct fm_options *options, const struct fm_wire *wire) {
-    struct fm_inbound inbound;
+    struct fm_intake intake;
     init_state(front, options);
-    fm_inbound_init(&inbound);
+    fm_intake_init(&intake, front);
     const struct fm_outbox_options outbox = {
         .fd = wire->out,
         .max = FM_HOST_QUEUE_MAX,
-        .room = ROOM,
         .stall_ms = FM_STALL_MS,
         .on_fail = on_outbox_failure,
+        .room = ROOM,
         .on_room = fm_front_on_room,
+        .next = next_frame,
         .context = front,
     };
     int failure = fm_outbox_start(&front->outbox, &outbox);
@@ -228,12 +241,12 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
         return EX_OSERR;
     }
     start_store(front);
-    int status = serve(front, &inbound, wire);
+    int status = serve(front, &intake, wire);
     bool quiet = end_work(front, status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS);
-    say_the_rest(front);
+    say_the_rest(front, &intake.dispatcher.reply);
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;
     status = atomic_load(&front->out_of_memory) ? EX_SOFTWARE : status;
-    fm_inbound_free(&inbound);
+    fm_intake_free(&intake);
     front->stuck = !quiet;
     if (quiet) {
         free_state(front);

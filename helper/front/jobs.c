@@ -54,6 +54,7 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
     job->cursor = (struct fm_cursor){0};
     job->stream = stream;
     job->streamed = stream;
+    job->last_event_sent = false;
     job->replays = false;
     job->source = NULL;
     job->readers = 0;

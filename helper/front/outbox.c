@@ -59,7 +59,7 @@ static bool wait_writable(struct fm_outbox *outbox) {
     return false;
 }
 
-/* Bytes have gone. */
+/* Bytes of what was queued have gone. */
 static void note_written(struct fm_outbox *outbox, size_t left) {
     pthread_mutex_lock(&outbox->lock);
     outbox->writing_left = left;
@@ -71,16 +71,16 @@ static void note_written(struct fm_outbox *outbox, size_t left) {
     }
 }
 
-/* Writes `writing`. False when the other side is gone or stalled. */
-static bool write_out(struct fm_outbox *outbox) {
-    const char *at = outbox->writing.data;
-    size_t left = outbox->writing.len;
+/* False when the other side is gone or stalled. */
+static bool write_out(struct fm_outbox *outbox, const char *at, size_t left, bool pulled) {
     while (left) {
         ssize_t sent = fm_write(outbox->options.fd, at, left);
         if (sent >= 0) {
             at += sent;
             left -= (size_t)sent;
-            note_written(outbox, left);
+            if (!pulled) {
+                note_written(outbox, left);
+            }
         } else if (errno != EAGAIN || !wait_writable(outbox)) {
             return false;
         }
@@ -88,35 +88,84 @@ static bool write_out(struct fm_outbox *outbox) {
     return true;
 }
 
-/* Moves what is queued to `writing`. False when there is nothing left to do. */
+/* Writes, unless it is to be dropped: the outbox has failed, or was closed before the frame was pulled. */
+static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, bool pulled) {
+    pthread_mutex_lock(&outbox->lock);
+    bool dropped = outbox->failed || (pulled && outbox->closed);
+    pthread_mutex_unlock(&outbox->lock);
+    if (!dropped && !write_out(outbox, bytes, len, pulled)) {
+        fail(outbox);
+    }
+}
+
+/* Waits for work, and moves what is queued to `writing`. False at the end. */
 static bool take_queued(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
-    while (!outbox->queued.len && !outbox->closing && !outbox->failed) {
+    outbox->pulling = false;
+    while (!outbox->queued.len && !outbox->more && !outbox->closing && outbox->shut == outbox->failed) {
         pthread_cond_wait(&outbox->changed, &outbox->lock);
     }
-    bool more = outbox->queued.len && !outbox->failed;
-    if (more) {
+    bool goes_on = !outbox->closing || (outbox->queued.len && !outbox->failed);
+    if (goes_on) {
         struct fm_buf empty = outbox->writing;
         fm_buf_reset(&empty);
         outbox->writing = outbox->queued;
         outbox->writing_left = outbox->writing.len;
         outbox->queued = empty;
+        outbox->pulling = outbox->more && !outbox->closing;
+        outbox->more = false; /* a poke from here on is for the next turn */
         if (empty.cap > KEEP_BYTES) {
             fm_buf_free(&outbox->queued);
         }
     }
     pthread_mutex_unlock(&outbox->lock);
-    return more;
+    return goes_on;
+}
+
+static bool is_awaited(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    bool awaited = outbox->queued.len > 0 || outbox->closing;
+    pthread_mutex_unlock(&outbox->lock);
+    return awaited;
+}
+
+/* One frame, and others as long as nothing is queued. */
+static void write_pulled(struct fm_outbox *outbox) {
+    const char *frame;
+    size_t len;
+    bool more;
+    do {
+        more = outbox->options.next(outbox->options.context, &frame, &len);
+        if (more) {
+            put_out(outbox, frame, len, true);
+        }
+    } while (more && !is_awaited(outbox));
+    if (more) {
+        fm_outbox_poke(outbox);
+    }
+}
+
+/* The descriptor is closed once: early where the outbox has failed, so that the other side sees its end. */
+static void shut(struct fm_outbox *outbox) {
+    if (!outbox->shut) {
+        outbox->shut = true;
+        fm_close(outbox->options.fd);
+    }
 }
 
 static void *writer_main(void *argument) {
     struct fm_outbox *outbox = argument;
+    fm_thread_be_prompt();
     while (take_queued(outbox)) {
-        if (!write_out(outbox)) {
-            fail(outbox);
+        put_out(outbox, outbox->writing.data, outbox->writing.len, false);
+        if (has_failed(outbox)) {
+            shut(outbox);
+        }
+        if (outbox->pulling) {
+            write_pulled(outbox);
         }
     }
-    fm_close(outbox->options.fd);
+    shut(outbox);
     pthread_mutex_lock(&outbox->lock);
     outbox->ended = true;
     pthread_cond_broadcast(&outbox->changed);
@@ -178,9 +227,18 @@ bool fm_outbox_has_room(struct fm_outbox *outbox) {
     return room;
 }
 
+void fm_outbox_poke(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    if (!outbox->more) {
+        outbox->more = true;
+        pthread_cond_broadcast(&outbox->changed);
+    }
+    pthread_mutex_unlock(&outbox->lock);
+}
+
 bool fm_outbox_is_empty(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
-    bool empty = outbox->failed || pending(outbox) == 0;
+    bool empty = outbox->failed || (pending(outbox) == 0 && !outbox->pulling);
     pthread_mutex_unlock(&outbox->lock);
     return empty;
 }

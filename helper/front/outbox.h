@@ -6,6 +6,10 @@
  * other side has taken enough. When the other side takes no byte for `stall_ms`, or is gone, or the buffer would pass
  * its maximum, the outbox has *failed*: what is queued is dropped, later frames too, and `on_fail` is called once.
  * Without memory for a frame it is closed: that frame and later ones are dropped, what is queued still goes out.
+ *
+ * Frames that can be large are not queued but *pulled*: the writer asks `next` for one when it has written what was
+ * queued. So it is built when the other side has taken all before it, and what is queued meanwhile waits for this one
+ * alone. An outbox that has failed goes on pulling, and drops what it gets.
  */
 #ifndef FM_FRONT_OUTBOX_H
 #define FM_FRONT_OUTBOX_H
@@ -29,6 +33,11 @@ struct fm_outbox_options {
         void *context,
         enum fm_outbox_failure failure); /* from the writer thread or a sender, without the outbox's lock; or NULL */
     void (*on_room)(void *context);      /* from the writer thread, without the lock; or NULL */
+    /*
+     * The next frame that is pulled: valid until the next call. False: there is none now. From the writer thread,
+     * without the lock; NULL: nothing is pulled.
+     */
+    bool (*next)(void *context, const char **frame, size_t *len);
     void *context;
 };
 
@@ -41,6 +50,9 @@ struct fm_outbox {
     size_t writing_left;    /* bytes of `writing` not written yet */
     size_t last_with_room;  /* bytes of the last frame there was room for */
     bool room_wanted;       /* somebody waits for on_room */
+    bool more;              /* `next` may have a frame */
+    bool pulling;           /* the writer pulls in this turn; its alone, but for fm_outbox_is_empty */
+    bool shut;              /* the descriptor is closed; the writer's alone */
     bool closed;            /* takes no more frames */
     bool closing;           /* write what is queued, then end */
     bool failed;
@@ -59,7 +71,10 @@ void fm_outbox_close(struct fm_outbox *outbox);
 /* True when there is room, or all is dropped anyway. When it is false, on_room is called once as soon as there is. */
 FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);
 
-/* True when all that was queued is written, or dropped. Any thread, never blocks. */
+/* `next` has a frame. Any thread, with any lock of the caller's; never blocks. */
+void fm_outbox_poke(struct fm_outbox *outbox);
+
+/* True when all that was queued or pulled is written, or dropped. Any thread, never blocks. */
 FM_MUST_USE bool fm_outbox_is_empty(struct fm_outbox *outbox);
 
 /*

@@ -3,9 +3,6 @@
 #include "base/clock.h"
 #include "protocol/frame.h"
 
-#define EVENT_MAX  (64u << 20)  /* bytes of one message to the host: an answer's text, escaped */
-#define KEEP_BYTES (256u << 10) /* a larger buffer is given back after its frame */
-
 void fm_front_no_memory(struct fm_front *front) {
     if (!atomic_exchange(&front->out_of_memory, true)) {
         fm_log(FM_LOG_ERROR, "out of memory");
@@ -14,16 +11,23 @@ void fm_front_no_memory(struct fm_front *front) {
     }
 }
 
+bool fm_end_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf, const char **frame,
+                  size_t *len) {
+    if (!fm_frame_end(buf, frame, len)) {
+        fm_front_no_memory(front); /* a caller would wait for it in vain */
+        return false;
+    }
+    fm_metrics_count_bytes(outbox == &front->outbox ? &front->metrics.host_sent : &front->metrics.engines_sent, *len);
+    return true;
+}
+
 void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf) {
     const char *frame;
     size_t len;
-    if (!fm_frame_end(buf, &frame, &len)) {
-        fm_front_no_memory(front); /* a caller would wait for it in vain */
-        return;
+    if (fm_end_frame(front, outbox, buf, &frame, &len)) {
+        fm_outbox_send(outbox, frame, len);
     }
-    fm_metrics_count_bytes(outbox == &front->outbox ? &front->metrics.host_sent : &front->metrics.engines_sent, len);
-    fm_outbox_send(outbox, frame, len);
-    if (buf->cap > KEEP_BYTES) {
+    if (buf->cap > FM_KEEP_BYTES) {
         fm_buf_free(buf);
     }
 }
@@ -33,15 +37,33 @@ void fm_front_on_room(void *front) {
     fm_front_leave(front);
 }
 
+void fm_front_wait_locked(struct fm_front *front, pthread_cond_t *changed, int64_t deadline_ms) {
+    fm_cond_wait_until(changed, &front->lock, deadline_ms);
+    fm_front_await_built_locked(front);
+}
+
+void fm_front_build_begin_locked(struct fm_front *front) {
+    front->building = true;
+    pthread_mutex_unlock(&front->lock);
+}
+
+void fm_front_build_end_locked(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+    front->building = false;
+    pthread_cond_broadcast(&front->built);
+}
+
 static void init_engine(struct fm_engine *engine, struct fm_front *front) {
     engine->front = front;
     fm_kv_files_none(&engine->kv);
-    fm_buf_init(&engine->message, EVENT_MAX);
+    fm_buf_init(&engine->message, FM_EVENT_MAX);
+    fm_buf_init(&engine->large, FM_EVENT_MAX);
 }
 
 static void free_engine(struct fm_engine *engine) {
     fm_model_free(&engine->model);
     fm_buf_free(&engine->message);
+    fm_buf_free(&engine->large);
 }
 
 void fm_front_state_init(struct fm_front *front, const struct fm_options *options) {
@@ -50,8 +72,9 @@ void fm_front_state_init(struct fm_front *front, const struct fm_options *option
     pthread_mutex_init(&front->lock, NULL);
     fm_cond_init(&front->quiet);
     fm_cond_init(&front->drained);
-    fm_buf_init(&front->reply, EVENT_MAX);
-    fm_buf_init(&front->event, EVENT_MAX);
+    fm_cond_init(&front->built);
+    fm_buf_init(&front->event, FM_EVENT_MAX);
+    fm_buf_init(&front->large_event, FM_EVENT_MAX);
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         init_engine(&front->engines[i], front);
     }
@@ -80,7 +103,8 @@ void fm_front_state_free(struct fm_front *front) {
         fm_config_free(&program->config);
     }
     fm_buf_free(&front->event);
-    fm_buf_free(&front->reply);
+    fm_buf_free(&front->large_event);
+    pthread_cond_destroy(&front->built);
     pthread_cond_destroy(&front->drained);
     pthread_cond_destroy(&front->quiet);
     pthread_mutex_destroy(&front->lock);

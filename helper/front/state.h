@@ -5,8 +5,13 @@
  * *engine* is a place for a process of the engine program, and the process with its model, if it runs; the *outbox* is
  * the way to the host. helper/README.md says which thread owns what.
  *
- * Locking: `front->lock` guards the jobs and the engines' state. It is never held across anything that blocks: sending
- * only appends to an outbox, so a health.ping waits microseconds for it. Functions named ..._locked want it held.
+ * Locking: `front->lock` guards the jobs and the engines' state. It is held for microseconds: never across anything
+ * that blocks, nor while a large frame is built. Functions named ..._locked want it held.
+ *
+ * A large frame (FM_LARGE) is built without the lock: of what a job has said for the host, of a job for an engine, of a
+ * response for the store. Meanwhile `front->building` is set, and no job may change. Who may change one takes the lock
+ * by fm_front_enter, which waits for the end of that, a few ms at most; who has to do with anything else takes it by
+ * fm_front_lock, which does not wait.
  *
  * One place pumps. A part changes state and no more: it marks a job as settled, as to be stored, as to be aborted.
  * What follows from that is done by fm_front_pump_locked, which every thread that changed something calls before it
@@ -48,6 +53,9 @@
 #define FM_CANCEL_WAITERS   4
 #define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
 #define FM_STALL_MS         60000 /* a peer that takes no byte for so long is gone */
+#define FM_LARGE            65536 /* bytes: what may be longer is not built under the lock */
+#define FM_EVENT_MAX        (64u << 20)  /* bytes of one message in the making: an answer's text, escaped */
+#define FM_KEEP_BYTES       (256u << 10) /* a larger buffer is given back after its frame */
 
 struct fm_front;
 
@@ -80,6 +88,7 @@ struct fm_job {
     struct fm_answer answer;
     struct fm_cursor cursor; /* how far the create call's stream is */
     bool stream;             /* the call gets events: still */
+    bool last_event_sent;    /* ... and it has the one after which there are no more */
     bool replays;            /* a call of responses.retrieve gets the events of a response that others made */
     struct fm_job *source;   /* the job that makes it still; NULL: it was stored, and is `answer` */
     unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
@@ -169,7 +178,9 @@ struct fm_engine {
     bool gpu_told;         /* it is told of a GPU's library */
     bool gpu_unused;       /* ... and says that it uses none */
     bool died;             /* nobody ended the process, nor did it say why it ends */
-    struct fm_buf message; /* messages to the engine in the making */
+    struct fm_buf message; /* short messages to the engine in the making */
+    struct fm_buf large;   /* the large one that its writer sends; its alone */
+    uint64_t last_turn;    /* jobs with a higher number wait: another model needs the place (engines/places.c) */
 };
 
 /* ---- the store's queue ---- */
@@ -213,14 +224,15 @@ struct fm_front {
     struct fm_outbox outbox;        /* to the host */
     atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
     bool stuck;                     /* see fm_front_run */
-    struct fm_buf reply;            /* the reader's: replies in the making */
     struct fm_metrics metrics;      /* the lock's, but for the bytes */
-    bool shutdown_called;           /* the reader's: process.shutdown came */
-    struct fm_rpc_id shutdown_call; /* the reader's: its id, answered after everything else; or none */
+    atomic_bool shutdown_called;    /* process.shutdown came: nothing is dispatched any more */
+    struct fm_rpc_id shutdown_call; /* its id, answered after everything else; or none */
 
     pthread_mutex_t lock;   /* guards all below */
     pthread_cond_t quiet;   /* a watchdog, the store's thread or an engine's ended */
-    pthread_cond_t drained; /* a frame of a job was queued for the host */
+    pthread_cond_t drained; /* a frame of a job is on its way to the host */
+    pthread_cond_t built;   /* `building` is no longer set */
+    bool building;          /* a frame is built without the lock: no job may change */
     struct fm_job jobs[FM_JOBS_MAX];
     unsigned jobs_in_flight;
     unsigned next_stream;                        /* whose turn it is to say something, modulo FM_JOBS_MAX */
@@ -235,6 +247,8 @@ struct fm_front {
     unsigned threads;    /* watchdogs, the store's and the engines' */
     bool ending;         /* no new jobs, no new engine */
     struct fm_buf event; /* messages to the host in the making */
+
+    struct fm_buf large_event; /* the large one that the host's writer sends; its alone */
 };
 
 /* Before the first thread; the caller frees it after the last one. `options` is copied. */
@@ -250,18 +264,39 @@ void fm_front_no_memory(struct fm_front *front);
 /* Sends what was built in `buf` between fm_frame_begin and here; without memory, fm_front_no_memory. */
 void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf);
 
+/* The same for a frame that the outbox pulls: it lies in `buf` until that changes. False when out of memory. */
+bool fm_end_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf, const char **frame, size_t *len);
+
 /*
  * Does what follows from a change of state: hands jobs and aborts to the engines, gives the store its tasks, sends the
- * host what jobs have to say. Never blocks. Any thread.
+ * host what jobs have to say; wakes the writers where that is large. Never blocks. Any thread.
  */
 void fm_front_pump_locked(struct fm_front *front);
 
 /* An outbox has room again; `front` is the context of that outbox. Takes the lock. */
 void fm_front_on_room(void *front);
 
-/* Takes the lock; who has changed something lets go of it with fm_front_leave, which pumps first. */
+/* Takes the lock for anything but jobs and their answers. */
+static inline void fm_front_lock(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+}
+
+/* Lets go of it. */
+static inline void fm_front_unlock(struct fm_front *front) {
+    pthread_mutex_unlock(&front->lock);
+}
+
+/* Waits while a frame is built; a few ms at most. Nothing that was seen under the lock before holds any more. */
+static inline void fm_front_await_built_locked(struct fm_front *front) {
+    while (front->building) {
+        pthread_cond_wait(&front->built, &front->lock);
+    }
+}
+
+/* Takes the lock to change something. Let go of it with fm_front_leave, which pumps first. */
 static inline void fm_front_enter(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);
+    fm_front_await_built_locked(front);
 }
 
 /* Pumps, then lets go of the lock. */
@@ -269,5 +304,15 @@ static inline void fm_front_leave(struct fm_front *front) {
     fm_front_pump_locked(front);
     pthread_mutex_unlock(&front->lock);
 }
+
+/* Waits on `changed` until `deadline_ms` (fm_now_ms), as after fm_front_enter. */
+void fm_front_wait_locked(struct fm_front *front, pthread_cond_t *changed, int64_t deadline_ms);
+
+/*
+ * Around the making of a large frame: lets go of the lock, which the caller has by fm_front_enter, while no job can
+ * change; takes it again.
+ */
+void fm_front_build_begin_locked(struct fm_front *front);
+void fm_front_build_end_locked(struct fm_front *front);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Frames of jobs, built when the host has room, by whichever thread finds the room: the one that brought the news, or
  * the host's writer. So a host that reads slowly gets longer deltas, and one that does not read costs the text of the
- * answers and little more.
+ * answers and little more. Once an answer is large, its frames are the writer's alone, which builds them without the
+ * lock when nothing is queued: so they stay in their order, after those that were queued before.
  */
 #include "front/streams.h"
 #include "front/jobs.h"
@@ -19,11 +20,9 @@ static void skip_event(struct fm_job *job) {
     fm_answer_write_event(answer_of(job), &job->cursor, &w);
 }
 
-static void send_event(struct fm_front *front, struct fm_job *job) {
+static void write_event(struct fm_job *job, struct fm_buf *buf) {
     struct fm_answer *answer = answer_of(job);
     const struct fm_surface *surface = answer->surface;
-    struct fm_buf *buf = &front->event;
-    fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_notification_begin(buf, surface->event_method);
     fm_json_object_begin(&w);
     fm_json_key(&w, "id");
@@ -31,16 +30,24 @@ static void send_event(struct fm_front *front, struct fm_job *job) {
     fm_json_key(&w, surface->event_member);
     fm_answer_write_event(answer, &job->cursor, &w);
     fm_json_object_end(&w);
-    fm_rpc_end(buf);
-    fm_send_frame(front, &front->outbox, buf);
+}
+
+/* The object; what the call has of it already is left out. */
+static void write_object(struct fm_job *job, const struct fm_rpc_id *call, struct fm_json_writer *w) {
+    const struct fm_answer *answer = answer_of(job);
+    const struct fm_surface *surface = answer->surface;
+    bool had = call == &job->call && job->stream && job->last_event_sent;
+    if (had && surface->write_end && !job->answer.request.full_result) {
+        surface->write_end(answer, w);
+    } else {
+        surface->write(answer, w);
+    }
 }
 
 /* The result of the create call or of a cancel call: ok or the error, and the object as far as it came. */
-static void send_result(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool ok) {
+static void write_result(struct fm_job *job, const struct fm_rpc_id *call, bool ok, struct fm_buf *buf) {
     const struct fm_answer *answer = answer_of(job);
     const struct fm_surface *surface = answer->surface;
-    struct fm_buf *buf = &front->event;
-    fm_frame_begin(buf);
     struct fm_json_writer w = fm_rpc_result_begin(buf, call);
     fm_json_object_begin(&w);
     fm_json_key_bool(&w, "ok", ok);
@@ -50,13 +57,11 @@ static void send_result(struct fm_front *front, struct fm_job *job, const struct
     }
     if (surface->result_member && (ok || answer->opened || answer->request.background)) {
         fm_json_key(&w, surface->result_member);
-        surface->write(answer, &w);
+        write_object(job, call, &w);
     } else if (answer->opened) {
-        surface->write(answer, &w);
+        write_object(job, call, &w);
     }
     fm_json_object_end(&w);
-    fm_rpc_end(buf);
-    fm_send_frame(front, &front->outbox, buf);
 }
 
 /* What the job tells of has ended. */
@@ -83,51 +88,115 @@ static bool waits_for_store(const struct fm_job *job) {
     return job->storing || (job->source && job->source->storing && job->stream);
 }
 
-/* The create call's result, then those of the cancel calls; after the last one, the job is gone. */
-static void send_next_result(struct fm_front *front, struct fm_job *job) {
+/* The create call's result, then those of the cancel calls. */
+static void write_next_result(struct fm_job *job, struct fm_buf *buf) {
     bool failed = job->end_error.code != FM_OK;
     bool found = !(job->replays && failed); /* else there is nothing to tell of */
     if (job->results_sent == 0) {
-        send_result(front, job, &job->call, found && (!failed || is_detached(job)));
-        job->results_sent++;
-    } else if (job->results_sent <= job->cancel_count) {
-        send_result(front, job, &job->cancel_calls[job->results_sent - 1], found);
-        job->results_sent++;
-    }
-    if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0) {
-        fm_job_release_locked(front, job);
+        write_result(job, &job->call, found && (!failed || is_detached(job)), buf);
+    } else {
+        write_result(job, &job->cancel_calls[job->results_sent - 1], found, buf);
     }
 }
 
+/* What the next frame of a job is. */
+enum frame { NO_FRAME, EVENT, SKIPPED_EVENT, RESULT, NO_RESULT };
+
+static enum frame frame_of(struct fm_job *job) {
+    if (job->state == FM_JOB_FREE || waits_for_store(job)) {
+        return NO_FRAME;
+    }
+    if (job->stream && fm_answer_has_event(answer_of(job), &job->cursor)) {
+        return job->cursor.sequence <= job->after ? SKIPPED_EVENT : EVENT;
+    }
+    if (!has_result(job)) {
+        return NO_FRAME;
+    }
+    return fm_job_is_done(job) ? NO_RESULT : RESULT;
+}
+
+static bool is_large(struct fm_job *job) {
+    return fm_answer_size(answer_of(job)) > FM_LARGE;
+}
+
+/* Whose turn it is: a job with a frame, or NULL. In turns, so that one long answer does not keep the others waiting. */
+static struct fm_job *take_turn(struct fm_front *front, bool large, enum frame *kind) {
+    for (unsigned i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[front->next_stream++ % FM_JOBS_MAX];
+        *kind = frame_of(job);
+        if (*kind != NO_FRAME && is_large(job) == large) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static bool has_large(struct fm_front *front) {
+    for (unsigned i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+        struct fm_job *job = &front->jobs[i];
+        if (job->state != FM_JOB_FREE && is_large(job) && frame_of(job) != NO_FRAME) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void build(struct fm_job *job, enum frame kind, struct fm_buf *buf) {
+    fm_frame_begin(buf);
+    if (kind == EVENT) {
+        write_event(job, buf);
+    } else if (kind == SKIPPED_EVENT) {
+        skip_event(job);
+    } else if (kind == RESULT) {
+        write_next_result(job, buf);
+    }
+    fm_rpc_end(buf);
+}
+
+/* After its last result, the job is gone. */
+static void note_built_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
+    job->results_sent += kind == RESULT;
+    job->last_event_sent = kind == EVENT || (job->last_event_sent && kind != SKIPPED_EVENT);
+    if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0) {
+        fm_job_release_locked(front, job);
+    }
+    pthread_cond_broadcast(&front->drained);
+}
+
 void fm_streams_pump_locked(struct fm_front *front) {
-    bool sent = false;
-    for (unsigned idle = 0; idle < FM_JOBS_MAX;) {
-        struct fm_job *job = &front->jobs[front->next_stream % FM_JOBS_MAX];
-        bool talks = job->state != FM_JOB_FREE && !waits_for_store(job);
-        bool event = talks && job->stream && fm_answer_has_event(answer_of(job), &job->cursor);
-        bool result = talks && has_result(job);
-        if (!event && !result) {
-            front->next_stream++;
-            idle++;
-            continue;
+    struct fm_buf *buf = &front->event;
+    struct fm_job *job;
+    enum frame kind;
+    while (fm_outbox_has_room(&front->outbox) && (job = take_turn(front, false, &kind))) {
+        build(job, kind, buf);
+        if (kind == EVENT || kind == RESULT) {
+            fm_send_frame(front, &front->outbox, buf);
         }
-        if (!fm_outbox_has_room(&front->outbox)) {
-            break; /* the outbox calls back, and this job is the next */
-        }
-        if (event && job->cursor.sequence <= job->after) {
-            skip_event(job);
-        } else if (event) {
-            send_event(front, job);
-        } else {
-            send_next_result(front, job);
-        }
-        front->next_stream++; /* in turns: one long answer does not keep the others waiting */
-        idle = 0;
-        sent = true;
+        note_built_locked(front, job, kind);
     }
-    if (sent) {
-        pthread_cond_broadcast(&front->drained);
+    if (has_large(front)) {
+        fm_outbox_poke(&front->outbox);
     }
+}
+
+bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
+    struct fm_buf *buf = &front->large_event;
+    struct fm_job *job;
+    enum frame kind;
+    bool made = false;
+    fm_front_enter(front);
+    while (!made && (job = take_turn(front, true, &kind))) {
+        fm_front_build_begin_locked(front);
+        build(job, kind, buf);
+        fm_front_build_end_locked(front);
+        made = (kind == EVENT || kind == RESULT) && fm_end_frame(front, &front->outbox, buf, frame, len);
+        note_built_locked(front, job, kind);
+    }
+    fm_front_leave(front);
+    if (!made && buf->cap > FM_KEEP_BYTES) { /* large frames often come in a row */
+        fm_buf_free(buf);
+    }
+    return made;
 }
 
 size_t fm_streams_backlog_locked(struct fm_front *front) {

@@ -1,6 +1,6 @@
 /*
  * What jobs have to say to the host: streaming events, then the results. A frame is built when the host has room for it
- * and not before. All functions want the lock.
+ * and not before: by the pump, or, of an answer that is large, by the host's writer, which pulls it.
  */
 #ifndef FM_FRONT_STREAMS_H
 #define FM_FRONT_STREAMS_H
@@ -9,8 +9,14 @@
 
 #define FM_BACKLOG_PAUSE (2u << 20) /* bytes of text waiting for the host: above it, generation pauses */
 
-/* Queues what jobs have to say, in turns, while the host has room. Never blocks. */
+/* Queues what jobs have to say, in turns, while the host has room; wakes its writer for the large ones. Never blocks. */
 void fm_streams_pump_locked(struct fm_front *front);
+
+/*
+ * Builds the next frame of a job with a large answer, in turns; false: none has one now. It is valid until the next
+ * call. From the host's writer thread, without the lock; never blocks for longer than such a frame takes to build.
+ */
+bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len);
 
 /* Bytes of text that wait for the host. */
 size_t fm_streams_backlog_locked(struct fm_front *front);

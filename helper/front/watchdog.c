@@ -91,7 +91,7 @@ static int64_t check(struct fm_job *job) {
 static void sleep_until(struct watch *watch, int64_t due_ms) {
     int64_t before = fm_now_ms();
     int64_t until = due_ms < before + SLICE_MS ? due_ms : before + SLICE_MS;
-    fm_cond_wait_until(&watch->slot->changed, &watch->front->lock, until);
+    fm_front_wait_locked(watch->front, &watch->slot->changed, until);
     int64_t late = fm_now_ms() - until;
     struct fm_job *job = fm_job_by_number_locked(watch->front, watch->number);
     if (job && late > FM_STOPPED_MS) {
@@ -105,7 +105,7 @@ static void sleep_until(struct watch *watch, int64_t due_ms) {
 static void *watchdog_main(void *argument) {
     struct watch watch = *(struct watch *)argument;
     free(argument);
-    pthread_mutex_lock(&watch.front->lock);
+    fm_front_enter(watch.front);
     struct fm_job *job;
     while ((job = fm_job_by_number_locked(watch.front, watch.number))) {
         note_signs(&watch, job);
@@ -117,7 +117,7 @@ static void *watchdog_main(void *argument) {
     }
     watch.front->threads--;
     pthread_cond_broadcast(&watch.front->quiet);
-    pthread_mutex_unlock(&watch.front->lock);
+    fm_front_unlock(watch.front);
     return NULL;
 }
 

@@ -618,6 +618,15 @@ void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, s
     cursor->next_event = (size_t)((ptrdiff_t)cursor->next_event + row->step);
 }
 
+size_t fm_answer_size(const struct fm_answer *answer) {
+    size_t size = answer->request.echo.len + answer->report.len + answer->state_bytes;
+    for (size_t i = 0; i <= answer->choice; i++) {
+        const struct fm_answer *choice = i < answer->choice ? answer->earlier[i] : answer;
+        size += choice->output.len + choice->logprobs.len;
+    }
+    return size;
+}
+
 size_t fm_answer_backlog(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     if (!cursor) {
         return answer->finished ? answer->output.len : 0;

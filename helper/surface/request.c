@@ -93,6 +93,7 @@ static const struct fm_rule fm_rules[] = {
     {.name = "grammar", .check = fm_check_object, .members = fm_grammar_rules},
     {.name = "schema_report", .check = fm_check_bool},
     {.name = "reasoning_dialect", .check = fm_check_enum, .words = dialect_words},
+    {.name = "full_result", .check = fm_check_bool},
     {.members = fm_common_fm_rules},
 };
 
@@ -148,6 +149,7 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
         .include_usage = json_object_get_boolean(json_object_object_get(stream_options, "include_usage")),
         .reasoning_dialect = dialect_of(fm),
         .schema_report = json_object_get_boolean(json_object_object_get(fm, "schema_report")),
+        .full_result = json_object_get_boolean(json_object_object_get(fm, "full_result")),
         .timings = json_object_get_boolean(json_object_object_get(fm, "timings")),
         .local_only = json_object_get_boolean(json_object_object_get(fm, "local_only")),
         .repeatable = json_object_get_boolean(json_object_object_get(fm, "repeatable")),

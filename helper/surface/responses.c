@@ -229,6 +229,14 @@ static void responses_write(const struct fm_answer *answer, struct fm_json_write
     write_response(answer, FM_MOMENT_NOW, w);
 }
 
+static void write_end(const struct fm_answer *answer, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "id", answer->id);
+    fm_json_key_str(w, "object", "response");
+    fm_json_key_str(w, "status", status_of(answer));
+    fm_json_object_end(w);
+}
+
 /* ---- the events ---- */
 
 static void begin(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
@@ -453,4 +461,5 @@ const struct fm_surface fm_surface_responses = {
     .events = events,
     .event_count = sizeof events / sizeof events[0],
     .write = responses_write,
+    .write_end = write_end,
 };

@@ -91,6 +91,7 @@ struct fm_request {
     bool stream;
     bool include_usage; /* chat, completions: stream_options.include_usage */
     bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
+    bool full_result;   /* fm.full_result: the result repeats the object that the stream's last event has */
     bool timings;       /* fm.timings: the answer's object tells what it took in its member `fm` */
     bool local_only;    /* fm.local_only: no engine may get it that sends it to another machine */
     bool repeatable;    /* fm.repeatable: the engine is to have no other job meanwhile. Not in job_members */
@@ -196,6 +197,9 @@ struct fm_surface {
 
     /* The object as it stands now, a Response or a completion; without `result_member`, its members alone. */
     void (*write)(const struct fm_answer *answer, struct fm_json_writer *w);
+
+    /* What is left of it in the result of a stream whose last event had all of it; NULL: no event has all of it. */
+    void (*write_end)(const struct fm_answer *answer, struct fm_json_writer *w);
 };
 
 extern const struct fm_surface fm_surface_responses;
@@ -419,6 +423,9 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
 
 /* Writes the event that fm_answer_has_event announced, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
+
+/* Bytes of all that is long in the largest of its events and in its object. */
+size_t fm_answer_size(const struct fm_answer *answer);
 
 /*
  * Bytes of output that were not sent to the reader yet. Without a stream (`cursor` NULL): all of the output, once the

@@ -219,14 +219,12 @@ function eventsOf(
   });
   const fail = (error: FmError): FmError => {
     if (partial.open) partial.fail(error).forEach(onEvent);
-    return error.response === undefined && partial.response !== undefined
-      ? error.withPartial({ response: partial.response })
-      : error;
+    return partial.response === undefined ? error : error.withPartial({ response: partial.response });
   };
   const result = operation.result.then(
     (answer) => {
       if (partial.open) throw fail(new FmError("PROTOCOL_ERROR", "The helper did not end its stream."));
-      return responseOf(answer);
+      return partial.response ?? responseOf(answer); // the result of a stream repeats nothing of its last event
     },
     (error: unknown) => {
       throw fail(toFmError(error));

@@ -190,6 +190,8 @@ export interface FmParams extends CommonFmParams {
   schema_report?: boolean | null;
   /** How a thought is reported (see "Reasoning" in PROTOCOL.md). Default: "summary". The Responses API only. */
   reasoning_dialect?: "summary" | "reasoning_text" | "reasoning" | null;
+  /** The result of a stream repeats the response that its last event has. The Responses API only. */
+  full_result?: boolean | null;
 }
 
 /** Parameters that are not OpenAI's. An engine that lacks one ignores it, and the answer reports that. */

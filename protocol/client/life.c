@@ -274,7 +274,8 @@ static bool is_readable(int fd) {
 }
 
 static void read_messages(struct fm_client *client, int reads) {
-    const struct fm_inbound_handler handler = {client, fm_client_take, fm_client_take_fault};
+    const struct fm_inbound_handler handler = {
+        .context = client, .message = fm_client_take, .fault = fm_client_take_fault};
     char chunk[CHUNK];
     for (int i = 0; i < reads && !client->fault[0] && is_readable(client->child.from_child); i++) {
         ssize_t got = fm_read(client->child.from_child, chunk, sizeof chunk);

@@ -697,6 +697,47 @@ class Choices(HelperTest):
         self.assertEqual([[e["token"] for e in each] for each in entries], [["I", " call"]] * 2)
 
 
+class ResultsOfStreams(HelperTest):
+    """The last event has the response, so the result of the call has not."""
+
+    def raw(self, helper, call):
+        while "method" in (message := helper.receive()):
+            last = message["params"]["event"]
+        self.assertEqual(message["id"], call)
+        return last["response"], message["result"]
+
+    def test_names_it_alone(self):
+        helper = self.helper()
+        for prompt, ok in (("one two", True), (script("x", {"finish": "length"}), True),
+                           (script("x", {"error": "it broke"}), False)):
+            last, result = self.raw(helper, self.create(helper, prompt))
+            self.assertEqual(result["ok"], ok)
+            self.assertEqual(result["response"], {key: last[key] for key in ("id", "object", "status")})
+
+    def test_has_it_for_those_who_ask(self):
+        helper = self.helper()
+        last, result = self.raw(helper, self.create(helper, "one two", fm={"full_result": True}))
+        self.assertEqual(result, {"ok": True, "response": last})
+        self.assert_error(helper.call("responses.create", {"input": "x", "fm": {"full_result": 1}}), "INVALID_REQUEST",
+                          "fm.full_result", "invalid_type")
+
+    def test_of_one_that_is_read_again(self):
+        helper = self.helper()
+        last, _ = self.raw(helper, self.create(helper, "one two"))
+        query = {"id": last["id"], "stream": True}
+        again, result = self.raw(helper, helper.start("responses.retrieve", query))
+        self.assertEqual((again, set(result["response"])), (last, {"id", "object", "status"}))
+        after = helper.call("responses.retrieve", {**query, "starting_after": 1000})  # no event has it
+        self.assertEqual(after, {"ok": True, "response": last})
+
+    def test_of_one_that_was_left(self):
+        helper = self.helper()
+        call = self.create(helper, script("begun", {"hang": "soft"}), background=True)
+        helper.event(call, "response.output_text.delta")
+        helper.send("$/cancelRequest", {"id": call})
+        self.assertEqual(helper.reply(call)["result"]["response"]["output"][0]["content"][0]["text"], "begun")
+
+
 class Cancel(HelperTest):
     def running(self, helper, *steps):
         """A call that has produced "begun" and goes on; returns (call, response id)."""

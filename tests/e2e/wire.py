@@ -150,13 +150,21 @@ class Helper:
         return params.get("event") or params.get("chunk")
 
     def collect(self, id, timeout=None):
-        """All events of a call until its result: (events, result)."""
+        """
+        All events of a call until its result: (events, result). The result of a stream names the response that its last
+        event had; here it has all of it.
+        """
         events = []
         mine = lambda m: m.get("id") == id or m.get("params", {}).get("id") == id
         while True:
             message = self.receive_where(mine, timeout)
             if "method" not in message:
-                return events, message.get("result", message)
+                result = message.get("result", message)
+                if events and set(result.get("response") or ()) == {"id", "object", "status"}:
+                    whole = events[-1]["response"]
+                    assert result["response"] == {key: whole[key] for key in result["response"]}, result
+                    result = dict(result, response=whole)
+                return events, result
             params = message["params"]
             events.append(params.get("event") or params.get("chunk"))
 

@@ -110,7 +110,8 @@ class Session:
 
     def lost_one(self):
         """A response that says that it failed, or that it is not stored."""
-        responses = [m.get("result", {}).get("response") or {} for m in self.messages]
+        said = [m.get("result") or m.get("params", {}).get("event") or {} for m in self.messages]
+        responses = [value.get("response") or {} for value in said]
         return any(response.get("status") == "failed" or response.get("store") is False for response in responses)
 
     def has_code(self, code):

@@ -31,6 +31,9 @@ void host_call(struct choices *from);
 /* The host takes frames again. */
 void host_takes(unsigned frames);
 
+/* The writers' turn: the host gets the frames of jobs that it has room for, the engine its jobs. */
+void front_write(void);
+
 /* Every call is answered, or is in flight, once. To be called between any two steps. */
 void expect_calls(void);
 

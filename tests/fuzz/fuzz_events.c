@@ -24,20 +24,14 @@ static struct {
 
 /* ---- in place of places.c and supervisor.c: an engine that starts at once, and dies on request ---- */
 
-static struct fm_job *first_queued(void) {
-    struct fm_job *first = NULL;
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        struct fm_job *job = &front.jobs[i];
-        if (job->state == FM_JOB_QUEUED && !job->answer.request.unresolved && (!first || job->number < first->number)) {
-            first = job;
-        }
-    }
-    return first;
+static bool is_queued(const struct fm_job *job) {
+    return job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
 }
 
 static void start_engine(void) {
     front.engines[0].state = FM_ENGINE_STARTING;
     front.engines[0].pid = 1;
+    front.engines[0].last_turn = UINT64_MAX;
     front.engines[0].initialized = false;
     front.engines[0].loaded = false;
     front.engines[0].end_error.code = FM_OK;
@@ -57,15 +51,13 @@ void fm_engines_pump_locked(struct fm_front *unused) {
             fm_engine_send_abort_locked(of, job);
         }
     }
-    while (!front.ending && (job = first_queued())) {
-        if (of->state == FM_ENGINE_IDLE) {
+    for (size_t i = 0; i < FM_JOBS_MAX && !front.ending; i++) {
+        if (is_queued(&front.jobs[i])) {
+            front.jobs[i].engine = of;
+        }
+        if (is_queued(&front.jobs[i]) && of->state == FM_ENGINE_IDLE) {
             start_engine();
         }
-        if (of->state != FM_ENGINE_READY || jobs_held() >= of->slots) {
-            return;
-        }
-        job->engine = of;
-        fm_engine_send_job_locked(of, job);
     }
 }
 
@@ -198,6 +190,7 @@ static void engine_send(const char *bytes, size_t len) {
     char *copy = exact_copy(bytes, len);
     engine.broken = fm_inbound_feed(&engine.inbound, copy, len, &handler) != NULL;
     free(copy);
+    front_write();
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         expect_job(&before[i], &front.jobs[i]);
     }

@@ -23,6 +23,7 @@
 
 const char *host_programs = "build/bin";
 const char *host_store_bytes = "1048576";
+const char *host_model;
 
 static void die(const char *what) {
     perror(what);
@@ -46,7 +47,11 @@ static void become_front(int in, int out) {
     signal(SIGPIPE, SIG_DFL);
     dup2(in, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
-    execl(path, path, "--engine", "fake", "--store-bytes", host_store_bytes, "--no-kv-cache-files", (char *)NULL);
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", host_model ? host_model : "");
+    *(strrchr(folder, '/') ? strrchr(folder, '/') : folder) = '\0';
+    execl(path, path, "--store-bytes", host_store_bytes, "--no-kv-cache-files", "--engine",
+          host_model ? "fake,llama" : "fake", host_model ? "--models-dir" : NULL, folder, (char *)NULL);
     perror(path);
     _exit(127);
 }
@@ -107,13 +112,17 @@ void host_send_raw(struct host *host, const char *bytes, size_t len) {
 }
 
 bool host_sending(const struct host *host) {
-    return host->out.len > 0 && host->to >= 0 && !host->ended;
+    return host->out.len > host->out_sent && host->to >= 0 && !host->ended;
 }
 
 static void write_some(struct host *host) {
-    ssize_t sent = write(host->to, host->out.data, host->out.len);
+    ssize_t sent = write(host->to, host->out.data + host->out_sent, host->out.len - host->out_sent);
     if (sent > 0) {
-        fm_buf_drop_front(&host->out, (size_t)sent);
+        host->out_sent += (size_t)sent;
+        if (host->out_sent == host->out.len) {
+            fm_buf_reset(&host->out);
+            host->out_sent = 0;
+        }
     } else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
         host_hang_up(host); /* EPIPE: it reads no more */
     }

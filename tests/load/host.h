@@ -21,7 +21,8 @@ struct host {
     int from; /* its stdout */
     struct fm_framer framer;
     struct fm_buf message; /* the one that is being written */
-    struct fm_buf out;     /* frames that it has not taken yet */
+    struct fm_buf out;     /* frames; the first `out_sent` bytes have gone */
+    size_t out_sent;
     int64_t may_read;      /* bytes; below 0: any number */
     bool ended;            /* its output ended */
     const char *fault;     /* its output is not frames: what is wrong; else NULL */
@@ -35,6 +36,9 @@ extern const char *host_programs;
 
 /* How much the front stores, in bytes as an argument: little, so that responses soon make room for others. */
 extern const char *host_store_bytes;
+
+/* A model's file, for the real engine beside the fake one; NULL: the fake engine alone. */
+extern const char *host_model;
 
 /* Starts fm-proxy with the fake engine. Ends this program when it can't. */
 void host_start(struct host *host, enum wire wire, void (*take)(void *context, const char *body, size_t len),

@@ -19,6 +19,7 @@ static const struct part {
 } parts[] = {
     {"pings", part_pings}, {"streams", part_streams}, {"cancels", part_cancels}, {"spawns", part_spawns},
     {"slow", part_slow},   {"store", part_store},     {"soak", part_soak},
+    {"beside", part_beside},
 };
 
 static const struct scale full = {
@@ -34,6 +35,7 @@ static const struct scale full = {
     .stall_ms = 60000,
     .responses = 100000,
     .store_bytes = "67108864",
+    .beside_ms = 60000,
 };
 
 static const struct scale quick = {
@@ -49,11 +51,12 @@ static const struct scale quick = {
     .crawl_ms = 1500,
     .responses = 1000,
     .store_bytes = "1048576",
+    .beside_ms = 2000,
 };
 
 static int usage(void) {
     fputs("usage: load [--quick] [--bin DIR] [--slow FACTOR] [--seed N] [--minutes N]"
-          " [pings|streams|cancels|spawns|slow|store|soak]...\n",
+          " [--model FILE] [pings|streams|cancels|spawns|slow|store|beside|soak]...\n",
           stderr);
     return 64;
 }
@@ -73,7 +76,8 @@ int main(int argc, char *argv[]) {
     static const struct option options[] = {
         {"quick", no_argument, NULL, 'q'},         {"bin", required_argument, NULL, 'b'},
         {"slow", required_argument, NULL, 's'},    {"seed", required_argument, NULL, 'r'},
-        {"minutes", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0},
+        {"minutes", required_argument, NULL, 'm'}, {"model", required_argument, NULL, 'f'},
+        {NULL, 0, NULL, 0},
     };
     struct scale scale = full;
     double minutes = 0;
@@ -86,6 +90,7 @@ int main(int argc, char *argv[]) {
         case 's': bounds.slow = strtod(optarg, NULL); break;
         case 'r': seed = (unsigned)strtoul(optarg, NULL, 10); break;
         case 'm': minutes = strtod(optarg, NULL); break;
+        case 'f': host_model = optarg; break;
         default: return usage();
         }
     }

@@ -20,6 +20,7 @@ struct scale {
     int64_t stall_ms;   /* the front's own limit for a host that takes nothing; 0: not waited for */
     unsigned responses; /* stored, one after the other */
     const char *store_bytes;
+    int64_t beside_ms;
     int64_t soak_ms;
     unsigned seed;
 };
@@ -30,6 +31,7 @@ void part_cancels(const struct scale *scale);
 void part_spawns(const struct scale *scale);
 void part_slow(const struct scale *scale);
 void part_store(const struct scale *scale);
+void part_beside(const struct scale *scale);
 void part_soak(const struct scale *scale);
 
 #endif

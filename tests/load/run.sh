@@ -2,7 +2,7 @@
 # Load on the helper with the fake engine, in parts; prints one table and exits 1 when a row of it says FAIL. Let
 # nothing else run meanwhile. Needs what packaging/test.sh installs; FM_BUILD names another build folder, used as it is.
 #
-# usage: sh tests/load/run.sh [PART...]       about three minutes; all parts but soak
+# usage: sh tests/load/run.sh [PART...]       about four minutes; all parts but soak
 #        sh tests/load/run.sh soak MINUTES
 #   pings    1,000,000 pipelined pings over pipes and over sockets, a serial probe beside them
 #   streams  64 streams x 10,000 deltas
@@ -10,17 +10,23 @@
 #   spawns   1,000 starts and ends, 50 with an engine
 #   store    100,000 responses through a store of 64 MiB
 #   slow     hosts that read 1 KiB/s, nothing, and nothing while they flood
+#   beside   a minute of pings on one processor, beside answers and instructions of 4 MB, 8 streams, and prompts of
+#            2,000 tokens that the real model reads
 set -eu
 cd "$(dirname -- "$0")/../.."
 FM_ROOT=$(pwd)
 case ${1-} in
   soak) set -- --minutes "${2:-1}" soak ;;
-  '') set -- pings streams cancels spawns store slow ;;
-  -*) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2 && exit 64 ;;
+  '') set -- pings streams cancels spawns store slow beside ;;
+  -*) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2 && exit 64 ;;
 esac
 if [ -z "${FM_BUILD-}" ]; then
   FM_BUILD=build
   sh packaging/setup.sh --tests
 fi
 [ ! -r /proc/loadavg ] || echo "$(nproc) processors, load average $(cut -d ' ' -f 1-3 /proc/loadavg)"
-exec "$FM_BUILD/tests-bin/load" --bin "$FM_BUILD/bin" "$@"
+set -- --bin "$FM_BUILD/bin" "$@"
+for model in "$FM_BUILD"/models/*.gguf; do
+  [ ! -f "$model" ] || set -- --model "$model" "$@"
+done
+exec "$FM_BUILD/tests-bin/load" "$@"

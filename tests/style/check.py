@@ -80,7 +80,7 @@ FRONT_LAYERS = (
     (("jobs", ("jobs", "streams", "watchdog", "engines/engine", "engines/lost", "engines/table")),),
     (("engines", ("engines/",)), ("store", ("store/",))),
     (("methods", ("methods/",)),),
-    (("top", ("front", "dispatch", "pump")),),
+    (("top", ("front", "intake", "dispatch", "pump")),),
 )
 # What is for hosts alone: neither the helper nor the rest of protocol/ may include it.
 CLIENT = "protocol/client/"

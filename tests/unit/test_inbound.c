@@ -49,7 +49,7 @@ static void *start_receiver(struct transcript *log) {
 
 static void feed_receiver(void *context, const char *piece, size_t len) {
     struct receiver *receiver = context;
-    struct fm_inbound_handler handler = {receiver, on_message, on_fault};
+    struct fm_inbound_handler handler = {.context = receiver, .message = on_message, .fault = on_fault};
     size_t before = receiver->log->len;
     const char *fault = fm_inbound_feed(&receiver->inbound, piece, len, &handler);
     if (receiver->broken) { /* broken once, broken for good, and silent */

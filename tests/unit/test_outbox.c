@@ -408,6 +408,121 @@ static void without_on_fail(void **state) {
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
 }
 
+/* ---- frames that are pulled ---- */
+
+/* What `next` hands out, one after the other. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    const char *frames[3];
+    size_t lens[3];
+    unsigned count;
+    unsigned taken;
+} source = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool next_frame(void *context, const char **frame, size_t *len) {
+    assert_ptr_equal(context, &failures);
+    pthread_mutex_lock(&source.lock);
+    bool more = source.taken < source.count;
+    if (more) {
+        *frame = source.frames[source.taken];
+        *len = source.lens[source.taken++];
+    }
+    pthread_cond_broadcast(&source.changed);
+    pthread_mutex_unlock(&source.lock);
+    return more;
+}
+
+static void offer(const char *frame, size_t len) {
+    pthread_mutex_lock(&source.lock);
+    source.frames[source.count] = frame;
+    source.lens[source.count++] = len;
+    pthread_mutex_unlock(&source.lock);
+}
+
+static void await_taken(unsigned count) {
+    int64_t deadline = fm_now_ms() + PATIENCE_MS;
+    pthread_mutex_lock(&source.lock);
+    while (source.taken < count && fm_now_ms() < deadline) {
+        fm_cond_wait_until(&source.changed, &source.lock, deadline);
+    }
+    assert_int_equal(source.taken, count);
+    pthread_mutex_unlock(&source.lock);
+}
+
+/* Returns the bytes that the pipe holds. */
+static size_t start_pulling(void) {
+    int write_end;
+    assert_int_equal(fm_pipe(&read_end, &write_end), 0);
+    source.count = 0;
+    source.taken = 0;
+    assert_int_equal(fm_cond_init(&source.changed), 0);
+    failures.count = 0;
+    failures.rooms = 0;
+    const struct fm_outbox_options options = {.fd = write_end,
+                                              .max = 1000,
+                                              .room = 1,
+                                              .stall_ms = NEVER_MS,
+                                              .on_fail = count_failure,
+                                              .on_room = count_room,
+                                              .next = next_frame,
+                                              .context = &failures};
+    assert_int_equal(fm_outbox_start(&outbox, &options), 0);
+    return (size_t)fcntl(write_end, F_GETPIPE_SZ);
+}
+
+/* What is queued while a large frame is written goes before the next one that is pulled, and counts by itself. */
+static void pulled_between_queued(void **state) {
+    (void)state;
+    size_t large = start_pulling() + 100000;
+    char *bytes = malloc(large);
+    memset(bytes, 'L', large);
+    offer(bytes, large);
+    offer(BYTES("second"));
+    fm_outbox_poke(&outbox);
+    expect_read(bytes, 1); /* the writer is busy with it */
+    assert_true(fm_outbox_has_room(&outbox));
+    assert_false(fm_outbox_is_empty(&outbox));
+    fm_outbox_send(&outbox, BYTES("queued"));
+    expect_read(bytes, large - 1);
+    expect_read(BYTES("queuedsecond"));
+    fm_outbox_poke(&outbox); /* there is none */
+    fm_outbox_send(&outbox, BYTES("last"));
+    expect_read(BYTES("last"));
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
+    expect_end_of_input();
+    assert_int_equal(failure_count(), 0);
+    free(bytes);
+}
+
+/* Whose frames are pulled is not kept waiting by an outbox that has failed. */
+static void pulled_after_a_failure(void **state) {
+    (void)state;
+    start_pulling();
+    close(read_end);
+    offer(BYTES("lost"));
+    fm_outbox_poke(&outbox);
+    await_failure();
+    offer(BYTES("lost too"));
+    fm_outbox_poke(&outbox);
+    await_taken(2);
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
+    assert_int_equal(failure_count(), 1);
+}
+
+/* The other side sees the end of a failed outbox at once, though nobody has stopped it yet. */
+static void failed_one_is_shut(void **state) {
+    (void)state;
+    size_t holds = start(1000, NEVER_MS);
+    stuff(holds, 2000);
+    fm_outbox_send(&outbox, BYTES("x"));
+    await_failure();
+    size_t left = holds + 2000;
+    read_all(&left);
+    expect_end_of_input();
+    assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_and_flush),
@@ -423,6 +538,9 @@ int main(void) {
         cmocka_unit_test(stop_flushes_to_a_slow_reader),
         cmocka_unit_test(stop_gives_up_on_a_silent_reader),
         cmocka_unit_test(without_on_fail),
+        cmocka_unit_test(pulled_between_queued),
+        cmocka_unit_test(pulled_after_a_failure),
+        cmocka_unit_test(failed_one_is_shut),
     };
     return cmocka_run_group_tests_name("outbox", tests, ignore_sigpipe, NULL);
 }

@@ -324,41 +324,6 @@ static void send_aborts(struct fm_front *front) {
     }
 }
 
-/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
-static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        const struct fm_job *other = &engine->front->jobs[i];
-        bool beside = fm_job_is_held(other) && other->engine == engine;
-        if (beside && (job->answer.request.repeatable || other->answer.request.repeatable)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The next job for the engine: of those that came after the one numbered `last`, only one that it has begun. */
-static struct fm_job *next_for(const struct fm_engine *engine, uint64_t last) {
-    struct fm_job *job = first_for(engine->front, engine, 0);
-    while (job && job->number > last && !job->answer.opened) {
-        job = first_for(engine->front, engine, job->number);
-    }
-    return job;
-}
-
-static void send_jobs(struct fm_engine *engine, uint64_t last) {
-    struct fm_job *job;
-    while (engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(engine) &&
-           fm_engine_held_locked(engine) < engine->slots && (job = next_for(engine, last))) {
-        if (must_wait(engine, job) || fm_engine_may_hang_locked(engine)) {
-            return;
-        }
-        if (!fm_outbox_has_room(&engine->outbox)) {
-            return; /* fm_front_on_room goes on: prompts can be megabytes, and there are 64 */
-        }
-        fm_engine_send_job_locked(engine, job);
-    }
-}
-
 void fm_engines_pump_locked(struct fm_front *front) {
     struct turns turns;
     memset(&turns, 0xff, sizeof turns); /* all of them */
@@ -373,6 +338,10 @@ void fm_engines_pump_locked(struct fm_front *front) {
     end_unwanted_loads(front);
     keep_to_budget(front);
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
-        send_jobs(&front->engines[i], turns.last[i]);
+        struct fm_engine *engine = &front->engines[i];
+        engine->last_turn = turns.last[i];
+        if (fm_engine_next_locked(engine)) {
+            fm_outbox_poke(&engine->outbox);
+        }
     }
 }

@@ -53,13 +53,13 @@ struct listing {
 static struct listing look_at_list(struct fm_front *front, const struct fm_program *program, const char *name) {
     const struct fm_verdict *availability = &program->availability;
     struct listing listing = {.complete = false};
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     listing.complete = availability->has_models && fm_availability_known(availability, fm_now_ms()) == FM_KNOWN_GOOD;
     listing.found = name && fm_availability_find(availability, name);
     if (availability->model_count > 0) {
         snprintf(listing.first, sizeof listing.first, "%s", availability->models[0].id);
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return listing;
 }
 
@@ -106,19 +106,19 @@ static enum fm_code find_model(struct fm_front *front, const struct fm_program *
 
 /* What the engine has said of itself lately. */
 static enum fm_known known_of(struct fm_front *front, const struct fm_program *program, struct fm_error *error) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     enum fm_known known = fm_availability_known(&program->availability, fm_now_ms());
     if (known == FM_KNOWN_BAD) {
         *error = program->availability.error;
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return known;
 }
 
 /* Why the default model did not load when it was tried last; FM_OK: it did, or was not tried lately. */
 static enum fm_code failed_load(struct fm_front *front, const struct fm_program *program, const struct fm_model *model,
                                 struct fm_error *error) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     const struct fm_failed_load *failed = fm_failed_load_of(&program->failed_loads, model, fm_now_ms());
     const char *reason = failed && failed->engine_started ? "MODEL_NOT_READY" : "HELPER_UNHEALTHY";
     enum fm_code code = failed ? FM_UNAVAILABLE : FM_OK;
@@ -128,7 +128,7 @@ static enum fm_code failed_load(struct fm_front *front, const struct fm_program 
             because(error, reason);
         }
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return code;
 }
 
@@ -314,9 +314,9 @@ enum fm_code fm_program_models(struct fm_front *front, const struct fm_program *
     if (!program->files.descriptor.lists_models) {
         return fm_models_list(&front->options, &program->files, list, error);
     }
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     enum fm_code code = copy_list(program, list, error);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     if (code != FM_OK) {
         fm_model_list_free(list);
     }

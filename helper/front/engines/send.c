@@ -2,6 +2,7 @@
 #include "front/engines/send.h"
 #include "base/clock.h"
 #include "front/engines/engine.h"
+#include "front/engines/lost.h"
 #include "front/engines/table.h"
 #include "front/ignored.h"
 #include "front/jobs.h"
@@ -80,6 +81,42 @@ void fm_engine_send_load_locked(struct fm_engine *engine) {
     end_message(engine);
 }
 
+/* ---- jobs, which the engine's writer pulls ---- */
+
+/* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
+static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        const struct fm_job *other = &engine->front->jobs[i];
+        bool beside = fm_job_is_held(other) && other->engine == engine;
+        if (beside && (job->answer.request.repeatable || other->answer.request.repeatable)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The engine's turn ends with the job `last_turn`: of those that came later, it gets only one that it has begun. */
+static bool is_its_turn(const struct fm_engine *engine, const struct fm_job *job) {
+    bool waits = job->state == FM_JOB_QUEUED && job->engine == engine && !job->answer.request.unresolved;
+    return waits && job->answer.surface->work == FM_WORK_ANSWER &&
+           (job->number <= engine->last_turn || job->answer.opened);
+}
+
+struct fm_job *fm_engine_next_locked(const struct fm_engine *engine) {
+    struct fm_job *next = NULL;
+    if (engine->front->ending || engine->state != FM_ENGINE_READY || fm_engine_is_going_locked(engine) ||
+        fm_engine_held_locked(engine) >= engine->slots) {
+        return NULL;
+    }
+    for (size_t i = 0; i < FM_JOBS_MAX && engine->front->jobs_in_flight; i++) {
+        struct fm_job *job = &engine->front->jobs[i];
+        if (is_its_turn(engine, job) && (!next || job->number < next->number)) {
+            next = job;
+        }
+    }
+    return next && !must_wait(engine, next) && !fm_engine_may_hang_locked(engine) ? next : NULL;
+}
+
 /* Those that the engine has; the others are ignored, and reported. */
 static void write_extras(struct fm_engine *engine, struct fm_request *request, struct fm_json_writer *w) {
     size_t before = request->ignored.len;
@@ -107,20 +144,32 @@ static void write_place(const struct fm_engine *engine, const struct fm_job *job
     }
 }
 
-void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
-    struct fm_buf *members = &job->answer.request.job_members;
-    struct fm_json_writer w = begin_notification(engine, "job.start");
+/* What may be long is written without the lock. */
+static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
+    const struct fm_buf *members = &job->answer.request.job_members;
+    bool large = members->len > FM_LARGE;
+    fm_frame_begin(&engine->large);
+    struct fm_json_writer w = fm_rpc_notification_begin(&engine->large, "job.start");
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", (int64_t)job->run);
-    fm_json_raw(&w, members->data, members->len);
-    write_place(engine, job, &w);
     fm_answer_write_choice(&job->answer, &w);
     write_extras(engine, &job->answer.request, &w);
+    if (large) {
+        fm_front_build_begin_locked(engine->front);
+    }
+    fm_json_raw(&w, members->data, members->len);
+    write_place(engine, job, &w);
     fm_json_object_end(&w);
-    end_message(engine);
+    fm_rpc_end(&engine->large);
+    if (large) {
+        fm_front_build_end_locked(engine->front);
+    }
+}
+
+static void note_sent_locked(struct fm_engine *engine, struct fm_job *job) {
     bool again = fm_answer_has_next(&job->answer) || fm_engine_may_use_gpu_locked(engine) || fm_job_may_move(job);
     if (!again) {
-        fm_buf_free(members); /* a prompt can be megabytes, and this was the last time that it is sent */
+        fm_buf_free(&job->answer.request.job_members); /* a prompt can be megabytes, and it was sent the last time */
     }
     if (engine->front->program_count > 1) {
         snprintf(job->answer.engine, sizeof job->answer.engine, "%s", engine->program->files.name);
@@ -130,6 +179,26 @@ void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job) {
     engine->used_us = fm_now_us();
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
 }
+
+bool fm_engine_next_job(void *context, const char **frame, size_t *len) {
+    struct fm_engine *engine = context;
+    struct fm_front *front = engine->front;
+    bool made = false;
+    if (engine->large.cap > FM_KEEP_BYTES) {
+        fm_buf_free(&engine->large);
+    }
+    fm_front_enter(front);
+    struct fm_job *job = fm_engine_next_locked(engine);
+    if (job) {
+        build_job_locked(engine, job);
+        note_sent_locked(engine, job);
+        made = fm_end_frame(front, &engine->outbox, &engine->large, frame, len);
+    }
+    fm_front_leave(front);
+    return made;
+}
+
+/* ---- the rest ---- */
 
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {
     struct fm_json_writer w = begin_notification(engine, "job.abort");

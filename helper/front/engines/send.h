@@ -1,4 +1,4 @@
-/* The front's messages to an engine (protocol/ENGINE.md). All functions want the lock; none blocks. */
+/* The front's messages to an engine (protocol/ENGINE.md). All functions want the lock, unless they say otherwise; none blocks. */
 #ifndef FM_FRONT_ENGINES_SEND_H
 #define FM_FRONT_ENGINES_SEND_H
 
@@ -18,8 +18,14 @@ void fm_engine_send_available_locked(struct fm_engine *engine);
 /* engine.load, of engine->model. */
 void fm_engine_send_load_locked(struct fm_engine *engine);
 
-/* job.start: hands a queued job to the engine. */
-void fm_engine_send_job_locked(struct fm_engine *engine, struct fm_job *job);
+/* The job that the engine is to get now; NULL: there is none, or it has no slot for it. */
+struct fm_job *fm_engine_next_locked(const struct fm_engine *engine);
+
+/*
+ * job.start of that job: its frame, valid until the next call. For the outbox of `engine`, a struct fm_engine, whose
+ * writer thread calls it, without the lock.
+ */
+bool fm_engine_next_job(void *engine, const char **frame, size_t *len);
 
 /* job.abort: the engine stops the job as soon as it can. */
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job);

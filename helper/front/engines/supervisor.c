@@ -143,7 +143,7 @@ static int64_t quiet_limit_locked(const struct fm_engine *engine) {
  * came too late: the process was stopped, and that does not count.
  */
 static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
-    pthread_mutex_lock(&engine->front->lock);
+    fm_front_lock(engine->front);
     engine->progress_ms += late_ms > FM_STOPPED_MS ? late_ms : 0;
     int64_t limit = quiet_limit_locked(engine);
     bool over = limit >= 0 && fm_now_ms() - engine->progress_ms >= limit;
@@ -157,7 +157,7 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
         engine->died = engine->end_error.code == FM_OK;
         fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
     }
-    pthread_mutex_unlock(&engine->front->lock);
+    fm_front_unlock(engine->front);
     return over;
 }
 
@@ -230,7 +230,7 @@ static void end_silent_locked(struct fm_engine *engine) {
 
 /* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
 static int look_after(struct fm_engine *engine, bool *limited) {
-    pthread_mutex_lock(&engine->front->lock);
+    fm_front_lock(engine->front);
     *limited = quiet_limit_locked(engine) >= 0;
     int64_t left = idle_left_locked(engine);
     if (left == 0) {
@@ -245,7 +245,7 @@ static int look_after(struct fm_engine *engine, bool *limited) {
     if (engine->state == FM_ENGINE_STOPPING) {
         left = end_left_locked(engine);
     }
-    pthread_mutex_unlock(&engine->front->lock);
+    fm_front_unlock(engine->front);
     return *limited ? SLICE_MS : (int)left;
 }
 
@@ -286,16 +286,16 @@ static bool must_pause(const struct fm_engine *engine) {
 /* Back-pressure: an engine whose pipe is full stops generating. Its log goes on. */
 static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
-    pthread_mutex_lock(&front->lock);
+    fm_front_enter(front);
     while (must_pause(engine)) {
         excuse_jobs_locked(engine);
-        fm_cond_wait_until(&front->drained, &front->lock, fm_now_ms() + SLICE_MS);
-        pthread_mutex_unlock(&front->lock);
+        fm_front_wait_locked(front, &front->drained, fm_now_ms() + SLICE_MS);
+        fm_front_unlock(front);
         for (int reads = 0; reads < PAUSED_READS && fm_relay_take(relay); reads++) {
         }
-        pthread_mutex_lock(&front->lock);
+        fm_front_enter(front);
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
 }
 
 /*
@@ -356,9 +356,9 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
     if (fault) {
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame: %s", fault);
-        pthread_mutex_lock(&engine->front->lock);
+        fm_front_lock(engine->front);
         fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
-        pthread_mutex_unlock(&engine->front->lock);
+        fm_front_unlock(engine->front);
     }
 }
 
@@ -410,14 +410,13 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_fail(&error, is_shortage(failure) ? FM_OVERLOADED : FM_UNAVAILABLE,
                 "can't start the engine program %s: %s%s", engine->path, strerror(failure), start_hint(failure));
     }
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     struct fm_outbox_options outbox = {.fd = child->to_child,
                                        .max = QUEUE_MAX,
-                                       .room = ROOM,
                                        .stall_ms = FM_STALL_MS,
                                        .on_fail = on_engine_outbox_failure,
-                                       .on_room = fm_front_on_room,
-                                       .context = front};
+                                       .next = fm_engine_next_job,
+                                       .context = engine};
     if (error.code == FM_OK && (failure = fm_outbox_start(&engine->outbox, &outbox))) {
         fm_child_kill(child->pid);
         fm_child_reap(child->pid);
@@ -435,17 +434,17 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
         fm_child_kill(child->pid); /* nobody wants it any more */
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return error.code == FM_OK;
 }
 
 /* Ends what is left of the process, and frees what belonged to it. */
 static void reap_process(struct fm_engine *engine, struct fm_child *child, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
     engine->pid = 0;
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     fm_child_kill(child->pid);
     while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so it is only late */
     }
@@ -453,7 +452,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     close_child(child);
     fm_relay_end(relay); /* what it said last, such as why it aborts */
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     describe_death_locked(engine, status);
     engine->drop_saved |= engine->died && !front->ending; /* what it has read may be the reason */
     if (engine->end == FM_END_CRASH && !front->ending && engine->probes) {
@@ -463,7 +462,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
         fm_crash_loop_note(&engine->program->crash_loop, fm_model_blamed(&engine->model), &engine->end_error,
                            fm_now_ms());
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
 }
 
 /* `path` (NULL: none) as the engine gets it. False when out of memory. */

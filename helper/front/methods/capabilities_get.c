@@ -49,13 +49,13 @@ static size_t chosen_of(const struct fm_front *front, const struct readiness *en
 
 /* What the last process of the engine reported; null when it reported nothing, or there was none yet. */
 static void write_engine(struct fm_front *front, const struct fm_program *program, struct fm_json_writer *w) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     enum fm_engine_state state = fm_engines_state_locked(front, program);
     bool reported = program->has_sandbox;
     struct fm_sandbox sandbox = program->sandbox;
     bool has_gpu = program->has_gpu;
     struct fm_gpu gpu = program->gpu;
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     fm_json_key(w, "engine");
     fm_json_object_begin(w);
     fm_json_key_str(w, "name", program->files.name);
@@ -87,7 +87,7 @@ struct engine_report {
 
 static size_t report_engines(struct fm_front *front, struct engine_report reports[FM_ENGINES_MAX]) {
     size_t count = 0;
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         const struct fm_engine *engine = &front->engines[i];
         if (engine->state != FM_ENGINE_IDLE) {
@@ -99,7 +99,7 @@ static size_t report_engines(struct fm_front *front, struct engine_report report
                                                       .requests = fm_engine_held_locked(engine)};
         }
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return count;
 }
 
@@ -132,10 +132,10 @@ static void write_engines(struct fm_front *front, struct fm_json_writer *w) {
 static void write_store(struct fm_front *front, struct fm_json_writer *w) {
     const struct fm_options *options = &front->options;
     bool stores = options->store_bytes > 0;
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     bool known = front->store_queue.known || !options->store_file;
     struct fm_error trouble = front->store_queue.trouble;
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     fm_json_key(w, "store");
     fm_json_object_begin(w);
     fm_json_key_str(w, "kind", !stores ? "none" : options->store_file ? "file" : "memory");
@@ -165,9 +165,9 @@ static void write_limits(struct fm_json_writer *w) {
 
 /* What an engine said when it ran last, else what its file says. */
 static struct fm_descriptor descriptor_of(struct fm_front *front, const struct fm_program *program) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     struct fm_descriptor descriptor = program->descriptor;
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return descriptor.has_features ? descriptor : program->files.descriptor;
 }
 

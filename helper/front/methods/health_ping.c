@@ -1,4 +1,4 @@
-/* health.ping: whether the helper is there, and which. Answered in microseconds, whatever happens. */
+/* health.ping: whether the helper is there, and which. Waits for no other message, and for nothing long. */
 #include "base/clock.h"
 #include "front/methods/methods.h"
 #include "protocol/version.h"
@@ -16,4 +16,4 @@ static enum fm_code health_ping(struct fm_front *front, const struct fm_method_c
     return FM_OK;
 }
 
-const struct fm_method fm_method_health_ping = {"health.ping", FM_METHOD_IGNORES_PARAMS, .run = health_ping};
+const struct fm_method fm_method_health_ping = {"health.ping", FM_METHOD_IGNORES_PARAMS | FM_METHOD_AT_ONCE, .run = health_ping};

@@ -49,9 +49,9 @@ static enum fm_code create(const struct fm_method *method, struct fm_front *fron
                            struct fm_error *error) {
     enum fm_code code = fm_method_create(front, &message->id, message->params, method->surface, error);
     if (code != FM_OK) {
-        pthread_mutex_lock(&front->lock);
+        fm_front_lock(front);
         front->metrics.outcomes[FM_OUTCOME_REFUSED]++;
-        pthread_mutex_unlock(&front->lock);
+        fm_front_unlock(front);
     }
     return code;
 }

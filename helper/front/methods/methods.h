@@ -14,6 +14,7 @@ enum fm_method_flags {
     FM_METHOD_NEEDS_PARAMS = 1,   /* absent params are an error */
     FM_METHOD_IGNORES_PARAMS = 2, /* params may be anything */
     FM_METHOD_NOTIFICATION = 4,   /* also works without an id */
+    FM_METHOD_AT_ONCE = 16,       /* served while a long message is worked on; it takes microseconds */
     FM_METHOD_ANSWERS_LATER = 8,  /* on FM_OK a job, or the store, answers the call; `result` is not used */
 };
 

@@ -81,11 +81,11 @@ static enum fm_code metrics_get(struct fm_front *front, const struct fm_method_c
     (void)call;
     (void)error;
     fm_json_key_int(result, "uptime_ms", fm_now_ms() - front->started_ms);
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     write_requests_locked(front, result);
     write_work_locked(metrics, result);
     write_engines_locked(front, result);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     fm_json_key(result, "bytes");
     fm_json_object_begin(result);
     write_bytes("host", &metrics->host_received, &metrics->host_sent, result);

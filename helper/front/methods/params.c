@@ -18,9 +18,9 @@ enum fm_code fm_params_judge_ignored(struct fm_front *front, const struct fm_buf
     if (paths->len > 0 && front->options.strict_parameters) {
         return fm_ignored_refuse(paths, error);
     }
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     fm_log_ignored_locked(front, paths);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return FM_OK;
 }
 

@@ -5,8 +5,8 @@ static enum fm_code process_shutdown(struct fm_front *front, const struct fm_met
                                      struct fm_json_writer *result, struct fm_error *error) {
     (void)result;
     (void)error;
-    front->shutdown_called = true;
     front->shutdown_call = *call->id;
+    atomic_store(&front->shutdown_called, true);
     return FM_OK;
 }
 

@@ -24,10 +24,10 @@ static enum fm_code requests_get(struct fm_front *front, const struct fm_method_
         return fm_params_wrong(error, "request_id", "invalid_type",
                                "'request_id' must be a JSON-RPC id, a string or an integer");
     }
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     const struct fm_job *job = fm_job_by_call_locked(front, &request_id);
     const char *state = job ? state_of(job) : NULL;
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     if (!state) {
         return fm_no_such_request(error);
     }

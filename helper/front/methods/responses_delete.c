@@ -5,9 +5,9 @@
 static const struct fm_rule rules[] = {{.name = "id", .check = fm_check_any}, {0}};
 
 static bool is_running(struct fm_front *front, struct fm_store_query *query) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     bool running = fm_stored_find_running_locked(front, query);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return running;
 }
 

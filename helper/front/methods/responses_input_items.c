@@ -98,12 +98,15 @@ static void write_list(struct json_object *items, const struct fm_store_query *q
 
 /* Of one that runs the store has nothing yet, but its job has; unless the store is asked for what it goes on with. */
 static bool copy_running(struct fm_front *front, struct fm_store_query *query, struct fm_buf *input) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_enter(front);
     const struct fm_job *job = fm_stored_find_running_locked(front, query);
     if (job) {
-        fm_buf_append(input, job->answer.request.conversation.input.data, job->answer.request.conversation.input.len);
+        const struct fm_buf *kept = &job->answer.request.conversation.input;
+        fm_front_build_begin_locked(front);
+        fm_buf_append(input, kept->data, kept->len);
+        fm_front_build_end_locked(front);
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_leave(front);
     return input->len > 0;
 }
 

@@ -14,13 +14,15 @@ static const struct fm_rule rules[] = {
 };
 
 static bool write_running(struct fm_front *front, struct fm_store_query *query, struct fm_json_writer *result) {
-    pthread_mutex_lock(&front->lock);
+    fm_front_enter(front);
     struct fm_job *job = fm_stored_find_running_locked(front, query);
     if (job) {
+        fm_front_build_begin_locked(front);
         fm_json_key(result, "response");
         job->answer.surface->write(&job->answer, result);
+        fm_front_build_end_locked(front);
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_leave(front);
     return job;
 }
 

@@ -20,6 +20,7 @@ struct fm_store_task {
     /* In the store's thread, without the lock. `store` may be NULL, where `error` says why. */
     void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
     uint64_t job;                        /* of put and resolve: the number of the job that waits; else 0 */
+    struct fm_answer *answer;            /* of put: the job's; it stays until fm_job_stored_locked */
     struct fm_stored_response response;  /* of put */
     struct fm_conversation conversation; /* of resolve */
     bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
@@ -102,12 +103,12 @@ static void note_trouble(struct fm_front *front, const struct fm_store *store) {
     } else {
         (void)fm_fail_no_memory(&trouble);
     }
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     bool was = queue->known && queue->trouble.code != FM_OK;
     bool same = was && strcmp(queue->trouble.detail, trouble.detail) == 0;
     queue->trouble = trouble;
     queue->known = true;
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     if (trouble.code != FM_OK && !same) {
         report(queue, &trouble);
     } else if (trouble.code == FM_OK && was) {
@@ -137,9 +138,9 @@ bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store) {
     if (!queue->running) {
         return false;
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     run_task(front, store, queue->running);
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     if (queue->running->query.again) {
         append_locked(queue, queue->running);
     } else {
@@ -176,8 +177,26 @@ void fm_store_end_locked(struct fm_front *front) {
 
 /* ---- putting ---- */
 
+/* The answer as the store keeps it. Nobody changes it meanwhile: its job is settled, and waits for this. */
+static bool fill_response(struct fm_stored_response *response, struct fm_answer *answer) {
+    const char *previous = answer->request.conversation.previous_id;
+    snprintf(response->id, sizeof response->id, "%s", answer->id);
+    snprintf(response->previous_id, sizeof response->previous_id, "%s", previous ? previous : "");
+    fm_buf_init(&response->object, REPLY_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&response->object);
+    answer->surface->write(answer, &w);
+    fm_buf_init(&response->stream, REPLY_MAX);
+    w = fm_json_writer_on(&response->stream);
+    fm_answer_write_stream(answer, &w);
+    return !response->object.failed && !response->stream.failed;
+}
+
 static void put(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error) {
-    enum fm_code code = store ? fm_store_put(store, &task->response, error) : error->code;
+    enum fm_code code = store ? FM_OK : error->code;
+    if (code == FM_OK) {
+        bool filled = fill_response(&task->response, task->answer);
+        code = filled ? fm_store_put(store, &task->response, error) : fm_fail_no_memory(error);
+    }
     if (code != FM_OK) { /* a trouble of the store is an error, and reported once */
         fm_log(FM_LOG_WARN, "a response was not stored: %s", error->detail);
     }
@@ -187,34 +206,20 @@ static void put(struct fm_front *front, struct fm_store *store, struct fm_store_
     fm_front_leave(front);
 }
 
-/* Takes the request's input; what else the store wants is copied. */
-static bool fill_response(struct fm_stored_response *response, struct fm_answer *answer) {
-    struct fm_conversation *conversation = &answer->request.conversation;
-    const char *previous = conversation->previous_id;
-    *response = (struct fm_stored_response){.input = conversation->input};
-    fm_buf_init(&conversation->input, response->input.max);
-    fm_buf_init(&response->object, REPLY_MAX);
-    snprintf(response->id, sizeof response->id, "%s", answer->id);
-    snprintf(response->previous_id, sizeof response->previous_id, "%s", previous ? previous : "");
-    struct fm_json_writer w = fm_json_writer_on(&response->object);
-    answer->surface->write(answer, &w);
-    fm_buf_init(&response->stream, REPLY_MAX);
-    w = fm_json_writer_on(&response->stream);
-    fm_answer_write_stream(answer, &w);
-    return !response->object.failed && !response->stream.failed;
-}
-
+/* Takes the request's input. */
 static bool put_locked(struct fm_front *front, struct fm_job *job) {
+    struct fm_conversation *conversation = &job->answer.request.conversation;
     struct fm_store_task *task = calloc(1, sizeof *task);
     if (!task) {
         return false;
     }
-    task->run = put;
-    task->job = job->number;
-    if (!fill_response(&task->response, &job->answer) || !add_locked(front, task)) {
-        free_task(task);
+    *task = (struct fm_store_task){.run = put, .job = job->number, .answer = &job->answer};
+    if (!add_locked(front, task)) {
+        free(task);
         return false;
     }
+    task->response.input = conversation->input;
+    fm_buf_init(&conversation->input, task->response.input.max);
     return true;
 }
 
@@ -381,14 +386,20 @@ enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id
     return FM_OK;
 }
 
-static void send_reply_locked(struct fm_front *front) {
+bool fm_store_next_reply(struct fm_front *front, const char **frame, size_t *len) {
     struct fm_store_queue *queue = &front->store_queue;
-    if (queue->reply_waits && fm_outbox_has_room(&front->outbox)) {
-        fm_send_frame(front, &front->outbox, &queue->reply);
+    fm_front_enter(front);
+    bool waits = queue->reply_waits;
+    if (waits) {
+        fm_buf_free(&front->large_event);
+        front->large_event = queue->reply;
+        fm_buf_init(&queue->reply, REPLY_MAX);
         queue->reply_waits = false;
         pthread_cond_signal(&queue->changed);
         pthread_cond_broadcast(&front->drained);
     }
+    fm_front_leave(front);
+    return waits && fm_end_frame(front, &front->outbox, &front->large_event, frame, len);
 }
 
 /* ---- what jobs have for the store ---- */
@@ -418,7 +429,9 @@ void fm_store_pump_locked(struct fm_front *front) {
             put_job_locked(front, job);
         }
     }
-    send_reply_locked(front);
+    if (front->store_queue.reply_waits) {
+        fm_outbox_poke(&front->outbox);
+    }
 }
 
 static bool answers(const struct fm_store_task *task, const struct fm_rpc_id *call) {

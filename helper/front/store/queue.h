@@ -51,9 +51,15 @@ void fm_store_end_locked(struct fm_front *front);
 
 /*
  * Gives the store what jobs have for it: requests to be made whole (fm_job_resolved_locked follows), responses to be
- * stored (fm_job_stored_locked follows). Queues the reply that waits for the host, where there is room. Never blocks.
+ * stored (fm_job_stored_locked follows). Never blocks.
  */
 void fm_store_pump_locked(struct fm_front *front);
+
+/*
+ * The frame of an answer to a call that waits for the host; false: there is none. It is valid until the next call of
+ * this or of fm_streams_next. From the host's writer thread, without the lock.
+ */
+bool fm_store_next_reply(struct fm_front *front, const char **frame, size_t *len);
 
 /* Has `find` look for what the job `query->job` replays; it answers nothing. False: out of memory, or no thread. */
 FM_MUST_USE bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find,

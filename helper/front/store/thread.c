@@ -10,18 +10,18 @@ static void *store_main(void *argument) {
     if (front->options.store_file) {
         fm_store_open_early(front, &store);
     }
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     while (!queue->ending || queue->first) {
         if (!fm_store_run_next_locked(front, &store)) {
             pthread_cond_wait(&queue->changed, &front->lock);
         }
     }
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     fm_store_close(store);
-    pthread_mutex_lock(&front->lock);
+    fm_front_lock(front);
     front->threads--;
     pthread_cond_broadcast(&front->quiet);
-    pthread_mutex_unlock(&front->lock);
+    fm_front_unlock(front);
     return NULL;
 }
 

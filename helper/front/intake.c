@@ -1,0 +1,186 @@
+/* The intake: which messages wait for a long one, and the thread that works on those. */
+#include "front/intake.h"
+#include "base/platform.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+
+/* Bytes that may wait; above that the reader waits too. One message of any size always may. */
+#define WAITING_MAX FM_FRAME_BODY_MAX
+
+/* What waits: a body that nobody has looked at, or a message. */
+struct fm_intake_entry {
+    struct fm_intake_entry *next;
+    size_t size;
+    struct fm_buf body;
+    struct json_object *root; /* owned; NULL: it is a body */
+    struct fm_rpc_message message;
+};
+
+static void free_entry(struct fm_intake_entry *entry) {
+    json_object_put(entry->root);
+    fm_buf_free(&entry->body);
+    free(entry);
+}
+
+/* ---- the thread ---- */
+
+/* The entry before it took `done` bytes. NULL: nothing waits. */
+static struct fm_intake_entry *take_entry(struct fm_intake *intake, size_t done) {
+    pthread_mutex_lock(&intake->lock);
+    struct fm_intake_entry *entry = intake->ending ? NULL : intake->first;
+    intake->bytes -= done;
+    if (entry) {
+        intake->first = entry->next;
+        intake->last = intake->first ? intake->last : &intake->first;
+    }
+    pthread_cond_broadcast(&intake->changed);
+    pthread_mutex_unlock(&intake->lock);
+    return entry;
+}
+
+static void work(struct fm_intake *intake) {
+    struct fm_dispatcher dispatcher;
+    struct fm_inbound inbound;
+    struct fm_inbound_handler handler = fm_dispatch_handler;
+    struct fm_intake_entry *entry;
+    size_t done = 0;
+    handler.context = &dispatcher;
+    fm_dispatcher_init(&dispatcher, intake->dispatcher.front);
+    fm_inbound_init(&inbound);
+    while ((entry = take_entry(intake, done))) {
+        if (entry->root) {
+            handler.message(handler.context, &entry->message, entry->root);
+        } else {
+            fm_inbound_body(&inbound, entry->body.data, entry->body.len, &handler);
+        }
+        if (atomic_load(&dispatcher.front->shutdown_called)) {
+            fm_ask_for_end(); /* the reader waits for input */
+        }
+        done = entry->size;
+        free_entry(entry);
+    }
+    fm_inbound_free(&inbound);
+    fm_dispatcher_free(&dispatcher);
+}
+
+/* The thread is no longer there, unless more waits. */
+static bool leave(struct fm_intake *intake) {
+    pthread_mutex_lock(&intake->lock);
+    intake->running = intake->first && !intake->ending;
+    bool left = !intake->running;
+    pthread_cond_broadcast(&intake->changed);
+    pthread_mutex_unlock(&intake->lock);
+    return left;
+}
+
+static void *intake_main(void *intake) {
+    do {
+        work(intake);
+    } while (!leave(intake));
+    return NULL;
+}
+
+/* ---- the reader ---- */
+
+static bool is_working(struct fm_intake *intake) {
+    pthread_mutex_lock(&intake->lock);
+    bool working = intake->running;
+    pthread_mutex_unlock(&intake->lock);
+    return working;
+}
+
+/* Takes the entry over. Where no thread can be started, this one does its work. */
+static void defer(struct fm_intake *intake, struct fm_intake_entry *entry) {
+    pthread_mutex_lock(&intake->lock);
+    while (intake->running && intake->bytes > 0 && intake->bytes + entry->size > WAITING_MAX) {
+        pthread_cond_wait(&intake->changed, &intake->lock);
+    }
+    *intake->last = entry;
+    intake->last = &entry->next;
+    intake->bytes += entry->size;
+    bool start = !intake->running;
+    intake->running = true;
+    pthread_mutex_unlock(&intake->lock);
+    if (start && fm_thread_start(intake_main, intake) != 0) {
+        intake_main(intake);
+    }
+}
+
+static struct fm_intake_entry *new_entry(struct fm_intake *intake, size_t size) {
+    struct fm_intake_entry *entry = calloc(1, sizeof *entry);
+    if (!entry) {
+        fm_front_no_memory(intake->dispatcher.front);
+        return NULL;
+    }
+    entry->size = size;
+    fm_buf_init(&entry->body, FM_FRAME_BODY_MAX);
+    return entry;
+}
+
+/* A long body waits unseen. */
+static bool on_body(void *context, struct fm_buf *body, size_t len) {
+    struct fm_intake *intake = context;
+    struct fm_intake_entry *entry = len > FM_LARGE ? new_entry(intake, len) : NULL;
+    if (entry) {
+        entry->body = *body;
+        fm_buf_init(body, body->max);
+        defer(intake, entry);
+    }
+    return entry;
+}
+
+static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
+    struct fm_intake *intake = context;
+    bool waits = is_working(intake) && !fm_dispatch_is_at_once(message);
+    struct fm_intake_entry *entry = waits ? new_entry(intake, sizeof *entry) : NULL;
+    if (entry) {
+        entry->root = json_object_get(root);
+        entry->message = *message;
+        defer(intake, entry);
+    } else if (!waits) {
+        fm_dispatch_handler.message(&intake->dispatcher, message, root);
+    }
+}
+
+static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
+    struct fm_intake *intake = context;
+    fm_dispatch_handler.fault(&intake->dispatcher, id, code, detail);
+}
+
+const char *fm_intake_feed(struct fm_intake *intake, const char *data, size_t len) {
+    const struct fm_inbound_handler handler = {
+        .context = intake, .body = on_body, .message = on_message, .fault = on_fault};
+    return fm_inbound_feed(&intake->inbound, data, len, &handler);
+}
+
+/* ---- the beginning and the end ---- */
+
+void fm_intake_init(struct fm_intake *intake, struct fm_front *front) {
+    *intake = (struct fm_intake){.last = &intake->first};
+    fm_inbound_init(&intake->inbound);
+    fm_dispatcher_init(&intake->dispatcher, front);
+    pthread_mutex_init(&intake->lock, NULL);
+    pthread_cond_init(&intake->changed, NULL);
+}
+
+void fm_intake_stop(struct fm_intake *intake, bool finish) {
+    pthread_mutex_lock(&intake->lock);
+    intake->ending = !finish;
+    while (intake->running) {
+        pthread_cond_wait(&intake->changed, &intake->lock);
+    }
+    pthread_mutex_unlock(&intake->lock);
+}
+
+void fm_intake_free(struct fm_intake *intake) {
+    while (intake->first) {
+        struct fm_intake_entry *entry = intake->first;
+        intake->first = entry->next;
+        free_entry(entry);
+    }
+    fm_inbound_free(&intake->inbound);
+    fm_dispatcher_free(&intake->dispatcher);
+    pthread_cond_destroy(&intake->changed);
+    pthread_mutex_destroy(&intake->lock);
+}

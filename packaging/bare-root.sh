@@ -1,16 +1,20 @@
 #!/bin/sh
 # Shows that the commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node), clones this
 # repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network,
-# packaging/run-gateway.sh until its page answers, packaging/run-system.sh, and packaging/test.sh. What the host's network needs
+# packaging/run-gateway.sh until its page answers, packaging/run-system.sh, and packaging/test.sh. The place is a hard one: the
+# clone is in root's home, which no other user may enter, the root is no mount point, and it has neither /sys nor /etc/hosts.
+# With --container it is what Docker gives by default instead (packaging/container.py). What the host's network needs
 # (mirror, proxies, certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about
 # 2 GB of disk.
 #
-# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--gateway | --system]
+# usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--container]
+#                                    [--gateway | --system]
 #   --root DIR   where the root is made (default: ${TMPDIR:-/tmp}/fm-proxy-bare); DIR.base.tar keeps the bare system for
 #                the next time
 #   --keep       leave the root behind
 #   --fast       pass --fast to packaging/test.sh
 #   --no-tests   leave packaging/test.sh out
+#   --container  in a container's place, with its rights (needs python3)
 #   --gateway    packaging/run-gateway.sh alone, as the first command of all
 #   --system     packaging/run-system.sh alone
 set -eu
@@ -48,6 +52,7 @@ tests=yes
 prompts=yes
 gateway=yes
 system=yes
+container=
 test_options=
 
 say() { printf 'bare-root: %s\n' "$*" >&2; }
@@ -68,7 +73,8 @@ main() {
   trap 'exit 143' TERM
   make_root
   take_over_network
-  git clone --quiet "file://$here" "$root/fm-proxy" || die "could not clone $here"
+  chmod 700 "$root/root"
+  git clone --quiet "file://$here" "$root/root/fm-proxy" || die "could not clone $here"
   run_commands
 }
 
@@ -79,6 +85,7 @@ read_options() {
       --keep) keep=yes ;;
       --fast) test_options=--fast ;;
       --no-tests) tests= ;;
+      --container) container=yes ;;
       --gateway) tests='' prompts='' system='' ;;
       --system) tests='' prompts='' gateway='' ;;
       *) say "unknown option $1; the comment in $0 lists them" && exit 64 ;;
@@ -121,7 +128,8 @@ mirror() {
 
 # Writes the host's network settings into the root, and /host/enter, which sets the environment and starts a command.
 take_over_network() {
-  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  cp -L /etc/resolv.conf "$root/etc/"
+  [ -z "$container" ] || printf '%s\n' '127.0.0.1 localhost' '::1 localhost ip6-localhost ip6-loopback' >"$root/etc/hosts"
   apt-config dump | grep -iE '^Acquire::(http|https|ftp|retries)' >"$root/etc/apt/apt.conf.d/99host" || :
   # A Debian installation has the security updates among its sources, debootstrap's minimum does not.
   echo "deb $(mirror | sed 's,/*$,-security,') $SUITE-security main" >"$root/etc/apt/sources.list.d/security.list"
@@ -135,7 +143,7 @@ take_over_network() {
   done
   take_over_certificates
   take_over_registries
-  printf '%s\n' 'cd /fm-proxy' 'exec "$@"' >>"$root/host/enter"
+  printf '%s\n' 'cd /root/fm-proxy' 'exec "$@"' >>"$root/host/enter"
 }
 
 # pass NAME VALUE: for the environment inside. A file that VALUE names is taken along; a folder is not there, so it is left out.
@@ -219,11 +227,16 @@ offline() { in_root --net "$@"; }
 in_root() {
   net=$1
   shift
-  # shellcheck disable=SC2016 # expanded by the inner shell
-  unshare --mount --pid --fork --kill-child --propagation private ${net:+"$net"} sh -eu -c '
-    mount -t proc proc "$1/proc"
-    mount --rbind /dev "$1/dev"
-    exec env -i "$(command -v chroot)" "$@"' sh "$root" sh /host/enter "$@" </dev/null
+  if [ -n "$container" ]; then
+    set -- python3 -B "$here/packaging/container.py" "$root" /bin/sh /host/enter "$@"
+  else
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    set -- sh -eu -c '
+      mount -t proc proc "$1/proc"
+      mount --rbind /dev "$1/dev"
+      exec env -i "$(command -v chroot)" "$@"' sh "$root" sh /host/enter "$@"
+  fi
+  unshare --mount --pid --fork --kill-child --propagation private ${net:+"$net"} "$@" </dev/null
 }
 
 main "$@"

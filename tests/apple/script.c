@@ -5,7 +5,7 @@
  *     {"status":N,"text":TEXT}   the task ends with the status N
  *     {"ignore_cancel_ms":N}     a cancel is not seen for so long, from here on
  *     {"snapshot":TEXT}          the next snapshot is TEXT, whatever came before
- *     {"tool_calls":[{"name","arguments"},...]}   several calls at once
+ *     {"tool_calls":[{"name","arguments"},...]}   several calls at once; with "gap_ms":N that long between two
  *     {"content":TEXT}           the answer to a schema, as it is
  *
  * A tool_call in a task with a schema, and without tools, answers that schema: with its name, or with its arguments.
@@ -327,6 +327,9 @@ static bool object_step(struct run *run, struct json_object *step) {
         begin_call(run, member(step, "tool_call"));
     }
     for (size_t i = 0; calls && i < json_object_array_length(calls); i++) {
+        if (i > 0) {
+            usleep((useconds_t)json_object_get_int(member(step, "gap_ms")) * 1000);
+        }
         begin_call(run, json_object_array_get_idx(calls, i));
     }
     if (member(step, "snapshot") || member(step, "content")) {

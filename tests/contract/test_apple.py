@@ -352,6 +352,13 @@ class Tools(Case):
         outcome = self.engine.run(script({"tool_calls": calls}), tools=tools)
         self.assertEqual([name for name, _ in outcome.calls], [f"tool_{i}" for i in range(128)])
 
+    def test_calls_that_come_one_after_the_other(self):
+        """As on a busy machine: those of one answer are told together."""
+        names = [f"tool_{i}" for i in range(8)]
+        outcome = self.engine.run(script({"tool_calls": [{"name": name, "arguments": "{}"} for name in names], "gap_ms": 10}),
+                                  tools=[{"name": name} for name in names])
+        self.assert_undisturbed([name for name, _ in outcome.calls] == names, outcome.calls)
+
     def test_an_abort_while_a_tool_is_waited_for(self):
         for _ in range(5):
             job = self.engine.start(script("a", {"tool_call": {"name": "get_time", "arguments": "{}"}}), tools=[TIME])

@@ -23,9 +23,10 @@ void fm_apple_cancel(struct fm_apple_running *running) {
     }
 }
 
-static void take_calls(struct fm_apple_running *running) {
+static void take_calls(struct fm_apple_running *running, int64_t now) {
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
     size_t count = fm_apple_take_calls(calls);
+    running->called_ms = count > 0 ? now : running->called_ms;
     for (size_t i = 0; i < count; i++) {
         if (running->call_count == FM_APPLE_CALLS_MAX) {
             running->api->release(calls[i].arguments);
@@ -36,12 +37,21 @@ static void take_calls(struct fm_apple_running *running) {
     }
 }
 
+/* Whether it is time to answer the calls, at a moment at which the inbox had no other one. */
+static bool calls_are_due(const struct fm_apple_running *running, int64_t now) {
+    if (!running->cancelled_ms || running->call_count == 0) {
+        return false;
+    }
+    if (running->finished_ms) {
+        return now - running->finished_ms >= FM_APPLE_FINISH_MS;
+    }
+    return now - running->called_ms >= FM_APPLE_CALLS_MS || now - running->cancelled_ms >= FM_APPLE_ANSWER_MS;
+}
+
 /* An answer to each call; those that the library does not wait for yet, or not any more, are lost, which does no harm.
  */
-static void finish_calls(struct fm_apple_running *running) {
-    int64_t now = fm_now_ms();
-    int64_t since = running->finished_ms ? running->finished_ms : running->cancelled_ms;
-    if (!running->cancelled_ms || running->call_count == 0 || now - since < FM_APPLE_FINISH_MS) {
+static void finish_calls(struct fm_apple_running *running, int64_t now) {
+    if (!calls_are_due(running, now)) {
         return;
     }
     running->finished_ms = now;
@@ -51,13 +61,13 @@ static void finish_calls(struct fm_apple_running *running) {
 }
 
 bool fm_apple_step(struct fm_apple_running *running) {
+    fm_apple_inbox_wait(fm_now_ms() + (running->cancelled_ms ? FM_APPLE_FINISH_MS : SLICE_MS));
     int64_t now = fm_now_ms();
-    fm_apple_inbox_wait(now + (running->cancelled_ms ? FM_APPLE_FINISH_MS : SLICE_MS));
-    take_calls(running);
+    take_calls(running, now);
     if (fm_apple_task_ended(running->task)) {
         return true;
     }
-    finish_calls(running);
+    finish_calls(running, now);
     return !running->cancelled_ms || fm_now_ms() - running->cancelled_ms < FM_APPLE_STOP_MS;
 }
 
@@ -74,7 +84,7 @@ bool fm_apple_finish_task(struct fm_apple_running *running, const struct fm_kit_
 }
 
 void fm_apple_running_free(struct fm_apple_running *running) {
-    take_calls(running);
+    take_calls(running, 0);
     for (size_t i = 0; i < running->call_count; i++) {
         running->api->release(running->calls[i].arguments);
     }

@@ -7,6 +7,8 @@
 #include "engine/kit/kit.h"
 
 #define FM_APPLE_STOP_MS   700 /* a task that has not ended so long after its cancel; the front waits 750 */
+#define FM_APPLE_CALLS_MS  50  /* without another call: the model has made all that it makes at once */
+#define FM_APPLE_ANSWER_MS 350 /* after the cancel: calls are answered then, even if more of them come */
 #define FM_APPLE_FINISH_MS 20  /* between two tries to answer calls of tools, whose results the library waits for */
 
 /* A task that runs. */
@@ -17,7 +19,8 @@ struct fm_apple_running {
     fm_apple_ref ref; /* what is cancelled: the task's, or a stream, which ends with its release */
     bool is_stream;
     int64_t cancelled_ms; /* 0: it is not */
-    int64_t finished_ms;  /* the last try to answer calls */
+    int64_t called_ms;    /* when the last call was taken */
+    int64_t finished_ms;  /* the last try to answer calls; 0: none so far */
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
     size_t call_count;
     size_t collected; /* of these, those that came before the library had an answer to any: they are the model's */

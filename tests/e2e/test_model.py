@@ -249,6 +249,7 @@ class Stops(ModelTest):
         self.assert_undisturbed(pid, "an engine that does not stop within its grace is ended")
         quiet = []
         def look():
+            self.assert_undisturbed(pid and wire.alive(pid), "its grace was over before it came to the abort")
             before = cpu_ticks(pid)
             time.sleep(0.2)
             quiet.append(cpu_ticks(pid) - before <= 1)

@@ -368,7 +368,7 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           "--no-default-browser-check",
                           "--disable-background-networking",
                           "--disable-component-update",
-                          "--disable-features=NetworkTimeServiceQuerying",
+                          "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,OptimizationGuideModelDownloading",
                           "--gaia-url=" NOWHERE, /* of accounts */
                           "--component-updater=url-source=" NOWHERE,
                           "--apps-gallery-update-url=" NOWHERE, /* of extensions */

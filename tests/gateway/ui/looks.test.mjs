@@ -14,8 +14,8 @@ test("every state, every width, light and dark", { skip }, async (t) => {
     for (const name of Object.keys(STATES)) {
       await t.test(name, async () => {
         const faults = [];
-        for (const [width, height] of WIDTHS)
-          await look(browser, name, width, height, async (...what) => faults.push(...(await check(...what))));
+        const add = async (...what) => faults.push(...(await check(...what)));
+        await Promise.all(WIDTHS.map(([width, height]) => look(browser, name, width, height, add)));
         assert.deepEqual(faults, []);
       });
     }

@@ -263,26 +263,30 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *a
     try_next(connection, NULL);
 }
 
-/* RFC 6761, section 6.4: such a name leads nowhere, so nobody is asked for it. */
-static bool is_invalid(const char *host) {
-    static const char ending[] = ".invalid";
-    size_t len = strlen(host);
-    return len >= sizeof ending - 1 && strcasecmp(host + len - (sizeof ending - 1), ending) == 0;
+/* `host` is `name`, or below it. */
+static bool is_below(const char *host, const char *name) {
+    size_t host_len = strlen(host);
+    size_t len = strlen(name);
+    return host_len >= len && strcasecmp(host + host_len - len, name) == 0 &&
+           (host_len == len || host[host_len - len - 1] == '.');
 }
 
-/* A name, or an address as text: getaddrinfo takes both. */
+/*
+ * A name, or an address as text: getaddrinfo takes both. By RFC 6761, sections 6.3 and 6.4, "invalid" leads nowhere and
+ * "localhost" to this machine, so nobody is asked for them.
+ */
 static void resolve(struct connection *connection) {
     struct in6_addr literal;
-    bool is_literal =
-        inet_pton(AF_INET, connection->host, &literal) == 1 || inet_pton(AF_INET6, connection->host, &literal) == 1;
+    const char *host = is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host;
+    bool is_literal = inet_pton(AF_INET, host, &literal) == 1 || inet_pton(AF_INET6, host, &literal) == 1;
     /* of a name only addresses of a family that this machine has */
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = is_literal ? AI_NUMERICHOST : AI_ADDRCONFIG};
     char port[8];
     snprintf(port, sizeof port, "%u", connection->port);
     connection->lookup.data = connection;
     connection->stage = STAGE_RESOLVING;
-    if (!is_invalid(connection->host) && uv_getaddrinfo(connection->proxy->loop, &connection->lookup, on_resolved,
-                                                        connection->host, port, &hints) == 0) {
+    if (!is_below(connection->host, "invalid") &&
+        uv_getaddrinfo(connection->proxy->loop, &connection->lookup, on_resolved, host, port, &hints) == 0) {
         connection->open++;
     } else {
         connection->stage = STAGE_REQUEST;

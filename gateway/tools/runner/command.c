@@ -71,9 +71,7 @@ static void become(const struct gw_job *job, int problem) {
     setsid();
     reset_signals();
     set_limits(job);
-    if (fchdir(GW_RUN_FOLDER) != 0) {
-        snprintf(text, sizeof text, "the working folder can't be entered: %s", strerror(errno));
-    } else if (gw_sandbox_close(job, GW_RUN_FOLDER, text, sizeof text) && arrange_descriptors(job, problem)) {
+    if (gw_sandbox_close(job, GW_RUN_FOLDER, text, sizeof text) && arrange_descriptors(job, problem)) {
         execvpe(job->argv[0], job->argv, job->env);
         snprintf(text, sizeof text, "%s can't be run: %s", job->argv[0], strerror(errno));
     } else if (!*text) {

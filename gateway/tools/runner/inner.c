@@ -66,13 +66,32 @@ static void limit_namespace(int64_t processes) {
     }
 }
 
+/* What is mounted is seen in this namespace alone. In a chroot "/" may be no mount point, but /proc is one. */
+static bool keep_mounts(void) {
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 ||
+           (errno == EINVAL && mount("none", "/proc", NULL, MS_PRIVATE, NULL) == 0);
+}
+
+/*
+ * The descriptor of the folder is of the namespace before: in a chroot, what it is called there is no path from our
+ * root. The working folder is the same one in this namespace.
+ */
+static bool take_folder(void) {
+    int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool taken = fd >= 0 && dup3(fd, GW_RUN_FOLDER, O_CLOEXEC) >= 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return taken;
+}
+
 /* Without a /proc of its own, a process in the namespace would not find itself there. */
 static bool enter(const struct gw_job *job, int flags, uid_t user, gid_t group) {
     if (!(flags & CLONE_NEWPID)) {
         return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
     }
-    if ((flags & CLONE_NEWUSER && !map_user(user, group)) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
+    if ((flags & CLONE_NEWUSER && !map_user(user, group)) || !keep_mounts() ||
+        !take_folder() || mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) != 0) {
         return false;
     }
     limit_namespace(job->processes);

@@ -194,6 +194,9 @@ int main(void) {
     if (gw_job_read(GW_RUN_JOB, digest, &runner.job, &error) != FM_OK) {
         return answer(&runner, error.detail);
     }
+    if (fchdir(GW_RUN_FOLDER) != 0) { /* whoever is cloned stands in it in his own namespace */
+        return answer(&runner, "the working folder can't be entered; may this user search it?");
+    }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
         (runner.job.private_folder && mkdir(runner.job.private_folder, 0700) != 0)) {
         return answer(&runner,

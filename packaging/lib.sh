@@ -76,6 +76,15 @@ build_native() {
   configure "$native_preset" "$native_dir" && logged "the build ($native_preset)" cmake --build "$native_dir" --target "${@:-all}"
 }
 
+# The thread sanitizer of older compilers can't start where the kernel randomizes addresses by more than 28 bits.
+without_aslr() {
+  if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)" -gt 28 ] && setarch -R true 2>/dev/null; then
+    setarch -R "$@"
+  else
+    "$@"
+  fi
+}
+
 # install_js DIR: npm ci there, unless it has been done with the lock file that is there now.
 install_js() {
   ! cmp -s "$1/package-lock.json" "$1/node_modules/.fm-installed" || return 0

@@ -130,15 +130,6 @@ build_locked() {
   return "$status"
 }
 
-# The thread sanitizer of older compilers can't start where the kernel randomizes addresses by more than 28 bits.
-without_aslr() {
-  if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)" -gt 28 ] && setarch -R true 2>/dev/null; then
-    setarch -R "$@"
-  else
-    "$@"
-  fi
-}
-
 # ctest's JUnit file says "notrun" both of a test that skipped itself and of one whose program is missing.
 junit_totals() {
   [ -f "$1" ] || return 0

@@ -13,6 +13,7 @@
 #   properties  session mode on 2,000 random inputs a property and 50,000 random lines
 #   model       session mode with the real model: 50 messages of each format
 #   jobs        1,000 random jobs at once on the llama engine, 50 of them as in a fresh process
+#   sanitized   the llama engine's contract, and 20 random jobs at once, under the address and the thread sanitizer
 #   flips       10,000 model files with a flipped bit
 #   requests    20,000 mutated requests to the npm package
 #   schemas     the JSON Schema Test Suite with 20 texts a schema, and patterns with control characters
@@ -26,7 +27,7 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=packaging/lib.sh
 . "$FM_ROOT/packaging/lib.sh"
 
-PARTS="places mutations mutations-js failing properties model jobs flips requests schemas mixes load soak coverage fuzz"
+PARTS="places mutations mutations-js failing properties model jobs sanitized flips requests schemas mixes load soak coverage fuzz"
 MINUTES=${FM_MINUTES:-20}
 
 main() {
@@ -90,6 +91,14 @@ run_one() {
       set -- build/models/*.gguf
       python3 -B tests/contract/mixes.py build/bin/fm-engine-llama "$1" 1000 "" 50
       ;;
+    sanitized)
+      build_all asan build/asan
+      sanitized address build/asan
+      build_all tsan build/tsan
+      # As the preset in CMakePresets.json and packaging/test.sh have it.
+      export TSAN_OPTIONS=ignore_noninstrumented_modules=1:atexit_sleep_ms=50
+      sanitized thread build/tsan
+      ;;
     flips)
       build_all default build
       FM_FLIPS=10000 python3 -B tests/e2e/test_hostile_models.py Malformed.test_bits
@@ -120,6 +129,14 @@ run_one() {
     coverage) sh tests/coverage.sh ;;
     fuzz) sh tests/fuzz/run.sh "$MINUTES" ;;
   esac
+}
+
+# sanitized SANITIZER FOLDER: what the tests of that build leave out.
+sanitized() {
+  for model in build/models/*.gguf; do break; done
+  export FM_SLOW=4 FM_SANITIZE="$1" ASAN_OPTIONS=detect_leaks=1
+  without_aslr python3 -B tests/contract/test_engine.py "$2/bin/fm-engine-llama" "$model"
+  without_aslr python3 -B tests/contract/mixes.py "$2/bin/fm-engine-llama" "$model" 20
 }
 
 build_all() {

@@ -77,14 +77,14 @@ def seccomp():
 def main():
     if len(sys.argv) < 3 or os.uname().machine != "x86_64":
         sys.exit(__doc__)
+    with open("/proc/sys/kernel/cap_last_cap", "rb") as file:
+        capabilities = range(int(file.read()) + 1)
     fill(sys.argv[1])
     call(LIBC.syscall(PIVOT_ROOT, b".", b"."))  # the old root is on top of the new one then
     call(LIBC.umount2(b".", 2))  # MNT_DETACH
     os.chdir("/")
     seccomp()
-    with open("/proc/sys/kernel/cap_last_cap", encoding="ascii") as file:
-        last = int(file.read())
-    for capability in set(range(last + 1)) - set(KEPT):
+    for capability in set(capabilities) - set(KEPT):
         call(LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0))
     os.execve(sys.argv[2], sys.argv[2:], {})
 

@@ -147,7 +147,7 @@ class Sandbox(TimedTest):
         attempts = Attempts(engine.process.pid)
         try:
             seen = {"its endpoint": attempts.connect(self.server.port), "its certificates": attempts.read(self.path("ca.pem")),
-                    "names": attempts.read("/etc/hosts")}
+                    "names": attempts.read(next(filter(os.path.exists, ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd"))))}
         finally:
             attempts.process.let_go()
         self.assertEqual(seen, dict.fromkeys(seen, 0))

@@ -17,6 +17,7 @@ import tty
 
 import wire
 from poorer_kernel import EVERYTHING, poorer
+from reach import for_all
 
 NOBODY = 65534
 TYPED = b"password\n"
@@ -92,7 +93,7 @@ class Scene:
 
         stderr = self.log if log_is_file else self.screen
         env = {"SECRET": "of the environment"}
-        self.helper = wire.Helper("--log-level", "error", stderr=stderr, preexec_fn=become, env=env)
+        self.helper = wire.Helper("--log-level", "error", stderr=stderr, preexec_fn=become, env=env, folder=for_all(wire.BIN))
         self.other = subprocess.Popen(["sleep", "600"], stdin=self.screen, preexec_fn=lambda: become(leads=False), env=env)
 
     def attack(self):

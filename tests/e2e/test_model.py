@@ -171,9 +171,12 @@ class Fast(ModelTest):
 
     def test_weights_move_into_huge_pages(self):
         """While the engine has nothing to do they leave the file's pages, and answers stay the same."""
-        with open("/sys/kernel/mm/transparent_hugepage/enabled") as setting:
-            if "[never]" in setting.read():
-                self.skipTest("the kernel gives no huge pages here")
+        try:
+            with open("/sys/kernel/mm/transparent_hugepage/enabled") as setting:
+                if "[never]" in setting.read():
+                    self.skipTest("the kernel gives no huge pages here")
+        except FileNotFoundError:
+            self.skipTest("the engine learns by /sys that there are huge pages, and there is no /sys here")
         helper = self.helper("--model", FILES[0], engine="llama")
         before = self.answer(helper)
         pid = helper.engine_pid()

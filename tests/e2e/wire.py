@@ -54,8 +54,8 @@ def end(process, *readers):
 class Helper:
     """A running program that speaks frames on stdio: fm-proxy, or an engine itself."""
 
-    def __init__(self, *args, program="fm-proxy", engine="fake", env=None, stdin=subprocess.PIPE, **popen):
-        command = [os.path.join(BIN, program)]
+    def __init__(self, *args, program="fm-proxy", engine="fake", env=None, stdin=subprocess.PIPE, folder=None, **popen):
+        command = [os.path.join(folder or BIN, program)]
         if program == "fm-proxy":
             command += ["--engine", engine]
         self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=environment(env),

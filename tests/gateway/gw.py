@@ -17,6 +17,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 from patience import WAIT  # noqa: E402
+from reach import for_all  # noqa: E402
 
 BIN = os.environ.get("FM_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/bin"))
 PROGRAM = os.path.join(BIN, "fm-gateway")
@@ -36,7 +37,8 @@ class Gateway:
         self.own = home is None
         self.home = home or tempfile.mkdtemp()
         self.env = environment(self.home, **({"PROJ_JARVIS_TOKEN": token} if token else {}), **(env or {}))
-        self.process = subprocess.Popen([PROGRAM, *args], env=self.env, cwd=cwd, stdout=subprocess.PIPE,
+        program = os.path.join(for_all(BIN), "fm-gateway") if prepare else PROGRAM  # it may become another user
+        self.process = subprocess.Popen([program, *args], env=self.env, cwd=cwd, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, preexec_fn=prepare)
         line = self.process.stdout.readline().decode()
         match = re.fullmatch(r"http://(127\.0\.0\.1|\[::1\]|localhost):(\d+)/\n", line)

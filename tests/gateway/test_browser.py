@@ -18,7 +18,7 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from tools import DRIVER, NO_NAMESPACE, ROOT, Driver, landlock_abi, processes, wait_until  # noqa: E402
+from tools import DRIVER, NO_NAMESPACE, ROOT, Driver, as_nobody, landlock_abi, processes, wait_until  # noqa: E402
 from patience import WAIT, TimedTest  # noqa: E402
 
 CHROMIUM = shutil.which("chromium")
@@ -305,8 +305,8 @@ class Browser(TimedTest):
         port = self.inside.port
         rows = (
             (f"http://127.0.0.1:{port}/", "127.0.0.1 is a loopback address"),
-            (f"http://localhost:{port}/", "is a loopback address"),
-            (f"http://x.localhost:{port}/", None),
+            (f"http://localhost:{port}/", "127.0.0.1 is a loopback address"),
+            (f"http://x.LOCALHOST:{port}/", "127.0.0.1 is a loopback address"),
             (f"http://127.1:{port}/", "127.0.0.1 is a loopback address"),
             (f"http://2130706433:{port}/", "127.0.0.1 is a loopback address"),
             (f"http://0x7f000001:{port}/", "127.0.0.1 is a loopback address"),
@@ -320,11 +320,7 @@ class Browser(TimedTest):
         )
         for url, reason in rows:
             with self.subTest(url):
-                result = self.browse(navigate(url))
-                if reason:
-                    self.refused(result, reason)
-                else:  # the resolver may not know it
-                    self.assertEqual((result["end"], self.inside.hits), ("failed", []))
+                self.refused(self.browse(navigate(url)), reason)
 
     def test_redirects(self):
         for target in (self.inside.url("/secret"), f"http://[::1]:{self.inside.port}/", "http://10.0.0.1/"):
@@ -368,12 +364,7 @@ class Browser(TimedTest):
             names = Names("127.0.0.2", "127.0.0.1")
             self.addCleanup(names.close)
             names.changed = lambda: "/" in web.hits
-            with open(os.path.join(self.folder, "resolv.conf"), "w", encoding="ascii") as file:
-                file.write("nameserver 127.0.0.1\n")
-            script = os.path.join(self.folder, "driver.sh")
-            with open(script, "w", encoding="ascii") as file:
-                file.write(f"#!/bin/sh\nmount --bind {self.folder}/resolv.conf /etc/resolv.conf && exec {DRIVER}\n")
-            with self.driver_by("unshare", "-m", "sh", script, exempt=f"127.0.0.2:{web.port}") as driver:
+            with self.driver_with("resolv.conf", "nameserver 127.0.0.1\n", exempt=f"127.0.0.2:{web.port}") as driver:
                 result = driver.run("browser", {"actions": [navigate(f"http://rebind.example:{web.port}/"),
                                                             {"action": "wait", "ms": 6000}, TEXT]})
             self.assertEqual(result["end"], "done", result["output"])
@@ -454,29 +445,30 @@ class Browser(TimedTest):
         self.browse(navigate(url))
         self.assertIn(f"Navigate to {self.web.url('/next?')}<U+202E>gnp.exe", self.progress)
 
-    def driver_by(self, *command, **config):
-        """A driver that another program starts."""
-        import tools
-        plain = subprocess.Popen
-        tools.subprocess.Popen = lambda _, **more: plain(command, **more)
-        try:
-            return Driver(**config)
-        finally:
-            tools.subprocess.Popen = plain
+    def driver_with(self, name, text, **config):
+        """A driver for which /etc has such a file: a copy of that folder is mounted in a namespace of its own. One of users goes
+        with it, so that nothing of it can be seen elsewhere, whatever the root is."""
+        own = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "unchanged")
+        if subprocess.run([*own, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no namespace for mounts is to be had here")
+        etc = os.path.join(self.folder, "etc")
+        shutil.rmtree(etc, ignore_errors=True)
+        subprocess.run(["cp", "-a", "/etc", etc], check=True)
+        path = os.path.join(etc, name)
+        if os.path.lexists(path):
+            os.remove(path)  # it may be a link
+        with open(path, "w", encoding="ascii") as file:
+            file.write(text)
+        return Driver(command=[*own, "sh", "-c", 'mount --bind "$1" /etc && exec "$2"', "sh", etc, DRIVER], **config)
 
-    @unittest.skipUnless(ROOT, "only root may mount a file of names")
+    @unittest.skipUnless(ROOT, "only root copies all of /etc")
     def test_a_name_that_leads_here(self):
-        hosts = os.path.join(self.folder, "hosts")
-        with open(hosts, "w", encoding="ascii") as file:
-            file.write("127.0.0.1 public.example\n::1 six.example\n10.9.8.7 inner.example\n")
-        script = os.path.join(self.folder, "driver.sh")
-        with open(script, "w", encoding="ascii") as file:
-            file.write(f"#!/bin/sh\nmount --bind {hosts} /etc/hosts && exec {DRIVER}\n")
+        names = "127.0.0.1 public.example\n::1 six.example\n10.9.8.7 inner.example\n"
         for name, reason in (("public", "public.example: 127.0.0.1 is a loopback address"),
                              ("six", "six.example: [::1] is a loopback address"),
                              ("inner", "inner.example: 10.9.8.7 is an address of a private network")):
             with self.subTest(name):
-                with self.driver_by("unshare", "-m", "sh", script, exempt=f"127.0.0.1:{self.web.port}") as driver:
+                with self.driver_with("hosts", names, exempt=f"127.0.0.1:{self.web.port}") as driver:
                     result = driver.run("browser", {"actions": [navigate(f"http://{name}.example:{self.inside.port}/")]})
                 self.refused(result, reason)
 
@@ -640,6 +632,13 @@ class Browser(TimedTest):
 class BrowserAsNobody(Browser):
     """With Chromium's own sandbox, and in a namespace of users."""
     nobody = True
+
+    @classmethod
+    def setUpClass(cls):
+        helper = "/usr/lib/chromium/chrome-sandbox"  # of Debian's package chromium-sandbox
+        own = os.path.exists(helper) and os.stat(helper).st_mode & 0o4000
+        if not own and subprocess.run(["unshare", "--user", "true"], preexec_fn=as_nobody, capture_output=True).returncode != 0:
+            raise unittest.SkipTest("Chromium has no sandbox here: normal users get no namespace of users")
 
 
 class BrowserAsNobodyWithoutNamespace(BrowserAsNobody):

@@ -20,7 +20,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 sys.path.insert(0, os.path.join(HERE, "..", "contract"))
 from chat import Client, gateway  # noqa: E402
 from faulty_server import FaultyServer, chunked, head, models, says, stream, whole  # noqa: E402
-from patience import WAIT  # noqa: E402
+from patience import WAIT, TimedTest  # noqa: E402
+from reach import for_all  # noqa: E402
 
 BIN = os.environ.get("FM_BIN", os.path.join(HERE, "..", "..", "build", "bin"))
 DRIVER = os.path.join(BIN, "..", "tests-bin", "providers_driver")
@@ -243,7 +244,7 @@ class Driver:
             self.process.stderr.close()
 
 
-class Case(unittest.TestCase):
+class Case(TimedTest):
     def driver(self, *, clean=True, **config):
         driver = Driver(**config)
 
@@ -374,8 +375,8 @@ class Local(Case):
         self.assertNotIn(helper, driver.helpers())
 
     def test_a_slow_turn_is_no_hang(self):
-        outcome = self.driver(pulse=20).run("local", '["slow", {"sleep_ms":1500}, " but sure"]')
-        self.assertEqual(outcome.text, "slow but sure")
+        outcome = self.driver(pulse=50).run("local", '["slow", {"sleep_ms":1500}, " but sure"]')
+        self.assert_undisturbed(outcome.text == "slow but sure", outcome.detail)
 
     def test_the_end_amid_turns(self):
         driver = self.driver()
@@ -614,7 +615,8 @@ class Remote(Case):
         config = {"endpoints": [{"url": "http://127.0.0.1:9", "dialect": "responses", "key_env": "OPENAI_API_KEY"}]}
         for named, readable in ((config, False), ({"endpoints": [{"url": "http://127.0.0.1:9"}]}, True)):
             with self.subTest(named):
-                helper = subprocess.Popen([HELPER, "--engine", "remote", "--remote", "env:OF_TEST"], preexec_fn=become,
+                helper = subprocess.Popen([os.path.join(for_all(BIN), "fm-proxy"), "--engine", "remote", "--remote",
+                                           "env:OF_TEST"], preexec_fn=become,
                                           env={"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": KEYS["openaiKey"],
                                                "OF_TEST": json.dumps(named)},
                                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -18,8 +18,8 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-from tools import (NO_LANDLOCK, NO_NAMESPACE, NOBODY, ROOT, RUNNER, Driver, landlock_abi, memfd, processes,  # noqa: E402
-                   wait_until)
+from tools import (DRIVER, NO_LANDLOCK, NO_NAMESPACE, NOBODY, ROOT, RUNNER, Driver, as_nobody, landlock_abi, memfd,  # noqa: E402
+                   processes, wait_until)
 from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
 
 counter = iter(range(10**6))
@@ -29,6 +29,14 @@ LEAST_PID_MAX = 301  # the kernel takes no lower one (RESERVED_PIDS + 1 in kerne
 def marker():
     """A text that no other command line has: a time for sleep."""
     return f"7{os.getpid():07d}{next(counter):04d}"
+
+
+def namespaces(nobody):
+    """Whether this place lets us, or nobody, have namespaces for processes and mounts, with a /proc of their own."""
+    own = [] if ROOT and not nobody else ["--user", "--map-root-user"]
+    command = "mount --make-rprivate / || mount --make-private /proc; mount -t proc proc /proc"
+    return subprocess.run(["unshare", *own, "--mount", "--pid", "--fork", "--propagation", "unchanged", "sh", "-c", command],
+                          preexec_fn=as_nobody if nobody else None, capture_output=True).returncode == 0
 
 
 class Plain(unittest.TestCase):
@@ -217,6 +225,11 @@ class Ends(TimedTest):
     nobody = False
     namespace = True
 
+    @classmethod
+    def setUpClass(cls):
+        if cls.namespace and not namespaces(cls.nobody):
+            raise unittest.SkipTest(f"no namespace is given to {'normal users' if cls.nobody else 'this user'} here")
+
     def driver(self, **config):
         return Driver(rules=self.rules, nobody=self.nobody, **config)
 
@@ -348,6 +361,47 @@ class Ends(TimedTest):
             self.assertEqual(driver.bash(f'python3 -c "{probe}"')["output"], "[0, 1, 2]\n")
 
 
+@unittest.skipUnless(ROOT, "only root makes a chroot")
+class Chroot(unittest.TestCase):
+    """A root that is no mount point, as a chroot mostly is: what it lacks is no excuse for a weaker sandbox."""
+
+    SETUP = """cd "$1"
+               for one in /usr /etc /proc /dev /tmp /bin /lib /lib64 "$2"; do
+                 if [ -L "$one" ]; then cp -P "$one" ".$one"; fi
+                 if [ ! -L "$one" ] && [ -d "$one" ]; then mkdir -p ".$one"; mount --rbind "$one" ".$one"; fi
+               done
+               exec chroot . "$3" """
+
+    def driver(self, **config):
+        root = tempfile.mkdtemp(prefix="fm-root-", dir="/var/tmp")  # not in /tmp, which is mounted in it
+        self.addCleanup(shutil.rmtree, root)
+        build = os.path.realpath(os.path.join(os.path.dirname(DRIVER), ".."))
+        return Driver(command=["unshare", "--mount", "sh", "-euc", self.SETUP, "sh", root, build, DRIVER], **config)
+
+    def setUp(self):
+        if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no namespace for mounts is to be had here, or this is a chroot already")
+        self.home = tempfile.mkdtemp(prefix="fm-home-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.home)
+        os.mkdir(os.path.join(self.home, ".ssh"))
+
+    def test_a_namespace_and_the_folder(self):
+        with self.driver() as driver:
+            result = driver.bash("pwd -P; python3 -c 'import os; print(os.getcwd())'; ls /proc | grep -c '^[0-9]'", self.home)
+            self.assertTrue(result["namespace"])
+            here, python, processes_seen = result["output"].split()
+            self.assertEqual((here, python), (self.home, self.home))
+            self.assertLess(int(processes_seen), 8)
+
+    @unittest.skipUnless(landlock_abi() >= 2, "this kernel has no Landlock")
+    def test_a_folder_that_holds_keys_is_refused(self):
+        with self.driver(env={"HOME": self.home}, sandbox="write") as driver:
+            for folder in (self.home, os.path.join(self.home, ".ssh")):
+                with self.subTest(folder):
+                    self.assertEqual(driver.bash("touch ran", folder)["end"], "failed")
+                    self.assertNotIn("ran", os.listdir(folder))
+
+
 class EndsWithoutNamespace(Ends):
     rules = NO_NAMESPACE
     namespace = False
@@ -356,12 +410,6 @@ class EndsWithoutNamespace(Ends):
 @unittest.skipUnless(ROOT, "is the first class for a normal user")
 class EndsAsNobody(Ends):
     nobody = True
-
-    @classmethod
-    def setUpClass(cls):
-        with Driver(nobody=True) as driver:
-            if not driver.bash("true")["namespace"]:
-                raise unittest.SkipTest("this kernel gives normal users no namespace")
 
 
 @unittest.skipUnless(ROOT, "is the second class for a normal user")

@@ -11,9 +11,11 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 from patience import WAIT  # noqa: E402
 from poorer_kernel import MACHINE, NO_LANDLOCK, landlock_abi, poorer  # noqa: E402,F401
+from reach import for_all  # noqa: E402
 from wire import wait_until  # noqa: E402,F401
 
 BIN = os.environ.get("FM_BIN", os.path.join(os.path.dirname(__file__), "..", "..", "build", "bin"))
+BIN = for_all(BIN) if os.geteuid() == 0 else BIN
 DRIVER = os.path.join(BIN, "..", "tests-bin", "tools_driver")
 RUNNER = os.path.join(BIN, "fm-tool-run")
 ROOT = os.geteuid() == 0
@@ -31,11 +33,11 @@ def as_nobody():
 
 
 class Driver:
-    """The tools in a process of their own. `rules`: calls that its kernel does not have."""
+    """The tools in a process of their own. `rules`: calls that its kernel does not have; `command`: what starts it."""
 
-    def __init__(self, env=None, rules=(), nobody=False, **config):
+    def __init__(self, env=None, rules=(), nobody=False, command=(DRIVER,), **config):
         prepare = [f for f in (as_nobody if nobody else None, poorer(*rules) if rules else None) if f]
-        self.process = subprocess.Popen([DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **(env or {})},
                                         preexec_fn=(lambda: [f() for f in prepare]) if prepare else None)
         self.lines = queue.Queue()

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { findModels, modelsFolder } from "../../js-shim/dist/esm/index.js";
@@ -106,11 +106,20 @@ test("the own folder comes first, and nothing is ever written", async (t) => {
 });
 
 const noUser = (process.getuid?.() !== 0 || spawnSync("setpriv", ["--version"]).status !== 0) && "needs root and setpriv(1)";
-test("a user without a home, as in some containers, has no models, and no error", { skip: noUser }, () => {
-  const module = new URL("../../js-shim/dist/esm/index.js", import.meta.url);
-  const code = `import { findModels, modelsFolder } from "${module}"; console.log(modelsFolder(), (await findModels()).length);`;
-  const words = ["--reuid=54321", "--clear-groups", process.execPath, "--input-type=module", "-e", code];
-  const { stdout, stderr } = spawnSync("setpriv", words, { env: { PATH: process.env.PATH }, encoding: "utf8" });
+test("a user without a home, as in some containers, has no models, and no error", { skip: noUser }, (t) => {
+  const folder = temporaryFolder(t); // that user may not be able to enter the one that the checkout is in
+  chmodSync(folder, 0o755);
+  cpSync(new URL("../../js-shim/dist", import.meta.url), join(folder, "dist"), { recursive: true });
+  const user = ["--reuid=54321", "--clear-groups"];
+  const env = { PATH: process.env.PATH };
+  let node = process.execPath;
+  if (spawnSync("setpriv", [...user, node, "--version"]).status !== 0) {
+    node = join(folder, "node");
+    copyFileSync(process.execPath, node);
+  }
+  const code = `const { findModels, modelsFolder } = require("${folder}/dist/index.cjs");
+    findModels().then((models) => console.log(modelsFolder(), models.length));`;
+  const { stdout, stderr } = spawnSync("setpriv", [...user, node, "-e", code], { env, cwd: folder, encoding: "utf8" });
   assert.equal(stdout, "/.local/share/fm-proxy/models 0\n", stderr);
 });
 

@@ -1,0 +1,36 @@
+"""The programs, for a test that becomes another user: he can't enter root's home, where a clone may stand."""
+
+import atexit
+import functools
+import os
+import shutil
+import stat
+import tempfile
+
+
+def open_to_all(path):
+    """Whether every user may enter each folder down to `path`, and `path` itself."""
+    path = os.path.realpath(path)
+    while path != os.path.dirname(path):
+        if not os.stat(path).st_mode & stat.S_IXOTH:
+            return False
+        path = os.path.dirname(path)
+    return True
+
+
+@functools.lru_cache
+def for_all(folder):
+    """The folder `bin` of a build, where every user can run what is in it: itself, or a copy as long as this process lives.
+    Beside it is tests-bin, as in the build."""
+    if open_to_all(folder):
+        return folder
+    place = next(place for place in (tempfile.gettempdir(), "/tmp", "/var/tmp") if os.path.isdir(place) and open_to_all(place))
+    copy = tempfile.mkdtemp(prefix="fm-bin-", dir=place)
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    os.chmod(copy, 0o755)
+    tests = os.path.join(folder, "..", "tests-bin")
+    shutil.copytree(folder, os.path.join(copy, "bin"))
+    os.mkdir(os.path.join(copy, "tests-bin"))
+    for name in filter(lambda name: name.endswith("_driver"), os.listdir(tests)):
+        shutil.copy(os.path.join(tests, name), os.path.join(copy, "tests-bin", name))
+    return os.path.join(copy, "bin")

@@ -59,31 +59,22 @@ export function streamChat(
   body: ChatCreateParams,
   onChunk: (chunk: ChatCompletionChunk) => void,
 ): Operation<ChatCompletion> {
-  const partial: Partial = { last: null, fm: undefined, choices: [] };
+  const chunks = new ChatChunks();
   const operation = completionOf(
     transport.call("chat.completions.create", body, {
       onNotification: (params) => {
         const chunk = params["chunk"] as ChatCompletionChunk;
-        observe(partial, chunk);
+        chunks.add(chunk);
         onChunk(chunk);
       },
     }),
   );
   const result = operation.result.catch((reason: unknown) => {
     const error = toFmError(reason);
-    throw error.completion !== undefined || partial.last === null
-      ? error
-      : error.withPartial({ completion: completionSoFar(partial.last, partial) });
+    const completion = chunks.whole(false);
+    throw error.completion !== undefined || completion === null ? error : error.withPartial({ completion });
   });
   return { result, cancel: operation.cancel };
-}
-
-/** What a stream has said so far. */
-interface Partial {
-  last: ChatCompletionChunk | null;
-  fm: FmReport | undefined;
-  /** By their index. */
-  choices: PartialChoice[];
 }
 
 type ChatToolCall = NonNullable<WireChatCompletion["choices"][number]["message"]["tool_calls"]>[number];
@@ -94,18 +85,55 @@ interface PartialChoice {
   refusal: string | null;
   reasoning: string;
   calls: ChatToolCall[];
+  finish: ChatCompletionChunk["choices"][number]["finish_reason"];
 }
 
-function observe(partial: Partial, chunk: ChatCompletionChunk): void {
-  if (chunk.choices.length === 0) return;
-  partial.last = chunk;
-  if (chunk.fm !== undefined) partial.fm = { ...partial.fm, ...chunk.fm };
-  for (const { index, delta } of chunk.choices) {
-    const choice = (partial.choices[index] ??= { content: "", refusal: null, reasoning: "", calls: [] });
-    choice.content += delta.content ?? "";
-    choice.reasoning += delta.reasoning_content ?? "";
-    if (typeof delta.refusal === "string") choice.refusal = (choice.refusal ?? "") + delta.refusal;
-    for (const piece of delta.tool_calls ?? []) addToCall(choice.calls, piece);
+/** What a stream has said so far. */
+export class ChatChunks {
+  #last: ChatCompletionChunk | null = null;
+  #fm: FmReport | undefined;
+  #usage: WireChatCompletion["usage"] = null;
+  /** By their index. */
+  readonly #choices: PartialChoice[] = [];
+
+  /** Takes the next chunk. */
+  add(chunk: ChatCompletionChunk): void {
+    this.#usage = chunk.usage ?? this.#usage;
+    if (chunk.choices.length === 0) return;
+    this.#last = chunk;
+    if (chunk.fm !== undefined) this.#fm = { ...this.#fm, ...chunk.fm };
+    for (const { index, delta, finish_reason } of chunk.choices) {
+      const choice = (this.#choices[index] ??= { content: "", refusal: null, reasoning: "", calls: [], finish: null });
+      choice.content += delta.content ?? "";
+      choice.reasoning += delta.reasoning_content ?? "";
+      if (typeof delta.refusal === "string") choice.refusal = (choice.refusal ?? "") + delta.refusal;
+      for (const piece of delta.tool_calls ?? []) addToCall(choice.calls, piece);
+      choice.finish = finish_reason ?? choice.finish;
+    }
+  }
+
+  /**
+   * The completion; null: there was no chunk. One that has not `ended` is as the helper tells a failure, but nobody is left
+   * who has counted.
+   */
+  whole(ended: boolean): WireChatCompletion | null {
+    if (this.#last === null) return null;
+    const { id, created, model } = this.#last;
+    return {
+      id,
+      object: "chat.completion",
+      created,
+      model,
+      choices: Array.from(this.#choices, (choice, index) => ({
+        index,
+        message: messageOf(choice),
+        finish_reason: ended ? (choice?.finish ?? null) : null,
+        logprobs: null,
+      })),
+      usage: ended ? this.#usage : null,
+      service_tier: "default",
+      ...(this.#fm === undefined ? {} : { fm: this.#fm }),
+    };
   }
 }
 
@@ -113,25 +141,6 @@ function addToCall(calls: ChatToolCall[], { index, id, function: piece }: ChatTo
   const call = calls[index];
   if (call !== undefined) call.function.arguments += piece.arguments;
   else calls.push({ id: id ?? "", type: "function", function: { name: "", ...piece } });
-}
-
-/** What was produced before the helper died, as the helper tells a failure; but nobody is left who has counted. */
-function completionSoFar({ id, created, model }: ChatCompletionChunk, { fm, choices }: Partial): WireChatCompletion {
-  return {
-    id,
-    object: "chat.completion",
-    created,
-    model,
-    choices: Array.from(choices, (choice, index) => ({
-      index,
-      message: messageOf(choice),
-      finish_reason: null,
-      logprobs: null,
-    })),
-    usage: null,
-    service_tier: "default",
-    ...(fm === undefined ? {} : { fm }),
-  };
 }
 
 /** A choice as a message; one that nothing had come of yet is undefined. */

@@ -4,6 +4,7 @@ import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
 import { Events, type ClientEvents, type StateChange } from "./events.js";
+import { FallbackTransport, type Fallback } from "./fallback.js";
 import { createFetch } from "./fetch.js";
 import { Compatibility, reasonOf } from "./gate.js";
 import { generate, type Generated, type GenerateParams } from "./generate.js";
@@ -15,7 +16,7 @@ import type { SpawnOptions } from "./process.js";
 import { RATE_LIMIT_OPTIONS, RateLimiter, type RateLimitPolicy } from "./ratelimit.js";
 import { Responses } from "./responses.js";
 import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
-import { Safe, type Fallback } from "./safe.js";
+import { Safe } from "./safe.js";
 import { toStartError } from "./start-error.js";
 import { withoutOk } from "./stream.js";
 import type { Capabilities, JsonObject, Metrics, Pong, RequestOptions, Transport } from "./types.js";
@@ -112,7 +113,10 @@ export interface ClientOptions {
   spawnPerRequest?: boolean | "auto" | undefined;
   /** Whether a request first asks if this machine can answer at all. Default: true. */
   checkCompatibility?: boolean | undefined;
-  /** Who answers in `client.safe` when the local model does not: a function, or any OpenAI client. */
+  /**
+   * Who answers when the local model does not: a function, or any OpenAI client. It is asked wherever a request is made, and
+   * such an answer has `fm.source` "fallback".
+   */
   fallback?: Fallback | undefined;
   /** The model that a fallback client is asked for. Default: the one of the request. */
   fallbackModel?: string | undefined;
@@ -170,6 +174,8 @@ export class Client {
   readonly safe: Safe;
   readonly #helper: Helper;
   readonly #guard: Guard;
+  /** The same with the host's fallback. */
+  readonly #transport: Transport;
   readonly #events = new Events();
 
   /** @internal */
@@ -200,34 +206,35 @@ export class Client {
     const checks = options.checkCompatibility ?? true;
     const guard = new Guard({ helper: this.#helper, gate: this.compatibility, limiter, events, checks });
     this.#guard = guard;
-    this.responses = new Responses(guard);
-    this.chat = { completions: new ChatCompletions(guard) };
-    this.completions = new Completions(guard);
-    this.embeddings = new Embeddings(guard);
+    const { fallback, fallbackModel } = options;
+    const transport = fallback === undefined ? guard : new FallbackTransport(guard, { fallback, fallbackModel });
+    this.#transport = transport;
+    this.responses = new Responses(transport);
+    this.chat = { completions: new ChatCompletions(transport) };
+    this.completions = new Completions(transport);
+    this.embeddings = new Embeddings(transport);
     this.models = new Models(guard);
     this.capabilities = { get: async () => (await control(guard, "capabilities.get")) as Capabilities };
     this.metrics = { get: async () => (await control(guard, "metrics.get")) as JsonObject as unknown as Metrics };
     this.health = { ping: async () => (await control(guard, "health.ping")) as JsonObject as unknown as Pong };
-    this.fetch = createFetch(guard, isStrict(options));
-    this.safe = new Safe(
-      {
-        responses: (body, more) => this.responses.create(body as Whole<typeof body>, more),
-        events: (body, more) => this.responses.stream(body, more),
-        chat: (body, more) => this.chat.completions.create(body as Whole<typeof body>, more),
-        completions: (body, more) => this.completions.create(body as Whole<typeof body>, more),
-        embeddings: (body, more) => this.embeddings.create(body, more),
-        generate: (params, more) => this.generate(params, more),
-      },
-      { fallback: options.fallback, fallbackModel: options.fallbackModel },
-    );
+    this.fetch = createFetch(transport, isStrict(options));
+    this.safe = new Safe({
+      responses: (body, more) => this.responses.create(body as Whole<typeof body>, more),
+      events: (body, more) => this.responses.stream(body, more),
+      chat: (body, more) => this.chat.completions.create(body as Whole<typeof body>, more),
+      completions: (body, more) => this.completions.create(body as Whole<typeof body>, more),
+      embeddings: (body, more) => this.embeddings.create(body, more),
+      generate: (params, more) => this.generate(params, more),
+    });
   }
 
   /**
    * An answer that has passed checks: the host's schema, `sanitize` and `validate`. One that does not pass is asked for
-   * once more, with the reason; after that comes `fallback`. Rejects with an FmError (NO_VALID_ANSWER) without one.
+   * once more, with the reason; after that comes `fallback`. Rejects with an FmError (NO_VALID_ANSWER) without one. Where the
+   * parameters have no `fallback` of their own, the client's is asked in place of the model.
    */
   generate<T = unknown>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
-    return generate(this.#guard, params, options);
+    return generate(params?.fallback === undefined ? this.#transport : this.#guard, params, options);
   }
 
   /**

@@ -58,29 +58,45 @@ export function streamCompletion(
   body: CompletionCreateParams,
   onChunk: (chunk: CompletionChunk) => void,
 ): Operation<Completion> {
-  let soFar: WireCompletion | null = null;
+  const chunks = new CompletionChunks();
   const operation = completionOf(
     transport.call("completions.create", body, {
       onNotification: (params) => {
         const chunk = params["chunk"] as CompletionChunk;
-        soFar = extend(soFar, chunk);
+        chunks.add(chunk);
         onChunk(chunk);
       },
     }),
   );
   const result = operation.result.catch((reason: unknown) => {
     const error = toFmError(reason);
-    throw error.completion !== undefined || soFar === null ? error : error.withPartial({ completion: soFar });
+    const completion = chunks.whole(false);
+    throw error.completion !== undefined || completion === null ? error : error.withPartial({ completion });
   });
   return { result, cancel: operation.cancel };
 }
 
-/** What a stream has said, for when its helper dies; but nobody is left then who has counted. */
-function extend(soFar: WireCompletion | null, chunk: CompletionChunk): WireCompletion {
-  const first = chunk.choices[0];
-  if (first === undefined) return soFar ?? { ...chunk, usage: null };
-  const text = (soFar?.choices[0]?.text ?? "") + first.text;
-  return { ...soFar, ...chunk, choices: [{ ...first, text, finish_reason: null }], usage: null };
+/** What a stream has said so far. */
+export class CompletionChunks {
+  #whole: WireCompletion | null = null;
+  #usage: WireCompletion["usage"] = null;
+
+  /** Takes the next chunk. */
+  add(chunk: CompletionChunk): void {
+    this.#usage = chunk.usage ?? this.#usage;
+    const first = chunk.choices[0];
+    if (first === undefined) return void (this.#whole ??= { ...chunk, usage: null });
+    const before = this.#whole?.choices[0];
+    const finish_reason = first.finish_reason ?? before?.finish_reason ?? null;
+    const choice = { ...first, text: (before?.text ?? "") + first.text, finish_reason };
+    this.#whole = { ...this.#whole, ...chunk, choices: [choice], usage: null };
+  }
+
+  /** The completion; null: there was no chunk. Of one that has not `ended` nobody is left who has counted. */
+  whole(ended: boolean): WireCompletion | null {
+    if (this.#whole === null || ended) return this.#whole && { ...this.#whole, usage: this.#usage };
+    return { ...this.#whole, choices: this.#whole.choices.map((choice) => ({ ...choice, finish_reason: null })) };
+  }
 }
 
 function completionOf(operation: Operation): Operation<Completion> {

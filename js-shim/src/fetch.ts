@@ -4,7 +4,8 @@ import { createChat, streamChat } from "./chat.js";
 import { createCompletion, streamCompletion } from "./completions.js";
 import { createEmbeddings } from "./embeddings.js";
 import { FmError } from "./errors.js";
-import { addIgnored, ignoredOf } from "./ignored.js";
+import { sourceOf } from "./fallback.js";
+import { addIgnored, ignoredHeader, ignoredOf } from "./ignored.js";
 import { listModels, retrieveModel } from "./models.js";
 import { errorBody, errorResponse, headers, jsonResponse, streamBody } from "./reply.js";
 import {
@@ -149,9 +150,14 @@ function withBody<P extends JsonObject>(start: (transport: Transport, body: P) =
   };
 }
 
-/** What came of a request: its object says which parameters of the body were ignored. */
+/** What came of a request. */
 function created(call: Call, answer: unknown): Response {
-  return jsonResponse(answer, [...call.ignored, ...ignoredOf(answer)]);
+  return jsonResponse(answer, told(call, answer));
+}
+
+/** What headers say of an answer that a request has made: which of its parameters had no effect, and who gave it. */
+function told(call: Call, answer: unknown): Record<string, string> {
+  return { ...ignoredHeader([...call.ignored, ...ignoredOf(answer)]), "x-fm-source": sourceOf(answer) };
 }
 
 /** An endpoint that needs no more than the id in its path. */
@@ -161,7 +167,7 @@ function ofId(start: (transport: Transport, id: string) => Operation<unknown>): 
     readQuery(call, {});
     const params = body.content === null || body.content === "" ? {} : await readJson(body, signal);
     for (const name of Object.keys(params)) ignore(call, name);
-    return jsonResponse(await withSignal(() => start(transport, id), signal), call.ignored);
+    return jsonResponse(await withSignal(() => start(transport, id), signal), ignoredHeader(call.ignored));
   };
 }
 
@@ -181,27 +187,27 @@ async function responses(transport: Transport, call: Call): Promise<Response> {
   const { signal } = call;
   const params = (await readParams(call)) as ResponseCreateParams;
   if (params.stream !== true) return created(call, await withSignal(() => createResponse(transport, params), signal));
-  const ignored = (event: WireEvent) => [...call.ignored, ...ignoredOf("response" in event ? event.response : undefined)];
-  return responseStream(signal, ignored, (onEvent) => streamResponse(transport, params, onEvent));
+  const ofEvent = (event: WireEvent) => told(call, "response" in event ? event.response : undefined);
+  return responseStream(signal, ofEvent, (onEvent) => streamResponse(transport, params, onEvent));
 }
 
 async function retrieve(transport: Transport, call: Call): Promise<Response> {
   const { id, signal } = call;
   const params = readQuery(call, RETRIEVE_QUERY);
   if (params["stream"] !== true)
-    return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal), call.ignored);
+    return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal), ignoredHeader(call.ignored));
   // What its response says was ignored is of the request that made it.
-  const ignored = () => call.ignored;
+  const ignored = () => ignoredHeader(call.ignored);
   return responseStream(signal, ignored, (onEvent) => streamRetrieved(transport, id, params, onEvent));
 }
 
 function responseStream(
   signal: AbortSignal | null,
-  ignored: (event: WireEvent) => readonly string[],
+  headersOf: (event: WireEvent) => Record<string, string>,
   start: (onEvent: (event: WireEvent) => void) => Operation<unknown>,
 ): Promise<Response> {
   return streamBody(signal, {
-    start: (push) => start((event) => push(responseFrame(event), ignored(event))),
+    start: (push) => start((event) => push(responseFrame(event), () => headersOf(event))),
     // The stream's own last events have told the failure.
     failure: () => [],
   });
@@ -209,7 +215,8 @@ function responseStream(
 
 async function inputItems(transport: Transport, call: Call): Promise<Response> {
   const params = readQuery(call, LIST_QUERY);
-  return jsonResponse(await withSignal(() => listInputItems(transport, call.id, params), call.signal), call.ignored);
+  const page = await withSignal(() => listInputItems(transport, call.id, params), call.signal);
+  return jsonResponse(page, ignoredHeader(call.ignored));
 }
 
 /** An endpoint whose answer is one object, or chunks of it. */
@@ -222,8 +229,7 @@ function chunked<P extends JsonObject, C extends object>(
     const params = (await readParams(call)) as P;
     if (params["stream"] !== true) return created(call, await withSignal(() => create(transport, params), signal));
     return streamBody(signal, {
-      start: (push) =>
-        stream(transport, params, (chunk) => push(chunkFrame(chunk), [...call.ignored, ...ignoredOf(chunk)])),
+      start: (push) => stream(transport, params, (chunk) => push(chunkFrame(chunk), () => told(call, chunk))),
       failure: (error) => [chunkFrame({ error: errorBody(error.openai) })],
     });
   };
@@ -231,7 +237,7 @@ function chunked<P extends JsonObject, C extends object>(
 
 async function allModels(transport: Transport, call: Call): Promise<Response> {
   readQuery(call, {});
-  return jsonResponse(await withSignal(() => listModels(transport), call.signal), call.ignored);
+  return jsonResponse(await withSignal(() => listModels(transport), call.signal), ignoredHeader(call.ignored));
 }
 
 /** What some clients append to every URL: it means nothing here, and is not reported. */

@@ -1,5 +1,6 @@
 // client.generate: an answer that has passed checks, or else what the host has in its place.
 import { FmError, textOfResponse } from "./errors.js";
+import { sourceOf } from "./fallback.js";
 import { createResponse } from "./responses.js";
 import { withSignal } from "./stream.js";
 import { messageOf, toFmError } from "./thrown.js";
@@ -59,9 +60,10 @@ export async function generate<T>(
   try {
     for (let tries = (params.retries ?? 1) + 1; tries > 0; tries--) {
       const body = bodyOf(params, rejected.at(-1));
-      const text = textOfResponse(await withSignal(() => createResponse(transport, body), signal));
+      const response = await withSignal(() => createResponse(transport, body), signal);
+      const text = textOfResponse(response);
       const judged = judge(text, params, check);
-      if ("value" in judged) return { value: judged.value, source: "local", rejected };
+      if ("value" in judged) return { value: judged.value, source: sourceOf(response), rejected };
       rejected.push({ text, reason: judged.reason });
     }
   } catch (reason) {

@@ -26,11 +26,8 @@ export type { PullProgress } from "./download.js";
 export type { PulledModel, PullOptions } from "./pull.js";
 export type { RateLimitPolicy } from "./ratelimit.js";
 export type { RestartPolicy } from "./restart.js";
+export type { Fallback, FallbackCall, FallbackClient, FallbackMethod } from "./fallback.js";
 export type {
-  Fallback,
-  FallbackCall,
-  FallbackClient,
-  FallbackMethod,
   Safe,
   SafeGenerated,
   SafeResponseStream,

@@ -1,6 +1,5 @@
 // Answers of client.fetch: JSON, event streams and errors as HTTP responses.
 import type { FmError, OpenAIErrorShape } from "./errors.js";
-import { ignoredHeader } from "./ignored.js";
 import { DONE } from "./sse.js";
 import { toFmError } from "./thrown.js";
 import type { JsonObject, Operation } from "./types.js";
@@ -19,10 +18,9 @@ export function headers(contentType?: string): Record<string, string> {
   };
 }
 
-/** An answer that went well; `ignored`: the request's parameters that had no effect. */
-export function jsonResponse(body: unknown, ignored: readonly string[]): Response {
-  const all = { ...headers("application/json"), ...ignoredHeader(ignored) };
-  return new Response(JSON.stringify(body), { status: 200, headers: all });
+/** An answer that went well; `told`: more headers. */
+export function jsonResponse(body: unknown, told: Record<string, string>): Response {
+  return new Response(JSON.stringify(body), { status: 200, headers: { ...headers("application/json"), ...told } });
 }
 
 /** An error as the body of an answer has it. */
@@ -52,8 +50,8 @@ function retryHeaders(told: number | undefined): Record<string, string> {
 
 /** Where the frames of a streaming answer come from. */
 export interface StreamSource {
-  /** `ignored` counts with the first frame: the request's parameters that had no effect. */
-  start(push: (frame: Uint8Array, ignored?: readonly string[]) => void): Operation<unknown>;
+  /** `told` is called with the first frame: more headers. */
+  start(push: (frame: Uint8Array, told?: () => Record<string, string>) => void): Operation<unknown>;
   /** Frames that tell a failure in the middle. */
   failure(error: FmError): Uint8Array[];
 }
@@ -67,9 +65,9 @@ export function streamBody(signal: AbortSignal | null, source: StreamSource): Pr
   return new Promise<Response>((resolve, reject) => {
     let controller: ReadableStreamDefaultController<Uint8Array> | null = null;
     let over = false;
-    const push = (frame: Uint8Array, ignored: readonly string[] = []): void => {
+    const push = (frame: Uint8Array, told = (): Record<string, string> => ({})): void => {
       if (over) return;
-      if (controller === null) resolve(open(ignored));
+      if (controller === null) resolve(open(told()));
       controller?.enqueue(frame);
     };
     const end = (): boolean => {
@@ -87,9 +85,9 @@ export function streamBody(signal: AbortSignal | null, source: StreamSource): Pr
       if (wasOpen === null) reject(signal?.reason);
       else wasOpen.error(signal?.reason);
     };
-    const open = (ignored: readonly string[]): Response => {
+    const open = (told: Record<string, string>): Response => {
       const body = new ReadableStream<Uint8Array>({ start: (it) => void (controller = it), cancel: stop });
-      const all = { ...headers("text/event-stream; charset=utf-8"), ...ignoredHeader(ignored) };
+      const all = { ...headers("text/event-stream; charset=utf-8"), ...told };
       return new Response(body, { status: 200, headers: all });
     };
     const close = (frames: Uint8Array[]): void => {

@@ -1,5 +1,6 @@
 // client.safe: calls that never throw and never reject, and the fallback of a host that has one.
 import { FmError } from "./errors.js";
+import { sourceOf } from "./fallback.js";
 import type { GenerateParams, Generated } from "./generate.js";
 import { toFmError } from "./thrown.js";
 import type {
@@ -15,36 +16,7 @@ import type {
   ResponseEvent,
   ResponseObject,
 } from "./types.js";
-import { withSignal } from "./stream.js";
 import { isObject } from "./types.js";
-
-/** The calls that can have a fallback. */
-export type FallbackMethod =
-  | "responses.create"
-  | "chat.completions.create"
-  | "completions.create"
-  | "embeddings.create";
-
-/** What a fallback function gets. */
-export interface FallbackCall {
-  method: FallbackMethod;
-  /** The request's body, as the host gave it. */
-  body: JsonObject;
-  /** Why the local model did not answer. */
-  error: FmError;
-  signal?: AbortSignal | undefined;
-}
-
-/** Any OpenAI client, as far as it is called. */
-export interface FallbackClient {
-  responses?: { create(body: never, options?: never): unknown };
-  chat?: { completions: { create(body: never, options?: never): unknown } };
-  completions?: { create(body: never, options?: never): unknown };
-  embeddings?: { create(body: never, options?: never): unknown };
-}
-
-/** Who answers when the local model does not: a function, which returns what the call does, or an OpenAI client. */
-export type Fallback = ((call: FallbackCall) => unknown) | FallbackClient;
 
 /** What a call of `client.safe` gives: the answer under its name and who gave it, or why there is none. */
 export type SafeResult<Name extends string, T> =
@@ -63,17 +35,6 @@ export interface SafeCalls {
   embeddings(body: EmbeddingCreateParams, options: RequestOptions): Promise<EmbeddingList>;
   generate<T>(params: GenerateParams<T>, options: RequestOptions): Promise<Generated<T>>;
 }
-
-/** The fallback, and the model that it is asked for. */
-export interface FallbackOptions {
-  fallback: Fallback | undefined;
-  fallbackModel: string | undefined;
-}
-
-/** Failures that another model would not meet, or must not get round. */
-const FINAL: ReadonlySet<string> = new Set(["INVALID_REQUEST", "NOT_FOUND", "CANCELLED", "GUARDRAIL", "CLOSED"]);
-/** Members of a body that only this package's helper knows. */
-const OURS: ReadonlySet<string> = new Set(["fm", "top_k", "min_p", "repeat_penalty", "ignore_eos"]);
 
 /** Takes how a stream ended; the first word counts. */
 type Tell = (result: SafeResult<"response", ResponseObject>) => void;
@@ -124,25 +85,17 @@ export class Safe {
     create(body: EmbeddingCreateParams, options?: RequestOptions): Promise<SafeResult<"embeddings", EmbeddingList>>;
   };
   readonly #calls: SafeCalls;
-  readonly #fallback: FallbackOptions;
 
   /** @internal */
-  constructor(calls: SafeCalls, fallback: FallbackOptions) {
+  constructor(calls: SafeCalls) {
     this.#calls = calls;
-    this.#fallback = fallback;
     this.responses = {
-      create: (body, options) => this.#ask("response", "responses.create", calls.responses, body, options),
-      stream: (body, options) => new SafeResponseStream((tell) => this.#stream(body, options ?? {}, tell)),
+      create: (body, options) => ask("response", calls.responses, body, options),
+      stream: (body, options) => new SafeResponseStream((tell) => relay(calls.events, body, options ?? {}, tell)),
     };
-    this.chat = {
-      completions: { create: (body, options) => this.#ask("completion", "chat.completions.create", calls.chat, body, options) },
-    };
-    this.completions = {
-      create: (body, options) => this.#ask("completion", "completions.create", calls.completions, body, options),
-    };
-    this.embeddings = {
-      create: (body, options) => this.#ask("embeddings", "embeddings.create", calls.embeddings, body, options),
-    };
+    this.chat = { completions: { create: (body, options) => ask("completion", calls.chat, body, options) } };
+    this.completions = { create: (body, options) => ask("completion", calls.completions, body, options) };
+    this.embeddings = { create: (body, options) => ask("embeddings", calls.embeddings, body, options) };
   }
 
   /** `client.generate`, with its own fallback. */
@@ -153,134 +106,48 @@ export class Safe {
       return { ok: false, error: errorOf(reason, options ?? {}) };
     }
   }
+}
 
-  async #ask<Name extends string, Body extends JsonObject, T>(
-    name: Name,
-    method: FallbackMethod,
-    call: (body: Body, options: RequestOptions) => Promise<T>,
-    body: Body,
-    given: RequestOptions | null | undefined,
-  ): Promise<SafeResult<Name, T>> {
-    const options = given ?? {};
-    const told = (source: "local" | "fallback", answer: unknown) =>
-      ({ ok: true, source, [name]: answer }) as SafeResult<Name, T>;
-    let error: FmError;
-    try {
-      return told("local", await call(isObject(body) ? { ...body, stream: false } : body, options));
-    } catch (reason) {
-      error = errorOf(reason, options);
-    }
-    const answer = await this.#fallBack({ method, body, error, signal: options.signal ?? undefined });
-    return "error" in answer ? { ok: false, error: answer.error } : told("fallback", answer.value);
-  }
-
-  /** What the fallback says; where there is none, or it fails, the error. Never rejects. */
-  async #fallBack(call: FallbackCall, stream = false): Promise<{ value: unknown } | { error: FmError }> {
-    const { fallback, fallbackModel } = this.#fallback;
-    if (fallback === undefined || FINAL.has(call.error.code)) return { error: call.error };
-    try {
-      const ask = async (): Promise<unknown> =>
-        typeof fallback === "function" ? fallback(call) : askClient(fallback, fallbackModel, call, stream);
-      // A fallback need not look at the signal itself.
-      const value = await withSignal(() => ({ result: ask(), cancel() {} }), call.signal);
-      if (value === undefined || value === null) throw new Error("it gave nothing");
-      return { value };
-    } catch (reason) {
-      if (call.signal?.aborted === true) return { error: errorOf(reason, call) };
-      const failed = toFmError(reason);
-      const what = `${call.error.detail} The fallback failed too: ${failed.detail}`;
-      return { error: new FmError(call.error.code, what, { openai: { ...call.error.openai, message: what }, cause: reason }) };
-    }
-  }
-
-  async *#stream(
-    body: ResponseCreateParams,
-    options: RequestOptions,
-    tell: Tell,
-  ): AsyncGenerator<ResponseEvent, void> {
-    const local = yield* relay(() => this.#calls.events(body, options), "local", options, tell);
-    if (local === null) return;
-    const call: FallbackCall = { method: "responses.create", body, error: local, signal: options.signal ?? undefined };
-    const answer = await this.#fallBack(call, true);
-    if ("error" in answer) return tell({ ok: false, error: answer.error });
-    const failed = yield* relay(() => untilAborted(eventsOf(answer.value), options.signal), "fallback", options, tell);
-    if (failed !== null) tell({ ok: false, error: failed });
+async function ask<Name extends string, Body extends JsonObject, T>(
+  name: Name,
+  call: (body: Body, options: RequestOptions) => Promise<T>,
+  body: Body,
+  given: RequestOptions | null | undefined,
+): Promise<SafeResult<Name, T>> {
+  const options = given ?? {};
+  try {
+    const answer = await call(isObject(body) ? { ...body, stream: false } : body, options);
+    return { ok: true, source: sourceOf(answer), [name]: answer } as SafeResult<Name, T>;
+  } catch (reason) {
+    return { ok: false, error: errorOf(reason, options) };
   }
 }
 
-/** Passes events on and tells how they ended. Returns the error of a stream that failed before its first event. */
+/** Passes events on and tells how they ended. */
 async function* relay(
-  open: () => AsyncIterable<ResponseEvent>,
-  source: "local" | "fallback",
+  open: SafeCalls["events"],
+  body: ResponseCreateParams,
   options: RequestOptions,
   tell: Tell,
-): AsyncGenerator<ResponseEvent, FmError | null> {
+): AsyncGenerator<ResponseEvent, void> {
   let response: ResponseObject | null = null;
-  let begun = false;
   try {
-    for await (const event of open()) {
-      begun = true;
+    for await (const event of open(body, options)) {
       if ("response" in event) response = event.response;
       yield event;
     }
     if (response === null) throw new FmError("INTERNAL", "The stream had no response.");
-    tell({ ok: true, source, response });
-    return null;
+    tell({ ok: true, source: sourceOf(response), response });
   } catch (reason) {
-    const error = errorOf(reason, options);
-    if (!begun) return error;
-    tell({ ok: false, error });
-    return null;
+    tell({ ok: false, error: errorOf(reason, options) });
   } finally {
     // After another word this changes nothing.
-    if (begun) tell(leftEarly());
+    tell(leftEarly());
   }
 }
 
 function leftEarly(): { ok: false; error: FmError } {
   return { ok: false, error: new FmError("CANCELLED", "The stream was left before its end.") };
-}
-
-/** The events of a fallback, which need not look at the signal itself. One that hangs is not waited for. */
-async function* untilAborted(
-  events: AsyncIterable<ResponseEvent>,
-  signal: AbortSignal | null | undefined,
-): AsyncGenerator<ResponseEvent, void> {
-  const iterator = events[Symbol.asyncIterator]();
-  const next = async (): Promise<IteratorResult<ResponseEvent>> => iterator.next();
-  const leave = async (): Promise<unknown> => iterator.return?.();
-  let over = false;
-  try {
-    for (;;) {
-      const { done, value } = await withSignal(() => ({ result: next(), cancel() {} }), signal);
-      over = done === true;
-      if (over) return;
-      yield value;
-    }
-  } finally {
-    if (!over) leave().catch(() => {});
-  }
-}
-
-/** What a fallback gave for a stream: events, or a whole response, which then is the last event. */
-function eventsOf(value: unknown): AsyncIterable<ResponseEvent> {
-  if (typeof value === "object" && value !== null && Symbol.asyncIterator in value)
-    return value as AsyncIterable<ResponseEvent>;
-  return (async function* () {
-    yield { type: "response.completed", sequence_number: 0, response: value as ResponseObject } as const;
-  })();
-}
-
-/** Asks another OpenAI client the same, without what is our own. */
-function askClient(client: FallbackClient, model: string | undefined, call: FallbackCall, stream: boolean): unknown {
-  const path = call.method.split(".");
-  const create = path.pop() as string;
-  let api: unknown = client;
-  for (const name of path) api = (api as JsonObject | undefined)?.[name];
-  const method = (api as JsonObject | undefined)?.[create];
-  if (typeof method !== "function") throw new Error(`the fallback has no ${call.method}`);
-  const body = Object.fromEntries(Object.entries(call.body).filter(([name]) => !OURS.has(name)));
-  return method.call(api, { ...body, ...(model === undefined ? {} : { model }), stream }, { signal: call.signal });
 }
 
 /** What was thrown as an FmError; an abort, whatever its reason, is CANCELLED. */

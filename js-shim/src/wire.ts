@@ -125,6 +125,8 @@ export interface FmReport {
   engine?: string;
   /** Counts that are not known: `usage` has 0. */
   uncounted?: ("cached_tokens" | "reasoning_tokens")[];
+  /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
+  source?: "fallback";
 }
 
 /** What an answer took, with `fm.timings`; sums over all choices (see "Timings" in PROTOCOL.md). */
@@ -629,6 +631,8 @@ export interface ChatCompletionChunk {
     timings?: Timings;
     /** The engine that answered, where several are configured. */
     engine?: string;
+    /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
+    source?: "fallback";
   };
 }
 
@@ -670,6 +674,8 @@ export interface CompletionChunk {
     timings?: Timings;
     /** The engine that answered, where several are configured. */
     engine?: string;
+    /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
+    source?: "fallback";
   };
 }
 

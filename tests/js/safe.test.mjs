@@ -6,6 +6,7 @@ import { RATE_LIMIT_OPTIONS, RateLimiter } from "../../js-shim/dist/esm/ratelimi
 import { connection, deltas, drain, fakeClient, script, stubClient } from "./support/helper.mjs";
 import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
 import { WAIT } from "./support/patience.mjs";
+import { openingEvents } from "./support/transport.mjs";
 
 const failing = (code, detail = "why", more = {}) => script({ fail: [code, detail, more] });
 const limited = failing("RATE_LIMITED", "slow down", { status: 429, code: "rate_limit_exceeded" });
@@ -67,7 +68,7 @@ for (const [name, stub, options] of [
     assert.equal(source, "fallback");
     assert.equal(response.output_text, "one two");
     const [{ params }] = cloud.received("responses.create");
-    assert.deepEqual(params, { input: "one two", model: "gpt-x", stream: false });
+    assert.deepEqual(params, { input: "one two", model: "gpt-x" });
     const stream = client.safe.responses.stream(body);
     const { events, error } = await drain(stream);
     assert.equal(error, null);
@@ -179,11 +180,11 @@ test("a fallback's stream that hangs between its events is left when the signal 
   const controller = new AbortController();
   const never = new Promise(() => {});
   let left = 0;
+  const opening = openingEvents("a");
   const events = {
-    given: 0,
     [Symbol.asyncIterator]: () => events,
     async next() {
-      if (events.given++ === 0) return { done: false, value: { type: "response.output_text.delta", delta: "a" } };
+      if (opening.length > 0) return { done: false, value: opening.shift() };
       setImmediate(() => controller.abort());
       return never;
     },

@@ -32,6 +32,8 @@ CHAT = "chat.ts"
 CLIENT = "client.ts"
 CONNECTION = "connection.ts"
 EVENTS = "events.ts"
+ANSWER = "fallback-answer.ts"
+FALLBACK = "fallback.ts"
 FETCH = "fetch.ts"
 FRAMING = "framing.ts"
 GATE = "gate.ts"
@@ -51,7 +53,6 @@ REPLY = "reply.ts"
 RESPONSES = "responses.ts"
 RESTART = "restart.ts"
 RPC = "rpc.ts"
-SAFE = "safe.ts"
 START = "start.ts"
 STREAM = "stream.ts"
 WATCH = "watch.ts"
@@ -74,8 +75,8 @@ MUTATIONS = [
      "false && partial.response !== undefined",
      "lifecycle", "^J1:"),
     ("J1: so it is for chat", CHAT,
-     "error.withPartial({ completion: completionSoFar(partial.last, partial) })",
-     "error",
+     "error.withPartial({ completion });",
+     "error;",
      "lifecycle", "^a chat completion"),
     ("J1: a dead helper is not used again", HELPER,
      "if (this.#live === connection) this.#live = null;", "", "lifecycle", "^J1:"),
@@ -432,11 +433,16 @@ MUTATIONS = [
     ("the helper's own limit is none of the model's", GUARD, "|| error.openai.code === FULL", "", "safe", "own limit"),
     ("an SDK is not told to wait for long", REPLY, "String(ms <= LONGEST_RETRY_MS)", '"true"', "safe", "never waits"),
     # safe calls, generate, options
-    ("the host's own mistakes do not go to the fallback", SAFE, '"INVALID_REQUEST", "NOT_FOUND",', '"NOT_FOUND",',
-     "safe", "^INVALID_REQUEST"),
-    ("a stream that has begun is not begun anew", SAFE, "if (!begun) return error;", "return error;", "safe", "in the middle"),
-    ("what is our own does not go to another client", SAFE, "!OURS.has(name)", "true", "safe", "any OpenAI client"),
-    ("a fallback that throws is told", SAFE, "The fallback failed too: ${failed.detail}", "", "safe", "a fallback that fails"),
+    ("the host's own mistakes do not go to the fallback", FALLBACK, "INVALID_REQUEST: false,", "INVALID_REQUEST: true,",
+     "fallback", "^INVALID_REQUEST"),
+    ("a stream that has begun is not begun anew", FALLBACK, "if (this.#begun ||", "if (", "fallback", "that has begun"),
+    ("what is our own does not go to another client", FALLBACK, "!OURS.has(name)", "true", "safe", "any OpenAI client"),
+    ("a fallback that throws is told", FALLBACK,
+     "The fallback failed too: ${failed.detail}", "", "safe", "a fallback that fails"),
+    ("a request that was aborted asks no fallback", FALLBACK, "    this.#cancelled.abort();\n", "", "fallback", "^an aborted request"),
+    ("an answer says who gave it", ANSWER, 'source: "fallback" }', "}", "fallback", "^plain calls"),
+    ("a vector is in the form that was asked for", ANSWER, 'if (format !== "base64" ||', "if (format !== undefined ||",
+     "fallback", "^vectors are"),
     ("generate checks the schema", GENERATE, "if (wrong !== null) return { reason: wrong };", "void wrong;",
      "generate", "^one retry"),
     ("generate tells the reason", GENERATE, "${last.reason} ", "", "generate", "^one retry"),

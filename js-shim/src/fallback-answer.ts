@@ -1,0 +1,243 @@
+// What a fallback gave, as the helper would have said it.
+import { ChatChunks } from "./chat.js";
+import { CompletionChunks } from "./completions.js";
+import type { FallbackMethod } from "./fallback.js";
+import { eventsOf } from "./replay.js";
+import type { ChatCompletionChunk, CompletionChunk, JsonObject, WireResponse } from "./types.js";
+import { isObject } from "./types.js";
+
+/** How an answer of one method is made whole. */
+export interface Whole {
+  /** Where the helper's result has it. */
+  readonly name: "response" | "completion" | "embeddings";
+  /** The whole answer of what was given. Throws an Error for what has none. */
+  of(value: unknown): JsonObject;
+  /** The messages of a stream that says a whole answer. */
+  messages(answer: JsonObject): Iterable<JsonObject>;
+  /** One event or chunk of a stream as the helper's message. */
+  observe(each: JsonObject): JsonObject;
+  /** The answer that these were of. */
+  observed(): JsonObject;
+}
+
+/** For one request of a method. `model`: the one that the fallback was asked for, if it is not that of the body. */
+export function wholeAnswer(method: FallbackMethod, body: JsonObject, model: string | undefined): Whole {
+  const base = { created: Math.floor(Date.now() / 1000), model: model ?? body["model"] ?? "fallback" };
+  return MAKERS[method](body, base);
+}
+
+interface Base {
+  created: number;
+  model: unknown;
+}
+
+const MAKERS: Readonly<Record<FallbackMethod, (body: JsonObject, base: Base) => Whole>> = {
+  "responses.create": wholeResponse,
+  "chat.completions.create": wholeChat,
+  "completions.create": wholeCompletion,
+  "embeddings.create": wholeEmbeddings,
+};
+
+/** Says who gave it. */
+function marked(answer: JsonObject): JsonObject {
+  return { ...answer, fm: { ...(isObject(answer["fm"]) ? answer["fm"] : {}), source: "fallback" } };
+}
+
+/** The text where that is all that was given. */
+function textOf(value: unknown): string | null {
+  const text = isObject(value) ? value["output_text"] : value;
+  return typeof text === "string" ? text : null;
+}
+
+/** The given list that has the answer, or else the text in one. */
+function listOf(value: unknown, name: string, ofText: ((text: string) => JsonObject) | null, what: string): unknown[] {
+  if (value === undefined || value === null) throw new Error("it gave nothing");
+  const list = isObject(value) ? value[name] : undefined;
+  if (Array.isArray(list)) return list;
+  const text = textOf(value);
+  if (text === null || ofText === null) throw new Error(`it gave no ${what}: that has '${name}'`);
+  return [ofText(text)];
+}
+
+const given = (value: unknown): JsonObject => (isObject(value) ? value : {});
+const newId = (prefix: string): string => `${prefix}${crypto.randomUUID().replaceAll("-", "")}`;
+
+function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
+  const message = (text: string): JsonObject => ({
+    id: newId("msg_"),
+    type: "message",
+    role: "assistant",
+    status: "completed",
+    content: [{ type: "output_text", text, annotations: [], logprobs: [] }],
+  });
+  let last: JsonObject | null = null;
+  return {
+    name: "response",
+    of: (value) => {
+      const output = listOf(value, "output", message, "Response");
+      return marked({ ...responseOf(body, created, model), ...given(value), output });
+    },
+    messages: (answer) => [...eventsOf(answer as unknown as WireResponse)].map((event) => ({ event })),
+    observe: (event) => {
+      if (!isObject(event["response"])) return { event };
+      last = marked(event["response"]);
+      return { event: { ...event, response: last } };
+    },
+    observed: () => {
+      if (last === null) throw new Error("its stream had no response");
+      return last;
+    },
+  };
+}
+
+/** A response that has nothing of the answer yet. */
+function responseOf(body: JsonObject, created: number, model: unknown): JsonObject {
+  const asked = (name: string, otherwise: unknown): unknown => body[name] ?? otherwise;
+  return {
+    id: newId("resp_"),
+    object: "response",
+    created_at: created,
+    status: "completed",
+    completed_at: created,
+    error: null,
+    incomplete_details: null,
+    instructions: asked("instructions", null),
+    max_output_tokens: asked("max_output_tokens", null),
+    access_programs: null,
+    max_tool_calls: null,
+    metadata: asked("metadata", {}),
+    model,
+    output: [],
+    parallel_tool_calls: asked("parallel_tool_calls", true),
+    previous_response_id: asked("previous_response_id", null),
+    prompt_cache_key: null,
+    reasoning: asked("reasoning", null),
+    safety_identifier: null,
+    service_tier: "default",
+    store: false,
+    temperature: asked("temperature", 1),
+    text: asked("text", { format: { type: "text" } }),
+    tool_choice: asked("tool_choice", "auto"),
+    tools: asked("tools", []),
+    top_logprobs: 0,
+    top_p: asked("top_p", 1),
+    truncation: "disabled",
+    usage: null,
+    background: false,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+  };
+}
+
+/** Of chat and legacy completions: both have choices, and chunks with choices. */
+function ofChoices(value: unknown, ofText: (text: string) => JsonObject, base: JsonObject, what: string): JsonObject {
+  const choices = listOf(value, "choices", ofText, what);
+  const { output_text: _, ...rest } = given(value);
+  return marked({ ...base, ...rest, choices });
+}
+
+function wholeChat(body: JsonObject, { created, model }: Base): Whole {
+  const base = { id: newId("chatcmpl-"), object: "chat.completion", created, model, usage: null };
+  const choice = (content: string): JsonObject => ({
+    index: 0,
+    message: { role: "assistant", content, refusal: null, annotations: [] },
+    logprobs: null,
+    finish_reason: "stop",
+  });
+  const chunks = new ChatChunks();
+  return {
+    name: "completion",
+    of: (value) => ofChoices(value, choice, base, "chat completion"),
+    messages: (answer) => chunksOf(answer, body, chatPieces),
+    ...observing(chunks as Chunks),
+  };
+}
+
+function wholeCompletion(body: JsonObject, { created, model }: Base): Whole {
+  const base = { id: newId("cmpl-"), object: "text_completion", created, model, usage: null };
+  const choice = (text: string): JsonObject => ({ index: 0, text, logprobs: null, finish_reason: "stop" });
+  return {
+    name: "completion",
+    of: (value) => ofChoices(value, choice, base, "completion"),
+    messages: (answer) => chunksOf(answer, body, (each) => [each]),
+    ...observing(new CompletionChunks() as Chunks),
+  };
+}
+
+/** What both kinds of streams are collected by. */
+interface Chunks {
+  add(chunk: ChatCompletionChunk & CompletionChunk): void;
+  whole(ended: boolean): object | null;
+}
+
+function observing(chunks: Chunks): Pick<Whole, "observe" | "observed"> {
+  let first = true;
+  return {
+    observe: (each) => {
+      const chunk = first ? marked(each) : each;
+      first = false;
+      chunks.add(chunk as unknown as ChatCompletionChunk & CompletionChunk);
+      return { chunk };
+    },
+    observed: () => {
+      const whole = chunks.whole(true);
+      if (whole === null) throw new Error("its stream had no chunk");
+      return marked(whole as JsonObject);
+    },
+  };
+}
+
+/** The chunks that say a completion: the pieces of each choice, then what it took, if that was asked for and is known. */
+function chunksOf(answer: JsonObject, body: JsonObject, piecesOf: (choice: JsonObject) => JsonObject[]): JsonObject[] {
+  const { choices, usage, fm, ...base } = answer;
+  const counts = usage != null && isObject(body["stream_options"]) && body["stream_options"]["include_usage"] === true;
+  const object = base["object"] === "chat.completion" ? "chat.completion.chunk" : base["object"];
+  const pieces = (choices as JsonObject[]).flatMap(piecesOf).map((piece) => [piece]);
+  const chunks = [...pieces, ...(counts || pieces.length === 0 ? [[]] : [])];
+  return chunks.map((some, index) => {
+    const report = index === 0 ? { fm } : {};
+    const count = counts ? { usage: index === chunks.length - 1 ? usage : null } : {};
+    return { chunk: { ...base, object, choices: some, ...report, ...count } };
+  });
+}
+
+function chatPieces({ index, message, finish_reason, logprobs = null }: JsonObject): JsonObject[] {
+  const { role = "assistant", content, refusal, reasoning_content, tool_calls } = given(message);
+  const piece = (delta: JsonObject, finish_reason: unknown = null): JsonObject => {
+    return { index, delta, logprobs: null, finish_reason };
+  };
+  const calls = Array.isArray(tool_calls) ? tool_calls.map((call: object, at) => ({ index: at, ...call })) : [];
+  const isSaid = ([, text]: [string, unknown]): boolean => typeof text === "string" && text !== "";
+  const said = Object.entries({ reasoning_content, content, refusal }).filter(isSaid);
+  return [
+    piece({ role, content: null }),
+    ...said.map(([name, text]) => ({ ...piece({ [name]: text }), ...(name === "content" ? { logprobs } : {}) })),
+    ...calls.map((call) => piece({ tool_calls: [call] })),
+    piece({}, finish_reason ?? "stop"),
+  ];
+}
+
+function wholeEmbeddings(body: JsonObject, { model }: Base): Whole {
+  const none = (): never => {
+    throw new Error("embeddings have no stream");
+  };
+  return {
+    name: "embeddings",
+    of: (value) => {
+      const data = listOf(value, "data", null, "list of embeddings").map((each, index) => {
+        const { embedding, ...rest } = given(each);
+        return { object: "embedding", index, ...rest, embedding: encoded(embedding, body["encoding_format"]) };
+      });
+      return marked({ object: "list", model, usage: null, ...given(value), data });
+    },
+    messages: none,
+    observe: none,
+    observed: none,
+  };
+}
+
+/** OpenAI's SDK asks for base64 and decodes it, whoever answers. */
+function encoded(vector: unknown, format: unknown): unknown {
+  if (format !== "base64" || !Array.isArray(vector)) return vector;
+  return Buffer.from(Float32Array.from(vector as number[]).buffer).toString("base64");
+}

@@ -1,0 +1,206 @@
+// The host's fallback: who answers when the local model does not, whichever way the request was made.
+import { wholeAnswer, type Whole } from "./fallback-answer.js";
+import { FmError, type FmErrorCode } from "./errors.js";
+import { withSignal } from "./stream.js";
+import { toFmError } from "./thrown.js";
+import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
+import { isObject } from "./types.js";
+
+/** The calls that can have a fallback. */
+export type FallbackMethod =
+  | "responses.create"
+  | "chat.completions.create"
+  | "completions.create"
+  | "embeddings.create";
+
+/** What a fallback function gets. */
+export interface FallbackCall {
+  method: FallbackMethod;
+  /** The request's body, as the host gave it. With `stream` true the function may give the API's stream, or an answer. */
+  body: JsonObject;
+  /** Why the local model did not answer. */
+  error: FmError;
+  /** Aborted when the request is. */
+  signal: AbortSignal;
+}
+
+/** Any OpenAI client, as far as it is called. */
+export interface FallbackClient {
+  responses?: { create(body: never, options?: never): unknown };
+  chat?: { completions: { create(body: never, options?: never): unknown } };
+  completions?: { create(body: never, options?: never): unknown };
+  embeddings?: { create(body: never, options?: never): unknown };
+}
+
+/**
+ * Who answers when the local model does not: an OpenAI client, or a function, which gives what the call does: the API's object, a
+ * part of it that has the answer, or for a text that alone.
+ */
+export type Fallback = ((call: FallbackCall) => unknown) | FallbackClient;
+
+/** The fallback, and the model that it is asked for. */
+export interface FallbackOptions {
+  fallback: Fallback;
+  fallbackModel: string | undefined;
+}
+
+/** Whether a failure is one that another model would not meet, and may get round. */
+const FALLS_BACK: Readonly<Record<FmErrorCode, boolean>> = {
+  // There is no model, or none that can be asked.
+  UNAVAILABLE: true,
+  SPAWN_FAILED: true,
+  PROTOCOL_MISMATCH: true,
+  HELPER_UNHEALTHY: true,
+  HELPER_EXITED: true,
+  PROTOCOL_ERROR: true,
+  RPC_ERROR: true,
+  // It can't answer this request, or not now.
+  TIMEOUT: true,
+  INTERNAL: true,
+  CONTEXT_OVERFLOW: true,
+  OVERLOADED: true,
+  RATE_LIMITED: true,
+  // The host's own mistakes and wishes, and refusals that must not be got round.
+  INVALID_REQUEST: false,
+  NOT_FOUND: false,
+  CANCELLED: false,
+  CLOSED: false,
+  GUARDRAIL: false,
+  NO_VALID_ANSWER: false,
+};
+
+const METHODS: ReadonlySet<string> = new Set<FallbackMethod>([
+  "responses.create",
+  "chat.completions.create",
+  "completions.create",
+  "embeddings.create",
+]);
+/** Members of a body that only this package's helper knows. */
+const OURS: ReadonlySet<string> = new Set(["fm", "top_k", "min_p", "repeat_penalty", "ignore_eos"]);
+
+/** Who gave an answer of the client's, or one of its streams' events. */
+export function sourceOf(answer: unknown): "local" | "fallback" {
+  const report = isObject(answer) ? answer["fm"] : undefined;
+  return isObject(report) && report["source"] === "fallback" ? "fallback" : "local";
+}
+
+/** A transport whose requests the fallback answers when they fail. It answers in the helper's form, and says so in `fm`. */
+export class FallbackTransport implements Transport {
+  readonly #transport: Transport;
+  readonly #options: FallbackOptions;
+
+  constructor(transport: Transport, options: FallbackOptions) {
+    this.#transport = transport;
+    this.#options = options;
+  }
+
+  /** {@inheritDoc Transport.call} */
+  call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
+    if (!METHODS.has(method)) return this.#transport.call(method, params, options);
+    return new Attempt(this.#transport, this.#options, method as FallbackMethod, params, options);
+  }
+}
+
+/** One request, to the local model and then to the fallback. */
+class Attempt implements Operation {
+  readonly result: Promise<JsonObject>;
+  readonly #fallback: FallbackOptions;
+  readonly #method: FallbackMethod;
+  readonly #params: JsonObject;
+  readonly #local: Operation;
+  readonly #notify: (message: JsonObject) => void;
+  readonly #cancelled = new AbortController();
+  #begun = false;
+
+  constructor(
+    transport: Transport,
+    fallback: FallbackOptions,
+    method: FallbackMethod,
+    params: JsonObject,
+    options: CallOptions,
+  ) {
+    this.#fallback = fallback;
+    this.#method = method;
+    this.#params = params;
+    this.#notify = (message) => {
+      this.#begun = true;
+      options.onNotification?.(message);
+    };
+    this.#local = transport.call(method, params, { ...options, onNotification: this.#notify });
+    this.result = this.#local.result.catch((reason: unknown) => this.#fallBack(toFmError(reason)));
+  }
+
+  /** {@inheritDoc Operation.cancel} */
+  cancel(): void {
+    this.#cancelled.abort();
+    this.#local.cancel();
+  }
+
+  async #fallBack(error: FmError): Promise<JsonObject> {
+    const { signal } = this.#cancelled;
+    if (this.#begun || !FALLS_BACK[error.code]) throw error;
+    try {
+      // A fallback need not look at the signal itself.
+      return await withSignal(() => ({ result: this.#ask(error), cancel() {} }), signal);
+    } catch (reason) {
+      if (signal.aborted) throw new FmError("CANCELLED", "The request was cancelled.", { cause: reason });
+      const failed = toFmError(reason);
+      if (this.#begun) throw failed;
+      const what = `${error.detail} The fallback failed too: ${failed.detail}`;
+      throw new FmError(error.code, what, { ...error, openai: { ...error.openai, message: what }, cause: reason });
+    }
+  }
+
+  async #ask(error: FmError): Promise<JsonObject> {
+    const { stream, ...rest } = this.#params;
+    const body = stream === true ? { ...rest, stream } : rest;
+    const call: FallbackCall = { method: this.#method, body, error, signal: this.#cancelled.signal };
+    const { fallback, fallbackModel } = this.#fallback;
+    const value = await (typeof fallback === "function" ? fallback(call) : askClient(fallback, fallbackModel, call));
+    const whole = wholeAnswer(this.#method, this.#params, fallbackModel);
+    if (stream === true && isStream(value)) return this.#relay(value, whole);
+    const answer = whole.of(value);
+    if (stream === true) for (const message of whole.messages(answer)) this.#notify(message);
+    return { ok: true, [whole.name]: answer };
+  }
+
+  async #relay(stream: AsyncIterable<unknown>, whole: Whole): Promise<JsonObject> {
+    for await (const each of untilAborted(stream, this.#cancelled.signal)) {
+      if (isObject(each)) this.#notify(whole.observe(each));
+    }
+    return { ok: true, [whole.name]: whole.observed() };
+  }
+}
+
+const isStream = (value: unknown): value is AsyncIterable<unknown> =>
+  typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+
+/** What a fallback's stream gives, which need not look at the signal itself. One that hangs is not waited for. */
+async function* untilAborted(stream: AsyncIterable<unknown>, signal: AbortSignal): AsyncGenerator<unknown, void> {
+  const iterator = stream[Symbol.asyncIterator]();
+  const next = async (): Promise<IteratorResult<unknown>> => iterator.next();
+  const leave = async (): Promise<unknown> => iterator.return?.();
+  let over = false;
+  try {
+    for (;;) {
+      const { done, value } = await withSignal(() => ({ result: next(), cancel() {} }), signal);
+      over = done === true;
+      if (over) return;
+      yield value;
+    }
+  } finally {
+    if (!over) leave().catch(() => {});
+  }
+}
+
+/** Asks another OpenAI client the same, without what is our own. */
+function askClient(client: FallbackClient, model: string | undefined, call: FallbackCall): unknown {
+  const path = call.method.split(".");
+  const create = path.pop() as string;
+  let api: unknown = client;
+  for (const name of path) api = (api as JsonObject | undefined)?.[name];
+  const method = (api as JsonObject | undefined)?.[create];
+  if (typeof method !== "function") throw new Error(`the fallback has no ${call.method}`);
+  const body = Object.fromEntries(Object.entries(call.body).filter(([name]) => !OURS.has(name)));
+  return method.call(api, { ...body, ...(model === undefined ? {} : { model }) }, { signal: call.signal });
+}

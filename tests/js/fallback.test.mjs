@@ -1,0 +1,235 @@
+// The fallback answers wherever a request is made, and the answer says so: plain calls, OpenAI's SDK by client.fetch, streams.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import OpenAI6 from "openai-6";
+import OpenAI7 from "openai-7";
+import { eventsOf } from "../../js-shim/dist/esm/replay.js";
+import { alive, connection, deltas, drain, fakeClient, script, stubClient, until } from "./support/helper.mjs";
+import { checkResponse, checkResponseStream } from "./support/invariants.mjs";
+import { WAIT } from "./support/patience.mjs";
+
+const NO_MODEL = { capabilities: { available: false, reason_code: "MODEL_NOT_READY", detail: "there is no model" } };
+const messages = [{ role: "user", content: "x" }];
+const vector = [0.5, -1, 2];
+
+/** What functions give: OpenAI's objects, as far as they have the answer; or the text alone. */
+const FALLBACKS = {
+  "the API's own objects": ({ method }) =>
+    ({
+      "responses.create": { output: [MESSAGE] },
+      "chat.completions.create": { choices: [{ index: 0, message: SAID, finish_reason: "stop" }] },
+      "completions.create": { choices: [{ index: 0, text: "elsewhere", finish_reason: "stop", logprobs: null }] },
+      "embeddings.create": { data: [{ embedding: vector }] },
+    })[method],
+  "a text": ({ method }) => (method === "embeddings.create" ? { data: [{ embedding: vector }] } : "elsewhere"),
+  "a part of a Response": async ({ method }) =>
+    method === "embeddings.create" ? { data: [{ embedding: vector }] } : { output_text: "elsewhere" },
+};
+const SAID = { role: "assistant", content: "elsewhere" };
+const TEXT = { type: "output_text", text: "elsewhere", annotations: [], logprobs: [] };
+const MESSAGE = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [TEXT] };
+
+for (const [what, fallback] of Object.entries(FALLBACKS)) {
+  test(`plain calls: a fallback that gives ${what}`, async (t) => {
+    const client = stubClient(t, NO_MODEL, { fallback });
+    const response = await client.responses.create({ input: "x", metadata: { a: "b" } });
+    checkResponse(response);
+    assert.deepEqual([response.output_text, response.fm.source, response.metadata], ["elsewhere", "fallback", { a: "b" }]);
+    const chat = await client.chat.completions.create({ messages, model: "default" });
+    assert.deepEqual([chat.choices[0].message.content, chat.fm.source, chat.model], ["elsewhere", "fallback", "default"]);
+    const completion = await client.completions.create({ prompt: "x" });
+    assert.deepEqual([completion.choices[0].text, completion.fm.source], ["elsewhere", "fallback"]);
+    const { data, fm } = await client.embeddings.create({ input: "x" });
+    assert.deepEqual([data[0].embedding, fm.source], [vector, "fallback"]);
+    assert.deepEqual(client.received("responses.create"), []);
+  });
+
+  test(`plain streams: a fallback that gives ${what}`, async (t) => {
+    const client = stubClient(t, NO_MODEL, { fallback });
+    const stream = client.responses.stream({ input: "x" });
+    const { events, error } = await drain(stream);
+    assert.equal(error, null);
+    assert.equal(checkResponseStream(events).fm.source, "fallback");
+    assert.equal(deltas(events), "elsewhere");
+    assert.equal((await stream.finalResponse()).output_text, "elsewhere");
+    const chat = client.chat.completions.create({ messages, stream: true, stream_options: { include_usage: false } });
+    const chunks = (await drain(chat)).events;
+    assert.equal(chunks.map(({ choices }) => choices[0].delta.content ?? "").join(""), "elsewhere");
+    assert.equal(chunks[0].fm.source, "fallback");
+    assert.equal(chunks.at(-1).choices[0].finish_reason, "stop");
+    assert.equal((await chat.finalCompletion()).choices[0].message.content, "elsewhere");
+    const pieces = await drain(client.completions.create({ prompt: "x", stream: true }));
+    assert.equal(pieces.events.map(({ choices }) => choices[0].text).join(""), "elsewhere");
+  });
+}
+
+for (const OpenAI of [OpenAI6, OpenAI7]) {
+  const version = OpenAI === OpenAI6 ? 6 : 7;
+  for (const kind of ["a function", "a client"]) {
+    test(`OpenAI's SDK ${version} by client.fetch: the fallback is ${kind}`, { timeout: WAIT }, async (t) => {
+      const cloud = fakeClient(t);
+      const fallback = kind === "a client" ? new OpenAI(connection(cloud)) : FALLBACKS["a part of a Response"];
+      const client = stubClient(t, NO_MODEL, { fallback, fallbackModel: "fake" });
+      const openai = new OpenAI(connection(client));
+      const text = kind === "a client" ? "one two" : "elsewhere";
+      const asked = await openai.responses.create({ input: "one two" }).withResponse();
+      assert.equal(asked.data.output_text, text);
+      assert.equal(asked.response.headers.get("x-fm-source"), "fallback");
+      const stream = openai.responses.stream({ input: "one two" });
+      const { events } = await drain(stream);
+      checkResponseStream(events);
+      assert.equal((await stream.finalResponse()).output_text, text);
+      const chat = openai.chat.completions.stream({ model: "default", messages: [{ role: "user", content: "one two" }] });
+      assert.equal((await chat.finalChatCompletion()).choices[0].message.content, text);
+      const raw = await openai.completions.create({ model: "default", prompt: "one two", stream: true }).asResponse();
+      assert.equal(raw.headers.get("x-fm-source"), "fallback");
+      await raw.text();
+      const { data } = await openai.embeddings.create({ model: "default", input: "one two" });
+      if (kind === "a function") assert.deepEqual([...data[0].embedding], vector);
+      else assert.ok(data[0].embedding.length > 1 && data[0].embedding.every(Number.isFinite));
+    });
+  }
+}
+
+test("an answer of the local model says so in a header, and has no source in fm", async (t) => {
+  const client = stubClient(t, {}, { fallback: () => "elsewhere" });
+  const body = JSON.stringify({ input: "one two" });
+  for (const more of [{}, { stream: true }]) {
+    const all = JSON.stringify({ ...JSON.parse(body), ...more });
+    const response = await client.fetch("http://x/responses", { method: "POST", body: all });
+    assert.equal(response.headers.get("x-fm-source"), "local");
+    await response.text();
+  }
+  assert.equal((await client.responses.create({ input: "x" })).fm, undefined);
+});
+
+for (const code of ["INVALID_REQUEST", "NOT_FOUND", "GUARDRAIL"]) {
+  test(`${code} is no failure that a fallback answers: plain, streamed, by fetch`, async (t) => {
+    let asked = 0;
+    const client = stubClient(t, {}, { fallback: () => void asked++ });
+    const input = script({ fail: [code, "why", { status: 400 }] });
+    await assert.rejects(client.responses.create({ input }), { code });
+    assert.equal((await drain(client.responses.stream({ input }))).error.code, code);
+    const { status } = await client.fetch("http://x/responses", { method: "POST", body: JSON.stringify({ input }) });
+    assert.equal(status, 400);
+    assert.equal(asked, 0);
+  });
+}
+
+test("a fallback that fails too: the local error, with what both said; a stock client sees its status", async (t) => {
+  for (const [fallback, said] of [
+    [() => Promise.reject(new Error("no money left")), /no model The fallback failed too: no money left/],
+    [() => undefined, /it gave nothing/],
+    [() => ({ answer: "x" }), /it gave no Response: that has 'output'/],
+    [{}, /the fallback has no responses\.create/],
+  ]) {
+    const client = stubClient(t, NO_MODEL, { fallback });
+    const isBoth = ({ code, detail, reasonCode }) => {
+      assert.deepEqual([code, reasonCode], ["UNAVAILABLE", "MODEL_NOT_READY"]);
+      assert.match(detail, said);
+      return true;
+    };
+    await assert.rejects(client.responses.create({ input: "x" }), isBoth);
+    await assert.rejects(client.responses.stream({ input: "x" }).finalResponse(), isBoth);
+    const response = await client.fetch("http://x/responses", { method: "POST", body: '{"input":"x"}' });
+    const { error } = await response.json();
+    assert.match(error.message, said);
+    assert.equal(response.headers.get("x-fm-source"), null);
+  }
+});
+
+test("a fallback gets the body as the host gave it, and a signal that follows the request's", { timeout: WAIT }, async (t) => {
+  const calls = [];
+  const fallback = (call) => (calls.push(call), call.body.input === "hang" ? new Promise(() => {}) : "elsewhere");
+  const client = stubClient(t, NO_MODEL, { fallback });
+  await client.responses.create({ input: "x", top_k: 3 });
+  await client.safe.responses.create({ input: "x" });
+  await drain(client.responses.stream({ input: "x" }));
+  assert.deepEqual(calls.map(({ body }) => body), [{ input: "x", top_k: 3 }, { input: "x" }, { input: "x", stream: true }]);
+  const controller = new AbortController();
+  const hanging = client.responses.create({ input: "hang" }, { signal: controller.signal });
+  setTimeout(() => controller.abort(new Error("never mind")), 50);
+  await assert.rejects(hanging, /never mind/);
+  assert.equal(calls.at(-1)?.signal.aborted, calls.length === 4);
+});
+
+test("an aborted request asks no fallback, whatever becomes of it", { timeout: WAIT }, async (t) => {
+  let asked = 0;
+  const client = stubClient(t, {}, { fallback: () => void asked++ });
+  const { pid } = await client.health.ping();
+  const controller = new AbortController();
+  const call = client.responses.create({ input: script({ hang: "hard" }) }, { signal: controller.signal });
+  await until(() => client.received("responses.create").length === 1, "the request's arrival");
+  controller.abort();
+  await assert.rejects(call, { name: "AbortError" });
+  process.kill(pid, "SIGKILL");
+  await until(() => !alive(pid), "its end");
+  await client.health.ping();
+  assert.equal(asked, 0);
+});
+
+test("vectors are in the form that was asked for", async (t) => {
+  const client = stubClient(t, NO_MODEL, { fallback: FALLBACKS["a text"] });
+  const { data } = await client.embeddings.create({ input: "x", encoding_format: "base64" });
+  assert.deepEqual([...new Float32Array(new Uint8Array(Buffer.from(data[0].embedding, "base64")).buffer)], vector);
+});
+
+test("a stream that has begun stays the local model's", async (t) => {
+  let asked = 0;
+  const client = stubClient(t, {}, { fallback: () => void asked++ });
+  const { events, error } = await drain(client.responses.stream({ input: script("half", { error: "broken" }) }));
+  checkResponseStream(events);
+  assert.deepEqual([error.code, error.partialText, asked], ["INTERNAL", "half", 0]);
+});
+
+test("a fallback's stream that breaks: what came, and its error", async (t) => {
+  const [created, progress] = eventsOf({ ...(await stubClient(t).responses.create({ input: "x" })) });
+  const fallback = async function* () {
+    yield created;
+    yield progress;
+    throw new Error("the line is cut");
+  };
+  const client = stubClient(t, NO_MODEL, { fallback });
+  const { events, error } = await drain(client.responses.stream({ input: "x" }));
+  assert.equal(checkResponseStream(events).status, "failed");
+  assert.match(error.detail, /the line is cut/);
+});
+
+test("generate asks the client's fallback in place of the model, and its own where it has one", async (t) => {
+  const client = stubClient(t, NO_MODEL, { fallback: () => '{"a":1}' });
+  const schema = { type: "object", properties: { a: { type: "integer" } }, required: ["a"] };
+  assert.deepEqual(await client.generate({ input: "x", schema }), { value: { a: 1 }, source: "fallback", rejected: [] });
+  const own = await client.generate({ input: "x", schema, fallback: () => ({ a: 2 }) });
+  assert.deepEqual([own.value, own.source], [{ a: 2 }, "fallback"]);
+});
+
+test("a whole response as a stream: texts, refusals, calls, reasoning", () => {
+  const base = { id: "x", status: "completed" };
+  const output = [
+    { ...base, id: "rs_1", type: "reasoning", summary: [] },
+    { ...base, type: "message", role: "assistant", content: [TEXT, { type: "refusal", refusal: "no" }] },
+    { ...base, id: "fc_1", type: "function_call", call_id: "call_1", name: "f", arguments: '{"a":1}' },
+  ];
+  const types = [...eventsOf({ id: "resp_1", status: "incomplete", output })].map(({ type }) => type.slice("response.".length));
+  assert.deepEqual(types, [
+    ...["created", "in_progress", "output_item.added", "output_item.done"],
+    ...["output_item.added", "content_part.added", "output_text.delta", "output_text.done", "content_part.done"],
+    ...["content_part.added", "refusal.delta", "refusal.done", "content_part.done", "output_item.done"],
+    ...["output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done"],
+    "incomplete",
+  ]);
+});
+
+test("a whole chat completion as a stream: reasoning, calls, usage", async (t) => {
+  const call = { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } };
+  const message = { role: "assistant", content: null, reasoning_content: "hm", tool_calls: [call] };
+  const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
+  const fallback = () => ({ choices: [{ index: 0, message, finish_reason: "tool_calls" }], usage });
+  const client = stubClient(t, NO_MODEL, { fallback });
+  const stream = client.chat.completions.create({ messages, stream: true, stream_options: { include_usage: true } });
+  const { events } = await drain(stream);
+  assert.deepEqual(events.at(-1).usage, usage);
+  const whole = await stream.finalCompletion();
+  assert.deepEqual(whole.choices[0].message.tool_calls, [call]);
+  assert.equal(whole.choices[0].finish_reason, "tool_calls");
+});

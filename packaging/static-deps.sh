@@ -22,9 +22,12 @@ main() {
   rm -rf "$PREFIX"
   say "building json-c and SQLite for $TARGET"
   get json-c-src
-  build json-c "$TMP/json-c-src" -DBUILD_TESTING=OFF -DBUILD_APPS=OFF -DDISABLE_WERROR=ON
   get sqlite-src
+  # Both at once: one is mostly questions to the compiler, the other is one file.
+  (LOG=$LOG-json-c && build json-c "$TMP/json-c-src" -DBUILD_TESTING=OFF -DBUILD_APPS=OFF -DDISABLE_WERROR=ON) &
+  json_c=$!
   build sqlite "$ROOT/cmake/static" "-DFM_SQLITE=$TMP/sqlite-src/deps/sqlite3"
+  wait "$json_c" || exit 1
   wanted >"$PREFIX/.made"
 }
 

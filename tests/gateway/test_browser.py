@@ -19,7 +19,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 from tools import DRIVER, NO_NAMESPACE, ROOT, Driver, as_nobody, landlock_abi, processes, wait_until  # noqa: E402
-from patience import WAIT, TimedTest  # noqa: E402
+from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
 
 CHROMIUM = shutil.which("chromium")
 
@@ -168,6 +168,12 @@ class Network:
         return found
 
 
+def some(rows):
+    """Each row needs a Chromium of its own. A sanitizer, which sees our lines alone, has enough with every third one: the
+    addresses have unit tests."""
+    return rows[::3] if SANITIZED else rows
+
+
 def navigate(url):
     return {"action": "navigate", "url": url}
 
@@ -239,7 +245,7 @@ class Browser(TimedTest):
             ({"action": "text", "selector": "#none"}, "no element matches"),
             ({"action": "wait", "selector": "##"}, "is the selector one of CSS?"),
         )
-        for action, expected in rows:
+        for action, expected in some(rows):
             with self.subTest(action):
                 result = self.browse(navigate(self.web.url()), action, TEXT)
                 self.assertEqual(result["end"], "failed")
@@ -318,7 +324,7 @@ class Browser(TimedTest):
             ("http://192.168.0.1/", "192.168.0.1 is an address of a private network"),
             ("http://169.254.169.254/latest/meta-data/", "169.254.169.254 is an address of the local link"),
         )
-        for url, reason in rows:
+        for url, reason in some(rows):
             with self.subTest(url):
                 self.refused(self.browse(navigate(url)), reason)
 

@@ -132,3 +132,7 @@ int64_t fm_os_thread_ms(pthread_t thread) {
     }
     return known ? (ticks_of(kernel) + ticks_of(user)) / 10000 : -1;
 }
+
+void fm_thread_be_prompt(void) {}
+
+void fm_thread_be_patient(void) {}

@@ -36,6 +36,8 @@ export interface HelperLocation {
   appBundlePath?: string;
   /** The platform's package that it lies in, with all that belongs to it; absent where a path named the program. */
   packagePath?: string;
+  /** Where it is a copy of a program that a path named: that path. */
+  copiedFrom?: string;
   /** Who named it, as a user knows it. */
   origin: string;
 }

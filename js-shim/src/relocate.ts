@@ -1,7 +1,21 @@
-// A helper that can't be run where it lies: its permission is repaired, or it is copied to where it can.
+// A helper that can't be run where it lies: permissions are repaired, or it is copied to where it can.
 import { constants } from "node:fs";
-import { access, chmod, cp, lstat, lutimes, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import {
+  access,
+  chmod,
+  cp,
+  lstat,
+  lutimes,
+  mkdir,
+  open,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+  type FileHandle,
+} from "node:fs/promises";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { isAlive } from "./alive.js";
 import { inPackage, type HelperLocation } from "./locate.js";
 import { FmError } from "./errors.js";
@@ -20,33 +34,89 @@ const LOADERS: Record<string, string> = {
   arm64: "/lib/ld-linux-aarch64.so.1",
 };
 
+/** Engines, what describes them, and their libraries. */
+const OURS = /^fm-|\.(?:so(?:\.[\d.]+)?|dylib|dll)$/;
+const ENGINE = /^fm-engine-[^.]+$/;
+/** How programs begin: those of Linux, and of macOS for one kind of processors or several. */
+const MAGIC: ReadonlySet<string> = new Set(["7f454c46", "cffaedfe", "cafebabe"]);
+
+/** What is copied. */
+interface Original {
+  from: string;
+  /** The folder as it is; else what is ours in it. */
+  whole: boolean;
+  /** Where it comes to in the copy, and the helper in there. */
+  to: string;
+  helper: string;
+}
+
 /**
- * The helper, so that it can be run: in place, with its permission repaired, or as a copy in `storageDir` of the whole
- * package. A helper that a path named is taken as it is.
+ * The helper, so that it and the engines beside it can be run: in place, with their permissions repaired, or as a copy in
+ * `storageDir`: of the whole package or app bundle, or else of the programs and libraries in the helper's folder.
  *
  * @throws FmError (SPAWN_FAILED) for a copy that is not what was copied, and a system without glibc
  */
 export async function makeRunnable(found: HelperLocation, storageDir: string | undefined): Promise<HelperLocation> {
-  const { packagePath } = found;
-  if (packagePath === undefined) return found;
-  await checkLoader();
-  const runnable = await runnableOf(found, packagePath, storageDir);
-  if (storageDir !== undefined) await discardUnused(storageDir, runnable.packagePath);
+  if (found.packagePath !== undefined) await checkLoader();
+  const { executablePath } = found.type === "cli" ? await resolved(found) : found;
+  // What a path names may be anything; only a program is changed.
+  if (found.packagePath === undefined && !(await isProgram(executablePath))) return found;
+  await Promise.all((await lackingPermission(executablePath)).map(repair));
+  const isRunnable = (await lackingPermission(executablePath)).length === 0;
+  // Without a place for a copy, the start says what is wrong.
+  const mayCopy = !isRunnable && storageDir !== undefined && (await exists(executablePath));
+  const runnable = mayCopy ? await copyOf({ ...found, executablePath }, storageDir) : found;
+  if (storageDir !== undefined) await discardUnused(storageDir, runnable.executablePath);
   return runnable;
 }
 
-async function runnableOf(
-  found: HelperLocation,
-  packagePath: string,
-  storageDir: string | undefined,
-): Promise<HelperLocation> {
-  const { executablePath } = found;
-  if (await canRun(executablePath)) return found;
-  await repair(executablePath);
-  // Without a place for a copy, the start says what is wrong.
-  if ((await canRun(executablePath)) || storageDir === undefined || !(await exists(executablePath))) return found;
-  const copy = await copyPackage(packagePath, await hashFile(executablePath), storageDir);
-  return inPackage(copy, `${found.origin}, copied to ${storageDir}`);
+/** Links lead to where the engines lie. */
+async function resolved(found: HelperLocation): Promise<HelperLocation> {
+  return { ...found, executablePath: await realpath(found.executablePath).catch(() => found.executablePath) };
+}
+
+async function copyOf(found: HelperLocation, storageDir: string): Promise<HelperLocation> {
+  const original = originalOf(found);
+  const copy = await makeCopy(original, await hashFile(found.executablePath), storageDir);
+  const origin = `${found.origin}, copied to ${storageDir}`;
+  if (found.packagePath !== undefined) return inPackage(copy, origin);
+  const { appBundlePath } = found;
+  const bundle = appBundlePath === undefined ? {} : { appBundlePath: join(copy, original.to) };
+  const executablePath = join(copy, original.helper);
+  return { type: found.type, executablePath, ...bundle, origin, copiedFrom: found.executablePath };
+}
+
+function originalOf({ packagePath, appBundlePath, executablePath }: HelperLocation): Original {
+  const folder = packagePath ?? appBundlePath;
+  const from = folder ?? dirname(executablePath);
+  const to = packagePath !== undefined ? "." : appBundlePath !== undefined ? "fm-proxy.app" : "bin";
+  return { from, whole: folder !== undefined, to, helper: join(to, relative(from, executablePath)) };
+}
+
+function isPart({ from, whole, helper }: Original, path: string): boolean {
+  return whole || path === from || basename(path) === basename(helper) || OURS.test(basename(path));
+}
+
+async function isProgram(path: string): Promise<boolean> {
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path);
+    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
+    return MAGIC.has(buffer.toString("hex"));
+  } catch {
+    return false;
+  } finally {
+    await file?.close();
+  }
+}
+
+/** The programs that can't be run: the helper, and the engines beside it. */
+async function lackingPermission(executablePath: string): Promise<string[]> {
+  const folder = dirname(executablePath);
+  const engines = (await readdir(folder).catch(() => [])).filter((name) => ENGINE.test(name));
+  const programs = [executablePath, ...engines.map((name) => join(folder, name))];
+  const runs = await Promise.all(programs.map(canRun));
+  return programs.filter((_, index) => !runs[index]);
 }
 
 /** Removes all copies: they may be of another version. */
@@ -56,12 +126,12 @@ export async function discardCopies(storageDir: string): Promise<void> {
   await Promise.all(copies.map((name) => rm(join(storageDir, name), { recursive: true, force: true }).catch(() => {})));
 }
 
-/** Removes the copies that are used no more, as those of older versions; `inUse` stays. Never throws. */
-async function discardUnused(storageDir: string, inUse: string | undefined): Promise<void> {
+/** Removes the copies that are used no more, as those of older versions; that of the helper in use stays. Never throws. */
+async function discardUnused(storageDir: string, helper: string): Promise<void> {
   const names = await readdir(storageDir).catch(() => []);
   const copies = names.filter((name) => name.startsWith(PREFIX)).map((name) => join(storageDir, name));
   for (const path of copies) {
-    if (path === inUse || !(await isUnused(path))) continue;
+    if (helper.startsWith(path + sep) || !(await isUnused(path))) continue;
     // Another process may begin to use it right now. It has noted that first, and makes a new copy if this one is gone.
     const aside = `${path}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
     const moved = await rename(path, aside).then(
@@ -127,21 +197,23 @@ async function repair(path: string): Promise<void> {
   }
 }
 
-/** Copies the whole package under another name and renames it at the end, so that a copy is whole or absent. */
-async function copyPackage(from: string, hash: string, storageDir: string): Promise<string> {
+/** Copies under another name and renames at the end, so that a copy is whole or absent. */
+async function makeCopy(original: Original, hash: string, storageDir: string): Promise<string> {
+  const { from, to: place, helper } = original;
   const to = join(storageDir, `${PREFIX}${basename(from)}-${hash.slice(0, 16)}`);
   await noteUse(to);
-  if (await isCopyOf(from, to, sizeOf)) return to;
+  if (await isCopyOf(original, to, sizeOf)) return to;
   const fresh = `${to}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
   try {
     await mkdir(storageDir, { recursive: true });
-    await cp(from, fresh, { recursive: true, dereference: false, verbatimSymlinks: true });
-    await chmod(inPackage(fresh, "").executablePath, 0o755);
-    if (!(await isCopyOf(from, fresh, hashFile))) throw new Error("the copy differs from what was copied");
+    const filter = (path: string): boolean => isPart(original, path);
+    await cp(from, join(fresh, place), { recursive: true, dereference: false, verbatimSymlinks: true, filter });
+    await Promise.all((await lackingPermission(join(fresh, helper))).map((path) => chmod(path, 0o755)));
+    if (!(await isCopyOf(original, fresh, hashFile))) throw new Error("the copy differs from what was copied");
     await removeLeftovers(to);
     await rename(fresh, to).catch(async (error: unknown) => {
       // Another process was first, or what is there is broken.
-      if (await isCopyOf(from, to, hashFile)) return;
+      if (await isCopyOf(original, to, hashFile)) return;
       await rm(to, { recursive: true, force: true });
       await rename(fresh, to).catch(() => Promise.reject(error));
     });
@@ -163,15 +235,16 @@ async function removeLeftovers(to: string): Promise<void> {
   }
 }
 
-/** Whether every file is there, and `tell` says the same of both. Modes and times do not count. */
-async function isCopyOf(from: string, to: string, tell: (path: string) => Promise<unknown>): Promise<boolean> {
+/** Whether every file is there, and `tell` says the same of both. Modes and times do not count, but that programs can be run. */
+async function isCopyOf(original: Original, copy: string, tell: (path: string) => Promise<unknown>): Promise<boolean> {
+  const { from, whole, to, helper } = original;
   try {
-    const names = (await readdir(from, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-    for (const entry of names) {
-      const path = join(entry.parentPath ?? entry.path, entry.name);
-      if ((await tell(path)) !== (await tell(join(to, path.slice(from.length))))) return false;
+    const entries = (await readdir(from, { recursive: whole, withFileTypes: true })).filter((entry) => entry.isFile());
+    const paths = entries.map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+    for (const path of paths.filter((each) => isPart(original, each))) {
+      if ((await tell(path)) !== (await tell(join(copy, to, relative(from, path))))) return false;
     }
-    return names.length > 0 && (await canRun(inPackage(to, "").executablePath));
+    return paths.length > 0 && (await lackingPermission(join(copy, helper))).length === 0;
   } catch {
     return false;
   }

@@ -1,4 +1,5 @@
 // How a client's helper is started: which program, with which arguments.
+import { dirname, join } from "node:path";
 import type { ClientOptions, RemoteOptions } from "./client.js";
 import { locateGpuLibrary, locateHelper, type HelperLocation } from "./locate.js";
 import { modelsFolder } from "./models-folder.js";
@@ -17,10 +18,10 @@ export async function spawnOptions(
   options: ClientOptions,
   env: Record<string, string>,
 ): Promise<Omit<SpawnOptions, "stderr">> {
-  const { executablePath, origin, packagePath } = await findRunnable(options);
-  const args = ["--stdio"];
-  // A package that is updated takes its folder with it, so models lie in the user's.
-  if (packagePath !== undefined && options.modelsDir === undefined) args.push("--models-dir", modelsFolder(env));
+  const location = await findRunnable(options);
+  const { executablePath, origin } = location;
+  const models = options.modelsDir === undefined ? modelsOf(location, env) : null;
+  const args = ["--stdio", ...(models === null ? [] : ["--models-dir", models])];
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
@@ -39,6 +40,13 @@ export async function spawnOptions(
     else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
   }
   return { path: executablePath, origin, args, settings, env, cwd: options.cwd };
+}
+
+/** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
+function modelsOf({ packagePath, copiedFrom }: HelperLocation, env: Record<string, string>): string | null {
+  if (packagePath !== undefined) return modelsFolder(env);
+  const isNamed = (env["FM_PROXY_MODELS_DIR"] ?? "") !== "";
+  return copiedFrom === undefined || isNamed ? null : join(dirname(copiedFrom), "..", "models");
 }
 
 /**

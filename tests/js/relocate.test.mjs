@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   lutimesSync,
   mkdirSync,
@@ -12,11 +13,12 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { inPackage } from "../../js-shim/dist/esm/locate.js";
 import { discardCopies, makeRunnable } from "../../js-shim/dist/esm/relocate.js";
-import { snapshot, temporaryFolder } from "./support/helper.mjs";
+import { spawnOptions } from "../../js-shim/dist/esm/start.js";
+import { clientFor, fakeOptions, helperPath, snapshot, temporaryFolder } from "./support/helper.mjs";
 
 /** A platform's package; nobody may write to it unless `writable`. */
 function install(t, { mode = 0o644, writable = false } = {}) {
@@ -157,9 +159,95 @@ test("a folder that can't be written to is named in the error", async (t) => {
   await assert.rejects(makeRunnable(found, file), ({ code, detail }) => code === "SPAWN_FAILED" && detail.includes(file));
 });
 
-test("a helper that a path named is taken as it is", async () => {
-  const named = { type: "cli", executablePath: "/nowhere/fm-proxy", origin: "the option helperPath" };
-  assert.deepEqual(await makeRunnable(named, "/nowhere"), named);
+test("a path that names no program of the system is taken as it is", async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "script"), "#!/bin/sh\n");
+  for (const executablePath of ["/nowhere/fm-proxy", join(folder, "script"), folder]) {
+    const named = { type: "cli", executablePath, origin: "the option helperPath" };
+    assert.deepEqual(await makeRunnable(named, "/nowhere"), named);
+  }
+  assert.equal(modeOf(join(folder, "script")), 0o644);
+});
+
+/** The built helper with the fake engine, which lost all permissions. Each way to name it gives a location. */
+function loseAll(t, how) {
+  const folder = temporaryFolder(t);
+  const bin = how === "an app bundle" ? join(folder, "fm-proxy.app", "Contents", "MacOS") : join(folder, "linux-x64", "bin");
+  mkdirSync(bin, { recursive: true });
+  for (const name of ["fm-proxy", "fm-engine-fake", "fm-engine-fake.json"])
+    copyFileSync(join(dirname(helperPath), name), join(bin, name));
+  for (const name of ["fm-proxy", "fm-engine-fake"]) chmodSync(join(bin, name), 0o644);
+  const link = join(folder, "link");
+  symlinkSync(join(bin, "fm-proxy"), link);
+  const origin = "the option helperPath";
+  const found = {
+    "a package": () => inPackage(join(folder, "linux-x64"), "the package"),
+    "a path": () => ({ type: "cli", executablePath: join(bin, "fm-proxy"), origin }),
+    "a link": () => ({ type: "cli", executablePath: link, origin }),
+    "an app bundle": () => {
+      const appBundlePath = join(folder, "fm-proxy.app");
+      return { type: "app-bundle", executablePath: join(bin, "fm-proxy"), appBundlePath, origin };
+    },
+  }[how]();
+  // Others' files in the folder of a path are none of ours; a package and a bundle are whole.
+  writeFileSync(join(bin, "other"), "");
+  return { found, bin };
+}
+
+/** Asks the fake engine by that helper. */
+async function answers(t, executablePath) {
+  const client = clientFor(t, { ...fakeOptions, helperPath: executablePath });
+  assert.equal((await client.responses.create({ input: "one two" })).output_text, "one two");
+}
+
+for (const how of ["a package", "a path", "a link", "an app bundle"]) {
+  test(`permissions that all programs lost are repaired: ${how}`, async (t) => {
+    const { found, bin } = loseAll(t, how);
+    assert.deepEqual(await makeRunnable(found, undefined), found);
+    for (const name of ["fm-proxy", "fm-engine-fake"]) assert.equal(modeOf(join(bin, name)), 0o755);
+    assert.deepEqual(["fm-engine-fake.json", "other"].map((name) => modeOf(join(bin, name)) & 0o111), [0, 0]);
+    await answers(t, found.executablePath);
+  });
+
+  test(`where they can't be, a copy has them, again and again: ${how}`, async (t) => {
+    const { found, bin } = loseAll(t, how);
+    chmodSync(bin, 0o555);
+    const before = snapshot(bin);
+    const storageDir = temporaryFolder(t);
+    const copy = await makeRunnable(found, storageDir);
+    assert.ok(copy.executablePath.startsWith(storageDir), copy.executablePath);
+    assert.equal(copy.type, found.type);
+    const there = dirname(copy.executablePath);
+    assert.equal(existsSync(join(there, "other")), how === "a package" || how === "an app bundle");
+    if (how !== "a package") assert.equal(copy.copiedFrom, join(bin, "fm-proxy"));
+    for (const lost of ["fm-proxy", "fm-engine-fake"]) {
+      chmodSync(join(there, lost), 0o644);
+      assert.deepEqual(await makeRunnable(found, storageDir), copy);
+      assert.equal(modeOf(join(there, lost)), 0o755);
+    }
+    await answers(t, copy.executablePath);
+    assert.deepEqual(snapshot(bin), before);
+    assert.equal(readdirSync(storageDir).length, 1);
+    chmodSync(bin, 0o755);
+  });
+}
+
+test("an engine alone that lost its permission is repaired, too", async (t) => {
+  const { found, bin } = loseAll(t, "a path");
+  chmodSync(found.executablePath, 0o755);
+  await makeRunnable(found, undefined);
+  assert.equal(modeOf(join(bin, "fm-engine-fake")), 0o755);
+});
+
+test("the copy of a program has its models where that had them, unless the host says otherwise", async (t) => {
+  const { found, bin } = loseAll(t, "a path");
+  chmodSync(bin, 0o555);
+  const options = { helperPath: found.executablePath, storageDir: temporaryFolder(t) };
+  const models = join(bin, "..", "models");
+  assert.deepEqual((await spawnOptions(options, {})).args, ["--stdio", "--models-dir", models]);
+  assert.deepEqual((await spawnOptions(options, { FM_PROXY_MODELS_DIR: "m" })).args, ["--stdio"]);
+  assert.deepEqual((await spawnOptions({ ...options, modelsDir: "n" }, {})).args, ["--stdio", "--models-dir", "n"]);
+  chmodSync(bin, 0o755);
 });
 
 test("what is missing is not copied", async (t) => {

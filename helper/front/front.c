@@ -57,10 +57,11 @@ static void free_state(struct fm_front *front) {
 }
 
 /* The last reply of a connection whose frames can't be read any more. */
-static int end_broken(struct fm_dispatcher *dispatcher, const char *fault) {
+static int end_broken(struct fm_intake *intake, const char *fault) {
     struct fm_rpc_id none = {.len = 0};
     fm_log(FM_LOG_ERROR, "broken frame: %s", fault);
-    fm_dispatch_handler.fault(dispatcher, &none, FM_RPC_PARSE, fault);
+    fm_intake_stop(intake, true);
+    fm_dispatch_handler.fault(&intake->dispatcher, &none, FM_RPC_PARSE, fault);
     return EX_PROTOCOL;
 }
 
@@ -83,7 +84,7 @@ static int read_all(struct fm_front *front, struct fm_intake *intake, const stru
         fm_metrics_count_bytes(&front->metrics.host_received, (size_t)got);
         const char *fault = fm_intake_feed(intake, bytes, (size_t)got);
         if (fault) {
-            return end_broken(&intake->dispatcher, fault);
+            return end_broken(intake, fault);
         }
     }
     return EX_OK;

@@ -3,18 +3,22 @@
 #include "base/platform.h"
 
 #include <json-c/json.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Bytes that may wait; above that the reader waits too. One message of any size always may. */
 #define WAITING_MAX FM_FRAME_BODY_MAX
 
-/* What waits: a body that nobody has looked at, or a message. */
+/* What waits: a body that nobody has looked at, a message, or what is wrong with a body. */
 struct fm_intake_entry {
     struct fm_intake_entry *next;
     size_t size;
     struct fm_buf body;
-    struct json_object *root; /* owned; NULL: it is a body */
+    struct json_object *root; /* of a message; owned; else NULL */
     struct fm_rpc_message message;
+    enum fm_rpc_error fault; /* FM_RPC_OK: it is a body or a message */
+    struct fm_rpc_id id;
+    char detail[256];
 };
 
 static void free_entry(struct fm_intake_entry *entry) {
@@ -49,7 +53,9 @@ static void work(struct fm_intake *intake) {
     fm_dispatcher_init(&dispatcher, intake->dispatcher.front);
     fm_inbound_init(&inbound);
     while ((entry = take_entry(intake, done))) {
-        if (entry->root) {
+        if (entry->fault != FM_RPC_OK) {
+            handler.fault(handler.context, &entry->id, entry->fault, entry->detail);
+        } else if (entry->root) {
             handler.message(handler.context, &entry->message, entry->root);
         } else {
             fm_inbound_body(&inbound, entry->body.data, entry->body.len, &handler);
@@ -145,7 +151,16 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
     struct fm_intake *intake = context;
-    fm_dispatch_handler.fault(&intake->dispatcher, id, code, detail);
+    bool waits = is_working(intake);
+    struct fm_intake_entry *entry = waits ? new_entry(intake, sizeof *entry) : NULL;
+    if (entry) {
+        entry->fault = code;
+        entry->id = *id;
+        snprintf(entry->detail, sizeof entry->detail, "%s", detail);
+        defer(intake, entry);
+    } else if (!waits) {
+        fm_dispatch_handler.fault(&intake->dispatcher, id, code, detail);
+    }
 }
 
 const char *fm_intake_feed(struct fm_intake *intake, const char *data, size_t len) {

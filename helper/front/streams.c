@@ -167,7 +167,7 @@ void fm_streams_pump_locked(struct fm_front *front) {
     struct fm_buf *buf = &front->event;
     struct fm_job *job;
     enum frame kind;
-    while (fm_outbox_has_room(&front->outbox) && (job = take_turn(front, false, &kind))) {
+    while (front->jobs_in_flight && fm_outbox_has_room(&front->outbox) && (job = take_turn(front, false, &kind))) {
         build(job, kind, buf);
         if (kind == EVENT || kind == RESULT) {
             fm_send_frame(front, &front->outbox, buf);

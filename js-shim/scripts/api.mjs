@@ -45,7 +45,7 @@ const resolved = (checker, symbol) => (symbol.flags & ts.SymbolFlags.Alias ? che
 function functionText(symbol, declaration) {
   const parameters = declaration.parameters.map(oneLine).join(", ");
   const signature = `${symbol.name}${generics(declaration)}(${parameters}): ${oneLine(declaration.type)}`;
-  return `### ${symbol.name}\n\n\`\`\`ts\n${signature}\n\`\`\`\n\n${docOf(declaration)}\n`;
+  return `### ${symbol.name}\n\n\`\`\`text\n${signature}\n\`\`\`\n\n${docOf(declaration)}\n`;
 }
 
 /** A type: its members as a table, or what it stands for. */
@@ -53,7 +53,7 @@ function typeText(checker, symbol, declaration) {
   if (ts.isInterfaceDeclaration(declaration)) return membersText(checker, symbol, declaration);
   const text = ts.isTypeAliasDeclaration(declaration) ? oneLine(declaration.type) : oneLine(declaration);
   const lines = text.replaceAll(" | {", "\n| {");
-  return `### ${symbol.name}\n\n${docOf(declaration)}\n\n\`\`\`ts\n${lines}\n\`\`\`\n`;
+  return `### ${symbol.name}\n\n${docOf(declaration)}\n\n\`\`\`text\n${lines}\n\`\`\`\n`;
 }
 
 function membersText(checker, symbol, declaration) {

@@ -93,7 +93,7 @@ export interface ClientOptions {
    * Gets the log text. Default: it goes to this process's standard error when `logLevel` is set. What it throws, or
    * rejects with, is a warning of Node's, and ends nothing.
    */
-  onLog?: ((text: string) => void | Promise<void>) | undefined;
+  onLog?: ((text: string) => unknown) | undefined;
   /** More environment variables for the helper, which otherwise gets only a few harmless ones. */
   env?: Record<string, string> | undefined;
   /** The helper's working directory. */

@@ -1,25 +1,22 @@
-// What the documents show can be run: every ```js block, and the example, on the fake engine. What they list is what the
-// code has: error codes, options, environment variables. Their links lead somewhere.
+// What the documents show compiles and can be run: every program in them, and the example, on the fake engine. What they list is
+// what the code has: error codes, options, environment variables. Their links lead somewhere.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { ENVIRONMENT, helperEnvironment } from "../../js-shim/dist/esm/client.js";
-import { helperPath, root } from "./support/helper.mjs";
+import { programsOf, STRICT, USER_PAGES } from "./support/documents.mjs";
+import { helperPath, root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const run = promisify(execFile);
 const shim = join(root, "js-shim");
 const env = { ...process.env, FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake" };
-
-/** Runs code as a module of the package, so that it finds "fm-proxy" and "openai" as a user's code does. */
-const evaluate = (code) =>
-  run(process.execPath, ["--input-type=module", "--eval", code], { cwd: shim, env, timeout: WAIT });
 
 const read = (file) => readFileSync(join(root, file), "utf8");
 const markdown = (folder) =>
@@ -29,15 +26,43 @@ const markdown = (folder) =>
 const FOLDERS = [".", "docs", "protocol", "helper", "js-shim", "tests", "packaging", "packaging/vscode", "examples/sessions"];
 const PAGES = FOLDERS.flatMap(markdown);
 
-for (const file of PAGES) {
-  const blocks = [...read(file).matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code);
-  if (file === "js-shim/README.md") test("the package's README has examples", () => assert.ok(blocks.length >= 2));
-  blocks.forEach((code, index) => {
-    test(`${file}, example ${index + 1}`, async () => {
-      const { stdout, stderr } = await evaluate(code);
-      assert.equal(stderr, "");
-      assert.notEqual(stdout.trim(), "");
+/** An application with the package packed or linked, and all that the programs of the documents import. */
+async function application(t, linked) {
+  const app = temporaryFolder(t);
+  const modules = join(app, "node_modules");
+  const link = (name, from) => symlinkSync(from, join(modules, name));
+  for (const folder of ["", "@ai-sdk", "@types"]) mkdirSync(join(modules, folder));
+  if (linked) link("fm-proxy", shim);
+  else {
+    await run("npm", ["pack", "--ignore-scripts", "--pack-destination", app], { cwd: shim });
+    await run("tar", ["-xzf", join(app, readdirSync(app).find((name) => name.endsWith(".tgz"))), "-C", modules]);
+    renameSync(join(modules, "package"), join(modules, "fm-proxy"));
+  }
+  for (const [name, from] of [["openai", "openai-7"], ["ai", "ai"], ["@ai-sdk/openai", "@ai-sdk/openai"]])
+    link(name, join(root, "tests", "js", "node_modules", from));
+  link("@types/node", join(shim, "node_modules", "@types", "node"));
+  return app;
+}
+
+const PROGRAMS = USER_PAGES.flatMap(programsOf);
+
+for (const [how, linked] of [["packed", false], ["linked", true]]) {
+  test(`the programs of the documents, with the package ${how}`, async (t) => {
+    assert.ok(PROGRAMS.length >= 10, `${PROGRAMS.length} programs`);
+    const app = await application(t, linked);
+    for (const { name, code } of PROGRAMS) writeFileSync(join(app, `${name}.mts`), code);
+    await t.test("compile in strict TypeScript", async () => {
+      const tsc = join(shim, "node_modules", "typescript", "bin", "tsc");
+      const files = PROGRAMS.map(({ name }) => `${name}.mts`);
+      await run(process.execPath, [tsc, ...STRICT, ...files], { cwd: app }).catch(({ stdout }) => assert.fail(stdout));
     });
+    for (const { name } of PROGRAMS) {
+      await t.test(`${name} runs`, async () => {
+        const { stdout, stderr } = await run(process.execPath, [`${name}.mjs`], { cwd: app, env, timeout: WAIT });
+        assert.equal(stderr, "");
+        assert.notEqual(stdout.trim(), "");
+      });
+    }
   });
 }
 

@@ -384,6 +384,19 @@ static void fill_long_options(struct option all[ROWS + 4]) {
     all[ROWS + 3] = (struct option){NULL, 0, NULL, 0};
 }
 
+/* The npm package has a command of the same name, with more words. */
+static bool refuse_word(const char *word) {
+    static const char *const words[] = {"run", "models", "doctor", "completion", "help"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return REFUSE("%s is a command of the npm package: run npx fm-proxy %s in a project that has the package "
+                          "(for this program's options: fm-proxy --help)\n",
+                          word, word);
+        }
+    }
+    return REFUSE("unknown argument: %s (see fm-proxy --help)\n", word);
+}
+
 static bool read_arguments(struct given *given, struct fm_options *options, int argc, char *argv[]) {
     struct option all[ROWS + 4];
     int key;
@@ -404,7 +417,7 @@ static bool read_arguments(struct given *given, struct fm_options *options, int 
             break;
         }
     }
-    return optind == argc || REFUSE("unknown argument: %s (see fm-proxy --help)\n", argv[optind]);
+    return optind == argc || refuse_word(argv[optind]);
 }
 
 /* The rows that the mode has; 0: it has no options. */

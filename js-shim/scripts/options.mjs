@@ -17,13 +17,13 @@ function optionsModule(list) {
     const option = more[0] === false ? name.slice("no-".length) : name;
     return `  [${[camelCase(option), `--${name}`, variable, ...more].map((value) => JSON.stringify(value)).join(", ")}],\n`;
   };
-  const values = list.filter(({ argument }) => argument !== null).map((option) => row(option));
+  const values = list.filter(({ argument }) => argument !== null).map((option) => row(option, option.argument));
   const switches = list
     .filter(({ argument }) => argument === null)
     .map((option) => row(option, !option.name.startsWith("no-")));
   return (
     "// Made by scripts/options.mjs of what fm-proxy --list-options prints: change helper/front/options.c and run that.\n\n" +
-    "/** Options of createClient that become arguments of the helper, and the variable that sets each instead. */\n" +
+    "/** Options of createClient that become arguments of the helper, the variable of each, and what the value is. */\n" +
     `export const VALUES = [\n${values.join("")}] as const;\n\n` +
     "/** The same for those without a value, and with which value of the option they are given. */\n" +
     `export const SWITCHES = [\n${switches.join("")}] as const;\n`

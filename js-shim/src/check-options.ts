@@ -9,6 +9,7 @@ import { isObject } from "./types.js";
 /** What a value may be: `ms` and `count` are integers that are not negative. */
 type Kind =
   | "text"
+  | "path"
   | "engine"
   | "remote"
   | "flag"
@@ -26,22 +27,22 @@ type Kind =
 
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   helperPath: "text",
-  storageDir: "text",
+  storageDir: "path",
   engine: "engine",
   remote: "remote",
-  engineDir: "text",
-  model: "text",
+  engineDir: "path",
+  model: "path",
   aliases: "aliases",
-  modelsDir: "text",
-  mmproj: "text",
-  draftModel: "text",
-  chatTemplate: "text",
+  modelsDir: "path",
+  mmproj: "path",
+  draftModel: "path",
+  chatTemplate: "path",
   gpu: "gpu",
-  gpuDir: "text",
+  gpuDir: "path",
   idleUnloadMs: "ms",
   maxEngines: "count",
   memoryBudget: "bytes",
-  kvCacheDir: "text",
+  kvCacheDir: "path",
   kvCacheBytes: "count",
   kvCacheFiles: "flag",
   store: "text",
@@ -50,7 +51,7 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   logLevel: "text",
   onLog: "function",
   env: "object",
-  cwd: "text",
+  cwd: "path",
   handshakeTimeoutMs: "someMs",
   shutdownTimeoutMs: "ms",
   idleTimeoutMs: "ms",
@@ -90,6 +91,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [isMs, `an integer from 0 to ${LONGEST_MS}, in ms`],
   someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
+  path: [(value) => typeof value === "string" && value !== "", "a string that is not empty"],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
   bytes: [isBytes, 'a number of bytes, or a text such as "512M" or "4G"'],
@@ -108,7 +110,7 @@ export function checkOptions(options: unknown): void {
   if (typeof options !== "object" || options === null) throw wrong("options", "The options must be an object.");
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(KINDS, name)) {
-      const meant = nearest(name, Object.keys(KINDS), 3) ?? " See ClientOptions.";
+      const meant = elsewhere(name) ?? nearest(name, Object.keys(KINDS), 3) ?? " See ClientOptions.";
       throw wrong(name, `createClient has no option '${name}'.${meant}`);
     }
     if (value === undefined) continue;
@@ -116,6 +118,24 @@ export function checkOptions(options: unknown): void {
     const told = name === "remote" ? typeof value : shown(value);
     if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
   }
+}
+
+const ofLlama = (variable: string): string => ` It is a variable of the engine llama: { env: { ${variable}: "..." } }.`;
+const ofBody = (member: string): string => ` It is a member of each request's body: ${member}.`;
+/** What other packages have as options, in small letters alone, and where it is set here. */
+const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
+  [/^(n|num)?threads$/, ofLlama("FM_ENGINE_LLAMA_THREADS")],
+  [/^(n|num|max)?(ctx|context)(length|size|window)?$/, ofLlama("FM_ENGINE_LLAMA_CTX")],
+  [/^timeout(ms)?$/, ofBody("fm: { timeout_ms }")],
+  [/^max(output|completion)?tokens$/, ofBody("max_output_tokens, or max_completion_tokens in chat")],
+  [/^(temperature|instructions|seed)$/, ofBody("the same name")],
+  [/^(apikey|baseurl|maxretries)$/, " It is an option of OpenAI's SDK: new OpenAI({ apiKey, baseURL, fetch: client.fetch })."],
+];
+
+/** Where that is set which createClient does not have. */
+function elsewhere(name: string): string | undefined {
+  const key = name.toLowerCase().replace(/[^a-z]/g, "");
+  return ELSEWHERE.find(([pattern]) => pattern.test(key))?.[1];
 }
 
 const EVENTS: { readonly [Name in keyof ClientEvents]: true } = { state: true, log: true };
@@ -150,11 +170,12 @@ function shown(value: unknown): string {
 }
 
 /** Asks whether that was meant which differs in the fewest letters; undefined: all differ in more than `most`. */
-function nearest(name: string, all: readonly string[], most: number): string | undefined {
+export function nearest(name: string, all: readonly string[], most: number): string | undefined {
   const [best] = all
     .map((known) => ({ known, far: distance(name.toLowerCase(), known.toLowerCase()) }))
     .sort((one, other) => one.far - other.far);
-  return best !== undefined && best.far <= most ? ` Did you mean '${best.known}'?` : undefined;
+  // Of a short name few letters may differ, or any other one would be meant.
+  return best !== undefined && best.far <= Math.min(most, name.length * 0.4) ? ` Did you mean '${best.known}'?` : undefined;
 }
 
 /** How many letters have to be added, left out or changed (Levenshtein). */

@@ -1,4 +1,5 @@
 // client.generate: an answer that has passed checks, or else what the host has in its place.
+import { nearest } from "./check-options.js";
 import { FmError, textOfResponse } from "./errors.js";
 import { sourceOf } from "./fallback.js";
 import { createResponse } from "./responses.js";
@@ -54,6 +55,7 @@ export async function generate<T>(
   { signal }: RequestOptions = {},
 ): Promise<Generated<T>> {
   if (!isObject(params)) throw new FmError("INVALID_REQUEST", "The parameters of `generate` must be an object.");
+  checkNames(params);
   checkRetries(params.retries ?? 1);
   const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
   const rejected: Rejection[] = [];
@@ -81,6 +83,30 @@ export async function generate<T>(
 async function loadValidator(schema: JsonObject): Promise<Validator> {
   const { validatorOf } = await import("./validate.js");
   return validatorOf(schema);
+}
+
+/** All that `generate` takes, and whether it is a function. */
+const TAKEN: { readonly [Name in keyof Required<GenerateParams<unknown>>]: boolean } = {
+  input: false,
+  instructions: false,
+  schema: false,
+  sanitize: true,
+  validate: true,
+  retries: false,
+  fallback: true,
+  request: false,
+};
+
+/** A member that nobody knows would be a check that is never made. */
+function checkNames(params: object): void {
+  for (const [name, value] of Object.entries(params)) {
+    if (!Object.hasOwn(TAKEN, name)) {
+      const meant = nearest(name, Object.keys(TAKEN), 3) ?? " Parameters of `responses.create` go into `request`.";
+      throw new FmError("INVALID_REQUEST", `generate has no parameter '${name}'.${meant}`, { openai: { param: name } });
+    }
+    const fits = !TAKEN[name as keyof typeof TAKEN] || value === undefined || typeof value === "function";
+    if (!fits) throw mistake(name, `it must be a function, not ${typeof value}`);
+  }
 }
 
 function checkRetries(retries: number): void {

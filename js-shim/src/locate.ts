@@ -1,7 +1,7 @@
 // Where the fm-proxy program is.
 import * as fs from "node:fs";
 import Module from "node:module";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { FmError } from "./errors.js";
 import { here, packageRoot } from "./here.js";
 import { programFile } from "./program.js";
@@ -83,7 +83,8 @@ export function locateHelper(options: LocateOptions): HelperLocation {
     if (existsSync(built)) return { type: "cli", executablePath: built, origin: "this repository's build" };
     tried.push(built);
   }
-  throw new FmError("SPAWN_FAILED", `No fm-proxy helper was found. ${howToGetOne(name)} Looked at: ${tried.join(", ")}.`, {
+  const how = tried.includes(built) ? `Build it: run \`sh packaging/setup.sh\` in ${repository}.` : howToGetOne(name);
+  throw new FmError("SPAWN_FAILED", `No fm-proxy helper was found. ${how} Looked at: ${tried.join(", ")}.`, {
     tried,
     // An Intel Mac has neither Apple's model nor a package.
     ...(process.platform === "darwin" && process.arch !== "arm64" ? { reasonCode: "UNSUPPORTED_HARDWARE" } : {}),
@@ -137,7 +138,9 @@ export function unpacked(path: string): string {
   return beside !== path && existsSync(beside) ? beside : path;
 }
 
-function named(path: string, origin: string): HelperLocation {
+/** A name without a folder is looked for in PATH, by the system. */
+function named(given: string, origin: string): HelperLocation {
+  const path = /[\\/]/.test(given) ? resolve(given) : given;
   if (!path.endsWith(".app")) return { type: "cli", executablePath: path, origin };
   return { type: "app-bundle", executablePath: join(path, IN_APP), appBundlePath: path, origin };
 }

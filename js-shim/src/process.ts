@@ -1,6 +1,6 @@
 // A child process and its pipes: the only file that knows child_process.
 import { spawn, type ChildProcess } from "node:child_process";
-import { statSync, writeSync } from "node:fs";
+import { existsSync, statSync, writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 import { FmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
@@ -209,8 +209,17 @@ function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmErro
     const what = `The helper's working directory ${cwd}, from the option cwd, is not a directory (${code}).`;
     return new FmError("SPAWN_FAILED", what, fields);
   }
-  const why = code === "EACCES" && isDirectory(path) ? "is a directory" : whyNotStarted(error);
-  return new FmError("SPAWN_FAILED", `The helper ${path} ${why} (${code}). The path is from ${origin}.`, fields);
+  const what = `The helper ${path} ${whatIsWrong(path, error)} (${code}). The path is from ${origin}.`;
+  return new FmError("SPAWN_FAILED", what, fields);
+}
+
+/** The system says the same of a program that is not there, and of one that nothing can load. */
+function whatIsWrong(path: string, error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "EACCES" && isDirectory(path)) return "is a directory";
+  if (code !== "ENOENT") return whyNotStarted(error);
+  if (!/[\\/]/.test(path)) return "is in no folder of PATH";
+  return existsSync(path) ? "needs an interpreter or a library loader that does not exist" : "does not exist";
 }
 
 function isDirectory(path: string): boolean {

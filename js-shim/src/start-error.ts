@@ -4,8 +4,10 @@ import { messageOf } from "./thrown.js";
 
 /** What the system's codes say of a program, or of this process. */
 const REASONS: Readonly<Record<string, string>> = {
-  ENOENT: "does not exist, or needs an interpreter or a library loader that does not exist",
-  EACCES: "is not executable",
+  ENOENT: "is not there",
+  EACCES:
+    "is not executable: run `chmod +x` on it or, if its disk runs no programs, name a folder for a copy of it with the option " +
+    "storageDir",
   ENOEXEC: "is not a program for this machine",
   ETXTBSY: "is being written",
   EMFILE: "could not be started: this process has too many open files. Close some, or raise the limit (ulimit -n)",

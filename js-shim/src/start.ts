@@ -1,5 +1,5 @@
 // How a client's helper is started: which program, with which arguments.
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { ClientOptions, RemoteOptions } from "./client.js";
 import { locateGpuLibrary, locateHelper, type HelperLocation } from "./locate.js";
 import { modelsFolder } from "./models-folder.js";
@@ -20,24 +20,30 @@ export async function spawnOptions(
 ): Promise<Omit<SpawnOptions, "stderr">> {
   const location = await findRunnable(options);
   const { executablePath, origin } = location;
+  // Whoever reads of a path that is not there must see where it was looked for.
+  const whole = (path: string): string => resolve(options.cwd ?? "", path);
   const models = options.modelsDir === undefined ? modelsOf(location, env) : null;
-  const args = ["--stdio", ...(models === null ? [] : ["--models-dir", models])];
+  const args = ["--stdio", ...(models === null ? [] : ["--models-dir", whole(models)])];
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
   if (asksAppleFirst(options, env)) args.push("--engine", "auto");
-  if (options.remote !== undefined) args.push("--remote", remoteArgument(options.remote, env));
+  if (options.remote !== undefined) args.push("--remote", remoteArgument(options.remote, env, whole));
   for (const [name, flag, variable, given] of SWITCHES) {
     if (options[name] === given) args.push(flag);
     else if (options[name] !== undefined) delete env[variable];
   }
-  for (const [name, flag, variable] of VALUES) {
+  const told = (value: string, kind: string): string => (isPath(value, kind) ? whole(value) : value);
+  for (const [name, flag, variable, kind] of VALUES) {
     if (name === "remote") continue; // it may hold keys, and no error should
     const value = options[name];
     const fromEnv = env[variable];
-    if (value !== undefined) args.push(flag, argumentOf(value));
+    if (value !== undefined) args.push(flag, told(argumentOf(value), kind));
     if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
-    else if (fromEnv !== undefined && fromEnv !== "") settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
+    else if (fromEnv !== undefined && fromEnv !== "") {
+      env[variable] = told(fromEnv, kind);
+      settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
+    }
   }
   return { path: executablePath, origin, args, settings, env, cwd: options.cwd };
 }
@@ -72,8 +78,12 @@ const CONFIG = "FM_REMOTE_CONFIG";
  * The argument of --remote. An object goes by the environment of the helper alone, and so does each `key` in it, and each
  * variable of ours that it names as `key_env`: nothing is written to a file, and no process keeps them.
  */
-function remoteArgument(remote: RemoteOptions | string, env: Record<string, string>): string {
-  if (typeof remote === "string") return remote;
+function remoteArgument(
+  remote: RemoteOptions | string,
+  env: Record<string, string>,
+  whole: (path: string) => string,
+): string {
+  if (typeof remote === "string") return remote.startsWith("env:") ? remote : whole(remote);
   let keys = 0;
   env[CONFIG] = JSON.stringify(remote, function (this: unknown, name: string, value: unknown) {
     if (name === "key" && isObject(this) && "url" in this) return undefined;
@@ -86,6 +96,11 @@ function remoteArgument(remote: RemoteOptions | string, env: Record<string, stri
     return { ...value, key_env: variable };
   });
   return `env:${CONFIG}`;
+}
+
+/** Whether the helper takes a value for a path. A model is one if it has a separator or the ending of a file. */
+function isPath(value: string, kind: string): boolean {
+  return kind === "DIR" || kind === "FILE" || (kind === "PATH_OR_ID" && /[\\/]|\.gguf$/.test(value));
 }
 
 /** A value as the helper reads it; an array is a list, and an object one of NAME=VALUE. */

@@ -148,7 +148,7 @@ export interface InputItemList {
 
 /** The body of `POST /responses/compact`. */
 export interface ResponseCompactParams extends AnyBody {
-  model: string | null;
+  model: string;
   input?: string | readonly object[] | null;
   instructions?: string | null;
   previous_response_id?: string | null;

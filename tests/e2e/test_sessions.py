@@ -350,6 +350,7 @@ class Limits(Case):
             (["sessions", "--log-prefix", "a\nb"], "--log-prefix must be one line"),
             (["sessions", "--store", "x"], "--store is no option of fm-proxy sessions; leave it out"),
             (["sessions", "sessions"], "unknown argument: sessions"),
+            (["doctor"], "doctor is a command of the npm package: run npx fm-proxy doctor"),
             (["--max-turns", "5"], "--max-turns is an option of fm-proxy sessions"),
         ):
             done = subprocess.run([program, *args], capture_output=True, text=True, timeout=WAIT, stdin=subprocess.DEVNULL)

@@ -147,7 +147,8 @@ test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
   assert.deepEqual(findings.map(({ check }) => check), checks);
   const absent = await run(t, ["doctor"], { env: { FM_PROXY_PATH: "/nowhere/fm-proxy" } });
   assert.equal(absent.status, 1);
-  assert.match(absent.stdout, /^FAIL {2}start: .*\/nowhere\/fm-proxy/m);
+  assert.match(absent.stdout, /^FAIL {2}helper: \/nowhere\/fm-proxy, from the variable FM_PROXY_PATH, does not exist$/m);
+  assert.match(absent.stdout, /^ +Correct the variable FM_PROXY_PATH, or unset it\.$/m);
 });
 
 test("bench: the helper's figures, and its status", { timeout: WAIT }, async (t) => {
@@ -169,7 +170,7 @@ test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (
     [["--model", "nothing"], {}, "model"],
     [[], stub, "model"],
     [[], dying, "model"],
-    [[], { FM_PROXY_PATH: "/nowhere" }, "start"],
+    [[], { FM_PROXY_PATH: "/nowhere" }, "helper"],
   ]) {
     const { status, stdout } = await run(t, ["doctor", "--json", ...words], { env });
     const { ok, findings } = JSON.parse(stdout);

@@ -88,7 +88,7 @@ async function tryAll(node, version, how) {
 
 async function answers(shell, command) {
   const { stdout, stderr } = await shell(command);
-  if (stderr !== "" || stdout.trim() === "") throw new Error(`stdout ${JSON.stringify(stdout)}, stderr ${JSON.stringify(stderr)}`);
+  if (stderr !== "" || stdout.trim() === "") throw new Error(`it said ${JSON.stringify(stdout)}, and ${JSON.stringify(stderr)}`);
 }
 
 await main();

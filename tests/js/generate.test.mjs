@@ -107,6 +107,23 @@ for (const [name, schema] of [
   });
 }
 
+for (const [params, param, message] of [
+  [{ validator: () => true }, "validator", /^generate has no parameter 'validator'\. Did you mean 'validate'\?$/],
+  [{ temperature: 0 }, "temperature", /^generate has no parameter 'temperature'\. .* `request`\.$/],
+  [{ validate: "short" }, "validate", /^Invalid 'validate': it must be a function, not string\.$/],
+  [{ fallback: { name: "x" } }, "fallback", /^Invalid 'fallback': it must be a function, not object\.$/],
+]) {
+  test(`generate with ${Object.keys(params)} that it does not take is refused, with a fallback too`, async (t) => {
+    const client = answering(t, "a");
+    await assert.rejects(client.generate({ input: "x", fallback: () => "b", ...params }), (error) => {
+      assert.deepEqual([error.code, error.openai.param], ["INVALID_REQUEST", param]);
+      assert.match(error.message, message);
+      return true;
+    });
+    assert.deepEqual(client.received("responses.create"), []);
+  });
+}
+
 test("a check that promises a verdict, or gives none, is the host's mistake", async (t) => {
   for (const options of [{ validate: async () => true }, { sanitize: async () => "x" }, { validate: () => 0.7 }]) {
     const call = answering(t, "a").generate({ input: "x", fallback: () => "b", ...options });

@@ -1,6 +1,6 @@
 // Where the helper is looked for, and the environment that it gets.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { helperEnvironment } from "../../js-shim/dist/esm/client.js";
@@ -47,6 +47,8 @@ test("the helper is looked for in order: option, environment, platform package, 
   mkdirSync(join(root, "protocol"));
   for (const name of ["CMakeLists.txt", "protocol/PROTOCOL.md"]) writeFileSync(join(root, name), "");
   assert.equal(find({ resolve: nothing }).executablePath, built);
+  rmSync(built);
+  assert.throws(() => find({ resolve: nothing }), { message: /Build it: run `sh packaging\/setup\.sh` in / });
   mkdirSync(beside, { recursive: true });
   writeFileSync(join(beside, "package.json"), "{}");
   assert.equal(find({ resolve: nothing }).executablePath, join(beside, "bin", "fm-proxy"));

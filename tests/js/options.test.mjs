@@ -1,13 +1,24 @@
 // The options of createClient: what does not exist, and what has a wrong value, is an error that names it.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { clientFor, stubClient } from "./support/helper.mjs";
+import { spawnOptions } from "../../js-shim/dist/esm/start.js";
+import { clientFor, stubClient, temporaryFolder } from "./support/helper.mjs";
 
 for (const [options, param, message] of [
   [{ modle: "m" }, "modle", /has no option 'modle'\. Did you mean 'model'\?/],
   [{ idleTimeout: 5 }, "idleTimeout", /Did you mean 'idleTimeoutMs'\?/],
   [{ helperpath: "x" }, "helperpath", /Did you mean 'helperPath'\?/],
   [{ somethingElse: 1 }, "somethingElse", /has no option 'somethingElse'\. See ClientOptions\./],
+  [{ abc: 1 }, "abc", /has no option 'abc'\. See ClientOptions\.$/],
+  [{ gpus: 1 }, "gpus", /Did you mean 'gpu'\?/],
+  [{ threads: 4 }, "threads", /env: { FM_ENGINE_LLAMA_THREADS: "\.\.\." }/],
+  [{ contextLength: 4096 }, "contextLength", /env: { FM_ENGINE_LLAMA_CTX: "\.\.\." }/],
+  [{ n_ctx: 4096 }, "n_ctx", /FM_ENGINE_LLAMA_CTX/],
+  [{ timeout: 5 }, "timeout", /fm: { timeout_ms }/],
+  [{ baseURL: "x" }, "baseURL", /an option of OpenAI's SDK/],
+  [{ modelsDir: "" }, "modelsDir", /^Invalid option 'modelsDir': it must be a string that is not empty, not ""\.$/],
   [{ handshakeTimeoutMs: "5000" }, "handshakeTimeoutMs", /must be an integer from 1 to 2147483647, in ms, not "5000"/],
   [{ handshakeTimeoutMs: 0 }, "handshakeTimeoutMs", /must be an integer from 1 .*, not 0/],
   [{ shutdownTimeoutMs: 1.5 }, "shutdownTimeoutMs", /must be an integer from 0 .*, not 1.5/],
@@ -22,7 +33,7 @@ for (const [options, param, message] of [
   [{ appBundleLaunchMode: "launchservices-nonstdio" }, "appBundleLaunchMode", /must be "direct-exec"/],
   [{ onLog: "a file" }, "onLog", /must be a function/],
   [{ fallback: "cloud" }, "fallback", /must be a function or an object/],
-  [{ model: 5n }, "model", /must be a string, not bigint/],
+  [{ model: 5n }, "model", /must be a string that is not empty, not bigint/],
   [null, "options", /must be an object/],
   ["x", "options", /must be an object/],
 ]) {
@@ -39,6 +50,33 @@ for (const [options, param, message] of [
     );
   });
 }
+
+test("paths are told as a whole: those of options, of variables, and of the helper itself", async (t) => {
+  const cwd = temporaryFolder(t);
+  const options = { cwd, modelsDir: "models", model: "a.gguf", draftModel: "../d.gguf", remote: "servers.json", engineDir: "/e" };
+  const { args, env } = await spawnOptions({ helperPath: "/h", ...options }, { FM_PROXY_MMPROJ: "m/m.gguf" });
+  const given = (flag) => args[args.indexOf(flag) + 1];
+  assert.equal(given("--models-dir"), join(cwd, "models"));
+  assert.equal(given("--model"), join(cwd, "a.gguf"));
+  assert.equal(given("--draft-model"), join(dirname(cwd), "d.gguf"));
+  assert.equal(given("--remote"), join(cwd, "servers.json"));
+  assert.equal(given("--engine-dir"), "/e");
+  assert.equal(env.FM_PROXY_MMPROJ, join(cwd, "m", "m.gguf"));
+  const byName = await spawnOptions({ helperPath: "/h", model: "an-id", remote: "env:SERVERS" }, {});
+  assert.deepEqual(byName.args, ["--stdio", "--remote", "env:SERVERS", "--model", "an-id"]);
+  const { detail } = await clientFor(t, { helperPath: "no/such" }).compatibility.check();
+  assert.ok(detail.startsWith(`The helper ${join(process.cwd(), "no", "such")} does not exist (ENOENT).`), detail);
+});
+
+test("a helper that can't be run: what to do", async (t) => {
+  const helperPath = join(temporaryFolder(t), "helper");
+  writeFileSync(helperPath, "#!/bin/sh\n", { mode: 0o644 });
+  const detail = async (path) => (await clientFor(t, { helperPath: path }).compatibility.check()).detail;
+  assert.match(await detail(helperPath), /is not executable: run `chmod \+x` on it or, .* the option storageDir \(EACCES\)/);
+  writeFileSync(`${helperPath}2`, "#!/no/such/shell\n", { mode: 0o755 });
+  assert.match(await detail(`${helperPath}2`), /needs an interpreter/);
+  assert.match(await detail("no-such-program"), /no-such-program is in no folder of PATH/);
+});
 
 /** The engine that the helper is told, on a system. */
 async function engineOn(t, platform, options) {

@@ -1,4 +1,5 @@
 // `fm-proxy doctor`: what works, what does not, and what to do.
+import { existsSync } from "node:fs";
 import {
   createClient,
   findHelper,
@@ -78,7 +79,10 @@ function checkNode(): Finding {
 async function checkPackage(): Promise<Finding> {
   try {
     const { executablePath, origin } = await findHelper();
-    return { check: "helper", ok: true, detail: `${executablePath}, from ${origin}` };
+    const found = `${executablePath}, from ${origin}`;
+    // A name without a folder is looked for in PATH, by its start.
+    if (existsSync(executablePath) || !/[\\/]/.test(executablePath)) return { check: "helper", ok: true, detail: found };
+    return { check: "helper", ok: false, detail: `${found}, does not exist`, advice: `Correct ${origin}, or unset it.` };
   } catch (error) {
     const advice = "Install fm-proxy again, with optional dependencies (npm install --include=optional fm-proxy).";
     return { check: "helper", ok: false, detail: errorText(error), advice };

@@ -82,8 +82,8 @@ function bundle(entry, file, format, outside, more) {
 
 const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
-/** Smaller, which loads faster; a stack trace still has the line, and the name where those are kept. */
-const SMALL = { minifySyntax: true, minifyWhitespace: true, lineLimit: 200 };
+/** Smaller, which loads faster; a stack trace still has the line. */
+const SMALL = { minify: true, lineLimit: 200 };
 
 async function bundleAll() {
   // Each of the others takes FmError from this file, so that there is one. None needs index.cjs, which would be a circle.
@@ -91,8 +91,8 @@ async function bundleAll() {
   for (const name of ["errors", "index", "later"]) {
     const file = join(fresh, `${name}.cjs`);
     const { [`${name}.js`]: itself, ...others } = own;
-    // A host sees the classes of index.cjs.
-    await bundle(`${name}.js`, file, "cjs", others, { ...SMALL, minifyIdentifiers: name === "later" });
+    // A host sees the classes of index.cjs, and functions of it in stack traces.
+    await bundle(`${name}.js`, file, "cjs", others, { ...SMALL, keepNames: name !== "later" });
   }
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./errors.cjs" }, { minify: true });
   await bundle("index.js", join(fresh, "bundler.mjs"), "esm", {}, { minify: true });
@@ -104,7 +104,7 @@ async function bundleAll() {
   const names = Object.keys(require(join(fresh, "index.cjs"))).sort();
   await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
   for (const [file, format] of [["ai.mjs", "esm"], ["ai.cjs", "cjs"]]) {
-    await bundle("ai.js", join(fresh, file), format, {}, { minifyWhitespace: true });
+    await bundle("ai.js", join(fresh, file), format, {}, { minify: true });
   }
 }
 

@@ -246,7 +246,7 @@ test("the copy of a program has its models where that had them, unless the host 
   const models = join(bin, "..", "models");
   assert.deepEqual((await spawnOptions(options, {})).args, ["--stdio", "--models-dir", models]);
   assert.deepEqual((await spawnOptions(options, { FM_PROXY_MODELS_DIR: "m" })).args, ["--stdio"]);
-  assert.deepEqual((await spawnOptions({ ...options, modelsDir: "n" }, {})).args, ["--stdio", "--models-dir", "n"]);
+  assert.deepEqual((await spawnOptions({ ...options, modelsDir: "/n" }, {})).args, ["--stdio", "--models-dir", "/n"]);
   chmodSync(bin, 0o755);
 });
 

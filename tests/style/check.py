@@ -2,6 +2,7 @@
 """The project's style rules that a script can check; see RULES below. Standard library only.
 
     check.py [ROOT]       checks the tree; prints "path:line: message" for each finding and a total, exit status 1 if any
+    names.py              the rules for what documents name; check.py checks them too
     selftest.py           proves that each rule fires
 
 A file is first *masked*: comments and the contents of string literals become spaces, line by line and byte by byte, so
@@ -10,6 +11,10 @@ that a rule sees code alone and its line numbers hold.
 import os
 import re
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import names  # noqa: E402
 
 FUNCTION_WARN = 60
 FUNCTION_MAX = 100
@@ -438,7 +443,7 @@ def main(root):
             text = file.read()
         sources.append(Source(path, text))
         found += [(path, line, message) for line, message in check_text(path, text)]
-    for path, line, message in found + list(same_names(sources)):
+    for path, line, message in found + list(same_names(sources)) + list(names.all_findings(names.read_files(root))):
         print(f"{path}:{line}: {message}")
         is_warning = message.startswith("warning:")
         warnings += is_warning

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that each rule of check.py and of includes.py fires on what it is for, and on nothing beside it.
+"""Proves that each rule of check.py, includes.py and names.py fires on what it is for, and on nothing beside it.
 
 A row is: the rule, a path, a text, and the (line, part of the message) of each finding expected.
 """
@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import check  # noqa: E402
 import includes  # noqa: E402
+import names  # noqa: E402
 
 C = "helper/base/x.c"
 H = "helper/base/x.h"
@@ -229,6 +230,8 @@ PROGRAM_ROWS = [
     ({"helper/front/a.h": "/* A. */\nstruct fm_job {\n};\n", "helper/engine/kit/kit.h": "/* B. */\nstruct fm_job {\n};\n"},
      1, "helper/front/a.h:2: fm_job is defined in helper/engine/kit/kit.h too; different things need different names\n"
         "style: 2 files, 1 findings, 0 warnings\n"),
+    ({"a.md": "`none.c`\n"}, 1, "a.md:1: none.c: there is no such name outside of the documents\n"
+                                "style: 1 files, 1 findings, 0 warnings\n"),
     ({}, 1, "style: 0 files, 0 findings, 0 warnings\n"),
 ]
 
@@ -353,6 +356,59 @@ FRONT_PICTURE_ROWS = [
 ]
 
 
+# A page and other files, and a part of each finding of names.py
+CODE = {"helper/base/buf.h": "int fm_buf;\n", "helper/base/buf.c": "",
+        "tests/e2e/test_a.py": "def test_b_c(): f('--c-d')\n", "js-shim/src/a.ts": "const maxRetries = 1;\n",
+        ".ci/run": None}
+NAMED_ROWS = [
+    # (a) paths and files
+    ("`helper/base/buf.c`, `buf.h`, `base/buf.[ch]`, `e2e/`, `../helper/base/buf.h`, `python3 tests/e2e/test_a.py X`", []),
+    ("`helper/base/none.c`", ["docs/a.md:1: helper/base/none.c: there is no such name"]),
+    ("a\n\n`none.md`, `buf.[cm]`, `tests/no/`, `sh none.sh MINUTES`", ["a.md:3: none.md", "buf.[cm]", "tests/no/", "none.sh"]),
+    ("`src/buf.h`", ["src/buf.h"]),  # the end of a path, with whole names
+    ("`e2e/test_NAME.py`, `tests/FOLDER/test_a.py`, `base/*.c`", []),
+    ("`e2e/test_NAME.c`, `NAME`", ["test_NAME.c"]),
+    ("`build/x.c`, `remote.json`, `llama.cpp`, `image/png`, `a.b.c`, `~/x.json`, `/etc/x.json`", ["a.b.c"]),
+    ("```\n`none.c`\n```\nnone.c\n", []),
+    # (b) identifiers and options
+    ("`fm_buf`, `fm_buf(&x)`, `maxRetries: 2`, `A.test_b_c`, `test_a`, `--c-d`, `x --c-d=1`", []),
+    ("`fm_none`", ["docs/a.md:1: fm_none: there is no such name"]),
+    ("`maxNone`, `A.test_none`, `--none`, `f(fm_none)`", ["maxNone", "test_none", "--none", "fm_none"]),
+    ("`test_b_...`, `test_..._c`, `..._c`, `fm_*`", []),
+    ("`test_c_...`, `..._d`", ["test_c_...", "..._d"]),
+    ("`none`, `None`, `NONE`, `X-None`, `asarUnpack`", []),
+]
+# a page is no proof of what another page names
+PAGES = {"docs/a.md": "`fm_none` `b.md` `c/d.md`\n", "docs/b.md": "fm_none c/d.md\n"}
+PAGES_FOUND = ["a.md:1: fm_none", "a.md:1: c/d.md"]
+# the table of files
+TABLE = "| Folder | File | What |\n|---|---|---|\n| `helper/` | `main.c` | |\n| `base/` | `buf`, `a.h` | |\n| | `b` | |\n"
+TABLED = {"helper/main.c": "", "helper/base/buf.c": "", "helper/base/buf.h": "", "helper/base/a.h": "", "helper/base/b.c": ""}
+TABLE_ROWS = [
+    (TABLE, TABLED, []),
+    (TABLE, TABLED | {"helper/base/c.h": ""}, ["helper/README.md:1: helper/base/c.h has no line"]),
+    (TABLE, TABLED | {"helper/base/a.c": ""}, ["helper/base/a.c has no line"]),  # the row has the header alone
+    (TABLE, TABLED | {"helper/front/b.c": ""}, ["helper/front/b.c has no line"]),
+    (TABLE + "| | `c` | |\n", TABLED, ["helper/README.md:6: c: the row's folder has no such file"]),
+    (TABLE + "| `base/` | `main.c` | |\n", TABLED, ["README.md:6: main.c: the row's"]),
+    (TABLE + "| `front/methods/` | a file for each | |\n", TABLED | {"helper/front/methods/x.c": ""}, []),
+    (TABLE + "| `../protocol/` | `p` | |\n", TABLED | {"protocol/p.c": "", "tests/x.c": "", "helper/x.py": ""}, []),
+]
+
+
+def run_named_rows():
+    tables = [({"docs/a.md": page, **CODE}, expected) for page, expected in NAMED_ROWS] + [(PAGES, PAGES_FOUND)]
+    tables += [({"helper/README.md": page, **files}, expected) for page, files, expected in TABLE_ROWS]
+    failed = 0
+    for files, expected in tables:
+        got = [f"{path}:{line}: {message}" for path, line, message in names.all_findings(files)]
+        status, _ = run_program({path: text or "" for path, text in files.items()}, names)
+        if len(got) != len(expected) or any(e not in g for e, g in zip(expected, got)) or status != bool(expected):
+            failed += 1
+            print(f"{files}\n  expected {expected}\n  got      {got}, exit status {status}")
+    return failed
+
+
 def run_include_row(files, expected):
     sources = {path: check.Source(path, text) for path, text in files.items()}
     got = list(includes.all_findings(sources))
@@ -389,7 +445,7 @@ def run_goes_up_rows():
 
 
 def main():
-    failed = run_include_rows() + run_goes_up_rows() + run_name_rows()
+    failed = run_include_rows() + run_goes_up_rows() + run_name_rows() + run_named_rows()
     for row in ROWS:
         good, got = run_row(row)
         if not good:
@@ -405,7 +461,8 @@ def main():
         if got != (status, output):
             failed += 1
             print(f"{files}\n  expected {(status, output)}\n  got      {got}")
-    rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS, FRONT_PICTURE_ROWS))
+    rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS, FRONT_PICTURE_ROWS, NAMED_ROWS,
+                                       TABLE_ROWS)) + 1
     print(f"style selftest: {rows} rows, {failed} failed")
     return 1 if failed else 0
 

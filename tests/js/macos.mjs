@@ -16,7 +16,12 @@ import { packAll, serveTarballs } from "./support/registry.mjs";
 const run = promisify(execFile);
 const cleanups = [];
 const scope = { after: (cleanup) => cleanups.unshift(cleanup) };
-const FILES = ["Info.plist", "MacOS/fm-engine-llama", "MacOS/fm-proxy", "Resources/fm-engine-llama.json"];
+const ENGINES = ["apple", "llama", "remote"].map((name) => `fm-engine-${name}`);
+const PROGRAMS = ["fm-proxy", ...ENGINES];
+const FILES = ["Info.plist", ...PROGRAMS.map((name) => `MacOS/${name}`), ...ENGINES.map((name) => `Resources/${name}.json`)];
+/** Apple's library and its licence: an app for a release has both (docs/apple.md). */
+const LIBRARY = "Frameworks/libFoundationModels.dylib";
+const LICENCE = "Resources/FoundationModels-LICENSE.md";
 
 async function main() {
   const project = await install();
@@ -24,7 +29,7 @@ async function main() {
   const contents = join(folder, "fm-proxy.app", "Contents");
   checkFiles(folder, contents);
   console.log(`${checkMachO(contents)} programs and libraries`);
-  for (const program of ["fm-proxy", "fm-engine-llama"]) {
+  for (const program of PROGRAMS) {
     assert.ok(statSync(join(contents, "MacOS", program)).mode & 0o100, `${program} has lost its permission`);
   }
   await isFound(project, join(contents, "MacOS", "fm-proxy"));
@@ -46,7 +51,9 @@ async function install() {
 function checkFiles(folder, contents) {
   const names = readdirSync(contents, { recursive: true }).map(String);
   const files = names.filter((name) => statSync(join(contents, name)).isFile());
-  assert.deepEqual(files.filter((name) => !name.startsWith("Frameworks/")).sort(), FILES);
+  const expected = files.includes(LIBRARY) ? [...FILES, LICENCE] : FILES;
+  if (!files.includes(LIBRARY)) console.log("without Apple's library: not for a release");
+  assert.deepEqual(files.filter((name) => !name.startsWith("Frameworks/")).sort(), expected.sort());
   assert.ok(files.some((name) => name.startsWith("Frameworks/libllama.")), files.join(" "));
   const manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
   assert.deepEqual([manifest.type, manifest.floors], ["app-bundle", { macOS: MACOS_FLOOR }]);

@@ -1,6 +1,6 @@
 // The local models as chat models of VS Code, for its chat and for other extensions.
 import * as vscode from "vscode";
-import type { FmError, WireEvent } from "fm-proxy";
+import type { FmError, ResponseEvent } from "fm-proxy";
 import { asFmError, type LocalModel, type ModelEntry } from "./local-model.js";
 import { bodyOf, inputOf } from "./messages.js";
 import { cancellable } from "./work.js";
@@ -117,7 +117,7 @@ function informationOf({ id, isApple }: ModelEntry, tools: boolean): vscode.Lang
 }
 
 /** What an event adds to the answer; null: nothing. */
-function partOf(event: WireEvent): vscode.LanguageModelResponsePart | null {
+function partOf(event: ResponseEvent): vscode.LanguageModelResponsePart | null {
   if (event.type === "response.output_text.delta") return new vscode.LanguageModelTextPart(event.delta);
   if (event.type !== "response.output_item.done" || event.item.type !== "function_call") return null;
   const { call_id: id, name, arguments: text } = event.item;

@@ -53,7 +53,19 @@ sanitizers() {
     return 0
   fi
   part "ctest, address sanitizer" run_ctest asan build/asan
-  part "ctest, thread sanitizer" run_ctest tsan build/tsan
+  if tsan_starts; then
+    part "ctest, thread sanitizer" run_ctest tsan build/tsan
+  else
+    echo "== left out: ctest, thread sanitizer: its programs can't start here. The compiler is older than this kernel's" \
+      "vm.mmap_rnd_bits, and a container may not run setarch -R. As root outside of it: sysctl vm.mmap_rnd_bits=28"
+    count 0 0 1
+  fi
+}
+
+# A program that does nothing, as the whole part would fail for a reason that is none of ours.
+tsan_starts() {
+  echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o "$RESULTS/tsan" - || return 0 # the build says why
+  without_aslr "$RESULTS/tsan" 2>/dev/null
 }
 
 # part NAME COMMAND...: runs the command, and notes its time in $RESULTS/times as "SECONDS NAME".

@@ -21,12 +21,16 @@ LOOP_S = 0.009  # what the loop of pace() took on the machine that the bounds we
 
 
 def pace():
-    """How many times slower than on that machine a piece of work goes at the moment; at least 1. Takes a second or more: for
-    less, the system may favour a process that has slept until now."""
-    start = time.monotonic()
-    for _ in range(100):
+    """How many times slower than on that machine a piece of work goes at the moment, or than on this one without other work
+    (some limits are times of a processor); at least 1. Takes a second or so: for less, the system may favour a process that
+    has slept until now."""
+    start, start_cpu = time.monotonic(), time.thread_time()
+    loops = 0
+    while time.monotonic() - start < 1 or loops < 100:
         sum(i * i for i in range(100_000))
-    return max(1.0, (time.monotonic() - start) / 100 / LOOP_S)
+        loops += 1
+    took = time.monotonic() - start
+    return max(1.0, took / loops / LOOP_S, took / (time.thread_time() - start_cpu))
 
 
 class Late(AssertionError):

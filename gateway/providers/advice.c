@@ -40,7 +40,8 @@ static const char *find(bool local, const struct fm_error *error) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
         bool reason = !row->reason_code || strcmp(row->reason_code, error->reason_code) == 0 ||
-                      (strcmp(row->reason_code, OPTION) == 0 && strstr(error->detail, " --"));
+                      (strcmp(row->reason_code, OPTION) == 0 &&
+                       (strstr(error->detail, " --") || strstr(error->detail, "(--")));
         if ((local ? row->local : row->elsewhere) && row->code == error->code && reason) {
             return row->advice;
         }

@@ -143,6 +143,25 @@ test("a copy that is used again counts from then on", async (t) => {
   assert.ok(statSync(packagePath).mtimeMs / 1000 > daysAgo(1));
 });
 
+test("a copy is there as a whole, or not at all", async (t) => {
+  const found = install(t, { mode: 0o644, writable: true });
+  const folder = join(found.packagePath, "bin", "lib");
+  for (let i = 0; i < 100; i++) writeFileSync(join(folder, `file${i}`), "");
+  chmodSync(join(found.packagePath, "bin"), 0o555);
+  const storageDir = temporaryFolder(t);
+  let copy = null;
+  const copying = makeRunnable(found, storageDir).then((it) => (copy = it));
+  const seen = [];
+  while (copy === null) {
+    const [name] = readdirSync(storageDir).filter((each) => !each.includes("."));
+    const place = join(storageDir, name ?? "none", "bin", "lib");
+    if (name !== undefined) seen.push(existsSync(place) ? readdirSync(place).length : 0);
+    await new Promise(setImmediate);
+  }
+  await copying;
+  assert.ok(seen.every((count) => count === 101), seen.join());
+});
+
 test("eight at once: one whole copy, and nothing else is left", async (t) => {
   const found = install(t);
   const storageDir = temporaryFolder(t);

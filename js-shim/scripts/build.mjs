@@ -28,18 +28,24 @@ const require = createRequire(import.meta.url);
 const fresh = join(root, `.dist-${process.pid}`);
 const esm = join(fresh, "esm");
 
+/** The platforms that have a package, and where it lies beside this one. */
+const PLATFORMS = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"];
+const SIBLINGS = PLATFORMS.map((platform) => `"${platform}": \`\${__dirname}/../../@fm-proxy/${platform}\``).join(", ");
+
 /** The folder of the code, and that of the package: the lines that differ between the formats (see src/here.ts). */
 const HERE = {
   esm:
     'import { fileURLToPath } from "node:url";\n' +
     'export const here = fileURLToPath(new URL(".", import.meta.url));\n' +
-    'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n',
+    'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n' +
+    "export const siblings = {};\n",
   // In a host that was bundled as an ES module there is no __dirname: its main program lies where it does.
   cjs:
     'import { dirname, resolve } from "node:path";\n' +
     'import { programFile } from "./program.js";\n' +
     'export const here = typeof __dirname === "string" ? __dirname : dirname(programFile() ?? resolve("."));\n' +
-    "export const packageRoot = dirname(here);\n",
+    "export const packageRoot = dirname(here);\n" +
+    `export const siblings = typeof __dirname === "string" ? { ${SIBLINGS} } : {};\n`,
   // What a bundler makes of it may be either; where it is neither in a file of its own, the main program tells.
   bundler:
     'import { dirname, resolve } from "node:path";\n' +
@@ -48,7 +54,8 @@ const HERE = {
     "const ofModule = () => { try { return dirname(fileURLToPath(import.meta.url)); } catch { return undefined; } };\n" +
     'const ofFile = () => (typeof __dirname === "string" ? __dirname : undefined);\n' +
     'export const here = ofFile() ?? ofModule() ?? dirname(programFile() ?? resolve("."));\n' +
-    "export const packageRoot = dirname(here);\n",
+    "export const packageRoot = dirname(here);\n" +
+    "export const siblings = {};\n",
 };
 
 async function compile() {

@@ -6,3 +6,9 @@ export const here: string = "";
 
 /** The folder of this package, as long as it is not bundled into another one. */
 export const packageRoot: string = "";
+
+/**
+ * The packages of the platforms beside this one, by their platforms. They stand there letter by letter, for tools that collect
+ * the files of an application by reading its code (@vercel/nft; Next.js with it, for `serverExternalPackages`).
+ */
+export const siblings: Readonly<Record<string, string>> = {};

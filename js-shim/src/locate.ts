@@ -1,9 +1,9 @@
 // Where the fm-proxy program is.
 import * as fs from "node:fs";
 import Module from "node:module";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, normalize, resolve } from "node:path";
 import { FmError } from "./errors.js";
-import { here, packageRoot } from "./here.js";
+import { here, packageRoot, siblings } from "./here.js";
 import { programFile } from "./program.js";
 
 const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
@@ -25,6 +25,10 @@ function existsSync(path: string): boolean {
     return false;
   }
 }
+
+/** What may be the matter where all was installed. */
+export const LEFT_OUT =
+  "If it is there where the application was made, what bundles or deploys it has left it out (README of fm-proxy, Bundlers).";
 
 /** A helper that was found. */
 export interface HelperLocation {
@@ -72,6 +76,10 @@ export function locateHelper(options: LocateOptions): HelperLocation {
   const tried = ["the option helperPath", "the variable FM_PROXY_PATH", `the package ${name}`];
   const installed = resolvePackage(name, options.resolve ?? resolverFor(join(here, "locate.js")));
   if (installed !== null) return inPackage(installed, `the package ${name}`);
+  const sibling = siblings[`${process.platform}-${process.arch}`];
+  if (sibling !== undefined && existsSync(join(sibling, "package.json"))) {
+    return inPackage(normalize(sibling), `the package ${name}`);
+  }
   for (const folder of besideHost(name, options.hostFolders ?? hostFolders())) {
     if (existsSync(join(folder, "package.json"))) return inPackage(folder, `the package ${name} in ${dirname(folder)}`);
     tried.push(folder);
@@ -93,7 +101,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
 
 function howToGetOne(name: string): string {
   const install = `Install the package ${name}, or name the program with the option helperPath.`;
-  if (PACKAGES.includes(name)) return install + hiddenBy(name);
+  if (PACKAGES.includes(name)) return `${install} ${LEFT_OUT}${hiddenBy(name)}`;
   const build = process.platform === "darwin" ? "On Apple silicon, use Node for arm64; on an Intel Mac, build" : "Build";
   return `There is no package ${name}. ${build} the program, and name it with the option helperPath.`;
 }

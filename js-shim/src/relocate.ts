@@ -17,7 +17,7 @@ import {
 } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { isAlive } from "./alive.js";
-import { inPackage, type HelperLocation } from "./locate.js";
+import { inPackage, LEFT_OUT, type HelperLocation } from "./locate.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
 import { whatIsForbidden } from "./start-error.js";
@@ -57,15 +57,14 @@ interface Original {
  * @throws FmError (SPAWN_FAILED) for a copy that is not what was copied, and a system without glibc
  */
 export async function makeRunnable(found: HelperLocation, storageDir: string | undefined): Promise<HelperLocation> {
-  if (found.packagePath !== undefined) await checkLoader();
+  if (found.packagePath !== undefined) await checkPackage(found.packagePath, found.executablePath);
   const { executablePath } = found.type === "cli" ? await resolved(found) : found;
   // What a path names may be anything; only a program is changed.
   if (found.packagePath === undefined && !(await isProgram(executablePath))) return found;
   await Promise.all((await lackingPermission(executablePath)).map(repair));
   const isRunnable = (await lackingPermission(executablePath)).length === 0;
   // Without a place for a copy, the start says what is wrong.
-  const mayCopy = !isRunnable && storageDir !== undefined && (await exists(executablePath));
-  const runnable = mayCopy ? await copyOf({ ...found, executablePath }, storageDir) : found;
+  const runnable = !isRunnable && storageDir !== undefined ? await copyOf({ ...found, executablePath }, storageDir) : found;
   if (storageDir !== undefined) await discardUnused(storageDir, runnable.executablePath);
   return runnable;
 }
@@ -157,7 +156,13 @@ async function noteUse(path: string): Promise<void> {
   if (it !== null && now.getTime() - it.mtimeMs > NOTED_MS) await lutimes(path, now, now).catch(() => {});
 }
 
-async function checkLoader(): Promise<void> {
+/** Throws for a package of which the programs are missing, and for a system that can't run them. */
+async function checkPackage(packagePath: string, program: string): Promise<void> {
+  if (await isAbsent(program)) {
+    const name = relative(packagePath, program);
+    const what = `The helper's package ${packagePath} lacks its program ${name}. Install it again. ${LEFT_OUT}`;
+    throw new FmError("SPAWN_FAILED", what);
+  }
   const loader = process.platform === "linux" ? LOADERS[process.arch] : undefined;
   if (loader === undefined || !(await isAbsent(loader))) return;
   const what = `The helper needs a Linux with glibc: ${loader} does not exist. Alpine and others with musl are not supported.`;
@@ -167,13 +172,6 @@ async function checkLoader(): Promise<void> {
 /** Whether it is executable, and lies where programs may be run. */
 async function canRun(path: string): Promise<boolean> {
   return access(path, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
     () => true,
     () => false,
   );

@@ -1,7 +1,8 @@
 // Hosts that may not do all that Node can: the error says what is forbidden and how to allow it, and the fallback answers.
 import assert from "node:assert/strict";
+import { nodeFileTrace } from "@vercel/nft";
 import { execFile } from "node:child_process";
-import { copyFileSync, cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -80,5 +81,27 @@ for (const [name, args, told] of [
     assert.equal(code, "SPAWN_FAILED");
     assert.match(detail, told);
     assert.deepEqual([source, text], ["fallback", "elsewhere"]);
+  });
+}
+
+test("a tool that collects an application's files finds all of the package, and the programs", { timeout: WAIT }, async (t) => {
+  const app = installApp(t);
+  const { fileList } = await nodeFileTrace([app.program], { base: app.folder, log: false });
+  const folder = temporaryFolder(t);
+  for (const name of fileList) cpSync(join(app.folder, name), join(folder, name), { recursive: true });
+  const program = join(folder, "app.cjs");
+  assert.deepEqual(await startApp({ program }), { source: "local", text: "x" });
+});
+
+for (const [name, left, told] of [
+  ["the platform's package", ({ platform }) => platform, /No fm-proxy helper was found.*has left it out/],
+  ["its programs", ({ platform }) => join(platform, "bin"), /lacks its program bin.fm-proxy.*has left it out/],
+]) {
+  test(`a tool that leaves out ${name}: the error says so, and the fallback answers`, { timeout: WAIT }, async (t) => {
+    const app = installApp(t);
+    rmSync(left(app), { recursive: true });
+    const { code, detail, source } = await startApp(app);
+    assert.deepEqual([code, source], ["SPAWN_FAILED", "fallback"]);
+    assert.match(detail, told);
   });
 }

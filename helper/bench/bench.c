@@ -19,6 +19,9 @@
 #define ROUNDS  3
 #define HURRY_S 45 /* after so long a step has one round */
 
+#define CHECKING_MS    8000 /* an engine that is asked whether it is available says so within 7 s */
+#define CHECK_AGAIN_MS 30
+
 #define STEP_S       5 /* how long a prompt or an answer should take at most, as the ones before it tell */
 #define PROMPT_MOST  1024
 #define PROMPT_LEAST 64
@@ -96,9 +99,26 @@ static void copy_text(struct json_object *value, char *text, size_t size) {
     snprintf(text, size, "%s", json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "");
 }
 
+/* Whether an engine is still being asked if it is available. */
+static bool is_checking(struct json_object *result) {
+    struct json_object *order = json_object_object_get(result, "order");
+    bool checking = false;
+    for (size_t i = 0; i < json_object_array_length(order); i++) {
+        char code[sizeof "CHECKING" + 1];
+        copy_text(json_object_object_get(json_object_array_get_idx(order, i), "reason_code"), code, sizeof code);
+        checking |= strcmp(code, "CHECKING") == 0;
+    }
+    return checking;
+}
+
 /* What answers, or why nothing does. */
 static enum fm_code look(struct bench *bench) {
-    if (fm_bench_call(&bench->host, "capabilities.get") != FM_OK) {
+    int64_t last_ms = fm_now_ms() + CHECKING_MS;
+    while (fm_bench_call(&bench->host, "capabilities.get") == FM_OK && is_checking(bench->host.result) &&
+           fm_now_ms() < last_ms) {
+        fm_sleep_ms(CHECK_AGAIN_MS);
+    }
+    if (bench->host.error.code != FM_OK) {
         return bench->host.error.code;
     }
     struct json_object *result = bench->host.result;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define AVAILABILITY_MS 1900        /* so that the answer comes within 2 s */
+#define CHECK_AGAIN_MS  30          /* an engine that is being asked: until the front is asked again */
 #define FRONT_MS        5000        /* after the limit of a message: the front's watchdog has reported by then */
 #define OUTPUT_MAX      (64u << 20) /* bytes of the largest answer, a line */
 #define ROOM            (64u << 10) /* bytes that may wait for the host: above it no line is served */
@@ -27,7 +28,7 @@
 #define FLUSH_LOOK_MS   20          /* otherwise: how often to check whether it has taken them */
 #define SHOWN           700         /* bytes of a user's text in a log line */
 
-enum pending { NOTHING, A_TURN, AVAILABILITY };
+enum pending { NOTHING, A_TURN, AVAILABILITY, ENGINE_CHECK };
 
 struct gateway {
     const struct fm_options *options;
@@ -55,6 +56,7 @@ struct gateway {
     enum pending pending;
     int64_t call;               /* the id of the pending call */
     int64_t deadline_ms;        /* when to stop waiting for the front */
+    int64_t ask_again_ms;       /* ENGINE_CHECK, an engine is being asked: when to ask the front again */
     int64_t started_ms;         /* when serving the command began */
     struct fm_session *session; /* whose turn it is */
     struct fm_attempt attempt;
@@ -141,6 +143,13 @@ static void pend(struct gateway *gateway, enum pending pending) {
     }
 }
 
+static void ask_for_availability(struct gateway *gateway) {
+    struct fm_json_writer w = fm_link_call_begin(&gateway->link, "capabilities.get");
+    fm_json_object_begin(&w);
+    fm_json_object_end(&w);
+    pend(gateway, AVAILABILITY);
+}
+
 static void tell_availability(struct gateway *gateway, bool available, const char *reason) {
     struct fm_json_writer w = answer_begin(gateway);
     gateway->pending = NOTHING;
@@ -218,6 +227,20 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
     fm_turn_result_free(&result);
 }
 
+/* An engine that is being asked may be available in a moment; at the end of the time, the host is told that. */
+static void on_availability(struct gateway *gateway, const struct fm_rpc_message *message) {
+    static const char checking[] = "CHECKING:";
+    char reason[640];
+    bool available = fm_reply_read_availability(message, reason, sizeof reason);
+    int64_t again_ms = fm_now_ms() + CHECK_AGAIN_MS;
+    if (!available && strncmp(reason, checking, sizeof checking - 1) == 0 && again_ms < gateway->deadline_ms) {
+        gateway->pending = ENGINE_CHECK;
+        gateway->ask_again_ms = again_ms;
+    } else {
+        tell_availability(gateway, available, reason);
+    }
+}
+
 /* Whether this is the reply to the pending call. Replies to earlier calls, or to none, are dropped. */
 static bool is_ours(const struct gateway *gateway, const struct fm_rpc_message *message) {
     struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
@@ -227,7 +250,6 @@ static bool is_ours(const struct gateway *gateway, const struct fm_rpc_message *
 
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
     struct gateway *gateway = context;
-    char reason[640];
     (void)root;
     if (!is_ours(gateway, message)) {
         return;
@@ -235,8 +257,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     if (gateway->pending == A_TURN) {
         on_turn(gateway, message);
     } else if (gateway->pending == AVAILABILITY) {
-        bool available = fm_reply_read_availability(message, reason, sizeof reason);
-        tell_availability(gateway, available, reason);
+        on_availability(gateway, message);
     }
 }
 
@@ -287,11 +308,8 @@ static void serve_close(struct gateway *gateway) {
 }
 
 static void serve_check(struct gateway *gateway) {
-    struct fm_json_writer w = fm_link_call_begin(&gateway->link, "capabilities.get");
-    fm_json_object_begin(&w);
-    fm_json_object_end(&w);
     gateway->deadline_ms = gateway->started_ms + AVAILABILITY_MS;
-    pend(gateway, AVAILABILITY);
+    ask_for_availability(gateway);
 }
 
 static void serve_command(struct gateway *gateway, struct fm_command *command) {
@@ -420,6 +438,9 @@ static void look_at_clock(struct gateway *gateway) {
     static const struct fm_turn_result nothing = {.answer = {"", 0}};
     struct fm_fault fault;
     int64_t now = fm_now_ms();
+    if (gateway->pending == ENGINE_CHECK && now >= gateway->ask_again_ms) {
+        ask_for_availability(gateway);
+    }
     if (gateway->pending == AVAILABILITY && now >= gateway->deadline_ms) {
         tell_availability(gateway, false, "HELPER_UNHEALTHY: no answer within 2 s");
     }
@@ -454,6 +475,8 @@ static int next_timeout(const struct gateway *gateway) {
     }
     if (gateway->pending == A_TURN) {
         next = earlier(next, gateway->last_message_ms);
+    } else if (gateway->pending == ENGINE_CHECK) {
+        next = earlier(next, gateway->ask_again_ms);
     }
     if (next == INT64_MAX) {
         return -1;

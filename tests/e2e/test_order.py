@@ -9,6 +9,7 @@ import time
 
 import foreign_engine
 import wire
+from gateway import Gateway
 from wire import HelperTest, check_stream, script
 
 FAKE = os.path.join(wire.BIN, "fm-engine-fake")
@@ -401,6 +402,35 @@ class Availability(OrderTest):
         self.assertEqual(told["reason_code"], "HELPER_UNHEALTHY")
         for engine in told["order"]:
             self.assertIn(f"{engine['name']}: {engine['detail'][:40]}", told["detail"])
+
+
+class Hosts(OrderTest):
+    """What asks for the engines itself waits for those that are still being asked."""
+
+    def gateway(self, available):
+        env = self.engine("alpha", AVAILABLE=available)
+        made = Gateway("--engine-dir", self.folder, "--models-dir", self.folder, engine="alpha", env=env)
+        self.addCleanup(made.close)
+        return made
+
+    def test_sessions(self):
+        self.assertEqual(self.gateway("slow").ask("check-availability"), {"ok": True, "available": True, "reason": None})
+
+    def test_sessions_whose_engine_does_not_answer(self):
+        made = self.gateway("hang")
+        before = time.monotonic()
+        answer = made.ask("check-availability")
+        self.assert_soon(time.monotonic() - before, 4 * wire.SLOW)  # the engine has 7 s
+        self.assertFalse(answer["available"])
+        self.assertRegex(answer["reason"], "^CHECKING: the engine alpha is being asked")
+
+    def test_bench(self):
+        env = self.engine("alpha", AVAILABLE="slow", LOAD="error")
+        words = ["bench", "--engine", "alpha", "--engine-dir", self.folder, "--models-dir", self.folder]
+        done = subprocess.run([os.path.join(wire.BIN, "fm-proxy"), *words], capture_output=True, text=True, timeout=wire.WAIT,
+                              env=wire.environment(env))
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("this load fails", done.stderr)
 
 
 class Configuration(OrderTest):

@@ -66,15 +66,6 @@ for (const [how, linked] of [["packed", false], ["linked", true]]) {
   });
 }
 
-test("the tests that docs/requirements.md names are there", () => {
-  const named = [...read("docs/requirements.md").matchAll(/([a-z-]+): ((?:"[^"]+"(?:, )?)+)/g)];
-  assert.ok(named.length > 40, `${named.length}`);
-  for (const [, file, names] of named) {
-    const tests = read(`tests/js/${file}.test.mjs`);
-    for (const [, name] of names.matchAll(/"([^"]+)"/g)) assert.ok(tests.includes(name), `${file}: ${name}`);
-  }
-});
-
 test("what packaging/pins says that npm checks, it checks: each package has its checksum in the lock file", () => {
   const [told] = /What npm installs for [^]*?package-lock/.exec(read("packaging/pins").replaceAll("\n# ", " "));
   const folders = [...told.matchAll(/(\S+)\/(?=,| )/g)].map(([, folder]) => folder);

@@ -3,6 +3,7 @@
 
     check.py [ROOT]       checks the tree; prints "path:line: message" for each finding and a total, exit status 1 if any
     names.py              the rules for what documents name; check.py checks them too
+    requirements.py       those for docs/requirements-*.md; the same
     selftest.py           proves that each rule fires
 
 A file is first *masked*: comments and the contents of string literals become spaces, line by line and byte by byte, so
@@ -15,6 +16,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import names  # noqa: E402
+import requirements  # noqa: E402
 
 FUNCTION_WARN = 60
 FUNCTION_MAX = 100
@@ -443,7 +445,9 @@ def main(root):
             text = file.read()
         sources.append(Source(path, text))
         found += [(path, line, message) for line, message in check_text(path, text)]
-    for path, line, message in found + list(same_names(sources)) + list(names.all_findings(names.read_files(root))):
+    files = names.read_files(root)
+    found += [*same_names(sources), *names.all_findings(files), *requirements.all_findings(files)]
+    for path, line, message in found:
         print(f"{path}:{line}: {message}")
         is_warning = message.startswith("warning:")
         warnings += is_warning

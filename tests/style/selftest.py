@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that each rule of check.py, includes.py and names.py fires on what it is for, and on nothing beside it.
+"""Proves that each rule of check.py, includes.py, names.py and requirements.py fires on what it is for, and on nothing beside it.
 
 A row is: the rule, a path, a text, and the (line, part of the message) of each finding expected.
 """
@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 import check  # noqa: E402
 import includes  # noqa: E402
 import names  # noqa: E402
+import requirements  # noqa: E402
 
 C = "helper/base/x.c"
 H = "helper/base/x.h"
@@ -378,6 +379,9 @@ NAMED_ROWS = [
     ("`test_c_...`, `..._d`", ["test_c_...", "..._d"]),
     ("`none`, `None`, `NONE`, `X-None`, `asarUnpack`", []),
 ]
+# what users asked for may have any name; how it is here may not
+ASKED = {"docs/requirements-a.md": "| a | `fm_old`, `old.c` | yes: `fm_none` | `none.c` |\n| `fm_old` | `none.c` |\n`fm_old`\n"}
+ASKED_FOUND = ["a.md:1: fm_none", "a.md:1: none.c", "a.md:2: none.c", "a.md:3: fm_old"]
 # a page is no proof of what another page names
 PAGES = {"docs/a.md": "`fm_none` `b.md` `c/d.md`\n", "docs/b.md": "fm_none c/d.md\n"}
 PAGES_FOUND = ["a.md:1: fm_none", "a.md:1: c/d.md"]
@@ -397,7 +401,8 @@ TABLE_ROWS = [
 
 
 def run_named_rows():
-    tables = [({"docs/a.md": page, **CODE}, expected) for page, expected in NAMED_ROWS] + [(PAGES, PAGES_FOUND)]
+    tables = [({"docs/a.md": page, **CODE}, expected) for page, expected in NAMED_ROWS]
+    tables += [(PAGES, PAGES_FOUND), (ASKED, ASKED_FOUND)]
     tables += [({"helper/README.md": page, **files}, expected) for page, files, expected in TABLE_ROWS]
     failed = 0
     for files, expected in tables:
@@ -406,6 +411,37 @@ def run_named_rows():
         if len(got) != len(expected) or any(e not in g for e, g in zip(expected, got)) or status != bool(expected):
             failed += 1
             print(f"{files}\n  expected {expected}\n  got      {got}, exit status {status}")
+    return failed
+
+
+# rows of a table of requirements, its numbers in the index, and a part of each finding
+INDEXED = "| [A](requirements-a.md#the-first-one) | {} |\n"
+TESTS = {"tests/js/a.test.mjs": 'test("one thing")', "tests/unit/b.c": "void two(void)", "sh/c.sh": "three"}
+REQUIRED_ROWS = [
+    ("| 1 | a | yes | `js/a.test.mjs` \"one\"; `unit/b.c` `two`; `sh/c.sh` |\n| 1 | b | other: c | - |\n", "2 | 1 | 1 | 0 | 0",
+     []),
+    ("| 1 | a | not yet | - |\n| 1 | b | no: c | - |\n| 1 | d | yes | the same |\n", "3 | 1 | 0 | 1 | 1", []),
+    ("| 1 | a | yes | - |\n", "1 | 1 | 0 | 0 | 0", ["a.md:5: what is met has a test"]),
+    ("| 1 | a | yes | soon |\n", "1 | 1 | 0 | 0 | 0", ['"soon" names no test']),
+    ("| 1 | a | done | `unit/b.c` |\n", "1 | 0 | 0 | 0 | 0", ['a.md:5: "done" begins with none of yes, other']),
+    ("| 1 | a | yes |\n", "0 | 0 | 0 | 0 | 0", ["a row has four cells"]),
+    ("| 1 | | yes | `unit/b.c` |\n", "1 | 1 | 0 | 0 | 0", ["none of them empty"]),
+    ("| 1 | a | yes | `unit/none.c` `two` |\n", "1 | 1 | 0 | 0 | 0", ["unit/none.c is no file", "two is in no file"]),
+    ("| 1 | a | yes | `unit/b.c` `one`, \"three\" |\n", "1 | 1 | 0 | 0 | 0", ["one is in no file", "three is in no file"]),
+    ("| 1 | a | yes | \"one\" `js/a.test.mjs` |\n", "1 | 1 | 0 | 0 | 0", ["one is in no file"]),  # its file comes first
+    ("| 1 | a | yes | `unit/b.c` |\n", "2 | 2 | 0 | 0 | 0", ["a.md:1: the first one: [1, 1, 0, 0, 0] rows (all, yes"]),
+]
+REQUIRED = "## the first one\n\n| Part | Requirement | Here | Test |\n|---|---|---|---|\n"
+
+
+def run_required_rows():
+    failed = 0
+    for rows, numbers, expected in REQUIRED_ROWS:
+        files = {"docs/requirements-a.md": REQUIRED + rows, "docs/requirements.md": INDEXED.format(numbers), **TESTS}
+        got = [f"{path}:{line}: {message}" for path, line, message in requirements.all_findings(files)]
+        if len(got) != len(expected) or any(e not in g for e, g in zip(expected, got)):
+            failed += 1
+            print(f"{rows}\n  expected {expected}\n  got      {got}")
     return failed
 
 
@@ -445,7 +481,7 @@ def run_goes_up_rows():
 
 
 def main():
-    failed = run_include_rows() + run_goes_up_rows() + run_name_rows() + run_named_rows()
+    failed = run_include_rows() + run_goes_up_rows() + run_name_rows() + run_named_rows() + run_required_rows()
     for row in ROWS:
         good, got = run_row(row)
         if not good:
@@ -462,7 +498,7 @@ def main():
             failed += 1
             print(f"{files}\n  expected {(status, output)}\n  got      {got}")
     rows = sum(len(table) for table in (ROWS, NAME_ROWS, PROGRAM_ROWS, INCLUDE_ROWS, PICTURE_ROWS, FRONT_PICTURE_ROWS, NAMED_ROWS,
-                                       TABLE_ROWS)) + 1
+                                       TABLE_ROWS, REQUIRED_ROWS)) + 2
     print(f"style selftest: {rows} rows, {failed} failed")
     return 1 if failed else 0
 

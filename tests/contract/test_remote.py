@@ -2,6 +2,7 @@
 
     test_remote.py PROGRAM MODEL chat|responses|messages [CASE...]
 
+FM_REMOTE_SERVER=URL,MODEL names another server (with /v1) and the model that it has, which is then asked instead.
 Exit status 77: skipped, because the server or the model is not there; tests/bench/server.sh builds the server.
 """
 
@@ -18,17 +19,20 @@ def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     engine, model, dialect = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
-    for path in (PROGRAM, model):
+    url, _, name = os.environ.get("FM_REMOTE_SERVER", "").partition(",")
+    for path in () if url else (PROGRAM, model):
         if not os.path.exists(path):
             print(f"skipped: there is no {path}")
             sys.exit(77)
-    server = LlamaServer(model)
+    server = None if url else LlamaServer(model)
     test_engine.PROGRAM, test_engine.REAL = engine, True
-    os.environ["FM_ENGINE_CONFIG"] = json.dumps({"endpoints": [{"url": server.url, "dialect": dialect}]})
+    endpoint = {"url": url, "dialect": dialect, "models": [name]} if url else {"url": server.url, "dialect": dialect}
+    os.environ["FM_ENGINE_CONFIG"] = json.dumps({"endpoints": [endpoint]})
     try:
         unittest.main(module=test_engine, argv=[sys.argv[0], *sys.argv[4:]])
     finally:
-        server.close()
+        if server:
+            server.close()
 
 
 if __name__ == "__main__":

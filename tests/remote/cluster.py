@@ -1,0 +1,493 @@
+"""docs/scaling.md on a cluster of this machine: its commands and configurations as they stand there, servers that are killed in
+the middle of answers, workers that come and go. cluster.sh makes what this needs and starts it, in a namespace of its own.
+
+    cluster.py [PART...]      PART: llama, router, dialects, kills, drain, cancel, smg, ray (default: all, in this order)
+
+Prints a table; exit status 1 where something failed. A small model stands in for those of the page (stand_in.py); the servers are
+the real ones. FM_ROUNDS (default 1): how often each kind of request loses its server.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import stage
+from stage import ROOT, Program, Worker, blocks, get, section, wait_for
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+os.environ.setdefault("FM_SLOW", "4")  # all of it on two processors
+from wire import Helper  # noqa: E402
+
+ROUNDS = int(os.environ.get("FM_ROUNDS", "1"))
+ANSWER_S = 300  # an answer may take so long
+KEY = "rk-0123456789abcdef"
+STORY = [{"role": "user", "content": "Tell a very long story about a dog, a cat and a mouse."}]
+TOOL = {"type": "function", "function": {"name": "note", "description": "Writes a note.", "parameters": {
+    "type": "object", "properties": {"text": {"type": "string", "minLength": 150, "maxLength": 200}}, "required": ["text"],
+    "additionalProperties": False}}}
+SCHEMA = {"type": "object", "properties": {"title": {"type": "string", "minLength": 150, "maxLength": 200}},
+          "required": ["title"], "additionalProperties": False}
+KINDS = {
+    "text": {"max_tokens": 120},
+    "a tool": {"max_tokens": 300, "tools": [TOOL], "tool_choice": "required"},
+    "a format": {"max_tokens": 300, "response_format": {"type": "json_schema", "json_schema": {
+        "name": "title", "schema": SCHEMA, "strict": True}}},
+}
+DIALECTS = ("chat", "responses", "messages")
+rows = []  # (part, what, result, whether it is as it should be)
+
+
+def note(part, what, result, right):
+    rows.append((part, what, result, right))
+    stage.print_log(f"{'ok  ' if right else 'FAIL'} {part}: {what}: {result}")
+
+
+# ---- the helper ----
+
+@contextlib.contextmanager
+def helper_with(folder, config, engine="remote,llama", **env):
+    """The whole helper with this configuration (text as on the page, or a dict), which lies in `folder`."""
+    path = os.path.join(folder, "remote.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(config if isinstance(config, str) else json.dumps(config))
+    helper = Helper("--remote", path, "--models-dir", os.path.dirname(stage.SMALL_MODEL), engine=engine, env=env)
+    try:
+        yield helper
+    finally:
+        helper.close()
+
+
+def start(helper, kind, stream, messages=None, **more):
+    return helper.start("chat.completions.create", {"messages": messages or STORY, "temperature": 0, "stream": stream,
+                                                    **KINDS[kind], **more})
+
+
+def said(completion):
+    """The text of an answer, or its call's arguments."""
+    message = completion["choices"][0]["message"]
+    calls = message.get("tool_calls")
+    return calls[0]["function"]["arguments"] if calls else message["content"] or ""
+
+
+def fits(kind, completion):
+    """Whether it is an answer of that kind."""
+    text = said(completion)
+    if kind == "text":
+        return len(text) > 10
+    limit = completion["choices"][0]["finish_reason"] == "length"
+    member = "text" if kind == "a tool" else "title"
+    return limit or list(json.loads(text)) == [member]
+
+
+def ask(helper, kind, stream, **more):
+    """(whether it went well, the result of the call, the text that was streamed)."""
+    events, result = helper.collect(start(helper, kind, stream, **more), ANSWER_S)
+    text = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+    return bool(result.get("ok")) and (stream or fits(kind, result["completion"])), result, text
+
+
+def ask_each(part, helper, engine="remote", **more):
+    """Each kind, streamed and not; all have to be answered by that engine."""
+    wrong = []
+    for kind in KINDS:
+        for stream in (False, True):
+            well, result, _ = ask(helper, kind, stream, **more)
+            who = result.get("completion", {}).get("fm", {}).get("engine", engine)  # a stream says it in its last chunk
+            if not well or who != engine:
+                wrong.append(f"{kind}, {'streamed' if stream else 'whole'}: {result.get('error') or result}")
+    note(part, "text, a tool and a format, streamed and not", f"{6 - len(wrong)} of 6 answered" +
+         "".join(f"; {why}"[:300] for why in wrong), not wrong)
+
+
+def error_of(helper, part, what, code, reason, **more):
+    result = helper.collect(start(helper, "text", False, **more), ANSWER_S)[1]
+    error = result.get("error", {})
+    note(part, what, f"{error.get('code', 'answered')} {error.get('reason_code', '')}".strip(),
+         (error.get("code"), error.get("reason_code")) == (code, reason))
+
+
+def commands(block):
+    """The commands of a block, each on a line of its own, without the sign that puts it into the background."""
+    joined = block.replace("\\\n", " ")
+    return [line.rstrip("& ").strip() for line in joined.splitlines() if line.strip() and not line.startswith("pip install")]
+
+
+# ---- a llama.cpp server on another machine ----
+
+def part_llama(folder):
+    """The build of llama-server that the benches use has no TLS: haproxy does it, with the files that the page makes."""
+    box, application = (os.path.join(folder, name) for name in ("box", "application"))
+    for path in (box, application):
+        os.makedirs(path)
+    os.symlink(stage.SMALL_MODEL, os.path.join(box, "Qwen3-30B-A3B-Q4_K_M.gguf"))
+    stage.wrapper(box, "llama-server", f"""for file in server.pem server.key; do cat "$file"; done > server.both
+set -- "$@" --port 8080
+while [ $# -gt 0 ]; do
+  case $1 in --ssl-key-file | --ssl-cert-file) shift 2; continue ;; esac
+  words="$words '$1'"; shift
+done
+eval exec {shlex.quote(stage.LLAMA_SERVER)} $words -t 1
+""")
+    [block] = blocks("A llama.cpp server", "sh")
+    server = Program("llama-server", ["sh", "-ec", block], box)
+    wait_for("llama-server", lambda: get("http://127.0.0.1:8080/health")[0] == 200, server)
+    front = stage.haproxy("tls", box, {"gpu-box": 8080}, port=8443, certificate="server.both")
+    for name in ("key.txt", "server.pem"):
+        with open(os.path.join(box, name), "rb") as source, open(os.path.join(application, name), "wb") as copy:
+            copy.write(source.read())
+        os.chmod(os.path.join(application, name), 0o600)
+    check = re.search(r"`(curl --cacert server\.pem.*?)`", section("A llama.cpp server"), re.S).group(1)
+    done = subprocess.run(["bash", "-c", check.replace("\n", " ")], cwd=application, capture_output=True, text=True, check=False)
+    note("llama.cpp", "the page's check with curl", "models are listed" if "data" in done.stdout else done.stderr,
+         "data" in done.stdout)
+    [config] = blocks("A llama.cpp server", "json")
+    with helper_with(application, config) as helper:
+        ask_each("llama.cpp", helper)
+    with open(os.path.join(application, "key.txt"), "w", encoding="utf-8") as file:
+        file.write("another key")
+    with helper_with(application, config, engine="remote") as helper:
+        error_of(helper, "llama.cpp", "another key", "UNAVAILABLE", "AUTH_FAILED")
+    front.kill()
+    server.kill()
+
+
+# ---- vLLM and its router ----
+
+class Cluster:
+    """The page's two workers, its router, and the proxy before that, which the page asks for."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        os.makedirs(folder)
+        os.makedirs(os.path.join(folder, "Qwen"))
+        os.symlink(stage.STAND_IN, os.path.join(folder, "Qwen", "Qwen3-8B"))
+        stage.wrapper(folder, "vllm", f'exec {stage.VENV}/bin/vllm "$@" --dtype float32 --enforce-eager\n')
+        *serves, self.route = commands(blocks("vLLM behind", "sh")[0])
+        self.workers = [Worker(f"worker-{i}", line, folder) for i, line in enumerate(serves)]
+        wait_for("vLLM", lambda: all(worker.ready() for worker in self.workers), *self.workers)
+        self.router = None
+        self.start_router(self.route)
+        self.front = stage.haproxy("tls", folder, {"router.example": 8000}, {"router.example": KEY})
+        [self.config] = blocks("vLLM behind", "json")
+
+    def start_router(self, command):
+        if self.router:
+            self.router.kill()
+        self.router = Program("router", ["sh", "-c", command], self.folder)
+        wait_for("the router", self.routes, self.router)
+
+    def routes(self):
+        return get("http://127.0.0.1:8000/v1/models")[0] == 200 and get("http://127.0.0.1:8000/health")[0] == 200
+
+    def repair(self):
+        """Starts the workers that were killed, and waits until the router has both again."""
+        for i, worker in enumerate(self.workers):
+            if worker.process.poll() is not None:
+                self.workers[i] = worker.again()
+        wait_for("vLLM", lambda: all(worker.ready() for worker in self.workers), *self.workers)
+        self.start_router(self.route)
+
+    def busy(self, since=0):
+        """The worker that computes an answer, when it has made so many tokens; None: there is none yet."""
+        for worker in self.workers:
+            alive = worker.process.poll() is None and worker.running() > 0
+            if alive and worker.metric("generation_tokens_total") >= worker.base + since:
+                return worker
+        return None
+
+    def close(self):
+        Program.kill_all()
+
+
+def part_router(cluster):
+    with helper_with(cluster.folder, cluster.config, ROUTER_KEY=KEY) as helper:
+        ask_each("vllm-router", helper, model="qwen3")
+        before = [worker.metric("request_success_total") for worker in cluster.workers]
+        for talk in range(2):
+            messages = [{"role": "user", "content": f"Conversation {talk}: hello."}]
+            for _ in range(4):
+                well, result, _ = ask(helper, "text", False, messages=messages, model="qwen3", max_tokens=12)
+                assert well or result.get("ok"), result
+                messages += [{"role": "assistant", "content": said(result["completion"]) or "."},
+                             {"role": "user", "content": "Go on."}]
+        counts = [int(worker.metric("request_success_total") - count) for worker, count in zip(cluster.workers, before)]
+        note("vllm-router", "2 conversations of 4 turns, each on one worker", f"requests of the workers: {counts}",
+             all(count % 4 == 0 for count in counts) and sum(counts) == 8)
+    with helper_with(cluster.folder, cluster.config, engine="remote", ROUTER_KEY="another") as helper:
+        error_of(helper, "vllm-router", "another key", "UNAVAILABLE", "AUTH_FAILED", model="qwen3")
+
+
+def direct(cluster, dialect, **members):
+    """A configuration that asks the router in another dialect, without the proxy."""
+    return {"endpoints": [{"url": "http://127.0.0.1:8000/v1", "dialect": dialect, "models": ["Qwen/Qwen3-8B"], **members}]}
+
+
+def part_dialects(cluster):
+    """The contract's suite on a worker, in each dialect."""
+    for dialect in DIALECTS:
+        engine = os.path.join(ROOT, "build", "bin", "fm-engine-remote")
+        suite = os.path.join(ROOT, "tests", "contract", "test_remote.py")
+        done = subprocess.run([sys.executable, suite, engine, stage.SMALL_MODEL, dialect], capture_output=True, text=True,
+                              check=False, env={**os.environ, "FM_REMOTE_SERVER": cluster.workers[0].url + "/v1,Qwen/Qwen3-8B"})
+        ran = re.search(r"Ran (\d+) tests", done.stderr)
+        failed = re.findall(r"^(?:FAIL|ERROR): (\w+)", done.stderr, re.M)
+        skipped = re.search(r"skipped=(\d+)", done.stderr)
+        if failed:
+            stage.print_log(done.stderr[-6000:])
+        note("vLLM", f"the contract's suite, `{dialect}`", f"{int(ran.group(1)) - len(failed) if ran else 0} of "
+             f"{ran.group(1) if ran else '?'} pass" + (f", {skipped.group(1)} of them skipped" if skipped else "") +
+             "".join(f"; {name}" for name in failed), bool(ran) and not failed)
+
+
+def begin_each(helper, **more):
+    """A request of each kind, streamed and not: {call: (kind, stream)}."""
+    return {start(helper, kind, stream, **more): (kind, stream) for kind in KINDS for stream in (False, True)}
+
+
+def outcome_of(helper, call, kind, stream, server):
+    """How a request ended that lost its server: "answered", "ended" (a stream that says so), or what is wrong."""
+    _, result = helper.collect(call, ANSWER_S)
+    if result.get("ok"):
+        right = stream or fits(kind, result["completion"])
+        return "answered" if right else f"answered otherwise: {result['completion']}"
+    error = result["error"]
+    told = error["code"] == "OVERLOADED" and error["openai"]["status"] == 503 and server in error["detail"]
+    return "ended" if stream and told else f"{error['code']}: {error['detail']}"
+
+
+def tell_kills(part, what, outcomes):
+    """`outcomes`: [(kind, stream, how it ended)]. What is not streamed has to be answered; a stream may end with its error."""
+    for streamed in (False, True):
+        ends = [end for _, stream, end in outcomes if stream == streamed]
+        wrong = [f"{kind}: {end}" for kind, stream, end in outcomes
+                 if stream == streamed and end != "answered" and not (stream and end == "ended")]
+        told = f", {ends.count('ended')} ended with OVERLOADED (503) after their first output" if streamed else ""
+        note(part, f"{what}: {'streamed' if streamed else 'not streamed'}",
+             f"{ends.count('answered')} of {len(ends)} answered{told}" + "".join(f"; {w}"[:300] for w in wrong), not wrong)
+
+
+def kill_in(cluster, helper, middle):
+    """Sends requests of all kinds, which one worker gets, and kills that: when each has output, or when the first has come."""
+    for worker in cluster.workers:
+        worker.base = worker.metric("generation_tokens_total")
+    calls = begin_each(helper, model="Qwen/Qwen3-8B")
+    for call, (_, stream) in calls.items():
+        if stream and middle:
+            helper.event(call, timeout=ANSWER_S, keep=True)
+    found = []
+    tokens = 20 * len(calls) if middle else 0
+    wait_for("answers under way", lambda: found.append(cluster.busy(tokens)) or found[-1], seconds=ANSWER_S)
+    found[-1].kill()
+    return [(kind, stream, outcome_of(helper, call, kind, stream, "127.0.0.1:8000")) for call, (kind, stream) in calls.items()]
+
+
+def part_kills(cluster):
+    """SIGKILL of a worker that has requests of all kinds, in each dialect."""
+    for dialect in DIALECTS:
+        for middle in [True, False] * ROUNDS:
+            cluster.repair()
+            with helper_with(cluster.folder, direct(cluster, dialect), engine="remote") as helper:
+                outcomes = kill_in(cluster, helper, middle)
+            where = "in the middle of answers" if middle else "at their beginning"
+            tell_kills("vllm-router", f"SIGKILL {where}, `{dialect}`", outcomes)
+    cluster.repair()
+
+
+def part_drain(cluster):
+    """Under load, one worker is taken out of the router, ends when it has nothing to do, starts anew and comes back."""
+    outcomes, over = [], threading.Event()
+
+    def load(stream):
+        with tempfile.TemporaryDirectory() as folder, helper_with(folder, direct(cluster, "chat"), engine="remote") as helper:
+            while not over.is_set():
+                well, result, _ = ask(helper, "text", stream, model="Qwen/Qwen3-8B", max_tokens=20)
+                outcomes.append("" if well or result.get("ok") else str(result["error"]))
+
+    threads = [threading.Thread(target=load, args=(stream,)) for stream in (False, True)]
+    for thread in threads:
+        thread.start()
+    router, old = "http://127.0.0.1:8000", cluster.workers[0]
+    status = get(f"{router}/remove_worker?url={old.url}", method="POST")[0]
+    wait_for("the worker to be idle", lambda: old.running() == 0, old, seconds=ANSWER_S)
+    old.kill(signal.SIGTERM)
+    gone = len(outcomes)
+    wait_for("answers of the other one", lambda: len(outcomes) > gone + 4, seconds=ANSWER_S)
+    cluster.workers[0] = old.again()
+    wait_for("vLLM", cluster.workers[0].ready, cluster.workers[0])
+    added = get(f"{router}/add_worker?url={old.url}", method="POST")[0]
+    new = len(outcomes)
+    wait_for("answers of both", lambda: len(outcomes) > new + 10, seconds=ANSWER_S)
+    over.set()
+    for thread in threads:
+        thread.join()
+    failed = [outcome for outcome in outcomes if outcome]
+    note("vllm-router", "a worker drained, ended, started and added, under load",
+         f"{len(outcomes) - len(failed)} of {len(outcomes)} answered" + "".join(f"; {w}"[:300] for w in failed[:2]),
+         not failed and status == 200 and added == 200)
+
+
+def part_cancel(cluster):
+    """An abort ends the work in the worker: it has no request any more, long before the answer would have ended."""
+    for dialect in DIALECTS:
+        with helper_with(cluster.folder, direct(cluster, dialect), engine="remote") as helper:
+            for worker in cluster.workers:
+                worker.base = worker.metric("generation_tokens_total")
+            call = start(helper, "text", False, model="Qwen/Qwen3-8B", max_tokens=3000)
+            found = []
+            wait_for("an answer under way", lambda: found.append(cluster.busy(5)) or found[-1] is not None, seconds=ANSWER_S)
+            worker, before = found[-1], time.monotonic()
+            helper.send("$/cancelRequest", {"id": call})
+            error = helper.collect(call, ANSWER_S)[1]["error"]
+            wait_for("the worker to be idle", lambda: worker.running() == 0, worker, seconds=60)
+            took = time.monotonic() - before
+            made = int(worker.metric("generation_tokens_total") - worker.base)
+            note("cancel", f"`{dialect}`: the worker stops",
+                 f"{error['code']}; idle {took:.1f} s later, after {made} tokens of 3000",
+                 error["code"] == "CANCELLED" and made < 1500)
+
+
+def part_smg(cluster):
+    line = re.search(r"`(smg launch --worker-urls \.\.\. [^`]*)`", section("vLLM behind").replace("\n", " ")).group(1)
+    urls = " ".join(worker.url for worker in cluster.workers)
+    cluster.start_router(re.sub(r" +", " ", line).replace("...", urls))
+    with helper_with(cluster.folder, cluster.config, ROUTER_KEY=KEY) as helper:
+        ask_each("SMG", helper, model="qwen3")
+
+
+# ---- Ray Serve LLM ----
+
+def replicas():
+    """The processes of Ray that compute: {pid: the group or the process to kill}."""
+    found = subprocess.run(["pgrep", "-f", "ray::ServeReplica:.*LLMServer"], capture_output=True, text=True, check=False).stdout
+    return [int(pid) for pid in found.split()]
+
+
+# `serve` with what a machine without GPUs has to be told, as the wrapper of `vllm` does.
+SERVE = """exec {python} - "$@" <<'END'
+import sys, yaml
+with open(sys.argv[2]) as file:
+    told = yaml.safe_load(file)
+for config in told["applications"][0]["args"]["llm_configs"]:
+    config["placement_group_config"] = {{"bundles": [{{"CPU": 1}}]}}
+    config["engine_kwargs"].update(dtype="float32", enforce_eager=True)
+with open("cpu.yaml", "w") as file:
+    yaml.safe_dump(told, file)
+sys.argv[2] = "cpu.yaml"
+from ray.serve.scripts import cli
+cli()
+END
+"""
+
+
+def part_ray(folder):
+    os.makedirs(os.path.join(folder, "Qwen"))
+    stage.wrapper(folder, "serve", SERVE.format(python=os.path.join(stage.VENV, "bin", "python")))
+    os.symlink(stage.STAND_IN, os.path.join(folder, "Qwen", "Qwen3-8B"))
+    env = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
+           "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"}  # on a machine that is slow
+    ray = Program("ray", ["ray", "start", "--head", "--block", "--num-cpus", "8", "--include-dashboard=false"], folder, **env)
+    wait_for("Ray", lambda: ray.says("Ray runtime started"), ray)
+    block = blocks("A cluster", "sh")[1]
+    first, _, check = block.partition("serve run serve.yaml\n")
+    serve = Program("serve", ["bash", "-ec", first.replace("pip install", "true") + "exec serve run serve.yaml"], folder, **env)
+    wait_for("Ray Serve", lambda: serve.says("Started vLLM engine") >= 2, serve, ray)
+    done = subprocess.run(["bash", "-ec", check], capture_output=True, text=True, check=False)
+    note("Ray Serve LLM", "the page's check with curl", "qwen3 is listed" if "qwen3" in done.stdout else done.stderr,
+         "qwen3" in done.stdout)
+    front = stage.haproxy("tls", folder, {"llm.cluster.example": 8000, "api.openai.com": 8002},
+                          {"llm.cluster.example": KEY, "api.openai.com": "sk-openai"})
+    with open(os.path.join(folder, "cluster.key"), "w", encoding="utf-8") as file:
+        file.write(KEY + "\n")
+    os.chmod(file.name, 0o600)
+    [config] = blocks("A cluster", "json")
+    with helper_with(folder, config, OPENAI_API_KEY="sk-openai") as helper:
+        ask_each("Ray Serve LLM", helper, model="assistant")
+    kill_replicas(folder)
+    serve.kill(signal.SIGTERM)
+    ray.kill()
+    stage.wrapper(folder, "vllm", f'exec {stage.VENV}/bin/vllm "$@" --dtype float32 --enforce-eager\n')
+    other = Worker("openai", "vllm serve Qwen/Qwen3-8B --served-model-name gpt-5.4-mini --port 8002 --reasoning-parser qwen3 "
+                   "--enable-auto-tool-choice --tool-call-parser hermes", folder)
+    wait_for("vLLM", other.ready, other)
+    with helper_with(folder, config, OPENAI_API_KEY="sk-openai") as helper:
+        ask_each("Ray Serve LLM", helper, model="assistant")
+    front.kill()
+    other.kill()
+
+
+def cpu_of(pid):
+    """Seconds that a process and its children have computed."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            children = file.read().split()
+    except OSError:
+        return 0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(cpu_of(child) for child in children)
+
+
+def family(pid):
+    """A process and all that come from it."""
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+    return [pid, *(one for child in found.split() for one in family(int(child)))]
+
+
+def kill_replicas(folder):
+    """SIGKILL of the replica that computes most."""
+    config = {"endpoints": [{"url": "http://127.0.0.1:8000/v1", "dialect": "chat", "models": ["qwen3"]}]}
+    for _ in range(ROUNDS):
+        wait_for("two replicas", lambda: len(replicas()) >= 2)
+        with helper_with(folder, config, engine="remote") as helper:
+            before = {pid: cpu_of(pid) for pid in replicas()}
+            calls = {**begin_each(helper), **begin_each(helper)}  # so that each replica has some
+            for call, (_, stream) in calls.items():
+                if stream:
+                    helper.event(call, timeout=ANSWER_S, keep=True)
+            for pid in family(max(before, key=lambda pid: cpu_of(pid) - before[pid])):
+                os.kill(pid, signal.SIGKILL)
+            outcomes = [(kind, stream, outcome_of(helper, call, kind, stream, "127.0.0.1:8000"))
+                        for call, (kind, stream) in calls.items()]
+        tell_kills("Ray Serve LLM", "SIGKILL of a replica in the middle of answers", outcomes)
+
+
+def main():
+    parts = sys.argv[1:] or ["llama", "router", "dialects", "kills", "drain", "cancel", "smg", "ray"]
+    on_cluster = {"router": part_router, "dialects": part_dialects, "kills": part_kills, "drain": part_drain,
+                  "cancel": part_cancel, "smg": part_smg}
+    unknown = [part for part in parts if part not in (*on_cluster, "llama", "ray")]
+    if unknown:
+        sys.exit(f"unknown part {unknown[0]}\n{__doc__}")
+    with tempfile.TemporaryDirectory() as folder:
+        stage.prepare(folder)
+        try:
+            if "llama" in parts:
+                part_llama(os.path.join(folder, "llama"))
+            if any(part in on_cluster for part in parts):
+                cluster = Cluster(os.path.join(folder, "vllm"))
+                for part in parts:
+                    if part in on_cluster:
+                        on_cluster[part](cluster)
+                cluster.close()
+            if "ray" in parts:
+                part_ray(os.path.join(folder, "ray"))
+        finally:
+            Program.kill_all()
+    print("| Part | What | Result |\n|---|---|---|")
+    for part, what, result, right in rows:
+        print(f"| {part} | {what} | {'' if right else '**FAILED** '}{result} |")
+    failed = sum(not right for *_, right in rows)
+    print(f"\n{len(rows) - failed} passed, {failed} failed")
+    return 1 if failed or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

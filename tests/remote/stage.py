@@ -1,0 +1,202 @@
+"""The stage for cluster.py: docs/scaling.md's blocks as they stand, the names of its machines, TLS, programs that are watched.
+
+It runs in a network and a mount namespace of its own (cluster.sh), so the page's ports and names are free.
+"""
+
+import contextlib
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+PAGE = os.path.join(ROOT, "docs", "scaling.md")
+LLAMA_SERVER = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama-server")
+SMALL_MODEL = os.path.join(ROOT, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
+VENV = os.environ["FM_VLLM_VENV"]
+STAND_IN = os.environ["FM_STAND_IN"]
+START_S = 900  # a server may take so long to start: it imports gigabytes, beside others, on two processors
+NAMES = ("gpu-box", "router.example", "llm.cluster.example", "api.openai.com")
+# What a program on this machine has to be told besides what the page says: there is no GPU, and nothing to download.
+VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1", "NO_COLOR": "1"}
+
+
+# ---- the page ----
+
+def section(title):
+    """The text of docs/scaling.md below a heading that begins so, up to the next one."""
+    with open(PAGE, encoding="utf-8") as file:
+        parts = re.split(r"^## ", file.read(), flags=re.M)
+    [found] = [part for part in parts if part.startswith(title)]
+    return found
+
+
+def blocks(title, kind):
+    """The blocks of code of that kind in a section."""
+    return re.findall(rf"^```{kind}\n(.*?)^```", section(title), re.M | re.S)
+
+
+# ---- names, certificates ----
+
+def bind(path, text, folder):
+    """Other processes of this namespace see `text` in the file `path`."""
+    own = os.path.join(folder, os.path.basename(path))
+    with open(own, "w", encoding="utf-8") as file:
+        file.write(text)
+    subprocess.run(["mount", "--bind", own, path], check=True)
+
+
+def prepare(folder):
+    """The page's names lead to this machine, and its own authority is one that everybody trusts."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    bind("/etc/hosts", "127.0.0.1 localhost " + " ".join(NAMES) + "\n", folder)
+    pem, key = os.path.join(folder, "site.pem"), os.path.join(folder, "site.key")
+    names = ",".join(f"DNS:{name}" for name in NAMES)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", pem,
+                    "-subj", "/CN=router.example", "-addext", f"subjectAltName={names}"], check=True, capture_output=True)
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    with open(bundle, encoding="utf-8") as file, open(pem, encoding="utf-8") as own:
+        bind(bundle, file.read() + own.read(), folder)
+    with open(os.path.join(folder, "site.both"), "w", encoding="utf-8") as both:
+        for path in (pem, key):
+            with open(path, encoding="utf-8") as file:
+                both.write(file.read())
+
+
+# ---- programs ----
+
+class Program:
+    """A program and all that it starts, in a group of its own; its output goes into a file."""
+
+    running = []
+
+    def __init__(self, name, command, folder, **env):
+        self.name = name
+        self.log = os.path.join(folder, name + ".log")
+        path = os.pathsep.join([os.path.join(folder, "bin"), os.environ["PATH"], os.path.join(VENV, "bin")])
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, cwd=folder, env={**os.environ, **VLLM_ENV, "PATH": path, **env},
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                            start_new_session=True)
+        Program.running.append(self)
+
+    def kill(self, number=signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+        self.process.wait()
+        if self in Program.running:
+            Program.running.remove(self)
+
+    def tail(self):
+        with open(self.log, "rb") as log:
+            return log.read()[-3000:].decode(errors="replace")
+
+    def says(self, text):
+        """How often its log has this text."""
+        with open(self.log, "rb") as log:
+            return log.read().count(text.encode())
+
+    @classmethod
+    def kill_all(cls):
+        for program in list(cls.running):
+            program.kill()
+
+
+def get(url, timeout=30, headers=None, method="GET"):
+    """(status, text) of a plain request to this machine; (0, "") where nobody answers."""
+    host, _, path = url.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host, timeout=timeout)
+    try:
+        connection.request(method, "/" + path, headers=headers or {})
+        reply = connection.getresponse()
+        return reply.status, reply.read().decode(errors="replace")
+    except OSError:
+        return 0, ""
+    finally:
+        connection.close()
+
+
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for(what, ready, *programs, seconds=START_S):
+    """Until `ready()` is true; the end of a program's log where it ended, or took too long."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        ended = [program for program in programs if program.process.poll() is not None]
+        if ended or time.monotonic() > deadline:
+            logs = "\n".join(f"--- {program.name}\n{program.tail()}" for program in ended or programs)
+            raise AssertionError(f"{what}: {'it ended' if ended else 'it took too long'}\n{logs}")
+        time.sleep(0.2)  # they tell nobody when they are ready
+
+
+def wrapper(folder, name, script):
+    """A program of this name that comes before those of the system and of the virtual environment."""
+    os.makedirs(os.path.join(folder, "bin"), exist_ok=True)
+    path = os.path.join(folder, "bin", name)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n" + script)
+    os.chmod(path, 0o755)
+
+
+def haproxy(name, folder, backends, keys=None, port=443, certificate="../site.both"):
+    """TLS before plain servers, by the name that was asked for: {name: port}. `keys`: {name: the key that it wants}. The
+    certificate is that of `prepare`, whose folder is the one above, or another one of `folder`."""
+    lines = ["global", " log stderr format raw daemon info", "defaults", " mode http", " timeout connect 5s",
+             " timeout client 900s", " timeout server 900s", "frontend all",
+             f" bind 127.0.0.1:{port} ssl crt {os.path.join(folder, certificate)} alpn http/1.1"]
+    for site, key in (keys or {}).items():
+        lines.append(f' http-request deny deny_status 401 if {{ hdr(host) -i {site} }} !{{ hdr(authorization) "Bearer {key}" }}')
+    lines += [f" use_backend {site} if {{ hdr(host) -m beg -i {site} }}" for site in backends]
+    for site, target in backends.items():
+        lines += [f"backend {site}", f" server one 127.0.0.1:{target}"]
+    config = os.path.join(folder, name + ".cfg")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    found = [os.path.join(at, "haproxy") for at, _, files in os.walk(os.path.join(VENV, "lib")) if "haproxy" in files
+             and at.endswith("bin")]
+    program = Program(name, [found[0], "-db", "-f", config], folder)
+    wait_for("haproxy", lambda: listens(port), program)
+    return program
+
+
+# ---- vLLM's workers ----
+
+class Worker(Program):
+    """`vllm serve` with the page's own line, less what belongs to a GPU."""
+
+    def __init__(self, name, command, folder):
+        self.port = int(re.search(r"--port (\d+)", command).group(1))
+        self.command = command
+        super().__init__(name, ["sh", "-c", command], folder)
+
+    def again(self):
+        """The same one, once more."""
+        return Worker(self.name, self.command, os.path.dirname(self.log))
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def ready(self):
+        return get(self.url + "/health")[0] == 200
+
+    def metric(self, name, *labels):
+        """The sum of a counter's or a gauge's lines that have all these labels."""
+        status, text = get(self.url + "/metrics")
+        rows = re.findall(rf"^vllm:{name}(\{{[^}}]*\}})? ([0-9.e+-]+)$", text if status == 200 else "", re.M)
+        return sum(float(value) for found, value in rows if all(label in found for label in labels))
+
+    def running(self):
+        return self.metric("num_requests_running")
+
+
+def print_log(text):
+    print(text, file=sys.stderr, flush=True)

@@ -290,7 +290,7 @@ def kill_in(cluster, helper, middle):
 
 
 def part_kills(cluster):
-    """SIGKILL of a worker that has requests of all kinds, in each dialect."""
+    """SIGKILL of a worker that has requests of all kinds, in each dialect. By --cb-failure-threshold the router leaves it soon."""
     for dialect in DIALECTS:
         for middle in [True, False] * ROUNDS:
             cluster.repair()
@@ -415,7 +415,7 @@ def part_ray(folder):
     ray.kill()
     stage.wrapper(folder, "vllm", f'exec {stage.VENV}/bin/vllm "$@" --dtype float32 --enforce-eager\n')
     other = Worker("openai", "vllm serve Qwen/Qwen3-8B --served-model-name gpt-5.4-mini --port 8002 --reasoning-parser qwen3 "
-                   "--enable-auto-tool-choice --tool-call-parser hermes", folder)
+                   "--enable-auto-tool-choice --tool-call-parser hermes --tool-strict-level parameter", folder)
     wait_for("vLLM", other.ready, other)
     with helper_with(folder, config, OPENAI_API_KEY="sk-openai") as helper:
         ask_each("Ray Serve LLM", helper, model="assistant")

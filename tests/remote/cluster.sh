@@ -43,8 +43,8 @@ make_stand_in() {
   }
 }
 
-[ -x build/bin/fm-engine-remote ] && [ -e "$MODEL" ] || die "run \`sh packaging/setup.sh --tests\` first"
-has unshare && has openssl && has ip || die "needs unshare (util-linux), openssl and ip (iproute2)"
+{ [ -x build/bin/fm-engine-remote ] && [ -e "$MODEL" ]; } || die "run \`sh packaging/setup.sh --tests\` first"
+{ has unshare && has openssl && has ip; } || die "needs unshare (util-linux), openssl and ip (iproute2)"
 grep -q avx2 /proc/cpuinfo || die "skipped: vLLM needs a processor with AVX2"
 build_server
 [ -n "${FM_VLLM_VENV:-}" ] || make_venv

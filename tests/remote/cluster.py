@@ -152,7 +152,7 @@ eval exec {shlex.quote(stage.LLAMA_SERVER)} $words -t 1
     with helper_with(application, config) as helper:
         ask_each("llama.cpp", helper)
     with open(os.path.join(application, "key.txt"), "w", encoding="utf-8") as file:
-        file.write("another key")
+        file.write("another-key")
     with helper_with(application, config, engine="remote") as helper:
         error_of(helper, "llama.cpp", "another key", "UNAVAILABLE", "AUTH_FAILED")
     front.kill()
@@ -290,7 +290,7 @@ def kill_in(cluster, helper, middle):
 
 
 def part_kills(cluster):
-    """SIGKILL of a worker that has requests of all kinds, in each dialect. By --cb-failure-threshold the router leaves it soon."""
+    """SIGKILL of a worker that has requests of all kinds, in each dialect. --cb-failure-threshold: the router leaves it soon."""
     for dialect in DIALECTS:
         for middle in [True, False] * ROUNDS:
             cluster.repair()

@@ -286,6 +286,15 @@ class NothingLeft(HelperTest):
             round()
         self.assertEqual(rest(), before)
 
+    def test_no_socket(self):
+        """No port, and no other socket: helper and engine have pipes alone, also while they work."""
+        helper = self.helper()
+        helper.collect(self.create(helper, "fine"))
+        for pid in (helper.pid, helper.engine_pid()):
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            self.assertTrue(any(link.startswith("pipe:") for link in links), links)
+            self.assertEqual([link for link in links if link.startswith("socket:")], [])
+
     def test_stderr_is_quiet(self):
         process = subprocess.Popen([os.path.join(wire.BIN, "fm-proxy"), "--engine", "fake"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -79,6 +79,14 @@ test("a streamed answer of the real model, in place and moved", { skip }, async 
 });
 
 // No Electron is to be had here. asar-node makes Node read these archives as Electron does.
+test("nothing runs at the installation, and nothing else comes with it", { skip }, () => {
+  for (const name of ["fm-proxy", PLATFORM.split("node_modules/")[1]]) {
+    const { scripts, dependencies } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"));
+    assert.deepEqual({ scripts, dependencies }, { scripts: undefined, dependencies: undefined }, name);
+  }
+  assert.deepEqual(readdirSync(join(folder, "node_modules")).sort(), [".bin", ".package-lock.json", "@fm-proxy", "fm-proxy"]);
+});
+
 test("in an archive of Electron, with the programs unpacked beside it", { skip }, async () => {
   const resources = join(temporaryFolder(scope), "resources");
   const source = temporaryFolder(scope);

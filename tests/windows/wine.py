@@ -56,6 +56,7 @@ LEFT_OUT = {
     "test_life.Ends.test_sigterm": SIGNALS,
     "test_life.Ends.test_signals_that_the_host_has_blocked": SIGNALS,
     "test_life.NothingLeft.test_descriptors_threads_children": PROC,
+    "test_life.NothingLeft.test_no_socket": PROC,
     "test_life.ParentDeath": PARENT,
     "test_limits.Limits.test_unstreamed": SLOW,
     "test_requests.Choices.test_a_limit_is_for_all_of_them": SLOW,

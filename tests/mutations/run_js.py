@@ -55,6 +55,7 @@ RESTART = "restart.ts"
 RPC = "rpc.ts"
 START = "start.ts"
 STREAM = "stream.ts"
+VALIDATE = "validate.ts"
 WATCH = "watch.ts"
 WIRE = "wire-check.ts"
 
@@ -448,6 +449,18 @@ MUTATIONS = [
     ("generate checks the schema", GENERATE, "if (wrong !== null) return { reason: wrong };", "void wrong;",
      "generate", "^one retry"),
     ("generate tells the reason", GENERATE, "${last.reason} ", "", "generate", "^one retry"),
+    ("generate refuses what it does not take", GENERATE, "  checkNames(params);\n", "", "generate", "^generate with"),
+    ("of a short name few letters may differ", OPTIONS, "Math.min(most, name.length * 0.4)", "most",
+     "options", "with abc"),
+    ("a setting of elsewhere is told", OPTIONS, "elsewhere(name) ?? ", "", "options", "with threads"),
+    ("an option's path is told as a whole", START, "(isPath(value, kind) ? whole(value) : value)", "value",
+     "options", "^paths are told"),
+    ("a stream that is refused rejects who waits for it", STREAM, "this.#open(failure);", "this.#open(null);",
+     "stream", "is refused rejects"),
+    ("who does not wait for a stream has no unhandled rejection", STREAM, "  promise.catch(() => {});\n", "",
+     "stream", "is refused rejects"),
+    ("what is no schema is no schema", VALIDATE, "if (wrong !== null) throw", "if (wrong?.error === \"\") throw",
+     "generate", "^a schema that has one"),
     ("an unknown option is refused", OPTIONS, "if (!Object.hasOwn(KINDS, name)) {", "if (false) {",
      "options", "modle"),
     ("on macOS Apple's model is asked first", START, 'process.platform === "darwin" && !isNamed', "false",

@@ -11,7 +11,7 @@ import re
 import unittest
 
 import pictures
-from wire import check_stream
+from wire import check_stream, whole_result
 
 TEST = unittest.TestCase()
 TEST.maxDiff = None
@@ -157,6 +157,7 @@ def check_codes(request, answer, issued):
 def audit(request, events, result, issued):
     """Every answer passes it, whatever happened to it; `issued` has all codes so far. Returns the Answer, None for none."""
     try:
+        result = whole_result(events, result)
         check_streamed(request, events, result)
         body = result.get(MEMBERS[request.api])
         if not body:

@@ -150,21 +150,13 @@ class Helper:
         return params.get("event") or params.get("chunk")
 
     def collect(self, id, timeout=None):
-        """
-        All events of a call until its result: (events, result). The result of a stream names the response that its last
-        event had; here it has all of it.
-        """
+        """All events of a call until its result: (events, whole_result)."""
         events = []
         mine = lambda m: m.get("id") == id or m.get("params", {}).get("id") == id
         while True:
             message = self.receive_where(mine, timeout)
             if "method" not in message:
-                result = message.get("result", message)
-                if events and set(result.get("response") or ()) == {"id", "object", "status"}:
-                    whole = events[-1]["response"]
-                    assert result["response"] == {key: whole[key] for key in result["response"]}, result
-                    result = dict(result, response=whole)
-                return events, result
+                return events, whole_result(events, message.get("result", message))
             params = message["params"]
             events.append(params.get("event") or params.get("chunk"))
 
@@ -376,6 +368,15 @@ def check_items(test, events, dialect="summary"):
             item = None
     test.assertIsNone(item, "an item that never ends")
     return items
+
+
+def whole_result(events, result):
+    """The result of a stream names the response that its last event had; here it has all of it."""
+    if not events or set(result.get("response") or ()) != {"id", "object", "status"}:
+        return result
+    whole = events[-1]["response"]
+    assert result["response"] == {key: whole[key] for key in result["response"]}, result
+    return dict(result, response=whole)
 
 
 def check_stream(test, events, result, dialect="summary", any_order=False):

@@ -635,8 +635,9 @@ test("every method, notification and event of a helper that runs is as the schem
   await driveResponses(helper);
   await helper.ok("process.shutdown");
   assert.deepEqual(await helper.ended, [0, null]);
-  const next = new Host(t, args, { FM_ENGINE_FAKE_SAVE: "unusable" });
+  const next = new Host(t, args, { FM_ENGINE_FAKE_SAVE: "unusable", FM_ENGINE_FAKE_IS: "restarts" });
   await next.ok("responses.create", { input: "x" });
+  await next.ok("responses.create", { input: script("a", { restart: "gone" }, "b") });
   await next.ok("process.shutdown");
   assert.deepEqual(await next.ended, [0, null]);
 

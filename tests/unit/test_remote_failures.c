@@ -100,10 +100,11 @@ static void events(void **state) {
         {"{\"error\":{\"type\":\"billing_error\"}}", "UNAVAILABLE QUOTA 0 here -"},
         {"{\"error\":{\"code\":500,\"type\":\"odd\"}}", "OVERLOADED - 0 again -"},
         {"{\"error\":{\"code\":400,\"type\":\"odd\"}}", "INVALID_REQUEST - 0 here -"},
-        {"{\"error\":{\"code\":-32603,\"type\":\"odd\"}}", "INTERNAL - 0 here -"},
+        {"{\"error\":{\"code\":-32603,\"type\":\"odd\"}}", "OVERLOADED - 0 again -"},
+        {"{\"error\":{\"message\":\"Stream error\",\"type\":\"stream_error\"}}", "OVERLOADED - 0 again -"},
         {"{\"error\":{\"code\":\"content_filter\"}}", "GUARDRAIL - 0 here -"},
         {"{\"error\":{\"code\":\"context_length_exceeded\"}}", "CONTEXT_OVERFLOW - 0 elsewhere -"},
-        {"{}", "INTERNAL - 0 here -"},
+        {"{}", "OVERLOADED - 0 again -"},
     };
     const struct fm_secrets none = {.count = 0};
     for (size_t i = 0; i < COUNT(cases); i++) {

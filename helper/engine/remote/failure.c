@@ -265,10 +265,8 @@ enum fm_code fm_failure_of_event(const char *host, struct json_object *object, c
             code = by_status(host, types[i].status, what, &words, secrets, error);
         }
     }
-    if (code == FM_OK && words.status) {
-        code = by_status(host, words.status, what, &words, secrets, error);
-    }
-    return code ? code : fail(error, FM_INTERNAL, host, what, words.message, secrets);
+    long status = words.status ? (long)words.status : 500; /* routers have types of their own for a worker that died */
+    return code ? code : by_status(host, status, what, &words, secrets, error);
 }
 
 /* libcurl's codes (curl/curl.h), which never change. */

@@ -1,5 +1,6 @@
 """The remote engine before routers of others, with two llama-servers as workers, of which one is killed while a request is
-in flight: each request is answered, or fails, once, and no text is doubled.
+in flight: each request is answered, or fails, once, and no text is doubled. Every second one is not streamed, and must be
+answered.
 
     test_remote_routers.py PROGRAM MODEL [ROUTER...]      ROUTER: vllm-router, smg, none (two endpoints of our own)
 
@@ -81,11 +82,11 @@ class Router:
 
 
 def run(program, model, name):
-    """The numbers of answers, of failures without output and after output. In each request a worker is killed: at once, or
-    after a random number of deltas. Which one is random too: a router that takes turns would always, or never, have asked
-    that one if they were killed in turns."""
+    """The numbers of answers, of those that were made anew, of failures without output and after output. In each request a
+    worker is killed: at once, or after a random number of deltas. Which one is random too: a router that takes turns would
+    always, or never, have asked that one if they were killed in turns."""
     workers, router, engine = [], None, None
-    answered = failed = broken = 0
+    answered = anew = failed = broken = 0
     try:
         workers += [LlamaServer(model, "-a", "any"), LlamaServer(model, "-a", "any")]
         router = None if name == "none" else Router(name, workers)
@@ -95,13 +96,16 @@ def run(program, model, name):
         assert engine.initialize()["ok"] and engine.load(None)[0]["ok"]
         expected = engine.run(user(QUESTION), max_tokens=30, temperature=0).text
         assert len(expected) > 20, expected
-        for _ in range(KILLS):
+        for number in range(KILLS):
+            whole = number % 2 == 0  # nobody sees a part of the answer
             victim, kill_at, deltas, text = random.randrange(2), max(0, random.randrange(-3, 12)), 0, ""
-            job = engine.start(user(QUESTION), max_tokens=30, temperature=0)
+            job = engine.start(user(QUESTION), max_tokens=30, temperature=0, restartable=whole)
             if kill_at == 0:
                 workers[victim].close()
             for method, params in engine.events(job, WAIT):
-                if method == "job.delta":
+                if method == "job.restarted":
+                    text, anew = "", anew + 1
+                elif method == "job.delta":
                     text, deltas = text + params["text"], deltas + 1
                     if deltas == kill_at:
                         workers[victim].close()
@@ -109,6 +113,7 @@ def run(program, model, name):
                 failed += not text
                 broken += bool(text)
                 print(f"{name}, after {deltas} deltas: {params['error']}", flush=True)
+                assert not whole, params
                 assert expected.startswith(text), (text, params)
             else:
                 answered += 1
@@ -119,7 +124,7 @@ def run(program, model, name):
     finally:
         for program in filter(None, [engine, router, *workers]):
             program.close()
-    return answered, failed, broken
+    return answered, anew, failed, broken
 
 
 def main():
@@ -133,10 +138,11 @@ def main():
             sys.exit(77)
     random.seed(18)
     for name in names:
-        answered, failed, broken = run(program, model, name)
-        print(f"{name}: {answered} answered, {failed} failed without output, {broken} after output, of {KILLS}", flush=True)
+        answered, anew, failed, broken = run(program, model, name)
+        print(f"{name}: {answered} of {KILLS} answered, {anew} of them anew, {failed} failed before output, {broken} after it",
+              flush=True)
         assert answered + failed + broken == KILLS and answered > 0
-        assert broken > 0 or KILLS < 10, "the kills hit something"
+        assert anew + broken > 0 or KILLS < 10, "the kills hit something"
 
 
 if __name__ == "__main__":

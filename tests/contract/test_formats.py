@@ -10,6 +10,7 @@ import math
 import os
 import re
 import sys
+import tempfile
 import time
 import unittest
 
@@ -205,6 +206,35 @@ class Schemas(Case):
         before = self.engine.run(PROMPT, max_tokens=12, temperature=0).text
         self.run_format(by_schema(CAT))
         self.assertEqual(self.engine.run(PROMPT, max_tokens=12, temperature=0).text, before)
+
+
+class WhiteSpace(TimedTest):
+    """A model that writes a space before each part of its JSON once drew what begins any other way, where none may come."""
+
+    def test_a_token_means_its_text(self):
+        names = gguf.byte_tokens()
+        spaced = names.index("ab")
+        names[spaced] = names[ord(" ")] + "a"
+        pairs = [gguf.pair(key, kind, (gguf.STRING, names) if key == "tokenizer.ggml.tokens" else content)
+                 for key, kind, content in gguf.tiny_pairs()]
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+            file.write(gguf.tiny(pairs))
+            file.flush()
+            engine = Engine(PROGRAM)
+            self.addCleanup(engine.close)
+            engine.initialize()
+            self.assertTrue(engine.load(file.name)[0]["ok"])
+            likes = [[spaced, 100], [ord("b"), 50], [ord(" "), 60]]
+            for pattern, text, more in (
+                    ("[ab]{4}", "aaaa", []),
+                    ("( a){3}", " a a a", []),
+                    ("[bc]{4}", "bbbb", []),
+                    ("(a| b){3}", " b b b", []),  # a space may come, so that it counts
+                    ("[ab]{4}", "bbbb", [[ord("a"), -100]])):
+                with self.subTest(pattern=pattern, more=more):
+                    outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=9,
+                                         logit_bias=likes + more)
+                    self.assertEqual((outcome.reason, outcome.text), ("stop", text))
 
 
 class Numbers(Case):

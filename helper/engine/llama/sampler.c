@@ -6,6 +6,12 @@
  * candidates: a token that they leave out of the free draw, beside better ones that are not allowed, may still come in
  * the other, and those that are in both gain.
  *
+ * There is one exception: a token that begins with white space counts as the one without it, where the grammar allows
+ * no white space. The grammars of formats have JSON without white space, but most models write a space after each
+ * comma. The tokens that are left then say little about what the model wants: a list's next entry would begin with any
+ * token that has a quotation mark. Where the grammar allows white space, as in a string, it is text and stays. A token
+ * with a bias is drawn by it alone.
+ *
  * Biases and penalties are part of the logits that both draws see, so p above is what they make of it. They come before
  * the mask: a token that is banned is drawn all the same where the grammar allows nothing else. With ignore_eos the
  * ends of the turn are such tokens.
@@ -26,6 +32,8 @@
  * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
  */
 #define TEMPERATURE_MIN 1e-8
+
+#define SPACED_MAX 32 /* bytes of a token's text that is looked at */
 
 #define LANES 16
 #define BLOCK 1024
@@ -109,6 +117,7 @@ enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job
                              const struct llama_vocab *vocab, struct fm_error *error) {
     *sampler = (struct fm_sampler){.grammar = grammar,
                                    .job = job,
+                                   .vocab = vocab,
                                    .vocab_size = (size_t)llama_vocab_n_tokens(vocab),
                                    .also = {LLAMA_TOKEN_NULL, LLAMA_TOKEN_NULL}};
     sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
@@ -271,9 +280,49 @@ static bool may_come(struct fm_sampler *sampler, llama_token token) {
     return token != LLAMA_TOKEN_NULL && (also || fm_grammar_allows(sampler->grammar, token));
 }
 
+static int32_t text_of(const struct fm_sampler *sampler, llama_token token, char text[SPACED_MAX]) {
+    return token == LLAMA_TOKEN_NULL ? 0 : llama_token_to_piece(sampler->vocab, token, text, SPACED_MAX, 0, false);
+}
+
+/* The token that has exactly this text; LLAMA_TOKEN_NULL: there is none. */
+static llama_token token_of(const struct fm_sampler *sampler, const char *text, int32_t len) {
+    char same[SPACED_MAX];
+    llama_token found[2];
+    bool is_one = llama_tokenize(sampler->vocab, text, len, found, 2, false, false) == 1 &&
+                  text_of(sampler, found[0], same) == len && memcmp(same, text, (size_t)len) == 0;
+    return is_one ? found[0] : LLAMA_TOKEN_NULL;
+}
+
+static bool has_bias(const struct fm_kit_job *job, llama_token token) {
+    for (size_t i = 0; i < job->logit_bias_count; i++) {
+        if (job->logit_biases[i].token == token) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The token that `token` counts as where it may not come; LLAMA_TOKEN_NULL: there is none. */
+static llama_token without_space(struct fm_sampler *sampler, llama_token token) {
+    char text[SPACED_MAX];
+    int32_t len = text_of(sampler, token, text);
+    int32_t spaces = 0;
+    while (spaces < len && memchr(" \t\r\n", text[spaces], 4)) {
+        spaces++;
+    }
+    if (spaces == 0 || spaces >= len || may_come(sampler, token_of(sampler, text, 1))) {
+        return LLAMA_TOKEN_NULL;
+    }
+    llama_token bare = token_of(sampler, text + spaces, len - spaces);
+    return has_bias(sampler->job, bare) ? LLAMA_TOKEN_NULL : bare;
+}
+
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
     logits = adjust(sampler, logits);
     llama_token token = draw(sampler, logits, NULL);
+    if (sampler->grammar && !may_come(sampler, token)) {
+        token = without_space(sampler, token);
+    }
     if (sampler->grammar && !may_come(sampler, token)) {
         const uint32_t *mask = fm_grammar_mask(sampler->grammar);
         token = mask ? draw(sampler, logits, mask) : LLAMA_TOKEN_NULL;

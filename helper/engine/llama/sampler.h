@@ -11,6 +11,7 @@ struct fm_sampler {
     struct llama_sampler *chain;         /* NULL: the best token is taken */
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
     struct llama_token_data *candidates; /* `vocab_size` of them */
+    const struct llama_vocab *vocab;     /* borrowed */
     size_t vocab_size;
     const struct fm_kit_job *job;
     float *adjusted;       /* logits with all that is added to them; NULL: nothing is */

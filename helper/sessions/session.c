@@ -16,15 +16,29 @@ static const char default_instructions[] =
 
 static const char between[] = "\n\nContent:\n";
 
-/* The schema of the answer: an object with one member, because a schema's root must be an object (as OpenAI's). */
-static const char *const formats[] = {
-    [FM_OUTPUT_TEXT] = "{\"type\":\"json_schema\",\"name\":\"text\",\"strict\":true,\"schema\":{\"type\":\"object\","
-                       "\"properties\":{\"result\":{\"type\":\"string\"}},\"required\":[\"result\"],"
-                       "\"additionalProperties\":false}}",
-    [FM_OUTPUT_STRING_LIST] =
-        "{\"type\":\"json_schema\",\"name\":\"string_list\",\"strict\":true,\"schema\":{\"type\":\"object\","
-        "\"properties\":{\"result\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}},\"required\":[\"result\"],"
-        "\"additionalProperties\":false}}",
+#define LIST_GUIDE "list of text items as requested in the prompt"
+#define TEXT_GUIDE "text output as requested in the prompt"
+
+/*
+ * The schema of the answer, an object with one member, because a schema's root must be an object (as OpenAI's). Engines
+ * that show schemas to their model show the guide in it; a model that sees only its prompt has it in the system message
+ * (JSON text without quotes). Without it a small model answers with an empty list.
+ */
+static const struct {
+    const char *schema;
+    const char *guide;
+} formats[] = {
+    [FM_OUTPUT_TEXT] = {"{\"type\":\"json_schema\",\"name\":\"text\",\"strict\":true,\"schema\":{\"type\":\"object\","
+                        "\"properties\":{\"result\":{\"type\":\"string\",\"description\":\"the " TEXT_GUIDE "\"}},"
+                        "\"required\":[\"result\"],\"additionalProperties\":false}}",
+                        "\\n\\nAnswer with a JSON object, {\\\"result\\\":\\\"...\\\"}: \\\"result\\\" is the " TEXT_GUIDE
+                        "."},
+    [FM_OUTPUT_STRING_LIST] = {"{\"type\":\"json_schema\",\"name\":\"string_list\",\"strict\":true,\"schema\":{\"type\":"
+                               "\"object\",\"properties\":{\"result\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},"
+                               "\"description\":\"the " LIST_GUIDE "\"}},\"required\":[\"result\"],"
+                               "\"additionalProperties\":false}}",
+                               "\\n\\nAnswer with a JSON object, {\\\"result\\\":[\\\"...\\\",\\\"...\\\"]}: \\\"result\\\" "
+                               "is the " LIST_GUIDE "."},
 };
 
 /* ---- the table ---- */
@@ -55,6 +69,9 @@ static bool reserve(struct fm_session_table *table) {
     return true;
 }
 
+#define ITEM_END "\"},"
+
+/* `role` and `content` as an item, which ends with ITEM_END. */
 static void write_item(struct fm_buf *buf, const char *role, struct fm_text content) {
     struct fm_json_writer w = fm_json_writer_on(buf);
     fm_json_object_begin(&w);
@@ -96,6 +113,7 @@ enum fm_fault_code fm_session_open(struct fm_session_table *table, struct fm_tex
                              "or raise --max-session-bytes",
                              given.len, (long long)options->max_bytes);
     }
+    opened->instructions_end = opened->items.len - strlen(ITEM_END);
     fm_id_draw(opened->id, "sess_");
     table->count++;
     *session = opened;
@@ -207,19 +225,29 @@ enum fm_fault_code fm_session_keep_turn(const struct fm_session_table *table, st
     return code;
 }
 
+/* The items of the session and of its turn, with `guide` at the end of the first one's text. */
+static void write_conversation(const struct fm_session *session, const char *guide, struct fm_json_writer *w) {
+    const struct fm_buf *items = &session->items;
+    size_t at = session->instructions_end;
+    struct fm_buf *out = w->buf;
+    fm_buf_append(out, items->data, at);
+    fm_buf_append_str(out, guide);
+    fm_buf_append(out, items->data + at, items->len - at);
+    fm_json_raw(w, session->turn.data, session->turn.len - 1); /* without the last comma */
+}
+
 void fm_session_write_params(const struct fm_session_table *table, const struct fm_session *session,
                              const struct fm_attempt *attempt, struct fm_json_writer *w) {
     const struct fm_session_options *options = table->options;
     fm_json_object_begin(w);
     fm_json_key(w, "input");
     fm_json_array_begin(w);
-    fm_json_raw(w, session->items.data, session->items.len - 1); /* without the last comma */
-    fm_json_raw(w, session->turn.data, session->turn.len - 1);
+    write_conversation(session, formats[attempt->format].guide, w);
     fm_json_array_end(w);
     fm_json_key(w, "text");
     fm_json_object_begin(w);
     fm_json_key(w, "format");
-    fm_json_raw(w, formats[attempt->format], strlen(formats[attempt->format]));
+    fm_json_raw(w, formats[attempt->format].schema, strlen(formats[attempt->format].schema));
     fm_json_object_end(w);
     fm_json_key_bool(w, "store", false);
     if (options->temperature != 1) { /* the default is not named: some models of servers refuse to be told of one */

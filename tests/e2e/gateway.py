@@ -9,6 +9,11 @@ import threading
 from wire import BIN, WAIT, end, environment
 
 PREFIX = "[IntelligenceKit] "
+GUIDES = {  # what a model is told of the answer, at the end of the system message: SESSIONS.md
+    "text": '\n\nAnswer with a JSON object, {"result":"..."}: "result" is the text output as requested in the prompt.',
+    "string_list": '\n\nAnswer with a JSON object, {"result":["...","..."]}: "result" is the list of text items as requested in '
+                   "the prompt.",
+}
 
 
 def compact(value):

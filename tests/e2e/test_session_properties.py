@@ -13,7 +13,7 @@ import random
 import re
 import unittest
 
-from gateway import PREFIX, Gateway, compact, says, scripted
+from gateway import GUIDES, PREFIX, Gateway, compact, says, scripted
 from wire import SANITIZED, SLOW, TimedTest, alive
 
 ITERATIONS = int(os.environ.get("FM_ITERATIONS", 20 if SANITIZED else 100))
@@ -356,9 +356,11 @@ class Got(Case):
     env = MESSAGES
 
     def got(self, answer):
-        """The conversation, as pairs of role and content."""
+        """The conversation, as pairs of role and content, without the guide of the format "text"."""
         self.assertTrue(answer["ok"], answer)
-        return json.loads(answer["result"])
+        (role, instructions), *turns = json.loads(answer["result"])
+        self.assertTrue(instructions.endswith(GUIDES["text"]), instructions)
+        return [[role, instructions.removesuffix(GUIDES["text"])], *turns]
 
     def long_text(self, length):
         """Of so many characters: of one, two, three and four bytes, or one of them again and again."""

@@ -1299,6 +1299,14 @@ MUTATIONS = [
     ("the engine goes on while a format is compiled", "helper/engine/llama/sequence.c",
      "fm_guide_wait(&answer->guide, 0, &answer->error)", "fm_guide_wait(&answer->guide, INT64_MAX, &answer->error)",
      "contract.llama_formats"),
+    ("sampler: white space that may come is no less than it is", "helper/engine/llama/sampler.c",
+     " || may_come(sampler, token_of(sampler, text, 1))", "", "contract.llama_formats"),
+    ("sampler: a bias decides about its token", "helper/engine/llama/sampler.c",
+     "has_bias(sampler->job, bare) ? LLAMA_TOKEN_NULL : bare", "bare", "contract.llama_formats"),
+    ("sampler: a space before a token doesn't matter where none may come", "helper/engine/llama/sampler.c",
+     "token = without_space(sampler, token);", "", "contract.llama_formats"),
+    ("sessions: the model is told the shape of the answer", SESSION, "fm_buf_append_str(out, guide);", "(void)guide;",
+     "unit.session_table"),
 
     # tools in a model's own form
     ("schema: one that nothing fits for ever is refused", SCHEMA_ENDLESS, "target->possible && target->types == 0",

@@ -355,7 +355,8 @@ static void params(void **state) {
     struct fm_attempt attempt = {.format = FM_OUTPUT_TEXT, .timeout_ms = 5000};
     struct json_object *made = params_of(&table, session, &attempt);
     assert_json(made, "input",
-                "[" SYSTEM("do") USER("a\\n\\nContent:\\n")
+                "[" SYSTEM("do\\n\\nAnswer with a JSON object, {\\\"result\\\":\\\"...\\\"}: \\\"result\\\" is the text output "
+                           "as requested in the prompt.") USER("a\\n\\nContent:\\n")
                     ASSISTANT("b") "{\"role\":\"user\",\"content\":\"c\\n\\nContent:\\nd\"}]");
     assert_json(made, "store", "false");
     assert_null(at(made, "temperature")); /* the default is not named */
@@ -365,8 +366,8 @@ static void params(void **state) {
     assert_json(made, "text.format.type", "\"json_schema\"");
     assert_json(made, "text.format.strict", "true");
     assert_json(made, "text.format.schema",
-                "{\"type\":\"object\",\"properties\":{\"result\":{\"type\":\"string\"}},\"required\":[\"result\"],"
-                "\"additionalProperties\":false}");
+                "{\"type\":\"object\",\"properties\":{\"result\":{\"type\":\"string\",\"description\":\"the text output as "
+                "requested in the prompt\"}},\"required\":[\"result\"],\"additionalProperties\":false}");
     assert_int_equal(json_object_object_length(made), 6);
     json_object_put(made);
     attempt = (struct fm_attempt){.format = FM_OUTPUT_STRING_LIST, .again = true, .timeout_ms = 1};
@@ -374,7 +375,11 @@ static void params(void **state) {
     assert_json(made, "frequency_penalty", "0.5");
     assert_json(made, "fm", "{\"timeout_ms\":1}");
     assert_json(made, "text.format.schema.properties",
-                "{\"result\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}");
+                "{\"result\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"the list of text items as "
+                "requested in the prompt\"}}");
+    assert_json(made, "input.0.content",
+                "\"do\\n\\nAnswer with a JSON object, {\\\"result\\\":[\\\"...\\\",\\\"...\\\"]}: \\\"result\\\" is the list of "
+                "text items as requested in the prompt.\"");
     assert_int_equal(json_object_object_length(made), 7);
     json_object_put(made);
     fm_session_table_free(&table);

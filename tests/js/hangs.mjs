@@ -1,0 +1,32 @@
+// Helpers that hang, with each of the four limits, many times: each request ends in time by the limit that is named, and none
+// that is sent after a passed deadline dies of it. These are tests of hung.test.mjs. Where a busy machine is late, they begin
+// anew; how often that was is printed. On a quiet machine it is never. 100 rounds take five minutes.
+// usage: node tests/js/hangs.mjs [ROUNDS]
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const rounds = Number(process.argv[2] ?? 100);
+if (!(rounds >= 1)) throw new Error("ROUNDS must be a number from 1 on");
+const AT_ONCE = 6;
+const TESTS = "a helper that hangs|a deadline that passes|mute before it says";
+const COUNT = 7;
+const file = fileURLToPath(new URL("hung.test.mjs", import.meta.url));
+const args = ["--test", "--test-reporter=tap", "--test-name-pattern", TESTS, file];
+let [begun, failed, anew] = [0, 0, 0];
+
+const workers = Array.from({ length: AT_ONCE }, async () => {
+  while (begun < rounds) {
+    begun++;
+    const { code = 0, stdout } = await run(process.execPath, args).catch((error) => error);
+    anew += stdout.match(/; once more$/gm)?.length ?? 0;
+    const passed = stdout.match(/^ok (?!.*# SKIP)/gm)?.length;
+    if (code === 0 && passed === COUNT) continue;
+    failed++;
+    console.error(stdout);
+  }
+});
+await Promise.all(workers);
+console.log(`hangs: ${rounds} rounds of ${COUNT} tests, ${failed} failed, ${anew} begun anew`);
+process.exitCode = failed > 0 ? 1 : 0;

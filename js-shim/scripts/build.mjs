@@ -2,8 +2,9 @@
 //
 //   index.cjs      what a host loads with `require`: as little as a client needs before its first call
 //   errors.cjs     FmError, of which there is one for all files
-//   later.cjs      the rest: what starts helpers and speaks with them, and model files; loaded by the first call of those
-//   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError
+//   later.cjs      the rest: what requests pass, what starts helpers and speaks with them, model files; loaded by the first call
+//   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError; names.cjs is
+//                  in between, since Node would read all of index.cjs for its names, which takes longer than all the rest
 //   bundler.mjs    all of these as one ES module, for bundlers: they take it for `import` and `require` alike (the condition
 //                  "module" in package.json), so a bundle has one state and one FmError, too
 //   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
@@ -90,7 +91,7 @@ function bundle(entry, file, format, outside, more) {
 const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
 /** Smaller, which loads faster; a stack trace still has the line. */
-const SMALL = { minify: true, lineLimit: 200 };
+const SMALL = { minifySyntax: true, minifyWhitespace: true, lineLimit: 200 };
 
 async function bundleAll() {
   // Each of the others takes FmError from this file, so that there is one. None needs index.cjs, which would be a circle.
@@ -99,7 +100,7 @@ async function bundleAll() {
     const file = join(fresh, `${name}.cjs`);
     const { [`${name}.js`]: itself, ...others } = own;
     // A host sees the classes of index.cjs, and functions of it in stack traces.
-    await bundle(`${name}.js`, file, "cjs", others, { ...SMALL, keepNames: name !== "later" });
+    await bundle(`${name}.js`, file, "cjs", others, { ...SMALL, minifyIdentifiers: name === "later" });
   }
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./errors.cjs" }, { minify: true });
   await bundle("index.js", join(fresh, "bundler.mjs"), "esm", {}, { minify: true });
@@ -109,7 +110,10 @@ async function bundleAll() {
   const beside = { "errors.js": "./errors.js", "types.js": "./types.js" };
   await bundle("validate.js", join(esm, "validate.js"), "esm", beside, { minify: true, allowOverwrite: true });
   const names = Object.keys(require(join(fresh, "index.cjs"))).sort();
-  await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./index.cjs";\n`);
+  // Node reads all of a file that `import` names from, to find the names.
+  const passed = names.map((name) => `exports.${name} = all.${name};\n`);
+  await writeFile(join(fresh, "names.cjs"), `const all = require("./index.cjs");\n${passed.join("")}`);
+  await writeFile(join(fresh, "index.mjs"), `export { ${names.join(", ")} } from "./names.cjs";\n`);
   for (const [file, format] of [["ai.mjs", "esm"], ["ai.cjs", "cjs"]]) {
     await bundle("ai.js", join(fresh, file), format, {}, { minify: true });
   }

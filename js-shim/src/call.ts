@@ -1,6 +1,7 @@
 // One call as its caller sees it: it settles once, in time, over one helper or two.
 import type { Connection } from "./connection.js";
 import { FmError } from "./errors.js";
+import { cancelledError } from "./stream.js";
 import * as LIMITS from "./limits.js";
 import { stageOf, TimeLimits, timeoutOf, type NextLimit, type Progress, type TimeLimit } from "./time-limits.js";
 import type { CallOptions, JsonObject, Operation } from "./types.js";
@@ -19,16 +20,8 @@ const TIMED: ReadonlySet<string> = new Set([
 ]);
 /** How long after a limit the helper may still say so: an engine that has to be ended takes LIMITS.grace_ms. */
 export const GRACE_MS = LIMITS.grace_ms + 150;
-/** The longest time that Node's timers take, in ms; a longer one would be over at once. */
-export const LONGEST_MS = 2_147_483_647;
-
 /** Whether a call is work of the engine. */
 export const isWork = (method: string): boolean => TIMED.has(method);
-
-/** A call that was cancelled before it was sent. */
-export function cancelledError(): FmError {
-  return new FmError("CANCELLED", "The request was cancelled before it was sent.");
-}
 
 /** Which limit of a call passes next. */
 type Next = (progress: Progress) => NextLimit;

@@ -1,5 +1,4 @@
 // What createClient and client.on are given: names and types are checked, so that a mistake does not go unnoticed.
-import { LONGEST_MS } from "./call.js";
 import type { ClientOptions } from "./client.js";
 import { FmError } from "./errors.js";
 import type { ClientEvents } from "./events.js";
@@ -24,6 +23,9 @@ type Kind =
   | "object"
   | "functionOrObject"
   | readonly unknown[];
+
+/** The longest time that Node's timers take, in ms; a longer one would be over at once. */
+const LONGEST_MS = 2_147_483_647;
 
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   helperPath: "text",

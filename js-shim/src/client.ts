@@ -1,25 +1,23 @@
-// createClient: options, the helper process, and the surface that hosts call.
+// createClient: the surface that hosts call. What works behind it is loaded by the first call.
 import { ChatCompletions } from "./chat.js";
 import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
+import type { Core } from "./core.js";
 import { Embeddings } from "./embeddings.js";
-import { Events, type ClientEvents, type StateChange } from "./events.js";
+import { Events, type ClientEvents } from "./events.js";
 import { FallbackTransport, type Fallback } from "./fallback.js";
-import { createFetch } from "./fetch.js";
-import { Compatibility, reasonOf } from "./gate.js";
-import { generate, type Generated, type GenerateParams } from "./generate.js";
-import { Guard } from "./guard.js";
-import { Helper } from "./helper.js";
+import type { CheckOptions, CompatibilityReport } from "./gate.js";
+import type { Generated, GenerateParams } from "./generate.js";
 import type { HelperLocation } from "./locate.js";
 import { Models } from "./models.js";
-import type { SpawnOptions } from "./process.js";
-import { RATE_LIMIT_OPTIONS, RateLimiter, type RateLimitPolicy } from "./ratelimit.js";
+import type { RateLimitPolicy } from "./ratelimit.js";
 import { Responses } from "./responses.js";
-import { RESTART_POLICY, type RestartPolicy } from "./restart.js";
+import type { RestartPolicy } from "./restart.js";
 import { Safe } from "./safe.js";
 import { toStartError } from "./start-error.js";
-import { withoutOk } from "./stream.js";
-import type { Capabilities, JsonObject, Metrics, Pong, RequestOptions, Transport } from "./types.js";
+import { cancelledError, withoutOk } from "./stream.js";
+import { toFmError } from "./thrown.js";
+import type { CallOptions, Capabilities, JsonObject, Metrics, Operation, Pong, RequestOptions, Transport } from "./types.js";
 
 /** Options of {@link createClient}. All of them have a default. */
 export interface ClientOptions {
@@ -148,6 +146,16 @@ export interface RemoteEndpoint {
   [member: string]: unknown;
 }
 
+/** `client.compatibility`. */
+export interface Compatibility {
+  /**
+   * Whether this machine can answer requests. Looks without loading a model. Never throws. What it finds is remembered:
+   * "compatible" as long as requests bear it out, that the model is not there for five minutes, and that no helper can be
+   * started until `recheck`.
+   */
+  check(options?: CheckOptions): Promise<CompatibilityReport>;
+}
+
 /** A local language model with OpenAI's API. Made by {@link createClient}. */
 export class Client {
   /** OpenAI's Responses API. */
@@ -170,54 +178,27 @@ export class Client {
   readonly health: { ping(): Promise<Pong> };
   /** A `fetch` for stock SDKs: any base URL will do, and nothing leaves the process. */
   readonly fetch: typeof globalThis.fetch;
-  /** The same calls in a form that never throws and never rejects, and with the host's `fallback`. */
+  /** The same calls in a form that never throws and never rejects. */
   readonly safe: Safe;
-  readonly #helper: Helper;
-  readonly #guard: Guard;
-  /** The same with the host's fallback. */
-  readonly #transport: Transport;
   readonly #events = new Events();
+  readonly #core: Later;
 
   /** @internal */
   constructor(options: ClientOptions) {
     checkOptions(options);
-    const events = this.#events;
-    const limiter = new RateLimiter({ ...RATE_LIMIT_OPTIONS, ...given(options, Object.keys(RATE_LIMIT_OPTIONS)) });
-    const handshakeTimeoutMs = options.handshakeTimeoutMs ?? 5000;
-    this.#helper = new Helper({
-      spawnOptions: async () => {
-        const { spawnOptions } = await import("./later.js");
-        const made = await spawnOptions(options, helperEnvironment(process.env, options.env));
-        return { ...made, stderr: stderrOf(options, events) };
-      },
-      discardCopy: async () => {
-        if (options.storageDir !== undefined) await (await import("./later.js")).discardCopies(options.storageDir);
-      },
-      handshakeTimeoutMs,
-      shutdownTimeoutMs: options.shutdownTimeoutMs ?? 2000,
-      idleTimeoutMs: options.idleTimeoutMs ?? 300_000,
-      storesInMemory: () => options.storeBytes !== 0 && settingOf(options, "store", "FM_PROXY_STORE") === undefined,
-      restart: { ...RESTART_POLICY, ...given(options.restart ?? {}, Object.keys(RESTART_POLICY)) },
-      spawnPerRequest: options.spawnPerRequest ?? "auto",
-      onState: (state) => events.changeState(state, this.#reason()),
-    });
-    const engine = settingOf(options, "engine", "FM_PROXY_ENGINE");
-    this.compatibility = new Compatibility(this.#helper, events, { engine, timeoutMs: handshakeTimeoutMs, limiter });
-    const checks = options.checkCompatibility ?? true;
-    const guard = new Guard({ helper: this.#helper, gate: this.compatibility, limiter, events, checks });
-    this.#guard = guard;
-    const { fallback, fallbackModel } = options;
-    const transport = fallback === undefined ? guard : new FallbackTransport(guard, { fallback, fallbackModel });
-    this.#transport = transport;
-    this.responses = new Responses(transport);
-    this.chat = { completions: new ChatCompletions(transport) };
-    this.completions = new Completions(transport);
-    this.embeddings = new Embeddings(transport);
-    this.models = new Models(guard);
-    this.capabilities = { get: async () => (await control(guard, "capabilities.get")) as Capabilities };
-    this.metrics = { get: async () => (await control(guard, "metrics.get")) as JsonObject as unknown as Metrics };
-    this.health = { ping: async () => (await control(guard, "health.ping")) as JsonObject as unknown as Pong };
-    this.fetch = createFetch(transport, isStrict(options));
+    const core = new Later(options, this.#events);
+    this.#core = core;
+    const { withFallback } = core;
+    this.responses = new Responses(withFallback);
+    this.chat = { completions: new ChatCompletions(withFallback) };
+    this.completions = new Completions(withFallback);
+    this.embeddings = new Embeddings(withFallback);
+    this.models = new Models(core);
+    this.compatibility = { check: (more) => core.check(more) };
+    this.capabilities = { get: async () => (await control(core, "capabilities.get")) as Capabilities };
+    this.metrics = { get: async () => (await control(core, "metrics.get")) as JsonObject as unknown as Metrics };
+    this.health = { ping: async () => (await control(core, "health.ping")) as JsonObject as unknown as Pong };
+    this.fetch = async (input, init) => (await core.load()).fetch(input, init);
     this.safe = new Safe({
       responses: (body, more) => this.responses.create(body as Whole<typeof body>, more),
       events: (body, more) => this.responses.stream(body, more),
@@ -233,8 +214,8 @@ export class Client {
    * once more, with the reason; after that comes `fallback`. Rejects with an FmError (NO_VALID_ANSWER) without one. Where the
    * parameters have no `fallback` of their own, the client's is asked in place of the model.
    */
-  generate<T = unknown>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
-    return generate(params?.fallback === undefined ? this.#transport : this.#guard, params, options);
+  async generate<T = unknown>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
+    return (await this.#core.load()).generate(params, options);
   }
 
   /**
@@ -247,15 +228,9 @@ export class Client {
     return this.#events.on(name, listener);
   }
 
-  /** Why the state is what it is. */
-  #reason(): Omit<StateChange, "state"> {
-    const error = this.compatibility.lacksHelper();
-    return error === null ? {} : { reason_code: reasonOf(error), detail: error.detail };
-  }
-
   /** Ends the helper, and resolves when it is gone. Calls under way are cancelled; later ones are rejected. */
   close(): Promise<void> {
-    return this.#helper.close();
+    return this.#core.close();
   }
 
   /** The same without waiting, for a host's own `dispose`. */
@@ -288,74 +263,87 @@ type Whole<Body> = Body & { stream?: false };
 
 const CONTROL_TIMEOUT_MS = 10_000;
 
+/** The working part of a client, which is loaded by the first call: a host that never asks anything does not wait for it. */
+class Later implements Transport {
+  /** The same with the host's fallback, which answers even if the file can't be loaded. */
+  readonly withFallback: Transport;
+  readonly #options: ClientOptions;
+  readonly #events: Events;
+  #core: Core | null = null;
+  #loading: Promise<Core> | null = null;
+  #closed: Promise<void> | null = null;
+
+  constructor(options: ClientOptions, events: Events) {
+    this.#options = options;
+    this.#events = events;
+    const { fallback, fallbackModel } = options;
+    this.withFallback = fallback === undefined ? this : new FallbackTransport(this, { fallback, fallbackModel });
+    // `fetch` and `generate` need the file for the fallback, too: it is loaded while files can still be opened.
+    if (fallback !== undefined) setImmediate(() => void this.load().catch(() => {})).unref();
+  }
+
+  /** {@inheritDoc Transport.call} */
+  call(method: string, params: JsonObject, options?: CallOptions): Operation {
+    if (this.#core !== null) return this.#core.transport.call(method, params, options);
+    let operation: Operation | null = null;
+    let cancelled = false;
+    const start = (core: Core): Promise<JsonObject> => {
+      if (cancelled) throw cancelledError();
+      operation = core.transport.call(method, params, options);
+      return operation.result;
+    };
+    const cancel = (): void => {
+      cancelled = true;
+      operation?.cancel();
+    };
+    return { result: this.load().then(start), cancel };
+  }
+
+  /** Never rejects. */
+  async check(options?: CheckOptions): Promise<CompatibilityReport> {
+    try {
+      return await (await this.load()).check(options);
+    } catch (reason) {
+      return { compatible: false, reason_code: "SPAWN_FAILED", detail: toFmError(reason).detail };
+    }
+  }
+
+  /** Rejects with an FmError (SPAWN_FAILED) if the file can't be loaded now. */
+  load(): Promise<Core> {
+    if (this.#loading !== null) return this.#loading;
+    this.#loading = this.#load();
+    // Not sooner: a call that comes now would overtake those that wait.
+    this.#loading.then((core) => (this.#core = core)).catch(() => {});
+    return this.#loading;
+  }
+
+  async #load(): Promise<Core> {
+    try {
+      const { Core } = await import("./later.js");
+      const core = new Core(this.#options, this.#events, this.withFallback);
+      if (this.#closed !== null) void core.close();
+      return core;
+    } catch (reason) {
+      this.#loading = null;
+      throw toStartError(reason);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#loading === null) return this.#events.changeState("closed");
+    const core = await this.#loading.catch(() => null);
+    await core?.close();
+  }
+}
+
 /** A call that a healthy helper answers at once. */
 async function control(transport: Transport, method: string): Promise<JsonObject> {
   return withoutOk(await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result);
-}
-
-/** What the helper sees of the host's environment, besides `FM_*`. Nothing in it is secret. The README lists it. */
-export const ENVIRONMENT: ReadonlySet<string> = new Set([
-  "PATH",
-  "HOME",
-  "TMPDIR",
-  "TEMP",
-  "TMP",
-  "LANG",
-  "LC_ALL",
-  "LC_CTYPE",
-  "TZ",
-  "XDG_CACHE_HOME",
-  "XDG_CONFIG_HOME",
-  "XDG_DATA_HOME",
-  "XDG_RUNTIME_DIR",
-  "SYSTEMROOT",
-  "SYSTEMDRIVE",
-  "WINDIR",
-  "COMSPEC",
-  "PATHEXT",
-  "USERPROFILE",
-  "APPDATA",
-  "LOCALAPPDATA",
-  "NUMBER_OF_PROCESSORS",
-  "PROCESSOR_ARCHITECTURE",
-  "GGML_VK_VISIBLE_DEVICES",
-  "VK_DRIVER_FILES",
-  "VK_ICD_FILENAMES",
-]);
-
-/** The helper's environment: a few variables of the host's, and those that the caller adds. */
-export function helperEnvironment(
-  host: Record<string, string | undefined>,
-  extra: Record<string, string> = {},
-): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(host)) {
-    const upper = name.toUpperCase();
-    if (value !== undefined && (ENVIRONMENT.has(upper) || upper.startsWith("FM_"))) env[name] = value;
-  }
-  return { ...env, ...extra };
-}
-
-/** Whether the helper refuses what it does not know: the option, or else the variable. */
-function isStrict(options: ClientOptions): boolean {
-  return options.strictParameters ?? variableOf(options, "FM_PROXY_STRICT_PARAMETERS") === "1";
-}
-
-/** An option as the helper gets it: that of the caller, or else the variable. */
-function settingOf(options: ClientOptions, name: "engine" | "store", variable: `FM_PROXY_${string}`): string | undefined {
-  const value = options[name] ?? variableOf(options, variable);
-  return value === "" || value === undefined ? undefined : String(value);
-}
-
-/** What one of the helper's own variables is in its environment. */
-function variableOf({ env }: ClientOptions, name: `FM_PROXY_${string}`): string | undefined {
-  return env?.[name] ?? process.env[name];
-}
-
-/** Those of the named options that have a value. */
-function given(options: object, names: readonly string[]): Record<string, never> {
-  const entries = Object.entries(options).filter(([name, value]) => names.includes(name) && value !== undefined);
-  return Object.fromEntries(entries) as Record<string, never>;
 }
 
 /**
@@ -369,14 +357,4 @@ export async function findHelper(options: Pick<ClientOptions, "helperPath" | "st
   } catch (reason) {
     throw toStartError(reason);
   }
-}
-
-/** Who gets the log: `onLog` and the listeners, or else standard error. Listeners come and go. */
-function stderrOf({ onLog, logLevel }: ClientOptions, events: Events): SpawnOptions["stderr"] {
-  const tell = (text: string): unknown => {
-    events.emit("log", text);
-    return onLog?.(text);
-  };
-  const unheard = logLevel === undefined ? "ignore" : "inherit";
-  return () => (onLog === undefined && !events.has("log") ? unheard : tell);
 }

@@ -1,6 +1,6 @@
 // What every request passes on its way to the helper: the gate, the rate limit, and their memory of how it went.
 import { setTimeout as sleep } from "node:timers/promises";
-import { cancelledError, GRACE_MS, isWork } from "./call.js";
+import { GRACE_MS, isWork } from "./call.js";
 import { FmError } from "./errors.js";
 import type { Events } from "./events.js";
 import type { Compatibility } from "./gate.js";
@@ -9,7 +9,7 @@ import { toFmError } from "./thrown.js";
 import { TimeLimits, timeoutOf } from "./time-limits.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
 import { isObject } from "./types.js";
-import { refused } from "./stream.js";
+import { cancelledError, refused } from "./stream.js";
 import { Watch } from "./watch.js";
 
 /** The OpenAI code of the helper's own limit, how many requests it takes at once: it is no limit of the model's. */

@@ -1,7 +1,7 @@
 // The helpers of a client: one for all calls, or one for each; started when needed, replaced when they die.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Call } from "./call.js";
-import type { Connection } from "./connection.js";
+import { Connection } from "./connection.js";
 import { FmError } from "./errors.js";
 import type { ClientState } from "./events.js";
 import type { SpawnOptions } from "./process.js";
@@ -180,7 +180,7 @@ export class Helper implements Transport {
     await this.#pause(this.#crashes.delay);
     if (this.#isClosed) throw closedError();
     this.#options.onState("starting");
-    const [{ Connection }, spawn] = await this.#prepare();
+    const spawn = await this.#prepare();
     // The client may have been closed meanwhile, and nobody would end what is started then.
     if (this.#isClosed) throw closedError();
     const connection = new Connection({
@@ -196,10 +196,10 @@ export class Helper implements Transport {
     return connection;
   }
 
-  /** Loads what starts a helper, and finds the program. */
-  async #prepare(): Promise<[typeof import("./later.js"), SpawnOptions]> {
+  /** Finds the program. */
+  async #prepare(): Promise<SpawnOptions> {
     try {
-      return [await import("./later.js"), await this.#options.spawnOptions()];
+      return await this.#options.spawnOptions();
     } catch (reason) {
       throw toStartError(reason);
     }

@@ -4,7 +4,7 @@
  * @packageDocumentation
  */
 export { Client, createClient, findHelper } from "./client.js";
-export type { ClientOptions, RemoteEndpoint, RemoteOptions } from "./client.js";
+export type { ClientOptions, Compatibility, RemoteEndpoint, RemoteOptions } from "./client.js";
 export { FmError, textOfResponse } from "./errors.js";
 export type {
   ClientErrorCode,
@@ -15,7 +15,7 @@ export type {
   ReasonCode,
 } from "./errors.js";
 export type { ClientEvents, ClientState, StateChange } from "./events.js";
-export type { CheckOptions, Compatibility, CompatibilityReport, EngineReport } from "./gate.js";
+export type { CheckOptions, CompatibilityReport, EngineReport } from "./gate.js";
 export type { Generated, GenerateParams, Rejection } from "./generate.js";
 export type { HelperLocation } from "./locate.js";
 export { findModels, pullModel, verifyModel } from "./files.js";

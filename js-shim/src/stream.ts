@@ -1,4 +1,5 @@
 // Streams of events: async iteration, abort, and the last result.
+import { FmError } from "./errors.js";
 import type { JsonObject, Operation } from "./types.js";
 
 /**
@@ -141,6 +142,11 @@ export function pending<Stream extends EventStream<unknown, unknown>>(stream: St
     return typeof member === "function" ? member.bind(owner) : member;
   };
   return new Proxy(promise, { get }) as Pending<Stream>;
+}
+
+/** A call that was cancelled before it was sent. */
+export function cancelledError(): FmError {
+  return new FmError("CANCELLED", "The request was cancelled before it was sent.");
 }
 
 /** A call that is not made. */

@@ -9,6 +9,12 @@ import { helperPath, root } from "./support/helper.mjs";
 
 const REQUESTS = Number(process.argv[2] ?? 10_000);
 const FAKE = { helperPath, engine: "fake" };
+const dist = (file) => JSON.stringify(join(root, "js-shim", "dist", file));
+const LOADS = {
+  nothing: [[], ""],
+  require: [[], `require(${dist("index.cjs")}).createClient();`],
+  import: [["--input-type=module"], `(await import(${dist("index.mjs")})).createClient();`],
+};
 let failed = 0;
 
 await main();
@@ -17,7 +23,9 @@ async function main() {
   if (!(REQUESTS >= 1000)) throw new Error("REQUESTS must be a number from 1,000 on");
   if (globalThis.gc === undefined) throw new Error("start it with node --expose-gc");
   console.log("| What | Median | 99th percentile | Limit |\n|---|---|---|---|");
-  report("require and createClient", times(30, loadOnce), { median: 10 });
+  report("nothing, processor time", times(30, () => load("nothing")), { median: 1 });
+  report("require and createClient, processor time", times(30, () => load("require")), { median: 10 });
+  report("import and createClient, processor time", times(30, () => load("import")), { median: 10 });
   report("check(), refused without a helper", await timesOf(1000, checkElsewhere), { p99: 1 });
   report("check(), remembered", await remembered(), { p99: 1 });
   report("check() with a start", await timesOf(100, checkWithStart), { p99: 100 });
@@ -27,13 +35,14 @@ async function main() {
 }
 
 /** In a fresh Node, as a host would. */
-function loadOnce() {
-  const code = `
-const begun = performance.now();
-const { createClient } = require(${JSON.stringify(join(root, "js-shim", "dist", "index.cjs"))});
-createClient();
-console.log(performance.now() - begun);`;
-  return Number(execFileSync(process.execPath, ["-e", code], { encoding: "utf8" }));
+function load(how) {
+  const [args, code] = LOADS[how];
+  const timed = `
+const begun = process.cpuUsage();
+${code}
+const { user, system } = process.cpuUsage(begun);
+console.log((user + system) / 1000);`;
+  return Number(execFileSync(process.execPath, [...args, "-e", timed], { encoding: "utf8" }));
 }
 
 /** The machine is none for that engine. */

@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { ENVIRONMENT, helperEnvironment } from "../../js-shim/dist/esm/client.js";
+import { ENVIRONMENT, helperEnvironment } from "../../js-shim/dist/esm/environment.js";
 import { programsOf, STRICT, USER_PAGES } from "./support/documents.mjs";
 import { helperPath, root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";

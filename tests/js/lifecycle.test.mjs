@@ -261,6 +261,23 @@ test("J4: another protocol version: both are named, nothing is asked of it, and 
   await until(() => !alive(client.starts()[0].started), "its end");
 });
 
+test("J5: few descriptors: the fallback answers, by fetch too, though no file can be opened", { timeout: WAIT }, async () => {
+  const code = `
+const { createClient } = require(${JSON.stringify(join(root, "js-shim", "dist", "index.cjs"))});
+const { openSync } = require("node:fs");
+const client = createClient({ helperPath: ${JSON.stringify(stubPath)}, fallback: () => "elsewhere" });
+const body = JSON.stringify({ input: "x" });
+setTimeout(async () => {
+  try { for (;;) openSync("/dev/null"); } catch {}
+  const response = await client.fetch("http://x/v1/responses", { method: "POST", body });
+  const { output_text } = await client.responses.create({ input: "x" });
+  console.log(response.status, response.headers.get("x-fm-source"), output_text);
+}, 100);`;
+  const args = ["-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, code];
+  const child = spawn("/bin/sh", args, { stdio: ["ignore", "pipe", "inherit"] });
+  assert.equal(await text(child.stdout), "200 fallback elsewhere\n");
+});
+
 for (const loaded of [true, false]) {
   const name = loaded ? "the package's files are loaded" : "not even its files can be opened";
   test(`J5: few descriptors: the start fails by name, and later goes well: ${name}`, { timeout: WAIT }, async () => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { helperEnvironment } from "../../js-shim/dist/esm/client.js";
+import { helperEnvironment } from "../../js-shim/dist/esm/environment.js";
 import { inPackage, locateGpuLibrary, locateHelper, platformPackage, unpacked } from "../../js-shim/dist/esm/locate.js";
 import { temporaryFolder } from "./support/helper.mjs";
 

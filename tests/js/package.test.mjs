@@ -18,6 +18,7 @@ import { promisify } from "node:util";
 import { isUpToDate as isReferenceUpToDate } from "../../js-shim/scripts/api.mjs";
 import { isUpToDate } from "../../js-shim/scripts/options.mjs";
 import { helperPath, installStub, root, stubPath, temporaryFolder } from "./support/helper.mjs";
+import { repeated, undisturbed } from "./support/patience.mjs";
 
 const run = promisify(execFile);
 const shim = join(root, "js-shim");
@@ -131,6 +132,35 @@ console.log(files.join(), process.moduleLoadList.filter((name) => !before.has(na
   writeFileSync(join(folder, "lazy.cjs"), code);
   assert.equal((await run(process.execPath, [join(folder, "lazy.cjs")])).stdout, "index.cjs,errors.cjs \n");
 });
+
+test("what a client loads before its first call is less than two fifths of the package's code", () => {
+  const dist = join(folder, "node_modules", "fm-proxy", "dist");
+  const bytes = (...files) => files.reduce((sum, file) => sum + statSync(join(dist, `${file}.cjs`)).size, 0);
+  const [first, rest] = [bytes("index", "errors"), bytes("later", "validate")];
+  assert.ok(first * 5 < (first + rest) * 2, `${first} of ${first + rest} bytes`);
+});
+
+/** The processor time that a fresh Node takes, in ms, with this code: the middle one of five. */
+async function processorTime(...args) {
+  const code = `${args.pop()}
+const { user, system } = process.cpuUsage();
+console.log((user + system) / 1000);`;
+  const times = [];
+  for (let i = 0; i < 5; i++) times.push(Number((await run(process.execPath, [...args, "-e", code], { cwd: folder })).stdout));
+  return times.sort((one, other) => one - other)[2];
+}
+
+// They take some 3 ms and 8 ms beside the 45 ms of Node itself; tests/js/costs.mjs has the limit in ms.
+for (const [how, most, code, ...args] of [
+  ["require", 0.2, 'require("fm-proxy").createClient();'],
+  ["import", 0.35, 'import { createClient } from "fm-proxy"; createClient();', "--input-type=module"],
+]) {
+  test(`${how} and createClient take less than ${most} of the processor time that Node takes to start`, repeated(async () => {
+    const node = await processorTime(...args, "");
+    const ours = (await processorTime(...args, code)) - node;
+    undisturbed(ours < node * most, `${ours} ms beside ${node} ms`);
+  }));
+}
 
 const builtin = (name) => name.startsWith("node:");
 /** A host's file as bundlers make it: the function's `from` is the host's program, its `to` the bundle. */
@@ -326,6 +356,7 @@ test("what is in it", () => {
     "dist/THIRD-PARTY-NOTICES",
     "dist/index.cjs",
     "dist/index.mjs",
+    "dist/names.cjs",
     "dist/bundler.mjs",
     "dist/index.d.cts",
     "dist/index.d.mts",

@@ -31,6 +31,8 @@ CALL = "call.ts"
 CHAT = "chat.ts"
 CLIENT = "client.ts"
 CONNECTION = "connection.ts"
+CORE = "core.ts"
+ENVIRONMENT = "environment.ts"
 EVENTS = "events.ts"
 ANSWER = "fallback-answer.ts"
 FALLBACK = "fallback.ts"
@@ -143,7 +145,7 @@ MUTATIONS = [
      "}, patienceMs);",
      "}, 20 * patienceMs);",
      "lifecycle", "^J3"),
-    ("J3: it is 5 s", CLIENT, "options.handshakeTimeoutMs ?? 5000", "options.handshakeTimeoutMs ?? 50_000",
+    ("J3: it is 5 s", CORE, "options.handshakeTimeoutMs ?? 5000", "options.handshakeTimeoutMs ?? 50_000",
      "restart", "^J3"),
     ("J3: a silent helper is killed", CONNECTION,
      "    this.#process.kill();\n    return this.#failure;",
@@ -424,7 +426,7 @@ MUTATIONS = [
      "const error = this.#options.checks ? this.#options.gate.lacksHelper() : null;",
      "const error = null;",
      "gate", "without a start: the option"),
-    ("the engine of the environment counts", CLIENT,
+    ("the engine of the environment counts", CORE,
      "const value = options[name] ?? variableOf(options, variable);",
      "const value = options[name] ?? variable.slice(0, 0);",
      "gate", "without a start: the host's"),
@@ -467,9 +469,9 @@ MUTATIONS = [
      "options", "^on macOS"),
     ("... unless something else is named", START, '"darwin" && !isNamed', '"darwin"', "options", "^on macOS"),
     # secrets
-    ("J19: the environment is an allow-list", CLIENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),
-    ("J19: whatever the case", CLIENT, "const upper = name.toUpperCase();", "const upper = name;", "locate", "^J19"),
-    ("J19: and it is what the helper gets", CLIENT,
+    ("J19: the environment is an allow-list", ENVIRONMENT, "(ENVIRONMENT.has(upper) ||", "(true ||", "locate", "^J19"),
+    ("J19: whatever the case", ENVIRONMENT, "const upper = name.toUpperCase();", "const upper = name;", "locate", "^J19"),
+    ("J19: and it is what the helper gets", CORE,
      "await spawnOptions(options, helperEnvironment(process.env, options.env));",
      "await spawnOptions(options, { ...process.env, ...options.env } as Record<string, string>);",
      "lifecycle", "^J19"),

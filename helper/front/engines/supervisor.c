@@ -363,9 +363,10 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
 }
 
 /* An engine that takes nothing any more is dealt with by the limits of its jobs; a message that is lost is not. */
-static void on_engine_outbox_failure(void *front, enum fm_outbox_failure failure) {
+static void on_engine_outbox_failure(void *context, enum fm_outbox_failure failure) {
+    struct fm_engine *engine = context;
     if (failure == FM_OUTBOX_NO_MEMORY) {
-        fm_front_no_memory(front);
+        fm_front_no_memory(engine->front);
     }
 }
 

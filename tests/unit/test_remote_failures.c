@@ -42,7 +42,7 @@ static const struct row {
     {408, "", "", "OVERLOADED - 0 here -"},
     {500, SAYS("\"message\":\"the context size\""), "", "OVERLOADED - 0 again -"},
     {501, "", "", "INVALID_REQUEST - 0 elsewhere -"},
-    {502, "<html>", "", "OVERLOADED - 0 again -"},
+    {502, "<html>", "", "OVERLOADED - 0 untaken -"},
     {502, "", "1", "OVERLOADED - 1000 here -"},
     {503, "", "", "OVERLOADED - 0 here -"},
     {504, "", "", "OVERLOADED - 0 again -"},
@@ -62,7 +62,11 @@ static const char *summary(const struct fm_error *error) {
     static char text[512];
     snprintf(text, sizeof text, "%s %s %lld %s %s", fm_code_name(error->code),
              error->reason_code[0] ? error->reason_code : "-", (long long)error->retry_ms,
-             error->elsewhere ? "elsewhere" : error->again ? "again" : "here", error->param[0] ? error->param : "-");
+             error->elsewhere                  ? "elsewhere"
+             : error->again && error->untaken ? "untaken"
+             : error->again                   ? "again"
+                                              : "here",
+             error->param[0] ? error->param : "-");
     return text;
 }
 

@@ -1,6 +1,7 @@
 /*
  * A job on its way through the endpoints: one after the other, each once, until one has answered. Where a server died
  * over it, and no other endpoint has answered either, that one is asked once more: behind a router there may be others.
+ * A router that says 502 has asked one that is gone, and may leave that one only after a few failures: it is asked on.
  * After the first output of an answer that the host is streaming, nothing is asked for a second time.
  */
 #include "base/log.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 
 #define BODY_MAX (64u << 20) /* bytes of an answer that is no stream */
+#define REPEATS_MAX 3        /* vllm-router leaves a worker after two failures, and needs a third request then */
 
 struct fm_ask {
     struct fm_remote *remote;
@@ -21,7 +23,8 @@ struct fm_ask {
     size_t at;            /* the endpoint that was asked last */
     size_t dead;          /* the last one that died over the job, as `death` says */
     struct fm_error death; /* code FM_OK: none did */
-    bool repeated;        /* that one was asked once more */
+    unsigned repeats;     /* how often that one was asked once more */
+    bool untaken;         /* the last failure was one that nobody has begun with */
     struct fm_transfer *transfer;
     struct fm_remote_reader reader; /* of a stream */
     struct fm_buf body;             /* of an answer that is none, so far */
@@ -80,8 +83,11 @@ static bool start_next(struct fm_ask *ask);
 /* The endpoint died over the job, or failed when it was asked once more: then both is told. */
 static void note_death(struct fm_ask *ask) {
     const struct fm_error last = ask->error;
-    if (ask->repeated && fm_failure_moves_on(&last)) {
-        (void)fm_fail(&ask->error, ask->death.code, "%.200s; asked once more: %.200s", ask->death.detail, last.detail);
+    ask->untaken = last.again && last.untaken;
+    if (ask->repeats > 0 && fm_failure_moves_on(&last)) {
+        const char *const often[REPEATS_MAX] = {"once more", "twice more", "three times more"};
+        (void)fm_fail(&ask->error, ask->death.code, "%.200s; asked %s: %.200s", ask->death.detail,
+                      often[ask->repeats - 1], last.detail);
     } else if (ask->error.again) {
         ask->dead = ask->at;
         ask->death = ask->error;
@@ -205,8 +211,8 @@ static bool start_next(struct fm_ask *ask) {
             return false;
         }
     }
-    if (ask->death.code != FM_OK && !ask->repeated) {
-        ask->repeated = true;
+    if (ask->death.code != FM_OK && (ask->repeats == 0 || ask->untaken) && ask->repeats < REPEATS_MAX) {
+        ask->repeats++;
         return try_at(ask, ask->dead, &known);
     }
     if (failed.code != FM_OK) {

@@ -148,7 +148,7 @@ static const struct status {
     long to;
     enum fm_code code;
     const char *reason;
-    enum { HERE, ELSEWHERE, AGAIN } where; /* it may go well */
+    enum { HERE, ELSEWHERE, AGAIN, UNTAKEN } where; /* it may go well */
 } statuses[] = {
     {401, 401, FM_UNAVAILABLE, "AUTH_FAILED", HERE},
     {402, 402, FM_UNAVAILABLE, "QUOTA", HERE},
@@ -162,7 +162,7 @@ static const struct status {
     {429, 429, FM_RATE_LIMITED, "", HERE},
     {400, 499, FM_INVALID_REQUEST, "", HERE},
     {500, 500, FM_OVERLOADED, "", AGAIN}, /* these three are what routers say of a worker that died */
-    {502, 502, FM_OVERLOADED, "", AGAIN},
+    {502, 502, FM_OVERLOADED, "", UNTAKEN}, /* it was not there any more */
     {504, 504, FM_OVERLOADED, "", AGAIN},
     {501, 501, FM_INVALID_REQUEST, "", ELSEWHERE},
     {503, 599, FM_OVERLOADED, "", HERE},
@@ -175,7 +175,8 @@ static enum fm_code by_status(const char *host, long status, const char *what, c
         if (status >= row->from && status <= row->to) {
             (void)fail(error, row->code, host, what, words->message, secrets);
             error->elsewhere = row->where == ELSEWHERE;
-            error->again = row->where == AGAIN;
+            error->untaken = row->where == UNTAKEN;
+            error->again = row->where == AGAIN || error->untaken;
             return with_reason(error, row->reason);
         }
     }

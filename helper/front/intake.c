@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Bytes that may wait; above that the reader waits too. One message of any size always may. */
-#define WAITING_MAX FM_FRAME_BODY_MAX
+#define WAITING_MAX (64u << 20)
 
 /* What waits: a body that nobody has looked at, a message, or what is wrong with a body. */
 struct fm_intake_entry {
@@ -89,11 +89,12 @@ static void *intake_main(void *intake) {
 
 /* ---- the reader ---- */
 
-static bool is_working(struct fm_intake *intake) {
+/* To serve it now would take a while: another message comes first, or a job can't change before a frame is built. */
+static bool must_wait(struct fm_intake *intake) {
     pthread_mutex_lock(&intake->lock);
     bool working = intake->running;
     pthread_mutex_unlock(&intake->lock);
-    return working;
+    return working || atomic_load(&intake->dispatcher.front->building);
 }
 
 /* Takes the entry over. Where no thread can be started, this one does its work. */
@@ -138,7 +139,7 @@ static bool on_body(void *context, struct fm_buf *body, size_t len) {
 
 static void on_message(void *context, const struct fm_rpc_message *message, struct json_object *root) {
     struct fm_intake *intake = context;
-    bool waits = is_working(intake) && !fm_dispatch_is_at_once(message);
+    bool waits = must_wait(intake) && !fm_dispatch_is_at_once(message);
     struct fm_intake_entry *entry = waits ? new_entry(intake, sizeof *entry) : NULL;
     if (entry) {
         entry->root = json_object_get(root);
@@ -151,7 +152,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
     struct fm_intake *intake = context;
-    bool waits = is_working(intake);
+    bool waits = must_wait(intake);
     struct fm_intake_entry *entry = waits ? new_entry(intake, sizeof *entry) : NULL;
     if (entry) {
         entry->fault = code;

@@ -1,7 +1,8 @@
 /*
  * From the host's bytes to dispatch. A short message is dispatched in the reader's thread. A long one takes a while to
- * parse and check, so it gets a thread, and the reader goes on meanwhile: what may not wait (FM_METHOD_AT_ONCE) is
- * dispatched at once, everything else after the long one, in its order. The thread ends when nothing waits.
+ * parse and check, and a short one that comes while a large frame is built may have to wait for that: these get a
+ * thread, and the reader goes on meanwhile. What may not wait (FM_METHOD_AT_ONCE) is dispatched at once, everything else
+ * in its order. The thread ends when nothing waits.
  */
 #ifndef FM_FRONT_INTAKE_H
 #define FM_FRONT_INTAKE_H

@@ -43,13 +43,13 @@ void fm_front_wait_locked(struct fm_front *front, pthread_cond_t *changed, int64
 }
 
 void fm_front_build_begin_locked(struct fm_front *front) {
-    front->building = true;
+    atomic_store(&front->building, true);
     pthread_mutex_unlock(&front->lock);
 }
 
 void fm_front_build_end_locked(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);
-    front->building = false;
+    atomic_store(&front->building, false);
     pthread_cond_broadcast(&front->built);
 }
 

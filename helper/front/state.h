@@ -232,7 +232,7 @@ struct fm_front {
     pthread_cond_t quiet;   /* a watchdog, the store's thread or an engine's ended */
     pthread_cond_t drained; /* a frame of a job is on its way to the host */
     pthread_cond_t built;   /* `building` is no longer set */
-    bool building;          /* a frame is built without the lock: no job may change */
+    atomic_bool building;   /* the lock's to set: a frame is built without it, and no job may change */
     struct fm_job jobs[FM_JOBS_MAX];
     unsigned jobs_in_flight;
     unsigned next_stream;                        /* whose turn it is to say something, modulo FM_JOBS_MAX */
@@ -288,7 +288,7 @@ static inline void fm_front_unlock(struct fm_front *front) {
 
 /* Waits while a frame is built; a few ms at most. Nothing that was seen under the lock before holds any more. */
 static inline void fm_front_await_built_locked(struct fm_front *front) {
-    while (front->building) {
+    while (atomic_load(&front->building)) {
         pthread_cond_wait(&front->built, &front->lock);
     }
 }

@@ -132,6 +132,15 @@ class Recoverable(HelperTest):
         self.assertEqual(sorted(answered), [1, 2])
         self.assert_undisturbed(answered == [2, 1], "the ping is answered first")
 
+    def test_a_ping_does_not_wait_for_large_bodies(self):
+        helper = self.helper()
+        for id in range(4):
+            self.long_call(helper, id)  # 8 MB
+        helper.send("health.ping", None, 4)
+        answered = [helper.receive()["id"] for _ in range(5)]
+        self.assertEqual(sorted(answered), [*range(5)])
+        self.assert_undisturbed(answered.index(4) < 2, "the ping is answered before most of them")
+
     def test_what_follows_a_large_body_waits_for_it(self):
         helper = self.helper()
         self.long_call(helper, 1)

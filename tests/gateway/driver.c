@@ -4,6 +4,7 @@
 #include "protocol/line.h"
 
 #include <json-c/json.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #define LINE_MAX_BYTES (64u << 20)
@@ -82,6 +83,7 @@ static void on_input(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
 }
 
 void driver_run(uv_loop_t *loop, void (*take)(struct json_object *line), void (*ended)(void)) {
+    signal(SIGPIPE, SIG_IGN); /* as the gateway: an abort may come when the child has just ended */
     take_line = take;
     on_end = ended;
     fm_lines_init(&lines);

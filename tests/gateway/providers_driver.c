@@ -11,7 +11,6 @@
 #include "providers/provider.h"
 
 #include <json-c/json.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -212,7 +211,6 @@ static void close_all(void) {
 
 int main(void) {
     fm_log_init("providers_driver", FM_LOG_WARN);
-    signal(SIGPIPE, SIG_IGN);
     uv_loop_init(&loop);
     driver_run(&loop, take, close_all);
     return uv_loop_close(&loop) == 0 ? 0 : 4;

@@ -15,7 +15,7 @@ import { Responses } from "./responses.js";
 import type { RestartPolicy } from "./restart.js";
 import { Safe } from "./safe.js";
 import { toStartError } from "./start-error.js";
-import { cancelledError, withoutOk } from "./stream.js";
+import { cancelledError, closedError, withoutOk } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type { CallOptions, Capabilities, JsonObject, Metrics, Operation, Pong, RequestOptions, Transport } from "./types.js";
 
@@ -269,6 +269,7 @@ class Later implements Transport {
   readonly withFallback: Transport;
   readonly #options: ClientOptions;
   readonly #events: Events;
+  readonly #closing = new AbortController();
   #core: Core | null = null;
   #loading: Promise<Core> | null = null;
   #closed: Promise<void> | null = null;
@@ -277,7 +278,8 @@ class Later implements Transport {
     this.#options = options;
     this.#events = events;
     const { fallback, fallbackModel } = options;
-    this.withFallback = fallback === undefined ? this : new FallbackTransport(this, { fallback, fallbackModel });
+    const { signal } = this.#closing;
+    this.withFallback = fallback === undefined ? this : new FallbackTransport(this, { fallback, fallbackModel }, signal);
     // `fetch` and `generate` need the file for the fallback, too: it is loaded while files can still be opened.
     if (fallback !== undefined) setImmediate(() => void this.load().catch(() => {})).unref();
   }
@@ -335,6 +337,7 @@ class Later implements Transport {
   }
 
   async #close(): Promise<void> {
+    this.#closing.abort(closedError());
     if (this.#loading === null) return this.#events.changeState("closed");
     const core = await this.#loading.catch(() => null);
     await core?.close();

@@ -20,7 +20,7 @@ export interface FallbackCall {
   body: JsonObject;
   /** Why the local model did not answer. */
   error: FmError;
-  /** Aborted when the request is. */
+  /** Aborted when the request is, and when the client is closed. */
   signal: AbortSignal;
 }
 
@@ -88,16 +88,19 @@ export function sourceOf(answer: unknown): "local" | "fallback" {
 export class FallbackTransport implements Transport {
   readonly #transport: Transport;
   readonly #options: FallbackOptions;
+  readonly #closed: AbortSignal;
 
-  constructor(transport: Transport, options: FallbackOptions) {
+  /** `closed` is aborted with the error for requests whose fallback is being asked then, or would be later. */
+  constructor(transport: Transport, options: FallbackOptions, closed: AbortSignal) {
     this.#transport = transport;
     this.#options = options;
+    this.#closed = closed;
   }
 
   /** {@inheritDoc Transport.call} */
   call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
     if (!METHODS.has(method)) return this.#transport.call(method, params, options);
-    return new Attempt(this.#transport, this.#options, method as FallbackMethod, params, options);
+    return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options);
   }
 }
 
@@ -105,6 +108,7 @@ export class FallbackTransport implements Transport {
 class Attempt implements Operation {
   readonly result: Promise<JsonObject>;
   readonly #fallback: FallbackOptions;
+  readonly #closed: AbortSignal;
   readonly #method: FallbackMethod;
   readonly #params: JsonObject;
   readonly #local: Operation;
@@ -115,11 +119,13 @@ class Attempt implements Operation {
   constructor(
     transport: Transport,
     fallback: FallbackOptions,
+    closed: AbortSignal,
     method: FallbackMethod,
     params: JsonObject,
     options: CallOptions,
   ) {
     this.#fallback = fallback;
+    this.#closed = closed;
     this.#method = method;
     this.#params = params;
     this.#notify = (message) => {
@@ -138,16 +144,23 @@ class Attempt implements Operation {
 
   async #fallBack(error: FmError): Promise<JsonObject> {
     const { signal } = this.#cancelled;
+    const closed = this.#closed;
     if (this.#begun || !FALLS_BACK[error.code]) throw error;
+    const close = (): void => this.#cancelled.abort(closed.reason);
+    closed.addEventListener("abort", close, { once: true });
+    if (closed.aborted) close();
     try {
       // A fallback need not look at the signal itself.
       return await withSignal(() => ({ result: this.#ask(error), cancel() {} }), signal);
     } catch (reason) {
+      if (signal.aborted && signal.reason === closed.reason) throw closed.reason;
       if (signal.aborted) throw new FmError("CANCELLED", "The request was cancelled.", { cause: reason });
       const failed = toFmError(reason);
       if (this.#begun) throw failed;
       const what = `${error.detail} The fallback failed too: ${failed.detail}`;
       throw new FmError(error.code, what, { ...error, openai: { ...error.openai, message: what }, cause: reason });
+    } finally {
+      closed.removeEventListener("abort", close);
     }
   }
 

@@ -7,6 +7,7 @@ import type { ClientState } from "./events.js";
 import type { SpawnOptions } from "./process.js";
 import { Crashes, type RestartPolicy, type SpawnMode } from "./restart.js";
 import { toStartError } from "./start-error.js";
+import { closedError } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Transport } from "./types.js";
 import { isObject } from "./types.js";
@@ -333,10 +334,6 @@ export class Helper implements Transport {
     for (const connection of leaving) connection.fail(closedError());
     await starting?.catch(() => {});
   }
-}
-
-function closedError(): FmError {
-  return new FmError("CLOSED", "The client was closed.");
 }
 
 function notInBackground(): FmError {

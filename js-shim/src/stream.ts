@@ -149,6 +149,11 @@ export function cancelledError(): FmError {
   return new FmError("CANCELLED", "The request was cancelled before it was sent.");
 }
 
+/** What comes of the calls of a client that was closed. */
+export function closedError(): FmError {
+  return new FmError("CLOSED", "The client was closed.");
+}
+
 /** A call that is not made. */
 export function refused(reason: unknown): Operation<never> {
   return { result: Promise.reject(reason), cancel() {} };

@@ -153,6 +153,31 @@ test("a fallback gets the body as the host gave it, and a signal that follows th
   assert.equal(calls.at(-1)?.signal.aborted, calls.length === 4);
 });
 
+test("close ends the requests whose fallback is being asked, and aborts its signal", { timeout: WAIT }, async (t) => {
+  const calls = [];
+  // One that does not look at the signal, and a stream that hangs after its first event.
+  const hung = (call) => (calls.push(call), call.body.stream ? stream() : new Promise(() => {}));
+  const stream = async function* () {
+    yield { choices: [{ index: 0, delta: { content: "a" } }] };
+    await new Promise(() => {});
+  };
+  const client = stubClient(t, NO_MODEL, { fallback: hung });
+  const chat = client.chat.completions.create({ messages, stream: true });
+  const closed = Promise.all([
+    assert.rejects(client.responses.create({ input: "x" }), { code: "CLOSED" }),
+    assert.rejects(client.generate({ input: "x" }), { code: "CLOSED" }),
+    drain(chat).then(({ error }) => assert.equal(error.code, "CLOSED")),
+    client.safe.responses.create({ input: "x" }).then(({ error }) => assert.equal(error.code, "CLOSED")),
+  ]);
+  await until(() => calls.length === 4, "all four to be asked");
+  await chat; // its first event is there
+  await client.close();
+  await closed;
+  assert.ok(calls.every(({ signal }) => signal.aborted));
+  await assert.rejects(client.responses.create({ input: "x" }), { code: "CLOSED" });
+  assert.equal(calls.length, 4);
+});
+
 test("an aborted request asks no fallback, whatever becomes of it", { timeout: WAIT }, async (t) => {
   let asked = 0;
   const client = stubClient(t, {}, { fallback: () => void asked++ });

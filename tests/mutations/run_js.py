@@ -445,6 +445,8 @@ MUTATIONS = [
      "The fallback failed too: ${failed.detail}", "", "safe", "a fallback that fails"),
     ("a request that was aborted asks no fallback", FALLBACK,
      "    this.#cancelled.abort();\n", "", "fallback", "^an aborted request"),
+    ("close ends a request whose fallback is asked", FALLBACK,
+     'closed.addEventListener("abort", close, { once: true });', "", "fallback", "^close ends"),
     ("an answer says who gave it", ANSWER, 'source: "fallback" }', "}", "fallback", "^plain calls"),
     ("a vector is in the form that was asked for", ANSWER, 'if (format !== "base64" ||', "if (format !== undefined ||",
      "fallback", "^vectors are"),

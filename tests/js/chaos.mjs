@@ -81,6 +81,8 @@ async function sabotage(over) {
 
 const restart = { maxCrashes: 1e9, firstDelayMs: 1, maxDelayMs: 10 };
 const client = createClient({ ...fakeOptions, handshakeTimeoutMs: 1500, restart });
+// A first helper that dies before it has answered anything is one that can't be started, until `recheck`.
+await client.health.ping();
 let next = 0;
 let left = AT_ONCE;
 const workers = Array.from({ length: AT_ONCE }, async () => {
@@ -94,8 +96,8 @@ const workers = Array.from({ length: AT_ONCE }, async () => {
 });
 await Promise.all([...workers, sabotage(() => left === 0)]);
 await client.close();
+console.log(`seed ${seed}: ${requests} requests`, counts);
 const settled = Object.entries(counts).filter(([what]) => !what.startsWith("SIG"));
 assert.equal(settled.reduce((sum, [, times]) => sum + times, 0), requests, "each settles once");
 assert.ok(counts.answered > requests / 3, `only ${counts.answered ?? 0} of ${requests} were answered`);
 assert.deepEqual(children(), [], "a process is left");
-console.log(`seed ${seed}: ${requests} requests`, counts);

@@ -1,6 +1,6 @@
 // Helpers that hang, with each of the four limits, many times: each request ends in time by the limit that is named, and none
 // that is sent after a passed deadline dies of it. These are tests of hung.test.mjs. Where a busy machine is late, they begin
-// anew; how often that was is printed. On a quiet machine it is never. 100 rounds take five minutes.
+// anew; how often, and why, is printed. On a quiet machine it is never. 100 rounds take five minutes.
 // usage: node tests/js/hangs.mjs [ROUNDS]
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,10 @@ const workers = Array.from({ length: AT_ONCE }, async () => {
   while (begun < rounds) {
     begun++;
     const { code = 0, stdout } = await run(process.execPath, args).catch((error) => error);
-    anew += stdout.match(/; once more$/gm)?.length ?? 0;
+    for (const [reason] of stdout.matchAll(/^.*; once more$/gm)) {
+      anew++;
+      console.log(reason);
+    }
     const passed = stdout.match(/^ok (?!.*# SKIP)/gm)?.length;
     if (code === 0 && passed === COUNT) continue;
     failed++;

@@ -33,7 +33,9 @@ export interface GenerateParams<T> {
   /** The value in place of the model's, when it gave none that passes or can't be asked: a function of what it gave. */
   fallback?: ((rejected: readonly Rejection[]) => T | Promise<T>) | undefined;
   /** More parameters of `responses.create`. Default: `temperature` 0 and `store` false. */
-  request?: Omit<ResponseCreateParams, "input" | "instructions" | "stream" | "text"> | undefined;
+  request?:
+    | Omit<ResponseCreateParams, "input" | "instructions" | "text" | "response_format" | "stream" | "background">
+    | undefined;
 }
 
 /** What `client.generate` gives. */
@@ -52,10 +54,13 @@ const NO_CHECK: Validator = () => null;
 export async function generate<T>(
   transport: Transport,
   params: GenerateParams<T>,
-  { signal }: RequestOptions = {},
+  options: RequestOptions = {},
 ): Promise<Generated<T>> {
   if (!isObject(params)) throw new FmError("INVALID_REQUEST", "The parameters of `generate` must be an object.");
   checkNames(params);
+  checkRequest(params.request);
+  checkOptions(options);
+  const { signal } = options;
   checkRetries(params.retries ?? 1);
   const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
   const rejected: Rejection[] = [];
@@ -106,6 +111,36 @@ function checkNames(params: object): void {
     }
     const fits = !TAKEN[name as keyof typeof TAKEN] || value === undefined || typeof value === "function";
     if (!fits) throw mistake(name, `it must be a function, not ${typeof value}`);
+  }
+}
+
+/** What a request can't have in `request`, and what to do. */
+const NOT_IN_REQUEST: Readonly<Record<string, string>> = {
+  input: "give it as the parameter `input`",
+  instructions: "give them as the parameter `instructions`",
+  text: "give the parameter `schema`",
+  response_format: "give the parameter `schema`",
+  stream: "the answer is checked as a whole. Leave it out",
+  background: "the answer is waited for. Leave it out",
+};
+
+/** What would be replaced, or would leave no answer to check. */
+function checkRequest(request: unknown): void {
+  if (request === undefined) return;
+  if (!isObject(request)) throw mistake("request", "it must be an object");
+  for (const [name, what] of Object.entries(NOT_IN_REQUEST)) {
+    const value = request[name];
+    if (value !== undefined && value !== null && value !== false) throw mistake(`request.${name}`, what);
+  }
+}
+
+function checkOptions(options: unknown): void {
+  if (!isObject(options)) throw new FmError("INVALID_REQUEST", "The options of `generate` must be an object.");
+  for (const name of Object.keys(options)) {
+    if (name === "signal") continue;
+    const meant =
+      nearest(name, ["signal"], 3) ?? " They have `signal` alone; time limits go into `request`: { fm: { timeout_ms } }.";
+    throw new FmError("INVALID_REQUEST", `The options of generate have no '${name}'.${meant}`, { openai: { param: name } });
   }
 }
 

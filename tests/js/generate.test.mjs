@@ -112,8 +112,16 @@ for (const [params, param, message] of [
   [{ temperature: 0 }, "temperature", /^generate has no parameter 'temperature'\. .* `request`\.$/],
   [{ validate: "short" }, "validate", /^Invalid 'validate': it must be a function, not string\.$/],
   [{ fallback: { name: "x" } }, "fallback", /^Invalid 'fallback': it must be a function, not object\.$/],
+  [{ request: "short" }, "request", /^Invalid 'request': it must be an object\.$/],
+  [{ request: ["short"] }, "request", /must be an object/],
+  [{ request: { stream: true } }, "request.stream", /^Invalid 'request\.stream': .* Leave it out\.$/],
+  [{ request: { background: true } }, "request.background", /Leave it out/],
+  [{ request: { input: "y" } }, "request.input", /the parameter `input`/],
+  [{ request: { instructions: "y" } }, "request.instructions", /the parameter `instructions`/],
+  [{ request: { text: { format: { type: "json_object" } } } }, "request.text", /the parameter `schema`/],
+  [{ request: { response_format: { type: "json_object" } } }, "request.response_format", /the parameter `schema`/],
 ]) {
-  test(`generate with ${Object.keys(params)} that it does not take is refused, with a fallback too`, async (t) => {
+  test(`generate with ${param} that it does not take is refused, with a fallback too: ${JSON.stringify(params)}`, async (t) => {
     const client = answering(t, "a");
     await assert.rejects(client.generate({ input: "x", fallback: () => "b", ...params }), (error) => {
       assert.deepEqual([error.code, error.openai.param], ["INVALID_REQUEST", param]);
@@ -123,6 +131,20 @@ for (const [params, param, message] of [
     assert.deepEqual(client.received("responses.create"), []);
   });
 }
+
+test("options of generate that it does not take are refused, and what the request may have is passed on", async (t) => {
+  const client = answering(t, "a");
+  for (const [options, param] of [[{ timeout: 5 }, "timeout"], [{ signals: 5 }, "signals"], ["x", null], [null, null]]) {
+    await assert.rejects(client.generate({ input: "x" }, options), (error) => {
+      assert.deepEqual([error.code, error.openai.param ?? null], ["INVALID_REQUEST", param]);
+      return true;
+    });
+  }
+  const request = { stream: false, background: null, temperature: 1, fm: { timeout_ms: 60_000 } };
+  assert.equal((await client.generate({ input: "x", request }, { signal: undefined })).value, "a");
+  const [{ params }] = client.received("responses.create");
+  assert.deepEqual(params, { store: false, ...request, input: "x" });
+});
 
 test("a check that promises a verdict, or gives none, is the host's mistake", async (t) => {
   for (const options of [{ validate: async () => true }, { sanitize: async () => "x" }, { validate: () => 0.7 }]) {

@@ -454,6 +454,8 @@ MUTATIONS = [
      "generate", "^one retry"),
     ("generate tells the reason", GENERATE, "${last.reason} ", "", "generate", "^one retry"),
     ("generate refuses what it does not take", GENERATE, "  checkNames(params);\n", "", "generate", "^generate with"),
+    ("... in the request of it, too", GENERATE, "  checkRequest(params.request);\n", "", "generate", "^generate with"),
+    ("... and in its options", GENERATE, "  checkOptions(options);\n", "", "generate", "^options of generate"),
     ("of a short name few letters may differ", OPTIONS, "Math.min(most, name.length * 0.4)", "most",
      "options", "with abc"),
     ("a setting of elsewhere is told", OPTIONS, "elsewhere(name) ?? ", "", "options", "with threads"),

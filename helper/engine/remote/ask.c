@@ -5,14 +5,17 @@
  * After the first output of an answer that the host is streaming, nothing is asked for a second time.
  */
 #include "base/log.h"
+#include "base/utf8.h"
 #include "engine/remote/failure.h"
 #include "engine/remote/remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define BODY_MAX (64u << 20) /* bytes of an answer that is no stream */
 #define REPEATS_MAX 3        /* vllm-router leaves a worker after two failures, and needs a third request then */
+#define LAST_MAX 290         /* bytes of the last error's text where others are named after it */
 
 struct fm_ask {
     struct fm_remote *remote;
@@ -25,6 +28,7 @@ struct fm_ask {
     struct fm_error death; /* code FM_OK: none did */
     unsigned repeats;     /* how often that one was asked once more */
     bool untaken;         /* the last failure was one that nobody has begun with */
+    char before[200];     /* the servers that failed before this one, and how, in short; "": none did */
     struct fm_transfer *transfer;
     struct fm_remote_reader reader; /* of a stream */
     struct fm_buf body;             /* of an answer that is none, so far */
@@ -80,17 +84,32 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
 
 static bool start_next(struct fm_ask *ask);
 
-/* The endpoint died over the job, or failed when it was asked once more: then both is told. */
-static void note_death(struct fm_ask *ask) {
+/* Keeps for the text of a later error that this server failed: "HOST WHAT: WORDS", without the words; once in a row. */
+static void note_failure(struct fm_ask *ask, const struct fm_error *failed) {
+    const char *words = strstr(failed->detail, ": ");
+    size_t len = words ? (size_t)(words - failed->detail) : strlen(failed->detail);
+    size_t used = strlen(ask->before);
+    size_t room = sizeof ask->before - used;
+    const char *told = used >= len ? ask->before + used - len : NULL; /* where it is, if it was the last one */
+    bool again = told && memcmp(told, failed->detail, len) == 0 && (told == ask->before || told[-1] == ' ');
+    if (!again && room > sizeof ", ") {
+        len = fm_utf8_whole_prefix(failed->detail, len < room - sizeof ", " ? len : room - sizeof ", ");
+        snprintf(ask->before + used, room, "%s%.*s", used ? ", " : "", (int)len, failed->detail);
+    }
+}
+
+/*
+ * No server is left: what the last one answered is the error, and the text names the others. One that died, and can't be
+ * reached when it is asked once more, has died: clients try again after that.
+ */
+static void tell_before(struct fm_ask *ask) {
     const struct fm_error last = ask->error;
-    ask->untaken = last.again && last.untaken;
-    if (ask->repeats > 0 && fm_failure_moves_on(&last)) {
-        const char *const often[REPEATS_MAX] = {"once more", "twice more", "three times more"};
-        (void)fm_fail(&ask->error, ask->death.code, "%.200s; asked %s: %.200s", ask->death.detail,
-                      often[ask->repeats - 1], last.detail);
-    } else if (ask->error.again) {
-        ask->dead = ask->at;
-        ask->death = ask->error;
+    if (ask->repeats > 0 && strcmp(last.reason_code, "OFFLINE") == 0) {
+        ask->error = ask->death;
+    }
+    if (*ask->before) {
+        snprintf(ask->error.detail, sizeof ask->error.detail, "%.*s; before that: %s",
+                 fm_utf8_shown(last.detail, LAST_MAX), last.detail, ask->before);
     }
 }
 
@@ -100,11 +119,19 @@ static void move_on(struct fm_ask *ask) {
     bool moves = (!ask->answer.accepted || ask->job->restartable) && fm_failure_moves_on(&failed);
     fm_log(FM_LOG_WARN, "job %lld: %s failed: %s %s", (long long)ask->job->id, current(ask)->host,
            fm_code_name(ask->code), ask->error.reason_code);
-    note_death(ask);
+    ask->untaken = failed.again && failed.untaken;
+    if (failed.again && ask->repeats == 0) {
+        ask->dead = ask->at;
+        ask->death = failed;
+    }
     if (!moves || !start_next(ask)) {
+        tell_before(ask);
         ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine is a next one too */
         finish(ask, FM_REASON_ERROR);
-    } else if (ask->answer.accepted && !fm_remote_answer_restart(&ask->answer, &failed)) {
+        return;
+    }
+    note_failure(ask, &failed);
+    if (ask->answer.accepted && !fm_remote_answer_restart(&ask->answer, &failed)) {
         fm_transfer_cancel(ask->transfer);
         (void)fm_fail_no_memory(&ask->error);
         finish(ask, FM_REASON_ERROR);

@@ -41,8 +41,8 @@ export interface HelperOptions {
 /** What becomes of the helper: the states of the client that it brings about. */
 type HelperState = Exclude<ClientState, "unknown" | "waiting" | "limited">;
 
-/** A helper that was started for one call, and the responses that its events have named. */
-interface Child {
+/** A call under way: the helper that makes its answer, and the responses that its events have named. */
+interface Maker {
   connection: Connection;
   responses: Set<string>;
 }
@@ -62,7 +62,7 @@ export class Helper implements Transport {
   readonly #processes = new Set<Connection>();
   /** Those that were asked to end: no crash. */
   readonly #leaving = new WeakSet<Connection>();
-  readonly #children = new Set<Child>();
+  readonly #makers = new Set<Maker>();
   /** How many more helpers for one request may be started now, and who waits for that. */
   #places = CHILDREN_MAX;
   readonly #waiting: (() => void)[] = [];
@@ -116,7 +116,7 @@ export class Helper implements Transport {
     try {
       for (let resends = 0; ; resends++) {
         try {
-          const result = await (this.#mode === "persistent" ? this.#askOne(call) : this.#askOwn(call));
+          const result = await this.#ask(call);
           if (result !== null) call.resolve(result);
           return;
         } catch (error) {
@@ -137,12 +137,19 @@ export class Helper implements Transport {
     return this.#live !== null || this.#starting !== null ? "persistent" : this.#crashes.mode;
   }
 
+  /** A cancel goes to the helper that makes the response, be it one that gets no other call. Null: the call is settled. */
+  #ask(call: Call): Promise<JsonObject | null> {
+    const maker = this.#makerOf(call);
+    if (maker !== undefined) return call.sendOn(maker.connection);
+    return this.#mode === "persistent" ? this.#askOne(call) : this.#askOwn(call);
+  }
+
   /** By the helper that serves all. Null: the call was settled meanwhile. */
   async #askOne(call: Call): Promise<JsonObject | null> {
     const connection = this.#live?.readySince != null ? this.#live : await this.#connect();
     if (call.isOver) return null;
     if (call.method === "responses.create" && call.params["store"] !== false) this.#holdsResponses = true;
-    return call.sendOn(connection);
+    return this.#send(call, connection);
   }
 
   #connect(): Promise<Connection> {
@@ -235,17 +242,18 @@ export class Helper implements Transport {
     else if (this.#crashes.mode === "per-request") this.#options.onState("per-request");
   }
 
-  /** By a helper that is started for this call alone; a cancel goes to the helper that makes the response. */
+  /** By a helper that is started for this call alone. */
   async #askOwn(call: Call): Promise<JsonObject | null> {
-    const maker = this.#makerOf(call);
-    if (maker !== undefined) return call.sendOn(maker.connection);
     if (call.params["background"] === true) throw notInBackground();
     await this.#takePlace();
     let connection: Connection | null = null;
     try {
       if (call.isOver) return null;
       connection = await this.#startAny((started) => started.setBusy(true));
-      return await this.#askChild(call, connection);
+      if (call.isOver) return null;
+      const result = await this.#send(call, connection);
+      this.#crashes.noteServed();
+      return result;
     } finally {
       void this.#clearPlace(connection);
     }
@@ -257,26 +265,23 @@ export class Helper implements Transport {
     this.#leavePlace();
   }
 
-  async #askChild(call: Call, connection: Connection): Promise<JsonObject | null> {
-    if (call.isOver) return null;
-    const child: Child = { connection, responses: new Set() };
-    this.#children.add(child);
+  async #send(call: Call, connection: Connection): Promise<JsonObject> {
+    const maker: Maker = { connection, responses: new Set() };
+    this.#makers.add(maker);
     call.watch(({ event, chunk }) => {
       const told = isObject(event) ? event["response"] : chunk;
-      if (isObject(told)) child.responses.add(String(told["id"]));
+      if (isObject(told)) maker.responses.add(String(told["id"]));
     });
     try {
-      const result = await call.sendOn(connection);
-      this.#crashes.noteServed();
-      return result;
+      return await call.sendOn(connection);
     } finally {
-      this.#children.delete(child);
+      this.#makers.delete(maker);
     }
   }
 
-  #makerOf({ method, params }: Call): Child | undefined {
+  #makerOf({ method, params }: Call): Maker | undefined {
     if (method !== "responses.cancel") return undefined;
-    return [...this.#children].find(({ responses }) => responses.has(String(params["id"])));
+    return [...this.#makers].find(({ responses }) => responses.has(String(params["id"])));
   }
 
   async #takePlace(): Promise<void> {

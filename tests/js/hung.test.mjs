@@ -136,6 +136,19 @@ test("a deadline that passes costs other requests nothing, before and after it",
   await until(() => !alive(client.starts()[0].started), "the end of the first helper, once it has no more to do");
 }));
 
+test("a cancel by id reaches a stream of a helper that gets no other call any more", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t);
+  const words = Array.from({ length: 200 }, (_, index) => [`${index} `, { sleep_ms: 100 }]).flat();
+  let id;
+  const going = drain(client.responses.stream({ input: script(...words) }), (event) => (id ??= event.response?.id));
+  await until(() => id !== undefined, "its first event");
+  await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
+  checkResponse(await client.responses.create({ input: "x" }));
+  assert.equal(client.starts().length, 2);
+  assert.equal((await client.responses.cancel(id)).status, "cancelled");
+  assert.equal((await going).error.code, "CANCELLED");
+});
+
 test("a helper that has requests in hand keeps their limits: what waits or runs goes on", { timeout: WAIT }, async (t) => {
   const client = fakeClient(t);
   const { pid } = await client.health.ping();

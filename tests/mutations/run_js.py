@@ -111,7 +111,11 @@ MUTATIONS = [
     ("J17: a cancel goes to the helper that makes the response", HELPER,
      "if (maker !== undefined) return call.sendOn(maker.connection);",
      "",
-     "hung", "a cancel by id"),
+     "hung", "^spawnPerRequest: a cancel by id"),
+    ("... one that gets no other call any more, too", HELPER,
+     "return this.#send(call, connection);\n  }\n\n  #connect",
+     "return call.sendOn(connection);\n  }\n\n  #connect",
+     "hung", "^a cancel by id"),
     # helpers that hang
     ("a helper without a sign of life is given up", CONNECTION,
      "if (isQuiet && this.#pingedAt !== null && now - this.#pingedAt >= patienceMs) {",

@@ -892,7 +892,7 @@ MUTATIONS = [
      "if (ask->repeats > 0 && strcmp(last.reason_code, \"OFFLINE\") == 0) {", "if (ask->repeats > 0) {",
      "contract.remote_faults"),
     ("remote: the error names each server that failed", ASK, "if (!again && room > sizeof \", \") {",
-     "if (0) {", "contract.remote_faults"),
+     "if (again && room > sizeof \", \") {", "contract.remote_faults"),
     ("remote: one that is busy is not", FAILURE, "{503, 599, FM_OVERLOADED, \"\", HERE},",
      "{503, 599, FM_OVERLOADED, \"\", AGAIN},", "unit.remote_failures"),
     ("remote: messages: outputs of calls come first", "helper/engine/remote/request_messages.c",

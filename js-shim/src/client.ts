@@ -34,7 +34,10 @@ export interface ClientOptions {
    * macOS if the option `model` is absent.
    */
   engine?: string | readonly string[] | undefined;
-  /** The configuration of the engine `remote`: an object, which is written to no file, or the path of a JSON file. */
+  /**
+   * The configuration of the engine `remote`: an object, which is written to no file, or the path of a JSON file. Without
+   * `engine`, a model on this machine comes first; `engine: "remote"` sends all requests to servers.
+   */
   remote?: RemoteOptions | string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;

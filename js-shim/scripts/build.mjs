@@ -6,7 +6,8 @@
 //   index.mjs      the same for `import`: it passes index.cjs on, so that a process has one state and one FmError; names.cjs is
 //                  in between, since Node would read all of index.cjs for its names, which takes longer than all the rest
 //   bundler.mjs    all of these as one ES module, for bundlers: they take it for `import` and `require` alike (the condition
-//                  "module" in package.json), so a bundle has one state and one FmError, too
+//                  "module" in package.json), so a bundle has one state and one FmError, too; without that condition they take
+//                  the files above, so these need no `require` for Node's modules, nor a __dirname
 //   validate.cjs   the check of JSON schemas, with a library for it; loaded by the first `generate` with a schema
 //   cli.cjs        the command fm-proxy
 //   ai.mjs, ai.cjs  the adapter for the AI SDK
@@ -40,11 +41,15 @@ const HERE = {
     'export const here = fileURLToPath(new URL(".", import.meta.url));\n' +
     'export const packageRoot = fileURLToPath(new URL("../..", import.meta.url));\n' +
     "export const siblings = {};\n",
-  // In a host that was bundled as an ES module there is no __dirname: its main program lies where it does.
+  // In a host that was bundled as an ES module there is no __dirname: the stack names the file, whatever source maps say.
   cjs:
     'import { dirname, resolve } from "node:path";\n' +
+    'import { fileURLToPath } from "node:url";\n' +
     'import { programFile } from "./program.js";\n' +
-    'export const here = typeof __dirname === "string" ? __dirname : dirname(programFile() ?? resolve("."));\n' +
+    "const ofStack = () => { const { prepareStackTrace } = Error; Error.prepareStackTrace = (_, sites) => sites;\n" +
+    "try { return dirname(fileURLToPath(new Error().stack[0].getFileName())); } catch { return undefined; }\n" +
+    "finally { Error.prepareStackTrace = prepareStackTrace; } };\n" +
+    'export const here = typeof __dirname === "string" ? __dirname : (ofStack() ?? dirname(programFile() ?? resolve(".")));\n' +
     "export const packageRoot = dirname(here);\n" +
     `export const siblings = typeof __dirname === "string" ? { ${SIBLINGS} } : {};\n`,
   // What a bundler makes of it may be either; where it is neither in a file of its own, the main program tells.
@@ -88,6 +93,16 @@ function bundle(entry, file, format, outside, more) {
   return esbuild.build({ ...OPTIONS, supported, entryPoints: [join(esm, entry)], outfile: file, format, plugins, ...more });
 }
 
+/**
+ * A bundler that makes one ES module of CommonJS leaves no `require` for Node's own modules; Node 20.16 and later give them
+ * without one. Bundlers that are given conditions of the host's own take these files, and not bundler.mjs.
+ */
+async function needNoRequire(file) {
+  const text = await readFile(file, "utf8");
+  const given = text.replace(/\brequire\("(node:[^"]+)"\)/g, '(process.getBuiltinModule?.("$1")??require("$1"))');
+  await writeFile(file, given);
+}
+
 const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".repeat(spaces.length / width));
 
 /** Smaller, which loads faster; a stack trace still has the line. */
@@ -101,6 +116,7 @@ async function bundleAll() {
     const { [`${name}.js`]: itself, ...others } = own;
     // A host sees the classes of index.cjs, and functions of it in stack traces.
     await bundle(`${name}.js`, file, "cjs", others, { ...SMALL, minifyIdentifiers: name === "later" });
+    await needNoRequire(file);
   }
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./errors.cjs" }, { minify: true });
   await bundle("index.js", join(fresh, "bundler.mjs"), "esm", {}, { minify: true });

@@ -167,11 +167,17 @@ const builtin = (name) => name.startsWith("node:");
 const BUNDLERS = {
   "esbuild, CommonJS": (from, to) => buildWithEsbuild(from, to, { format: "cjs" }),
   "esbuild, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm" }),
+  // The condition "module" is then not one of esbuild's.
+  "esbuild, conditions of the host, ES module": (from, to) =>
+    buildWithEsbuild(from, to, { format: "esm", conditions: ["development"] }),
+  "esbuild for no platform, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm", ...NEUTRAL }),
   "webpack": (from, to) => buildWithWebpack(from, to),
   "rollup, CommonJS": (from, to) => buildWithRollup(from, to, { format: "cjs" }),
   "rollup, ES module": (from, to) => buildWithRollup(from, to, { format: "es" }),
   "vite, ES module": (from, to) => buildWithVite(from, to),
 };
+
+const NEUTRAL = { platform: "neutral", mainFields: ["module", "main"], external: ["node:*"] };
 
 function buildWithEsbuild(from, to, options) {
   const { build } = createRequire(join(shim, "package.json"))("esbuild");
@@ -242,15 +248,17 @@ import { createClient, FmError, pullModel } from "fm-proxy";
   });
 }
 
-test("in a bundle, import and require give one FmError", async () => {
-  writeFileSync(join(folder, "both.mjs"), `import { FmError } from "fm-proxy";
-import other from "./other.cjs";
-console.log(FmError === other.FmError, new FmError("CLOSED", "x").constructor.name);`);
-  writeFileSync(join(folder, "other.cjs"), `module.exports = { FmError: require("fm-proxy").FmError };`);
-  const out = join(folder, "bundle-both.mjs");
-  await buildWithEsbuild(join(folder, "both.mjs"), out, { format: "esm", minify: true });
-  assert.equal((await run(process.execPath, [out])).stdout, "true FmError\n");
-});
+for (const [name, more] of [["", {}], [" with conditions of the host", { conditions: ["development"] }]]) {
+  test(`in a bundle${name}, import and require give one FmError`, async () => {
+    writeFileSync(join(folder, "both.mjs"), `import { FmError } from "fm-proxy";
+  import other from "./other.cjs";
+  console.log(FmError === other.FmError, new FmError("CLOSED", "x").constructor.name);`);
+    writeFileSync(join(folder, "other.cjs"), `module.exports = { FmError: require("fm-proxy").FmError };`);
+    const out = join(folder, "bundle-both.mjs");
+    await buildWithEsbuild(join(folder, "both.mjs"), out, { format: "esm", minify: true, ...more });
+    assert.equal((await run(process.execPath, [out])).stdout, "true FmError\n");
+  });
+}
 
 test("publint and attw find nothing wrong with the package", async () => {
   const { publint } = await import("publint");

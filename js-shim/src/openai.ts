@@ -20,6 +20,15 @@ interface Answered {
 declare module "openai/resources/responses/responses" {
   interface ResponseCreateParamsBase extends Asked {}
   interface Response extends Answered {}
+  interface ResponseCompactParams {
+    fm?: CommonFmParams;
+  }
+  interface CompactedResponse extends Answered {}
+}
+
+declare module "openai/resources/responses/input-tokens" {
+  interface InputTokenCountParams extends Asked {}
+  interface InputTokenCountResponse extends Answered {}
 }
 
 declare module "openai/resources/chat/completions/completions" {

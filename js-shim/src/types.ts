@@ -81,7 +81,7 @@ export interface GenerationParams extends AnyBody, ExtraParams {
 /** The body of `POST /responses`, and `fm` with what is our own. */
 export interface ResponseCreateParams extends GenerationParams {
   /** What to answer: a text, or message items. */
-  input?: string | readonly object[];
+  input?: string | readonly object[] | null;
   instructions?: string | null;
   max_output_tokens?: number | null;
   /** Chat's name for `text.format`, in the shape of either API; send one of them. */
@@ -148,7 +148,8 @@ export interface InputItemList {
 
 /** The body of `POST /responses/compact`. */
 export interface ResponseCompactParams extends AnyBody {
-  model: string;
+  /** `"default"`: the default model. The helper refuses null, which OpenAI's type has. */
+  model: string | null;
   input?: string | readonly object[] | null;
   instructions?: string | null;
   previous_response_id?: string | null;
@@ -162,7 +163,8 @@ export interface CompactedResponse extends Omit<WireCompaction, "usage"> {
 
 /** The body of `POST /completions`, and `fm` with what is our own. */
 export interface CompletionCreateParams extends GenerationParams {
-  prompt: string;
+  /** A text, or an array of one. The rest is in OpenAI's type, and the helper refuses it. */
+  prompt: string | readonly string[] | readonly number[] | readonly (readonly number[])[] | null;
   /** What comes after the text that is asked for. */
   suffix?: string | null;
   max_tokens?: number | null;
@@ -183,8 +185,8 @@ export interface CompletionChoice extends Omit<WireCompletion["choices"][number]
 
 /** The body of `POST /embeddings`. */
 export interface EmbeddingCreateParams extends AnyBody {
-  /** A text or several. */
-  input: string | readonly string[];
+  /** A text or several. The helper refuses token ids, which OpenAI's type has. */
+  input: string | readonly string[] | readonly number[] | readonly (readonly number[])[];
   model?: string | null;
   dimensions?: number | null;
   /** `base64`: the vectors as little-endian floats of 32 bits. Default: `float`. */

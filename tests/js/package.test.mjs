@@ -72,10 +72,8 @@ export async function f(): Promise<string> {
   // @ts-expect-error messages are required
   client.chat.completions.create({});
   void client.embeddings.create({ input: ["x", "y"] });
-  // @ts-expect-error tokens are not supported
-  void client.embeddings.create({ input: [1, 2] });
-  // @ts-expect-error nor several lists of them
-  void client.embeddings.create({ input: [[1, 2]] });
+  // @ts-expect-error neither texts nor tokens
+  void client.embeddings.create({ input: [{}] });
   try { return (await client.responses.create({ input: "x" })).id; }
   catch (error) { return error instanceof FmError ? error.code : String(report.reason_code); }
 }
@@ -303,6 +301,12 @@ declare const either: OpenAI.Responses.ResponseCreateParams;
 declare const wholeChat: OpenAI.ChatCompletionCreateParamsNonStreaming;
 declare const streamingChat: OpenAI.ChatCompletionCreateParamsStreaming;
 declare const eitherChat: OpenAI.ChatCompletionCreateParams;
+declare const wholeText: OpenAI.CompletionCreateParamsNonStreaming;
+declare const streamingText: OpenAI.CompletionCreateParamsStreaming;
+declare const eitherText: OpenAI.CompletionCreateParams;
+declare const texts: OpenAI.EmbeddingCreateParams;
+declare const counted: OpenAI.Responses.InputTokenCountParams;
+declare const long: OpenAI.Responses.ResponseCompactParams;
 export async function bodies(): Promise<OpenAI.Responses.Response | OpenAI.ChatCompletion> {
   for await (const it of responses.create(streaming)) { const event: Event = it; void event; }
   for await (const it of await responses.create(streaming)) { const event: Event = it; void event; }
@@ -311,6 +315,13 @@ export async function bodies(): Promise<OpenAI.Responses.Response | OpenAI.ChatC
   if (safe.ok) { const response: OpenAI.Responses.Response = safe.response; void response; }
   void responses.create(either);
   void chat.completions.create(eitherChat);
+  void client.completions.create(eitherText);
+  for await (const it of client.completions.create(streamingText)) { const chunk: string = it.id; void chunk; }
+  const text: OpenAI.Completion = await client.completions.create(wholeText);
+  const vectors: OpenAI.CreateEmbeddingResponse = await client.embeddings.create(texts);
+  const count: OpenAI.Responses.InputTokenCountResponse = await responses.inputTokens.count(counted);
+  const short: OpenAI.Responses.CompactedResponse = await responses.compact(long);
+  void [text, vectors, count, short];
   const response: OpenAI.Responses.Response = await responses.create(whole);
   const final: OpenAI.Responses.Response = await responses.stream(whole).finalResponse();
   return Math.random() > 0.5 ? (await chat.completions.create(wholeChat)) : response ?? final;
@@ -328,6 +339,9 @@ export async function stock() {
   const stream = await openai.chat.completions.create({ model: "default", messages: [], stream: true, fm: { timings: true } });
   for await (const { fm } of stream) void fm?.timings;
   const { fm } = await openai.embeddings.create({ model: "default", input: "x", fm: { timeout_ms: 5 } });
+  const counts = await openai.responses.inputTokens.count({ input: "x", top_k: 5, fm: { timings: true } });
+  const compacted = await openai.responses.compact({ model: "default", input: "x", fm: { timings: true } });
+  void [counts.fm?.timings, compacted.fm?.timings];
   // @ts-expect-error there is no such limit
   await openai.responses.create({ input: "x", fm: { timeout: 5 } });
   return [queue, parsed.fm?.schema, fm?.ignored];

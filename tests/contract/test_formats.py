@@ -346,15 +346,24 @@ class Hostile(Case):
         self.assertEqual((outcome.reason, outcome.error["code"]), ("error", "INVALID_REQUEST"))
         self.assertTrue(outcome.error["param"].startswith("format"))
 
+    def test_too_much_for_it_in_arguments(self):
+        """Said of the tool's schema, in words without llguidance's own."""
+        patterns = {"type": "string", "allOf": [{"pattern": "^.*a.{20}$"}, {"pattern": "^.*b.{21}$"}]}
+        schema = {"type": "object", "properties": {"a": patterns}, "required": ["a"], "additionalProperties": False}
+        outcome = self.engine.run(PROMPT, tools=[{"name": "f", "parameters": schema}], tool_choice={"mode": "required"})
+        self.assertEqual((outcome.error["code"], outcome.error["param"]), ("INVALID_REQUEST", "tools[0].parameters"))
+        self.assertTrue(outcome.error["detail"].startswith("the schema can't be used: it is too large"), outcome.error)
+
     def test_grammars(self):
         for syntax, definition, *words in (
                 ("lark", "start: (", "Expected"),
                 ("lark", "start: " + "(" * 30_000 + '"a"' + ")" * 30_000, "brackets"),
                 ("lark", 'begin: "a"', "start"),
                 ("lark", "start: r0\n" + "".join(f"r{i}: r{i + 1}\n" for i in range(4500)) + "r4500: (", "Expected"),
-                ("regex", "(?=a)b", "parse error"),
+                ("regex", "(?=a)b", "look-around"),
                 ("regex", "(" * 30_000, "brackets"),
-                ("regex", "a(b", "parse error"),
+                ("regex", "a(b", "can't be used: invalid regular expression: unclosed group"),
+                ("lark", 'start: "a" b\nb: /(/', "can't be used: line 2, column 4: invalid regular expression: unclosed group"),
                 ("lark", "start: start", "no text fits"),
                 ("lark", '%llguidance {"allow_invalid_utf8": true}\nstart: /./', "UTF-8"),
                 ("lark", 'start: "a" (<|im_end|> "b" | "c")', "tokens"),

@@ -102,6 +102,7 @@ class Hostile(HelperTest):
                 error = self.assert_error(result, "INVALID_REQUEST")
                 self.assertEqual(error["openai"]["status"], 400)
                 self.assertRegex(error["openai"]["param"], r"^(text\.format|fm\.grammar\.definition)")
+                self.assertNotRegex(error["detail"], r"fuel|limits\.|Regex|regex is empty|lexer|\n", "llguidance's words")
                 self.assert_soon(seconds, REFUSED_WITHIN * SLOW)
                 self.assert_soon(pong, PONG_WITHIN * SLOW)
                 if "FM_FIGURES" in os.environ:

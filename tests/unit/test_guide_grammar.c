@@ -121,6 +121,55 @@ static void what_is_wrong_is_told(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
+/* In words of those who wrote the format: they know neither llguidance nor its options. */
+static void reasons(void **state) {
+    (void)state;
+#define TOO_LARGE \
+    "it is too large or too complex; make it smaller: fewer or simpler patterns, a shorter maxLength"
+    static const char *const rows[][3] = {
+        {"regex", "a(b", "the grammar can't be used: invalid regular expression: unclosed group"},
+        {"regex", "a\n(?x)\n(b", "the grammar can't be used: invalid regular expression: unclosed group"},
+        {"regex", "\\ba", "the grammar can't be used: invalid regular expression: \\b, and ^ or $ amid the text, are "
+                         "not supported; leave them out"},
+        {"regex", "[^\\x00-\\U0010ffff]", "the grammar can't be used: no text fits it"},
+        {"lark", "start: a\na: /(c/", "the grammar can't be used: line 2, column 4: invalid regular expression: "
+                                     "unclosed group"},
+        {"lark", "start: foo", "the grammar can't be used: line 1, column 8: unknown name: \"foo\""},
+        {"lark", "start: %json {\"type\": \"foo\"}", "the grammar can't be used: line 1, column 8: invalid JSON schema: "
+                                                   "Invalid type: foo"},
+        {"lark", "start: %json {\"allOf\": [{\"pattern\": \"^.*a.{30}$\"}, {\"pattern\": \"^.*b.{31}$\"}]}",
+         "the grammar can't be used: line 1, column 8: invalid JSON schema: " TOO_LARGE},
+        {"json_schema", "{\"allOf\": [{\"pattern\": \"^.*a.{30}$\"}, {\"pattern\": \"^.*b.{31}$\"}]}",
+         "the schema can't be used: " TOO_LARGE},
+    };
+    struct fm_error error;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fm_grammar *grammar = new_grammar(vocab, rows[i][0], rows[i][1]);
+        assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_INVALID_REQUEST);
+        assert_string_equal(error.detail, rows[i][2]);
+        fm_grammar_free(grammar);
+    }
+    fm_grammar_vocab_free(vocab);
+}
+
+/* What shows as the text is made: 50,000 states of a lexer are soon there. */
+static void a_reason_amid_the_text(void **state) {
+    (void)state;
+    struct fm_error error;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    struct fm_grammar *grammar = new_grammar(vocab, "regex", "(.*a.{16}b|.*c.{17}d|.*e.{18}f)*");
+    assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_OK);
+    uint32_t random = 1;
+    for (int i = 0; fm_grammar_mask(grammar) && fm_grammar_take(grammar, "ace"[(random >> 16) % 3]); i++) {
+        assert_true(i < 100000);
+        random = random * 1664525 + 1013904223;
+    }
+    assert_string_equal(fm_grammar_reason(grammar), TOO_LARGE);
+    fm_grammar_free(grammar);
+    fm_grammar_vocab_free(vocab);
+}
+
 /* It was once enough to make the next one fail. */
 static void one_that_takes_too_long(void **state) {
     (void)state;
@@ -205,6 +254,8 @@ static void without_a_thread(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(reasons),
+        cmocka_unit_test(a_reason_amid_the_text),
         cmocka_unit_test(one_that_takes_too_long),
         cmocka_unit_test(when_all_threads_are_stuck),
 #ifdef WRAPPED

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <llguidance.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,7 @@ struct fm_grammar_vocab {
 
 struct fm_grammar {
     struct fm_grammar_vocab *vocab;
+    const char *kind; /* static */
     struct fm_grammar *next; /* of those that wait */
     struct compilation *work; /* NULL: it is compiled */
     struct fm_task *task;     /* that does it; NULL: it waits for a thread */
@@ -60,6 +62,7 @@ struct fm_grammar {
     uint32_t forced[FORCED_MAX]; /* what must come next, from `forced_at` on */
     size_t forced_count;         /* 0: not asked for since the last token, or there is a choice */
     size_t forced_at;
+    char reason[256]; /* what fm_grammar_reason said last */
 };
 
 bool fm_grammar_supported(void) {
@@ -340,15 +343,70 @@ static void start_compiling(struct fm_grammar_vocab *vocab) {
     }
 }
 
-/* What llguidance calls it where no token can follow. */
-static bool is_dead_end(const char *reason) {
-    return strncmp(reason, "NoExtension", 11) == 0;
+/* ---- reasons ---- */
+
+/* `reason`, or what it means, where only those who know llguidance can read it. */
+static const char *translate(const char *reason) {
+    static const char too_large[] =
+        "it is too large or too complex; make it smaller: fewer or simpler patterns, a shorter maxLength";
+    static const char *const words[][2] = {
+        {"NoExtension", "no text fits it"},
+        {"lookarounds not supported", "\\b, and ^ or $ amid the text, are not supported; leave them out"},
+        {"too many expressions", too_large},
+        {"too many states", too_large},
+        {"fuel exhausted", too_large},
+        {"lexer precomputation failed", too_large},
+        {"Unable to determine if regex is empty", too_large},
+        {"schema too large", too_large},
+        {"stack level exceeded", too_large},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strstr(reason, words[i][0])) {
+            return words[i][1];
+        }
+    }
+    return reason;
+}
+
+/* `reason` after the place in a Lark grammar with which it may begin: at LINE(COLUMN), from 1 on. */
+static const char *read_place(const char *reason, long *line, long *column) {
+    char *end;
+    *line = strtol(strncmp(reason, "at ", 3) == 0 ? reason + 3 : reason, &end, 10);
+    *column = *line > 0 && *end == '(' ? strtol(end + 1, &end, 10) : 0;
+    return *column > 0 && strncmp(end, "): ", 3) == 0 ? end + 3 : reason;
+}
+
+/* `reason` after `head`; NULL: it begins otherwise. */
+static const char *after(const char *reason, const char *head) {
+    size_t len = strlen(head);
+    return strncmp(reason, head, len) == 0 ? reason + len : NULL;
+}
+
+/* One line, of what llguidance says: of a pattern it shows the whole, and the fault in a later line. */
+static const char *explain(struct fm_grammar *grammar, const char *said) {
+    char place[64] = "";
+    long line;
+    long column;
+    const char *reason = read_place(said, &line, &column);
+    if (reason != said && strcmp(grammar->kind, "lark") == 0) { /* else the grammar is not the host's */
+        snprintf(place, sizeof place, "line %ld, column %ld: ", line, column);
+    }
+    const char *pattern = after(reason, "invalid regex ");
+    const char *schema = after(reason, "failed to compile JSON schema: ");
+    const char *fault = pattern ? strstr(pattern, "\nerror: ") : NULL;
+    reason = schema ? schema : reason;
+    reason = fault ? fault + strlen("\nerror: ") : translate(reason);
+    snprintf(grammar->reason, sizeof grammar->reason, "%s%s%.*s", place,
+             pattern  ? "invalid regular expression: "
+             : schema ? "invalid JSON schema: "
+                      : "",
+             (int)strcspn(reason, "\n"), reason);
+    return grammar->reason;
 }
 
 /* The thread is done. */
 static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *error) {
     struct compilation *work = grammar->work;
-    const char *kind = work->kind;
     enum fm_code code = FM_OK;
     grammar->matcher = work->matcher;
     if (!work->matcher) {
@@ -358,9 +416,8 @@ static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *e
     grammar->work = NULL;
     free_compilation(work);
     if (code == FM_OK && (llg_matcher_is_error(grammar->matcher) || !llg_matcher_get_mask(grammar->matcher))) {
-        const char *reason = fm_grammar_reason(grammar);
-        code = fm_fail(error, FM_INVALID_REQUEST, "the %s can't be used: %.*s",
-                       strcmp(kind, "json_schema") == 0 ? "schema" : "grammar", (int)strcspn(reason, "\n"), reason);
+        code = fm_fail(error, FM_INVALID_REQUEST, "the %s can't be used: %s",
+                       strcmp(grammar->kind, "json_schema") == 0 ? "schema" : "grammar", fm_grammar_reason(grammar));
     }
     return code;
 }
@@ -415,6 +472,7 @@ enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, co
         return fm_fail_no_memory(error);
     }
     made->vocab = vocab;
+    made->kind = kind;
     made->work = new_compilation(vocab, kind, text);
     if (!made->work) {
         free(made);
@@ -481,5 +539,5 @@ bool fm_grammar_accepts(struct fm_grammar *grammar) {
 
 const char *fm_grammar_reason(struct fm_grammar *grammar) {
     const char *reason = llg_matcher_get_error(grammar->matcher);
-    return reason && !is_dead_end(reason) ? reason : "no text fits it";
+    return reason ? explain(grammar, reason) : "no text fits it";
 }

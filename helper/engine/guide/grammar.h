@@ -95,7 +95,7 @@ bool fm_grammar_complete(const struct fm_grammar *grammar);
 /* The text may end here. Takes microseconds. */
 bool fm_grammar_accepts(struct fm_grammar *grammar);
 
-/* Why a call failed; valid as long as the grammar. */
+/* Why a call failed, in one line for users; valid until the next call of this. */
 const char *fm_grammar_reason(struct fm_grammar *grammar);
 
 #endif

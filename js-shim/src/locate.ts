@@ -1,7 +1,7 @@
 // Where the fm-proxy program is.
 import * as fs from "node:fs";
 import Module from "node:module";
-import { dirname, join, normalize, resolve } from "node:path";
+import { delimiter, dirname, isAbsolute, join, normalize, resolve } from "node:path";
 import { FmError } from "./errors.js";
 import { here, packageRoot, siblings } from "./here.js";
 import { programFile } from "./program.js";
@@ -52,6 +52,8 @@ export interface LocateOptions {
   option: string | undefined;
   /** The host's environment. */
   env?: Record<string, string | undefined>;
+  /** The PATH of the helper's environment, if it has one of its own. */
+  path?: string | undefined;
   /** Resolves a module name to a file, or throws. */
   resolve?: (name: string) => string;
   /** The root of this package. */
@@ -68,10 +70,10 @@ export interface LocateOptions {
  * @throws FmError (SPAWN_FAILED) that lists every place that was looked at.
  */
 export function locateHelper(options: LocateOptions): HelperLocation {
-  const { option, env = process.env } = options;
-  if (option !== undefined && option !== "") return named(option, "the option helperPath");
+  const { option, env = process.env, path = env["PATH"] } = options;
+  if (option !== undefined && option !== "") return named(option, "the option helperPath", path);
   const fromEnv = env["FM_PROXY_PATH"];
-  if (fromEnv !== undefined && fromEnv !== "") return named(fromEnv, "the variable FM_PROXY_PATH");
+  if (fromEnv !== undefined && fromEnv !== "") return named(fromEnv, "the variable FM_PROXY_PATH", path);
   const name = platformPackage();
   const tried = ["the option helperPath", "the variable FM_PROXY_PATH", `the package ${name}`];
   const installed = resolvePackage(name, options.resolve ?? resolverFor(join(here, "locate.js")));
@@ -146,11 +148,28 @@ export function unpacked(path: string): string {
   return beside !== path && existsSync(beside) ? beside : path;
 }
 
-/** A name without a folder is looked for in PATH, by the system. */
-function named(given: string, origin: string): HelperLocation {
-  const path = /[\\/]/.test(given) ? resolve(given) : given;
+/** A name without a folder is looked for in PATH: on Windows and where it is not found, by the system. */
+function named(given: string, origin: string, folders = ""): HelperLocation {
+  const path = /[\\/]/.test(given) ? resolve(given) : (inFolders(given, folders.split(delimiter)) ?? given);
   if (!path.endsWith(".app")) return { type: "cli", executablePath: path, origin };
   return { type: "app-bundle", executablePath: join(path, IN_APP), appBundlePath: path, origin };
+}
+
+/** As the system does, the first that can be run; else the first that lost its permission. */
+function inFolders(name: string, folders: readonly string[]): string | undefined {
+  if (process.platform === "win32") return undefined;
+  const paths = folders.filter((folder) => isAbsolute(folder)).map((folder) => join(folder, name));
+  const files = paths.filter((path) => existsSync(path) && fs.statSync(path).isFile());
+  return files.find(isExecutable) ?? files[0];
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    fs.accessSync(path, fs.constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The helper of a platform's package. */

@@ -1,6 +1,6 @@
 // The folder of fm-proxy's own models.
 import { homedir } from "node:os";
-import { join, sep } from "node:path";
+import { join, resolve, sep } from "node:path";
 
 /** The part of a host's environment that says where files are. */
 export type Environment = Record<string, string | undefined>;
@@ -14,10 +14,10 @@ export function userHome(): string {
   }
 }
 
-/** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one. */
+/** The folder that `fm-proxy models pull` fills, and that a client uses unless it names another one: its whole path. */
 export function modelsFolder(env: Environment = process.env, home = userHome(), platform: string = process.platform): string {
   const named = env["FM_PROXY_MODELS_DIR"];
-  if (named !== undefined && named !== "") return named;
+  if (named !== undefined && named !== "") return resolve(named);
   if (platform === "darwin") return join(home, "Library", "Application Support", "fm-proxy", "models");
   if (platform === "win32") return join(env["LOCALAPPDATA"] || join(home, "AppData", "Local"), "fm-proxy", "models");
   return join(env["XDG_DATA_HOME"] || join(home, ".local", "share"), "fm-proxy", "models");

@@ -1,6 +1,7 @@
 // A child process and its pipes: the only file that knows child_process.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, statSync, writeSync } from "node:fs";
+import { resolve } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { FmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
@@ -163,14 +164,14 @@ export class HelperProcess {
     child.stdout?.on("error", () => {});
     // A dead helper's stdin gives EPIPE; the exit follows and says more.
     child.stdin?.on("error", () => this.#endSoon("closed its input"));
-    return new Promise((resolve) => {
+    return new Promise((exited) => {
       child.on("error", (error) => {
         if (child.pid !== undefined) return;
         this.#end(spawnError(error, this.#options));
-        resolve();
+        exited();
       });
       child.on("exit", (code, signal) => {
-        resolve();
+        exited();
         this.#crashed = signal === null ? code !== 0 : CRASHES.has(signal);
         this.#endSoon(signal === null ? `ended with status ${code}` : `was ended by ${signal}`);
       });
@@ -206,7 +207,7 @@ function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmErro
   const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
   const fields = { cause: error };
   if (cwd !== undefined && !isDirectory(cwd)) {
-    const what = `The helper's working directory ${cwd}, from the option cwd, is not a directory (${code}).`;
+    const what = `The helper's working directory ${resolve(cwd)}, from the option cwd, is not a directory (${code}).`;
     return new FmError("SPAWN_FAILED", what, fields);
   }
   const what = `The helper ${path} ${whatIsWrong(path, error)} (${code}). The path is from ${origin}.`;

@@ -9,8 +9,11 @@ import { makeRunnable } from "./relocate.js";
 import { isObject } from "./types.js";
 
 /** What `findHelper` finds. */
-export async function findRunnable(options: Pick<ClientOptions, "helperPath" | "storageDir">): Promise<HelperLocation> {
-  return makeRunnable(locateHelper({ option: options.helperPath }), options.storageDir);
+export async function findRunnable(
+  options: Pick<ClientOptions, "helperPath" | "storageDir">,
+  path?: string,
+): Promise<HelperLocation> {
+  return makeRunnable(locateHelper({ option: options.helperPath, path }), options.storageDir);
 }
 
 /** What a helper with these options is started with, except for who gets its log. `env` is its environment, and is changed. */
@@ -18,7 +21,7 @@ export async function spawnOptions(
   options: ClientOptions,
   env: Record<string, string>,
 ): Promise<Omit<SpawnOptions, "stderr">> {
-  const location = await findRunnable(options);
+  const location = await findRunnable(options, env["PATH"]);
   const { executablePath, origin } = location;
   // Whoever reads of a path that is not there must see where it was looked for.
   const whole = (path: string): string => resolve(options.cwd ?? "", path);
@@ -50,9 +53,10 @@ export async function spawnOptions(
 
 /** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
 function modelsOf({ packagePath, copiedFrom }: HelperLocation, env: Record<string, string>): string | null {
+  // A variable counts for the helper, which has a working directory of its own.
+  if ((env["FM_PROXY_MODELS_DIR"] ?? "") !== "") return null;
   if (packagePath !== undefined) return modelsFolder(env);
-  const isNamed = (env["FM_PROXY_MODELS_DIR"] ?? "") !== "";
-  return copiedFrom === undefined || isNamed ? null : join(dirname(copiedFrom), "..", "models");
+  return copiedFrom === undefined ? null : join(dirname(copiedFrom), "..", "models");
 }
 
 /**

@@ -125,6 +125,7 @@ test("a user without a home, as in some containers, has no models, and no error"
 
 test("the own folder, on each system", () => {
   assert.equal(modelsFolder({ FM_PROXY_MODELS_DIR: "/x" }), "/x");
+  assert.equal(modelsFolder({ FM_PROXY_MODELS_DIR: "x/y" }), join(process.cwd(), "x", "y"));
   assert.equal(folderOf({}, "/h", "linux"), "/h/.local/share/fm-proxy/models");
   assert.equal(folderOf({ XDG_DATA_HOME: "/d" }, "/h", "linux"), "/d/fm-proxy/models");
   assert.equal(folderOf({}, "/h", "darwin"), "/h/Library/Application Support/fm-proxy/models");

@@ -251,6 +251,19 @@ for (const how of ["a package", "a path", "a link", "an app bundle"]) {
   });
 }
 
+test("a helper that PATH leads to is repaired; where it can't be, its path is told", async (t) => {
+  const { bin } = loseAll(t, "a path");
+  const path = `/nowhere:${bin}`;
+  const options = { ...fakeOptions, helperPath: "fm-proxy", env: { ...fakeOptions.env, PATH: path } };
+  chmodSync(bin, 0o555);
+  const isNamed = ({ code, detail }) => code === "SPAWN_FAILED" && detail.includes(`${join(bin, "fm-proxy")} is not executable`);
+  await assert.rejects(clientFor(t, options).health.ping(), isNamed);
+  chmodSync(bin, 0o755);
+  const client = clientFor(t, options);
+  assert.equal((await client.responses.create({ input: "one two" })).output_text, "one two");
+  assert.equal(modeOf(join(bin, "fm-proxy")), 0o755);
+});
+
 test("an engine alone that lost its permission is repaired, too", async (t) => {
   const { found, bin } = loseAll(t, "a path");
   chmodSync(found.executablePath, 0o755);

@@ -55,6 +55,7 @@ static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rp
     job->stream = stream;
     job->streamed = stream;
     job->last_event_sent = false;
+    job->full_result = false;
     job->replays = false;
     job->source = NULL;
     job->readers = 0;
@@ -130,6 +131,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         return code;
     }
     begin(front, new, call, new->answer.request.stream);
+    new->full_result = new->answer.request.full_result;
     new->state = FM_JOB_QUEUED;
     new->model = fm_route_next(route);
     new->route = *route;

@@ -89,6 +89,7 @@ struct fm_job {
     struct fm_cursor cursor; /* how far the create call's stream is */
     bool stream;             /* the call gets events: still */
     bool last_event_sent;    /* ... and it has the one after which there are no more */
+    bool full_result;        /* fm.full_result of the call: its result repeats what that event has */
     bool replays;            /* a call of responses.retrieve gets the events of a response that others made */
     struct fm_job *source;   /* the job that makes it still; NULL: it was stored, and is `answer` */
     unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */

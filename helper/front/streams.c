@@ -37,7 +37,7 @@ static void write_object(struct fm_job *job, const struct fm_rpc_id *call, struc
     const struct fm_answer *answer = answer_of(job);
     const struct fm_surface *surface = answer->surface;
     bool had = call == &job->call && job->stream && job->last_event_sent;
-    if (had && surface->write_end && !job->answer.request.full_result) {
+    if (had && surface->write_end && !job->full_result) {
         surface->write_end(answer, w);
     } else {
         surface->write(answer, w);

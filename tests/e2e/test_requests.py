@@ -727,6 +727,13 @@ class ResultsOfStreams(HelperTest):
         query = {"id": last["id"], "stream": True}
         again, result = self.raw(helper, helper.start("responses.retrieve", query))
         self.assertEqual((again, set(result["response"])), (last, {"id", "object", "status"}))
+        again, result = self.raw(helper, helper.start("responses.retrieve", {**query, "fm": {"full_result": True}}))
+        self.assertEqual((again, result), (last, {"ok": True, "response": last}))
+        for fm, param, reason in (({"full_result": 1}, "fm.full_result", "invalid_type"), (7, "fm", "invalid_type"),
+                                  ({"timings": True}, "fm.timings", "unknown_parameter")):
+            for stream in (True, False):
+                self.assert_error(helper.call("responses.retrieve", {**query, "stream": stream, "fm": fm}),
+                                  "INVALID_REQUEST", param, reason)
         after = helper.call("responses.retrieve", {**query, "starting_after": 1000})  # no event has it
         self.assertEqual(after, {"ok": True, "response": last})
 

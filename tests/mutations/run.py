@@ -1519,6 +1519,8 @@ MUTATIONS = [
      "if (0) {", "e2e.store"),
     ("replay: starting_after is not below 0", "helper/front/methods/responses_retrieve.c",
      ".check = fm_check_int, .min = 0, .max = INT64_MAX", ".check = fm_check_int, .min = -9, .max = INT64_MAX", "e2e.store"),
+    ("replay: full_result", "helper/front/methods/responses_retrieve.c",
+     'json_object_object_get(fm, "full_result")', 'json_object_object_get(fm, "")', "e2e.requests"),
     ("replay: starting_after wants a stream", "helper/front/methods/responses_retrieve.c",
      "return stream || !value ?", "return 1 ?", "e2e.store"),
     ("replay: one that is read stays", STREAMS, "fm_job_is_done(job) && job->readers == 0", "fm_job_is_done(job)",

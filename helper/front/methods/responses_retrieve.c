@@ -4,12 +4,18 @@
 #include "front/methods/stored.h"
 #include "surface/request.h"
 
+static const struct fm_rule fm_rules[] = {
+    {.name = "full_result", .check = fm_check_bool}, /* of a stream: without one, the result is always whole */
+    {0},
+};
+
 static const struct fm_rule rules[] = {
     {.name = "id", .check = fm_check_any},
     {.name = "include", .check = fm_check_include}, /* it is there anyway, or there is none */
     {.name = "stream", .check = fm_check_bool},
     {.name = "starting_after", .check = fm_check_int, .min = 0, .max = INT64_MAX},
     {.name = "include_obfuscation", .check = fm_check_bool}, /* frames are never padded */
+    {.name = "fm", .check = fm_check_object, .members = fm_rules, .closed = true},
     {0},
 };
 
@@ -91,6 +97,10 @@ static enum fm_code replay(struct fm_front *front, const struct fm_method_call *
     fm_front_enter(front);
     enum fm_code code = fm_job_replay_locked(front, call->id, after, &job, error);
     query->job = code == FM_OK ? job->number : 0;
+    if (code == FM_OK) {
+        struct json_object *fm = json_object_object_get(call->params, "fm");
+        job->full_result = json_object_get_boolean(json_object_object_get(fm, "full_result"));
+    }
     if (code == FM_OK && !fm_store_replay_locked(front, find_events, query)) {
         fm_job_release_locked(front, job);
         code = fm_fail(error, FM_OVERLOADED, "can't ask the store for the response");

@@ -13,6 +13,18 @@ const nothing = () => {
   throw new Error("not installed");
 };
 
+test("a name without a folder is looked for in PATH: the first program, else what lost its permission", (t) => {
+  const folder = temporaryFolder(t);
+  const [dir, lost, runs] = ["dir", "lost", "runs"].map((name) => join(folder, name));
+  for (const each of [join(dir, "fm-proxy"), lost, runs]) mkdirSync(each, { recursive: true });
+  writeFileSync(join(lost, "fm-proxy"), "", { mode: 0o644 });
+  writeFileSync(join(runs, "fm-proxy"), "", { mode: 0o755 });
+  const find = (...folders) => locateHelper({ option: "fm-proxy", path: folders.join(":") }).executablePath;
+  assert.equal(find("/nowhere", dir, lost, runs), join(runs, "fm-proxy"));
+  assert.equal(find("/nowhere", dir, lost), join(lost, "fm-proxy"));
+  for (const folders of [[], [dir], ["."]]) assert.equal(find(...folders), "fm-proxy");
+});
+
 test("the helper is looked for in order: option, environment, platform package, build folder", (t) => {
   const root = temporaryFolder(t);
   const packageRoot = join(root, "js-shim");

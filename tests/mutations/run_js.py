@@ -205,7 +205,7 @@ MUTATIONS = [
     ("a permission that was lost is repaired", RELOCATE, "if (writable) await chmod(path, 0o755);", "",
      "relocate", "^a permission"),
     ("... of a helper that PATH leads to, too", LOCATE, "(inFolders(given, folders.split(delimiter)) ?? given)", "given",
-     "relocate", "PATH leads"),
+     "locate", "in PATH"),
     ("J9: not in a folder that nobody may write to", RELOCATE, "if (writable) await", "await", "relocate", "read-only"),
     ("a copy is what was copied", RELOCATE, "if (await isCopyOf(original, to, sizeOf)) return to;",
      "if (await exists(to)) return to;", "relocate", "broken"),

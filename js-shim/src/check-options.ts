@@ -128,6 +128,7 @@ const ofBody = (member: string): string => ` It is a member of each request's bo
 const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/^(n|num)?threads$/, ofLlama("FM_ENGINE_LLAMA_THREADS")],
   [/^(n|num|max)?(ctx|context)(length|size|window)?$/, ofLlama("FM_ENGINE_LLAMA_CTX")],
+  [/^cpu(only)?$/, ' The CPU alone computes with { gpu: "off" }.'],
   [/^timeout(ms)?$/, ofBody("fm: { timeout_ms }")],
   [/^max(output|completion)?tokens$/, ofBody("max_output_tokens, or max_completion_tokens in chat")],
   [/^(temperature|instructions|seed)$/, ofBody("the same name")],

@@ -157,7 +157,8 @@ class Attempt implements Operation {
       if (signal.aborted) throw new FmError("CANCELLED", "The request was cancelled.", { cause: reason });
       const failed = toFmError(reason);
       if (this.#begun) throw failed;
-      const what = `${error.detail} The fallback failed too: ${failed.detail}`;
+      const local = /[.!?]$/.test(error.detail) ? error.detail : `${error.detail}.`;
+      const what = `${local} The fallback failed too: ${failed.detail}`;
       throw new FmError(error.code, what, { ...error, openai: { ...error.openai, message: what }, cause: reason });
     } finally {
       closed.removeEventListener("abort", close);

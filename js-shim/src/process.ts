@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { StringDecoder } from "node:string_decoder";
 import { FmError } from "./errors.js";
 import { callBack, warnOf } from "./events.js";
+import { kindOf, type FileKind } from "./file-kind.js";
 import { whyNotStarted } from "./start-error.js";
 
 /** Bytes that may wait for a helper that does not read. */
@@ -214,10 +215,17 @@ function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmErro
   return new FmError("SPAWN_FAILED", what, fields);
 }
 
+/** What the system does not say of a file that it may not run. */
+const WHAT_IT_IS: Partial<Record<FileKind, string>> = {
+  folder: "is a directory",
+  other: "is not a program",
+  closed: "may not be read or run by this user",
+};
+
 /** The system says the same of a program that is not there, and of one that nothing can load. */
 function whatIsWrong(path: string, error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
-  if (code === "EACCES" && isDirectory(path)) return "is a directory";
+  if (code === "EACCES") return WHAT_IT_IS[kindOf(path)] ?? whyNotStarted(error);
   if (code !== "ENOENT") return whyNotStarted(error);
   if (!/[\\/]/.test(path)) return "is in no folder of PATH";
   return existsSync(path) ? "needs an interpreter or a library loader that does not exist" : "does not exist";

@@ -7,16 +7,15 @@ import {
   lstat,
   lutimes,
   mkdir,
-  open,
   readdir,
   realpath,
   rename,
   rm,
   stat,
-  type FileHandle,
 } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { isAlive } from "./alive.js";
+import { kindOf } from "./file-kind.js";
 import { inPackage, LEFT_OUT, type HelperLocation } from "./locate.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
@@ -37,9 +36,6 @@ const LOADERS: Record<string, string> = {
 /** Engines, what describes them, and their libraries. */
 const OURS = /^fm-|\.(?:so(?:\.[\d.]+)?|dylib|dll)$/;
 const ENGINE = /^fm-engine-[^.]+$/;
-/** How programs begin: those of Linux, and of macOS for one kind of processors or several. */
-const MAGIC: ReadonlySet<string> = new Set(["7f454c46", "cffaedfe", "cafebabe"]);
-
 /** What is copied. */
 interface Original {
   from: string;
@@ -60,7 +56,7 @@ export async function makeRunnable(found: HelperLocation, storageDir: string | u
   if (found.packagePath !== undefined) await checkPackage(found.packagePath, found.executablePath);
   const { executablePath } = found.type === "cli" ? await resolved(found) : found;
   // What a path names may be anything; only a program is changed.
-  if (found.packagePath === undefined && !(await isProgram(executablePath))) return found;
+  if (found.packagePath === undefined && kindOf(executablePath) !== "program") return found;
   await Promise.all((await lackingPermission(executablePath)).map(repair));
   const isRunnable = (await lackingPermission(executablePath)).length === 0;
   // Without a place for a copy, the start says what is wrong.
@@ -94,19 +90,6 @@ function originalOf({ packagePath, appBundlePath, executablePath }: HelperLocati
 
 function isPart({ from, whole, helper }: Original, path: string): boolean {
   return whole || path === from || basename(path) === basename(helper) || OURS.test(basename(path));
-}
-
-async function isProgram(path: string): Promise<boolean> {
-  let file: FileHandle | undefined;
-  try {
-    file = await open(path);
-    const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0);
-    return MAGIC.has(buffer.toString("hex"));
-  } catch {
-    return false;
-  } finally {
-    await file?.close();
-  }
 }
 
 /** The programs that can't be run: the helper, and the engines beside it. */

@@ -112,11 +112,25 @@ const PLATFORMS = [
   name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}`,
 }));
 
-const { values } = parseArgs({
-  options: { all: { type: "boolean", default: false }, out: { type: "string", default: join(build, "npm") } },
-});
+const USAGE = "usage: node packaging/npm/pack.mjs [--all] [--out FOLDER]";
+const values = readArguments();
 const out = resolve(values.out);
 const { version, license, engines } = readJson(join(root, "js-shim", "package.json"));
+
+function readArguments() {
+  const flag = { type: "boolean", default: false };
+  const options = { all: flag, out: { type: "string", default: join(build, "npm") }, help: flag };
+  let given;
+  try {
+    given = parseArgs({ options }).values;
+  } catch (error) {
+    console.error(`${error.message}\n${USAGE}`);
+    process.exit(2);
+  }
+  if (!given.help) return given;
+  console.log(USAGE);
+  process.exit(0);
+}
 
 try {
   rmSync(out, { recursive: true, force: true });

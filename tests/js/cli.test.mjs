@@ -149,6 +149,10 @@ test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
   assert.equal(absent.status, 1);
   assert.match(absent.stdout, /^FAIL {2}helper: \/nowhere\/fm-proxy, from the variable FM_PROXY_PATH, does not exist$/m);
   assert.match(absent.stdout, /^ +Correct the variable FM_PROXY_PATH, or unset it\.$/m);
+  for (const [path, what] of [["/etc/passwd", "is not a program"], ["/etc", "is a directory"]]) {
+    const { stdout } = await run(t, ["doctor"], { env: { FM_PROXY_PATH: path } });
+    assert.match(stdout, new RegExp(`^FAIL {2}helper: ${path}, from the variable FM_PROXY_PATH, ${what}$`, "m"));
+  }
 });
 
 test("bench: the helper's figures, and its status", { timeout: WAIT }, async (t) => {

@@ -118,8 +118,8 @@ for (const code of ["INVALID_REQUEST", "NOT_FOUND", "GUARDRAIL"]) {
 
 test("a fallback that fails too: the local error, with what both said; a stock client sees its status", async (t) => {
   for (const [fallback, said] of [
-    [() => Promise.reject(new Error("no money left")), /no model The fallback failed too: no money left/],
-    [() => undefined, /it gave nothing/],
+    [() => Promise.reject(new Error("no money left")), /no model\. The fallback failed too: no money left/],
+    [() => undefined, /no model\. The .*it gave nothing/],
     [() => ({ answer: "x" }), /it gave no Response: that has 'output'/],
     [{}, /the fallback has no responses\.create/],
   ]) {

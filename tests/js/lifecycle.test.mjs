@@ -328,6 +328,7 @@ function wrongHelpers(folder) {
   return [
     ["J5: missing", { helperPath: join(folder, "missing") }, /missing does not exist/],
     ["J5: not executable", { helperPath: file("plain", "#!/bin/sh\n", 0o644) }, /plain is not executable/],
+    ["J5: a text", { helperPath: file("text", "root:x:0:0\n", 0o644) }, /text is not a program \(EACCES\)/],
     ["J5: a directory", { helperPath: folder }, /is a directory/],
     [
       "J5: a bad working directory",

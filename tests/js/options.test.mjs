@@ -13,6 +13,7 @@ for (const [options, param, message] of [
   [{ somethingElse: 1 }, "somethingElse", /has no option 'somethingElse'\. See ClientOptions\./],
   [{ abc: 1 }, "abc", /has no option 'abc'\. See ClientOptions\.$/],
   [{ gpus: 1 }, "gpus", /Did you mean 'gpu'\?/],
+  [{ cpu: true }, "cpu", /^createClient has no option 'cpu'\. The CPU alone computes with { gpu: "off" }\.$/],
   [{ threads: 4 }, "threads", /env: { FM_ENGINE_LLAMA_THREADS: "\.\.\." }/],
   [{ contextLength: 4096 }, "contextLength", /env: { FM_ENGINE_LLAMA_CTX: "\.\.\." }/],
   [{ n_ctx: 4096 }, "n_ctx", /FM_ENGINE_LLAMA_CTX/],

@@ -71,6 +71,15 @@ function makeBuild(folder) {
   put(APPLE[1], "Apache License");
 }
 
+test("--help prints the usage, and so does a mistake: nothing is packed", (t) => {
+  for (const [options, status, usage] of [[["--help"], 0, "stdout"], [["--al"], 2, "stderr"], [["all"], 2, "stderr"]]) {
+    const packed = pack(t, { options });
+    assert.equal(packed.status, status);
+    assert.match(packed[usage], /^(.+\n)?usage: node packaging\/npm\/pack\.mjs \[--all\] \[--out FOLDER\]\n$/);
+    assert.ok(!existsSync(join(packed.folder, "build", "npm")));
+  }
+});
+
 test("a package that the build puts no engine into is refused", (t) => {
   const { status, stderr, folder } = pack(t, { installed: ["fm-proxy"] });
   assert.equal(status, 1);

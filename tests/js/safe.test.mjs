@@ -116,7 +116,7 @@ test("a fallback that fails: the local error, with what the fallback said", asyn
   ]) {
     const { ok, error } = await stubClient(t, {}, { fallback }).safe.responses.create({ input: failing("UNAVAILABLE") });
     assert.deepEqual([ok, error.code], [false, "UNAVAILABLE"]);
-    assert.match(error.detail, /^why The fallback failed too: (no money left|the fallback has no responses.create)$/);
+    assert.match(error.detail, /^why\. The fallback failed too: (no money left|the fallback has no responses.create)$/);
   }
 });
 
@@ -158,7 +158,7 @@ test("a fallback that gives nothing has failed", async (t) => {
     const { safe } = stubClient(t, {}, { fallback });
     const { ok, error } = await safe.responses.create({ input: failing("UNAVAILABLE") });
     assert.deepEqual([ok, error?.code], [false, "UNAVAILABLE"]);
-    assert.match(error.detail, /^why The fallback failed too: it gave nothing$/);
+    assert.match(error.detail, /^why\. The fallback failed too: it gave nothing$/);
     const stream = safe.responses.stream({ input: failing("UNAVAILABLE") });
     assert.deepEqual((await drain(stream)).events, []);
     assert.equal((await stream.outcome).ok, false);

@@ -1,5 +1,4 @@
 // `fm-proxy doctor`: what works, what does not, and what to do.
-import { existsSync } from "node:fs";
 import {
   createClient,
   findHelper,
@@ -9,6 +8,7 @@ import {
   type Client,
   type EngineReport,
 } from "../index.js";
+import { kindOf, type FileKind } from "../file-kind.js";
 import { HOW_TO_GET_ONE, lacksModel, modelOption } from "./models.js";
 import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
@@ -76,13 +76,20 @@ function checkNode(): Finding {
   return { check: "Node", ok, detail: `${process.version} on ${process.platform}-${process.arch}`, ...advice };
 }
 
+const NO_HELPER: Partial<Record<FileKind, string>> = {
+  absent: "does not exist",
+  folder: "is a directory",
+  other: "is not a program",
+};
+
 async function checkPackage(): Promise<Finding> {
   try {
     const { executablePath, origin } = await findHelper();
     const found = `${executablePath}, from ${origin}`;
-    // A name without a folder is looked for in PATH, by its start.
-    if (existsSync(executablePath) || !/[\\/]/.test(executablePath)) return { check: "helper", ok: true, detail: found };
-    return { check: "helper", ok: false, detail: `${found}, does not exist`, advice: `Correct ${origin}, or unset it.` };
+    // A name without a folder is in no folder of PATH, or one that the system alone finds.
+    const wrong = /[\\/]/.test(executablePath) ? NO_HELPER[kindOf(executablePath)] : undefined;
+    if (wrong === undefined) return { check: "helper", ok: true, detail: found };
+    return { check: "helper", ok: false, detail: `${found}, ${wrong}`, advice: `Correct ${origin}, or unset it.` };
   } catch (error) {
     const advice = "Install fm-proxy again, with optional dependencies (npm install --include=optional fm-proxy).";
     return { check: "helper", ok: false, detail: errorText(error), advice };

@@ -1,0 +1,29 @@
+// What a path that should name a program leads to.
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+
+/** How programs begin: those of Linux, of macOS for one kind of processors or several, and of Windows. */
+const PROGRAMS = ["7f454c46", "cffaedfe", "cafebabe", "4d5a"];
+const SCRIPT = "2321";
+
+/** `closed`: this user may not read it; it may be a program. `absent`: nobody sees it. */
+export type FileKind = "program" | "script" | "folder" | "other" | "closed" | "absent";
+
+/** Looks at the first bytes. Never throws. */
+export function kindOf(path: string): FileKind {
+  let file: number | undefined;
+  try {
+    const it = statSync(path);
+    // To open a pipe or a device may take forever.
+    if (!it.isFile()) return it.isDirectory() ? "folder" : "other";
+    file = openSync(path, "r");
+    const buffer = Buffer.alloc(4);
+    readSync(file, buffer, 0, 4, 0);
+    const start = buffer.toString("hex");
+    if (start.startsWith(SCRIPT)) return "script";
+    return PROGRAMS.some((each) => start.startsWith(each)) ? "program" : "other";
+  } catch (error) {
+    return ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "") ? "absent" : "closed";
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}

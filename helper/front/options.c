@@ -4,6 +4,7 @@
  * fm_options.
  */
 #include "front/options.h"
+#include "base/file.h"
 #include "base/platform.h"
 #include "base/utf8.h"
 #include "front/engines/aliases.h"
@@ -467,7 +468,11 @@ static bool find_folders(struct fm_options *options) {
         len = snprintf(options->engine_dir, PATH_MAX, "%s", dir);
     }
     if (!options->models_dir[0] && len < PATH_MAX) {
-        len = snprintf(options->models_dir, PATH_MAX, "%s/../models", dir);
+        char parent[PATH_MAX + 3];
+        snprintf(parent, sizeof parent, "%s/..", dir);
+        char *whole = fm_file_resolve(parent); /* errors show it */
+        len = snprintf(options->models_dir, PATH_MAX, "%s/models", whole ? whole : parent);
+        free(whole);
     }
     return len < PATH_MAX || REFUSE("the path of my own program file is too long\n");
 }

@@ -211,6 +211,8 @@ class Files(Case):
                 file.flush()
                 self.engine_with(file.name)
                 self.assert_unavailable(file.name, word)
+        self.engine_with(file.name)
+        self.assert_unavailable(file.name, "No such file", "the option chatTemplate (--chat-template), or leave it out")
 
     def test_a_broken_template(self):
         self.engine("{% for m in messages %}")

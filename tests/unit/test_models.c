@@ -207,6 +207,7 @@ static void named_by_id(void **state) {
     expect_list("a b c "); /* none of the others takes its place */
     expect_refused(NULL, FM_UNAVAILABLE, "gone", "there is no model");
     expect_refused(NULL, FM_UNAVAILABLE, root, "there is no model");
+    expect_refused(NULL, FM_UNAVAILABLE, "; there is a, b and c; ", "the option model (--model)");
     expect_found("a", "a", at("a.gguf"), false);
 }
 
@@ -238,6 +239,7 @@ static void named_by_path(void **state) {
     expect_list("missing* a z ");
     expect_refused(NULL, FM_UNAVAILABLE, path, "No such file");
     expect_refused("missing", FM_UNAVAILABLE, path, "No such file");
+    expect_refused(NULL, FM_UNAVAILABLE, path, "name another file with the option model (--model): ");
     expect_found("a", "a", at("sub/a.gguf"), false);
 
     remove(at("sub/a.gguf"));
@@ -378,6 +380,8 @@ static void a_projector(void **state) {
     gguf("b.gguf");
     expect_mmproj(NULL, NULL);
     options.mmproj = at("eyes");
+    expect_refused(NULL, FM_UNAVAILABLE, at("eyes"),
+                   "name another file with the option mmproj (--mmproj), or leave it out: ");
     expect_mmproj(NULL, options.mmproj);
     expect_mmproj("a", options.mmproj);
     expect_mmproj("b", NULL);
@@ -716,7 +720,15 @@ static void engine_program(void **state) {
     assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
     assert_non_null(strstr(error.detail, at("fm-engine-llama")));
     assert_non_null(strstr(error.detail, "No such file"));
+    assert_non_null(strstr(error.detail, "; build or install it, or name its folder with the option engineDir (--engine-dir)"));
+    write_file("fm-engine-lama", BYTES(""));
+    write_file("fm-engine-other.json", BYTES("{}"));
+    assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
+    assert_non_null(strstr(error.detail, "; the folder has the engines lama: name one with the option engine (--engine), or "));
     assert_non_null(strstr(error.detail, "--engine-dir"));
+    write_file("fm-engine-a-name-as-long-as-all-of-the-room-that-there-is-for-all-names", BYTES(""));
+    assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
+    assert_non_null(strstr(error.detail, "; build or install it"));
     write_file("fm-engine-llama", BYTES("#!/bin/sh\n"));
     assert_int_equal(fm_engine_program(&engine, path, &error), FM_UNAVAILABLE);
     assert_non_null(strstr(error.detail, "Permission denied"));

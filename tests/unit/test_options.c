@@ -1,4 +1,5 @@
 /* Options from the command line and from the environment. */
+#include "base/file.h"
 #include "base/platform.h"
 #include "front/options.h"
 #include "wire.h"
@@ -69,9 +70,14 @@ static void defaults(void **state) {
     struct fm_options options;
     char said[512];
     char program_dir[PATH_MAX];
+    char parent[PATH_MAX + 3];
     char models_dir[PATH_MAX + 16];
     assert_true(fm_program_dir(program_dir, sizeof program_dir));
-    snprintf(models_dir, sizeof models_dir, "%s/../models", program_dir);
+    snprintf(parent, sizeof parent, "%s/..", program_dir);
+    char *whole = fm_file_resolve(parent);
+    assert_non_null(whole);
+    snprintf(models_dir, sizeof models_dir, "%s/models", whole);
+    free(whole);
     assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
     assert_string_equal(said, "");
     assert_int_equal(options.mode, FM_RUN_SERVE);
@@ -301,7 +307,8 @@ static void empty_variables(void **state) {
     assert_true(read_options(&options, ARGS("--stdio"), said, sizeof said));
     assert_string_equal(options.engine, "llama");
     assert_null(options.model);
-    assert_true(strstr(options.models_dir, "/../models") != NULL);
+    assert_true(strstr(options.models_dir, "/models") != NULL);
+    assert_true(strstr(options.models_dir, "..") == NULL);
     assert_int_equal(options.log_level, FM_LOG_ERROR);
     assert_null(options.chat_template);
 }

@@ -268,6 +268,11 @@ static enum fm_code init_prompter(struct fm_llama_model *model, const char *path
             fm_fail(error, code, "%s: %s", path, inner.detail);
         }
     }
+    if (code == FM_UNAVAILABLE && path) {
+        const struct fm_error inner = *error;
+        fm_fail(error, code, "name another file with the option chatTemplate (--chat-template), or leave it out: %s",
+                inner.detail);
+    }
     fm_buf_free(&source);
     return code;
 }

@@ -1,5 +1,6 @@
 /* Finds models and their projectors in folders; nothing is cached. */
 #include "front/engines/models.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/platform.h"
@@ -18,6 +19,8 @@
 #define SHARED_PARTS 3                    /* ... which have no more than so many contexts */
 #define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
+#define FILE_SHOWN   120  /* and of one of several */
+#define NAMES_MAX    64   /* of all names of engines */
 #define DIR_SHOWN    300  /* and of a path, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
@@ -388,10 +391,9 @@ static struct fm_model *pick(const struct fm_options *options, struct fm_model_l
     return pick_name(list, target);
 }
 
-/* "; there is a, b and c", as far as there is room for it, and what to do. */
-static void tell_models(const struct fm_model_list *list, struct fm_error *error) {
-    static const char hint[] = "; " FM_MODEL_ALIAS_HINT;
-    const size_t size = sizeof error->detail - sizeof hint;
+/* "; there is a, b and c", as far as there is room for it, and what to do: `hint`. */
+static void tell_models(const struct fm_model_list *list, const char *hint, struct fm_error *error) {
+    const size_t size = sizeof error->detail - strlen(hint) - 1;
     size_t len = strlen(error->detail);
     for (size_t i = 0; i < list->count; i++) {
         const char *id = list->models[i].id;
@@ -404,7 +406,7 @@ static void tell_models(const struct fm_model_list *list, struct fm_error *error
         }
         len += (size_t)written;
     }
-    memcpy(error->detail + len, hint, sizeof hint);
+    memcpy(error->detail + len, hint, strlen(hint) + 1);
 }
 
 static enum fm_code no_such_model(const struct fm_options *options, const struct fm_model_list *list, const char *name,
@@ -412,7 +414,7 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
     if (!fm_model_names_default(name) && list->count > 0) {
         enum fm_code code =
             fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
-        tell_models(list, error);
+        tell_models(list, "; " FM_MODEL_ALIAS_HINT, error);
         error->reason = "model_not_found";
         snprintf(error->param, sizeof error->param, "model");
         return code;
@@ -424,9 +426,11 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                        fm_utf8_shown(options->model, NAME_SHOWN), options->model);
     }
     if (options->model) {
-        return fm_fail(error, FM_UNAVAILABLE, "there is no model %.*s in the folder %.*s",
-                       fm_utf8_shown(options->model, NAME_SHOWN), options->model,
-                       fm_utf8_shown(options->models_dir, NAME_SHOWN), options->models_dir);
+        enum fm_code code = fm_fail(error, FM_UNAVAILABLE, "there is no model %.*s in the folder %.*s",
+                                    fm_utf8_shown(options->model, FILE_SHOWN), options->model,
+                                    fm_utf8_shown(options->models_dir, FILE_SHOWN), options->models_dir);
+        tell_models(list, "; name a model of that folder, or a file, with the option model (--model)", error);
+        return code;
     }
     struct fm_file_info info;
     bool absent = fm_file_examine(options->models_dir, &info) == ENOENT;
@@ -471,12 +475,12 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
     return code;
 }
 
-static enum fm_code check_draft(const char *draft, struct fm_error *error) {
-    enum fm_code code = draft ? fm_file_check_magic(draft, "GGUF", error) : FM_OK;
-    if (code == FM_UNAVAILABLE) {
+/* A GGUF file, which `option` names; NULL: it was found. No path is fine. */
+static enum fm_code check_file(const char *path, const char *option, struct fm_error *error) {
+    enum fm_code code = path ? fm_file_check_magic(path, "GGUF", error) : FM_OK;
+    if (code == FM_UNAVAILABLE && option) {
         const struct fm_error inner = *error;
-        fm_fail(error, code, "name another file with the option draftModel (--draft-model), or leave it out: %s",
-                inner.detail);
+        fm_fail(error, code, "name another file with the option %s: %s", option, inner.detail);
     }
     return code;
 }
@@ -485,9 +489,11 @@ enum fm_code fm_models_find(const struct fm_options *options, const struct fm_en
                             struct fm_model *model, struct fm_error *error) {
     enum fm_code code = fm_models_look_up(options, engine, name, model, error);
     if (code == FM_OK && model->path && engine->descriptor.reads_files) {
-        code = fm_file_check_magic(model->path, "GGUF", error);
-        code = code || !model->mmproj || model->found ? code : fm_file_check_magic(model->mmproj, "GGUF", error);
-        code = code ? code : check_draft(model->draft, error);
+        bool named = model->is_default && options->model && is_path(options->model);
+        const char *mmproj = model->found ? NULL : model->mmproj;
+        code = check_file(model->path, named ? "model (--model)" : NULL, error);
+        code = code ? code : check_file(mmproj, "mmproj (--mmproj), or leave it out", error);
+        code = code ? code : check_file(model->draft, "draftModel (--draft-model), or leave it out", error);
         if (code != FM_OK) {
             fm_model_free(model);
         }
@@ -524,6 +530,44 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
     return error->code;
 }
 
+/* "llama, remote": the engine programs in the folder, which end with a NUL, as far as there is room for them. */
+static void list_programs(const char *dir, struct fm_buf *names) {
+    static const char prefix[] = "fm-engine-";
+    struct fm_folder *folder = fm_folder_open(dir);
+    const char *name;
+    while (folder && (name = fm_folder_next(folder))) {
+        size_t len = strncmp(name, prefix, sizeof prefix - 1) == 0 ? strcspn(name, ".") : 0;
+        if (len >= sizeof prefix && strcmp(name + len, FM_PROGRAM_SUFFIX) == 0) {
+            fm_buf_append_str(names, names->len ? ", " : "");
+            fm_buf_append(names, name + sizeof prefix - 1, len - (sizeof prefix - 1));
+        }
+    }
+    if (folder) {
+        fm_folder_close(folder);
+    }
+    fm_buf_append(names, "", 1);
+}
+
+/* It can't be run as `path`: which can, and what to do. */
+static enum fm_code no_such_program(const struct fm_engine_files *engine, const char *path, int failure,
+                                    struct fm_error *error) {
+    struct fm_buf names;
+    fm_buf_init(&names, NAMES_MAX);
+    list_programs(engine->dir, &names);
+    bool others = !names.failed && names.len > 1;
+    char hint[NAMES_MAX + 160] = "build or install it";
+    if (others) {
+        snprintf(hint, sizeof hint,
+                 "the folder has the engines %s: name one with the option engine (--engine), or install the missing one there",
+                 names.data);
+    }
+    fm_buf_free(&names);
+    return fm_fail(error, FM_UNAVAILABLE,
+                   "can't run the engine program (%s): %.*s; %s, or name its folder with the option engineDir "
+                   "(--engine-dir)",
+                   strerror(failure), fm_utf8_shown(path, others ? NAME_SHOWN : DIR_SHOWN), path, hint);
+}
+
 enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[PATH_MAX], struct fm_error *error) {
     int len = snprintf(path, PATH_MAX, "%s/fm-engine-%s" FM_PROGRAM_SUFFIX, engine->dir, engine->name);
     if (len >= PATH_MAX) {
@@ -532,11 +576,12 @@ enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[P
     struct fm_file_info info;
     int failure = fm_file_examine(path, &info);
     failure = failure ? failure : fm_file_check_program(path);
+    if (failure == EACCES) {
+        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; make it executable (chmod +x)",
+                       strerror(failure), fm_utf8_shown(path, DIR_SHOWN), path);
+    }
     if (failure) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; %s", strerror(failure),
-                       fm_utf8_shown(path, DIR_SHOWN), path,
-                       failure == EACCES ? "make it executable (chmod +x)"
-                                         : "build or install it, or name its folder with the option engineDir (--engine-dir)");
+        return no_such_program(engine, path, failure, error);
     }
     if (!info.regular) {
         return fm_fail(error, FM_UNAVAILABLE, "the engine program is not a regular file: %s", path);

@@ -392,7 +392,8 @@ def part_ray(folder):
     stage.wrapper(folder, "serve", SERVE.format(python=os.path.join(stage.VENV, "bin", "python")))
     os.symlink(stage.STAND_IN, os.path.join(folder, "Qwen", "Qwen3-8B"))
     env = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
-           "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"}  # on a machine that is slow
+           "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120",  # on a machine that is slow
+           "RAY_DEDUP_LOGS": "0"}  # else a second replica that starts at the same time is not in the log
     ray = Program("ray", ["ray", "start", "--head", "--block", "--num-cpus", "8", "--include-dashboard=false"], folder, **env)
     wait_for("Ray", lambda: ray.says("Ray runtime started"), ray)
     block = blocks("A cluster", "sh")[1]

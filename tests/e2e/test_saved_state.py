@@ -74,6 +74,12 @@ class SavedTest(HelperTest):
         helper.call("process.shutdown")
         self.assertEqual(helper.wait_exit(), 0)
 
+    def assert_saved(self, cached, expected, least=180):
+        """Which prompts were read from what was saved. A helper that ends has 0.4 s to save it."""
+        found = [count >= least for count in cached]
+        self.assert_undisturbed(all(not b or a for a, b in zip(found, expected)), f"{cached} tokens were saved in time")
+        self.assertEqual(found, expected, cached)
+
     def run_once(self, *conversations, **env):
         """One helper; what the conversations' answers were, and how much of each prompt was cached."""
         helper = self.start(**env)
@@ -122,7 +128,7 @@ class NextTurn(SavedTest):
         path = self.only_file()
         shutil.copy2(path, path + "-copy")
         (restored, cached), = self.run_once(turns)
-        self.assertGreater(cached, 200)
+        self.assert_saved([cached], [True])
         helper = self.start(FM_PROXY_NO_KV_CACHE_FILES="1")
         self.assertEqual(self.ask(helper, turns[:1])[1], text)
         _, kept, _, same = self.ask(helper, turns)
@@ -135,7 +141,7 @@ class NextTurn(SavedTest):
         (_, cached), = self.run_once(other)
         self.assertLess(cached, 40, "what the template begins with")
         (_, first), (_, second) = self.run_once(one, other)
-        self.assertGreater(min(first, second), 180)
+        self.assert_saved([first, second], [True, True])
 
     def test_nothing_new_is_not_written_again(self):
         self.run_once(user(SHORT * 2))
@@ -163,7 +169,7 @@ class NextTurn(SavedTest):
         conversations = [user(f"{name} says: " + FOX * 40) for name in ("Ann", "Bob", "Cid", "Dan")]
         self.run_until_idle(*conversations)
         for _, cached in self.run_once(*conversations):
-            self.assertGreaterEqual(cached, 3 * BLOCK)
+            self.assert_saved([cached], [True], 3 * BLOCK)
 
 
 class NotUsed(SavedTest):
@@ -210,7 +216,7 @@ class NotUsed(SavedTest):
                     continue
                 (text, cached), = self.run_once(self.turns)
                 self.assertEqual(text, self.text)
-                self.assertGreater(cached, 180)
+                self.assert_saved([cached], [True])
 
     def test_torn(self):
         for size in (0, 100, BLOCK_BYTES, os.path.getsize(self.whole) - 1):
@@ -225,7 +231,7 @@ class NotUsed(SavedTest):
         (text, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_CTX="2048")
         self.assertEqual((text, cached), (self.text, 0))
         (text, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_CTX="2048")
-        self.assertGreater(cached, 180)
+        self.assert_saved([cached], [True])
 
     def test_of_another_file(self):
         """Which has the same path, and is as long."""
@@ -238,7 +244,7 @@ class NotUsed(SavedTest):
             helper = self.start("--model", path)
             cached.append(self.ask(helper, self.turns)[3])
             self.end(helper)
-        self.assertEqual([count > 180 for count in cached], [False, True, False], cached)
+        self.assert_saved(cached, [False, True, False])
 
     def test_what_llama_cpp_does_not_take(self):
         """Though all checksums fit: half of the first block's bytes. It is computed, and saved anew."""
@@ -255,8 +261,8 @@ class NotUsed(SavedTest):
         for _ in range(2):
             (text, count), = self.run_once(self.turns)
             self.assertEqual(text, self.text)
-            cached.append(count > 180)
-        self.assertEqual(cached, [False, True])
+            cached.append(count)
+        self.assert_saved(cached, [False, True])
 
     @unittest.skipUnless(os.path.exists(OTHER_RELEASE), "the library is built for Linux, and not with ThreadSanitizer")
     def test_of_another_release(self):
@@ -274,7 +280,7 @@ class NotUsed(SavedTest):
             helper = self.start("--engine-dir", engines)
             cached.append(self.ask(helper, self.turns)[3])
             self.end(helper)
-        self.assertEqual([count > 180 for count in cached], [False, True], cached)
+        self.assert_saved(cached, [False, True])
 
     def test_reading_that_takes_longer_than_computing(self):
         """The file says that a token was computed in no time; the text is the same."""

@@ -57,6 +57,7 @@ struct gateway {
     int64_t call;               /* the id of the pending call */
     int64_t deadline_ms;        /* when to stop waiting for the front */
     int64_t ask_again_ms;       /* ENGINE_CHECK, an engine is being asked: when to ask the front again */
+    char reason[640];           /* of the check: why there is no model, as far as is known */
     int64_t started_ms;         /* when serving the command began */
     struct fm_session *session; /* whose turn it is */
     struct fm_attempt attempt;
@@ -150,11 +151,11 @@ static void ask_for_availability(struct gateway *gateway) {
     pend(gateway, AVAILABILITY);
 }
 
-static void tell_availability(struct gateway *gateway, bool available, const char *reason) {
+static void tell_availability(struct gateway *gateway, bool available) {
     struct fm_json_writer w = answer_begin(gateway);
     gateway->pending = NOTHING;
     fm_json_key_bool(&w, "available", available);
-    fm_json_key_str(&w, "reason", available ? NULL : reason);
+    fm_json_key_str(&w, "reason", available ? NULL : gateway->reason);
     answer_end(gateway, &w);
 }
 
@@ -230,14 +231,13 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
 /* An engine that is being asked may be available in a moment; at the end of the time, the host is told that. */
 static void on_availability(struct gateway *gateway, const struct fm_rpc_message *message) {
     static const char checking[] = "CHECKING:";
-    char reason[640];
-    bool available = fm_reply_read_availability(message, reason, sizeof reason);
+    bool available = fm_reply_read_availability(message, gateway->reason, sizeof gateway->reason);
     int64_t again_ms = fm_now_ms() + CHECK_AGAIN_MS;
-    if (!available && strncmp(reason, checking, sizeof checking - 1) == 0 && again_ms < gateway->deadline_ms) {
+    if (!available && strncmp(gateway->reason, checking, sizeof checking - 1) == 0 && again_ms < gateway->deadline_ms) {
         gateway->pending = ENGINE_CHECK;
         gateway->ask_again_ms = again_ms;
     } else {
-        tell_availability(gateway, available, reason);
+        tell_availability(gateway, available);
     }
 }
 
@@ -309,6 +309,7 @@ static void serve_close(struct gateway *gateway) {
 
 static void serve_check(struct gateway *gateway) {
     gateway->deadline_ms = gateway->started_ms + AVAILABILITY_MS;
+    snprintf(gateway->reason, sizeof gateway->reason, "HELPER_UNHEALTHY: no answer within 2 s");
     ask_for_availability(gateway);
 }
 
@@ -442,7 +443,7 @@ static void look_at_clock(struct gateway *gateway) {
         ask_for_availability(gateway);
     }
     if (gateway->pending == AVAILABILITY && now >= gateway->deadline_ms) {
-        tell_availability(gateway, false, "HELPER_UNHEALTHY: no answer within 2 s");
+        tell_availability(gateway, false);
     }
     bool cancelled = now >= gateway->last_message_ms;
     if (gateway->pending == A_TURN && (cancelled || now >= gateway->deadline_ms)) {

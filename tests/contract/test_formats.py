@@ -237,6 +237,29 @@ class WhiteSpace(TimedTest):
                     self.assertEqual((outcome.reason, outcome.text), ("stop", text))
 
 
+class SpaceInFront(TimedTest):
+    """A tokenizer of Llama 2's kind puts a space in front of each text. What a format forces then once had no tokens, and the job
+    failed where the model wanted anything else."""
+
+    def test_what_is_forced(self):
+        tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(255)), "<|end|>", "\N{LOWER ONE EIGHTH BLOCK}"]
+        new = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": (gguf.STRING, tokens),
+               "tokenizer.ggml.token_type": (gguf.I32, [2] + [6] * 255 + [3, 1])}
+        pairs = [gguf.pair(key, kind, new.get(key, content)) for key, kind, content in gguf.tiny_pairs()]
+        pairs.append(gguf.pair("tokenizer.ggml.scores", gguf.ARRAY, (gguf.F32, [0.0] * len(tokens))))
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+            file.write(gguf.tiny(pairs))
+            file.flush()
+            engine = Engine(PROGRAM)
+            self.addCleanup(engine.close)
+            engine.initialize()
+            self.assertTrue(engine.load(file.name)[0]["ok"])
+            for pattern, text in (('"a" is b', '"a" is b'), ("  [ab]\n x", "  a\n x"), ('[ab] "c"[d]', 'a "c"d')):
+                with self.subTest(pattern=pattern):
+                    outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=20)
+                    self.assertEqual((outcome.error, outcome.reason, outcome.text), (None, "stop", text))
+
+
 class Numbers(Case):
     """A small model once wrote digits until its tokens were spent; here a bias makes it want to."""
 

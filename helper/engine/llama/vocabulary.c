@@ -1,5 +1,9 @@
 /* llama.cpp's vocabulary as grammars want it: which bytes a token stands for, and which tokens end a turn. */
 #include "engine/llama/vocabulary.h"
+#include "base/buf.h"
+
+#include <stdint.h>
+#include <string.h>
 
 static bool ends_turn(const void *argument, int32_t token) {
     const struct fm_prompter *prompter = argument;
@@ -12,9 +16,36 @@ static size_t piece(const void *argument, int32_t token, bool control, char *tex
     return len > 0 ? (size_t)len : 0;
 }
 
+/* How many of `tokens` come before the text after the line's end that stands first. */
+static size_t after_line(const struct fm_prompter *prompter, const int32_t *tokens, size_t count) {
+    char text[8];
+    size_t at = 0;
+    while (at < count && !(piece(prompter, tokens[at], false, text, sizeof text) == 1 && text[0] == '\n')) {
+        at++;
+    }
+    return at + (at < count);
+}
+
+/* Tokenizers of Llama 2's kind put a space in front of a text, but not after the end of a line. */
 static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
                              struct fm_error *error) {
-    return fm_prompter_text_tokens(argument, text, len, tokens, count, error);
+    const struct fm_prompter *prompter = argument;
+    if (llama_vocab_type(prompter->vocab) != LLAMA_VOCAB_TYPE_SPM) {
+        return fm_prompter_text_tokens(prompter, text, len, tokens, count, error);
+    }
+    struct fm_buf line;
+    fm_buf_init(&line, PTRDIFF_MAX);
+    fm_buf_append(&line, "\n", 1);
+    fm_buf_append(&line, text, len);
+    enum fm_code code = line.failed ? fm_fail_no_memory(error)
+                                    : fm_prompter_text_tokens(prompter, line.data, line.len, tokens, count, error);
+    fm_buf_free(&line);
+    if (code == FM_OK) {
+        size_t first = after_line(prompter, *tokens, *count);
+        *count -= first;
+        memmove(*tokens, *tokens + first, *count * sizeof **tokens);
+    }
+    return code;
 }
 
 struct fm_vocabulary fm_prompter_vocabulary(const struct fm_prompter *prompter) {

@@ -1317,9 +1317,9 @@ MUTATIONS = [
     ("sampler: white space that may come is no less than it is", "helper/engine/llama/sampler.c",
      " || may_come(sampler, token_of(sampler, text, 1))", "", "contract.llama_formats"),
     ("sampler: a bias decides about its token", "helper/engine/llama/sampler.c",
-     "has_bias(sampler->job, bare) ? LLAMA_TOKEN_NULL : bare", "bare", "contract.llama_formats"),
+     "has_bias(sampler->job, bare) || ", "", "contract.llama_formats"),
     ("sampler: a space before a token doesn't matter where none may come", "helper/engine/llama/sampler.c",
-     "token = without_space(sampler, token);", "", "contract.llama_formats"),
+     "token = without_space(sampler, token);", "token = LLAMA_TOKEN_NULL;", "contract.llama_formats"),
     ("sessions: the model is told the shape of the answer", SESSION, "fm_buf_append_str(out, guide);", "(void)guide;",
      "unit.session_table"),
 

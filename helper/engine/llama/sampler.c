@@ -284,7 +284,7 @@ static int32_t text_of(const struct fm_sampler *sampler, llama_token token, char
     return token == LLAMA_TOKEN_NULL ? 0 : llama_token_to_piece(sampler->vocab, token, text, SPACED_MAX, 0, false);
 }
 
-/* The token that has exactly this text; LLAMA_TOKEN_NULL: there is none. */
+/* The token with exactly this text, or LLAMA_TOKEN_NULL. */
 static llama_token token_of(const struct fm_sampler *sampler, const char *text, int32_t len) {
     char same[SPACED_MAX];
     llama_token found[2];
@@ -302,7 +302,7 @@ static bool has_bias(const struct fm_kit_job *job, llama_token token) {
     return false;
 }
 
-/* The token that `token` counts as where it may not come; LLAMA_TOKEN_NULL: there is none. */
+/* What comes in place of `token`, which may not come: the same without its white space, or LLAMA_TOKEN_NULL. */
 static llama_token without_space(struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];
     int32_t len = text_of(sampler, token, text);
@@ -314,7 +314,7 @@ static llama_token without_space(struct fm_sampler *sampler, llama_token token) 
         return LLAMA_TOKEN_NULL;
     }
     llama_token bare = token_of(sampler, text + spaces, len - spaces);
-    return has_bias(sampler->job, bare) ? LLAMA_TOKEN_NULL : bare;
+    return has_bias(sampler->job, bare) || !may_come(sampler, bare) ? LLAMA_TOKEN_NULL : bare;
 }
 
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
@@ -322,10 +322,8 @@ llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits) {
     llama_token token = draw(sampler, logits, NULL);
     if (sampler->grammar && !may_come(sampler, token)) {
         token = without_space(sampler, token);
-    }
-    if (sampler->grammar && !may_come(sampler, token)) {
-        const uint32_t *mask = fm_grammar_mask(sampler->grammar);
-        token = mask ? draw(sampler, logits, mask) : LLAMA_TOKEN_NULL;
+        const uint32_t *mask = token == LLAMA_TOKEN_NULL ? fm_grammar_mask(sampler->grammar) : NULL;
+        token = mask ? draw(sampler, logits, mask) : token;
     }
     if (token != LLAMA_TOKEN_NULL && sampler->chain) {
         llama_sampler_accept(sampler->chain, token);

@@ -208,6 +208,18 @@ class Schemas(Case):
         self.assertEqual(self.engine.run(PROMPT, max_tokens=12, temperature=0).text, before)
 
 
+def engine_with(test, pairs):
+    """An engine that has loaded a tiny model with this metadata."""
+    engine = Engine(PROGRAM)
+    test.addCleanup(engine.close)
+    engine.initialize()
+    with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
+        file.write(gguf.tiny(pairs))
+        file.flush()
+        test.assertTrue(engine.load(file.name)[0]["ok"])
+    return engine
+
+
 class WhiteSpace(TimedTest):
     """A model that writes a space before each part of its JSON once drew what begins any other way, where none may come."""
 
@@ -217,24 +229,18 @@ class WhiteSpace(TimedTest):
         names[spaced] = names[ord(" ")] + "a"
         pairs = [gguf.pair(key, kind, (gguf.STRING, names) if key == "tokenizer.ggml.tokens" else content)
                  for key, kind, content in gguf.tiny_pairs()]
-        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
-            file.write(gguf.tiny(pairs))
-            file.flush()
-            engine = Engine(PROGRAM)
-            self.addCleanup(engine.close)
-            engine.initialize()
-            self.assertTrue(engine.load(file.name)[0]["ok"])
-            likes = [[spaced, 100], [ord("b"), 50], [ord(" "), 60]]
-            for pattern, text, more in (
-                    ("[ab]{4}", "aaaa", []),
-                    ("( a){3}", " a a a", []),
-                    ("[bc]{4}", "bbbb", []),
-                    ("(a| b){3}", " b b b", []),  # a space may come, so that it counts
-                    ("[ab]{4}", "bbbb", [[ord("a"), -100]])):
-                with self.subTest(pattern=pattern, more=more):
-                    outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=9,
-                                         logit_bias=likes + more)
-                    self.assertEqual((outcome.reason, outcome.text), ("stop", text))
+        engine = engine_with(self, pairs)
+        likes = [[spaced, 100], [ord("b"), 50], [ord(" "), 60]]
+        for pattern, text, more in (
+                ("[ab]{4}", "aaaa", []),
+                ("( a){3}", " a a a", []),
+                ("[bc]{4}", "bbbb", []),
+                ("(a| b){3}", " b b b", []),  # a space may come, so that it counts
+                ("[ab]{4}", "bbbb", [[ord("a"), -100]])):
+            with self.subTest(pattern=pattern, more=more):
+                outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=9,
+                                     logit_bias=likes + more)
+                self.assertEqual((outcome.reason, outcome.text), ("stop", text))
 
 
 class SpaceInFront(TimedTest):
@@ -247,17 +253,11 @@ class SpaceInFront(TimedTest):
                "tokenizer.ggml.token_type": (gguf.I32, [2] + [6] * 255 + [3, 1])}
         pairs = [gguf.pair(key, kind, new.get(key, content)) for key, kind, content in gguf.tiny_pairs()]
         pairs.append(gguf.pair("tokenizer.ggml.scores", gguf.ARRAY, (gguf.F32, [0.0] * len(tokens))))
-        with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
-            file.write(gguf.tiny(pairs))
-            file.flush()
-            engine = Engine(PROGRAM)
-            self.addCleanup(engine.close)
-            engine.initialize()
-            self.assertTrue(engine.load(file.name)[0]["ok"])
-            for pattern, text in (('"a" is b', '"a" is b'), ("  [ab]\n x", "  a\n x"), ('[ab] "c"[d]', 'a "c"d')):
-                with self.subTest(pattern=pattern):
-                    outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=20)
-                    self.assertEqual((outcome.error, outcome.reason, outcome.text), (None, "stop", text))
+        engine = engine_with(self, pairs)
+        for pattern, text in (('"a" is b', '"a" is b'), ("  [ab]\n x", "  a\n x"), ('[ab] "c"[d]', 'a "c"d')):
+            with self.subTest(pattern=pattern):
+                outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=20)
+                self.assertEqual((outcome.error, outcome.reason, outcome.text), (None, "stop", text))
 
 
 class Numbers(Case):

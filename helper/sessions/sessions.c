@@ -228,7 +228,7 @@ static void on_turn(struct gateway *gateway, const struct fm_rpc_message *messag
     fm_turn_result_free(&result);
 }
 
-/* An engine that is being asked may be available in a moment; at the end of the time, the host is told that. */
+/* While an engine is being asked, the front is asked again. When the time is over, the host gets the last reason. */
 static void on_availability(struct gateway *gateway, const struct fm_rpc_message *message) {
     static const char checking[] = "CHECKING:";
     bool available = fm_reply_read_availability(message, gateway->reason, sizeof gateway->reason);

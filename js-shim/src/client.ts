@@ -1,4 +1,4 @@
-// createClient: the surface that hosts call. What works behind it is loaded by the first call.
+// createClient: the surface that hosts call. The first call loads what does the work (core.ts).
 import { ChatCompletions } from "./chat.js";
 import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";

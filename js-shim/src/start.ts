@@ -23,7 +23,7 @@ export async function spawnOptions(
 ): Promise<Omit<SpawnOptions, "stderr">> {
   const location = await findRunnable(options, env["PATH"]);
   const { executablePath, origin } = location;
-  // Whoever reads of a path that is not there must see where it was looked for.
+  // An error about a missing path must show where the helper looked.
   const whole = (path: string): string => resolve(options.cwd ?? "", path);
   const models = options.modelsDir === undefined ? modelsOf(location, env) : null;
   const args = ["--stdio", ...(models === null ? [] : ["--models-dir", whole(models)])];

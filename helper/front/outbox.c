@@ -98,7 +98,19 @@ static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, boo
     }
 }
 
-/* Waits for work, and moves what is queued to `writing`. False at the end. */
+/* Moves what is queued to `writing`, which is written. */
+static void swap_locked(struct fm_outbox *outbox) {
+    struct fm_buf empty = outbox->writing;
+    fm_buf_reset(&empty);
+    outbox->writing = outbox->queued;
+    outbox->writing_left = outbox->writing.len;
+    outbox->queued = empty;
+    if (empty.cap > KEEP_BYTES) {
+        fm_buf_free(&outbox->queued);
+    }
+}
+
+/* Waits for work, and takes what is queued. False at the end. */
 static bool take_queued(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
     outbox->pulling = false;
@@ -107,19 +119,20 @@ static bool take_queued(struct fm_outbox *outbox) {
     }
     bool goes_on = !outbox->closing || (outbox->queued.len && !outbox->failed);
     if (goes_on) {
-        struct fm_buf empty = outbox->writing;
-        fm_buf_reset(&empty);
-        outbox->writing = outbox->queued;
-        outbox->writing_left = outbox->writing.len;
-        outbox->queued = empty;
+        swap_locked(outbox);
         outbox->pulling = outbox->more && !outbox->closing;
         outbox->more = false; /* a poke from here on is for the next turn */
-        if (empty.cap > KEEP_BYTES) {
-            fm_buf_free(&outbox->queued);
-        }
     }
     pthread_mutex_unlock(&outbox->lock);
     return goes_on;
+}
+
+/* What was queued before a frame was pulled may be of the same stream: it goes out before that frame. */
+static void write_earlier(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    swap_locked(outbox);
+    pthread_mutex_unlock(&outbox->lock);
+    put_out(outbox, outbox->writing.data, outbox->writing.len, false);
 }
 
 static bool is_awaited(struct fm_outbox *outbox) {
@@ -137,6 +150,7 @@ static void write_pulled(struct fm_outbox *outbox) {
     do {
         more = outbox->options.next(outbox->options.context, &frame, &len);
         if (more) {
+            write_earlier(outbox);
             put_out(outbox, frame, len, true);
         }
     } while (more && !is_awaited(outbox));

@@ -8,8 +8,9 @@
  * Without memory for a frame it is closed: that frame and later ones are dropped, what is queued still goes out.
  *
  * Frames that can be large are not queued but *pulled*: the writer asks `next` for one when it has written what was
- * queued. So it is built when the other side has taken all before it, and what is queued meanwhile waits for this one
- * alone. An outbox that has failed goes on pulling, and drops what it gets.
+ * queued, and writes it after all that was queued before `next` returned. So it is built when the other side has taken
+ * nearly all before it, and what is queued meanwhile waits for this one alone. An outbox that has failed goes on
+ * pulling, and drops what it gets.
  */
 #ifndef FM_FRONT_OUTBOX_H
 #define FM_FRONT_OUTBOX_H

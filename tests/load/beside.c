@@ -17,6 +17,7 @@
 #define TICK_MS    20
 #define LARGE      4000000u /* bytes */
 #define PROMPT     2000     /* words of a token each */
+#define PARAMS_MAX (2 * LARGE)
 #define PAUSE_US   2000     /* from a pong to the next ping */
 
 #define PAUSE_LARGE_US 1000000 /* from the end of something large to the next of its kind */
@@ -38,6 +39,8 @@ struct work {
     int64_t next_us;
     unsigned times;
     bool stream;
+    bool varies; /* its params are written anew each time */
+    struct fm_buf params;
 };
 
 struct beside {
@@ -122,18 +125,30 @@ static void write_prompt(const struct beside *beside, const struct work *work, s
     fm_json_key_int(w, "max_output_tokens", 16);
 }
 
-static void begin(struct beside *beside, struct work *work) {
-    work->id = ++beside->last_id;
-    struct fm_json_writer w = host_begin(&beside->host, work->id, "responses.create");
+static void write_params(const struct beside *beside, struct work *work) {
+    fm_buf_reset(&work->params);
+    struct fm_json_writer w = fm_json_writer_on(&work->params);
     fm_json_object_begin(&w);
     work->write(beside, work, &w);
     fm_json_key_bool(&w, "stream", work->stream);
     fm_json_object_end(&w);
+}
+
+/* A large message is copied and not written anew, because that would take longer than a ping. */
+static void begin(struct beside *beside, struct work *work) {
+    work->id = ++beside->last_id;
+    if (work->varies || !work->params.len) {
+        write_params(beside, work);
+    }
+    struct fm_json_writer w = host_begin(&beside->host, work->id, "responses.create");
+    fm_json_raw(&w, work->params.data, work->params.len);
     host_send(&beside->host);
 }
 
 static void add(struct beside *beside, const struct work *work) {
-    beside->works[beside->count++] = *work;
+    struct work *added = &beside->works[beside->count++];
+    *added = *work;
+    fm_buf_init(&added->params, PARAMS_MAX);
 }
 
 /* ---- what comes ---- */
@@ -249,7 +264,7 @@ static void prepare(struct beside *beside, const struct scale *scale) {
         const char *name = strrchr(host_model, '/');
         name = name ? name + 1 : host_model;
         snprintf(beside->model, sizeof beside->model, "%.*s", (int)(strlen(name) - strlen(".gguf")), name);
-        add(beside, &(struct work){.name = "prompts of 2,000 tokens", .write = write_prompt, .stream = true});
+        add(beside, &(struct work){.name = "prompts of 2,000 tokens", .write = write_prompt, .stream = true, .varies = true});
     }
     (void)scale;
 }
@@ -276,5 +291,8 @@ void part_beside(const struct scale *scale) {
     report_exactly("exit status", host_end(&beside.host, (int64_t)(2000 * bounds.slow)), 0);
     report_part_end();
     samples_free(&beside.probes);
+    for (size_t i = 0; i < beside.count; i++) {
+        fm_buf_free(&beside.works[i].params);
+    }
     fm_buf_free(&beside.text);
 }

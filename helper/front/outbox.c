@@ -60,9 +60,9 @@ static bool wait_writable(struct fm_outbox *outbox) {
 }
 
 /* Bytes of what was queued have gone. */
-static void note_written(struct fm_outbox *outbox, size_t left) {
+static void note_written(struct fm_outbox *outbox, size_t written) {
     pthread_mutex_lock(&outbox->lock);
-    outbox->writing_left = left;
+    outbox->writing_left -= written;
     bool call = outbox->room_wanted && pending(outbox) < outbox->options.room;
     outbox->room_wanted = outbox->room_wanted && !call;
     pthread_mutex_unlock(&outbox->lock);
@@ -79,7 +79,7 @@ static bool write_out(struct fm_outbox *outbox, const char *at, size_t left, boo
             at += sent;
             left -= (size_t)sent;
             if (!pulled) {
-                note_written(outbox, left);
+                note_written(outbox, (size_t)sent);
             }
         } else if (errno != EAGAIN || !wait_writable(outbox)) {
             return false;
@@ -127,12 +127,16 @@ static bool take_queued(struct fm_outbox *outbox) {
     return goes_on;
 }
 
-/* What was queued before a frame was pulled may be of the same stream: it goes out before that frame. */
-static void write_earlier(struct fm_outbox *outbox) {
+/* A pulled frame between what was queued before its mark and what came later. */
+static void write_between(struct fm_outbox *outbox, const char *frame, size_t len) {
     pthread_mutex_lock(&outbox->lock);
     swap_locked(outbox);
+    size_t earlier = outbox->marked < outbox->writing.len ? outbox->marked : outbox->writing.len;
+    outbox->marked = 0;
     pthread_mutex_unlock(&outbox->lock);
-    put_out(outbox, outbox->writing.data, outbox->writing.len, false);
+    put_out(outbox, outbox->writing.data, earlier, false);
+    put_out(outbox, frame, len, true);
+    put_out(outbox, outbox->writing.data + earlier, outbox->writing.len - earlier, false);
 }
 
 static bool is_awaited(struct fm_outbox *outbox) {
@@ -150,8 +154,7 @@ static void write_pulled(struct fm_outbox *outbox) {
     do {
         more = outbox->options.next(outbox->options.context, &frame, &len);
         if (more) {
-            write_earlier(outbox);
-            put_out(outbox, frame, len, true);
+            write_between(outbox, frame, len);
         }
     } while (more && !is_awaited(outbox));
     if (more) {
@@ -247,6 +250,12 @@ void fm_outbox_poke(struct fm_outbox *outbox) {
         outbox->more = true;
         pthread_cond_broadcast(&outbox->changed);
     }
+    pthread_mutex_unlock(&outbox->lock);
+}
+
+void fm_outbox_mark(struct fm_outbox *outbox) {
+    pthread_mutex_lock(&outbox->lock);
+    outbox->marked = outbox->queued.len;
     pthread_mutex_unlock(&outbox->lock);
 }
 

@@ -8,9 +8,8 @@
  * Without memory for a frame it is closed: that frame and later ones are dropped, what is queued still goes out.
  *
  * Frames that can be large are not queued but *pulled*: the writer asks `next` for one when it has written what was
- * queued, and writes it after all that was queued before `next` returned. So it is built when the other side has taken
- * nearly all before it, and what is queued meanwhile waits for this one alone. An outbox that has failed goes on
- * pulling, and drops what it gets.
+ * queued. So it is built when the other side has taken all before it, and what is queued meanwhile waits for this one
+ * alone; what has to go before it is *marked*. An outbox that has failed goes on pulling, and drops what it gets.
  */
 #ifndef FM_FRONT_OUTBOX_H
 #define FM_FRONT_OUTBOX_H
@@ -49,6 +48,7 @@ struct fm_outbox {
     struct fm_buf queued;   /* frames that the writer has not taken yet */
     struct fm_buf writing;  /* frames that the writer is busy with; its alone, except `len` */
     size_t writing_left;    /* bytes of `writing` not written yet */
+    size_t marked;          /* bytes of `queued` that go before the frame that is pulled */
     size_t last_with_room;  /* bytes of the last frame there was room for */
     bool room_wanted;       /* somebody waits for on_room */
     bool more;              /* `next` may have a frame */
@@ -74,6 +74,12 @@ FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);
 
 /* `next` has a frame. Any thread, with any lock of the caller's; never blocks. */
 void fm_outbox_poke(struct fm_outbox *outbox);
+
+/*
+ * From `next`: what is queued now goes out before the frame that it returns, what is queued later after it. Never
+ * blocks.
+ */
+void fm_outbox_mark(struct fm_outbox *outbox);
 
 /* True when all that was queued or pulled is written, or dropped. Any thread, never blocks. */
 FM_MUST_USE bool fm_outbox_is_empty(struct fm_outbox *outbox);

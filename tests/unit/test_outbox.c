@@ -418,15 +418,17 @@ static struct {
     size_t lens[3];
     unsigned count;
     unsigned taken;
-    bool queues; /* something is queued before a frame is handed out */
+    bool marks; /* something is queued before and after a frame is chosen */
 } source = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool next_frame(void *context, const char **frame, size_t *len) {
     assert_ptr_equal(context, &failures);
     pthread_mutex_lock(&source.lock);
     bool more = source.taken < source.count;
-    if (more && source.queues) {
+    if (more && source.marks) {
         fm_outbox_send(&outbox, BYTES("earlier "));
+        fm_outbox_mark(&outbox);
+        fm_outbox_send(&outbox, BYTES("later "));
     }
     if (more) {
         *frame = source.frames[source.taken];
@@ -460,7 +462,7 @@ static size_t start_pulling(void) {
     assert_int_equal(fm_pipe(&read_end, &write_end), 0);
     source.count = 0;
     source.taken = 0;
-    source.queues = false;
+    source.marks = false;
     assert_int_equal(fm_cond_init(&source.changed), 0);
     failures.count = 0;
     failures.rooms = 0;
@@ -501,14 +503,14 @@ static void pulled_between_queued(void **state) {
 }
 
 /* A stream whose frames were queued until now, and are pulled from here on. */
-static void queued_before_pulled(void **state) {
+static void marked_before_pulled(void **state) {
     (void)state;
     start_pulling();
-    source.queues = true;
+    source.marks = true;
     offer(BYTES("first "));
     offer(BYTES("second "));
     fm_outbox_poke(&outbox);
-    expect_read(BYTES("earlier first earlier second "));
+    expect_read(BYTES("earlier first later earlier second later "));
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
     expect_end_of_input();
     assert_int_equal(failure_count(), 0);
@@ -558,7 +560,7 @@ int main(void) {
         cmocka_unit_test(stop_gives_up_on_a_silent_reader),
         cmocka_unit_test(without_on_fail),
         cmocka_unit_test(pulled_between_queued),
-        cmocka_unit_test(queued_before_pulled),
+        cmocka_unit_test(marked_before_pulled),
         cmocka_unit_test(pulled_after_a_failure),
         cmocka_unit_test(failed_one_is_shut),
     };

@@ -719,13 +719,19 @@ void fm_outbox_poke(struct fm_outbox *outbox) {
     (void)outbox; /* front_write looks anyway */
 }
 
+static bool marked;
+
 void fm_outbox_mark(struct fm_outbox *outbox) {
-    (void)outbox; /* nothing is queued here */
+    marked = outbox == &front.outbox;
 }
 
+/* What was queued of a stream goes before what is pulled of it. */
 static bool next_of_jobs(const char **frame, size_t *len) {
     memcpy(jobs_before, front.jobs, sizeof jobs_before);
-    return fm_streams_next(&front, frame, len);
+    marked = false;
+    bool more = fm_streams_next(&front, frame, len);
+    HOLDS(!more || marked);
+    return more;
 }
 
 void front_write(void) {

@@ -27,20 +27,27 @@ os.environ.setdefault("FM_SLOW", "4")  # all of it on two processors
 from wire import Helper  # noqa: E402
 
 ROUNDS = int(os.environ.get("FM_ROUNDS", "1"))
-ANSWER_S = 300  # an answer may take so long
+ANSWER_S = 600  # an answer may take so long
 KEY = "rk-0123456789abcdef"
 STORY = [{"role": "user", "content": "Tell a very long story about a dog, a cat and a mouse."}]
-TOOL = {"type": "function", "function": {"name": "note", "description": "Writes a note.", "parameters": {
-    "type": "object", "properties": {"text": {"type": "string", "minLength": 150, "maxLength": 200}}, "required": ["text"],
-    "additionalProperties": False}}}
-SCHEMA = {"type": "object", "properties": {"title": {"type": "string", "minLength": 150, "maxLength": 200}},
-          "required": ["title"], "additionalProperties": False}
-KINDS = {
-    "text": {"max_tokens": 120},
-    "a tool": {"max_tokens": 300, "tools": [TOOL], "tool_choice": "required"},
-    "a format": {"max_tokens": 300, "response_format": {"type": "json_schema", "json_schema": {
-        "name": "title", "schema": SCHEMA, "strict": True}}},
-}
+
+
+def kinds(characters, tokens):
+    """The kinds of requests, with answers of so many characters, or tokens where it is free text."""
+    def described(name):
+        long = {"type": "string", "minLength": characters, "maxLength": characters + 50}
+        return {"type": "object", "properties": {name: long}, "required": [name], "additionalProperties": False}
+    tool = {"type": "function", "function": {"name": "note", "description": "Writes a note.", "parameters": described("text")}}
+    schema = {"name": "title", "schema": described("title"), "strict": True}
+    return {
+        "text": {"max_tokens": tokens},
+        "a tool": {"max_tokens": 2 * characters, "tools": [tool], "tool_choice": "required"},
+        "a format": {"max_tokens": 2 * characters, "response_format": {"type": "json_schema", "json_schema": schema}},
+    }
+
+
+KINDS = kinds(150, 120)
+LONG = kinds(450, 300)  # a server that is killed while it answers has to have something to do
 DIALECTS = ("chat", "responses", "messages")
 rows = []  # (part, what, result, whether it is as it should be)
 
@@ -53,12 +60,15 @@ def note(part, what, result, right):
 # ---- the helper ----
 
 @contextlib.contextmanager
-def helper_with(folder, config, engine="remote,llama", **env):
-    """The whole helper with this configuration (text as on the page, or a dict), which lies in `folder`."""
+def helper_with(folder, config, engine="remote,llama", log=None, **env):
+    """The whole helper with this configuration (text as on the page, or a dict), which lies in `folder`. `log`: a file that gets
+    its warnings."""
     path = os.path.join(folder, "remote.json")
     with open(path, "w", encoding="utf-8") as file:
         file.write(config if isinstance(config, str) else json.dumps(config))
-    helper = Helper("--remote", path, "--models-dir", os.path.dirname(stage.SMALL_MODEL), engine=engine, env=env)
+    told = {"stderr": log} if log else {}
+    helper = Helper("--remote", path, "--models-dir", os.path.dirname(stage.SMALL_MODEL), "--log-level",
+                    "warn" if log else "error", engine=engine, env=env, **told)
     try:
         yield helper
     finally:
@@ -67,7 +77,7 @@ def helper_with(folder, config, engine="remote,llama", **env):
 
 def start(helper, kind, stream, messages=None, **more):
     return helper.start("chat.completions.create", {"messages": messages or STORY, "temperature": 0, "stream": stream,
-                                                    **KINDS[kind], **more})
+                                                    **{**KINDS[kind], **more}})
 
 
 def said(completion):
@@ -94,7 +104,7 @@ def ask(helper, kind, stream, **more):
     return bool(result.get("ok")) and (stream or fits(kind, result["completion"])), result, text
 
 
-def ask_each(part, helper, engine="remote", **more):
+def ask_each(part, helper, engine="remote", what="text, a tool and a format, streamed and not", **more):
     """Each kind, streamed and not; all have to be answered by that engine."""
     wrong = []
     for kind in KINDS:
@@ -103,7 +113,7 @@ def ask_each(part, helper, engine="remote", **more):
             who = result.get("completion", {}).get("fm", {}).get("engine", engine)  # a stream says it in its last chunk
             if not well or who != engine:
                 wrong.append(f"{kind}, {'streamed' if stream else 'whole'}: {result.get('error') or result}")
-    note(part, "text, a tool and a format, streamed and not", f"{6 - len(wrong)} of 6 answered" +
+    note(part, what, f"{6 - len(wrong)} of 6 answered" +
          "".join(f"; {why}"[:300] for why in wrong), not wrong)
 
 
@@ -247,11 +257,6 @@ def part_dialects(cluster):
              "".join(f"; {name}" for name in failed), bool(ran) and not failed)
 
 
-def begin_each(helper, **more):
-    """A request of each kind, streamed and not: {call: (kind, stream)}."""
-    return {start(helper, kind, stream, **more): (kind, stream) for kind in KINDS for stream in (False, True)}
-
-
 def outcome_of(helper, call, kind, stream, server):
     """How a request ended that lost its server: "answered", "ended" (a stream that says so), or what is wrong."""
     _, result = helper.collect(call, ANSWER_S)
@@ -263,30 +268,39 @@ def outcome_of(helper, call, kind, stream, server):
     return "ended" if stream and told else f"{error['code']}: {error['detail']}"
 
 
-def tell_kills(part, what, outcomes):
-    """`outcomes`: [(kind, stream, how it ended)]. What is not streamed has to be answered; a stream may end with its error."""
+def tell_kills(part, what, outcomes, hit):
+    """`outcomes`: [(kind, stream, how it ended)]. What is not streamed has to be answered; a stream may end with its error.
+    `hit`: {stream: how many requests lost their server}; where that is none, nothing has been shown."""
     for streamed in (False, True):
         ends = [end for _, stream, end in outcomes if stream == streamed]
         wrong = [f"{kind}: {end}" for kind, stream, end in outcomes
                  if stream == streamed and end != "answered" and not (stream and end == "ended")]
         told = f", {ends.count('ended')} ended with OVERLOADED (503) after their first output" if streamed else ""
-        note(part, f"{what}: {'streamed' if streamed else 'not streamed'}",
-             f"{ends.count('answered')} of {len(ends)} answered{told}" + "".join(f"; {w}"[:300] for w in wrong), not wrong)
+        note(part, f"{what}: {'streamed' if streamed else 'not streamed'}", f"{hit[streamed]} of {len(ends)} lost their server; "
+             f"{ends.count('answered')} answered{told}" + "".join(f"; {w}"[:300] for w in wrong), hit[streamed] > 0 and not wrong)
 
 
-def kill_in(cluster, helper, middle):
-    """Sends requests of all kinds, which one worker gets, and kills that: when each has output, or when the first has come."""
-    for worker in cluster.workers:
-        worker.base = worker.metric("generation_tokens_total")
-    calls = begin_each(helper, model="Qwen/Qwen3-8B")
-    for call, (_, stream) in calls.items():
-        if stream and middle:
-            helper.event(call, timeout=ANSWER_S, keep=True)
-    found = []
-    tokens = 20 * len(calls) if middle else 0
-    wait_for("answers under way", lambda: found.append(cluster.busy(tokens)) or found[-1], seconds=ANSWER_S)
-    found[-1].kill()
-    return [(kind, stream, outcome_of(helper, call, kind, stream, "127.0.0.1:8000")) for call, (kind, stream) in calls.items()]
+def kill_in(part, what, folder, config, middle, kill, times=1, **more):
+    """Requests of all kinds, streamed and not, over which kill() ends a server: when each that is streamed has output
+    (`middle`), or when the first has. A helper has those that are streamed, and another one the others: their logs say how
+    many lost it."""
+    logs = {stream: os.path.join(folder, f"{'streamed' if stream else 'whole'}.log") for stream in (False, True)}
+    server = config["endpoints"][0]["url"].split("/")[2]
+    with contextlib.ExitStack() as stack:
+        helpers = {stream: stack.enter_context(helper_with(folder, config, "remote", stack.enter_context(open(path, "wb"))))
+                   for stream, path in logs.items()}
+        calls = [(kind, stream, start(helpers[stream], kind, stream, **LONG[kind], **more))
+                 for kind in [*LONG] * times for stream in (False, True)]
+        streamed = [call for _, stream, call in calls if stream]
+        for call in streamed if middle else streamed[:1]:
+            helpers[True].event(call, timeout=ANSWER_S, keep=True)
+        kill()
+        outcomes = [(kind, stream, outcome_of(helpers[stream], call, kind, stream, server)) for kind, stream, call in calls]
+    hit = {}
+    for stream, path in logs.items():
+        with open(path, encoding="utf-8") as log:
+            hit[stream] = len(set(re.findall(r"job (\d+): \S+ failed", log.read())))
+    tell_kills(part, f"SIGKILL {what}, {'in the middle of answers' if middle else 'at their beginning'}", outcomes, hit)
 
 
 def part_kills(cluster):
@@ -294,10 +308,8 @@ def part_kills(cluster):
     for dialect in DIALECTS:
         for middle in [True, False] * ROUNDS:
             cluster.repair()
-            with helper_with(cluster.folder, direct(cluster, dialect), engine="remote") as helper:
-                outcomes = kill_in(cluster, helper, middle)
-            where = "in the middle of answers" if middle else "at their beginning"
-            tell_kills("vllm-router", f"SIGKILL {where}, `{dialect}`", outcomes)
+            kill_in("vllm-router", f"in `{dialect}`", cluster.folder, direct(cluster, dialect), middle,
+                    lambda: max(cluster.workers, key=Worker.running).kill(), model="Qwen/Qwen3-8B")
     cluster.repair()
 
 
@@ -365,9 +377,26 @@ def part_smg(cluster):
 # ---- Ray Serve LLM ----
 
 def replicas():
-    """The processes of Ray that compute: {pid: the group or the process to kill}."""
-    found = subprocess.run(["pgrep", "-f", "ray::ServeReplica:.*LLMServer"], capture_output=True, text=True, check=False).stdout
-    return [int(pid) for pid in found.split()]
+    """What the processes of Ray that answer have computed, with their own processes: {pid: seconds}."""
+    found = {}
+    for pid in stage.family(os.getpid()):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+            if re.match("ray::ServeReplica:.*LLMServer", file.read()):
+                found[pid] = sum(stage.family(pid).values())
+    return found
+
+
+def kill_replica():
+    """SIGKILL of the replica that is computing, and of its own processes."""
+    before, found = replicas(), []
+
+    def computes():
+        found[:] = [pid for pid, seconds in replicas().items() if seconds > before.get(pid, seconds) + 0.3]
+        return found
+    wait_for("a replica that computes an answer", computes, seconds=ANSWER_S)
+    for pid in stage.family(found[0]):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 # `serve` with what a machine without GPUs has to be told, as the wrapper of `vllm` does.
@@ -393,6 +422,7 @@ def part_ray(folder):
     os.symlink(stage.STAND_IN, os.path.join(folder, "Qwen", "Qwen3-8B"))
     env = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
            "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120",  # on a machine that is slow
+           "RAY_worker_register_timeout_seconds": "600",  # there too: else Ray gives up a replica that is still starting
            "RAY_DEDUP_LOGS": "0"}  # else a second replica that starts at the same time is not in the log
     ray = Program("ray", ["ray", "start", "--head", "--block", "--num-cpus", "8", "--include-dashboard=false"], folder, **env)
     wait_for("Ray", lambda: ray.says("Ray runtime started"), ray)
@@ -411,7 +441,11 @@ def part_ray(folder):
     [config] = blocks("A cluster", "json")
     with helper_with(folder, config, OPENAI_API_KEY="sk-openai") as helper:
         ask_each("Ray Serve LLM", helper, model="assistant")
-    kill_replicas(folder)
+    direct_config = {"endpoints": [{"url": "http://127.0.0.1:8000/v1", "dialect": "chat", "models": ["qwen3"]}]}
+    for turn, middle in enumerate([True, False] * ROUNDS):
+        wait_for("two replicas", lambda: serve.says("Started vLLM engine") >= 2 + turn, serve, ray)
+        kill_in("Ray Serve LLM", "of a replica", folder, direct_config, middle, kill_replica,
+                times=2)  # so that each replica has some
     serve.kill(signal.SIGTERM)
     ray.kill()
     stage.wrapper(folder, "vllm", f'exec {stage.VENV}/bin/vllm "$@" --dtype float32 --enforce-eager\n')
@@ -419,45 +453,17 @@ def part_ray(folder):
                    "--enable-auto-tool-choice --tool-call-parser hermes --tool-strict-level parameter", folder)
     wait_for("vLLM", other.ready, other)
     with helper_with(folder, config, OPENAI_API_KEY="sk-openai") as helper:
-        ask_each("Ray Serve LLM", helper, model="assistant")
+        ask_each("Ray Serve LLM", helper, what="the same, when the cluster has gone: the second endpoint answers",
+                 model="assistant")
     front.kill()
     other.kill()
 
 
-def cpu_of(pid):
-    """Seconds that a process and its children have computed."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            children = file.read().split()
-    except OSError:
-        return 0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(cpu_of(child) for child in children)
-
-
-def family(pid):
-    """A process and all that come from it."""
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
-    return [pid, *(one for child in found.split() for one in family(int(child)))]
-
-
-def kill_replicas(folder):
-    """SIGKILL of the replica that computes most."""
-    config = {"endpoints": [{"url": "http://127.0.0.1:8000/v1", "dialect": "chat", "models": ["qwen3"]}]}
-    for _ in range(ROUNDS):
-        wait_for("two replicas", lambda: len(replicas()) >= 2)
-        with helper_with(folder, config, engine="remote") as helper:
-            before = {pid: cpu_of(pid) for pid in replicas()}
-            calls = {**begin_each(helper), **begin_each(helper)}  # so that each replica has some
-            for call, (_, stream) in calls.items():
-                if stream:
-                    helper.event(call, timeout=ANSWER_S, keep=True)
-            for pid in family(max(before, key=lambda pid: cpu_of(pid) - before[pid])):
-                os.kill(pid, signal.SIGKILL)
-            outcomes = [(kind, stream, outcome_of(helper, call, kind, stream, "127.0.0.1:8000"))
-                        for call, (kind, stream) in calls.items()]
-        tell_kills("Ray Serve LLM", "SIGKILL of a replica in the middle of answers", outcomes)
+def end(number, _frame):
+    """Ends the run in order, with all that it has started; once is enough."""
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def main():
@@ -467,6 +473,9 @@ def main():
     unknown = [part for part in parts if part not in (*on_cluster, "llama", "ray")]
     if unknown:
         sys.exit(f"unknown part {unknown[0]}\n{__doc__}")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    stage.adopt()
     with tempfile.TemporaryDirectory() as folder:
         stage.prepare(folder)
         try:

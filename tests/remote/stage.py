@@ -4,6 +4,7 @@ It runs in a network and a mount namespace of its own (cluster.sh), so the page'
 """
 
 import contextlib
+import ctypes
 import http.client
 import os
 import re
@@ -19,7 +20,7 @@ LLAMA_SERVER = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama
 SMALL_MODEL = os.path.join(ROOT, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
 VENV = os.environ["FM_VLLM_VENV"]
 STAND_IN = os.environ["FM_STAND_IN"]
-START_S = 900  # a server may take so long to start: it imports gigabytes, beside others, on two processors
+START_S = 1800  # a server may take so long to start: it imports gigabytes, beside others, on two processors
 NAMES = ("gpu-box", "router.example", "llm.cluster.example", "api.openai.com")
 # What a program on this machine has to be told besides what the page says: there is no GPU, and nothing to download.
 VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -70,6 +71,27 @@ def prepare(folder):
 
 # ---- programs ----
 
+def family(pid):
+    """A process and all that come from it: {pid: seconds that it has computed}."""
+    table, found = {}, {}
+    for other in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{other}/stat", encoding="latin-1") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+            table[int(other)] = int(fields[1]), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    ours = [pid]
+    for one in ours:
+        found[one] = table.get(one, (0, 0))[1]
+        ours += [child for child, (parent, _) in table.items() if parent == one]
+    return found
+
+
+def adopt():
+    """What our programs start, and leave to themselves, becomes our own child: kill_all() finds it."""
+    set_child_subreaper = 36  # sys/prctl.h
+    if ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
 class Program:
     """A program and all that it starts, in a group of its own; its output goes into a file."""
 
@@ -103,8 +125,15 @@ class Program:
 
     @classmethod
     def kill_all(cls):
+        """Ends all programs, and what they have left behind."""
         for program in list(cls.running):
             program.kill()
+        while left := [pid for pid in family(os.getpid()) if pid != os.getpid()]:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, 0)
 
 
 def get(url, timeout=30, headers=None, method="GET"):

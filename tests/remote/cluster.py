@@ -63,9 +63,9 @@ def note(part, what, result, right):
 def helper_with(folder, config, engine="remote,llama", log=None, **env):
     """The whole helper with this configuration (text as on the page, or a dict), which lies in `folder`. `log`: a file that gets
     its warnings."""
-    path = os.path.join(folder, "remote.json")
-    with open(path, "w", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False, encoding="utf-8") as file:
         file.write(config if isinstance(config, str) else json.dumps(config))
+    path = file.name  # each helper has its own file, which nobody writes while it reads
     told = {"stderr": log} if log else {}
     helper = Helper("--remote", path, "--models-dir", os.path.dirname(stage.SMALL_MODEL), "--log-level",
                     "warn" if log else "error", engine=engine, env=env, **told)

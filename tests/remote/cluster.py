@@ -388,13 +388,13 @@ def replicas():
 
 def kill_replica():
     """SIGKILL of the replica that is computing, and of its own processes."""
-    before, found = replicas(), []
+    before = replicas()
 
-    def computes():
-        found[:] = [pid for pid, seconds in replicas().items() if seconds > before.get(pid, seconds) + 0.3]
-        return found
-    wait_for("a replica that computes an answer", computes, seconds=ANSWER_S)
-    for pid in stage.family(found[0]):
+    def most():
+        """The one that has computed most since then, and how many seconds."""
+        return max((seconds - before.get(pid, seconds), pid) for pid, seconds in replicas().items())
+    wait_for("a replica that computes an answer", lambda: most()[0] > 0.3, seconds=ANSWER_S)
+    for pid in stage.family(most()[1]):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

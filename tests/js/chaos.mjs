@@ -89,8 +89,11 @@ const workers = Array.from({ length: AT_ONCE }, async () => {
   while (next < requests) {
     const number = next++;
     const code = await ask(client, number);
-    // Else one check that was killed would make all that follow absent at once.
-    if (code === "UNAVAILABLE") await client.compatibility.check({ recheck: true });
+    // Else one check, or one load, that was killed would make all that follow absent at once.
+    if (code === "UNAVAILABLE") {
+      await sleep(100); // The helper remembers that load for a minute; the next helper does not.
+      await client.compatibility.check({ recheck: true });
+    }
   }
   left--;
 });

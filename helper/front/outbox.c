@@ -60,9 +60,9 @@ static bool wait_writable(struct fm_outbox *outbox) {
 }
 
 /* Bytes of what was queued have gone. */
-static void note_written(struct fm_outbox *outbox, size_t written) {
+static void note_written(struct fm_outbox *outbox, size_t left) {
     pthread_mutex_lock(&outbox->lock);
-    outbox->writing_left -= written;
+    outbox->writing_left = left;
     bool call = outbox->room_wanted && pending(outbox) < outbox->options.room;
     outbox->room_wanted = outbox->room_wanted && !call;
     pthread_mutex_unlock(&outbox->lock);
@@ -79,7 +79,7 @@ static bool write_out(struct fm_outbox *outbox, const char *at, size_t left, boo
             at += sent;
             left -= (size_t)sent;
             if (!pulled) {
-                note_written(outbox, (size_t)sent);
+                note_written(outbox, left);
             }
         } else if (errno != EAGAIN || !wait_writable(outbox)) {
             return false;
@@ -98,10 +98,15 @@ static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, boo
     }
 }
 
-/* Moves what is queued to `writing`, which is written. */
-static void swap_locked(struct fm_outbox *outbox) {
+/* What is in `writing` goes out. */
+static void write_taken(struct fm_outbox *outbox) {
+    put_out(outbox, outbox->writing.data, outbox->writing.len, false);
+    fm_buf_reset(&outbox->writing);
+}
+
+/* Moves what is queued to `writing`, which is empty. */
+static void take_locked(struct fm_outbox *outbox) {
     struct fm_buf empty = outbox->writing;
-    fm_buf_reset(&empty);
     outbox->writing = outbox->queued;
     outbox->writing_left = outbox->writing.len;
     outbox->queued = empty;
@@ -119,24 +124,12 @@ static bool take_queued(struct fm_outbox *outbox) {
     }
     bool goes_on = !outbox->closing || (outbox->queued.len && !outbox->failed);
     if (goes_on) {
-        swap_locked(outbox);
+        take_locked(outbox);
         outbox->pulling = outbox->more && !outbox->closing;
         outbox->more = false; /* a poke from here on is for the next turn */
     }
     pthread_mutex_unlock(&outbox->lock);
     return goes_on;
-}
-
-/* A pulled frame between what was queued before its mark and what came later. */
-static void write_between(struct fm_outbox *outbox, const char *frame, size_t len) {
-    pthread_mutex_lock(&outbox->lock);
-    swap_locked(outbox);
-    size_t earlier = outbox->marked < outbox->writing.len ? outbox->marked : outbox->writing.len;
-    outbox->marked = 0;
-    pthread_mutex_unlock(&outbox->lock);
-    put_out(outbox, outbox->writing.data, earlier, false);
-    put_out(outbox, frame, len, true);
-    put_out(outbox, outbox->writing.data + earlier, outbox->writing.len - earlier, false);
 }
 
 static bool is_awaited(struct fm_outbox *outbox) {
@@ -154,7 +147,8 @@ static void write_pulled(struct fm_outbox *outbox) {
     do {
         more = outbox->options.next(outbox->options.context, &frame, &len);
         if (more) {
-            write_between(outbox, frame, len);
+            write_taken(outbox); /* what was marked */
+            put_out(outbox, frame, len, true);
         }
     } while (more && !is_awaited(outbox));
     if (more) {
@@ -174,7 +168,7 @@ static void *writer_main(void *argument) {
     struct fm_outbox *outbox = argument;
     fm_thread_be_prompt();
     while (take_queued(outbox)) {
-        put_out(outbox, outbox->writing.data, outbox->writing.len, false);
+        write_taken(outbox);
         if (has_failed(outbox)) {
             shut(outbox);
         }
@@ -255,7 +249,7 @@ void fm_outbox_poke(struct fm_outbox *outbox) {
 
 void fm_outbox_mark(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
-    outbox->marked = outbox->queued.len;
+    take_locked(outbox);
     pthread_mutex_unlock(&outbox->lock);
 }
 

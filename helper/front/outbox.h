@@ -48,7 +48,6 @@ struct fm_outbox {
     struct fm_buf queued;   /* frames that the writer has not taken yet */
     struct fm_buf writing;  /* frames that the writer is busy with; its alone, except `len` */
     size_t writing_left;    /* bytes of `writing` not written yet */
-    size_t marked;          /* bytes of `queued` that go before the frame that is pulled */
     size_t last_with_room;  /* bytes of the last frame there was room for */
     bool room_wanted;       /* somebody waits for on_room */
     bool more;              /* `next` may have a frame */
@@ -76,8 +75,8 @@ FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);
 void fm_outbox_poke(struct fm_outbox *outbox);
 
 /*
- * From `next`: what is queued now goes out before the frame that it returns, what is queued later after it. Never
- * blocks.
+ * From `next`, once, when it returns a frame: what is queued now goes out before that frame, what is queued later after
+ * it. Never blocks.
  */
 void fm_outbox_mark(struct fm_outbox *outbox);
 

@@ -189,8 +189,10 @@ bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
         fm_front_build_begin_locked(front);
         build(job, kind, buf);
         fm_front_build_end_locked(front);
-        fm_outbox_mark(&front->outbox); /* among it are this job's frames from when it was not large yet */
         made = (kind == EVENT || kind == RESULT) && fm_end_frame(front, &front->outbox, buf, frame, len);
+        if (made) {
+            fm_outbox_mark(&front->outbox); /* this job's frames from when it was not large yet are queued */
+        }
         note_built_locked(front, job, kind);
     }
     fm_front_leave(front);

@@ -137,7 +137,7 @@ test("J19: the environment is an allow-list, and the caller's own additions", ()
   });
 });
 
-test("no package is named that does not exist; an Intel Mac is told so", (t) => {
+test("no package is named that does not exist; on an Intel Mac the error says so", (t) => {
   const { platform, arch } = process;
   const pretend = (os, cpu) => Object.defineProperties(process, { platform: { value: os }, arch: { value: cpu } });
   t.after(() => pretend(platform, arch));

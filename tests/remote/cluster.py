@@ -448,6 +448,7 @@ def part_ray(folder):
                 times=2)  # so that each replica has some
     serve.kill(signal.SIGTERM)
     ray.kill()
+    wait_for("the end of the cluster", lambda: not stage.listens(8000), seconds=ANSWER_S)  # what is left of it may still answer
     stage.wrapper(folder, "vllm", f'exec {stage.VENV}/bin/vllm "$@" --dtype float32 --enforce-eager\n')
     other = Worker("openai", "vllm serve Qwen/Qwen3-8B --served-model-name gpt-5.4-mini --port 8002 --reasoning-parser qwen3 "
                    "--enable-auto-tool-choice --tool-call-parser hermes --tool-strict-level parameter", folder)

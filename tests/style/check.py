@@ -97,7 +97,7 @@ OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/"
                "mcp/", "match/", "cli/")
 LLAMA_HEADER = re.compile(r'^(llama|ggml|gguf|mtmd)[\w.-]*\.h$|^common/|^(common|chat|sampling|json-schema-to-grammar)\.h$')
 LLAMA_FOLDER = "helper/engine/llama/"
-LLAMA_TESTS = ("tests/bench/", "tests/gpu/")
+LLAMA_TESTS = ("tests/bench/", "tests/contract/", "tests/gpu/")
 CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")
 PLATFORM_MACRO = re.compile(r"\b(__linux__|__linux|__APPLE__|__MACH__|_WIN32|_WIN64|__FreeBSD__|__unix__)\b")
 OPENING_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".mjs", ".cjs", ".sh")

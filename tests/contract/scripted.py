@@ -1,0 +1,172 @@
+"""Models of other families, with their chat templates and control tokens, that say what a test wants.
+
+    models = Models(MODEL, FOLDER, TEMPLATES)      files are made in FOLDER, and belong to the caller
+    prompts = Prompts(DRIVER, models)              tests/contract/prompts.c: the prompts that the engine makes
+    prompts.ask("Qwen3-Coder", messages, tools=[...])
+    engine = Scripted(PROGRAM, LIBRARY, models, "Qwen3-Coder")      LIBRARY: tests/contract/scripted.c
+    outcome = engine.run(messages, "Hello!<|im_end|>", tools=[...])
+
+A model has the vocabulary of MODEL, then the control tokens of its family, and weights that are zero and hardly there: what it
+says is the script's, below the sampler. `outcome.left` is true where the answer is another text than the script. Python's
+standard library only.
+"""
+
+import itertools
+import json
+import mmap
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+from engine import Engine
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import gguf  # noqa: E402
+
+CONTEXT = 65536
+HEADER = 4 << 20  # bytes that hold the model's header
+SCRIPT_MAX = 1 << 16  # scripted.c
+CONTROL, USER_DEFINED = 3, 4  # types of tokens
+BOS, EOS = "<s>", "</s>"
+
+# What in a template is a control token: all that stands between such brackets. The tokenizers of some families have more.
+MARK = re.compile(r"<\|[^<>|\s'\"{}]+\|>|<｜[^<>\s'\"{}]+｜>|<\|[a-z_]+>|<[a-z_]+\|>|<seed:[a-z_]+>|</?(?:start|end)_of_[a-z]+>")
+MORE = {
+    "mistral|Devstral|Apriel-1.5|Magistral": [f"[{slash}{name}]" for name in (
+        "INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_RESULTS", "THINK") for slash in ("", "/")]
+    + ["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[TOOL_CONTENT]", "[IMG]"],
+    "GLM": ["<|endoftext|>"],
+    "gpt-oss": ["<|constrain|>", "<|call|>", "<|return|>"],
+}
+# These are tokens too, but not of the kind that a text can't have.
+TAGS = re.compile(r"</?(?:think|tool_call|tool_response|arg_key|arg_value|minimax:tool_call)>")
+# Turns end with these, where the template does not write what they end with.
+ENDS = {"GLM": "<|user|>", "gpt-oss": "<|return|>"}
+
+
+def of_family(table, name, default):
+    return next((value for pattern, value in table.items() if re.search(pattern, name, re.IGNORECASE)), default)
+
+
+def names_in(templates):
+    return sorted(name[:-len(".jinja")] for name in os.listdir(templates) if name.endswith(".jinja"))
+
+
+class Models:
+    def __init__(self, model, folder, templates):
+        with open(model, "rb") as file:
+            values = gguf.Reader(file.read(HEADER)).values()
+        self.folder, self.templates, self.made = folder, templates, {}
+        self.known, self.types = values["tokenizer.ggml.tokens"], values["tokenizer.ggml.token_type"]
+        self.pre = gguf.pair("tokenizer.ggml.pre", gguf.STRING, values["tokenizer.ggml.pre"])
+        self.merges = gguf.pair("tokenizer.ggml.merges", gguf.ARRAY, (gguf.STRING, values["tokenizer.ggml.merges"]))
+        self.strings = b"".join(map(gguf.string, self.known))
+
+    def template(self, name):
+        return os.path.join(self.templates, name + ".jinja")
+
+    def tokens(self, name):
+        """{text: type} of the tokens that the family has besides the vocabulary's."""
+        with open(self.template(name), encoding="utf-8") as file:
+            text = file.read()
+        found = [BOS, EOS, of_family(ENDS, name, EOS), *of_family(MORE, name, []), *MARK.findall(text)]
+        tokens = dict.fromkeys(found, CONTROL)
+        tokens.update(dict.fromkeys(set(TAGS.findall(text)) - set(tokens), USER_DEFINED))
+        known = set(self.known)
+        return {text: kind for text, kind in tokens.items() if text not in known}
+
+    def path(self, name):
+        """The GGUF file of the family of the template `name`."""
+        if name not in self.made:
+            self.made[name] = os.path.join(self.folder, name + ".gguf")
+            with open(self.made[name], "wb") as file:
+                file.write(self._file(self.tokens(name), of_family(ENDS, name, EOS)))
+        return self.made[name]
+
+    def _file(self, more, end):
+        texts, count = list(more), len(self.known) + len(more)
+        head = gguf.string("tokenizer.ggml.tokens") + gguf.u32(gguf.ARRAY) + gguf.u32(gguf.STRING) + gguf.u64(count)
+        ready = {"tokenizer.ggml.tokens": head + self.strings + b"".join(map(gguf.string, texts)),
+                 "tokenizer.ggml.merges": self.merges, "tokenizer.ggml.pre": self.pre}
+        own = {"llama.context_length": CONTEXT, "llama.embedding_length": EMBD, "llama.feed_forward_length": FF,
+               "llama.attention.head_count": 1, "llama.attention.head_count_kv": 1, "llama.rope.dimension_count": EMBD,
+               "llama.vocab_size": count, "tokenizer.ggml.token_type": (gguf.I32, self.types + list(more.values())),
+               "tokenizer.ggml.bos_token_id": len(self.known) + texts.index(BOS),
+               "tokenizer.ggml.eos_token_id": len(self.known) + texts.index(end)}
+        pairs = [ready.get(key) or gguf.pair(key, kind, own.get(key, content)) for key, kind, content in gguf.tiny_pairs()]
+        pairs.append(gguf.pair("tokenizer.ggml.add_bos_token", gguf.BOOL, False))
+        return gguf.whole(pairs, tensors(count))
+
+
+EMBD, FF = 2, 8
+
+
+def tensors(vocab):
+    square, up, down = [EMBD, EMBD], [EMBD, FF], [FF, EMBD]
+    block = [("attn_norm", [EMBD]), ("attn_q", square), ("attn_k", square), ("attn_v", square), ("attn_output", square),
+             ("ffn_norm", [EMBD]), ("ffn_gate", up), ("ffn_up", up), ("ffn_down", down)]
+    return ([("token_embd.weight", [EMBD, vocab]), ("output_norm.weight", [EMBD]), ("output.weight", [EMBD, vocab])]
+            + [(f"blk.0.{name}.weight", dims) for name, dims in block])
+
+
+class Prompts:
+    """One driver, for all families."""
+
+    def __init__(self, driver, models):
+        self.models = models
+        self.process = subprocess.Popen([driver], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, name, messages, **params):
+        """The answer of the driver: prompts.c says what it has."""
+        self.send(name, messages, **params)
+        return self.receive()
+
+    def send(self, name, messages, **params):
+        line = {"model": self.models.path(name), "template": self.models.template(name), "messages": messages, **params}
+        self.process.stdin.write(json.dumps(line).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self):
+        line = self.process.stdout.readline()
+        assert line, "the driver ended"
+        return json.loads(line)
+
+    def close(self):
+        self.process.stdin.close()
+        status = self.process.wait()
+        self.process.stdout.close()
+        assert status == 0, status
+
+
+class Scripted:
+    """An engine with the model of a family. What it says is the script of each run."""
+
+    numbers = itertools.count(1)
+
+    def __init__(self, program, library, models, name, env=None):
+        with tempfile.TemporaryFile() as file:
+            file.truncate(16 + SCRIPT_MAX)
+            self.script = mmap.mmap(file.fileno(), 0)
+            options = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
+            self.engine = Engine(program, {
+                "LD_PRELOAD": library, "FM_SCRIPTED": f"/proc/self/fd/{file.fileno()}", "ASAN_OPTIONS": options,
+                "FM_ENGINE_LLAMA_CTX": str(CONTEXT), "FM_ENGINE_LLAMA_SPECULATION": "off", **(env or {})},
+                pass_fds=[file.fileno()])
+            self.engine.initialize(log_level="info")
+            result, _ = self.engine.load(models.path(name), chat_template=models.template(name))
+        assert result["ok"], result
+
+    def run(self, messages, script, **params):
+        text = script.encode()
+        self.script[16:16 + len(text)] = text
+        self.script[:12] = struct.pack("<III", next(self.numbers), len(text), 0)
+        outcome = self.engine.run(messages, **{"temperature": 0, "max_tokens": len(text) + 16, **params})
+        outcome.left = struct.unpack_from("<I", self.script, 8)[0] == 1
+        return outcome
+
+    def close(self):
+        self.engine.close()
+        self.script.close()

@@ -70,7 +70,8 @@ export class Call implements Operation {
 
   /** Sends it and waits for what comes of it. Throws what the connection does. */
   async sendOn(connection: Connection): Promise<JsonObject> {
-    const { id, result } = connection.call(this.method, this.params, (message) => this.#notify(message));
+    const isEndless = this.#next === null;
+    const { id, result } = connection.call(this.method, this.params, isEndless, (message) => this.#notify(message));
     const sent = { connection, id, settled: false };
     this.#sent = sent;
     const { now } = this.#watch;

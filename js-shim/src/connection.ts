@@ -7,7 +7,10 @@ import type { JsonObject } from "./types.js";
 import { STOOD_STILL_MS } from "./watch.js";
 import { PROTOCOL_VERSION } from "./wire.js";
 
-/** A helper that said that it has a call in hand, and has not settled it so long after its limit, hangs. */
+/**
+ * A helper that said that it has a call in hand, and has not settled it so long after its limit, hangs. Calls without a limit
+ * wait so long for one that hangs.
+ */
 const HANGS_MS = 2000;
 
 /** What a connection is made with. */
@@ -35,8 +38,8 @@ export class Connection {
   #failure: FmError | null = null;
   /** Why it is ended as soon as it has no call under way. */
   #hangs: FmError | null = null;
-  /** Calls under way that somebody waits for. */
-  readonly #calls = new Set<number>();
+  /** Calls under way that somebody waits for, and whether a limit ends them. */
+  readonly #calls = new Map<number, boolean>();
   #brokeProtocol = false;
   /** When the last byte came, or the first call after a silence was made. */
   #heardAt = 0;
@@ -68,11 +71,11 @@ export class Connection {
     return this.#readySince;
   }
 
-  /** Makes a call. Throws an FmError, with nothing written, when it cannot. */
-  call(method: string, params: JsonObject, onNotification?: (params: JsonObject) => void): Sent {
+  /** Makes a call, which has a limit, or `isEndless`. Throws an FmError, with nothing written, when it cannot. */
+  call(method: string, params: JsonObject, isEndless: boolean, onNotification?: (params: JsonObject) => void): Sent {
     if (this.#rpc.pending === 0) this.#heardAt = performance.now();
     const sent = this.#rpc.call(method, params, onNotification);
-    this.#calls.add(sent.id);
+    this.#calls.set(sent.id, !isEndless);
     const over = (): void => this.#leave(sent.id);
     sent.result.then(over, over);
     this.#tryPing();
@@ -98,7 +101,7 @@ export class Connection {
   /**
    * A call's limit has passed, and the helper has not said so. It hangs, unless it is `inHand`: then it has a moment to end
    * the call. One that hangs takes no further call, and what it has not read goes to another one; it is ended when those of
-   * its other calls are over that it has read, each by its answer or its own limits.
+   * its other calls are over that it has read, each by its answer or its own limits. Those without a limit end with it.
    */
   giveUpOn(id: number, hangs: FmError, inHand: boolean): void {
     if (!inHand) return this.#drain(id, hangs);
@@ -111,13 +114,16 @@ export class Connection {
   #drain(id: number, hangs: FmError): void {
     this.#hangs ??= hangs;
     this.#refuseMore(hangs);
-    for (const call of this.#calls) if (call === id || !this.#rpc.hasRead(call)) this.#rpc.abandon(call, hangs);
+    for (const call of this.#calls.keys()) if (call === id || !this.#rpc.hasRead(call)) this.#rpc.abandon(call, hangs);
     this.#leave(id);
   }
 
   #leave(id: number): void {
     this.#calls.delete(id);
-    if (this.#hangs !== null && this.#calls.size === 0) this.fail(this.#hangs);
+    const hangs = this.#hangs;
+    if (hangs === null || [...this.#calls.values()].includes(true)) return;
+    if (this.#calls.size === 0) this.fail(hangs);
+    else setTimeout(() => this.fail(hangs), HANGS_MS).unref();
   }
 
   /** Whether the helper may have read that call, and what comes of it would come again. */

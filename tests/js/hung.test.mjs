@@ -149,6 +149,16 @@ test("a cancel by id reaches a stream of a helper that gets no other call any mo
   assert.equal((await going).error.code, "CANCELLED");
 });
 
+test("a call that has no limit does not keep a helper that hangs", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t);
+  const { pid } = await client.health.ping();
+  // The stub never answers it.
+  const waits = client.responses.retrieve("resp_1").catch((error) => error);
+  await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
+  assert.equal((await inTime(waits)).code, "HELPER_UNHEALTHY");
+  await until(() => !alive(pid), "its end");
+});
+
 test("a helper that has requests in hand keeps their limits: what waits or runs goes on", { timeout: WAIT }, async (t) => {
   const client = fakeClient(t);
   const { pid } = await client.health.ping();

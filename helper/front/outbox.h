@@ -46,7 +46,7 @@ struct fm_outbox {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* something queued, taken, or the state changed */
     struct fm_buf queued;   /* frames that the writer has not taken yet */
-    struct fm_buf writing;  /* frames that the writer is busy with; its alone, except `len` */
+    struct fm_buf writing;  /* frames that the writer is busy with; its alone */
     size_t writing_left;    /* bytes of `writing` not written yet */
     size_t last_with_room;  /* bytes of the last frame there was room for */
     bool room_wanted;       /* somebody waits for on_room */

@@ -2,7 +2,7 @@
  * Frames of jobs, built when the host has room, by whichever thread finds the room: the one that brought the news, or
  * the host's writer. So a host that reads slowly gets longer deltas, and one that does not read costs the text of the
  * answers and little more. Once an answer is large, its frames are the writer's alone, which builds them without the
- * lock when nothing is queued: so they stay in their order, after those that were queued before.
+ * lock. What was queued of it before is marked, and goes out first: so its frames stay in their order.
  */
 #include "front/streams.h"
 #include "front/jobs.h"

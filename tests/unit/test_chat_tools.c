@@ -131,7 +131,14 @@ static void conversations(void **state) {
 #define ANY_OBJECT                                                                                                     \
     "%json {\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\",\"whitespace_flexible\":false},"                \
     "\"type\":\"object\"}\n"
-#define FREE_START   "start: TEXT | head calls\nTEXT: /(?s:.*)/\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
+#define FREE_TEXT    "TEXT: /(?s:.*)/\nstart: TEXT"
+#define FREE_START   FREE_TEXT " | json | head calls\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
+#define JSON_BEGIN   "json: (json0) (NEXT (\"f\\\"\" ARGUMENTS arguments0)){0,127}"
+#define ONE_JSON     "json: (json0)"
+#define JSON_END                                                                                                       \
+    " END\njson0: name0 ARGUMENTS arguments0\nname0[lazy]: PLACE BEGIN \"f\\\"\"\n"                                     \
+    "PLACE: /" FM_JSON_CALL_PLACE "/\nBEGIN: /" FM_JSON_CALL_BEGIN "/\nARGUMENTS: /" FM_JSON_CALL_ARGUMENTS              \
+    "/\nNEXT: /" FM_JSON_CALL_NEXT "/\nEND: /" FM_JSON_CALL_END "/\n"
 #define FORCED_START "start: \"<tool_call>\" calls\n"
 #define NAME_MARK    "\\n{\\\"name\\\": \\\""
 #define END_MARK     "}\\n</tool_call>"
@@ -156,9 +163,9 @@ static void grammars(void **state) {
     (void)state;
     struct fm_kit_job job = job_of(NULL, 0);
     const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
-    char expected[2048];
+    char expected[4096];
     const struct fm_tool_form *own = &fm_tool_form_own;
-    snprintf(expected, sizeof expected, "%s%s", FREE_START MANY_CALLS, both);
+    snprintf(expected, sizeof expected, "%s%s", FREE_START JSON_BEGIN JSON_END MANY_CALLS, both);
     expect_grammar(&job, own, NULL, expected);
     snprintf(expected, sizeof expected, "%s%s",
              "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS, both);
@@ -470,7 +477,6 @@ static void expect_form(struct style style, const char *expected) {
         for (size_t i = 0; i < COUNT(marks); i++) {
             note_mark(&log, marks[i]);
         }
-        note(&log, "%s", form.first_only ? "first" : "any");
         assert_string_equal(log.text, expected);
     }
     fm_tool_form_free(&form);
@@ -479,25 +485,26 @@ static void expect_form(struct style style, const char *expected) {
 #define STYLE(before, between, following, ending, turns_end)                                                           \
     .begin = (before), .middle = (between), .next = (following), .end = (ending), .turn_end = (turns_end)
 #define TAGS STYLE("\n<call>{\"", "\": ", "}</call>\n<call>{\"", "}</call>", "<end>\n")
+#define JSON_CALL STYLE("{\"name\": \"", "\", \"parameters\": ", NULL, "}", "<end>")
 
 static void forms(void **state) {
     (void)state;
-    expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
+    expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thought = "<think></think>\n"},
-                "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|any");
+                "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     /* without a token that ends the turn, the end of the text does */
-    expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|any");
-    expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|any");
-    expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||any");
-    expect_form((struct style){STYLE("[c]", "=", "[c]", "", "<end>")}, "[c](8 at 0)||=|[c](8 at 0)||any");
-    expect_form((struct style){STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
-                "{|\"name\": \"|\", \"p\": ||}|first");
-    expect_form((struct style){STYLE("[{\"", "\": ", ", {\"", "}]", "<end>")}, "[|{\"|\": |, {\"|}]|first");
+    expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|");
+    expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|");
+    expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||");
+    expect_form((struct style){STYLE("[c]", "=", "[c]", "", "<end>")}, "[c](8 at 0)||=|[c](8 at 0)||");
+    expect_form((struct style){JSON_CALL}, "|{\"name\": \"|\", \"parameters\": ||}|");
+    expect_form((struct style){STYLE("[{\"name\":\"", "\", \"arguments\":", "}, {\"name\":\"", "}]", "<end>")},
+                "|[{\"name\":\"|\", \"arguments\":|}, {\"name\":\"|}]|");
     /* a call after another can't be told from the end, or looks different each time */
-    expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|any");
+    expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|");
     expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
-                "<fun=||>||0</f>|any");
-    expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|any");
+                "<fun=||>||0</f>|");
+    expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|");
 }
 
 static void no_forms(void **state) {
@@ -517,6 +524,8 @@ static void no_forms(void **state) {
         {TAGS, .names_twice = true},
         {TAGS, .announces = true},
         {STYLE("", ": ", NULL, "", "<end>")},      /* nothing tells a call */
+        {STYLE("{\"", "\": ", NULL, "}", "<end>")}, /* JSON as any other */
+        {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
         {STYLE("call ", ": ", NULL, "", "<end>")}, /* text as any other */
         {STYLE("<f=", ": ", NULL, "", "<end>")},   /* hardly more */
         {STYLE("<f>", ": ", NULL, "", "<end>")},
@@ -539,7 +548,7 @@ static void no_forms(void **state) {
 
 /* Which form is taken for a job that has `tool`, `call` before it, and `format`. */
 static void expect_choice(struct fm_tool tool, struct fm_tool_call call, enum fm_format_kind format, bool native) {
-    struct style style = {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")};
+    struct style style = {JSON_CALL};
     struct fm_message messages[] = {say("user", "<c>"), say("assistant", "<c>"), say("tool", "<c>")};
     struct fm_kit_job job = {.messages = messages, .message_count = 3, .tools = &tool, .tool_count = 1};
     struct fm_tool_template from = template_of(&style);
@@ -671,7 +680,7 @@ static void expect_native_grammar(struct style style, enum fm_tool_mode mode, co
     struct fm_tool tools[] = {{.name = "f", .allowed = true}};
     struct fm_kit_job job = {.tools = tools, .tool_count = 1, .tool_mode = mode, .parallel_tool_calls = true};
     struct fm_tool_form form;
-    char all[1024];
+    char all[4096];
     read_form(&style, &form);
     snprintf(all, sizeof all, "%s arguments0\narguments0: %s", expected, ANY_OBJECT);
     expect_grammar(&job, &form, schema, all);
@@ -681,24 +690,25 @@ static void expect_native_grammar(struct style style, enum fm_tool_mode mode, co
 static void native_grammars(void **state) {
     (void)state;
     const struct style control = {STYLE("<c>a", "<c>(", ")<c>", ")", "<end>")};
-    const struct style first = {STYLE("[{\"", "\": ", NULL, "}]", "<end>")};
+    const struct style json = {JSON_CALL};
     expect_native_grammar(control, FM_TOOLS_AUTO, NULL,
-                          "start: TEXT | TEXT head calls\nTEXT: /(?s:.*)/\nhead: <[7]>\n"
+                          FREE_TEXT " | json | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN JSON_END
                           "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
     expect_native_grammar(control, FM_TOOLS_AUTO, "{}",
                           "start: text | <[7]> calls\ntext: %json {}\n"
                           "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
-    expect_native_grammar(first, FM_TOOLS_AUTO, NULL,
-                          "start: TEXT | head calls\nTEXT: /(?s:[^\\[].*)?/\nhead: \"[\"\n"
-                          "calls: \"{\\\"\" tool \"}]\"\ntool: \"f\\\": \"");
-    expect_native_grammar(first, FM_TOOLS_REQUIRED, NULL,
-                          "start: \"[\" calls\ncalls: \"{\\\"\" tool \"}]\"\ntool: \"f\\\": \"");
+    expect_native_grammar(json, FM_TOOLS_AUTO, NULL,
+                          FREE_TEXT " | json\n" JSON_BEGIN JSON_END
+                          "calls: \"{\\\"name\\\": \\\"\" tool \"}\"\ntool: \"f\\\", \\\"parameters\\\": \"");
+    expect_native_grammar(json, FM_TOOLS_REQUIRED, NULL,
+                          "start: calls\ncalls: \"{\\\"name\\\": \\\"\" tool \"}\"\n"
+                          "tool: \"f\\\", \\\"parameters\\\": \"");
 }
 
 static void native_answers(void **state) {
     (void)state;
     struct style list = {STYLE("[CALLS](", " ", ", ", ");", "<end>")};
-    struct style first = {STYLE("{\"", "\": ", NULL, "}", "<end>")};
+    struct style json = {JSON_CALL};
     struct style long_end = {STYLE("<call>", "=", ";<call>", "!!!!!!!!f={}", "<end>")};
     struct fm_tool_form form;
     parsed_job = job_of(NULL, 0);
@@ -706,9 +716,12 @@ static void native_answers(void **state) {
     read_form(&list, &form);
     expect_pieces("a [CALLS](f {\"a\":1}, f {});", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
     fm_tool_form_free(&form);
-    read_form(&first, &form);
-    expect_pieces("{\"f\": {\"a\":1}}", "|C:f|A:{\"a\":1}");
-    expect_pieces(" {\"f\": {\"a\":1}}", "T: {\"f\": {\"a\":1}}");
+    read_form(&json, &form);
+    expect_pieces("{\"name\": \"f\", \"parameters\": {\"a\":1}}", "|C:f|A:{\"a\":1}");
+    expect_pieces("{\"name\": \"Anna\", \"parameters\": {}}", "T:{\"name\": \"Anna\", \"parameters\": {}}");
+    parsed_job.tool_mode = FM_TOOLS_REQUIRED;
+    expect_pieces("{\"name\": \"f\", \"parameters\": {\"a\":1}}", "|C:f|A:{\"a\":1}");
+    parsed_job.tool_mode = FM_TOOLS_AUTO;
     fm_tool_form_free(&form);
     read_form(&long_end, &form);
     expect_pieces("<call>f={};<call>f={}!!!!!!!!f={}", "|C:f|A:{}|C:f|A:{}");
@@ -721,18 +734,22 @@ static void triggers(void **state) {
     (void)state;
     struct style style = {STYLE("<c>", " ", NULL, ".", "<end>")};
     struct fm_tool_form form;
+    struct fm_tool_piece piece;
     struct transcript log = {.len = 0};
     parsed_job = job_of(NULL, 0);
     read_form(&style, &form);
     parsed_form = &form;
     struct parsing *parsing = start(&log);
-    feed_piece(feed, parsing, "<c>f {} ", 8);
-    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 8));
-    assert_true(fm_tool_parser_read_trigger(&parsing->parser, 7));
-    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 7));
+    feed_piece(feed, parsing, "<c>f {}\n```\n{ ", 14);
+    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 8, &piece));
+    assert_true(fm_tool_parser_read_trigger(&parsing->parser, 7, &piece));
+    assert_memory_equal(piece.bytes, "\n```\n{", piece.len); /* what could have become a call of another form */
+    assert_int_equal(piece.len, 6);
+    note_piece(parsing, &piece);
+    assert_false(fm_tool_parser_read_trigger(&parsing->parser, 7, &piece));
     feed_piece(feed, parsing, "f {}.", 5);
     end(parsing);
-    assert_string_equal(log.text, "T:<c>f {}|C:f|A:{}");
+    assert_string_equal(log.text, "T:<c>f {}\n```\n{|C:f|A:{}");
     parsed_form = &fm_tool_form_own;
     fm_tool_form_free(&form);
 }

@@ -286,13 +286,12 @@ static size_t tag_len(const char *begin, size_t len) {
 }
 
 /*
- * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends after
- * the name, or a bracket, which any text may begin with: then `*first_only`. 0: nothing there stands out from text.
+ * How long the trigger is at the beginning of `begin`: a control token, a tag, or the beginning of one that ends after
+ * the name. 0: nothing there stands out from text.
  */
-static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len, bool *first_only) {
+static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len) {
     int32_t token;
     bool ends_turn;
-    *first_only = false;
     if (len == 0) {
         return 0;
     }
@@ -301,8 +300,23 @@ static size_t trigger_len(const struct fm_tool_template *from, const char *begin
     if (control || tag) {
         return control ? control : tag;
     }
-    *first_only = begin[0] == '{' || begin[0] == '[';
-    return *first_only ? 1 : begin[0] == '<' ? len : 0;
+    return begin[0] == '<' ? len : 0;
+}
+
+/* The bytes are a call as mere JSON, from its beginning to the first name. */
+static bool begins_json_call(const char *begin, size_t len) {
+    struct fm_tool tool = {.name = calls[0].name, .allowed = true};
+    const struct fm_kit_job job = {.tools = &tool, .tool_count = 1};
+    const struct part name = {tool.name, strlen(tool.name)};
+    struct fm_json_call call;
+    fm_json_call_init(&call, &job, false);
+    for (size_t i = 0; i < len; i++) {
+        (void)fm_json_call_read(&call, begin[i]);
+    }
+    for (size_t i = 0; i < name.len; i++) {
+        (void)fm_json_call_read(&call, name.text[i]);
+    }
+    return fm_json_call_read(&call, '"') != NULL;
 }
 
 /* `trigger` and `name` of the bytes from `begin` to `end`. */
@@ -312,19 +326,28 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
         begin++;
     }
     const struct fm_tool_mark *trigger = &form->trigger;
-    size_t len = trigger_len(from, part->text + begin, end - begin, &form->first_only);
-    if (len == 0 || len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) ||
+    size_t len = trigger_len(from, part->text + begin, end - begin);
+    if (len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) ||
         !set_mark(from, part, begin + len, end, &form->name)) {
         return false;
     }
+    if (len == 0) {
+        return begins_json_call(form->name.text, form->name.len);
+    }
     bool is_control = trigger->control_count == 1 && trigger->controls[0].len == len;
-    bool stands_out = trigger->control_count == 0 && (form->first_only || len >= TRIGGER_MIN);
+    bool stands_out = trigger->control_count == 0 && len >= TRIGGER_MIN;
     return is_control || (stands_out && !memchr(trigger->text + 1, trigger->text[0], len - 1));
 }
 
 /* What ends a name can't be part of one, nor be read as a JSON string's escape. */
 static bool ends_names(const struct fm_tool_mark *mark) {
     return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
+}
+
+/* What stands between the name and the arguments of a call as mere JSON is another key. */
+static bool is_json_key(const struct fm_tool_mark *mark) {
+    const struct part part = {mark->text, mark->len};
+    return contains(&part, "\"arguments\"") || contains(&part, "\"parameters\"");
 }
 
 /* `part` shows just this call, and an outcome after it. */
@@ -340,7 +363,7 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     struct call_place place;
     bool read = find_call(part, answer, 0, &place) && set_beginning(from, part, answer, place.name, form) &&
                 set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
-                ends_names(&form->arguments) &&
+                ends_names(&form->arguments) && (form->trigger.len > 0 || is_json_key(&form->arguments)) &&
                 set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
     if (!read) {
         return false;
@@ -497,8 +520,9 @@ static bool message_fits(const struct fm_tool_form *native, const struct fm_tool
 
 /* A text of the job's format and a call can be told apart by their first byte. */
 static bool format_fits(const struct fm_tool_form *native, const struct fm_kit_job *job) {
-    bool json = strchr("{[\"-0123456789tfn", native->trigger.text[0]);
-    return job->format.kind == FM_FORMAT_TEXT || native->trigger.control_count > 0 || !json;
+    const struct fm_tool_mark *trigger = &native->trigger;
+    bool json = trigger->len == 0 || strchr("{[\"-0123456789tfn", trigger->text[0]);
+    return job->format.kind == FM_FORMAT_TEXT || trigger->control_count > 0 || !json;
 }
 
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,

@@ -9,8 +9,7 @@
 
 #define NAME_MAX_BYTES (1u << 20) /* in JSON */
 
-/* White space that is held back; the rest of the room is a trigger's. */
-#define SPACE_MAX (FM_TOOL_HELD_MAX - FM_TOOL_TRIGGER_MAX)
+#define HELD_MAX (64u << 20) /* bytes */
 
 static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state next) {
     parser->state = count ? FM_TOOL_IN_MARK : next;
@@ -21,15 +20,18 @@ static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state
 void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form) {
     *parser = (struct fm_tool_parser){.job = job, .form = form, .hold_space = job->stop_count == 0};
     fm_buf_init(&parser->name, NAME_MAX_BYTES);
+    fm_buf_init(&parser->held, HELD_MAX);
+    fm_json_call_init(&parser->json, job, false);
     if (job->tool_mode == FM_TOOLS_REQUIRED) {
         skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
-    } else if (job->format.kind != FM_FORMAT_TEXT || form->first_only) {
+    } else if (job->format.kind != FM_FORMAT_TEXT) {
         parser->state = FM_TOOL_AT_START;
     }
 }
 
 void fm_tool_parser_free(struct fm_tool_parser *parser) {
     fm_buf_free(&parser->name);
+    fm_buf_free(&parser->held);
 }
 
 static size_t take(const char **bytes, size_t *len, size_t count) {
@@ -45,59 +47,94 @@ bool fm_tool_is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static bool give_held(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
-    *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = parser->held, .len = parser->held_len};
-    parser->held_len = 0;
-    parser->matched = 0;
-    return piece->len > 0;
-}
-
-/* Where the trigger is a control token, no byte of text is part of one. */
-static bool goes_on_trigger(const struct fm_tool_parser *parser, char c) {
-    const struct fm_tool_mark *trigger = &parser->form->trigger;
-    return trigger->control_count == 0 && c == trigger->text[parser->matched];
-}
-
-/* What is no white space and begins no call. */
-static bool give_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
-    size_t count = 0;
-    while (count < *len && !goes_on_trigger(parser, (*bytes)[count]) &&
-           !(parser->hold_space && fm_tool_is_space((*bytes)[count]))) {
-        count++;
+static void drop_given(struct fm_tool_parser *parser) {
+    struct fm_buf *held = &parser->held;
+    if (parser->given > 0) {
+        held->len -= parser->given;
+        memmove(held->data, held->data + parser->given, held->len);
+        parser->given = 0;
     }
-    *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = *bytes, .len = take(bytes, len, count)};
-    return true;
+}
+
+/*
+ * Gives out what is held, but for the last `count` bytes, which are not text or may be none, and for the white space
+ * before them. False where there is nothing to tell.
+ */
+static bool give_before(struct fm_tool_parser *parser, size_t count, struct fm_tool_piece *piece) {
+    const struct fm_buf *held = &parser->held;
+    if (held->failed) {
+        *piece = (struct fm_tool_piece){.kind = FM_TOOL_NO_MEMORY};
+        return true;
+    }
+    size_t len = held->len - count;
+    size_t least = len > FM_TOOL_SPACE_MAX ? len - FM_TOOL_SPACE_MAX : 0;
+    while (parser->hold_space && len > least && fm_tool_is_space(held->data[len - 1])) {
+        len--;
+    }
+    parser->given = len;
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = held->data, .len = len};
+    return len > 0;
+}
+
+/* As before; what is held is not text. */
+static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm_tool_piece *piece) {
+    bool given = give_before(parser, count, piece);
+    parser->given = parser->held.len;
+    parser->matched = 0;
+    return given;
+}
+
+/* How many bytes at the end of `held` may become a call's beginning. */
+static size_t undecided(const struct fm_tool_parser *parser) {
+    return parser->matched > parser->json.len ? parser->matched : parser->json.len;
+}
+
+/* `c` has come. True where the trigger is whole. Where it is a control token, no byte of text is part of one. */
+static bool ends_trigger(struct fm_tool_parser *parser, char c) {
+    const struct fm_tool_mark *trigger = &parser->form->trigger;
+    if (trigger->len == 0 || trigger->control_count > 0) {
+        return false;
+    }
+    bool goes_on = c == trigger->text[parser->matched];
+    parser->matched = goes_on ? parser->matched + 1 : c == trigger->text[0];
+    return parser->matched == trigger->len;
+}
+
+/* At the quote that is the next byte. */
+static bool ends_json_name(struct fm_tool_parser *parser, char c) {
+    const struct fm_tool *tool = fm_json_call_read(&parser->json, c);
+    if (tool) {
+        parser->called = tool;
+        parser->state = FM_TOOL_AT_JSON_CALL;
+    }
+    return tool;
 }
 
 static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
-    char c = **bytes;
-    bool goes_on = goes_on_trigger(parser, c);
-    bool room = parser->held_len < SPACE_MAX;
-    bool holds = goes_on || (parser->matched == 0 && parser->hold_space && fm_tool_is_space(c) && room);
-    if (parser->held_len > 0 && !holds) {
-        return give_held(parser, piece); /* and then the same byte again */
+    drop_given(parser);
+    while (*len > 0) {
+        char c = **bytes;
+        if (ends_json_name(parser, c)) {
+            return give_and_drop(parser, parser->json.len - 1, piece);
+        }
+        take(bytes, len, 1);
+        fm_buf_append_char(&parser->held, c);
+        if (ends_trigger(parser, c)) {
+            skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
+            return give_and_drop(parser, parser->matched, piece);
+        }
     }
-    if (!holds) {
-        return give_plain(parser, bytes, len, piece);
-    }
-    take(bytes, len, 1);
-    parser->held[parser->held_len++] = c;
-    parser->matched += goes_on;
-    if (parser->matched == parser->form->trigger.len) {
-        parser->held_len = 0;
-        parser->matched = 0;
-        skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
-    }
-    return false;
+    return give_before(parser, undecided(parser), piece);
 }
 
-bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token) {
+bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *trigger = &parser->form->trigger;
     bool in_text = parser->state == FM_TOOL_IN_TEXT || parser->state == FM_TOOL_AT_START;
     if (!in_text || trigger->control_count == 0 || trigger->controls[0].token != token) {
         return false;
     }
-    parser->held_len = 0;
+    drop_given(parser);
+    (void)give_and_drop(parser, 0, piece);
     skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
     return true;
 }
@@ -199,7 +236,7 @@ static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, si
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_PART_OF_ARGUMENTS, .bytes = *bytes, .len = count};
     take(bytes, len, count);
     if (!more) {
-        parser->state = FM_TOOL_IN_NEXT;
+        parser->state = parser->json.anywhere ? FM_TOOL_AFTER_JSON_CALL : FM_TOOL_IN_NEXT;
         parser->skip = 0;
     }
     return true;
@@ -219,6 +256,35 @@ static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t 
     return false;
 }
 
+static bool read_json_call(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                           struct fm_tool_piece *piece) {
+    take(bytes, len, 1);
+    parser->state = FM_TOOL_AFTER_JSON_NAME;
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_CALL, .name = parser->called->name};
+    return true;
+}
+
+static bool read_after_json_name(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                                 struct fm_tool_piece *piece) {
+    (void)piece;
+    if (**bytes == '{') {
+        fm_json_call_init(&parser->json, parser->job, true);
+        parser->state = FM_TOOL_IN_ARGUMENTS;
+    } else {
+        take(bytes, len, 1);
+    }
+    return false;
+}
+
+static bool read_after_json_call(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                                 struct fm_tool_piece *piece) {
+    (void)piece;
+    if (!ends_json_name(parser, **bytes)) {
+        take(bytes, len, 1);
+    }
+    return false;
+}
+
 static bool read_end(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     (void)parser;
     (void)piece;
@@ -233,6 +299,9 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
         [FM_TOOL_IN_TEXT] = read_text, [FM_TOOL_AT_START] = read_start, [FM_TOOL_IN_PLAIN] = read_plain,
         [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
         [FM_TOOL_IN_NEXT] = read_next, [FM_TOOL_AT_END] = read_end,
+        [FM_TOOL_AT_JSON_CALL] = read_json_call,
+        [FM_TOOL_AFTER_JSON_NAME] = read_after_json_name,
+        [FM_TOOL_AFTER_JSON_CALL] = read_after_json_call,
     };
     while (*len > 0) {
         if (readers[parser->state](parser, bytes, len, piece)) {
@@ -243,6 +312,7 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
 }
 
 bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_piece *piece) {
-    parser->held_len -= cut ? parser->matched : 0;
-    return give_held(parser, piece);
+    drop_given(parser);
+    parser->hold_space = false;
+    return give_and_drop(parser, cut ? parser->matched : 0, piece);
 }

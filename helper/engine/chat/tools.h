@@ -7,12 +7,14 @@
  *     </tool_call>
  *
  * A *tool prompt* is a job's messages in that form, the *tool grammar* holds the answer to it, and the *tool parser*
- * takes the answer apart. Pure, and without llama.cpp; engine thread only.
+ * takes the answer apart. Beside each form, a call may be mere JSON (json_call.h). Pure, and without llama.cpp; engine
+ * thread only.
  */
 #ifndef FM_ENGINE_CHAT_TOOLS_H
 #define FM_ENGINE_CHAT_TOOLS_H
 
 #include "engine/chat/chat.h"
+#include "engine/chat/json_call.h"
 #include "engine/kit/kit.h"
 
 #define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
@@ -51,12 +53,12 @@ struct fm_tool_mark {
 
 /* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, then `end`, or `next` and another name. */
 struct fm_tool_form {
-    struct fm_tool_mark trigger; /* tells a call from text: not empty, and its first byte is not in it again */
+    struct fm_tool_mark trigger; /* tells a call from text, and its first byte is not in it again; empty where a call is
+                                    mere JSON */
     struct fm_tool_mark name;
     struct fm_tool_mark arguments; /* not empty, and begins with no byte of a name */
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
-    bool first_only;  /* the trigger may stand in any text, so a call is nothing but the first thing in an answer */
     bool calls_alone; /* the template drops the text beside a call */
     bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
     bool native;      /* the model's: its template renders tools and calls */
@@ -126,7 +128,7 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
 
 /* ---- parser ---- */
 
-#define FM_TOOL_HELD_MAX 256 /* bytes of text that are held back: white space, and what may become a call */
+#define FM_TOOL_SPACE_MAX 192 /* bytes of white space that are held back before what may become a call */
 
 enum fm_tool_state {
     FM_TOOL_IN_TEXT,
@@ -136,6 +138,9 @@ enum fm_tool_state {
     FM_TOOL_IN_NAME,
     FM_TOOL_IN_ARGUMENTS,
     FM_TOOL_IN_NEXT, /* as long as it is the form's `next`, of which `skip` bytes have come */
+    FM_TOOL_AT_JSON_CALL, /* at the quote after the name; the next two are of calls as mere JSON, too */
+    FM_TOOL_AFTER_JSON_NAME,
+    FM_TOOL_AFTER_JSON_CALL,
     FM_TOOL_AT_END,
 };
 
@@ -147,9 +152,10 @@ struct fm_tool_parser {
     size_t skip;
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
     bool hold_space;
-    char held[FM_TOOL_HELD_MAX];
-    size_t held_len;
-    size_t matched;     /* of the trigger, at the end of `held` */
+    struct fm_buf held;       /* text that is not given out */
+    size_t given;             /* bytes at its beginning that are */
+    size_t matched;           /* of the trigger, at the end of `held` */
+    struct fm_json_call json; /* how far a call as mere JSON is there */
     struct fm_buf name; /* JSON, while it comes */
     size_t depth;       /* of brackets in the arguments */
     bool in_string;
@@ -172,14 +178,15 @@ void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that
 /*
  * Takes of `*bytes` (`*len`), which are as the tool grammar has them and may be cut anywhere, and moves both on.
  * FM_TOOL_UNKNOWN: they are not, a call names no tool of the job. False: all is taken, and there is nothing to tell.
- * White space right before a call is dropped where no stop string counts, up to FM_TOOL_HELD_MAX.
+ * White space right before a call is dropped where no stop string counts, up to FM_TOOL_SPACE_MAX; so is the line of a
+ * fence before a call as mere JSON.
  */
 FM_MUST_USE bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                                      struct fm_tool_piece *piece);
 
 /* In place of its bytes, where the form's trigger is a control token: those may as well be text. True where it counts
- * as the trigger; else the token is read as any other. */
-FM_MUST_USE bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token);
+ * as the trigger, with the text before it, which may be empty; else the token is read as any other. */
+FM_MUST_USE bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token, struct fm_tool_piece *piece);
 
 /*
  * The answer ends: gives out the text that is held back, if there is any. One that is `cut` may have ended in a mark:

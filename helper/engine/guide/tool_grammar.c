@@ -9,7 +9,13 @@
  *     arguments0: %json {"type":"object"}
  *
  * A lazy lexeme ends with its first match: free text ends with the first trigger, and without one it may end anywhere.
- * No text holds a control token (`<[5]>`), so in front of one it is text as any other.
+ * No text holds a control token (`<[5]>`), so in front of one it is text as any other. Calls as mere JSON
+ * (json_call.h) begin with a lexeme for each tool:
+ *
+ *     start: TEXT | head calls | json
+ *     json: (json0 | json1) (NEXT ("f\"" ARGUMENTS arguments0 | "g\"" ARGUMENTS arguments1)){0,127} END
+ *     json0: name0 ARGUMENTS arguments0
+ *     name0[lazy]: PLACE BEGIN "f\""
  */
 #include "engine/guide/tool_grammar.h"
 #include "engine/guide/schema.h"
@@ -159,26 +165,67 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
     return FM_OK;
 }
 
-/* In a class of characters. */
-static void write_class_character(char c, struct fm_buf *lark) {
-    if (c == '[' || c == ']' || c == '\\' || c == '^') {
-        fm_buf_append_char(lark, '\\');
+/* For each tool that is called by mere JSON, `pattern` with its number in place of each `#`, its name of each `@`. */
+static void write_each(const struct fm_kit_job *job, const char *before, const char *pattern, const char *between,
+                       struct fm_buf *lark) {
+    char number[24];
+    for (size_t i = 0; i < job->tool_count; i++) {
+        if (!fm_json_call_names(&job->tools[i])) {
+            continue;
+        }
+        snprintf(number, sizeof number, "%zu", i);
+        fm_buf_append_str(lark, before);
+        for (const char *c = pattern; *c; c++) {
+            if (*c == '#' || *c == '@') {
+                fm_buf_append_str(lark, *c == '#' ? number : job->tools[i].name);
+            } else {
+                fm_buf_append_char(lark, *c);
+            }
+        }
+        before = between;
     }
-    fm_buf_append_char(lark, c);
+}
+
+static bool any_by_json(const struct fm_kit_job *job) {
+    bool any = false;
+    for (size_t i = 0; i < job->tool_count; i++) {
+        any = any || fm_json_call_names(&job->tools[i]);
+    }
+    return any;
+}
+
+/* Calls as mere JSON. */
+static void write_json_calls(const struct fm_kit_job *job, struct fm_buf *lark) {
+    char more[32];
+    fm_buf_append_str(lark, "\njson: (");
+    write_each(job, "", "json#", " | ", lark);
+    fm_buf_append_char(lark, ')');
+    if (job->parallel_tool_calls) {
+        write_each(job, " (NEXT (", "\"@\\\"\" ARGUMENTS arguments#", " | ", lark);
+        snprintf(more, sizeof more, ")){0,%d}", FM_TOOL_CALLS_MAX - 1);
+        fm_buf_append_str(lark, more);
+    }
+    fm_buf_append_str(lark, " END\n");
+    write_each(job, "", "json#: name# ARGUMENTS arguments#\n", "", lark);
+    write_each(job, "", "name#[lazy]: PLACE BEGIN \"@\\\"\"\n", "", lark);
+    fm_buf_append_str(lark, "PLACE: /" FM_JSON_CALL_PLACE "/\nBEGIN: /" FM_JSON_CALL_BEGIN
+                            "/\nARGUMENTS: /" FM_JSON_CALL_ARGUMENTS "/\nNEXT: /" FM_JSON_CALL_NEXT
+                            "/\nEND: /" FM_JSON_CALL_END "/");
 }
 
 /* Free text, and how a call begins after it. */
-static void write_free_text(const struct fm_tool_form *form, struct fm_buf *lark) {
-    if (form->first_only) {
-        fm_buf_append_str(lark, "start: TEXT | head calls\nTEXT: /(?s:[^");
-        write_class_character(form->trigger.text[0], lark);
-        fm_buf_append_str(lark, "].*)?/\nhead:");
-    } else if (form->trigger.control_count > 0) {
-        fm_buf_append_str(lark, "start: TEXT | TEXT head calls\nTEXT: /(?s:.*)/\nhead:");
-    } else {
-        fm_buf_append_str(lark, "start: TEXT | head calls\nTEXT: /(?s:.*)/\nhead[lazy]: /(?s:.*)/");
+static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+    bool control = form->trigger.control_count > 0;
+    bool by_json = any_by_json(job);
+    fm_buf_append_str(lark, "TEXT: /(?s:.*)/\nstart: TEXT");
+    fm_buf_append_str(lark, by_json ? " | json" : "");
+    if (form->trigger.len > 0) {
+        fm_buf_append_str(lark, control ? " | TEXT head calls\nhead:" : " | head calls\nhead[lazy]: /(?s:.*)/");
+        write_mark(&form->trigger, lark);
     }
-    write_mark(&form->trigger, lark);
+    if (by_json) {
+        write_json_calls(job, lark);
+    }
 }
 
 /* What the answer may be besides calls. */
@@ -194,7 +241,7 @@ static void write_start(const struct fm_kit_job *job, const struct fm_tool_form 
         fm_buf_append_str(lark, " calls\ntext: %json ");
         fm_buf_append(lark, schema, len);
     } else {
-        write_free_text(form, lark);
+        write_free_text(job, form, lark);
     }
     fm_buf_append_char(lark, '\n');
 }

@@ -75,6 +75,18 @@ static enum fm_reason tell_pieces(struct fm_llama_answer *answer, const char *by
     return reason ? reason : counted;
 }
 
+/* `reason`; an error that nobody has named is a lack of memory. */
+static enum fm_reason told(struct fm_llama_answer *answer, enum fm_reason reason) {
+    return reason == FM_REASON_ERROR && answer->error.code == FM_OK ? fail_no_memory(answer) : reason;
+}
+
+/* A token that is a call's trigger, after `text`. */
+static enum fm_reason tell_trigger(struct fm_llama_answer *answer, const struct fm_tool_piece *text) {
+    enum fm_reason reason = text->len > 0 ? tell_piece(answer, text) : FM_REASON_NONE;
+    enum fm_reason counted = fm_kit_job_token(answer->job, "", 0);
+    return told(answer, reason ? reason : counted);
+}
+
 static enum fm_reason tell_bytes(struct fm_llama_answer *answer, const char *bytes, size_t len) {
     enum fm_reason reason = FM_REASON_ERROR;
     if (answer->callable) {
@@ -82,7 +94,7 @@ static enum fm_reason tell_bytes(struct fm_llama_answer *answer, const char *byt
     } else if (fm_guide_add(&answer->guide, bytes, len)) {
         reason = fm_kit_job_token(answer->job, bytes, len);
     }
-    return reason == FM_REASON_ERROR && answer->error.code == FM_OK ? fail_no_memory(answer) : reason;
+    return told(answer, reason);
 }
 
 /* Before `token` is told, whose text is `bytes`. */
@@ -184,12 +196,13 @@ static enum fm_reason add_thinking(struct fm_llama_answer *answer, llama_token t
 }
 
 enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token token) {
+    struct fm_tool_piece piece;
     bool control = answer->callable; /* a mark may have control tokens, and a grammar of tools has no others */
     if (fm_llama_answer_is_thinking(answer)) {
         return add_thinking(answer, token);
     }
-    if (answer->callable && fm_tool_parser_read_trigger(&answer->parser, token)) {
-        return tell_bytes(answer, "", 0);
+    if (answer->callable && fm_tool_parser_read_trigger(&answer->parser, token, &piece)) {
+        return tell_trigger(answer, &piece);
     }
     return read_piece(answer, token, control) ? tell_token(answer, token, answer->piece.data, answer->piece.len)
                                               : fail_no_memory(answer);

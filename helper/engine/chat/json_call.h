@@ -1,0 +1,67 @@
+/*
+ * Calls of tools as mere JSON, which models write beside the form that they were taught, or in place of it:
+ *
+ *     ```json
+ *     {"name": "get_weather", "arguments": {"city": "Linz"}}
+ *     ```
+ *
+ * A call begins with an object, or a list of them, whose first member names a tool that may be called; the object may
+ * lie in another one, as in {"type": "function", "function": {"name": ...}}. It begins the answer or a line: after a
+ * blank line, or after one that ends with no sign that something goes on. All other JSON is text. What is recognised
+ * here byte by byte, the tool grammar has as the regular expressions below: both decide alike on every text. Pure.
+ */
+#ifndef FM_ENGINE_CHAT_JSON_CALL_H
+#define FM_ENGINE_CHAT_JSON_CALL_H
+
+#include "engine/kit/kit.h"
+
+#define FM_JSON_CALL_NAME_MAX 64 /* bytes; a longer name is not recognised */
+
+/* White space between the tokens of JSON: no more than what indents them. */
+#define FM_JSON_CALL_SPACE  "[ \\t\\r\\n]{0,16}"
+#define FM_JSON_CALL_SPACES 16u
+
+/* What a line ends with that goes on with the next. */
+#define FM_JSON_CALL_OPENERS "[]{}(,=\"'\\"
+
+/* The text before a call. */
+#define FM_JSON_CALL_PLACE                                                                                             \
+    "(((?s:.*)\\n)?[ \\t\\r]*\\n|(?s:.*)[^\\[\\]{}(,=\"'\\\\ \\t\\r\\n][ \\t\\r]*\\n)?[ \\t\\r]*"
+
+/* A call up to the quote before its name. */
+#define FM_JSON_CALL_BEGIN                                                                                             \
+    "(\\[" FM_JSON_CALL_SPACE ")?\\{" FM_JSON_CALL_SPACE "(\"type\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE         \
+    "\"function\"" FM_JSON_CALL_SPACE "," FM_JSON_CALL_SPACE ")?(\"function\"" FM_JSON_CALL_SPACE                      \
+    ":" FM_JSON_CALL_SPACE "\\{" FM_JSON_CALL_SPACE ")?\"name\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE "\""
+
+/* From the quote after the name to the arguments; from there to where the answer may end; and on to another call. */
+#define FM_JSON_CALL_ARGUMENTS                                                                                         \
+    FM_JSON_CALL_SPACE "," FM_JSON_CALL_SPACE "\"(arguments|parameters)\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE
+#define FM_JSON_CALL_END                                                                                               \
+    FM_JSON_CALL_SPACE "\\}(" FM_JSON_CALL_SPACE "[}\\]]){0,2}(" FM_JSON_CALL_SPACE "```)?" FM_JSON_CALL_SPACE
+#define FM_JSON_CALL_NEXT                                                                                              \
+    FM_JSON_CALL_END "(," FM_JSON_CALL_SPACE ")?(```[A-Za-z0-9_]{0,16}" FM_JSON_CALL_SPACE ")?" FM_JSON_CALL_BEGIN
+
+/* How far a text is in the beginning of a call. */
+struct fm_json_call {
+    const struct fm_kit_job *job; /* whose tools are called; borrowed */
+    bool anywhere;                /* a call may begin at each byte: it is the next of several */
+    bool place;                   /* one may begin in this line, if nothing but white space has come in it */
+    enum { FM_JSON_CALL_BLANK, FM_JSON_CALL_OPENER, FM_JSON_CALL_OTHER } line; /* its last byte but white space */
+    size_t state;
+    const char *word; /* the name of a tool or a token of JSON, of which `matched` bytes have come */
+    size_t matched;
+    size_t spaces; /* since the last token */
+    size_t len;    /* bytes at the end of the text that may become the beginning of a call, with a fence before it */
+};
+
+/* `tool` may be called, and its name is of letters, digits and `_-.:/`, not more than FM_JSON_CALL_NAME_MAX. */
+bool fm_json_call_names(const struct fm_tool *tool);
+
+/* For a text, or, with `anywhere`, for what follows a call. Allocates nothing. */
+void fm_json_call_init(struct fm_json_call *call, const struct fm_kit_job *job, bool anywhere);
+
+/* The text goes on with `c`. The tool whose call begins up to here, to the quote after its name; NULL: none does. */
+const struct fm_tool *fm_json_call_read(struct fm_json_call *call, char c);
+
+#endif

@@ -1,0 +1,281 @@
+/*
+ * Calls as mere JSON: what is one and what is text, by the parser and by the grammar, which must decide alike on every
+ * text. The vocabulary is bytes.
+ */
+#include "engine/guide/grammar.h"
+#include "engine/guide/tool_grammar.h"
+#include "wire.h"
+
+#include <json-c/json.h>
+
+#define BYTE_COUNT 256 /* tokens; the next one ends a turn */
+#define LARK_MAX   (1u << 20)
+#define NEVER      INT64_MAX
+#define TEXTS      5000 /* that are made at random */
+#define TEXT_MAX   (1u << 22)
+
+static struct fm_tool tools[] = {
+    {.name = "f", .allowed = true}, {.name = "f2", .allowed = true}, {.name = "a.b", .allowed = true}, {.name = "no"}};
+
+static struct fm_kit_job job = {.tools = tools, .tool_count = COUNT(tools), .parallel_tool_calls = true};
+
+/* ---- the grammar ---- */
+
+static bool ends_turn(const void *argument, int32_t token) {
+    (void)argument;
+    return token == BYTE_COUNT;
+}
+
+static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
+    (void)argument;
+    assert_true(room >= 3);
+    if (token == BYTE_COUNT) {
+        memcpy(text, "end", 3);
+        return control ? 3 : 0;
+    }
+    text[0] = (char)token;
+    return 1;
+}
+
+static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
+                             struct fm_error *error) {
+    (void)argument;
+    (void)text;
+    (void)len;
+    (void)error;
+    *tokens = NULL;
+    *count = 0;
+    return FM_OK;
+}
+
+static struct fm_grammar_vocab *vocab;
+
+static int make_vocab(void **state) {
+    (void)state;
+    const struct fm_vocabulary vocabulary = {
+        .size = BYTE_COUNT + 1, .end_of_turn = BYTE_COUNT, .ends_turn = ends_turn, .piece = piece, .tokenize = tokenize};
+    struct fm_error error;
+    return fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
+}
+
+static int free_vocab(void **state) {
+    (void)state;
+    fm_grammar_vocab_free(vocab);
+    return 0;
+}
+
+static struct fm_grammar *new_grammar(void) {
+    struct fm_buf lark;
+    struct fm_grammar *grammar;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar(&job, &fm_tool_form_own, NULL, 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
+    if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {
+        fail_msg("%s\n%s", error.detail, lark.data);
+    }
+    fm_buf_free(&lark);
+    return grammar;
+}
+
+/* ---- the parser ---- */
+
+struct parsing {
+    struct fm_tool_parser parser;
+    struct transcript *log;
+    enum fm_tool_kind last;
+};
+
+static void *start(struct transcript *log) {
+    struct parsing *parsing = malloc(sizeof *parsing);
+    assert_non_null(parsing);
+    parsing->log = log;
+    parsing->last = FM_TOOL_NO_MEMORY;
+    fm_tool_parser_init(&parsing->parser, &job, &fm_tool_form_own);
+    return parsing;
+}
+
+static void note_piece(struct parsing *parsing, const struct fm_tool_piece *piece_read) {
+    const char *mark = piece_read->kind == FM_TOOL_TEXT ? "T:" : "|A:";
+    assert_true(piece_read->kind <= FM_TOOL_PART_OF_ARGUMENTS);
+    if (piece_read->kind == FM_TOOL_CALL) {
+        note(parsing->log, "|C:%s", piece_read->name);
+    } else {
+        note(parsing->log, "%s%.*s", parsing->last == piece_read->kind ? "" : mark, (int)piece_read->len,
+             piece_read->bytes);
+    }
+    parsing->last = piece_read->kind;
+}
+
+static void feed(void *context, const char *bytes, size_t len) {
+    struct parsing *parsing = context;
+    struct fm_tool_piece read;
+    while (fm_tool_parser_read(&parsing->parser, &bytes, &len, &read)) {
+        note_piece(parsing, &read);
+    }
+}
+
+static void end(void *context) {
+    struct parsing *parsing = context;
+    struct fm_tool_piece last;
+    if (fm_tool_parser_end(&parsing->parser, false, &last)) {
+        note_piece(parsing, &last);
+    }
+    fm_tool_parser_free(&parsing->parser);
+    free(parsing);
+}
+
+static const struct subject subject = {start, feed, end};
+
+/* In any split; the grammar takes it, and the answer may end there. */
+static void expect(const char *answer, const char *expected) {
+    struct fm_grammar *grammar = new_grammar();
+    for (const char *c = answer; *c; c++) {
+        if (!fm_grammar_take(grammar, (unsigned char)*c)) {
+            fail_msg("not in the grammar from here on: %s", c);
+        }
+    }
+    assert_true(fm_grammar_accepts(grammar));
+    fm_grammar_free(grammar);
+    expect_in_any_split(&subject, answer, answer, strlen(answer), expected);
+}
+
+static void expect_no_call(const char *answer) {
+    char expected[1024];
+    snprintf(expected, sizeof expected, "T:%s", answer);
+    expect(answer, expected);
+}
+
+/* ---- the tests ---- */
+
+#define F "{\"name\": \"f\", \"arguments\": {\"a\":\"}\"}}"
+
+static void calls(void **state) {
+    (void)state;
+    expect(F, "|C:f|A:{\"a\":\"}\"}");
+    expect(" \n" F "\n", "|C:f|A:{\"a\":\"}\"}");
+    expect("Well.\n\n" F, "T:Well.|C:f|A:{\"a\":\"}\"}");
+    expect("Well:\r\n\t" F, "T:Well:|C:f|A:{\"a\":\"}\"}");
+    expect("```json\n" F "\n```", "|C:f|A:{\"a\":\"}\"}");
+    expect("So:\n```tool_call\r\n\n" F "\n```\n", "T:So:|C:f|A:{\"a\":\"}\"}");
+    expect("{                \"name\": \"f\", \"arguments\": {}}", "|C:f|A:{}"); /* 16 spaces */
+    expect("[\n  {\n    \"name\": \"f2\",\n    \"parameters\": {}\n  },\n  {\"name\":\"f\",\"arguments\":{}}\n]",
+           "|C:f2|A:{}|C:f|A:{}");
+    expect("{\"type\": \"function\", \"function\": {\"name\": \"a.b\", \"arguments\": {}}}", "|C:a.b|A:{}");
+    expect("{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}", "|C:f|A:{}");
+    expect("{\"function\":\n\n{\"name\":\"f\",\"parameters\":{}}}", "|C:f|A:{}");
+    expect(F "\n" F, "|C:f|A:{\"a\":\"}\"}|C:f|A:{\"a\":\"}\"}");
+    expect("```\n" F "\n```\n\n```json\n{\"function\": {\"name\": \"f2\", \"arguments\": {}}}\n```",
+           "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
+    /* a form's own call beside it */
+    expect("{\"name\": \"f\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
+           "T:{\"name\": \"f|C:f|A:{}");
+    expect("```json\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "T:```json|C:f|A:{}");
+}
+
+static void texts(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "{",
+        "{\"name\": \"f",
+        "{\"name\": \"Anna\"}",
+        "{\"name\": \"f3\", \"arguments\": {}}",
+        "{\"name\": \"no\", \"arguments\": {}}", /* it may not be called */
+        "{\"name\": \"F\", \"arguments\": {}}",
+        "{\"name\": \"\\u0066\", \"arguments\": {}}",
+        "{\"name\": \"\", \"arguments\": {}}",
+        "{\"name\": f, \"arguments\": {}}",
+        "{\"Name\": \"f\"}",
+        "{\"id\": 1, \"name\": \"f\"}",
+        "{\"type\": \"object\", \"name\": \"f\"}",
+        "{{\"name\": \"f\"}}",
+        "[[{\"name\": \"f\"}]]",
+        "[1, {\"name\": \"f\"}]",
+        "{\"tools\": [\n  {\"name\": \"f\"}]}",
+        "[\n  {\"a\": 1},\n  {\"name\": \"f\"}]",
+        "{\"a\":\n{\"b\": 1}}\n{\"name\": \"f\"}",
+        "An example is {\"name\": \"f\", \"arguments\": {}}, which calls f.",
+        "`{\"name\": \"f\", \"arguments\": {}}`",
+        "x = [\r\n  {\"name\": \"f\"}]",
+        "call(\n{\"name\": \"f\"})",
+        "```js\nconst a = {\"name\": \"f\"};\n```",
+        "- {\"name\": \"f\"}",
+        "{                 \"name\": \"f\"}", /* 17 spaces */
+        "```json\n{\"name\": \"f\xC3\xA9\"}\n```\n",
+        "```json\n{\n  \"person\": {\"name\": \"f\"}\n}\n```",
+        "{\"name\" \"f\"}",
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        expect_no_call(rows[i]);
+    }
+}
+
+static uint32_t random_below(uint32_t *seed, uint32_t below) {
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 16) % below;
+}
+
+/* `count` words of a call's beginning, some left out, some in their place, with white space between. */
+static void add_words(uint32_t *seed, struct fm_buf *text) {
+    static const char *const call[] = {"~", "\n",  "```json\n", "[",  "{",        "\"type\"", ":", "\"function\"",
+                                       ",", "\"function\"", ":",  "{",        "\"name\"", ":", "\"",
+                                       "f", "\"",  "~"};
+    static const char *const others[] = {"{",  "[", "}",  "]", "(",   "=",  ",", ":", "\"", "'",  "\\",    "`",       "```",
+                                         "\n", "2", "\v", "<", "\r\n", "no", "F", "a.b", "\"name\"", "{\"name\":\"f"};
+    static const char *const spaces[] = {" ", "\n", "\t", "\r\n", "\n\n", "        ", "               "};
+    uint32_t skipped = random_below(seed, 12);
+    for (uint32_t i = random_below(seed, 4); i < COUNT(call); i++) {
+        bool type = i > 4 && i < 9;
+        bool function = i > 8 && i < 12;
+        bool left_out = (type && skipped % 3 > 0) || (function && skipped % 4 > 0) || random_below(seed, 20) == 0;
+        fm_buf_append_str(text, left_out ? "" : call[i]);
+        fm_buf_append_str(text, random_below(seed, 40) ? "" : others[random_below(seed, COUNT(others))]);
+        for (int k = 0; k < 2 && i < 14; k++) {
+            fm_buf_append_str(text, random_below(seed, 4) ? "" : spaces[random_below(seed, COUNT(spaces))]);
+        }
+    }
+}
+
+/* The parser and the grammar find the same beginnings of calls. */
+static void both_decide_alike(void **state) {
+    (void)state;
+    uint32_t seed = 1;
+    size_t found = 0;
+    struct fm_json_call call;
+    struct fm_buf text;
+    struct fm_grammar *grammar = new_grammar();
+    fm_buf_init(&text, TEXT_MAX);
+    fm_json_call_init(&call, &job, false);
+    for (int i = 0; i < TEXTS; i++) {
+        size_t at = text.len;
+        const struct fm_tool *tool = NULL;
+        add_words(&seed, &text);
+        for (; at < text.len && !tool; at++) {
+            tool = fm_json_call_read(&call, text.data[at]);
+            bool taken = fm_grammar_take(grammar, (unsigned char)text.data[at]);
+            if (!taken || fm_grammar_allows(grammar, '~') != !tool) {
+                fail_msg("only the %s finds a call at %zu: %.*s", tool ? "parser" : "grammar", at, (int)text.len, text.data);
+            }
+        }
+        if (tool) {
+            found++;
+            fm_grammar_free(grammar);
+            grammar = new_grammar();
+            fm_json_call_init(&call, &job, false);
+            fm_buf_reset(&text);
+        }
+    }
+    fm_grammar_free(grammar);
+    fm_buf_free(&text);
+    assert_true(found > TEXTS / 20);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(both_decide_alike),
+    };
+    return cmocka_run_group_tests(tests, make_vocab, free_vocab);
+}

@@ -943,7 +943,6 @@ static void tool_calls(void **state) {
         expect("job.tool_delta", event);
     }
     expect("job.tool_call", "{\"job\":1,\"index\":1,\"name\":\"h\",\"output_tokens\":13}");
-    expect("job.tool_delta", "{\"job\":1,\"index\":1,\"arguments\":\"\xEF\xBF\xBD\",\"output_tokens\":15}");
     expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":15");
     say(JOB(2, "call", TOOLS ",\"max_tokens\":4")); /* the second token of the arguments */
     expect("job.accepted");
@@ -957,7 +956,8 @@ static void tool_calls(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Thoughts are reported as text is. Stop strings do not count in them; their tokens, tags included, do. */
+/* Thoughts are reported as text is. Stop strings do not count in them; their tokens, tags included, do. The beginning of
+ * a character is none. */
 static void reasoning(void **state) {
     (void)state;
     start_loaded();
@@ -967,7 +967,6 @@ static void reasoning(void **state) {
     expect("job.progress", "\"output_tokens\":1}");
     expect("job.reasoning", "{\"job\":1,\"text\":\"abc\",\"output_tokens\":2}");
     expect("job.reasoning", "{\"job\":1,\"text\":\"\xC3\xA9 abc\",\"output_tokens\":3}");
-    expect("job.reasoning", "{\"job\":1,\"text\":\"\xEF\xBF\xBD\",\"output_tokens\":4}");
     expect("job.delta", "{\"job\":1,\"text\":\"x\",\"output_tokens\":6}");
     expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":6,\"reasoning_tokens\":4}");
     say(JOB(2, "think on", ""));
@@ -976,7 +975,6 @@ static void reasoning(void **state) {
     expect("job.progress", "\"output_tokens\":1}");
     expect("job.reasoning", "\"abc\"");
     expect("job.reasoning", "\"\xC3\xA9 abc\"");
-    expect("job.reasoning", "{\"job\":2,\"text\":\"\xEF\xBF\xBD\",\"output_tokens\":3}");
     expect("job.finished", "\"reason\":\"length\"", "\"reasoning_tokens\":3}");
     assert_int_equal(hang_up(), 0);
 }
@@ -1025,7 +1023,6 @@ static void tool_calls_with_an_interval(void **state) {
     expect("job.tool_call", "\"index\":0");
     expect("job.tool_delta", "\"index\":0", "\"{\\\"a\\\":\\\"\xC3\xA9\\\"}\"", "\"output_tokens\":13");
     expect("job.tool_call", "\"index\":1");
-    expect("job.tool_delta", "\"index\":1");
     expect("job.finished", "\"reason\":\"stop\"");
     assert_int_equal(hang_up(), 0);
 }

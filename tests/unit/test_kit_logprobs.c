@@ -39,7 +39,8 @@ static const struct row {
     {"that is a character in two tokens", {GRIN}, {"a", "\xF0\x9F", "\x98\x80", "x"}, "a|"},
     {"that begins with one", {"\xC3\xA9!"}, {"a", "\xC3", "\xA9", "?"}, "a|\xC3|\xA9|?|"},
     {"what is no character", {0}, {"a", "\xF0\x9F", "b"}, "a|\xF0\x9F|b|"},
-    {"a character that ends too early", {0}, {"a", "\xF0\x9F"}, "a|\xF0\x9F|"},
+    {"a character that ends too early", {0}, {"a", "\xF0\x9F"}, "a|"},
+    {"and begins in a token with text", {0}, {"a", "b\xF0\x9F"}, "a|b|"},
 };
 
 /* What the cuts of a row come to. */

@@ -209,10 +209,10 @@ static bool end_thought(struct fm_kit_job *job) {
     if (!job->thinking) {
         return true;
     }
-    bool flushed = fm_text_stream_flush(&job->thought, &job->text) != FM_TEXT_NO_MEMORY && send_delta(job, true);
+    bool sent = send_delta(job, true);
     fm_text_stream_free(&job->thought);
     job->thinking = false;
-    return flushed;
+    return sent;
 }
 
 /* More of the text, or of the last call's arguments. */
@@ -525,8 +525,7 @@ void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const stru
         (void)fm_fail_no_memory(&no_memory);
         error = &no_memory;
     }
-    if (!end_thought(job) || fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY ||
-        !send_delta(job, true)) {
+    if (fm_text_stream_flush(&job->stream, &job->text) == FM_TEXT_NO_MEMORY || !send_delta(job, true)) {
         reason = FM_REASON_ERROR;
     }
     if (fm_kit_job_cut(job) && job->format.kind == FM_FORMAT_JSON_SCHEMA) {

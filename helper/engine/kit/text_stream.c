@@ -119,9 +119,6 @@ enum fm_text_status fm_text_stream_push(struct fm_text_stream *stream, const cha
 }
 
 enum fm_text_status fm_text_stream_flush(struct fm_text_stream *stream, struct fm_buf *out) {
-    if (stream->partial_len && !stream->stopped) {
-        take_char(stream, replacement, sizeof replacement - 1);
-    }
     stream->partial_len = 0;
     return release(stream, 0, out);
 }

@@ -1,7 +1,7 @@
 /*
  * Token bytes in, text out: whole UTF-8 characters, invalid bytes replaced by U+FFFD (one per maximal subpart, Unicode
  * 3.9 D93b), and no byte of a stop string. What may still become a stop string, or is the beginning of a character, is
- * held back.
+ * held back. A character that is still incomplete at the end (at the token limit, say) is dropped.
  *
  * The match that ends first wins, and of those that end together the longest: the result does not depend on where the
  * tokens' borders are. Pure; one thread at a time.
@@ -54,7 +54,7 @@ void fm_text_stream_free(struct fm_text_stream *stream);
 FM_MUST_USE enum fm_text_status fm_text_stream_push(struct fm_text_stream *stream, const char *bytes, size_t len,
                                                     struct fm_buf *out);
 
-/* No more bytes will come: appends what was held. Nothing after a stop string. */
+/* No more bytes will come: appends what was held, but for the beginning of a character. Nothing after a stop string. */
 FM_MUST_USE enum fm_text_status fm_text_stream_flush(struct fm_text_stream *stream, struct fm_buf *out);
 
 #endif

@@ -6,9 +6,9 @@
  *      "begins": where the answer begins: "text", "thought" (the prompt has opened one) or "either"}
  *     {"error": code, "detail": text, "param": text}
  *
- * With "closed": true the prompt is what the template makes of a conversation that nobody has to answer: its own text,
- * with calls as it writes them, and nothing else. Of the model only the vocabulary is read, once for all lines in a row
- * that name it. Control tokens are written as their text. For tests/contract/scripted.py.
+ * With "own": true or "closed": true the prompt is the template's own text, with calls as it writes them, and nothing
+ * else; closed, it is that of a conversation that nobody has to answer. Of the model only the vocabulary is read, once
+ * for all lines in a row that name it. Control tokens are written as their text. For tests/contract/scripted.py.
  */
 #include "base/file.h"
 #include "engine/kit/job_read.h"
@@ -31,6 +31,9 @@ static const char *const begins[BEGIN_COUNT] = {
     [FM_THOUGHT_AT_START] = "either", [FM_THOUGHT_BEGUN] = "thought", [FM_THOUGHT_INSIDE] = "thought",
     [FM_THOUGHT_AFTER] = "text",      [FM_THOUGHT_OVER] = "text",
 };
+
+/* The members of a line that job.start has not. */
+static const char *const ours[] = {"model", "template", "own", "closed"};
 
 /* A vocabulary with a template, and the files that they are of. */
 struct subject {
@@ -127,17 +130,20 @@ static enum fm_code answered(struct subject *subject, struct fm_kit_job *job, st
     return code;
 }
 
-static enum fm_code closed(const struct subject *subject, const struct fm_kit_job *job, struct fm_json_writer *w,
-                           struct fm_error *error) {
+static enum fm_code own(struct subject *subject, const struct fm_kit_job *job, bool closed, struct fm_json_writer *w,
+                        struct fm_error *error) {
     const struct fm_tool_form native = {.native = true};
+    const struct fm_thought_form *thoughts;
     struct fm_tool_prompt prompt;
     char *text;
     size_t len;
-    enum fm_code code = fm_tool_prompt_init(&prompt, job, &native, error);
+    enum fm_code code = fm_llama_model_thought_form(&subject->model, &thoughts, error);
+    code = code ? code : fm_tool_prompt_init(&prompt, job, &native, error);
     if (code != FM_OK) {
         return code;
     }
-    prompt.chat.closed = true;
+    fm_thought_ask(thoughts, job, &prompt.chat);
+    prompt.chat.closed = closed;
     code = fm_templates_apply(subject->model.prompter.templates, &prompt.chat, &text, &len, error);
     fm_tool_prompt_free(&prompt);
     if (code == FM_OK) {
@@ -158,15 +164,16 @@ static enum fm_code answer(struct subject *subject, struct json_object *line, st
     struct fm_kit_job job = {0};
     enum fm_code code = take_model(subject, member(line, "model"), error);
     code = code ? code : take_template(subject, member(line, "template"), error);
-    bool is_closed = json_object_get_boolean(json_object_object_get(line, "closed"));
-    for (size_t i = 0; i < 3; i++) {
-        json_object_object_del(line, ((const char *const[]){"model", "template", "closed"})[i]);
+    bool closed = json_object_get_boolean(json_object_object_get(line, "closed"));
+    bool is_own = closed || json_object_get_boolean(json_object_object_get(line, "own"));
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        json_object_object_del(line, ours[i]);
     }
     if (code != FM_OK) {
         return code;
     }
     code = fm_kit_job_read(&job, line, error);
-    code = code ? code : is_closed ? closed(subject, &job, w, error) : answered(subject, &job, w, error);
+    code = code ? code : is_own ? own(subject, &job, closed, w, error) : answered(subject, &job, w, error);
     fm_kit_job_free_lists(&job);
     return code;
 }

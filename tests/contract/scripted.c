@@ -5,7 +5,8 @@
  *
  * Of the tokens that the script goes on with, the longest is the likeliest: where a grammar forbids it, the answer goes
  * on with a shorter one, or leaves white space out. Behind the script, tokens that end the turn are likely, and where
- * the answer has left it. White space alone is no other answer.
+ * the answer has left it. White space alone is no other answer. Where the text of a special token stands in the script,
+ * that token is meant.
  *
  * One job at a time, in one sequence; without drafts.
  */
@@ -44,6 +45,8 @@ static struct {
     llama_token tokens[POSITIONS]; /* by their position */
     char *pieces;                  /* of all tokens, one after another */
     uint32_t *ends;                /* of each */
+    bool *special;                 /* which of them stand for themselves */
+    bool begins[SCRIPT_MAX + 1];   /* where in the script one of these begins */
 } scripted;
 
 static void *next(const char *name) {
@@ -79,11 +82,17 @@ static void read_pieces(const struct llama_vocab *vocab) {
     int32_t count = llama_vocab_n_tokens(vocab);
     scripted.pieces = malloc(PIECES_MAX);
     scripted.ends = calloc((size_t)count, sizeof *scripted.ends);
+    scripted.special = calloc((size_t)count, sizeof *scripted.special);
+    if (!scripted.pieces || !scripted.ends || !scripted.special) {
+        abort();
+    }
     uint32_t len = 0;
-    for (llama_token token = 0; token < count && scripted.pieces && scripted.ends; token++) {
+    for (llama_token token = 0; token < count; token++) {
         int32_t got = llama_token_to_piece(vocab, token, scripted.pieces + len, (int32_t)(PIECES_MAX - len), 0, true);
         len += got > 0 ? (uint32_t)got : 0;
         scripted.ends[token] = len;
+        scripted.special[token] =
+            (llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED)) != 0;
     }
 }
 
@@ -91,6 +100,22 @@ static const char *piece_of(llama_token token, size_t *len) {
     uint32_t start = token > 0 ? scripted.ends[token - 1] : 0;
     *len = scripted.ends[token] - start;
     return scripted.pieces + start;
+}
+
+/* `token` stands in the script at `at`. */
+static bool stands_at(const struct script *script, size_t at, llama_token token) {
+    size_t len;
+    const char *piece = piece_of(token, &len);
+    return len > 0 && len <= script->len - at && memcmp(piece, script->text + at, len) == 0;
+}
+
+static void find_specials(const struct script *script, int32_t count) {
+    memset(scripted.begins, 0, sizeof scripted.begins);
+    for (llama_token token = 0; token < count; token++) {
+        for (size_t at = 0; scripted.special[token] && at < script->len; at++) {
+            scripted.begins[at] = scripted.begins[at] || stands_at(script, at, token);
+        }
+    }
 }
 
 static bool is_space(char c) {
@@ -137,11 +162,17 @@ static int64_t said(const struct script *script) {
 
 /* Tokens that go on with the script from `at` on. */
 static void favour(const struct script *script, size_t at, float *logits, int32_t count, float weight) {
+    size_t whole = 1; /* how much of it a token that is not special may be */
+    while (at + whole < script->len && !scripted.begins[at + whole]) {
+        whole++;
+    }
     for (llama_token token = 0; token < count; token++) {
         size_t len;
-        const char *piece = piece_of(token, &len);
-        bool goes_on = len > 0 && len <= script->len - at && memcmp(piece, script->text + at, len) == 0;
-        logits[token] = goes_on && logits[token] < 0 ? weight * (float)len : logits[token];
+        bool special = scripted.special[token];
+        (void)piece_of(token, &len);
+        if (logits[token] < 0 && (special || len <= whole) && stands_at(script, at, token)) {
+            logits[token] = weight * (float)len * (special || !scripted.begins[at] ? 1 : WITHOUT);
+        }
     }
 }
 
@@ -170,6 +201,7 @@ float *llama_get_logits_ith(struct llama_context *context, int32_t index) {
     if (script->number != scripted.number) {
         scripted.number = script->number;
         scripted.prompt = scripted.last + 1;
+        find_specials(script, llama_vocab_n_tokens(vocab));
     }
     int64_t at = said(script);
     script->left = at < 0;

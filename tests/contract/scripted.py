@@ -6,8 +6,8 @@
     engine = Scripted(PROGRAM, LIBRARY, models, "Qwen3-Coder")      LIBRARY: tests/contract/scripted.c
     outcome = engine.run(messages, "Hello!<|im_end|>", tools=[...])
 
-A model has the vocabulary of MODEL, then the control tokens of its family, and weights that are zero and hardly there: what it
-says is the script's, below the sampler. `outcome.left` is true where the answer is another text than the script. Python's
+A model has the commonest tokens of MODEL, then the control tokens of its family, and weights that are zero and hardly there: what
+it says is the script's, below the sampler. `outcome.left` is true where the answer is another text than the script. Python's
 standard library only.
 """
 
@@ -27,24 +27,37 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gguf  # noqa: E402
 
 CONTEXT = 65536
+TOKENS = 4096  # of MODEL's: the first are the commonest, and all bytes are among them
 HEADER = 4 << 20  # bytes that hold the model's header
 SCRIPT_MAX = 1 << 16  # scripted.c
 CONTROL, USER_DEFINED = 3, 4  # types of tokens
 BOS, EOS = "<s>", "</s>"
 
+
+def bracketed(pairs, singles):
+    return [f"[{slash}{name}]" for name in pairs.split() for slash in ("", "/")] + [f"[{name}]" for name in singles.split()]
+
+
 # What in a template is a control token: all that stands between such brackets. The tokenizers of some families have more.
 MARK = re.compile(r"<\|[^<>|\s'\"{}]+\|>|<｜[^<>\s'\"{}]+｜>|<\|[a-z_]+>|<[a-z_]+\|>|<seed:[a-z_]+>|</?(?:start|end)_of_[a-z]+>")
 MORE = {
-    "mistral|Devstral|Apriel-1.5|Magistral": [f"[{slash}{name}]" for name in (
-        "INST", "SYSTEM_PROMPT", "AVAILABLE_TOOLS", "TOOL_RESULTS", "THINK") for slash in ("", "/")]
-    + ["[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[TOOL_CONTENT]", "[IMG]"],
+    "Ministral": bracketed("INST SYSTEM_PROMPT AVAILABLE_TOOLS TOOL_RESULTS THINK", "TOOL_CALLS ARGS IMG"),
+    "mistral|Devstral|Apriel-1.5": bracketed("INST SYSTEM_PROMPT AVAILABLE_TOOLS TOOL_RESULTS",
+                                             "TOOL_CALLS CALL_ID ARGS TOOL_CONTENT IMG"),
     "GLM": ["<|endoftext|>"],
     "gpt-oss": ["<|constrain|>", "<|call|>", "<|return|>"],
+    "Solar": ["<|calls|>", "<|flush|>"],
 }
 # These are tokens too, but not of the kind that a text can't have.
 TAGS = re.compile(r"</?(?:think|tool_call|tool_response|arg_key|arg_value|minimax:tool_call)>")
-# Turns end with these, where the template does not write what they end with.
-ENDS = {"GLM": "<|user|>", "gpt-oss": "<|return|>"}
+# What ends a turn, where it is neither EOS nor known to llama.cpp.
+ENDS = {
+    "GLM": "<|user|>", "gpt-oss": "<|return|>", "Apertus": "<|assistant_end|>", "GigaChat": "<|message_sep|>",
+    "MiniMax-M1": "<end_of_sentence>", "MiniMax-M[23]": "[e~[", "Nemotron-Nano-v2": "<SPECIAL_12>", "Seed-OSS": "<seed:eos>",
+    "Reka": "<sep>", "Spark|DeepSeek": "<｜end▁of▁sentence｜>", "granite": "<|end_of_text|>", "ling-3": "<|role_end|>",
+    "Laguna": "</assistant>", "Hy3": "<｜hy_eos:opensource｜>", "Kimi-K3": "<|end_of_msg|>", "glimmer": "<|eot|>",
+    "Solar": "<|flush|>", "rwkv": "\n\n",
+}
 
 
 def of_family(table, name, default):
@@ -60,10 +73,10 @@ class Models:
         with open(model, "rb") as file:
             values = gguf.Reader(file.read(HEADER)).values()
         self.folder, self.templates, self.made = folder, templates, {}
-        self.known, self.types = values["tokenizer.ggml.tokens"], values["tokenizer.ggml.token_type"]
-        self.pre = gguf.pair("tokenizer.ggml.pre", gguf.STRING, values["tokenizer.ggml.pre"])
-        self.merges = gguf.pair("tokenizer.ggml.merges", gguf.ARRAY, (gguf.STRING, values["tokenizer.ggml.merges"]))
-        self.strings = b"".join(map(gguf.string, self.known))
+        self.known, self.types = (values["tokenizer.ggml." + key][:TOKENS] for key in ("tokens", "token_type"))
+        self.pre = values["tokenizer.ggml.pre"]
+        known = set(self.known)
+        self.merges = [merge for merge in values["tokenizer.ggml.merges"] if merge.replace(" ", "") in known]
 
     def template(self, name):
         return os.path.join(self.templates, name + ".jinja")
@@ -87,16 +100,14 @@ class Models:
         return self.made[name]
 
     def _file(self, more, end):
-        texts, count = list(more), len(self.known) + len(more)
-        head = gguf.string("tokenizer.ggml.tokens") + gguf.u32(gguf.ARRAY) + gguf.u32(gguf.STRING) + gguf.u64(count)
-        ready = {"tokenizer.ggml.tokens": head + self.strings + b"".join(map(gguf.string, texts)),
-                 "tokenizer.ggml.merges": self.merges, "tokenizer.ggml.pre": self.pre}
+        tokens, count = [*self.known, *more], len(self.known) + len(more)
         own = {"llama.context_length": CONTEXT, "llama.embedding_length": EMBD, "llama.feed_forward_length": FF,
                "llama.attention.head_count": 1, "llama.attention.head_count_kv": 1, "llama.rope.dimension_count": EMBD,
                "llama.vocab_size": count, "tokenizer.ggml.token_type": (gguf.I32, self.types + list(more.values())),
-               "tokenizer.ggml.bos_token_id": len(self.known) + texts.index(BOS),
-               "tokenizer.ggml.eos_token_id": len(self.known) + texts.index(end)}
-        pairs = [ready.get(key) or gguf.pair(key, kind, own.get(key, content)) for key, kind, content in gguf.tiny_pairs()]
+               "tokenizer.ggml.tokens": (gguf.STRING, tokens), "tokenizer.ggml.merges": (gguf.STRING, self.merges),
+               "tokenizer.ggml.pre": self.pre,
+               "tokenizer.ggml.bos_token_id": tokens.index(BOS), "tokenizer.ggml.eos_token_id": tokens.index(end)}
+        pairs = [gguf.pair(key, kind, own.get(key, content)) for key, kind, content in gguf.tiny_pairs()]
         pairs.append(gguf.pair("tokenizer.ggml.add_bos_token", gguf.BOOL, False))
         return gguf.whole(pairs, tensors(count))
 
@@ -161,6 +172,7 @@ class Scripted:
 
     def run(self, messages, script, **params):
         text = script.encode()
+        self.last = script
         self.script[16:16 + len(text)] = text
         self.script[:12] = struct.pack("<III", next(self.numbers), len(text), 0)
         outcome = self.engine.run(messages, **{"temperature": 0, "max_tokens": len(text) + 16, **params})

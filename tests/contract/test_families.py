@@ -1,6 +1,8 @@
 """Each family of llama.cpp's chat templates on the llama engine, with the family's control tokens and scripted answers.
 
     test_families.py PROGRAM MODEL TEMPLATES PROMPTS LIBRARY    PROMPTS, LIBRARY: what prompts.c and scripted.c are built to
+    test_families.py ... --write       writes the table of docs/conformance.md, and prints what is wrong
+    test_families.py ... NAME          the same of the templates with NAME in theirs; writes nothing
 
 Exit status 77: skipped, because MODEL or LIBRARY is not there, or the engine was built without llguidance.
 """
@@ -10,10 +12,12 @@ import sys
 import tempfile
 import unittest
 
+import families
 from engine import skip_without, user
-from scripted import Models, Prompts, Scripted
+from scripted import Models, Prompts, Scripted, names_in
 
 PROGRAM = MODEL = TEMPLATES = PROMPTS = LIBRARY = None
+DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "conformance.md")
 
 LAMP = {"name": "lamp", "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                        "additionalProperties": False}}
@@ -59,10 +63,59 @@ class Tools(Case):
         self.assertTrue(outcome.left, "no grammar lets a call of another tool pass")
 
 
+def rows(models, prompts, part=""):
+    """{template: its cells} of the templates with `part` in their names."""
+    found = {}
+    for name in names_in(TEMPLATES):
+        if part in name:
+            engine = Scripted(PROGRAM, LIBRARY, models, name)
+            found[name] = families.row(families.Cells(families.Family(name, prompts), engine))
+            engine.close()
+    return found
+
+
+def split(document):
+    """What stands before the table, it, and what stands after it."""
+    before, rest = document.split(families.BEGIN + "\n")
+    made, after = rest.split("\n" + families.END)
+    return before + families.BEGIN + "\n", made, "\n" + families.END + after
+
+
+class Matrix(Case):
+    def test_the_table(self):
+        """Faults that are known are in it: a cell that becomes better has to be written there too."""
+        found = rows(self.models, self.prompts)
+        with open(DOCUMENT, encoding="utf-8") as file:
+            _, known, _ = split(file.read())
+        made = families.table(found)
+        for line in sorted(set(made) - set(known.split("\n"))):
+            name = line.split(" | ")[0].strip("| ")
+            print(line, *(f"    {cell}: {why}" for cell, (what, why) in found.get(name, {}).items() if what == "fault"), sep="\n")
+        self.assertEqual("\n".join(made), known, "see above; --write writes the table")
+
+
+def write(part):
+    with tempfile.TemporaryDirectory() as folder:
+        models = Models(MODEL, folder, TEMPLATES)
+        prompts = Prompts(PROMPTS, models)
+        found = rows(models, prompts, part)
+        prompts.close()
+    for name, cells in found.items():
+        print(name, *(f"    {cell}: {why}" for cell, (what, why) in cells.items() if what == "fault"), sep="\n")
+    if not part:
+        with open(DOCUMENT, encoding="utf-8") as file:
+            before, _, after = split(file.read())
+        with open(DOCUMENT, "w", encoding="utf-8") as file:
+            file.write(before + "\n".join(families.table(found)) + after)
+
+
 if __name__ == "__main__":
     PROGRAM, MODEL, TEMPLATES, PROMPTS, LIBRARY = map(os.path.abspath, sys.argv[1:6])
     if not os.path.exists(LIBRARY):
         print(f"skipped: there is no {LIBRARY}")
         sys.exit(77)
     skip_without(PROGRAM, MODEL)
-    unittest.main(argv=sys.argv[:1])
+    if len(sys.argv) > 6:
+        write("" if sys.argv[6] == "--write" else sys.argv[6])
+    else:
+        unittest.main(argv=sys.argv[:1])

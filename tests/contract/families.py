@@ -50,6 +50,8 @@ MARKS = {
 ASKED = {"Hy3": {"reasoning": {"effort": "high"}}}
 # What ends the last turn, where the template knows only what stands between two.
 LAST = {"Solar": ("<|end|><|begin|>assistant", "<|flush|>")}
+# How a model writes a call whose template has it in another order.
+WRITTEN = {"gpt-oss": '<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>'}
 TAGS = ("<think>\n", "\n</think>\n\n")
 USUAL_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|END_OF_TURN_TOKEN|>")
 OTHER_ENDS = ("<|call|>", "<|eom_id|>", "<|calls|>", "<|tool_response>")  # of calls
@@ -148,6 +150,9 @@ class Family:
         if any(json.loads(c["arguments"]).get("color", "7") not in rest for c in calls):
             raise NotPossible("the template writes one call")
         script = self.cut(rest, json.loads(calls[-1]["arguments"]).get("color", "7"))
+        written = of_family(WRITTEN, self.name, None)
+        if written and not text and calls[0] is TEAL:
+            script = written % (TEAL["name"], TEAL["arguments"])
         return script if not thought or thought in rest else self.thinking(script, thought)
 
 

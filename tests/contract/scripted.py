@@ -19,7 +19,6 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 
 from engine import Engine
 
@@ -152,33 +151,48 @@ class Prompts:
         assert status == 0, status
 
 
-class Scripted:
-    """An engine with the model of a family. What it says is the script of each run."""
+class Script:
+    """What engines say that run with its environment. The file in `folder` is no longer needed once they run."""
 
     numbers = itertools.count(1)
 
-    def __init__(self, program, library, models, name, env=None):
-        with tempfile.TemporaryFile() as file:
+    def __init__(self, folder):
+        self.path = os.path.join(folder, f"script{next(self.numbers)}")
+        with open(self.path, "w+b") as file:
             file.truncate(16 + SCRIPT_MAX)
-            self.script = mmap.mmap(file.fileno(), 0)
-            options = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
-            self.engine = Engine(program, {
-                "LD_PRELOAD": library, "FM_SCRIPTED": f"/proc/self/fd/{file.fileno()}", "ASAN_OPTIONS": options,
-                "FM_ENGINE_LLAMA_CTX": str(CONTEXT), "FM_ENGINE_LLAMA_SPECULATION": "off", **(env or {})},
-                pass_fds=[file.fileno()])
-            self.engine.initialize(log_level="info")
-            result, _ = self.engine.load(models.path(name), chat_template=models.template(name))
+            self.map = mmap.mmap(file.fileno(), 0)
+
+    def environment(self, library):
+        options = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
+        return {"LD_PRELOAD": library, "FM_SCRIPTED": self.path, "ASAN_OPTIONS": options,
+                "FM_ENGINE_LLAMA_CTX": str(CONTEXT), "FM_ENGINE_LLAMA_SPECULATION": "off"}
+
+    def write(self, text):
+        text = text.encode()
+        self.map[16:16 + len(text)] = text
+        self.map[:12] = struct.pack("<III", next(self.numbers), len(text), 0)
+
+    def left(self):
+        return struct.unpack_from("<I", self.map, 8)[0] == 1
+
+
+class Scripted:
+    """An engine with the model of a family. What it says is the script of each run."""
+
+    def __init__(self, program, library, models, name, env=None):
+        self.script = Script(models.folder)
+        self.engine = Engine(program, {**self.script.environment(library), **(env or {})})
+        self.engine.initialize(log_level="info")
+        result, _ = self.engine.load(models.path(name), chat_template=models.template(name))
         assert result["ok"], result
 
     def run(self, messages, script, **params):
-        text = script.encode()
         self.last = script
-        self.script[16:16 + len(text)] = text
-        self.script[:12] = struct.pack("<III", next(self.numbers), len(text), 0)
-        outcome = self.engine.run(messages, **{"temperature": 0, "max_tokens": len(text) + 16, **params})
-        outcome.left = struct.unpack_from("<I", self.script, 8)[0] == 1
+        self.script.write(script)
+        outcome = self.engine.run(messages, **{"temperature": 0, "max_tokens": len(script.encode()) + 16, **params})
+        outcome.left = self.script.left()
         return outcome
 
     def close(self):
         self.engine.close()
-        self.script.close()
+        self.script.map.close()

@@ -7,14 +7,16 @@
 Exit status 77: skipped, because MODEL or LIBRARY is not there, or the engine was built without llguidance.
 """
 
+import importlib
 import os
+import shutil
 import sys
 import tempfile
 import unittest
 
 import families
 from engine import skip_without, user
-from scripted import Models, Prompts, Scripted, names_in
+from scripted import Models, Prompts, Script, Scripted, names_in
 
 PROGRAM = MODEL = TEMPLATES = PROMPTS = LIBRARY = None
 DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "conformance.md")
@@ -61,6 +63,76 @@ class Tools(Case):
         self.assertEqual((outcome.calls, outcome.reason, outcome.left), ([["lamp", '{"on":true}']], "stop", False))
         outcome = engine.run(ASK, call % "door", tools=[LAMP])
         self.assertTrue(outcome.left, "no grammar lets a call of another tool pass")
+
+
+class Front(Case):
+    """The whole way: what the scripts become in both APIs, streamed and whole."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.environ["FM_BIN"] = os.path.dirname(PROGRAM)
+        cls.wire = importlib.import_module("wire")
+
+    def helper(self, name):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        shutil.copy(PROGRAM + ".json", folder.name)
+        script = Script(folder.name)
+        path = os.path.join(folder.name, os.path.basename(PROGRAM))
+        with open(path, "w") as file:
+            exports = " ".join(f"{key}={value}" for key, value in script.environment(LIBRARY).items())
+            file.write(f"#!/bin/sh\nexport {exports}\nexec {PROGRAM}\n")
+        os.chmod(path, 0o755)
+        helper = self.wire.Helper("--engine-dir", folder.name, "--model", self.models.path(name), "--chat-template",
+                                  self.models.template(name), engine="llama")
+        self.addCleanup(helper.close)
+        return helper, script
+
+    def chat(self, helper, stream):
+        tools = [{"type": "function", "function": tool} for tool in families.TOOLS]
+        body = {"messages": families.ASK, "tools": tools, "temperature": 0, "stream": stream}
+        events, result = helper.collect(helper.start("chat.completions.create", body))
+        self.assertTrue(result["ok"], result)
+        text, reasoning, calls = "", "", {}
+        for chunk in events if stream else [result["completion"]]:
+            for choice in chunk["choices"]:
+                part = choice["delta" if stream else "message"]
+                text += part.get("content") or ""
+                reasoning += part.get("reasoning_content") or ""
+                for index, call in enumerate(part.get("tool_calls") or []):
+                    known = calls.setdefault(call.get("index", index), ["", ""])
+                    known[0] += call["function"].get("name") or ""
+                    known[1] += call["function"].get("arguments") or ""
+        return text.strip(), reasoning, list(calls.values())
+
+    def response(self, helper, stream):
+        tools = [{"type": "function", **tool} for tool in families.TOOLS]
+        body = {"input": families.ASK[0]["content"], "tools": tools, "temperature": 0, "stream": stream}
+        events, result = helper.collect(helper.start("responses.create", body))
+        self.assertTrue(result["ok"], result)
+        response = self.wire.check_stream(self, events, result) if stream else result["response"]
+        parts = {"message": "", "reasoning": "", "function_call": []}
+        for item in response["output"]:
+            if item["type"] == "function_call":
+                parts["function_call"].append([item["name"], item["arguments"]])
+            else:
+                parts[item["type"]] += "".join(part["text"] for part in item.get("content") or item.get("summary"))
+        return parts["message"].strip(), parts["reasoning"], parts["function_call"]
+
+    def test_both_apis(self):
+        call = ["lamp", '{"color":"teal","level":3}']
+        for name in ("Qwen-Qwen3-0.6B", "Reka-Edge"):
+            family = families.Family(name, self.prompts)
+            helper, script = self.helper(name)
+            for text, wanted in (
+                    (family.text(thought=families.THOUGHT), (families.TEXT, families.THOUGHT, [])),
+                    (family.calls(families.TEAL, families.TEAL, thought=families.THOUGHT), ("", families.THOUGHT, [call] * 2))):
+                for ask in (self.chat, self.response):
+                    for stream in (False, True):
+                        with self.subTest(name, api=ask.__name__, stream=stream):
+                            script.write(text)
+                            self.assertEqual(ask(helper, stream), wanted)
 
 
 def rows(models, prompts, part=""):

@@ -20,7 +20,7 @@ import struct
 import subprocess
 import sys
 
-from engine import Engine
+from engine import Engine, Outcome
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -186,11 +186,16 @@ class Scripted:
         result, _ = self.engine.load(models.path(name), chat_template=models.template(name))
         assert result["ok"], result
 
-    def run(self, messages, script, **params):
+    def events(self, messages, script, **params):
         self.last = script
         self.script.write(script)
-        outcome = self.engine.run(messages, **{"temperature": 0, "max_tokens": len(script.encode()) + 16, **params})
+        params = {"temperature": 0, "max_tokens": len(script.encode()) + 16, **params}
+        return list(self.engine.events(self.engine.start(messages, **params)))
+
+    def run(self, messages, script, **params):
+        outcome = Outcome(self.events(messages, script, **params))
         outcome.left = self.script.left()
+        return outcome
         return outcome
 
     def close(self):

@@ -11,7 +11,8 @@
 #define BYTE_COUNT 256 /* tokens; the next one ends a turn */
 #define LARK_MAX   (1u << 20)
 #define NEVER      INT64_MAX
-#define TEXTS      5000 /* that are made at random */
+#define TEXTS      2000 /* that are made at random, as the next */
+#define ANSWERS    1000
 #define TEXT_MAX   (1u << 22)
 
 static struct fm_tool tools[] = {
@@ -271,11 +272,111 @@ static void both_decide_alike(void **state) {
     assert_true(found > TEXTS / 20);
 }
 
+static const char *one_of(uint32_t *seed, const char *const *list, size_t count) {
+    return list[random_below(seed, (uint32_t)count)];
+}
+
+#define ONE_OF(seed, list) one_of(seed, list, COUNT(list))
+
+static void add_value(uint32_t *seed, int depth, struct fm_buf *text);
+
+/* Its members are of all kinds, but no `name` is one of a tool that may be called. */
+static void add_object(uint32_t *seed, int depth, struct fm_buf *text) {
+    static const char *const keys[] = {"name", "name", "type", "function", "arguments", "parameters", "id", "\\u0061", ""};
+    static const char *const names[] = {"Anna", "no", "F", "f3", "ff", "a.b.c", "a", "", "\\u0066", "f\\u0032", "f ", "f\\\""};
+    static const char *const gaps[] = {"", "", " ", "\n  ", "\r\n\t", "\n\n"};
+    uint32_t count = random_below(seed, 4);
+    fm_buf_append_char(text, '{');
+    for (uint32_t i = 0; i < count; i++) {
+        const char *key = ONE_OF(seed, keys);
+        fm_buf_append_str(text, i ? "," : "");
+        fm_buf_append_str(text, ONE_OF(seed, gaps));
+        fm_buf_append_char(text, '"');
+        fm_buf_append_str(text, key);
+        fm_buf_append_str(text, random_below(seed, 2) ? "\":" : "\": ");
+        if (strcmp(key, "name") == 0) {
+            fm_buf_append_char(text, '"');
+            fm_buf_append_str(text, ONE_OF(seed, names));
+            fm_buf_append_char(text, '"');
+        } else {
+            add_value(seed, depth + 1, text);
+        }
+    }
+    fm_buf_append_str(text, ONE_OF(seed, gaps));
+    fm_buf_append_str(text, random_below(seed, 20) ? "}" : ""); /* some are never whole */
+}
+
+/* Recurses to a depth of 9. */
+static void add_value(uint32_t *seed, int depth, struct fm_buf *text) {
+    static const char *const values[] = {"1", "null", "\"f\"", "\"function\"", "\"{\\\"name\\\": \\\"f\\\"}\"", "\"\xC3\xA9\""};
+    uint32_t kind = depth < 9 ? random_below(seed, 4) : 0;
+    if (kind < 2) {
+        fm_buf_append_str(text, ONE_OF(seed, values));
+    } else if (kind == 2) {
+        fm_buf_append_char(text, '[');
+        add_value(seed, depth + 1, text);
+        fm_buf_append_str(text, ", ");
+        add_value(seed, depth + 1, text);
+        fm_buf_append_char(text, ']');
+    } else {
+        add_object(seed, depth, text);
+    }
+}
+
+/* An answer with JSON, in a fence or in a text, or amid a line, where it may name a tool. */
+static void add_answer(uint32_t *seed, struct fm_buf *text) {
+    static const char *const begins[] = {"",           "```json\n", "```\r\n", "So:\n\n", "[",   "x = ",
+                                         "<tool_cal", "- ",        "\n",      "> ",       "\t", "```python\nprint("};
+    static const char *const ends[] = {"", "\n```\n", "\n\n", ")\n```", ", or so.", "]"};
+    static const char *const inside[] = {" Write {\"name\": \"f\", \"arguments\": {}} for it.\n",
+                                         " `[{\"name\":\"f2\"}]`", " tools = [\n  {\"name\": \"f\"},\n  {\"name\": \"f2\"}]\n"};
+    for (uint32_t count = 1 + random_below(seed, 3); count > 0; count--) {
+        fm_buf_append_str(text, ONE_OF(seed, begins));
+        add_object(seed, 0, text);
+        fm_buf_append_str(text, ONE_OF(seed, ends));
+        fm_buf_append_str(text, random_below(seed, 2) ? "" : ONE_OF(seed, inside));
+    }
+}
+
+/* JSON that is no call comes out byte for byte, however it is cut. */
+static void text_stays_text(void **state) {
+    (void)state;
+    uint32_t seed = 1;
+    struct fm_buf text;
+    struct fm_grammar *grammar = new_grammar();
+    fm_buf_init(&text, TEXT_MAX);
+    for (int i = 0; i < ANSWERS; i++) {
+        struct transcript log = {.len = 0};
+        struct parsing *parsing = start(&log);
+        fm_buf_reset(&text);
+        add_answer(&seed, &text);
+        for (size_t at = 0; at < text.len;) {
+            size_t len = 1 + random_below(&seed, 9);
+            len = len < text.len - at ? len : text.len - at;
+            feed(parsing, text.data + at, len);
+            at += len;
+        }
+        end(parsing);
+        assert_int_equal(log.len, text.len + 2);
+        assert_memory_equal(log.text + 2, text.data, text.len);
+        for (size_t at = 0; at < text.len; at++) {
+            assert_true(fm_grammar_take(grammar, (unsigned char)text.data[at]));
+        }
+        assert_true(fm_grammar_accepts(grammar));
+        for (const char *c = "~\n\n"; *c; c++) {
+            assert_true(fm_grammar_take(grammar, *c));
+        }
+    }
+    fm_grammar_free(grammar);
+    fm_buf_free(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls),
         cmocka_unit_test(texts),
         cmocka_unit_test(both_decide_alike),
+        cmocka_unit_test(text_stays_text),
     };
     return cmocka_run_group_tests(tests, make_vocab, free_vocab);
 }

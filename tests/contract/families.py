@@ -49,9 +49,13 @@ MARKS = {
 # Who thinks only when asked to.
 ASKED = {"Hy3": {"reasoning": {"effort": "high"}}}
 # What ends the last turn, where the template knows only what stands between two.
-LAST = {"Solar": ("<|end|><|begin|>assistant", "<|flush|>")}
-# How a model writes a call whose template has it in another order.
-WRITTEN = {"gpt-oss": '<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>'}
+LAST = {"Solar": ("<|end|><|begin|>assistant", "<|flush|>"), "GigaChat3-": ("<|message_sep|>\n\n", "</s>")}
+NEXT_TURN = "<|START_OF_TURN_TOKEN|>"
+# How a model writes a text before a call, and a call, whose template has them in another way.
+WRITTEN = {"gpt-oss": ("<|channel|>commentary<|message|>%s<|end|><|start|>assistant",
+                       "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>")}
+# Whose texts have marks of their own, so that nobody knows how one stands before a call where the template drops it.
+MARKED_TEXTS = "glimmer|Solar|Cohere"
 TAGS = ("<think>\n", "\n</think>\n\n")
 USUAL_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|END_OF_TURN_TOKEN|>")
 OTHER_ENDS = ("<|call|>", "<|eom_id|>", "<|calls|>", "<|tool_response>")  # of calls
@@ -102,8 +106,10 @@ class Family:
         begin, end = self.marks()
         if begin and (tail or opened).rstrip().endswith(begin.strip()) and end.strip() not in rest:
             rest = (answer.get("reasoning") or "") + end + rest.lstrip()
+        again = next((n for n in range(len(rest), 4, -1) if opened.endswith(rest[:n])), 0)  # it stands in the prompt already
+        rest = rest[again:]
         between, last = of_family(LAST, self.name, ("", ""))
-        return rest.removesuffix(between) + last if between else rest
+        return rest.removesuffix(between) + last if between and rest.endswith(between) else rest
 
     def opened(self):
         """The prompt has begun a thought."""
@@ -118,7 +124,7 @@ class Family:
         at = rest.rindex(last) + len(last)
         ends = [self.end, *OTHER_ENDS]
         found = min((rest.index(end, at) + len(end) for end in ends if end and end in rest[at:]), default=len(rest))
-        return rest[:found]
+        return rest[:found].split(NEXT_TURN)[0].rstrip("\n") if NEXT_TURN in rest[at:found] else rest[:found]
 
     # ---- scripts ----
 
@@ -145,14 +151,21 @@ class Family:
             script = text + ("\n" if text else "") + "\n".join(one % (c["name"], c["arguments"]) for c in calls)
             return self.thinking(script, thought or "") if thought or self.opened() else script
         rest = self.written(said(text, tool_calls=list(calls), **({"reasoning": thought} if thought else {})), TOOLS)
-        if text not in rest:  # dropped, but a model may write it
-            return text + "\n\n" + self.calls(*calls, thought=thought)
-        if any(json.loads(c["arguments"]).get("color", "7") not in rest for c in calls):
-            raise NotPossible("the template writes one call")
-        script = self.cut(rest, json.loads(calls[-1]["arguments"]).get("color", "7"))
         written = of_family(WRITTEN, self.name, None)
-        if written and not text and calls[0] is TEAL:
-            script = written % (TEAL["name"], TEAL["arguments"])
+        color = json.loads(calls[-1]["arguments"]).get("color", "7")
+        if len(calls) > 1 and any(json.loads(c["arguments"])["color"] not in rest for c in calls):
+            raise NotPossible("the template writes one call")
+        if text and not written and not 0 <= rest.find(text) < rest.find("lamp"):  # dropped; a model may write it
+            if re.search(MARKED_TEXTS, self.name):
+                raise NotPossible("the template drops a text beside a call")
+            script, end = self.calls(*calls, thought=thought), self.marks()[1].strip()
+            at = script.index(end) + len(end) if end and end in script else 0
+            return script[:at] + "\n\n" * (at > 0) + text + "\n\n" + script[at:].lstrip()
+        if self.end and self.end in rest[:rest.find(color)]:
+            raise NotPossible("a text before a call ends the turn")
+        script = self.cut(rest, color)
+        if written and calls[0] is TEAL:
+            script = (written[0] % text if text else "") + written[1] % (TEAL["name"], TEAL["arguments"])
         return script if not thought or thought in rest else self.thinking(script, thought)
 
 

@@ -196,7 +196,6 @@ class Scripted:
         outcome = Outcome(self.events(messages, script, **params))
         outcome.left = self.script.left()
         return outcome
-        return outcome
 
     def close(self):
         self.engine.close()

@@ -73,6 +73,16 @@ class JsonCalls(unittest.TestCase):
             outcome = engine.run(ASK, f"{ON}\n{ON}", tools=TOOLS, parallel_tool_calls=False)
             self.assertEqual((outcome.text, outcome.calls, outcome.reason), ("", [LAMP_ON], "stop"))
 
+    def test_no_calls(self):
+        for engine in self.engines:
+            script = f'Well.\n<tool_call>\n{ON}\n</tool_call>'
+            outcome = engine.run(ASK, script, tools=TOOLS, tool_choice={"mode": "none"})
+            json_alone = engine is self.engines[1]  # then such tags are text, and no call is known by its JSON
+            self.assertEqual((outcome.calls, "<tool_call>" in outcome.text, outcome.error), ([], json_alone, None))
+            for text in (ON, *TEXTS):
+                outcome = engine.run(ASK, text, tools=TOOLS, tool_choice={"mode": "none"})
+                self.assertEqual((outcome.text, outcome.calls, outcome.left), (text, [], False))
+
     def test_the_schema_holds_from_the_name_on(self):
         for engine in self.engines:
             outcome = engine.run(ASK, 'So:\n{"name": "lamp", "color": "red"}', tools=TOOLS)

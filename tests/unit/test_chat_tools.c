@@ -705,6 +705,34 @@ static void native_grammars(void **state) {
                           "tool: \"f\\\", \\\"parameters\\\": \"");
 }
 
+/* `expected`: what the text may not have, as a literal; NULL: it may have all. */
+static void expect_barred(const struct fm_tool_form *form, const char *expected) {
+    char all[256] = "";
+    struct fm_buf lark;
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar_none(form, &lark), expected != NULL);
+    fm_buf_append(&lark, "", 1);
+    if (expected) {
+        snprintf(all, sizeof all, "start: TEXT\nTEXT: /(?s:.*)/ & ~(/(?s:.*)/ %s /(?s:.*)/)", expected);
+    }
+    assert_string_equal(lark.data, all);
+    fm_buf_free(&lark);
+}
+
+static void barred_calls(void **state) {
+    (void)state;
+    struct style styles[] = {{STYLE("<c>", " ", NULL, ".", "<end>")}, {STYLE("<:::>", " ", NULL, ".", "<end>")}, {JSON_CALL}};
+    static const char *const expected[] = {"\"<c\"", "\"<:::>\"", NULL};
+    expect_barred(&fm_tool_form_own, "\"<tool_call\"");
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        struct fm_tool_form form;
+        read_form(&styles[i], &form);
+        assert_true(form.native);
+        expect_barred(&form, expected[i]);
+        fm_tool_form_free(&form);
+    }
+}
+
 static void native_answers(void **state) {
     (void)state;
     struct style list = {STYLE("[CALLS](", " ", ", ", ");", "<end>")};
@@ -829,6 +857,7 @@ int main(void) {
         cmocka_unit_test(choices_without_tools),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_grammars),
+        cmocka_unit_test(barred_calls),
         cmocka_unit_test(native_answers),
         cmocka_unit_test(triggers),
 #ifdef WRAPPED

@@ -190,6 +190,13 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, con
     return code ? code : compile(guide, vocab, "lark", text, param, error);
 }
 
+/* A text in which no call begins, where the tools are in the prompt all the same. */
+static enum fm_code without_calls(struct fm_guide *guide, const struct fm_tool_form *form,
+                                  struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
+    guide->param = "tools";
+    return fm_tool_grammar_none(form, text) ? compile(guide, vocab, "lark", text, "tools", error) : FM_OK;
+}
+
 /* ---- life ---- */
 
 static void wake_kit(void *kit) {
@@ -202,7 +209,8 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const
     bool callable = fm_tools_callable(job);
     *guide = (struct fm_guide){.param = "format"};
     fm_buf_init(&guide->text, TEXT_MAX);
-    if (job->format.kind == FM_FORMAT_TEXT && !callable) {
+    bool bars_calls = job->tool_count > 0 && fm_grammar_supported();
+    if (job->format.kind == FM_FORMAT_TEXT && !callable && !bars_calls) {
         return FM_OK;
     }
     void (*wake)(void *) = job->kit ? wake_kit : NULL;
@@ -214,6 +222,8 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const
     fm_buf_init(&text, TEXT_MAX);
     if (callable) {
         code = by_tools(guide, job, form, *vocab, &text, error);
+    } else if (job->format.kind == FM_FORMAT_TEXT) {
+        code = without_calls(guide, form, *vocab, &text, error);
     } else if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {
         code = by_schema(guide, job, *vocab, &text, error);
     } else if (job->format.kind == FM_FORMAT_JSON_OBJECT) {

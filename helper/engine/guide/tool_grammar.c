@@ -282,3 +282,24 @@ enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_
     }
     return lark->failed ? fm_fail_no_memory(error) : FM_OK;
 }
+
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* The trigger is no text either where it is a control token. Without what follows its last word, which would be missing
+ * alone otherwise: "<tool_call". */
+bool fm_tool_grammar_none(const struct fm_tool_form *form, struct fm_buf *lark) {
+    const struct fm_tool_mark *trigger = &form->trigger;
+    size_t len = trigger->len;
+    while (len > 0 && !is_word(trigger->text[len - 1])) {
+        len--;
+    }
+    if (trigger->len == 0) {
+        return false;
+    }
+    fm_buf_append_str(lark, "start: TEXT\nTEXT: /(?s:.*)/ & ~(/(?s:.*)/ ");
+    write_literal(trigger->text, len > 0 ? len : trigger->len, lark);
+    fm_buf_append_str(lark, " /(?s:.*)/)");
+    return true;
+}

@@ -12,4 +12,8 @@
 FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
                                          const char *schema, size_t len, struct fm_buf *lark, struct fm_error *error);
 
+/* Appends the Lark of any text in which no call begins, for an answer that may not call a tool in `form`. False: in that
+ * form a call is text as any other, and nothing is appended. */
+bool fm_tool_grammar_none(const struct fm_tool_form *form, struct fm_buf *lark);
+
 #endif

@@ -127,8 +127,9 @@ static enum fm_reason add_thought(struct fm_sequence *sequence, llama_token toke
 static const struct fm_start *find_start(struct fm_sequence *sequence, llama_token token) {
     for (size_t i = 0; i < sizeof sequence->starts / sizeof sequence->starts[0]; i++) {
         const struct fm_start *start = &sequence->starts[i];
-        bool sure =
-            start->count == 1 || sequence->answer.callable || !fm_grammar_allows(sequence->answer.guide.grammar, token);
+        bool text = sequence->job->format.kind == FM_FORMAT_TEXT;
+        bool sure = start->count == 1 || text || sequence->answer.callable ||
+                    !fm_grammar_allows(sequence->answer.guide.grammar, token);
         if (start->count > 0 && start->first == token && sure) {
             return start;
         }

@@ -311,7 +311,7 @@ class Templates(Case):
                 result, seconds = self.create(template, queue_timeout_ms=1500)
                 if not result["ok"]:
                     self.assertIn(result["error"]["code"],
-                                  ("TIMEOUT", "UNAVAILABLE", "INTERNAL", "CONTEXT_OVERFLOW"), result)
+                                  ("TIMEOUT", "UNAVAILABLE", "INTERNAL", "INVALID_REQUEST", "CONTEXT_OVERFLOW"), result)
                 self.assert_soon(seconds, 5 * SLOW)
                 self.assert_soon(self.front.ping_ms(), 100 * SLOW)
                 self.assert_good_model()

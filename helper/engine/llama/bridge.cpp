@@ -134,7 +134,8 @@ extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_ch
                                       fm_error *error) {
     *prompt = nullptr;
     *len = 0;
-    return guarded(error, FM_INVALID_REQUEST, "the model's chat template refuses these messages", [&]() {
+    const char *what = "the model's chat template (--chat-template gives another) refuses these messages";
+    return guarded(error, FM_INVALID_REQUEST, what, [&]() {
         auto params = common_chat_templates_apply(templates->parsed.get(), inputs_of(*chat));
         auto copy = static_cast<char *>(std::malloc(params.prompt.size() + 1));
         if (!copy) {

@@ -121,6 +121,9 @@ int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_
 /* From now on `stop` is asked many times while a batch is computed, on this thread; NULL: no longer. */
 void fm_llama_model_watch(struct fm_llama_model *model, fm_llama_stop *stop, void *argument);
 
+/* The model's chat template with its vocabulary; valid as long as the model. */
+struct fm_tool_template fm_llama_model_template(const struct fm_llama_model *model);
+
 /*
  * How tools are told to the model for `job`, and how it calls them; valid as long as the model. The first job with
  * tools has the form read off the chat template. FM_INTERNAL: out of memory.

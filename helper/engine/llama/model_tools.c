@@ -27,14 +27,14 @@ static bool is_token(const void *argument, const char *text) {
     return llama_tokenize(prompter->vocab, text, (int32_t)strlen(text), &token, 1, false, true) == 1;
 }
 
-static struct fm_tool_template template_of(const struct fm_llama_model *model) {
+struct fm_tool_template fm_llama_model_template(const struct fm_llama_model *model) {
     return (struct fm_tool_template){
         .render = render, .control = control, .is_token = is_token, .argument = &model->prompter};
 }
 
 enum fm_code fm_llama_model_thought_form(struct fm_llama_model *model, const struct fm_thought_form **form,
                                          struct fm_error *error) {
-    const struct fm_tool_template from = template_of(model);
+    const struct fm_tool_template from = fm_llama_model_template(model);
     *form = &model->thought_form;
     if (!model->thought_form_read) {
         enum fm_code code = fm_thought_form_read(&from, &model->thought_form, error);
@@ -51,7 +51,7 @@ enum fm_code fm_llama_model_thought_form(struct fm_llama_model *model, const str
 
 enum fm_code fm_llama_model_tool_form(struct fm_llama_model *model, const struct fm_kit_job *job,
                                       const struct fm_tool_form **form, struct fm_error *error) {
-    const struct fm_tool_template from = template_of(model);
+    const struct fm_tool_template from = fm_llama_model_template(model);
     *form = &fm_tool_form_own;
     if (!fm_kit_job_uses_tools(job)) {
         return FM_OK;

@@ -1,10 +1,32 @@
 /* A job's messages and images into a prompt, under request.h. */
 #include "engine/llama/request.h"
+#include "engine/chat/turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- the prompt ---- */
+
+/* The tokens of the first arrangement of `chat` that the template takes. */
+static enum fm_code arrange(const struct fm_llama_request *request, const struct fm_chat *chat, size_t context,
+                            struct fm_prompt_thought *thought, struct fm_prompt *made, struct fm_error *error) {
+    const struct fm_tool_template from = fm_llama_model_template(request->model);
+    struct fm_turns turns;
+    enum fm_code code = fm_turns_init(&turns, chat, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    do {
+        code = fm_turns_next(&turns, &from, error);
+        if (code != FM_OK) {
+            break;
+        }
+        code = fm_prompter_tokens(&request->model->prompter, &turns.chat, &request->pictures, context, thought, made,
+                                  error);
+    } while (code == FM_INVALID_REQUEST);
+    fm_turns_free(&turns);
+    return code;
+}
 
 /* fm_kit_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
 static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *error) {
@@ -22,8 +44,7 @@ static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *e
         return code;
     }
     fm_thought_ask(thought.form, request->job, &prompt.chat);
-    code = fm_prompter_tokens(&model->prompter, &prompt.chat, &request->pictures, model->context_length + 1 - reserve,
-                              &thought, &made, error);
+    code = arrange(request, &prompt.chat, model->context_length + 1 - reserve, &thought, &made, error);
     fm_tool_prompt_free(&prompt);
     if (code == FM_OK) {
         fm_prompt_free(&request->prompt);

@@ -5,6 +5,7 @@ import json
 import os.path
 import re
 
+import test_turns
 from engine import user
 from scripted import ENDS, EOS, of_family
 
@@ -264,6 +265,28 @@ class Cells:
         check(self.run(self.family.text(SHOWN), format=FORMAT), SHOWN)
 
     # what stands in the prompt
+    def order(self, order, **params):
+        messages, system, others = test_turns.conversation(order)
+        try:
+            prompt = self.ask(messages, **params)
+            once(prompt, system)
+            once(prompt, others)
+        except Wrong as fault:
+            raise Wrong(f"{order}: {fault}") from None
+
+    def system(self):
+        self.order("su")
+        self.order("su", tools=test_turns.TOOLS)
+
+    def developer(self):
+        """Whose message is the system's for an engine, beside `instructions`."""
+        self.order("ssu")
+        self.order("ssu", tools=test_turns.TOOLS)
+
+    def twelve_orders(self):
+        for order in test_turns.ORDERS.values():
+            self.order(order, tools=test_turns.TOOLS)
+
     def results(self):
         one = [*ASK, said(tool_calls=[TEAL]), result(text="rzq1")]
         two = [*ASK, said(tool_calls=[TEAL, PINK]), result(text="rzq1"), result(2, "rzq2")]
@@ -283,6 +306,7 @@ class Cells:
 
 # Columns, with their cells.
 COLUMNS = {
+    "turns": ("system", "developer", "twelve_orders"),
     "text": ("text",), "format": ("format",),
     "thought": ("thought", "thought_after_a_line", "thought_with_tools", "thought_and_call", "thought_and_format"),
     "own form of calls": ("own_form",),
@@ -296,13 +320,15 @@ def row(cells):
     """{cell: ("yes" or "-" or "fault", why)} of a family."""
     found = {}
     for cell in sum(COLUMNS.values(), ()):
+        cells.engine.last = None
         try:
             getattr(cells, cell)()
             found[cell] = ("yes", None)
         except NotPossible as reason:
             found[cell] = ("-", str(reason))
         except Wrong as fault:
-            found[cell] = ("fault", f"script {cells.engine.last!r}: {fault}")
+            said = cells.engine.last
+            found[cell] = ("fault", f"{fault}; script {said!r}" if said else str(fault))
     return found
 
 

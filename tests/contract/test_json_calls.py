@@ -35,6 +35,7 @@ CALLS = (
     (f"I'll look.\n\n```tool_call\n{LINZ}\n```", "I'll look.", [IN_LINZ]),
     (f"Now:\n{ON}\n{LINZ}", "Now:", [LAMP_ON, IN_LINZ]),
     (f"[{ON}, {LINZ}]", "", [LAMP_ON, IN_LINZ]),
+    (f"<tools>\n{ON}\n</tools>", "", [LAMP_ON]),
     ('{"type": "function", "function": {"name": "lamp", "parameters": {"on": true}}}', "", [LAMP_ON]),
     (f"```json\n{ON}\n```\n\n```json\n{ON}\n```", "", [LAMP_ON, LAMP_ON]),
 )

@@ -169,6 +169,8 @@ static void calls(void **state) {
     expect(F "\n" F, "|C:f|A:{\"a\":\"}\"}|C:f|A:{\"a\":\"}\"}");
     expect("```\n" F "\n```\n\n```json\n{\"function\": {\"name\": \"f2\", \"arguments\": {}}}\n```",
            "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
+    expect("Sure.\n<tools>\n" F "\n</tools>", "T:Sure.|C:f|A:{\"a\":\"}\"}");
+    expect("<tools>" F "</tools>\n<tools> {\"name\":\"f2\",\"arguments\":{}}</tools>", "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
     /* a form's own call beside it */
     expect("{\"name\": \"f\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
            "T:{\"name\": \"f|C:f|A:{}");
@@ -206,6 +208,10 @@ static void texts(void **state) {
         "```json\n{\"name\": \"f\xC3\xA9\"}\n```\n",
         "```json\n{\n  \"person\": {\"name\": \"f\"}\n}\n```",
         "{\"name\" \"f\"}",
+        "<br> <b>{\"name\": \"f\"}",
+        "(\n<b>{\"name\": \"f\"}",
+        "<function=f>{\"name\": \"f\"}",
+        "<>{\"name\": \"f\"}",
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         expect_no_call(rows[i]);
@@ -219,20 +225,20 @@ static uint32_t random_below(uint32_t *seed, uint32_t below) {
 
 /* `count` words of a call's beginning, some left out, some in their place, with white space between. */
 static void add_words(uint32_t *seed, struct fm_buf *text) {
-    static const char *const call[] = {"~", "\n",  "```json\n", "[",  "{",        "\"type\"", ":", "\"function\"",
+    static const char *const call[] = {"~", "\n",  "```json\n", "<tools>", "[",  "{",        "\"type\"", ":", "\"function\"",
                                        ",", "\"function\"", ":",  "{",        "\"name\"", ":", "\"",
                                        "f", "\"",  "~"};
     static const char *const others[] = {"{",  "[", "}",  "]", "(",   "=",  ",", ":", "\"", "'",  "\\",    "`",       "```",
-                                         "\n", "2", "\v", "<", "\r\n", "no", "F", "a.b", "\"name\"", "{\"name\":\"f"};
+                                         "\n", "2", "\v", "<", "<b>", "\r\n", "no", "F", "a.b", "\"name\"", "{\"name\":\"f"};
     static const char *const spaces[] = {" ", "\n", "\t", "\r\n", "\n\n", "        ", "               "};
     uint32_t skipped = random_below(seed, 12);
     for (uint32_t i = random_below(seed, 4); i < COUNT(call); i++) {
-        bool type = i > 4 && i < 9;
-        bool function = i > 8 && i < 12;
+        bool type = i > 5 && i < 10;
+        bool function = i > 9 && i < 13;
         bool left_out = (type && skipped % 3 > 0) || (function && skipped % 4 > 0) || random_below(seed, 20) == 0;
         fm_buf_append_str(text, left_out ? "" : call[i]);
         fm_buf_append_str(text, random_below(seed, 40) ? "" : others[random_below(seed, COUNT(others))]);
-        for (int k = 0; k < 2 && i < 14; k++) {
+        for (int k = 0; k < 2 && i < 15; k++) {
             fm_buf_append_str(text, random_below(seed, 4) ? "" : spaces[random_below(seed, COUNT(spaces))]);
         }
     }

@@ -9,7 +9,8 @@ enum state {
     NONE,
     AT_FENCE,
     IN_FENCE, /* after its backticks */
-    AFTER_FENCE,
+    IN_TAG,   /* after what it begins with */
+    AFTER_FENCE, /* or a tag */
     IN_LIST,
     IN_CALL,
     AFTER_TYPE,
@@ -49,6 +50,10 @@ static const struct step {
 
 static bool is_in_line(char c) {
     return c == ' ' || c == '\t' || c == '\r';
+}
+
+static bool is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 static bool is_one_of(char c, const char *set) {
@@ -108,16 +113,30 @@ static bool read_name(struct fm_json_call *call, char c, const struct fm_tool **
 
 /* What is in the line after the backticks: the name of a language. */
 static bool read_fence(struct fm_json_call *call, char c) {
-    bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    bool word = is_letter(c) || (c >= '0' && c <= '9') || c == '_';
     if (c == '\n') {
         enter(call, AFTER_FENCE);
     }
     return c == '\n' || ((word || is_in_line(c)) && call->spaces++ < FM_JSON_CALL_SPACES);
 }
 
+static bool read_tag(struct fm_json_call *call, char c) {
+    bool ends = c == '>' && call->spaces > 0;
+    if (ends) {
+        enter(call, AFTER_FENCE);
+    }
+    return ends || ((is_letter(c) || c == '_') && call->spaces++ < FM_JSON_CALL_TAG_MAX);
+}
+
 static bool goes_on(struct fm_json_call *call, char c, const struct fm_tool **named) {
-    if (call->state == NONE || call->state == IN_FENCE) {
-        return call->state == IN_FENCE && read_fence(call, c);
+    if (call->state == NONE) {
+        return false;
+    }
+    if (call->state == IN_FENCE) {
+        return read_fence(call, c);
+    }
+    if (call->state == IN_TAG) {
+        return read_tag(call, c);
     }
     if (call->state == IN_NAME) {
         return read_name(call, c, named);
@@ -134,9 +153,9 @@ static bool begins(struct fm_json_call *call, char c) {
         enter(call, AT_FENCE);
         return read_word(call, c);
     }
-    bool opens = (call->place || call->anywhere) && (c == '{' || c == '[');
+    bool opens = (call->place || call->anywhere) && (c == '{' || c == '[' || c == '<');
     if (opens) {
-        enter(call, c == '{' ? IN_CALL : IN_LIST);
+        enter(call, c == '{' ? IN_CALL : c == '[' ? IN_LIST : IN_TAG);
     }
     return opens;
 }

@@ -6,9 +6,10 @@
  *     ```
  *
  * A call begins with an object, or a list of them, whose first member names a tool that may be called; the object may
- * lie in another one, as in {"type": "function", "function": {"name": ...}}. It begins the answer or a line: after a
- * blank line, or after one that ends with no sign that something goes on. All other JSON is text. What is recognised
- * here byte by byte, the tool grammar has as the regular expressions below: both decide alike on every text. Pure.
+ * lie in another one, as in {"type": "function", "function": {"name": ...}}. It begins the answer or a line, there in a
+ * tag such as <tools> or not: after a blank line, or after one that ends with no sign that something goes on. All other
+ * JSON is text. What is recognised here byte by byte, the tool grammar has as the regular expressions below: both decide
+ * alike on every text. Pure.
  */
 #ifndef FM_ENGINE_CHAT_JSON_CALL_H
 #define FM_ENGINE_CHAT_JSON_CALL_H
@@ -24,9 +25,14 @@
 /* What a line ends with that goes on with the next. */
 #define FM_JSON_CALL_OPENERS "[]{}(,=\"'\\"
 
+/* What models put around a call, besides a fence. */
+#define FM_JSON_CALL_TAG     "<[A-Za-z_]{1,16}>"
+#define FM_JSON_CALL_TAG_MAX 16u
+
 /* The text before a call. */
 #define FM_JSON_CALL_PLACE                                                                                             \
-    "(((?s:.*)\\n)?[ \\t\\r]*\\n|(?s:.*)[^\\[\\]{}(,=\"'\\\\ \\t\\r\\n][ \\t\\r]*\\n)?[ \\t\\r]*"
+    "(((?s:.*)\\n)?[ \\t\\r]*\\n|(?s:.*)[^\\[\\]{}(,=\"'\\\\ \\t\\r\\n][ \\t\\r]*\\n)?[ \\t\\r]*"                            \
+    "(" FM_JSON_CALL_TAG FM_JSON_CALL_SPACE ")?"
 
 /* A call up to the quote before its name. */
 #define FM_JSON_CALL_BEGIN                                                                                             \
@@ -38,9 +44,11 @@
 #define FM_JSON_CALL_ARGUMENTS                                                                                         \
     FM_JSON_CALL_SPACE "," FM_JSON_CALL_SPACE "\"(arguments|parameters)\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE
 #define FM_JSON_CALL_END                                                                                               \
-    FM_JSON_CALL_SPACE "\\}(" FM_JSON_CALL_SPACE "[}\\]]){0,2}(" FM_JSON_CALL_SPACE "```)?" FM_JSON_CALL_SPACE
+    FM_JSON_CALL_SPACE "\\}(" FM_JSON_CALL_SPACE "[}\\]]){0,2}(" FM_JSON_CALL_SPACE                                        \
+                       "(```|<\\/[A-Za-z_]{1,16}>))?" FM_JSON_CALL_SPACE
 #define FM_JSON_CALL_NEXT                                                                                              \
-    FM_JSON_CALL_END "(," FM_JSON_CALL_SPACE ")?(```[A-Za-z0-9_]{0,16}" FM_JSON_CALL_SPACE ")?" FM_JSON_CALL_BEGIN
+    FM_JSON_CALL_END "(," FM_JSON_CALL_SPACE ")?((```[A-Za-z0-9_]{0,16}|" FM_JSON_CALL_TAG ")" FM_JSON_CALL_SPACE              \
+                     ")?" FM_JSON_CALL_BEGIN
 
 /* How far a text is in the beginning of a call. */
 struct fm_json_call {
@@ -51,8 +59,8 @@ struct fm_json_call {
     size_t state;
     const char *word; /* the name of a tool or a token of JSON, of which `matched` bytes have come */
     size_t matched;
-    size_t spaces; /* since the last token */
-    size_t len;    /* bytes at the end of the text that may become the beginning of a call, with a fence before it */
+    size_t spaces; /* since the last token; in a fence's line or a tag: bytes of that */
+    size_t len;    /* bytes at the end of the text that may become the beginning of a call, with a fence or a tag */
 };
 
 /* `tool` may be called, and its name is of letters, digits and `_-.:/`, not more than FM_JSON_CALL_NAME_MAX. */

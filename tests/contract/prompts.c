@@ -59,6 +59,7 @@ static void forget_template(struct subject *subject) {
     fm_tool_form_free(&subject->model.tool_form);
     fm_prompter_free(&subject->model.prompter);
     subject->model.tool_form_read = subject->model.thought_form_read = false;
+    subject->model.turns = (struct fm_turns_memory){.next = 0};
     subject->template_path[0] = '\0';
 }
 

@@ -1,5 +1,6 @@
 /* Messages in any order as a chat template takes them, and the look at what it makes of them. */
 #include "engine/chat/turns.h"
+#include "base/hash.h"
 #include "base/platform.h"
 
 #include <stdio.h>
@@ -7,6 +8,49 @@
 #include <string.h>
 
 #define BETWEEN "\n\n" /* what stands between two texts that are joined */
+
+/* ---- shape ---- */
+
+static bool is_role(const struct fm_chat_message *message, const char *role) {
+    return strcmp(message->role, role) == 0;
+}
+
+/* Text, images included. */
+static bool says_something(const struct fm_chat_message *message) {
+    return message->content_len > 0 || message->image_count > 0;
+}
+
+/* All that a template can go by, except texts and names. */
+static uint64_t shape_of(const struct fm_chat *chat) {
+    const char *effort = chat->effort ? chat->effort : "";
+    const size_t all[] = {chat->count, chat->tool_count, chat->thinking, chat->closed, chat->effort != NULL};
+    uint64_t shape = fm_hash(fm_hash(FM_HASH_START, all, sizeof all), effort, strlen(effort));
+    for (size_t i = 0; i < chat->count; i++) {
+        const struct fm_chat_message *message = &chat->messages[i];
+        const size_t has[] = {says_something(message), message->reasoning_len > 0, message->call_count,
+                              message->answered_id != NULL};
+        shape = fm_hash(fm_hash(shape, message->role, strlen(message->role) + 1), has, sizeof has);
+    }
+    return shape;
+}
+
+static const struct fm_turns_known *remembered(const struct fm_turns *turns) {
+    for (size_t i = 0; i < FM_TURNS_KNOWN; i++) {
+        const struct fm_turns_known *known = &turns->memory->known[i];
+        if (known->known && known->shape == turns->shape) {
+            return known;
+        }
+    }
+    return NULL;
+}
+
+static void remember(const struct fm_turns *turns, size_t step) {
+    struct fm_turns_memory *memory = turns->memory;
+    if (!remembered(turns)) {
+        memory->known[memory->next] = (struct fm_turns_known){turns->shape, step, true};
+        memory->next = (memory->next + 1) % FM_TURNS_KNOWN;
+    }
+}
 
 /* ---- memory ---- */
 
@@ -26,8 +70,12 @@ static void *keep(struct fm_turns *turns, size_t size) {
     return block->bytes;
 }
 
-enum fm_code fm_turns_init(struct fm_turns *turns, const struct fm_chat *chat, struct fm_error *error) {
-    *turns = (struct fm_turns){.chat = *chat, .messages = calloc(chat->count + 2, sizeof *turns->messages)};
+enum fm_code fm_turns_init(struct fm_turns *turns, const struct fm_chat *chat, struct fm_turns_memory *memory,
+                           struct fm_error *error) {
+    *turns = (struct fm_turns){.memory = memory,
+                               .shape = shape_of(chat),
+                               .chat = *chat,
+                               .messages = calloc(chat->count + 2, sizeof *turns->messages)};
     if (!turns->messages) {
         return fm_fail_no_memory(error);
     }
@@ -47,15 +95,6 @@ void fm_turns_free(struct fm_turns *turns) {
 }
 
 /* ---- joining ---- */
-
-static bool is_role(const struct fm_chat_message *message, const char *role) {
-    return strcmp(message->role, role) == 0;
-}
-
-/* Text, images included. */
-static bool says_something(const struct fm_chat_message *message) {
-    return message->content_len > 0 || message->image_count > 0;
-}
 
 /* Appends what there is, with an empty line before it where something stands there. */
 static void append(char *text, size_t *len, const char *more, size_t more_len) {
@@ -377,19 +416,34 @@ static enum fm_code look(const struct fm_chat *chat, const struct fm_tool_templa
 
 /* ---- all ---- */
 
-enum fm_code fm_turns_next(struct fm_turns *turns, const struct fm_tool_template *from, struct fm_error *error) {
-    enum fm_code code = FM_INVALID_REQUEST;
-    while (turns->step < STEPS && code == FM_INVALID_REQUEST) {
-        struct fm_error later;
-        size_t step = turns->step++;
-        turns->changed = step == 0;
-        if (step > 0 && !steps[step](turns)) {
-            return fm_fail_no_memory(error);
-        }
-        code = turns->changed ? look(&turns->chat, from, step == 0 ? error : &later) : code;
-        if (code == FM_INTERNAL) {
+/* FM_INTERNAL: out of memory. */
+static enum fm_code go_to(struct fm_turns *turns, size_t step, struct fm_error *error) {
+    turns->changed = turns->step == 0;
+    while (turns->step <= step) {
+        bool (*change)(struct fm_turns *) = steps[turns->step++];
+        if (change && !change(turns)) {
             return fm_fail_no_memory(error);
         }
     }
-    return code;
+    return FM_OK;
+}
+
+enum fm_code fm_turns_next(struct fm_turns *turns, const struct fm_tool_template *from, struct fm_error *error) {
+    const struct fm_turns_known *known = turns->step == 0 ? remembered(turns) : NULL;
+    enum fm_code code = FM_INVALID_REQUEST;
+    if (known) {
+        return go_to(turns, known->step, error);
+    }
+    while (turns->step < STEPS && code == FM_INVALID_REQUEST) {
+        size_t step = turns->step;
+        struct fm_error later;
+        if (go_to(turns, step, error) != FM_OK) {
+            return FM_INTERNAL;
+        }
+        code = turns->changed ? look(&turns->chat, from, step == 0 ? error : &later) : code;
+        if (code == FM_OK) {
+            remember(turns, step);
+        }
+    }
+    return code == FM_INTERNAL ? fm_fail_no_memory(error) : code;
 }

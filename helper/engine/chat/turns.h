@@ -14,9 +14,25 @@
 
 #include "engine/chat/tools.h"
 
+#include <stdint.h>
+
+#define FM_TURNS_KNOWN 32u /* conversations whose arrangement is remembered */
+
+/* What is known of one template: the arrangements of conversations that differ in their texts alone. All zero: nothing. */
+struct fm_turns_memory {
+    struct fm_turns_known {
+        uint64_t shape;
+        size_t step;
+        bool known;
+    } known[FM_TURNS_KNOWN];
+    size_t next; /* to be replaced */
+};
+
 struct fm_turns_block;
 
 struct fm_turns {
+    struct fm_turns_memory *memory; /* borrowed */
+    uint64_t shape;
     struct fm_chat chat;              /* of the messages below; the rest is the caller's, borrowed */
     struct fm_chat_message *messages; /* owned, with room for two more */
     struct fm_turns_block *blocks;    /* owned: what was joined */
@@ -24,14 +40,17 @@ struct fm_turns {
     bool changed;                     /* by the last one */
 };
 
-/* Before the first arrangement of `chat`, which must outlive it. FM_INTERNAL: out of memory; nothing is left to free. */
-FM_MUST_USE enum fm_code fm_turns_init(struct fm_turns *turns, const struct fm_chat *chat, struct fm_error *error);
+/* Before the first arrangement of `chat`, which must outlive it, as `memory` must, the template's. FM_INTERNAL: out of
+ * memory; nothing is left to free. */
+FM_MUST_USE enum fm_code fm_turns_init(struct fm_turns *turns, const struct fm_chat *chat,
+                                       struct fm_turns_memory *memory, struct fm_error *error);
 void fm_turns_free(struct fm_turns *turns); /* harmless on one that is all zero */
 
 /*
  * Makes `turns->chat` the next arrangement that the template takes whole: rendered with a mark in place of each text,
  * each call's arguments and each tool's name, it has every mark, those of messages in their order. Only the system's
- * first message may stand elsewhere: some templates put it beside the user's last. FM_INVALID_REQUEST: there
+ * first message may stand elsewhere: some templates put it beside the user's last. The first one of a conversation whose
+ * shape is remembered is not looked at again. FM_INVALID_REQUEST: there
  * is none left; `error` tells what is wrong with the first one, or is left as it was where that had been whole.
  */
 FM_MUST_USE enum fm_code fm_turns_next(struct fm_turns *turns, const struct fm_tool_template *from,

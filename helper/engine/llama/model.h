@@ -6,7 +6,7 @@
 #define FM_ENGINE_LLAMA_MODEL_H
 
 #include "base/error.h"
-#include "engine/chat/tools.h"
+#include "engine/chat/turns.h"
 #include "engine/guide/grammar.h"
 #include "engine/llama/prompt.h"
 #include "engine/llama/threads.h"
@@ -42,6 +42,7 @@ struct fm_llama_model {
     struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
     struct fm_tool_form tool_form;          /* the model's own; read at the first job with tools */
     bool tool_form_read;
+    struct fm_turns_memory turns; /* what its template takes */
     struct fm_thought_form thought_form; /* read at the first job */
     bool thought_form_read;
     uint32_t context_length;  /* tokens of input and output; llama.cpp's own may be longer, it rounds up */

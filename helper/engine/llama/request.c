@@ -1,6 +1,5 @@
 /* A job's messages and images into a prompt, under request.h. */
 #include "engine/llama/request.h"
-#include "engine/chat/turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,7 @@ static enum fm_code arrange(const struct fm_llama_request *request, const struct
                             struct fm_prompt_thought *thought, struct fm_prompt *made, struct fm_error *error) {
     const struct fm_tool_template from = fm_llama_model_template(request->model);
     struct fm_turns turns;
-    enum fm_code code = fm_turns_init(&turns, chat, error);
+    enum fm_code code = fm_turns_init(&turns, chat, &request->model->turns, error);
     if (code != FM_OK) {
         return code;
     }

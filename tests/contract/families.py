@@ -298,6 +298,8 @@ class Cells:
     def reasoning_back(self):
         messages = [*ASK, said(tool_calls=[TEAL], reasoning="tzq1"), result(text="rzq2")]
         if "tzq1" not in self.family.own(messages, TOOLS, own=True):
+            if re.search(r"message\.(thinking|reasoning)\b", self.family.source):
+                raise Wrong("the template has a place for it, by another name than reasoning_content")
             raise NotPossible("the template has no place for it")
         once(self.ask(messages, tools=TOOLS), ["tzq1", "rzq2"])
 

@@ -65,6 +65,49 @@ class Tools(Case):
         self.assertTrue(outcome.left, "no grammar lets a call of another tool pass")
 
 
+class Thoughts(Case):
+    """Apart from the text with tools and formats as without, in whatever order the model has its marks."""
+
+    # %s: the text, or a call, or JSON by the format
+    WRITTEN = {
+        "GLM-4.6": (("\n<think>Hm.</think>\n%s", "Hm."), ("\n\n%s", ""), ("</think>\n%s", "")),
+        "Qwen-Qwen3-0.6B": (("\n<think>\nHm.\n</think>\n\n%s", "Hm."), ("<think>\na\n<think>\nb</think>\n%s", "a\n\nb")),
+        "openai-gpt-oss-120b": tuple((thoughts + f"<|channel|>{channel}<|message|>%s", "\n\n".join(told))
+                                     for channel in ("final", "commentary")
+                                     for thoughts, told in (
+            ("", ()), ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant", ("Hm.",)),
+            ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>Ho.<|end|><|start|>"
+             "assistant", ("Hm.", "Ho.")))),
+    }
+    NUMBER = {"type": "json_schema", "strict": True, "schema": {
+        "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}}
+
+    def test_before_everything(self):
+        call = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
+        answers = (("Done.", {}, ("Done.", [])), ("Done.", {"tools": [LAMP]}, ("Done.", [])),
+                   (call, {"tools": [LAMP], "tool_choice": {"mode": "required"}}, ("", [["lamp", '{"on":true}']])),
+                   ('{"a": 1}', {"format": self.NUMBER}, ('{"a":1}', [])))
+        for name, scripts in self.WRITTEN.items():
+            engine = self.engine(name)
+            for script, thought in scripts:
+                for answer, params, wanted in answers:
+                    with self.subTest(name, script=script, **params):
+                        outcome = engine.run(ASK, script % answer, **params)
+                        self.assertEqual((outcome.error, outcome.reasoning, outcome.left), (None, thought, False))
+                        self.assertEqual((outcome.text.strip(), outcome.calls), wanted)
+
+    def test_texts_that_begin_alike(self):
+        engine = self.engine("Qwen-Qwen3-0.6B")
+        for text in ("\n\nDone.", "<thing>", "<thi", "\n<t", "<b>Done</b>"):
+            for tools in ({}, {"tools": [LAMP]}):
+                for more in ({}, {"logprobs": 2}):
+                    outcome = engine.run(ASK, text, **tools, **more)
+                    self.assertEqual((outcome.text, outcome.reasoning, outcome.left), (text, "", False))
+                    if more:
+                        told = b"".join(bytes(entry["bytes"]) for entry in outcome.logprobs)
+                        self.assertEqual(told.decode(), text)
+
+
 class Front(Case):
     """The whole way: what the scripts become in both APIs, streamed and whole."""
 

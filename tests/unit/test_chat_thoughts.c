@@ -11,6 +11,7 @@ static const struct fm_thought_form channels = {.thinks = true,
                                                 .begin = "<|c|>analysis<|m|>",
                                                 .end = "<|e|><|s|><|c|>final<|m|>",
                                                 .lead = "<|c|>final<|m|>",
+                                                .preamble = "<|c|>commentary<|m|>",
                                                 .prompts = true};
 
 /* ---- parser ---- */
@@ -45,16 +46,29 @@ static const struct row rows[] = {
     {"never closed", &tags, AT_START, "<think>hm\nno", "hm\nno", ""},
     {"never closed, white space last", &tags, AT_START, "<think>hm \n", "hm", ""},
     {"cut in its end", &tags, AT_START, "<think>hm\n</thi", "hm\n</thi", ""},
-    {"nested", &tags, AT_START, "<think>a<think>b</think>c", "a<think>b", "c"},
+    {"nested", &tags, AT_START, "<think>a <think> b</think>c", "a\n\nb", "c"},
+    {"begun twice", &tags, AT_START, "<think>\n<think>\nb</think>c", "b", "c"},
+    {"two", &tags, AT_START, "<think>a</think>\n\n<think>b</think>\n\nc", "a\n\nb", "c"},
+    {"an empty one first", &tags, AT_START, "<think>\n</think><think>b</think>c", "b", "c"},
+    {"closed twice", &tags, AT_START, "<think>a</think>\n\n</think>\n\nc", "a", "c"},
+    {"an end alone", &tags, AT_START, "\n</think>\n\nc", "", "c"},
+    {"an end, then a thought", &tags, AT_START, "</think><think>a</think>c", "a", "c"},
+    {"a beginning of a mark after it", &tags, AT_START, "<think>a</think>\n <thin", "a", "<thin"},
+    {"another tag after it", &tags, AT_START, "<think>a</think>\n<b>", "a", "<b>"},
     {"look-alikes", &tags, AT_START, "<think>a</thin b</think c<</think>d", "a</thin b</think c<", "d"},
     {"white space in a look-alike", &tags, AT_START, "<think>a </thi \n</think>d", "a </thi", "d"},
     {"opened by the prompt", &tags, BEGUN, "\nhm\n</think>\nHi.", "hm", "Hi."},
-    {"opened, and a tag of its own", &tags, BEGUN, "<think>hm</think>Hi.", "<think>hm", "Hi."},
+    {"opened, and a tag of its own", &tags, BEGUN, "<think>hm</think>Hi.", "hm", "Hi."},
     {"closed by the prompt", &tags, FM_THOUGHT_AFTER, "\n\nHi.", "", "Hi."},
+    {"closed by the prompt, and one of its own", &tags, FM_THOUGHT_AFTER, "\n<think>hm</think>Hi.", "hm", "Hi."},
     {"over", &tags, FM_THOUGHT_OVER, "\n<think>hm</think>", "", "\n<think>hm</think>"},
     {"channels", &channels, AT_START, "<|c|>analysis<|m|>hm<|e|><|s|><|c|>final<|m|>Hi.", "hm", "Hi."},
     {"no channel", &channels, AT_START, "<|c|>final<|m|>Hi.", "", "Hi."},
-    {"an end within an end", &channels, BEGUN, "hm<|e|><|s|><|e|><|s|><|c|>final<|m|>Hi.", "hm<|e|><|s|>", "Hi."},
+    {"a preamble", &channels, AT_START, "<|c|>commentary<|m|>Hi.", "", "Hi."},
+    {"a thought, then a preamble", &channels, BEGUN, "a<|e|><|s|><|c|>commentary<|m|>Hi.", "a", "Hi."},
+    {"two in channels", &channels, BEGUN, "a<|e|><|s|><|c|>analysis<|m|>b<|e|><|s|><|c|>final<|m|>Hi.", "a\n\nb", "Hi."},
+    {"ends twice", &channels, BEGUN, "hm<|e|><|s|><|e|><|s|><|c|>final<|m|>Hi.", "hm", "Hi."},
+    {"a look-alike of an end", &channels, BEGUN, "a<|e|><|e|><|s|><|c|>final<|m|>Hi.", "a<|e|>", "Hi."},
 };
 
 struct state {
@@ -82,7 +96,7 @@ static void check_row(const struct row *row, size_t first, size_t step) {
         size_t end = at == 0 ? first : at + step;
         end = end < len ? end : len;
         char *piece = exact_copy(row->answer + at, end - at);
-        assert_true(fm_thought_read(&state.parser, piece, end - at));
+        assert_true(fm_thought_read(&state.parser, piece, end - at, false));
         free(piece);
         take(&state);
         at = end;
@@ -119,6 +133,49 @@ static void much_white_space(void **unused) {
     check_row(&(struct row){"in a thought", &tags, AT_START, answer, thought, "Hi."}, 1, 1);
     snprintf(answer, sizeof answer, "<think>%sa</think>%sHi.", space, space);
     check_row(&(struct row){"around it", &tags, AT_START, answer, "a", "Hi."}, 1, 1);
+}
+
+/* What is left of a mark is told without its control tokens. */
+static void control_tokens(void **unused) {
+    (void)unused;
+    static const char *const pieces[] = {"<|c|>", "analysis", "<|m|>", "a", "<|e|>", "b", "<|e|>", "<|s|>", "<|c|>", "x"};
+    static struct state state;
+    state = (struct state){.thought = {.len = 0}};
+    fm_thought_parser_init(&state.parser, &channels, AT_START);
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        assert_true(fm_thought_read(&state.parser, pieces[i], strlen(pieces[i]), pieces[i][0] == '<'));
+        take(&state);
+    }
+    assert_true(fm_thought_end(&state.parser));
+    take(&state);
+    expect_text("control tokens", "thought", 0, "ab", state.thought.text);
+    expect_text("control tokens", "text", 0, "x", state.text.text);
+    fm_thought_parser_free(&state.parser);
+}
+
+static void starts(void **unused) {
+    (void)unused;
+    static const struct {
+        const struct fm_thought_form *form;
+        const char *bytes;
+        enum fm_thought_start start;
+    } table[] = {
+        {&tags, "", FM_THOUGHT_MAY_START},           {&tags, "\n ", FM_THOUGHT_MAY_START},
+        {&tags, "\n<thi", FM_THOUGHT_MAY_START},     {&tags, "<think>", FM_THOUGHT_START},
+        {&tags, " <think>\nhm", FM_THOUGHT_START},   {&tags, "</think>", FM_THOUGHT_START},
+        {&tags, "<thing>", FM_THOUGHT_NO_START},     {&tags, "Hi <think>", FM_THOUGHT_NO_START},
+        {&channels, "<|c|>", FM_THOUGHT_MAY_START},  {&channels, "<|c|>commentary", FM_THOUGHT_MAY_START},
+        {&channels, "<|c|>final<|m|>", FM_THOUGHT_START}, {&channels, "<|c|>commentary to=", FM_THOUGHT_NO_START},
+    };
+    char space[FM_THOUGHT_SPACE_MAX + 2];
+    for (size_t i = 0; i < COUNT(table); i++) {
+        char *bytes = exact_copy(table[i].bytes, strlen(table[i].bytes));
+        assert_int_equal(fm_thought_match_start(table[i].form, bytes, strlen(table[i].bytes)), table[i].start);
+        free(bytes);
+    }
+    memset(space, ' ', sizeof space);
+    assert_int_equal(fm_thought_match_start(&tags, space, FM_THOUGHT_SPACE_MAX), FM_THOUGHT_MAY_START);
+    assert_int_equal(fm_thought_match_start(&tags, space, FM_THOUGHT_SPACE_MAX + 1), FM_THOUGHT_NO_START);
 }
 
 /* ---- where an answer begins ---- */
@@ -334,7 +391,9 @@ static void asking(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers), cmocka_unit_test(much_white_space), cmocka_unit_test(prompts),
+        cmocka_unit_test(answers), cmocka_unit_test(much_white_space),
+        cmocka_unit_test(control_tokens),
+        cmocka_unit_test(starts), cmocka_unit_test(prompts),
         cmocka_unit_test(forms),   cmocka_unit_test(no_memory),        cmocka_unit_test(asking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

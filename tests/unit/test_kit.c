@@ -219,10 +219,8 @@ static enum fm_reason think(struct fm_kit_job *job, bool cut) {
     reason = reason ? reason : fm_kit_job_token(job, "", 0); /* the closing tag */
     reason = reason ? reason : fm_kit_job_text(job, "", 0);
     reason = reason ? reason : fm_kit_job_token(job, "", 0);
-    if (fm_kit_job_reasoning(job, "x", 1) != FM_REASON_ERROR) {
-        return FM_REASON_ERROR;
-    }
-    return reason ? reason : fm_kit_job_token(job, "xabc", 4);
+    reason = reason ? reason : fm_kit_job_token(job, "xabc", 4);
+    return fm_kit_job_reasoning(job, "x", 1) == FM_REASON_ERROR ? reason : FM_REASON_ERROR;
 }
 
 /* A thought, its state, a text in two pieces and a refusal, which nobody counts; what may not come in between is

@@ -20,16 +20,17 @@ static const struct row {
     const char *end;
     const char *gap;
     const char *lead;
+    const char *preamble;
 } rows[] = {
-    {"<think>", "</think>", "\n\n", ""},
-    {"<thinking>", "</thinking>", "\n\n", ""},
-    {"[THINK]", "[/THINK]", "", ""},
-    {"<|START_THINKING|>", "<|END_THINKING|>", "", ""},
-    {"<|channel>thought", "<channel|>", "", ""},
+    {"<think>", "</think>", "\n\n", "", ""},
+    {"<thinking>", "</thinking>", "\n\n", "", ""},
+    {"[THINK]", "[/THINK]", "", "", ""},
+    {"<|START_THINKING|>", "<|END_THINKING|>", "", "", ""},
+    {"<|channel>thought", "<channel|>", "", "", ""},
     {"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", "",
-     "<|channel|>final<|message|>"},
-    {"<|think|>", "<|end|><|begin|>assistant<|content|>", "", "<|content|>"},
-    {"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", "\n", ""},
+     "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"},
+    {"<|think|>", "<|end|><|begin|>assistant<|content|>", "", "<|content|>", ""},
+    {"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", "\n", "", ""},
 };
 
 /* ---- the conversations ---- */
@@ -184,6 +185,7 @@ static void take_row(const struct row *row, const char *thoughtful_text, struct 
     snprintf(form->begin, sizeof form->begin, "%s", row->begin);
     snprintf(form->end, sizeof form->end, "%s", row->end);
     snprintf(form->lead, sizeof form->lead, "%s", row->lead);
+    snprintf(form->preamble, sizeof form->preamble, "%s", row->preamble);
     bool shown = find_thought(thoughtful_text, &around) && strncmp(around.after, row->end, strlen(row->end)) == 0;
     if (!shown || !set_gap(&around, form)) {
         snprintf(form->gap, sizeof form->gap, "%s", row->gap);

@@ -17,58 +17,112 @@ void fm_thought_parser_free(struct fm_thought_parser *parser) {
     fm_buf_free(&parser->text);
 }
 
-/* How the bytes stand to a mark. */
+/* How the bytes stand to `mark`, of which `mark_len` bytes count. */
 enum match { MATCH_NOT, MATCH_BEGINS, MATCH_WHOLE };
 
-static enum match match(const char *mark, const char *bytes, size_t len) {
-    size_t mark_len = strlen(mark);
-    if (len > mark_len || memcmp(mark, bytes, len) != 0) {
-        return MATCH_NOT;
+/* A mark, and what follows it. */
+struct known {
+    const char *mark;
+    size_t len; /* 0: there is none */
+    enum fm_thought_state next;
+};
+
+/* The best match of some marks; `*next` is that of a whole one. */
+static enum match match_any(const struct known *marks, size_t count, const char *bytes, size_t len,
+                            enum fm_thought_state *next) {
+    enum match best = MATCH_NOT;
+    for (size_t i = 0; i < count && best != MATCH_WHOLE; i++) {
+        if (marks[i].len > 0 && len <= marks[i].len && memcmp(marks[i].mark, bytes, len) == 0) {
+            best = len < marks[i].len ? MATCH_BEGINS : MATCH_WHOLE;
+            *next = marks[i].next;
+        }
     }
-    return len < mark_len ? MATCH_BEGINS : mark_len > 0 ? MATCH_WHOLE : MATCH_NOT;
+    return best;
 }
 
-static size_t leading_space(const struct fm_thought_parser *parser) {
-    size_t len = 0;
-    while (len < parser->held_len && fm_tool_is_space(parser->held[len])) {
-        len++;
-    }
-    return len;
+/* Before a text. An end without a beginning is none. */
+static enum match match_start(const struct fm_thought_form *form, const char *bytes, size_t len,
+                              enum fm_thought_state *next) {
+    const struct known marks[] = {{form->begin, strlen(form->begin), FM_THOUGHT_BEGUN},
+                                  {form->lead, strlen(form->lead), FM_THOUGHT_OVER},
+                                  {form->preamble, strlen(form->preamble), FM_THOUGHT_OVER},
+                                  {form->end, strlen(form->end) - strlen(form->lead), FM_THOUGHT_AFTER}};
+    return match_any(marks, sizeof marks / sizeof marks[0], bytes, len, next);
 }
 
-/* The first `len` bytes that are held are no mark's: they go to `out`. */
+/* In a thought. */
+static enum match match_inside(const struct fm_thought_form *form, const char *bytes, size_t len,
+                               enum fm_thought_state *next) {
+    const struct known marks[] = {{form->begin, strlen(form->begin), FM_THOUGHT_BEGUN},
+                                  {form->end, strlen(form->end) - strlen(form->lead), FM_THOUGHT_AFTER}};
+    return match_any(marks, sizeof marks / sizeof marks[0], bytes, len, next);
+}
+
+static size_t space_before(const char *bytes, size_t len) {
+    size_t space = 0;
+    while (space < len && fm_tool_is_space(bytes[space])) {
+        space++;
+    }
+    return space;
+}
+
+/* The first `len` bytes that are held are no mark's: they go to `out`, without control tokens. */
 static void release(struct fm_thought_parser *parser, size_t len, struct fm_buf *out) {
-    fm_buf_append(out, parser->held, len);
+    bool thought = out == &parser->thought;
+    for (size_t i = 0; i < len; i++) {
+        if (!parser->held_control[i]) {
+            fm_buf_append_str(out, thought && parser->joins ? "\n\n" : "");
+            fm_buf_append_char(out, parser->held[i]);
+            parser->joins &= !thought;
+            parser->thought_told |= thought;
+        }
+    }
     parser->held_len -= len;
     memmove(parser->held, parser->held + len, parser->held_len);
+    memmove(parser->held_control, parser->held_control + len, parser->held_len * sizeof *parser->held_control);
 }
 
-static void read_start(struct fm_thought_parser *parser, char c) {
-    const struct fm_thought_form *form = parser->form;
+static void hold(struct fm_thought_parser *parser, char c, bool control) {
+    parser->held_control[parser->held_len] = control;
     parser->held[parser->held_len++] = c;
-    size_t space = leading_space(parser);
-    size_t len = parser->held_len - space;
-    enum match begin = match(form->begin, parser->held + space, len);
-    enum match lead = match(form->lead, parser->held + space, len);
-    if (begin == MATCH_WHOLE || lead == MATCH_WHOLE) {
-        parser->held_len = 0;
-        parser->state = begin == MATCH_WHOLE ? FM_THOUGHT_BEGUN : FM_THOUGHT_OVER;
-    } else if ((begin == MATCH_NOT && lead == MATCH_NOT) || space == FM_THOUGHT_SPACE_MAX) {
+}
+
+static void go_to(struct fm_thought_parser *parser, enum fm_thought_state next) {
+    parser->held_len = 0;
+    parser->state = next;
+    parser->joins = next == FM_THOUGHT_BEGUN && parser->thought_told;
+}
+
+/* White space after a thought is dropped. */
+static void read_start(struct fm_thought_parser *parser, char c, bool control) {
+    bool after = parser->state == FM_THOUGHT_AFTER;
+    enum fm_thought_state next = FM_THOUGHT_OVER;
+    if (after && parser->held_len == 0 && fm_tool_is_space(c)) {
+        parser->space++;
+        return;
+    }
+    hold(parser, c, control);
+    size_t space = space_before(parser->held, parser->held_len);
+    enum match found = match_start(parser->form, parser->held + space, parser->held_len - space, &next);
+    if (found == MATCH_WHOLE) {
+        go_to(parser, next);
+    } else if (space == FM_THOUGHT_SPACE_MAX || (found == MATCH_NOT && space < parser->held_len)) {
         release(parser, parser->held_len, &parser->text);
         parser->state = FM_THOUGHT_OVER;
     }
 }
 
-/* Gives out as much of what is held as neither begins the end mark nor is white space before it. */
-static void read_inside(struct fm_thought_parser *parser, char c) {
-    parser->held[parser->held_len++] = c;
+/* Gives out as much of what is held as neither begins a mark nor is white space before it. */
+static void read_inside(struct fm_thought_parser *parser, char c, bool control) {
+    enum fm_thought_state next = FM_THOUGHT_INSIDE;
+    hold(parser, c, control);
     while (parser->held_len > 0) {
-        size_t space = leading_space(parser);
-        enum match end = match(parser->form->end, parser->held + space, parser->held_len - space);
-        if (end == MATCH_WHOLE) {
-            parser->held_len = 0;
-            parser->state = FM_THOUGHT_AFTER;
-        } else if (end == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX) {
+        size_t space = space_before(parser->held, parser->held_len);
+        size_t len = parser->held_len - space;
+        enum match found = match_inside(parser->form, parser->held + space, len, &next);
+        if (found == MATCH_WHOLE) {
+            go_to(parser, next);
+        } else if (found == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX) {
             release(parser, space > 0 ? space : 1, &parser->thought);
         } else {
             return;
@@ -76,37 +130,43 @@ static void read_inside(struct fm_thought_parser *parser, char c) {
     }
 }
 
-static void read_byte(struct fm_thought_parser *parser, char c) {
-    bool space = fm_tool_is_space(c);
+static void read_byte(struct fm_thought_parser *parser, char c, bool control) {
     switch (parser->state) {
-    case FM_THOUGHT_AT_START: read_start(parser, c); break;
+    case FM_THOUGHT_AT_START:
+    case FM_THOUGHT_AFTER: read_start(parser, c, control); break;
     case FM_THOUGHT_BEGUN:
-        if (!space) {
-            parser->state = FM_THOUGHT_INSIDE;
-            read_inside(parser, c);
+        if (fm_tool_is_space(c)) {
+            break;
         }
+        parser->state = FM_THOUGHT_INSIDE;
+        read_inside(parser, c, control);
         break;
-    case FM_THOUGHT_INSIDE: read_inside(parser, c); break;
-    case FM_THOUGHT_AFTER:
-        parser->space += space;
-        if (!space) {
-            parser->state = FM_THOUGHT_OVER;
-            fm_buf_append_char(&parser->text, c);
-        }
-        break;
+    case FM_THOUGHT_INSIDE: read_inside(parser, c, control); break;
     case FM_THOUGHT_OVER: fm_buf_append_char(&parser->text, c); break;
     }
+}
+
+enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form, const char *bytes, size_t len) {
+    enum fm_thought_state next;
+    size_t space = space_before(bytes, len);
+    enum match found = MATCH_BEGINS;
+    for (size_t i = space; i < len && found == MATCH_BEGINS; i++) {
+        found = match_start(form, bytes + space, i + 1 - space, &next);
+    }
+    return space > FM_THOUGHT_SPACE_MAX || found == MATCH_NOT ? FM_THOUGHT_NO_START
+           : found == MATCH_WHOLE                             ? FM_THOUGHT_START
+                                                              : FM_THOUGHT_MAY_START;
 }
 
 static bool is_sound(const struct fm_thought_parser *parser) {
     return !parser->thought.failed && !parser->text.failed;
 }
 
-bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len) {
+bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len, bool control) {
     fm_buf_reset(&parser->thought);
     fm_buf_reset(&parser->text);
     for (size_t i = 0; i < len; i++) {
-        read_byte(parser, bytes[i]);
+        read_byte(parser, bytes[i], control);
     }
     return is_sound(parser);
 }
@@ -114,9 +174,9 @@ bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t
 bool fm_thought_end(struct fm_thought_parser *parser) {
     fm_buf_reset(&parser->thought);
     fm_buf_reset(&parser->text);
-    if (parser->state == FM_THOUGHT_AT_START) {
+    if (parser->state == FM_THOUGHT_AT_START || parser->state == FM_THOUGHT_AFTER) {
         release(parser, parser->held_len, &parser->text);
-    } else if (leading_space(parser) < parser->held_len) {
+    } else if (space_before(parser->held, parser->held_len) < parser->held_len) {
         release(parser, parser->held_len, &parser->thought);
     }
     parser->held_len = 0;

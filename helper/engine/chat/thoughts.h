@@ -17,6 +17,7 @@
 
 #define FM_THOUGHT_MARK_MAX  96u /* bytes, NUL included */
 #define FM_THOUGHT_SPACE_MAX 64u /* bytes of white space that are held back: more are told as they are */
+#define FM_THOUGHT_HELD_MAX  (FM_THOUGHT_SPACE_MAX + 2 * FM_THOUGHT_MARK_MAX)
 #define FM_THOUGHT_EFFORTS   3u
 #define FM_THOUGHT_MORE_MAX  (4 * FM_THOUGHT_MARK_MAX) /* bytes that fm_thought_prompt appends at most */
 
@@ -25,7 +26,8 @@ struct fm_thought_form {
     char begin[FM_THOUGHT_MARK_MAX];  /* the marks, NUL-terminated; the first two are not empty, without outer white */
     char end[FM_THOUGHT_MARK_MAX];    /* space, and have control tokens as the vocabulary writes them */
     char gap[FM_THOUGHT_MARK_MAX];    /* what stands between `end` and a text */
-    char lead[FM_THOUGHT_MARK_MAX];   /* what stands before a text without a thought; mostly empty */
+    char lead[FM_THOUGHT_MARK_MAX];   /* what stands before each text, and ends `end`; mostly empty */
+    char preamble[FM_THOUGHT_MARK_MAX]; /* the same, where calls follow the text */
     bool turns_off;                   /* the template can */
     bool off_by_effort;               /* and is asked to by the effort "none" */
     bool efforts[FM_THOUGHT_EFFORTS]; /* of "low", "medium" and "high": those that the template takes */
@@ -48,7 +50,7 @@ enum fm_thought_state {
     FM_THOUGHT_AT_START, /* a thought may begin */
     FM_THOUGHT_BEGUN,    /* it has, and is white space so far */
     FM_THOUGHT_INSIDE,
-    FM_THOUGHT_AFTER, /* white space before the text */
+    FM_THOUGHT_AFTER, /* white space before the text, or another thought */
     FM_THOUGHT_OVER,  /* text */
 };
 
@@ -64,8 +66,11 @@ struct fm_thought_parser {
     const struct fm_thought_form *form;
     enum fm_thought_state state;
     size_t space;                                          /* bytes of white space after the thought so far */
-    char held[FM_THOUGHT_SPACE_MAX + FM_THOUGHT_MARK_MAX]; /* what may become a mark, and the white space before it */
+    char held[FM_THOUGHT_HELD_MAX]; /* what may become a mark, and the white space before it */
+    bool held_control[FM_THOUGHT_HELD_MAX]; /* a byte of a control token, which is told in no case */
     size_t held_len;
+    bool thought_told; /* a part of a thought */
+    bool joins;        /* a blank line comes before the next part */
     struct fm_buf thought; /* what fm_thought_read told of last */
     struct fm_buf text;
 };
@@ -77,9 +82,21 @@ void fm_thought_parser_free(struct fm_thought_parser *parser); /* harmless on on
 
 /*
  * Takes `len` bytes, cut anywhere, and fills `thought` and `text` anew: what of them, and of bytes held before, is the
- * one and the other. White space at the ends of a thought, and after it, is dropped. False when out of memory.
+ * one and the other. White space at the ends of a thought, and after it, is dropped; so are an end mark that nothing
+ * has begun, before a text, and a mark of beginning within a thought. Several thoughts before a text are one, with a
+ * blank line between them. With `control` the bytes are those of a control token: a part of a mark, or nothing. False
+ * when out of memory.
  */
-FM_MUST_USE bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len);
+FM_MUST_USE bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len, bool control);
+
+enum fm_thought_start {
+    FM_THOUGHT_NO_START,
+    FM_THOUGHT_MAY_START, /* they may become a mark, or are white space before one */
+    FM_THOUGHT_START,     /* they begin with a mark */
+};
+
+/* What `len` bytes before a text are, without their parser. */
+enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form, const char *bytes, size_t len);
 
 /* The answer ends: the same for what is held. */
 FM_MUST_USE bool fm_thought_end(struct fm_thought_parser *parser);

@@ -520,6 +520,12 @@ bool fm_grammar_take(struct fm_grammar *grammar, int32_t token) {
     return llg_matcher_consume_token(grammar->matcher, (uint32_t)token) == 0;
 }
 
+bool fm_grammar_restart(struct fm_grammar *grammar) {
+    grammar->forced_at = 0;
+    grammar->forced_count = 0;
+    return llg_matcher_reset(grammar->matcher) == 0;
+}
+
 int32_t fm_grammar_forced(struct fm_grammar *grammar) {
     if (grammar->forced_count == 0) {
         int32_t count = llg_matcher_compute_ff_tokens(grammar->matcher, grammar->forced, FORCED_MAX);

@@ -83,6 +83,9 @@ const uint32_t *fm_grammar_mask(struct fm_grammar *grammar);
 /* `token` has come. False when it was not allowed, or a limit of llguidance was reached: fm_grammar_reason. */
 FM_MUST_USE bool fm_grammar_take(struct fm_grammar *grammar, int32_t token);
 
+/* Back to the beginning of the text. False: fm_grammar_reason. */
+FM_MUST_USE bool fm_grammar_restart(struct fm_grammar *grammar);
+
 /*
  * The token that must come next, in what the tokenizer would make of the text that must come; FM_TOKEN_NONE when
  * there is a choice. It is to be taken like others.

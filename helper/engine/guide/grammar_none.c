@@ -63,6 +63,11 @@ bool fm_grammar_take(struct fm_grammar *grammar, int32_t token) {
     abort();
 }
 
+bool fm_grammar_restart(struct fm_grammar *grammar) {
+    (void)grammar;
+    abort();
+}
+
 int32_t fm_grammar_forced(struct fm_grammar *grammar) {
     (void)grammar;
     abort();

@@ -217,7 +217,7 @@ static bool end_thought(struct fm_kit_job *job) {
 
 /* More of the text, or of the last call's arguments. */
 static enum fm_text_status push_text(struct fm_kit_job *job, const char *bytes, size_t len) {
-    job->spoke |= len > 0 || job->thinking;
+    job->spoke |= len > 0;
     if (!end_thought(job)) {
         return FM_TEXT_NO_MEMORY;
     }

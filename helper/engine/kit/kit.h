@@ -573,8 +573,8 @@ FM_MUST_USE enum fm_reason fm_kit_job_token(struct fm_kit_job *job, const char *
 /*
  * What the model thinks, before all text and calls: as fm_kit_job_text, but that no stop string counts in it. All
  * tokens from the first up to the next fm_kit_job_text, call, or token with text are those of the reasoning then, also
- * where `bytes` is "", as with a thought that has just been opened. FM_REASON_ERROR: out of memory, or after any of
- * those.
+ * where `bytes` is "", as with a thought that has just been opened; then the thought may go on, as long as there was no
+ * text. FM_REASON_ERROR: out of memory, or after text or a call.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, size_t len);
 

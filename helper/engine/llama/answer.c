@@ -100,7 +100,7 @@ static enum fm_reason tell_bytes(struct fm_llama_answer *answer, const char *byt
 /* Before `token` is told, whose text is `bytes`. */
 static enum fm_reason tell_logprobs(struct fm_llama_answer *answer, llama_token token, const char *bytes, size_t len) {
     struct fm_llama_logprobs logprobs;
-    if (!answer->job->logprobs) {
+    if (!answer->job->logprobs || answer->replays) {
         return FM_REASON_NONE;
     }
     bool read = fm_llama_logprobs_read(&logprobs, answer->vocab, answer->logits, token, answer->job->top_logprobs);
@@ -133,18 +133,26 @@ static enum fm_reason tell_thought(struct fm_llama_answer *answer) {
     return reason;
 }
 
+/* What its parser holds may become text. */
+static bool may_be_text(const struct fm_thought_parser *thought) {
+    return thought->state == FM_THOUGHT_AT_START || (thought->state == FM_THOUGHT_AFTER && thought->held_len > 0);
+}
+
 /* Holds the log probabilities of `token`, which the thought's parser has read, where they may be those of text. */
 static bool hold_logprobs(struct fm_llama_answer *answer, llama_token token, size_t len) {
     const struct fm_kit_job *job = answer->job;
-    bool text = answer->thought.state == FM_THOUGHT_AT_START || answer->thought.text.len > 0;
+    bool text = may_be_text(&answer->thought) || answer->thought.text.len > 0;
     return !job->logprobs || answer->guide.grammar || !text ||
            fm_held_logprobs_add(&answer->held, answer->vocab, answer->logits, token, len, job->top_logprobs);
 }
 
 /* One token's bytes, where a thought may begin or has. */
-static enum fm_reason tell_thinking(struct fm_llama_answer *answer, llama_token token, const char *bytes, size_t len) {
+static enum fm_reason tell_thinking(struct fm_llama_answer *answer, llama_token token) {
+    const struct fm_buf *piece = &answer->piece;
+    bool control = llama_vocab_is_control(answer->vocab, token);
     bool inside = fm_llama_answer_is_inside(answer);
-    if (!fm_thought_read(&answer->thought, bytes, len) || !hold_logprobs(answer, token, len)) {
+    if (!fm_thought_read(&answer->thought, piece->data, piece->len, control) ||
+        !hold_logprobs(answer, token, control ? 0 : piece->len)) {
         return fail_no_memory(answer);
     }
     bool thought = inside || fm_llama_answer_is_inside(answer);
@@ -152,7 +160,7 @@ static enum fm_reason tell_thinking(struct fm_llama_answer *answer, llama_token 
     reason = reason ? reason : tell_thought(answer);
     enum fm_reason counted = fm_kit_job_token(answer->job, "", 0);
     reason = reason ? reason : counted;
-    if (answer->thought.state != FM_THOUGHT_AT_START) {
+    if (!may_be_text(&answer->thought)) {
         fm_held_logprobs_drop(&answer->held);
     }
     if (!reason && inside && !fm_llama_answer_is_inside(answer)) {
@@ -182,6 +190,10 @@ static bool is_in(const char *mark, const struct fm_buf *piece) {
     return memmem(mark, strlen(mark), piece->data, piece->len) != NULL;
 }
 
+bool fm_llama_answer_read(struct fm_llama_answer *answer, llama_token token) {
+    return read_piece(answer, token, true);
+}
+
 static enum fm_reason add_thinking(struct fm_llama_answer *answer, llama_token token) {
     const struct fm_thought_form *form = answer->thought.form;
     if (!read_piece(answer, token, true)) {
@@ -189,10 +201,10 @@ static enum fm_reason add_thinking(struct fm_llama_answer *answer, llama_token t
     }
     const struct fm_buf *piece = &answer->piece;
     if (llama_vocab_is_control(answer->vocab, token) && !is_in(form->begin, piece) && !is_in(form->end, piece) &&
-        !is_in(form->lead, piece)) {
+        !is_in(form->preamble, piece)) {
         answer->piece.len = 0;
     }
-    return tell_thinking(answer, token, piece->data, piece->len);
+    return tell_thinking(answer, token);
 }
 
 enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token token) {

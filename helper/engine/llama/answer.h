@@ -17,7 +17,8 @@ struct fm_llama_answer {
     struct fm_guide guide;            /* owned; a grammar of it begins where the thought ends */
     struct fm_thought_parser thought; /* takes the answer first */
     struct fm_held_logprobs held;     /* of what it may still say is text */
-    struct fm_buf piece;              /* bytes of the token that was told last */
+    struct fm_buf piece;              /* bytes of the token that was read last */
+    bool replays;                     /* tokens come that were held: what is known of their logits was told */
     bool callable;                    /* `parser` takes the text apart */
     struct fm_tool_parser parser;
     const float *logits;   /* that the next token is drawn from, or forced against: for log probabilities; borrowed */
@@ -33,6 +34,9 @@ bool fm_llama_answer_is_thinking(const struct fm_llama_answer *answer);
 
 /* A thought is open. */
 bool fm_llama_answer_is_inside(const struct fm_llama_answer *answer);
+
+/* The bytes of `token` into ->piece, of a control token too. False: out of memory. */
+FM_MUST_USE bool fm_llama_answer_read(struct fm_llama_answer *answer, llama_token token);
 
 /*
  * The answer goes on with `token`, which is told to the job. Its text is that of the vocabulary; none for a control

@@ -118,8 +118,10 @@ enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job
     *sampler = (struct fm_sampler){.grammar = grammar,
                                    .job = job,
                                    .vocab = vocab,
-                                   .vocab_size = (size_t)llama_vocab_n_tokens(vocab),
-                                   .also = {LLAMA_TOKEN_NULL, LLAMA_TOKEN_NULL}};
+                                   .vocab_size = (size_t)llama_vocab_n_tokens(vocab)};
+    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+        sampler->also[i] = LLAMA_TOKEN_NULL;
+    }
     sampler->candidates = calloc(sampler->vocab_size, sizeof *sampler->candidates);
     enum fm_code code = sampler->candidates ? prepare_added(sampler, vocab, error) : fm_fail_no_memory(error);
     code = code ? code : prepare_window(sampler, error);
@@ -275,13 +277,26 @@ static llama_token draw(struct fm_sampler *sampler, const float *logits, const u
     return candidates.selected < 0 ? best : candidates.data[candidates.selected].id;
 }
 
-static bool may_come(struct fm_sampler *sampler, llama_token token) {
-    bool also = token == sampler->also[0] || token == sampler->also[1];
-    return token != LLAMA_TOKEN_NULL && (also || fm_grammar_allows(sampler->grammar, token));
-}
-
 static int32_t text_of(const struct fm_sampler *sampler, llama_token token, char text[SPACED_MAX]) {
     return token == LLAMA_TOKEN_NULL ? 0 : llama_token_to_piece(sampler->vocab, token, text, SPACED_MAX, 0, false);
+}
+
+static bool is_space(const struct fm_sampler *sampler, llama_token token) {
+    char text[SPACED_MAX];
+    int32_t len = text_of(sampler, token, text);
+    int32_t spaces = 0;
+    while (spaces < len && memchr(" \t\r\n", text[spaces], 4)) {
+        spaces++;
+    }
+    return len > 0 && spaces == len;
+}
+
+static bool may_come(struct fm_sampler *sampler, llama_token token) {
+    bool also = sampler->also_space && is_space(sampler, token);
+    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+        also |= token == sampler->also[i];
+    }
+    return token != LLAMA_TOKEN_NULL && (also || fm_grammar_allows(sampler->grammar, token));
 }
 
 /* The token with exactly this text, or LLAMA_TOKEN_NULL. */

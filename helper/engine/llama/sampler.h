@@ -7,6 +7,8 @@
 
 #include <llama.h>
 
+#define FM_SAMPLER_ALSO 4u
+
 struct fm_sampler {
     struct llama_sampler *chain;         /* NULL: the best token is taken */
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
@@ -20,7 +22,8 @@ struct fm_sampler {
     unsigned char *recent; /* how often each token is in `window`; NULL: no job->repeat_penalty */
     llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
     size_t windowed;                      /* tokens that it has had */
-    llama_token also[2];                  /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
+    llama_token also[FM_SAMPLER_ALSO]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
+    bool also_space;                   /* and all white space may */
 };
 
 /*

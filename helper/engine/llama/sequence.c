@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SPACES_MAX 16 /* tokens of white space before a grammar */
+
 /* ---- faults ---- */
 
 static enum fm_reason fail_grammar(struct fm_sequence *sequence, const char *reason) {
@@ -84,14 +86,154 @@ static enum fm_reason add_mark(struct fm_sequence *sequence, const char *mark) {
     return reason;
 }
 
+/* ---- what comes before a grammar ---- */
+
+/* What may come next, though the grammar does not have it. */
+static void allow_starts(struct fm_sequence *sequence, bool any) {
+    struct fm_opening *opening = &sequence->opening;
+    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+        const struct fm_start *start = &opening->starts[i];
+        bool possible = any && start->possible && opening->come < start->count;
+        sequence->sampler.also[i] = possible ? start->tokens[opening->come] : LLAMA_TOKEN_NULL;
+    }
+    sequence->sampler.also_space = any && opening->count == 0 && opening->spaces < SPACES_MAX;
+}
+
+/* From here on a thought may begin, or the grammar: after a thought that, where the grammar does not have both. */
+static void open(struct fm_sequence *sequence) {
+    struct fm_opening *opening = &sequence->opening;
+    const struct fm_thought_parser *thought = &sequence->answer.thought;
+    bool any = thought->state == FM_THOUGHT_AT_START || thought->form->lead[0];
+    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+        opening->starts[i].possible = any && opening->starts[i].count > 0;
+    }
+    opening->count = opening->len = opening->come = 0;
+    opening->sure = false;
+    allow_starts(sequence, fm_llama_answer_is_thinking(&sequence->answer));
+}
+
+/* The tokens that are held are those of a mark, or the grammar's. */
+static enum fm_reason settle(struct fm_sequence *sequence, bool mark) {
+    struct fm_opening *opening = &sequence->opening;
+    struct fm_llama_answer *answer = &sequence->answer;
+    struct fm_grammar *grammar = answer->guide.grammar;
+    enum fm_reason reason = FM_REASON_NONE;
+    if (!mark) {
+        answer->thought.state = FM_THOUGHT_OVER;
+        fm_held_logprobs_tell(&answer->held, sequence->job, opening->bytes, opening->len);
+    } else if (!fm_grammar_restart(grammar)) {
+        return fail_grammar(sequence, fm_grammar_reason(grammar));
+    }
+    fm_held_logprobs_drop(&answer->held);
+    answer->replays = true;
+    for (size_t i = 0; i < opening->count && !reason; i++) {
+        reason = fm_llama_answer_add(answer, opening->tokens[i]);
+    }
+    answer->replays = false;
+    open(sequence);
+    bool whole = !mark && fm_grammar_complete(grammar) && (!reason || reason == FM_REASON_LENGTH);
+    return whole ? FM_REASON_STOP : reason;
+}
+
+/* Takes one more token. */
+static void hold(struct fm_opening *opening, llama_token token, const struct fm_buf *piece) {
+    size_t room = sizeof opening->bytes - opening->len;
+    size_t len = piece->len < room ? piece->len : room;
+    if (!fm_tool_is_space(piece->len ? piece->data[0] : ' ') || opening->come > 0) {
+        for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+            struct fm_start *start = &opening->starts[i];
+            start->possible &= opening->come < start->count && start->tokens[opening->come] == token;
+        }
+        opening->come++;
+    }
+    memcpy(opening->bytes + opening->len, piece->data, len);
+    opening->len += len;
+    opening->tokens[opening->count++] = token;
+}
+
+static bool hold_logprobs(struct fm_sequence *sequence, llama_token token) {
+    struct fm_llama_answer *answer = &sequence->answer;
+    return !sequence->job->logprobs ||
+           fm_held_logprobs_add(&answer->held, answer->vocab, answer->logits, token, answer->piece.len,
+                                sequence->job->top_logprobs);
+}
+
+/* White space that is no text. */
+static enum fm_reason drop_space(struct fm_sequence *sequence, llama_token token) {
+    sequence->opening.spaces++;
+    allow_starts(sequence, true);
+    enum fm_reason reason = fm_kit_job_token(sequence->job, "", 0);
+    enum fm_reason pushed = push(sequence, token);
+    return reason ? reason : pushed;
+}
+
+static bool is_space(const struct fm_buf *piece) {
+    size_t spaces = 0;
+    while (spaces < piece->len && fm_tool_is_space(piece->data[spaces])) {
+        spaces++;
+    }
+    return piece->len > 0 && spaces == piece->len;
+}
+
+/* `token` comes where it is open what the answer begins with. */
+static enum fm_reason add_opening(struct fm_sequence *sequence, llama_token token) {
+    struct fm_opening *opening = &sequence->opening;
+    struct fm_llama_answer *answer = &sequence->answer;
+    struct fm_grammar *grammar = answer->guide.grammar;
+    bool allowed = !opening->sure && fm_grammar_allows(grammar, token);
+    if (!fm_llama_answer_read(answer, token)) {
+        return fm_llama_answer_fail(answer, FM_INTERNAL, "out of memory");
+    }
+    if (opening->count == 0 && is_space(&answer->piece) && (!allowed || answer->thought.state == FM_THOUGHT_AFTER)) {
+        return drop_space(sequence, token);
+    }
+    if (allowed && !fm_grammar_take(grammar, token)) {
+        return fail_grammar(sequence, fm_grammar_reason(grammar));
+    }
+    if (!hold_logprobs(sequence, token)) {
+        return fm_llama_answer_fail(answer, FM_INTERNAL, "out of memory");
+    }
+    opening->sure |= !allowed;
+    hold(opening, token, &answer->piece);
+    enum fm_thought_start start = fm_thought_match_start(answer->thought.form, opening->bytes, opening->len);
+    enum fm_reason pushed = push(sequence, token);
+    bool over = pushed || opening->count == FM_THOUGHT_HELD_MAX || (!opening->sure && fm_grammar_complete(grammar));
+    enum fm_reason reason = FM_REASON_NONE;
+    if (start != FM_THOUGHT_MAY_START || (over && !opening->sure)) {
+        reason = settle(sequence, start == FM_THOUGHT_START);
+    } else {
+        allow_starts(sequence, true);
+    }
+    return reason ? reason : pushed;
+}
+
+/* Where the grammar does not have what has come of a mark, the mark goes on: the likeliest of those that can. */
+static llama_token draw_start(const struct fm_sequence *sequence) {
+    llama_token best = LLAMA_TOKEN_NULL;
+    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+        llama_token token = sequence->sampler.also[i];
+        bool better = best == LLAMA_TOKEN_NULL ||
+                      (token != LLAMA_TOKEN_NULL && sequence->answer.logits[token] > sequence->answer.logits[best]);
+        best = better ? token : best;
+    }
+    return best;
+}
+
 /* The thought is closed: the grammar begins, after what stands between a thought and a text. */
 static enum fm_reason begin_grammar(struct fm_sequence *sequence) {
     struct fm_thought_parser *thought = &sequence->answer.thought;
     const char *gap = thought->form->gap;
     size_t come = thought->space; /* white space, as most gaps are */
-    thought->state = FM_THOUGHT_AFTER;
-    enum fm_reason reason = come < strlen(gap) ? add_mark(sequence, gap + come) : FM_REASON_NONE;
-    thought->state = FM_THOUGHT_OVER;
+    bool free_text = sequence->job->format.kind == FM_FORMAT_TEXT;
+    bool more = thought->form->lead[0] || free_text; /* another thought, or the text's mark */
+    enum fm_reason reason = FM_REASON_NONE;
+    if (thought->state == FM_THOUGHT_AFTER || thought->text.len > 0) { /* else the text's own mark has come */
+        thought->state = FM_THOUGHT_AFTER;
+        reason = come < strlen(gap) ? add_mark(sequence, gap + come) : FM_REASON_NONE;
+        thought->state = more ? FM_THOUGHT_AFTER : FM_THOUGHT_OVER;
+    }
+    thought->space = 0;
+    open(sequence);
     return reason;
 }
 
@@ -123,54 +265,44 @@ static enum fm_reason add_thought(struct fm_sequence *sequence, llama_token toke
     return reason;
 }
 
-/* The mark that the answer begins with; NULL: it is a text that the grammar has. */
-static const struct fm_start *find_start(struct fm_sequence *sequence, llama_token token) {
-    for (size_t i = 0; i < sizeof sequence->starts / sizeof sequence->starts[0]; i++) {
-        const struct fm_start *start = &sequence->starts[i];
-        bool text = sequence->job->format.kind == FM_FORMAT_TEXT;
-        bool sure = start->count == 1 || text || sequence->answer.callable ||
-                    !fm_grammar_allows(sequence->answer.guide.grammar, token);
-        if (start->count > 0 && start->first == token && sure) {
-            return start;
-        }
-    }
-    return NULL;
-}
-
 static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_token token) {
-    struct fm_llama_answer *answer = &sequence->answer;
-    if (answer->thought.state == FM_THOUGHT_AT_START) {
-        const struct fm_start *start = find_start(sequence, token);
-        if (!start) {
-            answer->thought.state = FM_THOUGHT_OVER;
-            return add(sequence, token);
-        }
-        return add_mark(sequence, start->mark);
+    if (!fm_llama_answer_is_inside(&sequence->answer)) {
+        return add_opening(sequence, token);
     }
     enum fm_reason reason = add_thought(sequence, token);
-    return reason || fm_llama_answer_is_inside(answer) ? reason : begin_grammar(sequence);
+    return reason || fm_llama_answer_is_inside(&sequence->answer) ? reason : begin_grammar(sequence);
 }
 
-/* What may come first, though the grammar does not have it. */
+static enum fm_reason find_start(struct fm_sequence *sequence, const char *mark, size_t len, struct fm_start *start) {
+    char text[FM_THOUGHT_MARK_MAX];
+    llama_token *tokens;
+    snprintf(text, sizeof text, "%.*s", (int)len, mark);
+    if (fm_prompter_mark_tokens(&sequence->model->prompter, text, &tokens, &start->count, &sequence->answer.error) !=
+        FM_OK) {
+        return FM_REASON_ERROR;
+    }
+    start->count = start->count < FM_THOUGHT_MARK_MAX ? start->count : 0;
+    memcpy(start->tokens, tokens, start->count * sizeof *tokens);
+    free(tokens);
+    return FM_REASON_NONE;
+}
+
 static enum fm_reason find_starts(struct fm_sequence *sequence) {
     const struct fm_thought_form *form = sequence->answer.thought.form;
-    const char *const marks[] = {form->begin, form->lead};
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        llama_token *tokens;
-        struct fm_start *start = &sequence->starts[i];
-        start->mark = marks[i];
-        if (!marks[i][0]) {
-            continue;
-        }
-        if (fm_prompter_mark_tokens(&sequence->model->prompter, marks[i], &tokens, &start->count,
-                                    &sequence->answer.error) != FM_OK) {
-            return FM_REASON_ERROR;
-        }
-        start->first = start->count ? tokens[0] : LLAMA_TOKEN_NULL;
-        sequence->sampler.also[i] = start->first;
-        free(tokens);
+    size_t end = strlen(form->end) - strlen(form->lead);
+    const struct {
+        const char *mark;
+        size_t len;
+    } marks[FM_SAMPLER_ALSO] = {{form->begin, strlen(form->begin)},
+                                {form->lead, strlen(form->lead)},
+                                {form->preamble, strlen(form->preamble)},
+                                {form->end, end}};
+    enum fm_reason reason = FM_REASON_NONE;
+    for (size_t i = 0; i < FM_SAMPLER_ALSO && !reason; i++) {
+        reason = marks[i].len ? find_start(sequence, marks[i].mark, marks[i].len, &sequence->opening.starts[i]) : reason;
     }
-    return FM_REASON_NONE;
+    open(sequence);
+    return reason;
 }
 
 /* Where a grammar waits for the end of a thought, or not even that. */
@@ -183,7 +315,7 @@ static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
         answer->thought.state = FM_THOUGHT_OVER;
     }
     sequence->forced_more = !fm_llama_answer_is_thinking(answer);
-    return answer->thought.state == FM_THOUGHT_AT_START ? find_starts(sequence) : FM_REASON_NONE;
+    return fm_llama_answer_is_thinking(answer) ? find_starts(sequence) : FM_REASON_NONE;
 }
 
 /* ---- drawing ---- */
@@ -192,6 +324,10 @@ static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
 static enum fm_reason end_turn(struct fm_sequence *sequence) {
     struct fm_grammar *grammar = sequence->answer.guide.grammar;
     bool whole = !grammar || fm_grammar_accepts(grammar);
+    enum fm_reason reason = sequence->opening.count > 0 ? settle(sequence, false) : FM_REASON_NONE;
+    if (reason) {
+        return reason;
+    }
     return whole ? FM_REASON_STOP : fail_grammar(sequence, "the turn ends inside of it");
 }
 
@@ -199,7 +335,8 @@ static enum fm_reason draw(struct fm_sequence *sequence) {
     struct fm_llama_answer *answer = &sequence->answer;
     bool inside = fm_llama_answer_is_inside(answer);
     sequence->sampler.grammar = inside ? NULL : answer->guide.grammar;
-    llama_token token = fm_sampler_draw(&sequence->sampler, answer->logits);
+    llama_token token =
+        sequence->opening.sure ? draw_start(sequence) : fm_sampler_draw(&sequence->sampler, answer->logits);
     if (token == LLAMA_TOKEN_NULL) {
         return fail_grammar(sequence, fm_grammar_reason(answer->guide.grammar));
     }

@@ -16,11 +16,24 @@
 #include "engine/llama/saved.h"
 #include "engine/llama/speculation.h"
 
-/* A text that an answer may begin with, though its grammar does not have it. */
+/* A mark that an answer may begin with, though its grammar does not have it. */
 struct fm_start {
-    const char *mark;
-    llama_token first;
-    size_t count; /* of its tokens */
+    llama_token tokens[FM_THOUGHT_MARK_MAX];
+    size_t count; /* 0: there is none */
+    bool possible;
+};
+
+/* How an answer with a grammar begins, until it shows whether that is with a thought. Its tokens are computed, and held.
+ */
+struct fm_opening {
+    struct fm_start starts[FM_SAMPLER_ALSO];
+    llama_token tokens[FM_THOUGHT_HELD_MAX];
+    size_t count;
+    char bytes[FM_THOUGHT_HELD_MAX]; /* of the tokens */
+    size_t len;
+    size_t come;   /* how many of them are a start's, so far as one is possible */
+    size_t spaces; /* tokens of white space that the grammar does not have, and were dropped */
+    bool sure;     /* the grammar does not have them: they become a mark */
 };
 
 /* What makes drafts. */
@@ -36,8 +49,8 @@ struct fm_sequence {
     struct fm_llama_request request;
     struct fm_llama_answer answer;
     struct fm_sampler sampler;
-    struct fm_start starts[2]; /* of a thought, and of a text without one */
-    llama_token *tokens;       /* of the prompt, and of the answer as far as it is told; room for a context */
+    struct fm_opening opening;
+    llama_token *tokens; /* of the prompt, and of the answer as far as it is told; room for a context */
     size_t count;
     struct fm_cached *cached; /* what of them is computed; NULL: nothing, and it has no place in the memory */
     int64_t reused;           /* tokens of the prompt that needed no work */

@@ -100,7 +100,7 @@ static void allow_starts(struct fm_sequence *sequence, bool any) {
 }
 
 /* From here on a thought may begin, or the grammar: after a thought that, where the grammar does not have both. */
-static void open(struct fm_sequence *sequence) {
+static void begin_opening(struct fm_sequence *sequence) {
     struct fm_opening *opening = &sequence->opening;
     const struct fm_thought_parser *thought = &sequence->answer.thought;
     bool any = thought->state == FM_THOUGHT_AT_START || thought->form->lead[0];
@@ -130,7 +130,7 @@ static enum fm_reason settle(struct fm_sequence *sequence, bool mark) {
         reason = fm_llama_answer_add(answer, opening->tokens[i]);
     }
     answer->replays = false;
-    open(sequence);
+    begin_opening(sequence);
     bool whole = !mark && fm_grammar_complete(grammar) && (!reason || reason == FM_REASON_LENGTH);
     return whole ? FM_REASON_STOP : reason;
 }
@@ -233,7 +233,7 @@ static enum fm_reason begin_grammar(struct fm_sequence *sequence) {
         thought->state = more ? FM_THOUGHT_AFTER : FM_THOUGHT_OVER;
     }
     thought->space = 0;
-    open(sequence);
+    begin_opening(sequence);
     return reason;
 }
 
@@ -301,7 +301,7 @@ static enum fm_reason find_starts(struct fm_sequence *sequence) {
     for (size_t i = 0; i < FM_SAMPLER_ALSO && !reason; i++) {
         reason = marks[i].len ? find_start(sequence, marks[i].mark, marks[i].len, &sequence->opening.starts[i]) : reason;
     }
-    open(sequence);
+    begin_opening(sequence);
     return reason;
 }
 

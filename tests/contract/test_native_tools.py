@@ -43,7 +43,9 @@ FORMS = {
     "Qwen-Qwen2.5-7B-Instruct": OWN, "Qwen-Qwen3-0.6B": OWN, "MiniMax-M1": OWN, "ibm-granite-granite-4.0": OWN,
     "unsloth-mistral-Devstral-Small-2507": OWN,
     "Kimi-K2-Instruct": OWN,  # one call at a time: it numbers them
-    "mistralai-Mistral-Nemo-Instruct-2407": OURS, "Qwen3-Coder": OURS, "HuggingFaceTB-SmolLM3-3B": OURS,
+    "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # with ids of nine characters, as the next
+    "Mistral-Small-3.2-24B-Instruct-2506": OWN,
+    "Qwen3-Coder": OURS, "HuggingFaceTB-SmolLM3-3B": OURS,
 }
 
 

@@ -366,6 +366,7 @@ struct style {
     bool hides_text;       /* beside a call */
     bool thinks;           /* the prompt ends with what an old turn has not */
     bool has_ids;          /* in calls */
+    bool nine;             /* it refuses ids of another length */
     bool numbers;          /* calls, after them */
     bool counts;           /* those that follow, in front of them */
     const char *arguments; /* in place of those that it is given */
@@ -420,6 +421,9 @@ static enum fm_code render_style(const void *argument, const struct fm_chat *cha
     for (size_t i = 0; i < chat->count; i++) {
         if (chat->messages[i].call_count > 1 && !style->next) {
             return fm_fail(error, FM_INVALID_REQUEST, "one call");
+        }
+        if (style->nine && chat->messages[i].call_count > 0 && strlen(chat->messages[i].calls[0].id) != 9) {
+            return fm_fail(error, FM_INVALID_REQUEST, "an id has nine characters");
         }
         render_message(style, chat, i, &log);
     }
@@ -675,6 +679,45 @@ static void native_prompts(void **state) {
     json_object_put(parameters);
 }
 
+/* A template with ids of its own length gets the calls' numbers. */
+static void native_ids(void **state) {
+    (void)state;
+    struct style style = {STYLE("[CALLS](", " ", ", ", ");", "<end>"), .has_ids = true, .nine = true};
+    struct fm_tool_call calls[] = {{"call_a", "f", "{}", 2}, {"call_b", "f", "{}", 2}};
+    struct fm_message messages[] = {say("user", "hi"), say("assistant", ""), say("tool", "two")};
+    struct fm_tool tool = {.name = "f", .allowed = true};
+    struct fm_kit_job job = {.messages = messages, .message_count = 3, .tools = &tool, .tool_count = 1};
+    struct fm_tool_form form;
+    struct fm_tool_prompt prompt;
+    struct fm_error error;
+    struct fm_buf lark;
+    messages[1].tool_calls = calls;
+    messages[1].tool_call_count = 2;
+    messages[2].tool_call_id = "call_b";
+    read_form(&style, &form);
+    assert_true(form.native && form.ids);
+    assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
+    assert_string_equal(prompt.chat.messages[1].calls[0].id, "000000000");
+    assert_string_equal(prompt.chat.messages[1].calls[1].id, "000000001");
+    assert_string_equal(prompt.chat.messages[2].answered_id, "000000001");
+    fm_tool_prompt_free(&prompt);
+    fm_buf_init(&lark, LARK_MAX);
+    job.parallel_tool_calls = true;
+    assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_non_null(strstr(lark.data, "calls: \"(\" tool ( CALL_ID \", \" tool){0,127} CALL_ID \");\"\n"));
+    assert_non_null(strstr(lark.data, "CALL_ID: /[a-zA-Z0-9]{9}/\n"));
+    fm_buf_free(&lark);
+    parsed_job = job_of(NULL, 0);
+    parsed_form = &form;
+    expect_pieces("a [CALLS](f {\"a\":1}abcdefghi, f {}ABC123xyz);", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
+    parsed_form = &fm_tool_form_own;
+    fm_tool_form_free(&form);
+    style.nine = false;
+    read_form(&style, &form);
+    assert_false(form.native);
+}
+
 static void expect_native_grammar(struct style style, enum fm_tool_mode mode, const char *schema,
                                   const char *expected) {
     struct fm_tool tools[] = {{.name = "f", .allowed = true}};
@@ -856,6 +899,7 @@ int main(void) {
         cmocka_unit_test(choices_by_form),
         cmocka_unit_test(choices_without_tools),
         cmocka_unit_test(native_prompts),
+        cmocka_unit_test(native_ids),
         cmocka_unit_test(native_grammars),
         cmocka_unit_test(barred_calls),
         cmocka_unit_test(native_answers),

@@ -39,7 +39,7 @@ bool fm_tools_callable(const struct fm_kit_job *job) {
 
 #define CALLS 3
 
-/* All that is ours in a rendered conversation has this in it; no mark may. */
+/* All that is ours in a rendered conversation, but for ids, has this in it; no mark may. */
 #define PROBE "fm_"
 
 /* Not all in lower case: a template may make it so. */
@@ -50,13 +50,20 @@ bool fm_tools_callable(const struct fm_kit_job *job) {
 #define SYSTEM  "fm_System"
 #define OUTCOME "fm_Outcome"
 
+/* As long as an id may be, and in the marks of a form with ids. */
+#define ID       "fmCallId1"
+#define OTHER_ID "fmCallId10"
+_Static_assert(sizeof(ID) - 1 == FM_TOOL_ID_LEN, "an id has this length");
+
 #define LENGTH_OF(literal) (sizeof(literal) - 1)
 
 static const struct fm_chat_call calls[CALLS] = {
-    {"call_fm_1", "fm_First", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
-    {"call_fm_2", "fm_second", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
-    {"call_fm_3", "fm_third", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {ID, "fm_First", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {ID, "fm_second", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
+    {ID, "fm_third", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
 };
+
+static const struct fm_chat_call other_call = {OTHER_ID, "fm_First", ARGUMENTS, LENGTH_OF(ARGUMENTS)};
 
 static const struct fm_chat_tool tools[CALLS] = {
     {"fm_First", "First.", SCHEMA, LENGTH_OF(SCHEMA)},
@@ -69,6 +76,8 @@ static const struct fm_chat_message instructions = {
 static const struct fm_chat_message question = {.role = "user", .content = "hi", .content_len = 2};
 static const struct fm_chat_message text = {.role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT)};
 static const struct fm_chat_message one_call = {.role = "assistant", .content = "", .calls = calls, .call_count = 1};
+static const struct fm_chat_message call_of_other_id = {
+    .role = "assistant", .content = "", .calls = &other_call, .call_count = 1};
 static const struct fm_chat_message all_calls = {
     .role = "assistant", .content = "", .calls = calls, .call_count = CALLS};
 static const struct fm_chat_message text_and_call = {
@@ -76,7 +85,7 @@ static const struct fm_chat_message text_and_call = {
 static const struct fm_chat_message outcome = {.role = "tool",
                                                .content = OUTCOME,
                                                .content_len = LENGTH_OF(OUTCOME),
-                                               .answered_id = "call_fm_1",
+                                               .answered_id = ID,
                                                .answered_name = "fm_First"};
 
 /* Some text of a template's. */
@@ -91,6 +100,7 @@ enum conversation {
     SYSTEM_TOO,
     PLAIN,
     ONE_CALL,
+    OTHER_ID_CALL,
     TEXT_AND_CALL,
     ALL_CALLS,
     CALL_AND_OUTCOME,
@@ -112,6 +122,7 @@ static const struct {
     [SYSTEM_TOO] = {{&instructions, &question}, false, CALLS},
     [PLAIN] = {{&question, &text}, true, CALLS},
     [ONE_CALL] = {{&question, &one_call}, true, CALLS},
+    [OTHER_ID_CALL] = {{&question, &call_of_other_id}, true, CALLS},
     [TEXT_AND_CALL] = {{&question, &text_and_call}, true, CALLS},
     [ALL_CALLS] = {{&question, &all_calls}, true, CALLS},
     [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true, CALLS},
@@ -244,8 +255,11 @@ static bool find_call(const struct part *part, size_t from, size_t index, struct
 static bool set_mark(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                      struct fm_tool_mark *mark) {
     const struct part piece = {part->text + begin, end - begin};
-    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len};
-    if (contains(&piece, PROBE) || !fm_utf8_valid(piece.text, piece.len)) {
+    const size_t id_at = find(&piece, 0, ID);
+    const bool has_id = id_at < piece.len;
+    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len, .id_at = id_at, .has_id = has_id};
+    if (contains(&piece, PROBE) || find(&piece, id_at + FM_TOOL_ID_LEN, ID) < piece.len ||
+        !fm_utf8_valid(piece.text, piece.len)) {
         return false;
     }
     for (size_t at = 0; at < mark->len;) {
@@ -327,7 +341,7 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
     }
     const struct fm_tool_mark *trigger = &form->trigger;
     size_t len = trigger_len(from, part->text + begin, end - begin);
-    if (len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) ||
+    if (len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) || trigger->has_id ||
         !set_mark(from, part, begin + len, end, &form->name)) {
         return false;
     }
@@ -370,6 +384,10 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     }
     const char *begin = form->trigger.text;
     const struct part call = {begin, (size_t)(form->end.text - begin) + form->end.len};
+    form->ids = form->name.has_id || form->arguments.has_id || form->end.has_id;
+    if (form->ids && parts[OTHER_ID_CALL].len > 0) {
+        return false;
+    }
     form->needs_tools = !shows_call(&parts[WITHOUT_TOOLS], &call);
     return shows_call(&parts[CALL_AND_OUTCOME], &call) && shows_call(&parts[HISTORY], &call);
 }
@@ -403,7 +421,7 @@ static void read_next(const struct fm_tool_template *from, const struct part *pa
     size_t end = places[CALLS - 1].arguments_end;
     bool begins_end = next.len <= form->end.len && memcmp(next.text, form->end.text, next.len) == 0;
     if (same_text(&next, part, places[1].arguments_end, places[2].name) &&
-        same_text(&form->end, part, end, end_of_turn(from, part, end)) && !begins_end) {
+        same_text(&form->end, part, end, end_of_turn(from, part, end)) && !begins_end && (form->ids || !next.has_id)) {
         form->next = next;
     }
 }

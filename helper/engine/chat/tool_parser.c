@@ -242,10 +242,16 @@ static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, si
     return true;
 }
 
+/* `c` is at `at` in `mark`, or of the id that stands there. */
+static bool is_at(const struct fm_tool_mark *mark, size_t at, char c) {
+    bool in_id = mark->has_id && at >= mark->id_at && at < mark->id_at + FM_TOOL_ID_LEN;
+    return in_id ? c != '"' : c == mark->text[at];
+}
+
 static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *next = &parser->form->next;
     (void)piece;
-    if (parser->skip == next->len || **bytes != next->text[parser->skip]) {
+    if (parser->skip == next->len || !is_at(next, parser->skip, **bytes)) {
         parser->state = FM_TOOL_AT_END;
         return false;
     }

@@ -2,6 +2,7 @@
 #include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,7 +190,28 @@ static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
     }
 }
 
-static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
+/* The id that the template gets for `call`: its number in the conversation, where the form's ids have a length. */
+static const char *id_of(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form,
+                         const struct fm_tool_call *call) {
+    size_t number = 0;
+    if (!form->ids) {
+        return call->id;
+    }
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        for (size_t k = 0; k < message->tool_call_count; k++, number++) {
+            if (&message->tool_calls[k] == call) {
+                snprintf(prompt->ids[number], sizeof *prompt->ids, "%0*u", FM_TOOL_ID_LEN,
+                         (unsigned)number % 1000000000u);
+                return prompt->ids[number];
+            }
+        }
+    }
+    return call->id;
+}
+
+static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
+                         const struct fm_tool_form *form) {
     struct fm_chat_call *call = prompt->calls;
     add_tools(prompt, job);
     for (size_t i = 0; i < job->message_count; i++) {
@@ -203,13 +225,14 @@ static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job 
             .reasoning_len = message->reasoning_len,
             .calls = call,
             .call_count = message->tool_call_count,
-            .answered_id = answered ? answered->id : NULL,
+            .answered_id = answered ? id_of(prompt, job, form, answered) : NULL,
             .answered_name = answered ? answered->name : NULL,
         };
         add_images(prompt, &prompt->messages[prompt->chat.count - 1], message, 0);
         for (size_t k = 0; k < message->tool_call_count; k++) {
             const struct fm_tool_call *from = &message->tool_calls[k];
-            *call++ = (struct fm_chat_call){from->id, from->name, from->arguments, from->arguments_len};
+            *call++ = (struct fm_chat_call){id_of(prompt, job, form, from), from->name, from->arguments,
+                                           from->arguments_len};
         }
     }
 }
@@ -237,12 +260,13 @@ enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_
     *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages),
                                       .tools = calloc(job->tool_count + 1, sizeof *prompt->tools),
                                       .calls = calloc(count_calls(job) + 1, sizeof *prompt->calls),
+                                      .ids = calloc(count_calls(job) + 1, sizeof *prompt->ids),
                                       .images = calloc(count_images(job) + 1, sizeof *prompt->images)};
     fm_buf_init(&prompt->text, PROMPT_MAX);
     prompt->chat = (struct fm_chat){.messages = prompt->messages, .tools = prompt->tools};
-    bool made = prompt->messages && prompt->tools && prompt->calls && prompt->images;
+    bool made = prompt->messages && prompt->tools && prompt->calls && prompt->ids && prompt->images;
     if (made && form->native) {
-        write_native(prompt, job);
+        write_native(prompt, job, form);
     } else if (made) {
         write_own(prompt, job);
     }
@@ -257,6 +281,7 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt) {
     free(prompt->messages);
     free(prompt->tools);
     free(prompt->calls);
+    free(prompt->ids);
     free(prompt->images);
     fm_buf_free(&prompt->text);
     *prompt = (struct fm_tool_prompt){.text = {.data = NULL}};

@@ -38,6 +38,7 @@ bool fm_tool_is_space(char c);
 
 #define FM_TOOL_TRIGGER_MAX   64u /* bytes */
 #define FM_TOOL_MARK_CONTROLS 8u
+#define FM_TOOL_ID_LEN        9u /* bytes of a call's id in a model's form, letters and digits: Mistral's */
 
 /* Text that stands around names and arguments. */
 struct fm_tool_mark {
@@ -49,6 +50,8 @@ struct fm_tool_mark {
         int32_t token;
     } controls[FM_TOOL_MARK_CONTROLS];
     size_t control_count;
+    size_t id_at; /* where a call's id stands in the text, whatever that is */
+    bool has_id;
 };
 
 /* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, then `end`, or `next` and another name. */
@@ -61,6 +64,7 @@ struct fm_tool_form {
     struct fm_tool_mark end;
     bool calls_alone; /* the template drops the text beside a call */
     bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
+    bool ids;         /* the template has calls with an id of FM_TOOL_ID_LEN, and refuses others */
     bool native;      /* the model's: its template renders tools and calls */
     char *texts[2];   /* what the marks of a native form lie in */
 };
@@ -84,9 +88,10 @@ struct fm_tool_template {
 
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
- * calls that are not of this kind: with an id in them, with arguments that are no JSON, with nothing in front that
- * stands out from text, otherwise in another place of a conversation, or in turns that begin otherwise than the model
- * is asked to go on. FM_INTERNAL: out of memory. Renders nine conversations. Free with fm_tool_form_free.
+ * calls that are not of this kind: with an id of another length in them, with arguments that are no JSON, with
+ * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
+ * otherwise than the model is asked to go on. FM_INTERNAL: out of memory. Renders ten conversations. Free with
+ * fm_tool_form_free.
  */
 FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form,
                                            struct fm_error *error);
@@ -111,6 +116,7 @@ struct fm_tool_prompt {
     struct fm_chat_message *messages; /* contents are the job's, or in `text` */
     struct fm_chat_tool *tools;       /* of a native form, as the next; parameters are in `text` */
     struct fm_chat_call *calls;
+    char (*ids)[FM_TOOL_ID_LEN + 1]; /* of the calls, where the form has ids */
     struct fm_chat_image *images;
     size_t image_count;
     struct fm_buf text;

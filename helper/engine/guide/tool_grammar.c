@@ -39,26 +39,38 @@ static void write_control(int32_t token, struct fm_buf *lark) {
     fm_buf_append_str(lark, text);
 }
 
-/* `mark` after `before` (`len` bytes), in one literal with it as far as no control token comes between. */
+/* Writes `text`, if there is any, and empties it. */
+static void write_pending(struct fm_buf *text, struct fm_buf *lark) {
+    if (text->len > 0) {
+        fm_buf_append_char(lark, ' ');
+        write_literal(text->data, text->len, lark);
+    }
+    lark->failed |= text->failed;
+    fm_buf_reset(text);
+}
+
+/* `mark` after `before` (`len` bytes), in one literal with it as far as no control token and no id comes between. */
 static void write_after(const char *before, size_t len, const struct fm_tool_mark *mark, struct fm_buf *lark) {
     struct fm_buf text;
-    size_t from = 0;
+    size_t controls = 0;
     fm_buf_init(&text, TEXT_MAX);
     fm_buf_append(&text, before, len);
-    for (size_t i = 0; i <= mark->control_count; i++) {
-        const struct fm_tool_control *control = i < mark->control_count ? &mark->controls[i] : NULL;
-        fm_buf_append(&text, mark->text + from, (control ? control->at : mark->len) - from);
-        if (text.len > 0) {
-            fm_buf_append_char(lark, ' ');
-            write_literal(text.data, text.len, lark);
-        }
-        lark->failed |= text.failed;
-        fm_buf_reset(&text);
-        if (control) {
+    for (size_t at = 0; at < mark->len;) {
+        const struct fm_tool_control *control = &mark->controls[controls];
+        if (controls < mark->control_count && control->at == at) {
+            write_pending(&text, lark);
             write_control(control->token, lark);
-            from = control->at + control->len;
+            at += control->len;
+            controls++;
+        } else if (mark->has_id && mark->id_at == at) {
+            write_pending(&text, lark);
+            fm_buf_append_str(lark, " CALL_ID");
+            at += FM_TOOL_ID_LEN;
+        } else {
+            fm_buf_append_char(&text, mark->text[at++]);
         }
     }
+    write_pending(&text, lark);
     fm_buf_free(&text);
 }
 
@@ -265,6 +277,11 @@ enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_
                              size_t len, struct fm_buf *lark, struct fm_error *error) {
     write_start(job, form, schema, len, lark);
     write_calls(job, form, lark);
+    if (form->ids) {
+        char id[48];
+        snprintf(id, sizeof id, "CALL_ID: /[a-zA-Z0-9]{%d}/\n", FM_TOOL_ID_LEN);
+        fm_buf_append_str(lark, id);
+    }
     const char *separator = "tool:";
     for (size_t i = 0; i < job->tool_count; i++) {
         if (job->tools[i].allowed) {

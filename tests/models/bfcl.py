@@ -1,0 +1,259 @@
+"""BFCL's questions through the whole helper, and to llama-server of the same release. See tests/models.sh.
+
+Whether a call is right says BFCL's own checker. Counted besides: calls that stand in the text, and arguments that the tool's
+schema does not allow.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import types
+import urllib.request
+
+import fetch
+
+sys.path.insert(0, os.path.join(fetch.ROOT, "tests", "bench"))
+from contenders import Proxy, Server
+
+CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance")
+SIDES = {"ours": "fm-proxy", "theirs": "llama-server"}
+MAX_TOKENS = 512
+LOST = 2  # percentage points that `auto` may be behind `required`
+
+
+class Questions:
+    """Of each category: (id, messages, tools as OpenAI has them, how to check calls)."""
+
+    def __init__(self):
+        self.folder = fetch.questions()
+        sys.path.insert(0, self.folder)
+        # The checker wants a table of all models for one fact: that a dot in a function's name is sent as "_".
+        config = types.ModuleType("bfcl_eval.constants.model_config")
+        config.MODEL_CONFIG_MAPPING = {"any": types.SimpleNamespace(underscore_to_dot=True)}
+        sys.modules[config.__name__] = config
+        from bfcl_eval.constants.enums import Language
+        from bfcl_eval.constants.type_mappings import GORILLA_TO_OPENAPI
+        from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker
+        self.types = GORILLA_TO_OPENAPI
+        self.checker = lambda *facts: ast_checker(*facts[:3], Language.PYTHON, facts[3], "any")["valid"]
+
+    def lines(self, *path):
+        with open(os.path.join(self.folder, "bfcl_eval", "data", *path), encoding="utf-8") as source:
+            return [json.loads(line) for line in source]
+
+    def of(self, category, number):
+        name = f"BFCL_v4_{category}.json"
+        asked = self.lines(name)
+        answers = {} if category == "irrelevance" else {
+            line["id"]: line["ground_truth"] for line in self.lines("possible_answer", name)}
+        step = max(1, len(asked) / number) if number else 1
+        for i in range(min(number or len(asked), len(asked))):
+            line = asked[int(i * step)]
+            tools = [{"type": "function", "function": {
+                "name": tool["name"].replace(".", "_"), "description": tool["description"],
+                "parameters": self.schema(tool["parameters"])}} for tool in line["function"]]
+            yield line, tools, answers.get(line["id"])
+
+    def schema(self, value):
+        out = {key: value[key] for key in ("description", "enum", "required") if key in value}
+        out["type"] = self.types[value["type"]]
+        if "properties" in value:
+            out["properties"] = {name: self.schema(inner) for name, inner in value["properties"].items()}
+        if "items" in value:
+            out["items"] = self.schema(value["items"])
+        return out
+
+    def right(self, category, line, calls, answer):
+        if category == "irrelevance":
+            return not calls
+        if not calls or not all(isinstance(arguments, dict) for _, arguments in calls):
+            return False
+        return self.checker(line["function"], [{name: arguments} for name, arguments in calls], answer, category)
+
+
+TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool, "array": list, "object": dict}
+
+
+def fits(value, schema):
+    """Whether a value is valid by what Questions.schema makes."""
+    if not isinstance(value, TYPES[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
+        return False
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    if isinstance(value, list):
+        return all(fits(item, schema["items"]) for item in value) if "items" in schema else True
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        return all(name in value for name in schema.get("required", ())) and all(
+            fits(item, known[name]) for name, item in value.items() if name in known)
+    return True
+
+
+def is_call(value, names):
+    if isinstance(value, dict) and isinstance(value.get("function"), dict):
+        value = value["function"]
+    return isinstance(value, dict) and value.get("name") in names and any(
+        isinstance(value.get(key), dict) for key in ("arguments", "parameters"))
+
+
+def holds_call(text, names):
+    """Whether a well-formed call of one of these tools stands in a text."""
+    at = text.find("{")
+    while at >= 0:
+        try:
+            if is_call(json.JSONDecoder().raw_decode(text, at)[0], names):
+                return True
+        except ValueError:
+            pass
+        at = text.find("{", at + 1)
+    return False
+
+
+def parsed(arguments):
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return None
+
+
+class Asked:
+    """One of the two sides, started with the first question."""
+
+    def __init__(self, side, model):
+        self.side, self.model, self.contender = side, model, None
+
+    def start(self):
+        if self.side == "ours":
+            return Proxy(os.path.join(fetch.ROOT, "build", "bin"), self.model)
+        program = os.path.join(fetch.ROOT, "build", "deps", "llama-server", "bin", "llama-server")
+        return Server(program, self.model, "--jinja", "-np", "1", "-c", "8192")
+
+    def message(self, body):
+        self.contender = self.contender or self.start()
+        if self.side == "ours":
+            return self.contender.call("chat.completions.create", body)["completion"]["choices"][0]["message"]
+        request = urllib.request.Request(f"http://127.0.0.1:{self.contender.port}/v1/chat/completions", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=600) as response:
+            return json.load(response)["choices"][0]["message"]
+
+    def close(self):
+        if self.contender:
+            self.contender.close()
+
+
+def ask(questions, asked, category, choice, question):
+    line, tools, answer = question
+    message = asked.message({"messages": line["question"][0], "tools": tools, "tool_choice": choice, "temperature": 0,
+                             "max_tokens": MAX_TOKENS})
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+    calls = [(call["function"]["name"], parsed(call["function"]["arguments"])) for call in message.get("tool_calls") or ()]
+    return {
+        "right": questions.right(category, line, calls, answer),
+        "as_text": holds_call(message.get("content") or "", schemas),
+        "calls": len(calls),
+        "valid": sum(name in schemas and fits(arguments, schemas[name]) for name, arguments in calls),
+        "message": message,
+    }
+
+
+def share(rows, part, whole):
+    total = sum(whole(row) for row in rows)
+    return 100 * sum(part(row) for row in rows) / total if total else None
+
+
+def right(rows, category=None):
+    return share([row for row in rows if category in (None, row["category"])], lambda row: row["right"], lambda row: 1)
+
+
+def percent(value):
+    return "" if value is None else f"{value:.1f}%"
+
+
+def table(rows):
+    """A line for each side and choice."""
+    out = [f"| | `tool_choice` | {' | '.join(CATEGORIES)} | calls as text | arguments valid |", "|---" * 8 + "|"]
+    for side, name in SIDES.items():
+        for choice in ("auto", "required"):
+            mine = [row for row in rows if (row["side"], row["choice"]) == (side, choice)]
+            if mine:
+                cells = [percent(right(mine, category)) for category in CATEGORIES]
+                cells += [f"{sum(row['as_text'] for row in mine)} of {len(mine)}",
+                          percent(share(mine, lambda row: row["valid"], lambda row: row["calls"]))]
+                out.append(f"| {name} | {choice} | {' | '.join(cells)} |")
+    return "\n".join(out)
+
+
+def faults(rows):
+    """What of ours is not as it must be, a line each."""
+    of = lambda side, choice: [row for row in rows if (row["side"], row["choice"]) == (side, choice)]
+    ours = [row for row in rows if row["side"] == "ours"]
+    if any(row["as_text"] for row in ours):
+        yield f"{sum(row['as_text'] for row in ours)} calls came out as text"
+    if any(row["valid"] < row["calls"] for row in ours):
+        yield f"{sum(row['calls'] - row['valid'] for row in ours)} calls have arguments that their schema does not allow"
+    for category in CATEGORIES[:3]:
+        auto, required = right(of("ours", "auto"), category), right(of("ours", "required"), category)
+        if None not in (auto, required) and auto < required - LOST:
+            yield f"{category}: {auto:.1f}% right with auto, {required:.1f}% with required"
+    mine, theirs = right(of("ours", "auto"), "irrelevance"), right(of("theirs", "auto"), "irrelevance")
+    if None not in (mine, theirs) and mine < theirs:
+        yield f"irrelevance: {mine:.1f}% right, and {theirs:.1f}% with llama-server"
+
+
+def key_of(row):
+    return tuple(row[name] for name in ("model", "side", "category", "choice", "id"))
+
+
+def read(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as source:
+        return {key_of(row): row for row in map(json.loads, source)}
+
+
+def measure(options, model, rows, out):
+    questions = Questions()
+    sides = [Asked(side, model) for side in SIDES if options.only in (None, side)]
+    # Both sides in turn, so that a run that is cut has as many questions of each.
+    for category in CATEGORIES:
+        for question in questions.of(category, options.questions):
+            for choice in ("auto",) if category == "irrelevance" else ("auto", "required"):
+                for asked in sides:
+                    row = {"model": os.path.basename(model), "side": asked.side, "category": category, "choice": choice,
+                           "id": question[0]["id"]}
+                    if key_of(row) not in rows:
+                        row.update(ask(questions, asked, category, choice, question))
+                        rows[key_of(row)] = row
+                        print(json.dumps(row), file=out, flush=True)
+        print(f"models: {category} is done", file=sys.stderr, flush=True)
+    for asked in sides:
+        asked.close()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model")
+    parser.add_argument("--size", choices=fetch.MODELS, default="0.5b")
+    parser.add_argument("--questions", type=int)
+    parser.add_argument("--only", choices=SIDES)
+    parser.add_argument("--out", default=os.path.join(fetch.FOLDER, "bfcl.jsonl"))
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its children end with it
+    model = os.path.realpath(options.model) if options.model else fetch.model(options.size)
+    os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
+    rows = read(options.out)
+    with open(options.out, "a", encoding="utf-8") as out:
+        measure(options, model, rows, out)
+    mine = [row for row in rows.values() if row["model"] == os.path.basename(model)]
+    print(table(mine))
+    lost = list(faults(mine))
+    for line in lost:
+        print(f"\nNot as it must be: {line}.")
+    sys.exit(1 if lost else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -254,7 +254,7 @@ class Cells:
     def none(self):
         """No mark of a call comes out."""
         script = self.family.calls(TEAL)
-        mark = re.search(r"^\W*\w*", script.split("lamp")[0].split("</think>")[-1].strip()).group()
+        mark = re.search(r"^\W*[\w▁]*", script.split("lamp")[0].split("</think>")[-1].strip()).group()
         if len(mark) < 4 or '"' in mark:
             raise NotPossible("its calls begin as a text may")
         outcome = self.run(script, tools=TOOLS, tool_choice={"mode": "none"}, max_tokens=30)

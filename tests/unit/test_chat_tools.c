@@ -354,6 +354,8 @@ struct style {
     const char *end;
     const char *turn_end; /* "<end>": a control token */
     const char *thought;  /* before the assistant's texts and calls */
+    const char *think;    /* what a thought begins with, as far as that is known */
+    bool drops_thought;   /* before calls */
     bool hides_tools;
     bool hides_tools_from_system; /* where there is such a message */
     bool hides_tools_from_user;   /* where there is none */
@@ -364,6 +366,7 @@ struct style {
     bool numbers_turns;    /* in calls */
     bool small_letters;    /* in the names of calls */
     bool hides_text;       /* beside a call */
+    bool hides_called;     /* calls beside a text */
     bool thinks;           /* the prompt ends with what an old turn has not */
     bool has_ids;          /* in calls */
     bool nine;             /* it refuses ids of another length */
@@ -392,12 +395,14 @@ static void render_message(const struct style *style, const struct fm_chat *chat
     bool assistant = strcmp(message->role, "assistant") == 0;
     bool last = index + 1 == chat->count;
     bool hides_outcomes = style->hides_outcomes || (style->hides_old_outcomes && !last);
-    bool hides_calls = (style->hides_old_calls && !last) || (style->hides_calls_without_tools && !chat->tool_count);
+    bool hides_calls = (style->hides_old_calls && !last) || (style->hides_calls_without_tools && !chat->tool_count) ||
+                       (style->hides_called && message->content_len > 0);
     bool shows_text =
         !(hides_outcomes && strcmp(message->role, "tool") == 0) && !(style->hides_text && message->call_count > 0);
     note(log, "<%s>", message->role);
     if (assistant) {
-        note(log, "%s%s", style->thought ? style->thought : "", style->announces && !message->call_count ? "!" : "");
+        bool thinks = style->thought && !(style->drops_thought && message->call_count > 0);
+        note(log, "%s%s", thinks ? style->thought : "", style->announces && !message->call_count ? "!" : "");
     }
     if (shows_text) {
         note(log, "%.*s", (int)message->content_len, message->content);
@@ -459,7 +464,7 @@ static struct fm_tool_template template_of(const struct style *style) {
 static void read_form(const struct style *style, struct fm_tool_form *form) {
     struct fm_tool_template from = template_of(style);
     struct fm_error error;
-    assert_int_equal(fm_tool_form_read(&from, form, &error), FM_OK);
+    assert_int_equal(fm_tool_form_read(&from, style->think ? style->think : "", form, &error), FM_OK);
 }
 
 static void note_mark(struct transcript *log, const struct fm_tool_mark *mark) {
@@ -496,6 +501,12 @@ static void forms(void **state) {
     expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thought = "<think></think>\n"},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
+    /* a thought that the prompt opens is gone, closed, or there before a text only */
+    expect_form((struct style){TAGS, .thinks = true, .think = "<think>"}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
+    expect_form((struct style){TAGS, .thinks = true, .think = "<think>", .thought = "</think>"},
+                "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
+    expect_form((struct style){TAGS, .thinks = true, .think = "<think>", .thought = "<think>\n", .drops_thought = true},
+                "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     /* without a token that ends the turn, the end of the text does */
     expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|");
     expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|");
@@ -524,6 +535,8 @@ static void no_forms(void **state) {
         {TAGS, .numbers_turns = true},
         {TAGS, .small_letters = true},
         {TAGS, .thinks = true},
+        {TAGS, .thinks = true, .think = "<thought>"},
+        {TAGS, .thinks = true, .think = "<think>", .thought = "<thought>", .drops_thought = true},
         {TAGS, .has_ids = true},
         {TAGS, .names_twice = true},
         {TAGS, .announces = true},
@@ -614,6 +627,8 @@ static void choices_by_form(void **state) {
         {{STYLE("<fun=", ">", NULL, "", "<end>")}, 2, FM_FORMAT_TEXT, false}, /* one call at a time */
         {{TAGS, .hides_text = true}, 1, FM_FORMAT_TEXT, false},
         {{TAGS, .hides_text = true}, 0, FM_FORMAT_TEXT, true},
+        {{TAGS, .hides_called = true}, 1, FM_FORMAT_TEXT, false},
+        {{TAGS, .hides_called = true}, 0, FM_FORMAT_TEXT, true},
         {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_TEXT, true},
         {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, false}, /* an array may be asked for */
         {{STYLE("[c]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, true},

@@ -184,19 +184,35 @@ static bool names_stand_apart(const struct part *parts) {
     return true;
 }
 
+/* `part` without a thought's beginning at its end. */
+static struct part before_thought(const struct part *part, const char *thought) {
+    const size_t mark = strlen(thought);
+    size_t len = part->len;
+    while (len > 0 && fm_tool_is_space(part->text[len - 1])) {
+        len--;
+    }
+    bool opens = mark > 0 && len >= mark && memcmp(part->text + len - mark, thought, mark) == 0;
+    return (struct part){part->text, opens ? len - mark : part->len};
+}
+
 /*
  * Where an answer begins in a closed conversation: after the question, and after what the template puts in front of
- * texts and calls alike, such as an empty thought. 0: it begins in another way than the model is asked to go on.
+ * texts and calls alike, such as an empty thought. A thought that the question opens may be gone there, as one of an
+ * earlier turn. 0: it begins in another way than the model is asked to go on.
  */
-static size_t find_answer(const struct part *parts) {
-    size_t at = find(&parts[PLAIN], parts[QUESTION].len, TEXT);
-    while (at > parts[QUESTION].len && fm_tool_is_space(parts[PLAIN].text[at - 1])) {
+static size_t find_answer(const struct part *parts, const char *thought) {
+    struct part prompt = parts[QUESTION];
+    bool gone = !begins_with(&parts[PLAIN], &prompt) || !begins_with(&parts[ONE_CALL], &prompt);
+    prompt = gone ? before_thought(&prompt, thought) : prompt;
+    size_t at = find(&parts[PLAIN], prompt.len, TEXT);
+    while (at > prompt.len && at < parts[PLAIN].len && fm_tool_is_space(parts[PLAIN].text[at - 1])) {
         at--;
     }
-    const struct part before = {parts[PLAIN].text, at};
+    struct part before = {parts[PLAIN].text, at};
+    before = gone ? before_thought(&before, thought) : before;
     bool same =
-        at < parts[PLAIN].len && begins_with(&parts[PLAIN], &parts[QUESTION]) && begins_with(&parts[ONE_CALL], &before);
-    return same ? at : 0;
+        at < parts[PLAIN].len && begins_with(&parts[PLAIN], &prompt) && begins_with(&parts[ONE_CALL], &before);
+    return same ? before.len : 0;
 }
 
 /* Offsets of a call. */
@@ -435,15 +451,17 @@ static enum fm_code render_all(const struct fm_tool_template *from, struct part 
     return code;
 }
 
-enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form, struct fm_error *error) {
+enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought, struct fm_tool_form *form,
+                               struct fm_error *error) {
     struct part parts[CONVERSATIONS] = {{NULL, 0}};
     *form = (struct fm_tool_form){.native = false};
     enum fm_code code = render_all(from, parts, error);
-    size_t answer = code == FM_OK && shows_tools(parts) && names_stand_apart(parts) ? find_answer(parts) : 0;
+    size_t answer = code == FM_OK && shows_tools(parts) && names_stand_apart(parts) ? find_answer(parts, thought) : 0;
     if (answer > 0 && read_one(from, parts, answer, form)) {
         read_next(from, parts, answer, form);
         form->native = true;
-        form->calls_alone = !contains(&parts[TEXT_AND_CALL], TEXT);
+        form->calls_alone = !contains(&parts[TEXT_AND_CALL], TEXT) ||
+                            find(&parts[TEXT_AND_CALL], answer, calls[0].name) == parts[TEXT_AND_CALL].len;
         form->texts[0] = (char *)parts[ONE_CALL].text;
         form->texts[1] = (char *)parts[ALL_CALLS].text;
         parts[ONE_CALL].text = NULL;

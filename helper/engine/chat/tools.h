@@ -62,7 +62,7 @@ struct fm_tool_form {
     struct fm_tool_mark arguments; /* not empty, and begins with no byte of a name */
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
-    bool calls_alone; /* the template drops the text beside a call */
+    bool calls_alone; /* the template drops one of a text and a call beside it */
     bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
     bool ids;         /* the template has calls with an id of FM_TOOL_ID_LEN, and refuses others */
     bool native;      /* the model's: its template renders tools and calls */
@@ -90,11 +90,12 @@ struct fm_tool_template {
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
  * calls that are not of this kind: with an id of another length in them, with arguments that are no JSON, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
- * otherwise than the model is asked to go on. FM_INTERNAL: out of memory. Renders ten conversations. Free with
+ * otherwise than the model is asked to go on, but for `thought`: what a thought begins with (NUL-terminated; "": the
+ * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders ten conversations. Free with
  * fm_tool_form_free.
  */
-FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, struct fm_tool_form *form,
-                                           struct fm_error *error);
+FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought,
+                                           struct fm_tool_form *form, struct fm_error *error);
 void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is all zero */
 
 /*

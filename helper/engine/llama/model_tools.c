@@ -57,7 +57,9 @@ enum fm_code fm_llama_model_tool_form(struct fm_llama_model *model, const struct
         return FM_OK;
     }
     if (!model->tool_form_read) {
-        enum fm_code code = fm_tool_form_read(&from, &model->tool_form, error);
+        const struct fm_thought_form *thoughts;
+        enum fm_code code = fm_llama_model_thought_form(model, &thoughts, error);
+        code = code ? code : fm_tool_form_read(&from, thoughts->begin, &model->tool_form, error);
         if (code != FM_OK) {
             return code;
         }

@@ -369,6 +369,7 @@ struct style {
     bool hides_called;     /* calls beside a text */
     bool thinks;           /* the prompt ends with what an old turn has not */
     bool has_ids;          /* in calls */
+    bool has_old_ids;      /* in calls of earlier turns */
     bool nine;             /* it refuses ids of another length */
     bool numbers;          /* calls, after them */
     bool counts;           /* those that follow, in front of them */
@@ -384,7 +385,7 @@ static void render_call(const struct style *style, const struct fm_chat *chat, c
     note(log, "%s", !style->numbers_turns ? "" : chat->count > 2 ? "3" : "2");
     note(log, "%.3s%s%s", call->name, first, call->name + 4);
     note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
-    note(log, "%s", style->has_ids ? call->id : "");
+    note(log, "%s", style->has_ids || (style->has_old_ids && chat->count > 2) ? call->id : "");
     note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
     note(log, "%s", style->names_twice ? call->name : "");
 }
@@ -507,6 +508,7 @@ static void forms(void **state) {
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thinks = true, .think = "<think>", .thought = "<think>\n", .drops_thought = true},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
+    expect_form((struct style){TAGS, .has_old_ids = true}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     /* without a token that ends the turn, the end of the text does */
     expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|");
     expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|");

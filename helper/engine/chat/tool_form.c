@@ -380,7 +380,7 @@ static bool is_json_key(const struct fm_tool_mark *mark) {
     return contains(&part, "\"arguments\"") || contains(&part, "\"parameters\"");
 }
 
-/* `part` shows just this call, and an outcome after it. */
+/* `part` shows just this call, up to its arguments' end, and an outcome after it: an id may stand beside them there. */
 static bool shows_call(const struct part *part, const struct part *call) {
     const char *found = part->text ? memmem(part->text, part->len, call->text, call->len) : NULL;
     return found && find(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;
@@ -399,7 +399,7 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
         return false;
     }
     const char *begin = form->trigger.text;
-    const struct part call = {begin, (size_t)(form->end.text - begin) + form->end.len};
+    const struct part call = {begin, (size_t)(form->end.text - begin)};
     form->ids = form->name.has_id || form->arguments.has_id || form->end.has_id;
     if (form->ids && parts[OTHER_ID_CALL].len > 0) {
         return false;

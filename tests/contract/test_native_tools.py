@@ -45,7 +45,8 @@ FORMS = {
     "Kimi-K2-Instruct": OWN,  # one call at a time: it numbers them
     "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # with ids of nine characters, as the next
     "Mistral-Small-3.2-24B-Instruct-2506": OWN,
-    "Qwen3-Coder": OURS, "HuggingFaceTB-SmolLM3-3B": OURS,
+    "Qwen3-Coder": OWN, "GLM-4.6": OWN,  # arguments in tags
+    "HuggingFaceTB-SmolLM3-3B": OURS,
 }
 
 

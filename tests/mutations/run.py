@@ -1371,6 +1371,7 @@ MUTATIONS = [
     ("tool form: names end", TOOL_FORM, "!strchr(NAME_CHARACTERS, mark->text[0])", "1", "unit.chat_tools"),
     ("tool form: what ends them is no escape", TOOL_FORM, "mark->text[0] != '\\\\' && ", "", "unit.chat_tools"),
     ("tool form: arguments are JSON", TOOL_FORM, "json_object_equal(found, expected)", "1", "unit.chat_tools"),
+    ("tool form: no type of a value is in its tag", TOOL_FORM, "!names_type(&tags->json) && ", "", "unit.chat_tools"),
     ("tool form: calls follow on each other in one way", TOOL_FORM,
      "same_text(&next, part, places[1].arguments_end, places[2].name) &&", "1 &&", "unit.chat_tools"),
     ("tool form: what follows can't be the end", TOOL_FORM, " && !begins_end", "", "unit.chat_tools"),
@@ -1393,7 +1394,7 @@ MUTATIONS = [
      "trigger->len == 0 || trigger->control_count > 0", "trigger->len == 0", "unit.chat_tools"),
     ("tool parser: arguments end with their brace", TOOL_PARSER, "!closes || parser->depth > 0", "1", "unit.chat_tools"),
     ("tool parser: the end is not the next call", TOOL_PARSER,
-     "parser->skip == next->len || !is_at(next, parser->skip, **bytes)", "parser->skip == next->len", "unit.chat_tools"),
+     "parser->skip >= next->len || !is_at(next, parser->skip, **bytes)", "parser->skip >= next->len", "unit.chat_tools"),
     # reasoning
     ("a thought comes before text and calls", ANSWER,
      "if (begun && (!answer->any_order || is_refused(answer))) {",

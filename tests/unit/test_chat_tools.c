@@ -375,7 +375,12 @@ struct style {
     bool counts;           /* those that follow, in front of them */
     const char *arguments; /* in place of those that it is given */
     bool names_twice;
-    bool announces; /* texts, but no calls */
+    bool announces;    /* texts, but no calls */
+    const char *tag;   /* before a key: arguments are in tags; and the next four as fm_tool_tags has them */
+    const char *raw;
+    const char *json;
+    const char *close;
+    const char *truth; /* as it is written */
 };
 
 static void render_call(const struct style *style, const struct fm_chat *chat, const struct fm_chat_call *call,
@@ -384,7 +389,15 @@ static void render_call(const struct style *style, const struct fm_chat *chat, c
     note(log, "%s%s", k ? style->next : style->begin, !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
     note(log, "%s", !style->numbers_turns ? "" : chat->count > 2 ? "3" : "2");
     note(log, "%.3s%s%s", call->name, first, call->name + 4);
-    note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
+    if (style->tag) {
+        note(log, "%s", style->middle);
+        if (strcmp(call->arguments, "{}") != 0) {
+            note(log, "%sfm_key%sfm_Value%s", style->tag, style->raw, style->close);
+            note(log, "%sfm_flag%s%s%s", style->tag, style->json, style->truth, style->close);
+        }
+    } else {
+        note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
+    }
     note(log, "%s", style->has_ids || (style->has_old_ids && chat->count > 2) ? call->id : "");
     note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
     note(log, "%s", style->names_twice ? call->name : "");
@@ -665,6 +678,177 @@ static void choices_without_tools(void **state) {
     fm_tool_form_free(&form);
 }
 
+/* ---- arguments in tags ---- */
+
+#define TAGGED(following, ending) STYLE("<call>\n<f=", ">\n", following, ending, "<end>")
+#define IN_TAGS(quote, closing, yes) .tag = "<p=", .raw = ">" quote, .json = ">" quote, .close = (closing), .truth = (yes)
+#define CODER                                                                                                          \
+    {TAGGED("</f>\n</call>\n<call>\n<f=", "</f>\n</call>"), IN_TAGS("\n", "\n</p>\n", "True")}
+#define PAIRS                                                                                                          \
+    {STYLE("<call>", "", "</call>\n<call>", "</call>", "<end>"), .tag = "<k>", .raw = "</k><v>", .json = "</k><v>",   \
+     .close = "</v>", .truth = "true"}
+#define CONTROLS                                                                                                       \
+    {STYLE("<c>", "[", NULL, "]", "<end>"), .tag = ";", .raw = "='", .json = "=", .close = "<c>\n", .truth = "true"}
+
+static void expect_tags(struct style style, const char *expected) {
+    struct fm_tool_form form;
+    struct transcript log = {.len = 0};
+    read_form(&style, &form);
+    assert_true(form.native);
+    const struct fm_tool_mark *marks[] = {&form.arguments,  &form.tags.key,   &form.tags.raw, &form.tags.json,
+                                          &form.tags.close, &form.tags.after, &form.next,     &form.end};
+    for (size_t i = 0; i < COUNT(marks); i++) {
+        note_mark(&log, marks[i]);
+    }
+    note(&log, "%s", form.tags.python ? "True" : "true");
+    assert_string_equal(log.text, expected);
+    fm_tool_form_free(&form);
+}
+
+static void tagged_forms(void **state) {
+    (void)state;
+    expect_tags((struct style)CODER,
+                ">\n|<p=|>\n|>\n|\n</p>|\n|</f>\n</call>\n<call>\n<f=|</f>\n</call>|True");
+    expect_tags((struct style)PAIRS, "|<k>|</k><v>|</k><v>|</v>||</call>\n<call>|</call>|true");
+    expect_tags((struct style)CONTROLS, "[|;|='|=|<c>(7 at 0)|\n||]|true");
+    const struct style styles[] = {
+        {STYLE("<call>", ">", NULL, "", "<end>"), IN_TAGS("", "</p>", "true")},      /* nothing ends the arguments */
+        {STYLE("<call>", ">", NULL, "<p=", "<end>"), IN_TAGS("", "</p>", "true")},   /* another key does */
+        {STYLE("<call>", "", NULL, "!", "<end>"), IN_TAGS("", "</p>", "true")},      /* names end in two ways */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "; ", "true")},    /* strings have no clear end */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "</</p>", "true")},
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = "_>", .json = "_>", .close = "</p>",
+         .truth = "true"}, /* nor keys */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = ">", .json = ":", .close = "</p>",
+         .truth = "true"}, /* their ends are of two kinds */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = " string>", .json = " boolean>",
+         .close = "</p>", .truth = "true"}, /* a number's is unknown */
+    };
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        expect_form(styles[i], NULL);
+    }
+}
+
+#define LAMP                                                                                                           \
+    "{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\"},\"e\":{\"type\":\"string\",\"enum\":[\"a\",\"b\"]},"   \
+    "\"n\":{\"type\":[\"boolean\",\"null\"]}},\"required\":[\"s\",\"n\"]}"
+
+/* Of LAMP, from its rules on. */
+static void expect_tagged_grammar(struct style style, const char *expected) {
+    struct json_object *parameters = json_tokener_parse(LAMP);
+    struct fm_tool tool = {.name = "f", .allowed = true, .parameters = parameters};
+    struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED};
+    struct fm_tool_form form;
+    struct fm_error error;
+    struct fm_buf lark;
+    read_form(&style, &form);
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_non_null(strstr(lark.data, "tag0_0 tag0_1? tag0_2\n"));
+    const char *rules = strstr(lark.data, "tag0_0:");
+    assert_non_null(rules);
+    assert_string_equal(rules, expected);
+    fm_buf_free(&lark);
+    fm_tool_form_free(&form);
+    json_object_put(parameters);
+}
+
+#define NULLABLE                                                                                                       \
+    "value0_2: %json {\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\",\"whitespace_flexible\":false},"      \
+    "\"type\":[\"boolean\",\"null\"]}\n"
+
+static void tagged_grammars(void **state) {
+    (void)state;
+    expect_tagged_grammar((struct style)CODER,
+                          "tag0_0: \"<p=\" \"s>\\n\" raw\n"
+                          "tag0_1: \"<p=\" \"e>\\n\" (\"a\" | \"b\") \"\\n</p>\" \"\\n\"\n"
+                          "tag0_2: \"<p=\" \"n>\\n\" (value0_2 | \"True\" | \"False\" | \"None\") \"\\n</p>\" \"\\n\"\n"
+                          NULLABLE "raw: raw_text \"\\n\"\nraw_text[lazy]: /(?s:.*)/ \"\\n</p>\"\n");
+    expect_tagged_grammar((struct style)CONTROLS,
+                          "tag0_0: \";\" \"s='\" raw\ntag0_1: \";\" \"e='\" (\"a\" | \"b\") <[7]> \"\\n\"\n"
+                          "tag0_2: \";\" \"n=\" (value0_2) <[7]> \"\\n\"\n" NULLABLE
+                          "raw: raw_text \"\\n\"\nraw_text: RAW_TEXT <[7]>\n"
+                          "RAW_TEXT: /(?s:.*)/ & ~(/(?s:.*)/ \"<c>\" /(?s:.*)/)\n");
+}
+
+static void tagged_answers(void **state) {
+    (void)state;
+    struct style coder = CODER;
+    struct style pairs = PAIRS;
+    struct json_object *parameters = json_tokener_parse(LAMP);
+    struct fm_tool tools[] = {{.name = "f", .allowed = true, .parameters = parameters}, {.name = "g", .allowed = true}};
+    struct fm_tool_form form;
+    parsed_job = (struct fm_kit_job){.tools = tools, .tool_count = 2, .parallel_tool_calls = true};
+    parsed_form = &form;
+    read_form(&coder, &form);
+    expect_pieces("Well. <call>\n<f=f>\n<p=s>\na\"\n\n</b>\xC3\xA9\n</p>\n<p=n>\nNone\n</p>\n</f>\n</call>\n"
+                  "<call>\n<f=g>\n</f>\n</call>",
+                  "T:Well.|C:f|A:{\"s\":\"a\\\"\\n\\n</b>\xC3\xA9\",\"n\":null}|C:g|A:{}");
+    expect_pieces("<call>\n<f=f>\n<p=s>\n\n</p>\n<p=e>\na\n</p>\n<p=n>\nTrue\n</p>\n</f>\n</call>",
+                  "|C:f|A:{\"s\":\"\",\"e\":\"a\",\"n\":true}");
+    expect_pieces("<call>\n<f=f>\n<p=n>\n[\"\n</p>\",False]\n</p>\n</f>\n</call>",
+                  "|C:f|A:{\"n\":[\"\n</p>\",False]}");
+    fm_tool_form_free(&form);
+    read_form(&pairs, &form);
+    expect_pieces("<call>f<k>s</k><v>a</v><k>n</k><v>false</v></call>\n<call>g</call>",
+                  "|C:f|A:{\"s\":\"a\",\"n\":false}|C:g|A:{}");
+    static const char answer[] = "<call>f<k>s</k><v>a</v></v><k>n</k><v>false</v></call>";
+    static const char whole[] = "|C:f|A:{\"s\":\"a\",";
+    for (size_t len = 1; len <= strlen("<call>f<k>s</k><v>a</v>"); len++) {
+        struct transcript log = {.len = 0};
+        void *context = start(&log);
+        feed_piece(feed, context, answer, len);
+        end_parsing(context, true);
+        assert_memory_equal(log.text, whole, log.len);
+    }
+    fm_tool_form_free(&form);
+    form = (struct fm_tool_form){.native = false};
+    parsed_form = &fm_tool_form_own;
+    json_object_put(parameters);
+}
+
+static void tagged_choices(void **state) {
+    (void)state;
+    static const struct {
+        const char *parameters;
+        bool fit;
+    } rows[] = {
+        {LAMP, true},
+        {"{\"properties\":{}}", true},
+        {"{}", false}, /* any */
+        {"{\"properties\":1}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}", true},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"b\"}}}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[1]}}}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\"]}}}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\\n</p>\"]}}}", false}, /* it ends */
+        {"{\"properties\":{\"a\":{\"type\":[\"string\",\"null\"]}}}", false},           /* null, or its text? */
+        {"{\"properties\":{\"a\":{\"type\":[]}}}", false},
+        {"{\"properties\":{\"a\":{}}}", false},
+        {"{\"properties\":{\"a\":true}}", false},
+        {"{\"properties\":{\"a b\":{\"type\":\"string\"}}}", false},
+        {"{\"properties\":{},\"required\":[\"a\"]}", false},
+        {"{\"properties\":{},\"required\":1}", false},
+        {"{\"properties\":{},\"minProperties\":1}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}}}}", false},
+    };
+    struct style style = CODER;
+    struct fm_tool tool = {.name = "f", .allowed = true};
+    struct fm_kit_job job = {.tools = &tool, .tool_count = 1};
+    struct fm_tool_template from = template_of(&style);
+    struct fm_tool_form form;
+    read_form(&style, &form);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &form);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tool.parameters = json_tokener_parse(rows[i].parameters);
+        assert_non_null(tool.parameters);
+        assert_ptr_equal(fm_tool_form_for(&form, &from, &job), rows[i].fit ? &form : &fm_tool_form_own);
+        json_object_put(tool.parameters);
+    }
+    fm_tool_form_free(&form);
+}
+
 static void native_prompts(void **state) {
     (void)state;
     struct json_object *parameters = json_tokener_parse("{\"type\":\"object\"}");
@@ -915,6 +1099,10 @@ int main(void) {
         cmocka_unit_test(choices),
         cmocka_unit_test(choices_by_form),
         cmocka_unit_test(choices_without_tools),
+        cmocka_unit_test(tagged_forms),
+        cmocka_unit_test(tagged_grammars),
+        cmocka_unit_test(tagged_answers),
+        cmocka_unit_test(tagged_choices),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_ids),
         cmocka_unit_test(native_grammars),

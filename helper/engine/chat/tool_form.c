@@ -63,6 +63,7 @@ static const struct fm_chat_call calls[CALLS] = {
     {ID, "fm_third", ARGUMENTS, LENGTH_OF(ARGUMENTS)},
 };
 
+static const struct fm_chat_call empty_call = {ID, "fm_First", "{}", 2};
 static const struct fm_chat_call other_call = {OTHER_ID, "fm_First", ARGUMENTS, LENGTH_OF(ARGUMENTS)};
 
 static const struct fm_chat_tool tools[CALLS] = {
@@ -78,6 +79,8 @@ static const struct fm_chat_message text = {.role = "assistant", .content = TEXT
 static const struct fm_chat_message one_call = {.role = "assistant", .content = "", .calls = calls, .call_count = 1};
 static const struct fm_chat_message call_of_other_id = {
     .role = "assistant", .content = "", .calls = &other_call, .call_count = 1};
+static const struct fm_chat_message call_without_arguments = {
+    .role = "assistant", .content = "", .calls = &empty_call, .call_count = 1};
 static const struct fm_chat_message all_calls = {
     .role = "assistant", .content = "", .calls = calls, .call_count = CALLS};
 static const struct fm_chat_message text_and_call = {
@@ -101,6 +104,7 @@ enum conversation {
     PLAIN,
     ONE_CALL,
     OTHER_ID_CALL,
+    EMPTY_CALL,
     TEXT_AND_CALL,
     ALL_CALLS,
     CALL_AND_OUTCOME,
@@ -123,6 +127,7 @@ static const struct {
     [PLAIN] = {{&question, &text}, true, CALLS},
     [ONE_CALL] = {{&question, &one_call}, true, CALLS},
     [OTHER_ID_CALL] = {{&question, &call_of_other_id}, true, CALLS},
+    [EMPTY_CALL] = {{&question, &call_without_arguments}, true, CALLS},
     [TEXT_AND_CALL] = {{&question, &text_and_call}, true, CALLS},
     [ALL_CALLS] = {{&question, &all_calls}, true, CALLS},
     [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true, CALLS},
@@ -254,13 +259,22 @@ static bool are_arguments(const char *bytes, size_t len) {
     return same;
 }
 
-/* Finds the call `index` from `from` on: the name, and after it the arguments. */
-static bool find_call(const struct part *part, size_t from, size_t index, struct call_place *place) {
+/* Finds the call `index` from `from` on: the name, and after it the arguments, as `written` or, where that is empty,
+ * as JSON. */
+static bool find_call(const struct part *part, size_t from, size_t index, const struct part *written,
+                      struct call_place *place) {
     place->name = find(part, from, calls[index].name);
     if (place->name == part->len) {
         return false;
     }
     place->name_end = place->name + strlen(calls[index].name);
+    if (written->len > 0) {
+        const char *found =
+            memmem(part->text + place->name_end, part->len - place->name_end, written->text, written->len);
+        place->arguments = found ? (size_t)(found - part->text) : part->len;
+        place->arguments_end = place->arguments + written->len;
+        return found;
+    }
     place->arguments = find(part, place->name_end, "{");
     place->arguments_end = end_of_object(part, place->arguments);
     return place->arguments > place->name_end &&
@@ -306,6 +320,88 @@ static size_t end_of_turn(const struct fm_tool_template *from, const struct part
         }
     }
     return at;
+}
+
+/* What may stand before a key: what a call with arguments and one without have in common, up to a tag. */
+static size_t common_len(const char *one, const char *other, size_t len) {
+    size_t same = 0;
+    while (same < len && one[same] == other[same]) {
+        same++;
+    }
+    size_t tag = same;
+    while (tag > 0 && one[tag - 1] != '<' && one[tag - 1] != '>') {
+        tag--;
+    }
+    return tag > 0 && one[tag - 1] == '<' ? tag - 1 : same;
+}
+
+/* `close` and `after` of what stands at `begin`: the first ends with a tag or a control token. */
+static bool set_close(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
+                      struct fm_tool_tags *tags) {
+    int32_t token;
+    bool ends_turn;
+    size_t len = from->control(from->argument, part->text + begin, end - begin, &token, &ends_turn);
+    const char *tag = memchr(part->text + begin, '>', end - begin);
+    if (len == 0) {
+        len = tag ? (size_t)(tag - part->text) + 1 - begin : 0;
+    }
+    return len > 0 && strchr("<\n", part->text[begin]) && set_mark(from, part, begin, begin + len, &tags->close) &&
+           set_mark(from, part, begin + len, end, &tags->after) &&
+           (tags->close.control_count == 0 || tags->close.controls[0].len == len) &&
+           !memchr(part->text + begin + 1, part->text[begin], len - 1);
+}
+
+/* It would be another one before a number. */
+static bool names_type(const struct fm_tool_mark *mark) {
+    const struct part part = {mark->text, mark->len};
+    return contains(&part, "bool");
+}
+
+/*
+ * The marks of arguments in tags, of which `written` is the whole text, after the name that ends at `at`:
+ *
+ *     >\n<parameter=fm_key>\nfm_Value\n</parameter>\n<parameter=fm_flag>\nTrue\n</parameter>\n</function>
+ *
+ * A call without arguments shows what of it belongs to the call.
+ */
+static bool read_tags(const struct fm_tool_template *from, const struct part *parts, size_t answer,
+                      struct fm_tool_form *form, struct part *written) {
+    const struct part *part = &parts[ONE_CALL];
+    const struct part *empty = &parts[EMPTY_CALL];
+    struct fm_tool_tags *tags = &form->tags;
+    const size_t at = find(part, answer, calls[0].name) + strlen(calls[0].name);
+    const size_t empty_at = find(empty, answer, calls[0].name) + strlen(calls[0].name);
+    const size_t key = find(part, at, "fm_key");
+    const size_t raw = key + LENGTH_OF("fm_key");
+    const size_t value = find(part, raw, "fm_Value");
+    const size_t close = value + LENGTH_OF("fm_Value");
+    const size_t flag = find(part, close, "fm_flag");
+    const size_t json = flag + LENGTH_OF("fm_flag");
+    const size_t flag_value = find(part, json, "rue") - 1; /* true, or True */
+    if (empty_at >= empty->len || flag_value + LENGTH_OF("true") >= part->len) {
+        return false;
+    }
+    size_t room = key - at < empty->len - empty_at ? key - at : empty->len - empty_at;
+    const size_t begin = at + common_len(part->text + at, empty->text + empty_at, room);
+    const size_t key_len = key - begin;
+    if (key_len == 0 || flag - close <= key_len ||
+        memcmp(part->text + flag - key_len, part->text + begin, key_len) != 0) {
+        return false;
+    }
+    const size_t close_len = flag - close - key_len;
+    const size_t end = flag_value + LENGTH_OF("true") + close_len;
+    const size_t turn_end = end < part->len ? end_of_turn(from, part, end) : end;
+    const size_t empty_end = empty_at + (begin - at) + (turn_end - end);
+    tags->python = part->text[flag_value] == 'T';
+    *written = (struct part){part->text + begin, end - begin};
+    return turn_end > end && empty_end <= empty->len &&
+           memcmp(part->text + end - close_len, part->text + close, close_len) == 0 &&
+           memcmp(empty->text + empty_end - (turn_end - end), part->text + end, turn_end - end) == 0 &&
+           (turn_end - end < key_len || memcmp(part->text + end, part->text + begin, key_len) != 0) &&
+           (begin > at || part->text[begin] == part->text[end]) && part->text[raw] == part->text[json] &&
+           !strchr(NAME_CHARACTERS, part->text[raw]) && set_mark(from, part, begin, key, &tags->key) &&
+           set_mark(from, part, raw, value, &tags->raw) && set_mark(from, part, json, flag_value, &tags->json) &&
+           !names_type(&tags->json) && set_close(from, part, close, close + close_len, tags);
 }
 
 /* How many of `len` bytes are a tag, "<call>" or "[CALLS]"; 0: they begin with none. */
@@ -391,9 +487,13 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
                      struct fm_tool_form *form) {
     const struct part *part = &parts[ONE_CALL];
     struct call_place place;
-    bool read = find_call(part, answer, 0, &place) && set_beginning(from, part, answer, place.name, form) &&
+    struct part written = {NULL, 0};
+    bool found = find_call(part, answer, 0, &written, &place) ||
+                 (read_tags(from, parts, answer, form, &written) && find_call(part, answer, 0, &written, &place));
+    bool read = found && set_beginning(from, part, answer, place.name, form) &&
                 set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
-                ends_names(&form->arguments) && (form->trigger.len > 0 || is_json_key(&form->arguments)) &&
+                ends_names(form->arguments.len > 0 ? &form->arguments : &form->tags.key) &&
+                (form->trigger.len > 0 || is_json_key(&form->arguments)) &&
                 set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
     if (!read) {
         return false;
@@ -411,8 +511,10 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
 /* The places of all calls, which are as the single one. */
 static bool find_calls(const struct part *part, size_t answer, const struct fm_tool_form *form,
                        struct call_place places[CALLS]) {
+    const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as the end after them */
+    const struct part written = {arguments, form->tags.key.len > 0 ? (size_t)(form->end.text - arguments) : 0};
     for (size_t i = 0; i < CALLS; i++) {
-        if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &places[i]) ||
+        if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &written, &places[i]) ||
             !same_text(&form->arguments, part, places[i].name_end, places[i].arguments)) {
             return false;
         }
@@ -517,9 +619,10 @@ static bool is_plain_name(const struct fm_tool_template *from, const char *name)
     return name[0] && name[strspn(name, NAME_CHARACTERS)] == '\0' && !has_control(from, name, strlen(name));
 }
 
-static bool tool_fits(const struct fm_tool_template *from, const struct fm_tool *tool) {
+static bool tool_fits(const struct fm_tool_template *from, const struct fm_tool_tags *tags, const struct fm_tool *tool) {
     const char *description = tool->description ? tool->description : "";
-    return is_plain_name(from, tool->name) && !has_control(from, description, strlen(description)) &&
+    return is_plain_name(from, tool->name) && (tags->key.len == 0 || fm_tool_tags_fit(tags, tool)) &&
+           !has_control(from, description, strlen(description)) &&
            !value_has_control(from, tool->parameters);
 }
 
@@ -565,7 +668,7 @@ const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, c
                                             const struct fm_kit_job *job) {
     bool fits = native->native && format_fits(native, job) && (job->tool_count > 0 || !native->needs_tools);
     for (size_t i = 0; i < job->tool_count && fits; i++) {
-        fits = tool_fits(from, &job->tools[i]);
+        fits = tool_fits(from, &native->tags, &job->tools[i]);
     }
     for (size_t i = 0; i < job->message_count && fits; i++) {
         fits = message_fits(native, from, job, i);

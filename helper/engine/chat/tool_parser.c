@@ -5,6 +5,7 @@
 #include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
 
+#include <json-c/json.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES (1u << 20) /* in JSON */
@@ -195,9 +196,11 @@ static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool
 }
 
 static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_form *form = parser->form;
+    const char *ends = form->arguments.len > 0 ? form->arguments.text : form->tags.key.text;
     char c = **bytes;
-    take(bytes, len, 1);
-    if (string_goes_on(parser, c, parser->form->arguments.text[0])) {
+    if (string_goes_on(parser, c, ends[0])) {
+        take(bytes, len, 1);
         fm_buf_append_char(&parser->name, c);
         return false;
     }
@@ -209,7 +212,8 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     }
     fm_buf_reset(&parser->name);
     parser->called = tool;
-    skip(parser, parser->form->arguments.len - 1, FM_TOOL_IN_ARGUMENTS);
+    parser->any_key = false;
+    skip(parser, form->arguments.len, form->tags.key.len > 0 ? FM_TOOL_AT_KEY : FM_TOOL_IN_ARGUMENTS);
     return true;
 }
 
@@ -242,6 +246,126 @@ static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, si
     return true;
 }
 
+/* ---- arguments in tags ---- */
+
+/* A part of the arguments, which is what `held` has. */
+static bool give_arguments(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+    struct fm_buf *held = &parser->held;
+    enum fm_tool_kind kind = held->failed || parser->name.failed ? FM_TOOL_NO_MEMORY : FM_TOOL_PART_OF_ARGUMENTS;
+    *piece = (struct fm_tool_piece){.kind = kind, .bytes = held->data, .len = held->len};
+    parser->given = held->len;
+    return held->len > 0 || kind == FM_TOOL_NO_MEMORY;
+}
+
+/* The arguments end where the next bytes are no other key's: what has come of its mark is then of what follows. */
+static bool read_key_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                          struct fm_tool_piece *piece) {
+    const struct fm_tool_mark *mark = &parser->form->tags.key;
+    drop_given(parser);
+    if (**bytes != mark->text[parser->skip]) {
+        fm_buf_append_str(&parser->held, parser->any_key ? "}" : "{}");
+        parser->state = FM_TOOL_IN_NEXT;
+        return give_arguments(parser, piece);
+    }
+    take(bytes, len, 1);
+    if (++parser->skip == mark->len) {
+        parser->state = FM_TOOL_IN_KEY;
+    }
+    return false;
+}
+
+static bool read_key(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_tags *tags = &parser->form->tags;
+    struct fm_json_writer w = fm_json_writer_on(&parser->held);
+    struct json_object *property = NULL;
+    char c = **bytes;
+    if (c != tags->raw.text[0]) {
+        take(bytes, len, 1);
+        fm_buf_append_char(&parser->name, c);
+        return false;
+    }
+    drop_given(parser);
+    fm_buf_append_char(&parser->held, parser->any_key ? ',' : '{');
+    fm_json_key_text(&w, parser->name.data, parser->name.len);
+    fm_buf_append_char(&parser->name, '\0');
+    if (parser->called && parser->called->parameters && !parser->name.failed) {
+        property = json_object_object_get(parser->called->parameters, "properties");
+        property = json_object_object_get(property, parser->name.data);
+    }
+    bool raw = fm_tool_value_of(property) == FM_TOOL_RAW_VALUE;
+    fm_buf_append_str(&parser->held, raw ? "\"" : "");
+    bool given = give_arguments(parser, piece);
+    fm_buf_reset(&parser->name);
+    parser->any_key = true;
+    skip(parser, raw ? tags->raw.len : tags->json.len, raw ? FM_TOOL_IN_RAW : FM_TOOL_IN_VALUE);
+    return given;
+}
+
+/* A byte of a JSON string; those of a longer character are as they are. */
+static void append_escaped(struct fm_tool_parser *parser, char c) {
+    struct fm_buf quoted;
+    if ((unsigned char)c >= 0x80) {
+        fm_buf_append_char(&parser->held, c);
+        return;
+    }
+    fm_buf_init(&quoted, NAME_MAX_BYTES);
+    struct fm_json_writer w = fm_json_writer_on(&quoted);
+    fm_json_string(&w, &c, 1);
+    parser->held.failed |= quoted.failed;
+    if (!quoted.failed) {
+        fm_buf_append(&parser->held, quoted.data + 1, quoted.len - 2);
+    }
+    fm_buf_free(&quoted);
+}
+
+static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_mark *close = &parser->form->tags.close;
+    drop_given(parser);
+    while (*len > 0) {
+        char c = **bytes;
+        take(bytes, len, 1);
+        if (c != close->text[parser->skip]) {
+            for (size_t i = 0; i < parser->skip; i++) {
+                append_escaped(parser, close->text[i]);
+            }
+            parser->skip = 0;
+        }
+        if (c != close->text[parser->skip]) {
+            append_escaped(parser, c);
+        } else if (++parser->skip == close->len) {
+            fm_buf_append_char(&parser->held, '"');
+            skip(parser, parser->form->tags.after.len, FM_TOOL_AT_KEY);
+            break;
+        }
+    }
+    return give_arguments(parser, piece);
+}
+
+/* JSON, but for Python's words of it. */
+static bool read_value(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const struct fm_tool_tags *tags = &parser->form->tags;
+    drop_given(parser);
+    while (*len > 0) {
+        char c = **bytes;
+        bool outside = parser->depth == 0 && !parser->in_string;
+        if (outside && c == tags->close.text[0]) {
+            skip(parser, tags->close.len + tags->after.len, FM_TOOL_AT_KEY);
+            break;
+        }
+        if (outside && c == 'N') {
+            fm_buf_append_str(&parser->held, "null");
+            skip(parser, strlen("None"), FM_TOOL_IN_VALUE);
+            break;
+        }
+        take(bytes, len, 1);
+        (void)arguments_go_on(parser, c);
+        fm_buf_append_char(&parser->held, outside && c == 'T' ? 't' : outside && c == 'F' ? 'f' : c);
+    }
+    return give_arguments(parser, piece);
+}
+
+/* ---- what follows ---- */
+
 /* `c` is at `at` in `mark`, or of the id that stands there. */
 static bool is_at(const struct fm_tool_mark *mark, size_t at, char c) {
     bool in_id = mark->has_id && at >= mark->id_at && at < mark->id_at + FM_TOOL_ID_LEN;
@@ -251,7 +375,7 @@ static bool is_at(const struct fm_tool_mark *mark, size_t at, char c) {
 static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *next = &parser->form->next;
     (void)piece;
-    if (parser->skip == next->len || !is_at(next, parser->skip, **bytes)) {
+    if (parser->skip >= next->len || !is_at(next, parser->skip, **bytes)) {
         parser->state = FM_TOOL_AT_END;
         return false;
     }
@@ -304,6 +428,8 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
     static bool (*const readers[])(struct fm_tool_parser *, const char **, size_t *, struct fm_tool_piece *) = {
         [FM_TOOL_IN_TEXT] = read_text, [FM_TOOL_AT_START] = read_start, [FM_TOOL_IN_PLAIN] = read_plain,
         [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
+        [FM_TOOL_AT_KEY] = read_key_mark, [FM_TOOL_IN_KEY] = read_key, [FM_TOOL_IN_RAW] = read_raw,
+        [FM_TOOL_IN_VALUE] = read_value,
         [FM_TOOL_IN_NEXT] = read_next, [FM_TOOL_AT_END] = read_end,
         [FM_TOOL_AT_JSON_CALL] = read_json_call,
         [FM_TOOL_AFTER_JSON_NAME] = read_after_json_name,

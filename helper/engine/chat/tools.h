@@ -54,12 +54,27 @@ struct fm_tool_mark {
     bool has_id;
 };
 
-/* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, then `end`, or `next` and another name. */
+/*
+ * How arguments stand in tags: each is `key`, its key, `raw` and the text of a string or `json` and any other value as
+ * JSON, `close`, `after`. `close` is the first that ends a string.
+ */
+struct fm_tool_tags {
+    struct fm_tool_mark key; /* empty: the arguments are JSON */
+    struct fm_tool_mark raw; /* begins as `json` does, with no byte of a key */
+    struct fm_tool_mark json;
+    struct fm_tool_mark close; /* a control token, or text whose first byte is not in it again */
+    struct fm_tool_mark after;
+    bool python; /* true is written True */
+};
+
+/* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON or in `tags`, then `end`, or `next` and
+ * another name. */
 struct fm_tool_form {
     struct fm_tool_mark trigger; /* tells a call from text, and its first byte is not in it again; empty where a call is
                                     mere JSON */
     struct fm_tool_mark name;
-    struct fm_tool_mark arguments; /* not empty, and begins with no byte of a name */
+    struct fm_tool_mark arguments; /* begins with no byte of a name, nor does, where it is empty, what follows */
+    struct fm_tool_tags tags;
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
     bool calls_alone; /* the template drops one of a text and a call beside it */
@@ -88,11 +103,11 @@ struct fm_tool_template {
 
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
- * calls that are not of this kind: with an id of another length in them, with arguments that are no JSON, with
+ * calls that are not of this kind: with an id of another length in them, with arguments in neither way, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
  * otherwise than the model is asked to go on, but for `thought`: what a thought begins with (NUL-terminated; "": the
- * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders ten conversations. Free with
- * fm_tool_form_free.
+ * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders eleven conversations. Free
+ * with fm_tool_form_free.
  */
 FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought,
                                            struct fm_tool_form *form, struct fm_error *error);
@@ -102,10 +117,20 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
  * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
  * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, a text that it drops,
  * text that looks like a control token, an outcome without its call, calls where it has no tools, a format whose texts
- * begin as calls do. Whether the template takes the conversation shows when it is rendered.
+ * begin as calls do, and, where arguments are in tags, a tool that fm_tool_tags_fit does not take. Whether the template
+ * takes the conversation shows when it is rendered.
  */
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_kit_job *job);
+
+/* How a value stands in tags, by its schema. */
+enum fm_tool_value { FM_TOOL_NO_VALUE, FM_TOOL_RAW_VALUE, FM_TOOL_JSON_VALUE };
+
+/* FM_TOOL_NO_VALUE: it may be a string or not, or a string of which a grammar can't hold the text to its schema. */
+enum fm_tool_value fm_tool_value_of(struct json_object *property);
+
+/* The tool's arguments are properties with names, each of a value that can stand in tags, and nothing else counts. */
+bool fm_tool_tags_fit(const struct fm_tool_tags *tags, const struct fm_tool *tool);
 
 /* The call that the tool's message `index` of `job` answers, of a message before it; NULL: none. */
 const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index);
@@ -144,6 +169,10 @@ enum fm_tool_state {
     FM_TOOL_IN_MARK,  /* `skip` more bytes of what stands around names and arguments */
     FM_TOOL_IN_NAME,
     FM_TOOL_IN_ARGUMENTS,
+    FM_TOOL_AT_KEY, /* of arguments in tags, as the next three; `skip` bytes of the mark before it have come */
+    FM_TOOL_IN_KEY,
+    FM_TOOL_IN_RAW, /* `skip` bytes of what closes it have come */
+    FM_TOOL_IN_VALUE,
     FM_TOOL_IN_NEXT, /* as long as it is the form's `next`, of which `skip` bytes have come */
     FM_TOOL_AT_JSON_CALL, /* at the quote after the name; the next two are of calls as mere JSON, too */
     FM_TOOL_AFTER_JSON_NAME,
@@ -163,7 +192,8 @@ struct fm_tool_parser {
     size_t given;             /* bytes at its beginning that are */
     size_t matched;           /* of the trigger, at the end of `held` */
     struct fm_json_call json; /* how far a call as mere JSON is there */
-    struct fm_buf name; /* JSON, while it comes */
+    struct fm_buf name; /* JSON, while it comes; or of an argument */
+    bool any_key;       /* of the call has come */
     size_t depth;       /* of brackets in the arguments */
     bool in_string;
     bool escaped;

@@ -16,6 +16,15 @@
  *     json: (json0 | json1) (NEXT ("f\"" ARGUMENTS arguments0 | "g\"" ARGUMENTS arguments1)){0,127} END
  *     json0: name0 ARGUMENTS arguments0
  *     name0[lazy]: PLACE BEGIN "f\""
+ *
+ * Arguments in tags are a rule for each, of which those that are not required may be left out:
+ *
+ *     tool: "f>\n" tag0_0 tag0_1?
+ *     tag0_0: "<parameter=" "a>\n" raw
+ *     tag0_1: "<parameter=" "b>\n" value0_1 "\n</parameter>" "\n"
+ *     value0_1: %json {"type":"integer"}
+ *     raw: raw_text "\n"
+ *     raw_text[lazy]: /(?s:.*)/ "\n</parameter>"
  */
 #include "engine/guide/tool_grammar.h"
 #include "engine/guide/schema.h"
@@ -24,6 +33,8 @@
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
+
+#define BARRED_MIN 4u /* bytes of a text in which no call begins */
 
 #define TEXT_MAX (1u << 20) /* bytes of a name in JSON, a line of Lark */
 
@@ -78,6 +89,34 @@ static void write_mark(const struct fm_tool_mark *mark, struct fm_buf *lark) {
     write_after("", 0, mark, lark);
 }
 
+static struct json_object *properties_of(const struct fm_tool *tool) {
+    return tool->parameters ? json_object_object_get(tool->parameters, "properties") : NULL;
+}
+
+static bool is_required(const struct fm_tool *tool, const char *key) {
+    struct json_object *required = json_object_object_get(tool->parameters, "required");
+    bool found = false;
+    for (size_t i = 0; required && i < json_object_array_length(required) && !found; i++) {
+        found = strcmp(json_object_get_string(json_object_array_get_idx(required, i)), key) == 0;
+    }
+    return found;
+}
+
+/* ` tag0_0 tag0_1?` */
+static void write_tags(const struct fm_tool *tool, size_t index, struct fm_buf *lark) {
+    struct json_object *properties = properties_of(tool);
+    struct json_object_iter at;
+    char rule[64];
+    size_t number = 0;
+    if (!properties) {
+        return;
+    }
+    json_object_object_foreachC(properties, at) {
+        snprintf(rule, sizeof rule, " tag%zu_%zu%s", index, number++, is_required(tool, at.key) ? "" : "?");
+        fm_buf_append_str(lark, rule);
+    }
+}
+
 /* `"get_weather\", \"arguments\": " arguments0` */
 static void write_choice(const struct fm_tool *tool, size_t index, const struct fm_tool_form *form,
                          struct fm_buf *lark) {
@@ -91,6 +130,10 @@ static void write_choice(const struct fm_tool *tool, size_t index, const struct 
         write_after(name.data + 1, name.len - 2, &form->arguments, lark);
     }
     fm_buf_free(&name);
+    if (form->tags.key.len > 0) {
+        write_tags(tool, index, lark);
+        return;
+    }
     snprintf(rule, sizeof rule, " arguments%zu", index);
     fm_buf_append_str(lark, rule);
 }
@@ -175,6 +218,124 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
     fm_buf_append_char(lark, '\n');
     fm_schema_free(&prepared);
     return FM_OK;
+}
+
+static void write_choices(struct json_object *choices, struct fm_buf *lark) {
+    const char *separator = " (";
+    for (size_t i = 0; i < json_object_array_length(choices); i++) {
+        struct json_object *choice = json_object_array_get_idx(choices, i);
+        fm_buf_append_str(lark, separator);
+        write_literal(json_object_get_string(choice), (size_t)json_object_get_string_len(choice), lark);
+        separator = " | ";
+    }
+    fm_buf_append_char(lark, ')');
+}
+
+/* True where `property`, without choices, takes a value of `type`. */
+static bool takes(struct json_object *property, const char *type) {
+    struct json_object *types = json_object_object_get(property, "type");
+    bool found = false;
+    if (json_object_object_get_ex(property, "enum", NULL) || json_object_object_get_ex(property, "const", NULL)) {
+        return false;
+    }
+    if (json_object_is_type(types, json_type_string)) {
+        return strcmp(json_object_get_string(types), type) == 0;
+    }
+    for (size_t i = 0; i < json_object_array_length(types) && !found; i++) {
+        found = strcmp(json_object_get_string(json_object_array_get_idx(types, i)), type) == 0;
+    }
+    return found;
+}
+
+/* `value0_1: %json {"type":"integer"}`, by the draft of the tool's schema. */
+static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, const char *number,
+                                struct fm_buf *lark, struct fm_error *error) {
+    struct fm_schema prepared;
+    struct json_object *draft = json_object_object_get(tool->parameters, "$schema");
+    struct json_object *schema = draft ? NULL : json_object_get(property);
+    if (draft && (json_object_deep_copy(property, &schema, NULL) != 0 || !add_member(schema, "$schema", draft))) {
+        json_object_put(schema);
+        return fm_fail_no_memory(error);
+    }
+    enum fm_code code = fm_schema_prepare(schema, tool->strict, &prepared, error);
+    json_object_put(schema);
+    if (code != FM_OK) {
+        return code;
+    }
+    fm_buf_append_str(lark, "value");
+    fm_buf_append_str(lark, number);
+    fm_buf_append_str(lark, ": %json ");
+    fm_buf_append(lark, prepared.guide.data, prepared.guide.len);
+    fm_buf_append_char(lark, '\n');
+    fm_schema_free(&prepared);
+    return FM_OK;
+}
+
+/* The rules of one argument. */
+static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_tool *tool, const char *key,
+                              struct json_object *property, const char *number, struct fm_buf *lark,
+                              struct fm_error *error) {
+    const bool raw = fm_tool_value_of(property) == FM_TOOL_RAW_VALUE;
+    struct json_object *choices = raw ? json_object_object_get(property, "enum") : NULL;
+    fm_buf_append_str(lark, "tag");
+    fm_buf_append_str(lark, number);
+    fm_buf_append_char(lark, ':');
+    write_mark(&tags->key, lark);
+    write_after(key, strlen(key), raw ? &tags->raw : &tags->json, lark);
+    if (raw && !choices) {
+        fm_buf_append_str(lark, " raw\n");
+        return FM_OK;
+    }
+    if (choices) {
+        write_choices(choices, lark);
+    } else {
+        fm_buf_append_str(lark, " (value");
+        fm_buf_append_str(lark, number);
+        fm_buf_append_str(lark, tags->python && takes(property, "boolean") ? " | \"True\" | \"False\"" : "");
+        fm_buf_append_str(lark, tags->python && takes(property, "null") ? " | \"None\")" : ")");
+    }
+    write_mark(&tags->close, lark);
+    write_mark(&tags->after, lark);
+    fm_buf_append_char(lark, '\n');
+    return choices ? FM_OK : write_value(tool, property, number, lark, error);
+}
+
+/* A text up to what closes it; a control token is in none, but its text could be. */
+static void write_raw(const struct fm_tool_tags *tags, struct fm_buf *lark) {
+    fm_buf_append_str(lark, "raw: raw_text");
+    write_mark(&tags->after, lark);
+    if (tags->close.control_count > 0) {
+        fm_buf_append_str(lark, "\nraw_text: RAW_TEXT");
+        write_mark(&tags->close, lark);
+        fm_buf_append_str(lark, "\nRAW_TEXT: /(?s:.*)/ & ~(/(?s:.*)/ ");
+        write_literal(tags->close.text, tags->close.len, lark);
+        fm_buf_append_str(lark, " /(?s:.*)/)\n");
+    } else {
+        fm_buf_append_str(lark, "\nraw_text[lazy]: /(?s:.*)/");
+        write_mark(&tags->close, lark);
+        fm_buf_append_char(lark, '\n');
+    }
+}
+
+/* The rules of all arguments. */
+static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm_tool_tags *tags, struct fm_buf *lark,
+                                   struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < job->tool_count; i++) {
+        struct json_object *properties = job->tools[i].allowed ? properties_of(&job->tools[i]) : NULL;
+        struct json_object_iter at;
+        char number[48];
+        size_t count = 0;
+        if (!properties) {
+            continue;
+        }
+        json_object_object_foreachC(properties, at) {
+            snprintf(number, sizeof number, "%zu_%zu", i, count++);
+            code = code ? code : write_tag(tags, &job->tools[i], at.key, at.val, number, lark, error);
+        }
+    }
+    write_raw(tags, lark);
+    return code;
 }
 
 /* For each tool that is called by mere JSON, `pattern` with its number in place of each `#`, its name of each `@`. */
@@ -297,18 +458,22 @@ enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_
             return code;
         }
     }
-    return lark->failed ? fm_fail_no_memory(error) : FM_OK;
+    enum fm_code code = form->tags.key.len > 0 ? write_all_tags(job, &form->tags, lark, error) : FM_OK;
+    return code == FM_OK && lark->failed ? fm_fail_no_memory(error) : code;
 }
 
 static bool is_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The trigger is no text either where it is a control token. Without what follows its last word, which would be missing
- * alone otherwise: "<tool_call". */
+/* The trigger is no text either where it is a control token. Up to its first word alone, or the rest of it would be
+ * text: "<tool_call", "<seed". */
 bool fm_tool_grammar_none(const struct fm_tool_form *form, struct fm_buf *lark) {
     const struct fm_tool_mark *trigger = &form->trigger;
-    size_t len = trigger->len;
+    size_t len = 0;
+    while (len < trigger->len && (len < BARRED_MIN || is_word(trigger->text[len]) || !is_word(trigger->text[len - 1]))) {
+        len++;
+    }
     while (len > 0 && !is_word(trigger->text[len - 1])) {
         len--;
     }

@@ -79,16 +79,19 @@ class Thoughts(Case):
             ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>Ho.<|end|><|start|>"
              "assistant", ("Hm.", "Ho.")))),
     }
+    # of those whose own form is another than ours
+    CALLS = {"GLM-4.6": "<tool_call>lamp\n<arg_key>on</arg_key>\n<arg_value>true</arg_value>\n</tool_call>"}
+    CALL = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
     NUMBER = {"type": "json_schema", "strict": True, "schema": {
         "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}}
 
     def test_before_everything(self):
-        call = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
-        answers = (("Done.", {}, ("Done.", [])), ("Done.", {"tools": [LAMP]}, ("Done.", [])),
-                   (call, {"tools": [LAMP], "tool_choice": {"mode": "required"}}, ("", [["lamp", '{"on":true}']])),
-                   ('{"a": 1}', {"format": self.NUMBER}, ('{"a":1}', [])))
         for name, scripts in self.WRITTEN.items():
             engine = self.engine(name)
+            call = self.CALLS.get(name, self.CALL)
+            answers = (("Done.", {}, ("Done.", [])), ("Done.", {"tools": [LAMP]}, ("Done.", [])),
+                       (call, {"tools": [LAMP], "tool_choice": {"mode": "required"}}, ("", [["lamp", '{"on":true}']])),
+                       ('{"a": 1}', {"format": self.NUMBER}, ('{"a":1}', [])))
             for script, thought in scripts:
                 for answer, params, wanted in answers:
                     with self.subTest(name, script=script, **params):

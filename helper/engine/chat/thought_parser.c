@@ -17,45 +17,31 @@ void fm_thought_parser_free(struct fm_thought_parser *parser) {
     fm_buf_free(&parser->text);
 }
 
-/* How the bytes stand to `mark`, of which `mark_len` bytes count. */
+void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark marks[FM_THOUGHT_MARKS]) {
+    const struct fm_thought_mark all[FM_THOUGHT_MARKS] = {
+        {form->begin, strlen(form->begin), FM_THOUGHT_BEGUN},
+        {form->end, strlen(form->end) - strlen(form->lead), FM_THOUGHT_AFTER},
+        {form->lead, strlen(form->lead), FM_THOUGHT_OVER},
+        {form->preamble, strlen(form->preamble), FM_THOUGHT_OVER},
+    };
+    memcpy(marks, all, sizeof all);
+}
+
 enum match { MATCH_NOT, MATCH_BEGINS, MATCH_WHOLE };
 
-/* A mark, and what follows it. */
-struct known {
-    const char *mark;
-    size_t len; /* 0: there is none */
-    enum fm_thought_state next;
-};
-
-/* The best match of some marks; `*next` is that of a whole one. */
-static enum match match_any(const struct known *marks, size_t count, const char *bytes, size_t len,
-                            enum fm_thought_state *next) {
+/* How the bytes match the best of the first `count` marks; `*next` is that of a whole one. */
+static enum match match(const struct fm_thought_form *form, size_t count, const char *bytes, size_t len,
+                        enum fm_thought_state *next) {
+    struct fm_thought_mark marks[FM_THOUGHT_MARKS];
     enum match best = MATCH_NOT;
+    fm_thought_marks(form, marks);
     for (size_t i = 0; i < count && best != MATCH_WHOLE; i++) {
-        if (marks[i].len > 0 && len <= marks[i].len && memcmp(marks[i].mark, bytes, len) == 0) {
+        if (marks[i].len > 0 && len <= marks[i].len && memcmp(marks[i].text, bytes, len) == 0) {
             best = len < marks[i].len ? MATCH_BEGINS : MATCH_WHOLE;
             *next = marks[i].next;
         }
     }
     return best;
-}
-
-/* Before a text. An end without a beginning is none. */
-static enum match match_start(const struct fm_thought_form *form, const char *bytes, size_t len,
-                              enum fm_thought_state *next) {
-    const struct known marks[] = {{form->begin, strlen(form->begin), FM_THOUGHT_BEGUN},
-                                  {form->lead, strlen(form->lead), FM_THOUGHT_OVER},
-                                  {form->preamble, strlen(form->preamble), FM_THOUGHT_OVER},
-                                  {form->end, strlen(form->end) - strlen(form->lead), FM_THOUGHT_AFTER}};
-    return match_any(marks, sizeof marks / sizeof marks[0], bytes, len, next);
-}
-
-/* In a thought. */
-static enum match match_inside(const struct fm_thought_form *form, const char *bytes, size_t len,
-                               enum fm_thought_state *next) {
-    const struct known marks[] = {{form->begin, strlen(form->begin), FM_THOUGHT_BEGUN},
-                                  {form->end, strlen(form->end) - strlen(form->lead), FM_THOUGHT_AFTER}};
-    return match_any(marks, sizeof marks / sizeof marks[0], bytes, len, next);
 }
 
 static size_t space_before(const char *bytes, size_t len) {
@@ -103,7 +89,7 @@ static void read_start(struct fm_thought_parser *parser, char c, bool control) {
     }
     hold(parser, c, control);
     size_t space = space_before(parser->held, parser->held_len);
-    enum match found = match_start(parser->form, parser->held + space, parser->held_len - space, &next);
+    enum match found = match(parser->form, FM_THOUGHT_MARKS, parser->held + space, parser->held_len - space, &next);
     if (found == MATCH_WHOLE) {
         go_to(parser, next);
     } else if (space == FM_THOUGHT_SPACE_MAX || (found == MATCH_NOT && space < parser->held_len)) {
@@ -119,7 +105,7 @@ static void read_inside(struct fm_thought_parser *parser, char c, bool control) 
     while (parser->held_len > 0) {
         size_t space = space_before(parser->held, parser->held_len);
         size_t len = parser->held_len - space;
-        enum match found = match_inside(parser->form, parser->held + space, len, &next);
+        enum match found = match(parser->form, FM_THOUGHT_MARKS_INSIDE, parser->held + space, len, &next);
         if (found == MATCH_WHOLE) {
             go_to(parser, next);
         } else if (found == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX) {
@@ -151,7 +137,7 @@ enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form,
     size_t space = space_before(bytes, len);
     enum match found = MATCH_BEGINS;
     for (size_t i = space; i < len && found == MATCH_BEGINS; i++) {
-        found = match_start(form, bytes + space, i + 1 - space, &next);
+        found = match(form, FM_THOUGHT_MARKS, bytes + space, i + 1 - space, &next);
     }
     return space > FM_THOUGHT_SPACE_MAX || found == MATCH_NOT ? FM_THOUGHT_NO_START
            : found == MATCH_WHOLE                             ? FM_THOUGHT_START

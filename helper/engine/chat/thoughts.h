@@ -98,6 +98,19 @@ enum fm_thought_start {
 /* What `len` bytes before a text are, without their parser. */
 enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form, const char *bytes, size_t len);
 
+/* A mark that may come before a text, and what follows it. */
+struct fm_thought_mark {
+    const char *text; /* in the form; not NUL-terminated */
+    size_t len;       /* 0: the form has no such mark */
+    enum fm_thought_state next;
+};
+
+#define FM_THOUGHT_MARKS        4u
+#define FM_THOUGHT_MARKS_INSIDE 2u /* the first ones, which count within a thought, too */
+
+/* The marks of `form`: a thought's beginning and its end, without what a text begins with; then the two before a text. */
+void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark marks[FM_THOUGHT_MARKS]);
+
 /* The answer ends: the same for what is held. */
 FM_MUST_USE bool fm_thought_end(struct fm_thought_parser *parser);
 

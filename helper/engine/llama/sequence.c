@@ -273,10 +273,11 @@ static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_tok
     return reason || fm_llama_answer_is_inside(&sequence->answer) ? reason : begin_grammar(sequence);
 }
 
-static enum fm_reason find_start(struct fm_sequence *sequence, const char *mark, size_t len, struct fm_start *start) {
+static enum fm_reason find_start(struct fm_sequence *sequence, const struct fm_thought_mark *mark,
+                                 struct fm_start *start) {
     char text[FM_THOUGHT_MARK_MAX];
     llama_token *tokens;
-    snprintf(text, sizeof text, "%.*s", (int)len, mark);
+    snprintf(text, sizeof text, "%.*s", (int)mark->len, mark->text);
     if (fm_prompter_mark_tokens(&sequence->model->prompter, text, &tokens, &start->count, &sequence->answer.error) !=
         FM_OK) {
         return FM_REASON_ERROR;
@@ -288,18 +289,12 @@ static enum fm_reason find_start(struct fm_sequence *sequence, const char *mark,
 }
 
 static enum fm_reason find_starts(struct fm_sequence *sequence) {
-    const struct fm_thought_form *form = sequence->answer.thought.form;
-    size_t end = strlen(form->end) - strlen(form->lead);
-    const struct {
-        const char *mark;
-        size_t len;
-    } marks[FM_SAMPLER_ALSO] = {{form->begin, strlen(form->begin)},
-                                {form->lead, strlen(form->lead)},
-                                {form->preamble, strlen(form->preamble)},
-                                {form->end, end}};
+    struct fm_thought_mark marks[FM_THOUGHT_MARKS];
     enum fm_reason reason = FM_REASON_NONE;
-    for (size_t i = 0; i < FM_SAMPLER_ALSO && !reason; i++) {
-        reason = marks[i].len ? find_start(sequence, marks[i].mark, marks[i].len, &sequence->opening.starts[i]) : reason;
+    _Static_assert(FM_THOUGHT_MARKS == FM_SAMPLER_ALSO, "the sampler lets each mark begin");
+    fm_thought_marks(sequence->answer.thought.form, marks);
+    for (size_t i = 0; i < FM_THOUGHT_MARKS && !reason; i++) {
+        reason = marks[i].len ? find_start(sequence, &marks[i], &sequence->opening.starts[i]) : reason;
     }
     begin_opening(sequence);
     return reason;

@@ -194,30 +194,39 @@ static enum fm_code check_type(const struct fm_tool *tool, size_t index, struct 
     return error->code;
 }
 
-static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, struct fm_buf *lark,
-                                    struct fm_error *error) {
-    char rule[48];
+/* `value0_1: %json {"type":"integer"}`; `schema` is released. NULL: out of memory. */
+static enum fm_code write_schema(const char *rule, struct json_object *schema, const struct fm_tool *tool,
+                                 struct fm_buf *lark, struct fm_error *error) {
     struct fm_schema prepared;
-    enum fm_code code = check_type(tool, index, error);
-    if (code != FM_OK) {
-        return code;
-    }
-    struct json_object *schema = arguments_schema(tool);
     if (!schema) {
         return fm_fail_no_memory(error);
     }
-    code = fm_schema_prepare(schema, tool->strict, &prepared, error);
+    enum fm_code code = fm_schema_prepare(schema, tool->strict, &prepared, error);
     json_object_put(schema);
     if (code != FM_OK) {
-        name_tool(index, error);
         return code;
     }
-    snprintf(rule, sizeof rule, "arguments%zu: %%json ", index);
     fm_buf_append_str(lark, rule);
+    fm_buf_append_str(lark, ": %json ");
     fm_buf_append(lark, prepared.guide.data, prepared.guide.len);
     fm_buf_append_char(lark, '\n');
     fm_schema_free(&prepared);
     return FM_OK;
+}
+
+static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, struct fm_buf *lark,
+                                    struct fm_error *error) {
+    char rule[48];
+    enum fm_code code = check_type(tool, index, error);
+    if (code != FM_OK) {
+        return code;
+    }
+    snprintf(rule, sizeof rule, "arguments%zu", index);
+    code = write_schema(rule, arguments_schema(tool), tool, lark, error);
+    if (code != FM_OK) {
+        name_tool(index, error);
+    }
+    return code;
 }
 
 static void write_choices(struct json_object *choices, struct fm_buf *lark) {
@@ -247,28 +256,18 @@ static bool takes(struct json_object *property, const char *type) {
     return found;
 }
 
-/* `value0_1: %json {"type":"integer"}`, by the draft of the tool's schema. */
+/* The rule of a value, by the draft of the tool's schema. */
 static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, const char *number,
                                 struct fm_buf *lark, struct fm_error *error) {
-    struct fm_schema prepared;
+    char rule[64];
     struct json_object *draft = json_object_object_get(tool->parameters, "$schema");
     struct json_object *schema = draft ? NULL : json_object_get(property);
     if (draft && (json_object_deep_copy(property, &schema, NULL) != 0 || !add_member(schema, "$schema", draft))) {
         json_object_put(schema);
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = fm_schema_prepare(schema, tool->strict, &prepared, error);
-    json_object_put(schema);
-    if (code != FM_OK) {
-        return code;
-    }
-    fm_buf_append_str(lark, "value");
-    fm_buf_append_str(lark, number);
-    fm_buf_append_str(lark, ": %json ");
-    fm_buf_append(lark, prepared.guide.data, prepared.guide.len);
-    fm_buf_append_char(lark, '\n');
-    fm_schema_free(&prepared);
-    return FM_OK;
+    snprintf(rule, sizeof rule, "value%s", number);
+    return write_schema(rule, schema, tool, lark, error);
 }
 
 /* The rules of one argument. */

@@ -135,7 +135,7 @@ static void much_white_space(void **unused) {
     check_row(&(struct row){"around it", &tags, AT_START, answer, "a", "Hi."}, 1, 1);
 }
 
-/* What is left of a mark is told without its control tokens. */
+/* An incomplete mark comes out as text or thought, without its control tokens. */
 static void control_tokens(void **unused) {
     (void)unused;
     static const char *const pieces[] = {"<|c|>", "analysis", "<|m|>", "a", "<|e|>", "b", "<|e|>", "<|s|>", "<|c|>", "x"};

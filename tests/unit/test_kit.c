@@ -954,8 +954,8 @@ static void tool_calls(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Thoughts are reported as text is. Stop strings do not count in them; their tokens, tags included, do. The beginning of
- * a character is none. */
+/* Thoughts are reported as text is. Stop strings do not count in them; their tokens, tags included, do. An
+ * incomplete character at the end is dropped. */
 static void reasoning(void **state) {
     (void)state;
     start_loaded();

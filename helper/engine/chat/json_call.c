@@ -28,7 +28,7 @@ enum state {
 
 #define STEPS_MAX 3
 
-/* The tokens that may come, and what each leads to. Words of one state are told apart after a common beginning. */
+/* For each state, the words that may come next, and the state after each. Two words may begin alike. */
 static const struct step {
     const char *word; /* NULL: none */
     enum state next;

@@ -67,7 +67,7 @@ struct fm_thought_parser {
     enum fm_thought_state state;
     size_t space;                                          /* bytes of white space after the thought so far */
     char held[FM_THOUGHT_HELD_MAX]; /* what may become a mark, and the white space before it */
-    bool held_control[FM_THOUGHT_HELD_MAX]; /* a byte of a control token, which is told in no case */
+    bool held_control[FM_THOUGHT_HELD_MAX]; /* the byte is of a control token, and never given out */
     size_t held_len;
     bool thought_told; /* a part of a thought */
     bool joins;        /* a blank line comes before the next part */
@@ -108,7 +108,10 @@ struct fm_thought_mark {
 #define FM_THOUGHT_MARKS        4u
 #define FM_THOUGHT_MARKS_INSIDE 2u /* the first ones, which count within a thought, too */
 
-/* The marks of `form`: a thought's beginning and its end, without what a text begins with; then the two before a text. */
+/*
+ * The marks of `form`: a thought's beginning; its end, without the mark that a text begins with; that mark; and the one
+ * of a text before calls.
+ */
 void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark marks[FM_THOUGHT_MARKS]);
 
 /* The answer ends: the same for what is held. */

@@ -355,7 +355,7 @@ static bool probe_init(struct probe *probe, const struct fm_chat *chat) {
     return true;
 }
 
-/* The next mark from `*at` on, which is moved behind it; NULL: there is none. */
+/* Returns the next mark from `*at` on, and moves `*at` past it. NULL: no mark is left. */
 static struct mark *next_mark(const struct probe *probe, const char **at, const char *end) {
     while ((*at = memmem(*at, (size_t)(end - *at), probe->begin, MARK_DIGITS + 1))) {
         char *after;

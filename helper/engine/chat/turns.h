@@ -49,9 +49,9 @@ void fm_turns_free(struct fm_turns *turns); /* harmless on one that is all zero 
 /*
  * Makes `turns->chat` the next arrangement that the template takes whole: rendered with a mark in place of each text,
  * each call's arguments and each tool's name, it has every mark, those of messages in their order. Only the system's
- * first message may stand elsewhere: some templates put it beside the user's last. The first one of a conversation whose
- * shape is remembered is not looked at again. FM_INVALID_REQUEST: there
- * is none left; `error` tells what is wrong with the first one, or is left as it was where that had been whole.
+ * first message may stand elsewhere: some templates put it beside the user's last. The first one of a conversation
+ * whose shape is remembered is not looked at again. FM_INVALID_REQUEST: no arrangement is left. `error` then says what
+ * is wrong with the first one; it is unchanged if the first one was whole.
  */
 FM_MUST_USE enum fm_code fm_turns_next(struct fm_turns *turns, const struct fm_tool_template *from,
                                        struct fm_error *error);

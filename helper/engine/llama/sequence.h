@@ -19,7 +19,7 @@
 /* A mark that an answer may begin with, though its grammar does not have it. */
 struct fm_start {
     llama_token tokens[FM_THOUGHT_MARK_MAX];
-    size_t count; /* 0: there is none */
+    size_t count; /* of its tokens; 0: the model has no such mark */
     bool possible;
 };
 

@@ -1,6 +1,6 @@
 /* Tools: the text of the prompt, the grammar, and parsing an answer, however it is split. */
 #include "engine/guide/tool_grammar.h"
-#include "wire.h"
+#include "tool_pieces.h"
 #ifdef WRAPPED
 #include "allocations.h"
 #endif
@@ -219,58 +219,8 @@ static void schemas(void **state) {
 static struct fm_kit_job parsed_job;
 static const struct fm_tool_form *parsed_form = &fm_tool_form_own;
 
-struct parsing {
-    struct fm_tool_parser parser;
-    struct transcript *log;
-    enum fm_tool_kind last;
-};
-
 static void *start(struct transcript *log) {
-    struct parsing *parsing = malloc(sizeof *parsing);
-    assert_non_null(parsing);
-    parsing->log = log;
-    parsing->last = FM_TOOL_NO_MEMORY;
-    fm_tool_parser_init(&parsing->parser, &parsed_job, parsed_form);
-    return parsing;
-}
-
-/* Pieces of one kind in a row are written as one. */
-static void note_piece(struct parsing *parsing, const struct fm_tool_piece *piece) {
-    static const char *const names[] = {
-        [FM_TOOL_TEXT] = "T:", [FM_TOOL_CALL] = "|C:", [FM_TOOL_PART_OF_ARGUMENTS] = "|A:", [FM_TOOL_NO_MEMORY] = "!"};
-    if (piece->kind == FM_TOOL_CALL) {
-        note(parsing->log, "|C:%s", piece->name);
-    } else if (piece->kind == FM_TOOL_UNKNOWN) {
-        note(parsing->log, "|?");
-    } else {
-        assert_true(piece->len > 0);
-        note(parsing->log, "%s%.*s", parsing->last == piece->kind ? "" : names[piece->kind], (int)piece->len,
-             piece->bytes);
-    }
-    parsing->last = piece->kind;
-}
-
-static void feed(void *context, const char *bytes, size_t len) {
-    struct parsing *parsing = context;
-    struct fm_tool_piece piece;
-    while (fm_tool_parser_read(&parsing->parser, &bytes, &len, &piece)) {
-        note_piece(parsing, &piece);
-    }
-    assert_int_equal(len, 0);
-}
-
-static void end_parsing(struct parsing *parsing, bool cut) {
-    struct fm_tool_piece piece;
-    if (fm_tool_parser_end(&parsing->parser, cut, &piece)) {
-        note_piece(parsing, &piece);
-    }
-    assert_false(fm_tool_parser_end(&parsing->parser, cut, &piece));
-    fm_tool_parser_free(&parsing->parser);
-    free(parsing);
-}
-
-static void end(void *context) {
-    end_parsing(context, false);
+    return start_parsing(log, &parsed_job, parsed_form);
 }
 
 static const struct subject subject = {start, feed, end};

@@ -4,7 +4,7 @@
  */
 #include "engine/guide/grammar.h"
 #include "engine/guide/tool_grammar.h"
-#include "wire.h"
+#include "tool_pieces.h"
 
 #include <json-c/json.h>
 
@@ -82,49 +82,8 @@ static struct fm_grammar *new_grammar(void) {
 
 /* ---- the parser ---- */
 
-struct parsing {
-    struct fm_tool_parser parser;
-    struct transcript *log;
-    enum fm_tool_kind last;
-};
-
 static void *start(struct transcript *log) {
-    struct parsing *parsing = malloc(sizeof *parsing);
-    assert_non_null(parsing);
-    parsing->log = log;
-    parsing->last = FM_TOOL_NO_MEMORY;
-    fm_tool_parser_init(&parsing->parser, &job, &fm_tool_form_own);
-    return parsing;
-}
-
-static void note_piece(struct parsing *parsing, const struct fm_tool_piece *piece_read) {
-    const char *mark = piece_read->kind == FM_TOOL_TEXT ? "T:" : "|A:";
-    assert_true(piece_read->kind <= FM_TOOL_PART_OF_ARGUMENTS);
-    if (piece_read->kind == FM_TOOL_CALL) {
-        note(parsing->log, "|C:%s", piece_read->name);
-    } else {
-        note(parsing->log, "%s%.*s", parsing->last == piece_read->kind ? "" : mark, (int)piece_read->len,
-             piece_read->bytes);
-    }
-    parsing->last = piece_read->kind;
-}
-
-static void feed(void *context, const char *bytes, size_t len) {
-    struct parsing *parsing = context;
-    struct fm_tool_piece read;
-    while (fm_tool_parser_read(&parsing->parser, &bytes, &len, &read)) {
-        note_piece(parsing, &read);
-    }
-}
-
-static void end(void *context) {
-    struct parsing *parsing = context;
-    struct fm_tool_piece last;
-    if (fm_tool_parser_end(&parsing->parser, false, &last)) {
-        note_piece(parsing, &last);
-    }
-    fm_tool_parser_free(&parsing->parser);
-    free(parsing);
+    return start_parsing(log, &job, &fm_tool_form_own);
 }
 
 static const struct subject subject = {start, feed, end};

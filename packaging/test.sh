@@ -19,7 +19,7 @@ RESULTS=build/results
 passed=0
 failed=0
 skipped=0
-HANGS_MS=1800000 # a file of node --test that is still there then hangs; ctest's figure is in tests/CMakeLists.txt
+HANGS_MS=900000 # a file of node --test that is still there then hangs; ctest's figure is in tests/CMakeLists.txt
 # What --fast leaves out of node --test; of ctest it leaves out what has the label "long".
 LONG_NODE_TESTS='repeat schema-suite openai-sampling openai-structured openai-tools package install'
 begun=$(date +%s)

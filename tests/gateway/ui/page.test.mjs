@@ -21,9 +21,10 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   if (skip) return;
-  assert.deepEqual(page.problems, [], "no complaints, no requests elsewhere");
+  const { problems } = page;
   await page.context().close();
   await gateway.stop();
+  assert.deepEqual(problems, [], "no complaints, no requests elsewhere");
 });
 
 const it = (name, run) => test(name, { skip }, run);
@@ -381,7 +382,7 @@ it("an approval shows every byte; the focus is on Deny; Enter denies, with the r
   const dialog = page.getByRole("dialog", { name: "Run this command?" });
   await dialog.waitFor();
   await focusComesTo("Deny");
-  const shown = await dialog.getByRole("region", { name: "Command" }).locator("li").allTextContents();
+  const shown = await dialog.getByRole("group", { name: "Command" }).locator("li").allTextContents();
   assert.deepEqual(
     shown.map((line) => line.trim()),
     ['echo "hi"', "→rm -r U+202Egpj.xU+2066 /tmp/аbc·"],
@@ -511,7 +512,7 @@ it("a long command scrolls inside the dialog, and its buttons stay in sight", as
   await page.setViewportSize({ width: 390, height: 600 });
   await say("go");
   await page.getByRole("dialog").waitFor();
-  const region = page.getByRole("region", { name: "Command" });
+  const region = page.getByRole("group", { name: "Command" });
   assert.equal(await region.locator("li").count(), 235);
   assert.ok(await region.evaluate((each) => each.scrollHeight > each.clientHeight));
   for (const name of ["Deny", "Approve"]) {
@@ -536,7 +537,7 @@ it("the browser tool: actions in their order, progress, a picture in the chat", 
   await say("look");
   const dialog = page.getByRole("dialog", { name: "Let the browser do this?" });
   await dialog.getByText("2 actions, in this order").waitFor();
-  assert.match(await dialog.getByRole("region", { name: "Action 1" }).textContent(), /U\+202E/);
+  assert.match(await dialog.getByRole("group", { name: "Action 1" }).textContent(), /U\+202E/);
   await armed();
   await button("Approve").click();
   await page.getByText("Navigating to https://www.example.org").waitFor();

@@ -87,7 +87,9 @@ export class StandIn {
   async stop() {
     this.cut();
     this.sockets.close();
-    await new Promise((resolve) => this.server.close(resolve));
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    this.server.closeAllConnections(); // also those that Chromium has opened and not used: close() waits for them
+    await closed;
   }
 
   /** Ends every socket at once, as when the process dies. */

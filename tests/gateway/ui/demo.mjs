@@ -26,6 +26,12 @@ done
 
 > The lifetime says how long a resolver may keep an answer.
 
+What one resolver has in its cache:
+
+\`\`\`bash
+dig +norecurse www.example.org
+\`\`\`
+
 See [RFC 1034](https://www.rfc-editor.org/rfc/rfc1034) for the rest.`;
 
 /** A picture of `width` by `height` in two colours, as base64 of a PNG. */

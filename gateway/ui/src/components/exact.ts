@@ -7,7 +7,7 @@ import { show } from "../escape.js";
 
 export function exact(text: string, label: string) {
   const { lines } = show(text);
-  return html`<div class="exact scroll" tabindex="0" role="region" aria-label=${label}>
+  return html`<div class="exact scroll" tabindex="0" role="group" aria-label=${label}>
     <ol>
       ${lines.map((line) => html`<li><code>${line.length ? line.map(({ text: part, kind }) => html`<span
         class=${kind}>${part}</span>`) : nothing}</code></li>`)}

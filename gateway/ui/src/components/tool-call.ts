@@ -109,7 +109,7 @@ export class JarvisToolCall extends LitElement {
         ${output ? html`<button class="copy"
           @click=${this.copyOutput}>${this.copied ? "Copied" : "Copy output"}</button>` : nothing}
       </p>
-      ${output === undefined ? nothing : html`<pre class="scroll" tabindex="0" role="region"
+      ${output === undefined ? nothing : html`<pre class="scroll" tabindex="0" role="group"
         aria-label="Output">${output || "(no output)"}</pre>`}
       ${truncated ? html`<p class="label">The output was longer; its middle was left out.</p>` : nothing}
     `;

@@ -6,6 +6,7 @@ import * as LIMITS from "./limits.js";
 import { stageOf, TimeLimits, timeoutOf, type NextLimit, type Progress, type TimeLimit } from "./time-limits.js";
 import type { CallOptions, JsonObject, Operation } from "./types.js";
 import { Watch } from "./watch.js";
+import type { Method } from "./wire.js";
 
 /** Calls of the engine: the helper ends them itself after the limits of their `fm`. */
 const TIMED: ReadonlySet<string> = new Set([
@@ -22,6 +23,20 @@ const TIMED: ReadonlySet<string> = new Set([
 export const GRACE_MS = LIMITS.grace_ms + 150;
 /** Whether a call is work of the engine. */
 export const isWork = (method: string): boolean => TIMED.has(method);
+
+/** Calls that a healthy helper answers in a moment, unless they are streamed. */
+const SHORT: ReadonlySet<string> = new Set<Method>([
+  "health.ping",
+  "metrics.get",
+  "capabilities.get",
+  "models.list",
+  "models.retrieve",
+  "responses.retrieve",
+  "responses.delete",
+  "responses.input_items",
+  "responses.cancel",
+]);
+const SHORT_MS = 10_000;
 
 /** Which limit of a call passes next. */
 type Next = (progress: Progress) => NextLimit;
@@ -168,7 +183,9 @@ export class Call implements Operation {
 }
 
 /** Null: it has none. */
-function limitsOf(method: string, params: JsonObject, { timeoutMs: ms }: CallOptions): Next | null {
+function limitsOf(method: string, params: JsonObject, { timeoutMs }: CallOptions): Next | null {
+  const isShort = SHORT.has(method) && params["stream"] !== true;
+  const ms = timeoutMs ?? (isShort ? SHORT_MS : undefined);
   if (ms !== undefined) return ({ since }) => ({ limit: { ms }, at: since + ms });
   if (!isWork(method)) return null;
   const limits = new TimeLimits(params);

@@ -264,8 +264,6 @@ export function createClient(options: ClientOptions = {}): Client {
 /** The body of a request that is not streamed. */
 type Whole<Body> = Body & { stream?: false };
 
-const CONTROL_TIMEOUT_MS = 10_000;
-
 /** The working part of a client, which is loaded by the first call: a host that never asks anything does not wait for it. */
 class Later implements Transport {
   /** The same with the host's fallback, which answers even if the file can't be loaded. */
@@ -349,7 +347,7 @@ class Later implements Transport {
 
 /** A call that a healthy helper answers at once. */
 async function control(transport: Transport, method: string): Promise<JsonObject> {
-  return withoutOk(await transport.call(method, {}, { timeoutMs: CONTROL_TIMEOUT_MS }).result);
+  return withoutOk(await transport.call(method, {}).result);
 }
 
 /**

@@ -45,21 +45,18 @@ export class Models {
   }
 }
 
-/** A healthy helper answers at once. */
-const TIMEOUT_MS = 10_000;
-
 function useModel<Result>(transport: Transport, method: string, params: ModelParams): Operation<Result> {
   return pick(transport.call(method, params as JsonObject), (answer) => withoutOk(answer) as unknown as Result);
 }
 
 /** All models. */
 export function listModels(transport: Transport): Operation<ModelList> {
-  const operation = transport.call("models.list", {}, { timeoutMs: TIMEOUT_MS });
+  const operation = transport.call("models.list", {});
   return pick(operation, (answer) => withoutOk(answer) as unknown as ModelList);
 }
 
 /** One model. */
 export function retrieveModel(transport: Transport, id: string): Operation<Model> {
-  const operation = transport.call("models.retrieve", { id }, { timeoutMs: TIMEOUT_MS });
+  const operation = transport.call("models.retrieve", { id });
   return pick(operation, (answer) => withoutOk(answer) as unknown as Model);
 }

@@ -153,9 +153,18 @@ test("a call that has no limit does not keep a helper that hangs", { timeout: WA
   const client = stubClient(t);
   const { pid } = await client.health.ping();
   // The stub never answers it.
-  const waits = client.responses.retrieve("resp_1").catch((error) => error);
+  const waits = drain(client.responses.retrieve("resp_1", { stream: true }));
   await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
-  assert.equal((await inTime(waits)).code, "HELPER_UNHEALTHY");
+  assert.equal((await inTime(waits)).error.code, "HELPER_UNHEALTHY");
+  await until(() => !alive(pid), "its end");
+});
+
+test("a helper answers the calls that take a moment within ten seconds", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t);
+  const { pid } = await client.health.ping();
+  // The stub answers neither.
+  const calls = ["retrieve", "delete"].map((name) => client.responses[name]("resp_1").catch((error) => error));
+  assert.deepEqual((await Promise.all(calls)).map(({ code }) => code), ["TIMEOUT", "TIMEOUT"]);
   await until(() => !alive(pid), "its end");
 });
 

@@ -330,6 +330,7 @@ struct style {
     const char *raw;
     const char *json;
     const char *close;
+    const char *none;  /* where there are no arguments */
     const char *truth; /* as it is written */
 };
 
@@ -344,6 +345,8 @@ static void render_call(const struct style *style, const struct fm_chat *chat, c
         if (strcmp(call->arguments, "{}") != 0) {
             note(log, "%sfm_key%sfm_Value%s", style->tag, style->raw, style->close);
             note(log, "%sfm_flag%s%s%s", style->tag, style->json, style->truth, style->close);
+        } else {
+            note(log, "%s", style->none ? style->none : "");
         }
     } else {
         note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
@@ -640,13 +643,17 @@ static void choices_without_tools(void **state) {
 #define CONTROLS                                                                                                       \
     {STYLE("<c>", "[", NULL, "]", "<end>"), .tag = ";", .raw = "='", .json = "=", .close = "<c>\n", .truth = "true"}
 
+#define LINES                                                                                                          \
+    {TAGGED("</f>\n</call>\n<call>\n<f=", "</f>\n</call>"), IN_TAGS("", "</p>\n", "true"), .none = "\n"}
+
 static void expect_tags(struct style style, const char *expected) {
     struct fm_tool_form form;
     struct transcript log = {.len = 0};
     read_form(&style, &form);
     assert_true(form.native);
-    const struct fm_tool_mark *marks[] = {&form.arguments,  &form.tags.key,   &form.tags.raw, &form.tags.json,
-                                          &form.tags.close, &form.tags.after, &form.next,     &form.end};
+    const struct fm_tool_mark *marks[] = {&form.arguments,  &form.tags.key,   &form.tags.raw,  &form.tags.json,
+                                          &form.tags.close, &form.tags.after, &form.tags.none, &form.next,
+                                          &form.end};
     for (size_t i = 0; i < COUNT(marks); i++) {
         note_mark(&log, marks[i]);
     }
@@ -658,9 +665,10 @@ static void expect_tags(struct style style, const char *expected) {
 static void tagged_forms(void **state) {
     (void)state;
     expect_tags((struct style)CODER,
-                ">\n|<p=|>\n|>\n|\n</p>|\n|</f>\n</call>\n<call>\n<f=|</f>\n</call>|True");
-    expect_tags((struct style)PAIRS, "|<k>|</k><v>|</k><v>|</v>||</call>\n<call>|</call>|true");
-    expect_tags((struct style)CONTROLS, "[|;|='|=|<c>(7 at 0)|\n||]|true");
+                ">\n|<p=|>\n|>\n|\n</p>|\n||</f>\n</call>\n<call>\n<f=|</f>\n</call>|True");
+    expect_tags((struct style)PAIRS, "|<k>|</k><v>|</k><v>|</v>|||</call>\n<call>|</call>|true");
+    expect_tags((struct style)CONTROLS, "[|;|='|=|<c>(7 at 0)|\n|||]|true");
+    expect_tags((struct style)LINES, ">\n|<p=|>|>|</p>|\n|\n|</f>\n</call>\n<call>\n<f=|</f>\n</call>|true");
     const struct style styles[] = {
         {STYLE("<call>", ">", NULL, "", "<end>"), IN_TAGS("", "</p>", "true")},      /* nothing ends the arguments */
         {STYLE("<call>", ">", NULL, "<p=", "<end>"), IN_TAGS("", "</p>", "true")},   /* another key does */
@@ -673,6 +681,7 @@ static void tagged_forms(void **state) {
          .truth = "true"}, /* their ends are of two kinds */
         {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = " string>", .json = " boolean>",
          .close = "</p>", .truth = "true"}, /* a number's is unknown */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "</p>", "true"), .none = "-"}, /* it could be a key's */
     };
     for (size_t i = 0; i < COUNT(styles); i++) {
         expect_form(styles[i], NULL);
@@ -722,10 +731,42 @@ static void tagged_grammars(void **state) {
                           "RAW_TEXT: /(?s:.*)/ & ~(/(?s:.*)/ \"<c>\" /(?s:.*)/)\n");
 }
 
+/* What stands in place of arguments. */
+static void tagged_grammars_without_any(void **state) {
+    (void)state;
+    static const struct {
+        const char *parameters;
+        const char *part;
+    } rows[] = {
+        {NULL, "tool: \"f>\\n\" \"\\n\"\n"},
+        {"{\"properties\":{}}", "tool: \"f>\\n\" \"\\n\"\n"},
+        {"{\"properties\":{\"a\":{\"type\":\"null\"}}}", "tool: \"f>\\n\" ( tag0_0? | \"\\n\")\n"},
+        {"{\"properties\":{\"a\":{\"type\":\"null\"}},\"required\":[\"a\"]}", "tool: \"f>\\n\" tag0_0\n"},
+    };
+    struct style lines = LINES;
+    struct fm_tool tool = {.name = "f", .allowed = true};
+    struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED};
+    struct fm_tool_form form;
+    read_form(&lines, &form);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_error error;
+        struct fm_buf lark;
+        fm_buf_init(&lark, LARK_MAX);
+        tool.parameters = rows[i].parameters ? json_tokener_parse(rows[i].parameters) : NULL;
+        assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+        fm_buf_append(&lark, "", 1);
+        assert_non_null(strstr(lark.data, rows[i].part));
+        json_object_put(tool.parameters);
+        fm_buf_free(&lark);
+    }
+    fm_tool_form_free(&form);
+}
+
 static void tagged_answers(void **state) {
     (void)state;
     struct style coder = CODER;
     struct style pairs = PAIRS;
+    struct style lines = LINES;
     struct json_object *parameters = json_tokener_parse(LAMP);
     struct fm_tool tools[] = {{.name = "f", .allowed = true, .parameters = parameters}, {.name = "g", .allowed = true}};
     struct fm_tool_form form;
@@ -743,6 +784,12 @@ static void tagged_answers(void **state) {
     read_form(&pairs, &form);
     expect_pieces("<call>f<k>s</k><v>a</v><k>n</k><v>false</v></call>\n<call>g</call>",
                   "|C:f|A:{\"s\":\"a\",\"n\":false}|C:g|A:{}");
+    fm_tool_form_free(&form);
+    read_form(&lines, &form);
+    expect_pieces("<call>\n<f=g>\n\n</f>\n</call>\n<call>\n<f=g>\n</f>\n</call>\n<call>\n<f=f>\n<p=s>a</p>\n</f>\n</call>",
+                  "|C:g|A:{}|C:g|A:{}|C:f|A:{\"s\":\"a\"}");
+    fm_tool_form_free(&form);
+    read_form(&pairs, &form);
     static const char answer[] = "<call>f<k>s</k><v>a</v></v><k>n</k><v>false</v></call>";
     static const char whole[] = "|C:f|A:{\"s\":\"a\",";
     for (size_t len = 1; len <= strlen("<call>f<k>s</k><v>a</v>"); len++) {
@@ -1051,6 +1098,7 @@ int main(void) {
         cmocka_unit_test(choices_without_tools),
         cmocka_unit_test(tagged_forms),
         cmocka_unit_test(tagged_grammars),
+        cmocka_unit_test(tagged_grammars_without_any),
         cmocka_unit_test(tagged_answers),
         cmocka_unit_test(tagged_choices),
         cmocka_unit_test(native_prompts),

@@ -351,6 +351,22 @@ static bool set_close(const struct fm_tool_template *from, const struct part *pa
            !memchr(part->text + begin + 1, part->text[begin], len - 1);
 }
 
+/* What stands at `begin` of a call without arguments, before what follows on them, `after`: nothing, or a line's end. */
+static bool set_none(const struct fm_tool_template *from, const struct part *empty, size_t begin,
+                     const struct part *after, struct fm_tool_tags *tags) {
+    const size_t turn_end = begin < empty->len ? end_of_turn(from, empty, begin) : 0;
+    if (turn_end < begin + after->len || memcmp(empty->text + turn_end - after->len, after->text, after->len) != 0) {
+        return false;
+    }
+    const size_t end = turn_end - after->len;
+    for (size_t at = begin; at < end; at++) {
+        if (!fm_tool_is_space(empty->text[at]) || empty->text[at] == tags->key.text[0]) {
+            return false;
+        }
+    }
+    return set_mark(from, empty, begin, end, &tags->none);
+}
+
 /* It would be another one before a number. */
 static bool names_type(const struct fm_tool_mark *mark) {
     const struct part part = {mark->text, mark->len};
@@ -391,17 +407,15 @@ static bool read_tags(const struct fm_tool_template *from, const struct part *pa
     const size_t close_len = flag - close - key_len;
     const size_t end = flag_value + LENGTH_OF("true") + close_len;
     const size_t turn_end = end < part->len ? end_of_turn(from, part, end) : end;
-    const size_t empty_end = empty_at + (begin - at) + (turn_end - end);
     tags->python = part->text[flag_value] == 'T';
     *written = (struct part){part->text + begin, end - begin};
-    return turn_end > end && empty_end <= empty->len &&
-           memcmp(part->text + end - close_len, part->text + close, close_len) == 0 &&
-           memcmp(empty->text + empty_end - (turn_end - end), part->text + end, turn_end - end) == 0 &&
+    return turn_end > end && memcmp(part->text + end - close_len, part->text + close, close_len) == 0 &&
            (turn_end - end < key_len || memcmp(part->text + end, part->text + begin, key_len) != 0) &&
            (begin > at || part->text[begin] == part->text[end]) && part->text[raw] == part->text[json] &&
            !strchr(NAME_CHARACTERS, part->text[raw]) && set_mark(from, part, begin, key, &tags->key) &&
            set_mark(from, part, raw, value, &tags->raw) && set_mark(from, part, json, flag_value, &tags->json) &&
-           !names_type(&tags->json) && set_close(from, part, close, close + close_len, tags);
+           !names_type(&tags->json) && set_close(from, part, close, close + close_len, tags) &&
+           set_none(from, empty, empty_at + (begin - at), &(struct part){part->text + end, turn_end - end}, tags);
 }
 
 /* How many of `len` bytes are a tag, "<call>" or "[CALLS]"; 0: they begin with none. */
@@ -566,8 +580,10 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
                             find(&parts[TEXT_AND_CALL], answer, calls[0].name) == parts[TEXT_AND_CALL].len;
         form->texts[0] = (char *)parts[ONE_CALL].text;
         form->texts[1] = (char *)parts[ALL_CALLS].text;
+        form->texts[2] = (char *)parts[EMPTY_CALL].text;
         parts[ONE_CALL].text = NULL;
         parts[ALL_CALLS].text = NULL;
+        parts[EMPTY_CALL].text = NULL;
     } else {
         *form = (struct fm_tool_form){.native = false};
     }
@@ -580,6 +596,7 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
 void fm_tool_form_free(struct fm_tool_form *form) {
     free(form->texts[0]);
     free(form->texts[1]);
+    free(form->texts[2]);
     *form = (struct fm_tool_form){.native = false};
 }
 

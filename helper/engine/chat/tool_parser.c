@@ -261,10 +261,14 @@ static bool give_arguments(struct fm_tool_parser *parser, struct fm_tool_piece *
 static bool read_key_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                           struct fm_tool_piece *piece) {
     const struct fm_tool_mark *mark = &parser->form->tags.key;
+    const struct fm_tool_mark *none = &parser->form->tags.none;
     drop_given(parser);
     if (**bytes != mark->text[parser->skip]) {
         fm_buf_append_str(&parser->held, parser->any_key ? "}" : "{}");
         parser->state = FM_TOOL_IN_NEXT;
+        if (parser->skip == 0 && !parser->any_key && none->len > 0 && **bytes == none->text[0]) {
+            skip(parser, none->len, FM_TOOL_IN_NEXT);
+        }
         return give_arguments(parser, piece);
     }
     take(bytes, len, 1);

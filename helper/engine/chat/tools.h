@@ -56,7 +56,7 @@ struct fm_tool_mark {
 
 /*
  * How arguments stand in tags: each is `key`, its key, `raw` and the text of a string or `json` and any other value as
- * JSON, `close`, `after`. `close` is the first that ends a string.
+ * JSON, `close`, `after`. `close` is the first that ends a string. Where there are none, `none` stands in their place.
  */
 struct fm_tool_tags {
     struct fm_tool_mark key; /* empty: the arguments are JSON */
@@ -64,6 +64,7 @@ struct fm_tool_tags {
     struct fm_tool_mark json;
     struct fm_tool_mark close; /* a control token, or text whose first byte is not in it again */
     struct fm_tool_mark after;
+    struct fm_tool_mark none; /* white space, or empty; begins with another byte than `key` */
     bool python; /* true is written True */
 };
 
@@ -81,7 +82,7 @@ struct fm_tool_form {
     bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
     bool ids;         /* the template has calls with an id of FM_TOOL_ID_LEN, and refuses others */
     bool native;      /* the model's: its template renders tools and calls */
-    char *texts[2];   /* what the marks of a native form lie in */
+    char *texts[3];   /* what the marks of a native form lie in */
 };
 
 extern const struct fm_tool_form fm_tool_form_own;

@@ -102,19 +102,33 @@ static bool is_required(const struct fm_tool *tool, const char *key) {
     return found;
 }
 
-/* ` tag0_0 tag0_1?` */
-static void write_tags(const struct fm_tool *tool, size_t index, struct fm_buf *lark) {
+/* ` tag0_0 tag0_1?`, or what stands in their place. */
+static void write_tags(const struct fm_tool_tags *tags, const struct fm_tool *tool, size_t index, struct fm_buf *lark) {
     struct json_object *properties = properties_of(tool);
     struct json_object_iter at;
+    struct fm_buf rules;
     char rule[64];
     size_t number = 0;
-    if (!properties) {
-        return;
+    bool any_required = false;
+    fm_buf_init(&rules, TEXT_MAX);
+    if (properties) {
+        json_object_object_foreachC(properties, at) {
+            bool required = is_required(tool, at.key);
+            snprintf(rule, sizeof rule, " tag%zu_%zu%s", index, number++, required ? "" : "?");
+            fm_buf_append_str(&rules, rule);
+            any_required = any_required || required;
+        }
     }
-    json_object_object_foreachC(properties, at) {
-        snprintf(rule, sizeof rule, " tag%zu_%zu%s", index, number++, is_required(tool, at.key) ? "" : "?");
-        fm_buf_append_str(lark, rule);
+    bool optional = tags->none.len > 0 && !any_required;
+    fm_buf_append_str(lark, optional && number > 0 ? " (" : "");
+    fm_buf_append(lark, rules.data, rules.len);
+    fm_buf_append_str(lark, optional && number > 0 ? " |" : "");
+    if (optional) {
+        write_mark(&tags->none, lark);
     }
+    fm_buf_append_str(lark, optional && number > 0 ? ")" : "");
+    lark->failed |= rules.failed;
+    fm_buf_free(&rules);
 }
 
 /* `"get_weather\", \"arguments\": " arguments0` */
@@ -131,7 +145,7 @@ static void write_choice(const struct fm_tool *tool, size_t index, const struct 
     }
     fm_buf_free(&name);
     if (form->tags.key.len > 0) {
-        write_tags(tool, index, lark);
+        write_tags(&form->tags, tool, index, lark);
         return;
     }
     snprintf(rule, sizeof rule, " arguments%zu", index);

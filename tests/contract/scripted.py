@@ -46,9 +46,15 @@ MORE = {
     "GLM": ["<|endoftext|>"],
     "gpt-oss": ["<|constrain|>", "<|call|>", "<|return|>"],
     "Solar": ["<|calls|>", "<|flush|>"],
+    "gemma-4": ['<|"|>'],
 }
 # These are tokens too, but not of the kind that a text can't have.
 TAGS = re.compile(r"</?(?:think|tool_call|tool_response|arg_key|arg_value|minimax:tool_call)>")
+# So are these, in the files that llama.cpp makes of a family's model.
+VISIBLE = {
+    "gemma-4-31B-it$": ["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>",
+                        '<|"|>'],
+}
 # What ends a turn, where it is neither EOS nor known to llama.cpp.
 ENDS = {
     "GLM": "<|user|>", "gpt-oss": "<|return|>", "Apertus": "<|assistant_end|>", "GigaChat3.1": "<|message_sep|>",
@@ -87,6 +93,7 @@ class Models:
         found = [BOS, EOS, of_family(ENDS, name, EOS), *of_family(MORE, name, []), *MARK.findall(text)]
         tokens = dict.fromkeys(found, CONTROL)
         tokens.update(dict.fromkeys(set(TAGS.findall(text)) - set(tokens), USER_DEFINED))
+        tokens.update(dict.fromkeys(of_family(VISIBLE, name, []), USER_DEFINED))
         known = set(self.known)
         return {text: kind for text, kind in tokens.items() if text not in known}
 

@@ -1,4 +1,5 @@
 /* Tools: the text of the prompt, the grammar, and parsing an answer, however it is split. */
+#include "engine/guide/notation_grammar.h"
 #include "engine/guide/tool_grammar.h"
 #include "tool_pieces.h"
 #ifdef WRAPPED
@@ -324,6 +325,7 @@ struct style {
     bool numbers;          /* calls, after them */
     bool counts;           /* those that follow, in front of them */
     const char *arguments; /* in place of those that it is given */
+    const char *empty;     /* in place of none */
     bool names_twice;
     bool announces;    /* texts, but no calls */
     const char *tag;   /* before a key: arguments are in tags; and the next four as fm_tool_tags has them */
@@ -349,7 +351,8 @@ static void render_call(const struct style *style, const struct fm_chat *chat, c
             note(log, "%s", style->none ? style->none : "");
         }
     } else {
-        note(log, "%s%s", style->middle, style->arguments ? style->arguments : call->arguments);
+        const char *arguments = strcmp(call->arguments, "{}") == 0 ? style->empty : style->arguments;
+        note(log, "%s%s", style->middle, arguments ? arguments : call->arguments);
     }
     note(log, "%s", style->has_ids || (style->has_old_ids && chat->count > 2) ? call->id : "");
     note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
@@ -846,6 +849,66 @@ static void tagged_choices(void **state) {
     fm_tool_form_free(&form);
 }
 
+/* ---- arguments in another notation ---- */
+
+#define NOTATION(written, without)                                                                                     \
+    STYLE("<call>", "", "</call>\n<call>", "</call>", "<end>"), .arguments = (written), .empty = (without)
+
+static void notations(void **state) {
+    (void)state;
+    static const struct {
+        struct style style;
+        const char *expected; /* NULL: no form */
+    } rows[] = {
+        {{NOTATION("{fm_flag:true,fm_key:<c>fm_Value<c>}", "{}")}, "{ : <c> 7 true sorted </call>\n<call>"},
+        {{NOTATION("{fm_key:<q|>fm_Value<q|>,fm_flag:true}", "{}")}, "{ : <q|> -1 true given </call>\n<call>"},
+        {{NOTATION("(fm_key='fm_Value', fm_flag=True)", "()")}, "( =  0 True given </call>\n<call>"},
+        {{NOTATION("(fm_key=\"fm_Value\",fm_flag=true)", "()")}, "( =  0 true given </call>\n<call>"},
+        {{NOTATION("{fm_key:<q>fm_Value<q>,fm_flag:true}", "{}")}, NULL}, /* such text may be in a string */
+        {{NOTATION("{fm_key:<<q|>fm_Value<<q|>,fm_flag:true}", "{}")}, NULL},
+        {{NOTATION("{fm_key:<end>fm_Value<end>,fm_flag:true}", "{}")}, NULL},
+        {{NOTATION("{fm_key:|fm_Value|,fm_flag:true}", "{}")}, NULL},
+        {{NOTATION("{fm_key:fm_Value,fm_flag:true}", "{}")}, NULL},
+        {{NOTATION("{fm_key:<q|>fm_Value<q|>;fm_flag:true}", "{}")}, NULL},
+        {{NOTATION("{fm_key:<q|>fm_Value<q|>,fm_flag=true}", "{}")}, NULL},
+        {{NOTATION("{fm_key:<q|>fm_Value<q|>,fm_flag:true)", "{}")}, NULL},
+        {{NOTATION("[fm_key:<q|>fm_Value<q|>,fm_flag:true]", "[]")}, NULL},
+        {{NOTATION("{fm_key:<q|>fm_Value<q|>,fm_flag:true}", "")}, NULL},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct transcript log = {.len = 0};
+        struct fm_tool_form form;
+        read_form(&rows[i].style, &form);
+        const struct fm_notation *read = &form.notation;
+        assert_int_equal(form.native, rows[i].expected != NULL);
+        if (rows[i].expected) {
+            note(&log, "%c %c %.*s %d %s %s %.*s", read->open, read->assign, (int)read->quote_len,
+                 read->quote ? read->quote : "", (int)read->quote_token, read->python ? "True" : "true",
+                 read->sorted ? "sorted" : "given", (int)form.next.len, form.next.text);
+            assert_string_equal(log.text, rows[i].expected);
+        }
+        fm_tool_form_free(&form);
+    }
+}
+
+static void choices_by_notation(void **state) {
+    (void)state;
+    struct json_object *fits = json_tokener_parse(LAMP);
+    struct json_object *too_much = json_tokener_parse("{\"properties\":{\"a\":{\"not\":{}}}}");
+    struct style style = {NOTATION("(fm_key='fm_Value', fm_flag=True)", "()")};
+    struct fm_tool tool = {.name = "f", .allowed = true, .parameters = fits};
+    struct fm_kit_job job = {.tools = &tool, .tool_count = 1};
+    struct fm_tool_template from = template_of(&style);
+    struct fm_tool_form form;
+    read_form(&style, &form);
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &form);
+    tool.parameters = too_much;
+    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &fm_tool_form_own);
+    fm_tool_form_free(&form);
+    json_object_put(fits);
+    json_object_put(too_much);
+}
+
 static void native_prompts(void **state) {
     (void)state;
     struct json_object *parameters = json_tokener_parse("{\"type\":\"object\"}");
@@ -1044,13 +1107,38 @@ static enum fm_code make_grammar(const struct fm_kit_job *job) {
     return code;
 }
 
-static enum fm_code parse_answer(const struct fm_kit_job *job) {
+static const struct fm_tool_form form_as_python = {.trigger = {.text = "<call>", .len = 6},
+                                                  .arguments = {.text = "("},
+                                                  .notation = {.open = '(', .assign = '=', .python = true}};
+
+static enum fm_code make_notation_grammar(const struct fm_kit_job *job) {
+    static const char schema[] =
+        "{\"properties\":{\"a\":{\"type\":[\"string\",\"null\"],\"maxLength\":9},\"b\":{\"enum\":[\"c\",1]},"
+        "\"d\":{\"items\":{\"properties\":{\"e\":{\"type\":\"string\"}}}}}}";
+    struct fm_tool tool = job->tools[0];
+    struct fm_buf lark;
+    struct fm_error error;
+    int left = allocations_left;
+    allocations_left = -1;
+    tool.parameters = json_tokener_parse(schema);
+    allocations_left = left;
+    fm_buf_init(&lark, LARK_MAX);
+    enum fm_code code = fm_notation_grammar(&form_as_python.notation, &tool, 0, &lark, &error);
+    code = code == FM_OK && lark.failed ? FM_INTERNAL : code;
+    fm_buf_free(&lark);
+    left = allocations_left;
+    allocations_left = -1;
+    json_object_put(tool.parameters);
+    allocations_left = left;
+    return code;
+}
+
+static enum fm_code parse(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *answer) {
     struct fm_tool_parser parser;
     struct fm_tool_piece piece;
-    const char *answer = CALL("g\\\"\\\\\xC3\xA9", "{}");
     size_t len = strlen(answer);
     enum fm_code code = FM_OK;
-    fm_tool_parser_init(&parser, job, &fm_tool_form_own);
+    fm_tool_parser_init(&parser, job, form);
     while (fm_tool_parser_read(&parser, &answer, &len, &piece)) {
         code = piece.kind == FM_TOOL_NO_MEMORY ? FM_INTERNAL : code;
     }
@@ -1058,10 +1146,19 @@ static enum fm_code parse_answer(const struct fm_kit_job *job) {
     return code;
 }
 
+static enum fm_code parse_answer(const struct fm_kit_job *job) {
+    return parse(job, &fm_tool_form_own, CALL("g\\\"\\\\\xC3\xA9", "{}"));
+}
+
+static enum fm_code parse_notation(const struct fm_kit_job *job) {
+    return parse(job, &form_as_python, "<call>f(a='\n', b=1)");
+}
+
 static void out_of_memory(void **state) {
     (void)state;
-    static enum fm_code (*const works[])(const struct fm_kit_job *) = {make_prompt, make_grammar, parse_answer};
-    static const unsigned least[] = {2, 10, 2};
+    static enum fm_code (*const works[])(const struct fm_kit_job *) = {make_prompt, make_grammar, parse_answer,
+                                                                      make_notation_grammar, parse_notation};
+    static const unsigned least[] = {2, 10, 2, 20, 3};
     struct fm_message message = say("user", "hi");
     struct fm_kit_job job = job_of(&message, 1);
     for (size_t i = 0; i < COUNT(works); i++) {
@@ -1101,6 +1198,8 @@ int main(void) {
         cmocka_unit_test(tagged_grammars_without_any),
         cmocka_unit_test(tagged_answers),
         cmocka_unit_test(tagged_choices),
+        cmocka_unit_test(notations),
+        cmocka_unit_test(choices_by_notation),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_ids),
         cmocka_unit_test(native_grammars),

@@ -2,83 +2,18 @@
  * Calls as mere JSON: what is one and what is text, by the parser and by the grammar, which must decide alike on every
  * text. The vocabulary is bytes.
  */
-#include "engine/guide/grammar.h"
-#include "engine/guide/tool_grammar.h"
-#include "tool_pieces.h"
+#include "byte_grammar.h"
 
 #include <json-c/json.h>
 
-#define BYTE_COUNT 256 /* tokens; the next one ends a turn */
-#define LARK_MAX   (1u << 20)
-#define NEVER      INT64_MAX
-#define TEXTS      2000 /* that are made at random, as the next */
-#define ANSWERS    1000
-#define TEXT_MAX   (1u << 22)
+#define TEXTS    2000 /* that are made at random, as the next */
+#define ANSWERS  1000
+#define TEXT_MAX (1u << 22)
 
 static struct fm_tool tools[] = {
     {.name = "f", .allowed = true}, {.name = "f2", .allowed = true}, {.name = "a.b", .allowed = true}, {.name = "no"}};
 
 static struct fm_kit_job job = {.tools = tools, .tool_count = COUNT(tools), .parallel_tool_calls = true};
-
-/* ---- the grammar ---- */
-
-static bool ends_turn(const void *argument, int32_t token) {
-    (void)argument;
-    return token == BYTE_COUNT;
-}
-
-static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
-    (void)argument;
-    assert_true(room >= 3);
-    if (token == BYTE_COUNT) {
-        memcpy(text, "end", 3);
-        return control ? 3 : 0;
-    }
-    text[0] = (char)token;
-    return 1;
-}
-
-static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
-                             struct fm_error *error) {
-    (void)argument;
-    (void)text;
-    (void)len;
-    (void)error;
-    *tokens = NULL;
-    *count = 0;
-    return FM_OK;
-}
-
-static struct fm_grammar_vocab *vocab;
-
-static int make_vocab(void **state) {
-    (void)state;
-    const struct fm_vocabulary vocabulary = {
-        .size = BYTE_COUNT + 1, .end_of_turn = BYTE_COUNT, .ends_turn = ends_turn, .piece = piece, .tokenize = tokenize};
-    struct fm_error error;
-    return fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
-}
-
-static int free_vocab(void **state) {
-    (void)state;
-    fm_grammar_vocab_free(vocab);
-    return 0;
-}
-
-static struct fm_grammar *new_grammar(void) {
-    struct fm_buf lark;
-    struct fm_grammar *grammar;
-    struct fm_error error;
-    fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(&job, &fm_tool_form_own, NULL, 0, &lark, &error), FM_OK);
-    fm_buf_append(&lark, "", 1);
-    assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
-    if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {
-        fail_msg("%s\n%s", error.detail, lark.data);
-    }
-    fm_buf_free(&lark);
-    return grammar;
-}
 
 /* ---- the parser ---- */
 
@@ -90,7 +25,7 @@ static const struct subject subject = {start, feed, end};
 
 /* In any split; the grammar takes it, and the answer may end there. */
 static void expect(const char *answer, const char *expected) {
-    struct fm_grammar *grammar = new_grammar();
+    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own);
     for (const char *c = answer; *c; c++) {
         if (!fm_grammar_take(grammar, (unsigned char)*c)) {
             fail_msg("not in the grammar from here on: %s", c);
@@ -210,7 +145,7 @@ static void both_decide_alike(void **state) {
     size_t found = 0;
     struct fm_json_call call;
     struct fm_buf text;
-    struct fm_grammar *grammar = new_grammar();
+    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own);
     fm_buf_init(&text, TEXT_MAX);
     fm_json_call_init(&call, &job, false);
     for (int i = 0; i < TEXTS; i++) {
@@ -227,7 +162,7 @@ static void both_decide_alike(void **state) {
         if (tool) {
             found++;
             fm_grammar_free(grammar);
-            grammar = new_grammar();
+            grammar = new_grammar(&job, &fm_tool_form_own);
             fm_json_call_init(&call, &job, false);
             fm_buf_reset(&text);
         }
@@ -308,7 +243,7 @@ static void text_stays_text(void **state) {
     (void)state;
     uint32_t seed = 1;
     struct fm_buf text;
-    struct fm_grammar *grammar = new_grammar();
+    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own);
     fm_buf_init(&text, TEXT_MAX);
     for (int i = 0; i < ANSWERS; i++) {
         struct transcript log = {.len = 0};

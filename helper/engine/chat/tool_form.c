@@ -174,13 +174,15 @@ static bool shows_tools(const struct part *parts) {
            contains(&parts[SYSTEM_TOO], SYSTEM);
 }
 
-/* No name stands after what a control token begins with: with some name there it could become one. */
+/* No name stands in brackets as a control token does: with some name there it could become one. */
 static bool names_stand_apart(const struct part *parts) {
     for (size_t i = 0; i < CONVERSATIONS; i++) {
         for (size_t k = 0; k < CALLS; k++) {
             size_t at = find(&parts[i], 0, calls[k].name);
             for (; at < parts[i].len; at = find(&parts[i], at + 1, calls[k].name)) {
-                if (at > 0 && strchr("<[|", parts[i].text[at - 1])) {
+                const size_t end = at + strlen(calls[k].name);
+                if (at > 0 && strchr("<[|", parts[i].text[at - 1]) && end < parts[i].len &&
+                    strchr(">]|", parts[i].text[end])) {
                     return false;
                 }
             }
@@ -418,6 +420,77 @@ static bool read_tags(const struct fm_tool_template *from, const struct part *pa
            set_none(from, empty, empty_at + (begin - at), &(struct part){part->text + end, turn_end - end}, tags);
 }
 
+/* What stands around the string is a quote, or a mark that stands out from text. */
+static bool set_quote(const struct fm_tool_template *from, const char *quote, size_t len,
+                      struct fm_notation *notation) {
+    struct fm_tool_mark mark;
+    const struct part part = {quote, len};
+    if (len == 1) {
+        return strchr("'\"", quote[0]);
+    }
+    bool set = set_mark(from, &part, 0, len, &mark);
+    bool is_control = set && mark.control_count == 1 && mark.controls[0].len == len;
+    bool stands_out = set && mark.control_count == 0 && len >= TRIGGER_MIN && quote[0] == '<';
+    notation->quote = quote;
+    notation->quote_len = len;
+    notation->quote_token = is_control ? mark.controls[0].token : -1;
+    return (is_control || stands_out) && !memchr(quote + 1, quote[0], len - 1);
+}
+
+/*
+ * Arguments in another notation than JSON, after the name that ends at `at`, of which `written` is the whole text. It is
+ * what is made here of what has been found, or it is of no such kind.
+ */
+static bool read_notation(const struct fm_tool_template *from, const struct part *parts, size_t answer,
+                          struct fm_notation *notation, struct part *written) {
+    const struct part *part = &parts[ONE_CALL];
+    const size_t at = find(part, answer, calls[0].name) + strlen(calls[0].name);
+    const size_t key = find(part, at, "fm_key");
+    const size_t flag = find(part, at, "fm_flag");
+    const size_t value = find(part, key, "fm_Value");
+    const size_t quote = key + LENGTH_OF("fm_key") + 1;
+    const size_t truth = flag + LENGTH_OF("fm_flag") + 1;
+    const size_t flag_end = truth + LENGTH_OF("true");
+    if (key >= part->len || flag >= part->len || value >= part->len || quote >= value || flag_end >= part->len) {
+        return false;
+    }
+    const int quote_len = (int)(value - quote);
+    const size_t key_end = value + LENGTH_OF("fm_Value") + (size_t)quote_len;
+    struct fm_buf made;
+    *notation = (struct fm_notation){.open = part->text[at],
+                                     .assign = part->text[quote - 1],
+                                     .sorted = flag < key,
+                                     .python = part->text[truth] == 'T'};
+    const char *separator = part->text[(notation->sorted ? flag_end : key_end) + 1] == ' ' ? ", " : ",";
+    fm_buf_init(&made, part->len);
+    for (int i = 0; i < 2; i++) {
+        fm_buf_append_char(&made, i == 0 ? notation->open : separator[0]);
+        fm_buf_append_str(&made, i == 0 ? "" : separator + 1);
+        fm_buf_append_str(&made, notation->sorted == (i == 0) ? "fm_flag" : "fm_key");
+        fm_buf_append_char(&made, notation->assign);
+        if (notation->sorted == (i == 0)) {
+            fm_buf_append_str(&made, notation->python ? "True" : "true");
+        } else {
+            fm_buf_append(&made, part->text + quote, (size_t)quote_len);
+            fm_buf_append_str(&made, "fm_Value");
+            fm_buf_append(&made, part->text + quote, (size_t)quote_len);
+        }
+    }
+    fm_buf_append_char(&made, fm_notation_close(notation));
+    bool same = key_end < part->len && !made.failed && at + made.len <= part->len &&
+                memcmp(part->text + at, made.data, made.len) == 0 && strchr("{(", notation->open) &&
+                strchr(":=", notation->assign) && set_quote(from, part->text + quote, (size_t)quote_len, notation);
+    const size_t empty = find(&parts[EMPTY_CALL], answer, calls[0].name) + strlen(calls[0].name);
+    same = same && empty + 1 < parts[EMPTY_CALL].len && parts[EMPTY_CALL].text[empty] == notation->open &&
+           parts[EMPTY_CALL].text[empty + 1] == fm_notation_close(notation);
+    *written = (struct part){part->text + at, made.len};
+    fm_buf_free(&made);
+    if (!same) {
+        *notation = (struct fm_notation){.open = '\0'};
+    }
+    return same;
+}
+
 /* How many of `len` bytes are a tag, "<call>" or "[CALLS]"; 0: they begin with none. */
 static size_t tag_len(const char *begin, size_t len) {
     char closing = begin[0] == '<' ? '>' : ']';
@@ -503,10 +576,12 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     struct call_place place;
     struct part written = {NULL, 0};
     bool found = find_call(part, answer, 0, &written, &place) ||
-                 (read_tags(from, parts, answer, form, &written) && find_call(part, answer, 0, &written, &place));
+                 ((read_notation(from, parts, answer, &form->notation, &written) ||
+                   read_tags(from, parts, answer, form, &written)) &&
+                  find_call(part, answer, 0, &written, &place));
     bool read = found && set_beginning(from, part, answer, place.name, form) &&
                 set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
-                ends_names(form->arguments.len > 0 ? &form->arguments : &form->tags.key) &&
+                ends_names(&form->arguments) &&
                 (form->trigger.len > 0 || is_json_key(&form->arguments)) &&
                 set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
     if (!read) {
@@ -526,7 +601,8 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
 static bool find_calls(const struct part *part, size_t answer, const struct fm_tool_form *form,
                        struct call_place places[CALLS]) {
     const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as the end after them */
-    const struct part written = {arguments, form->tags.key.len > 0 ? (size_t)(form->end.text - arguments) : 0};
+    bool json = form->tags.key.len == 0 && !form->notation.open;
+    const struct part written = {arguments, json ? 0 : (size_t)(form->end.text - arguments)};
     for (size_t i = 0; i < CALLS; i++) {
         if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &written, &places[i]) ||
             !same_text(&form->arguments, part, places[i].name_end, places[i].arguments)) {
@@ -636,9 +712,11 @@ static bool is_plain_name(const struct fm_tool_template *from, const char *name)
     return name[0] && name[strspn(name, NAME_CHARACTERS)] == '\0' && !has_control(from, name, strlen(name));
 }
 
-static bool tool_fits(const struct fm_tool_template *from, const struct fm_tool_tags *tags, const struct fm_tool *tool) {
+static bool tool_fits(const struct fm_tool_template *from, const struct fm_tool_form *form,
+                      const struct fm_tool *tool) {
     const char *description = tool->description ? tool->description : "";
-    return is_plain_name(from, tool->name) && (tags->key.len == 0 || fm_tool_tags_fit(tags, tool)) &&
+    return is_plain_name(from, tool->name) && (form->tags.key.len == 0 || fm_tool_tags_fit(&form->tags, tool)) &&
+           (!form->notation.open || fm_notation_fits(&form->notation, tool->parameters)) &&
            !has_control(from, description, strlen(description)) &&
            !value_has_control(from, tool->parameters);
 }
@@ -685,7 +763,7 @@ const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, c
                                             const struct fm_kit_job *job) {
     bool fits = native->native && format_fits(native, job) && (job->tool_count > 0 || !native->needs_tools);
     for (size_t i = 0; i < job->tool_count && fits; i++) {
-        fits = tool_fits(from, &native->tags, &job->tools[i]);
+        fits = tool_fits(from, native, &job->tools[i]);
     }
     for (size_t i = 0; i < job->message_count && fits; i++) {
         fits = message_fits(native, from, job, i);

@@ -197,9 +197,8 @@ static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool
 
 static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_form *form = parser->form;
-    const char *ends = form->arguments.len > 0 ? form->arguments.text : form->tags.key.text;
     char c = **bytes;
-    if (string_goes_on(parser, c, ends[0])) {
+    if (string_goes_on(parser, c, form->arguments.text[0])) {
         take(bytes, len, 1);
         fm_buf_append_char(&parser->name, c);
         return false;
@@ -213,7 +212,11 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     fm_buf_reset(&parser->name);
     parser->called = tool;
     parser->any_key = false;
-    skip(parser, form->arguments.len, form->tags.key.len > 0 ? FM_TOOL_AT_KEY : FM_TOOL_IN_ARGUMENTS);
+    parser->notation = (struct fm_notation_reader){.notation = &form->notation};
+    skip(parser, form->arguments.len,
+         form->notation.open        ? FM_TOOL_IN_NOTATION
+         : form->tags.key.len > 0 ? FM_TOOL_AT_KEY
+                                  : FM_TOOL_IN_ARGUMENTS);
     return true;
 }
 
@@ -305,23 +308,6 @@ static bool read_key(struct fm_tool_parser *parser, const char **bytes, size_t *
     return given;
 }
 
-/* A byte of a JSON string; those of a longer character are as they are. */
-static void append_escaped(struct fm_tool_parser *parser, char c) {
-    struct fm_buf quoted;
-    if ((unsigned char)c >= 0x80) {
-        fm_buf_append_char(&parser->held, c);
-        return;
-    }
-    fm_buf_init(&quoted, NAME_MAX_BYTES);
-    struct fm_json_writer w = fm_json_writer_on(&quoted);
-    fm_json_string(&w, &c, 1);
-    parser->held.failed |= quoted.failed;
-    if (!quoted.failed) {
-        fm_buf_append(&parser->held, quoted.data + 1, quoted.len - 2);
-    }
-    fm_buf_free(&quoted);
-}
-
 static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *close = &parser->form->tags.close;
     drop_given(parser);
@@ -330,12 +316,12 @@ static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *
         take(bytes, len, 1);
         if (c != close->text[parser->skip]) {
             for (size_t i = 0; i < parser->skip; i++) {
-                append_escaped(parser, close->text[i]);
+                fm_notation_escape(close->text[i], &parser->held);
             }
             parser->skip = 0;
         }
         if (c != close->text[parser->skip]) {
-            append_escaped(parser, c);
+            fm_notation_escape(c, &parser->held);
         } else if (++parser->skip == close->len) {
             fm_buf_append_char(&parser->held, '"');
             skip(parser, parser->form->tags.after.len, FM_TOOL_AT_KEY);
@@ -364,6 +350,21 @@ static bool read_value(struct fm_tool_parser *parser, const char **bytes, size_t
         take(bytes, len, 1);
         (void)arguments_go_on(parser, c);
         fm_buf_append_char(&parser->held, outside && c == 'T' ? 't' : outside && c == 'F' ? 'f' : c);
+    }
+    return give_arguments(parser, piece);
+}
+
+/* ---- arguments in another notation ---- */
+
+static bool read_notation(struct fm_tool_parser *parser, const char **bytes, size_t *len,
+                          struct fm_tool_piece *piece) {
+    drop_given(parser);
+    while (*len > 0 && parser->state == FM_TOOL_IN_NOTATION) {
+        if (fm_notation_read(&parser->notation, **bytes, &parser->name, &parser->held)) {
+            parser->state = FM_TOOL_IN_NEXT;
+            parser->skip = 0;
+        }
+        take(bytes, len, 1);
     }
     return give_arguments(parser, piece);
 }
@@ -434,6 +435,7 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
         [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
         [FM_TOOL_AT_KEY] = read_key_mark, [FM_TOOL_IN_KEY] = read_key, [FM_TOOL_IN_RAW] = read_raw,
         [FM_TOOL_IN_VALUE] = read_value,
+        [FM_TOOL_IN_NOTATION] = read_notation,
         [FM_TOOL_IN_NEXT] = read_next, [FM_TOOL_AT_END] = read_end,
         [FM_TOOL_AT_JSON_CALL] = read_json_call,
         [FM_TOOL_AFTER_JSON_NAME] = read_after_json_name,

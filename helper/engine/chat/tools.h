@@ -15,6 +15,7 @@
 
 #include "engine/chat/chat.h"
 #include "engine/chat/json_call.h"
+#include "engine/chat/notation.h"
 #include "engine/kit/kit.h"
 
 #define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
@@ -68,14 +69,15 @@ struct fm_tool_tags {
     bool python; /* true is written True */
 };
 
-/* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON or in `tags`, then `end`, or `next` and
- * another name. */
+/* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, in `tags` or in `notation`, then `end`, or
+ * `next` and another name. */
 struct fm_tool_form {
     struct fm_tool_mark trigger; /* tells a call from text, and its first byte is not in it again; empty where a call is
                                     mere JSON */
     struct fm_tool_mark name;
-    struct fm_tool_mark arguments; /* begins with no byte of a name, nor does, where it is empty, what follows */
+    struct fm_tool_mark arguments; /* `text` begins with no byte of a name, also where the mark is empty */
     struct fm_tool_tags tags;
+    struct fm_notation notation;
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
     bool calls_alone; /* the template drops one of a text and a call beside it */
@@ -104,7 +106,7 @@ struct fm_tool_template {
 
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
- * calls that are not of this kind: with an id of another length in them, with arguments in neither way, with
+ * calls that are not of this kind: with an id of another length in them, with arguments in no such way, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
  * otherwise than the model is asked to go on, but for `thought`: what a thought begins with (NUL-terminated; "": the
  * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders eleven conversations. Free
@@ -118,8 +120,8 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
  * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
  * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, a text that it drops,
  * text that looks like a control token, an outcome without its call, calls where it has no tools, a format whose texts
- * begin as calls do, and, where arguments are in tags, a tool that fm_tool_tags_fit does not take. Whether the template
- * takes the conversation shows when it is rendered.
+ * begin as calls do, and, where arguments are in tags or another notation, a tool that fm_tool_tags_fit or
+ * fm_notation_fits does not take. Whether the template takes the conversation shows when it is rendered.
  */
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_kit_job *job);
@@ -174,6 +176,7 @@ enum fm_tool_state {
     FM_TOOL_IN_KEY,
     FM_TOOL_IN_RAW, /* `skip` bytes of what closes it have come */
     FM_TOOL_IN_VALUE,
+    FM_TOOL_IN_NOTATION,
     FM_TOOL_IN_NEXT, /* as long as it is the form's `next`, of which `skip` bytes have come */
     FM_TOOL_AT_JSON_CALL, /* at the quote after the name; the next two are of calls as mere JSON, too */
     FM_TOOL_AFTER_JSON_NAME,
@@ -193,8 +196,9 @@ struct fm_tool_parser {
     size_t given;             /* bytes at its beginning that are */
     size_t matched;           /* of the trigger, at the end of `held` */
     struct fm_json_call json; /* how far a call as mere JSON is there */
-    struct fm_buf name; /* JSON, while it comes; or of an argument */
+    struct fm_buf name; /* JSON, while it comes; or of an argument; or a word of a notation */
     bool any_key;       /* of the call has come */
+    struct fm_notation_reader notation;
     size_t depth;       /* of brackets in the arguments */
     bool in_string;
     bool escaped;

@@ -27,6 +27,8 @@
  *     raw_text[lazy]: /(?s:.*)/ "\n</parameter>"
  */
 #include "engine/guide/tool_grammar.h"
+#include "engine/chat/value_schema.h"
+#include "engine/guide/notation_grammar.h"
 #include "engine/guide/schema.h"
 #include "protocol/json_writer.h"
 
@@ -93,15 +95,6 @@ static struct json_object *properties_of(const struct fm_tool *tool) {
     return tool->parameters ? json_object_object_get(tool->parameters, "properties") : NULL;
 }
 
-static bool is_required(const struct fm_tool *tool, const char *key) {
-    struct json_object *required = json_object_object_get(tool->parameters, "required");
-    bool found = false;
-    for (size_t i = 0; required && i < json_object_array_length(required) && !found; i++) {
-        found = strcmp(json_object_get_string(json_object_array_get_idx(required, i)), key) == 0;
-    }
-    return found;
-}
-
 /* ` tag0_0 tag0_1?`, or what stands in their place. */
 static void write_tags(const struct fm_tool_tags *tags, const struct fm_tool *tool, size_t index, struct fm_buf *lark) {
     struct json_object *properties = properties_of(tool);
@@ -113,7 +106,7 @@ static void write_tags(const struct fm_tool_tags *tags, const struct fm_tool *to
     fm_buf_init(&rules, TEXT_MAX);
     if (properties) {
         json_object_object_foreachC(properties, at) {
-            bool required = is_required(tool, at.key);
+            bool required = fm_value_is_required(tool->parameters, at.key);
             snprintf(rule, sizeof rule, " tag%zu_%zu%s", index, number++, required ? "" : "?");
             fm_buf_append_str(&rules, rule);
             any_required = any_required || required;
@@ -148,7 +141,7 @@ static void write_choice(const struct fm_tool *tool, size_t index, const struct 
         write_tags(&form->tags, tool, index, lark);
         return;
     }
-    snprintf(rule, sizeof rule, " arguments%zu", index);
+    snprintf(rule, sizeof rule, form->notation.open ? " notation%zu" : " arguments%zu", index);
     fm_buf_append_str(lark, rule);
 }
 
@@ -208,9 +201,9 @@ static enum fm_code check_type(const struct fm_tool *tool, size_t index, struct 
     return error->code;
 }
 
-/* `value0_1: %json {"type":"integer"}`; `schema` is released. NULL: out of memory. */
-static enum fm_code write_schema(const char *rule, struct json_object *schema, const struct fm_tool *tool,
-                                 struct fm_buf *lark, struct fm_error *error) {
+/* `value0_1: %json {"type":"integer"}` */
+enum fm_code fm_tool_grammar_schema(const char *rule, struct json_object *schema, const struct fm_tool *tool,
+                                    struct fm_buf *lark, struct fm_error *error) {
     struct fm_schema prepared;
     if (!schema) {
         return fm_fail_no_memory(error);
@@ -236,7 +229,7 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
         return code;
     }
     snprintf(rule, sizeof rule, "arguments%zu", index);
-    code = write_schema(rule, arguments_schema(tool), tool, lark, error);
+    code = fm_tool_grammar_schema(rule, arguments_schema(tool), tool, lark, error);
     if (code != FM_OK) {
         name_tool(index, error);
     }
@@ -281,7 +274,7 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
         return fm_fail_no_memory(error);
     }
     snprintf(rule, sizeof rule, "value%s", number);
-    return write_schema(rule, schema, tool, lark, error);
+    return fm_tool_grammar_schema(rule, schema, tool, lark, error);
 }
 
 /* The rules of one argument. */
@@ -348,6 +341,17 @@ static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm
         }
     }
     write_raw(tags, lark);
+    return code;
+}
+
+/* The rules of all arguments in another notation than JSON. */
+static enum fm_code write_all_notations(const struct fm_kit_job *job, const struct fm_notation *notation,
+                                        struct fm_buf *lark, struct fm_error *error) {
+    enum fm_code code = FM_OK;
+    for (size_t i = 0; i < job->tool_count && code == FM_OK; i++) {
+        code = job->tools[i].allowed ? fm_notation_grammar(notation, &job->tools[i], i, lark, error) : FM_OK;
+    }
+    fm_notation_grammar_shared(notation, lark);
     return code;
 }
 
@@ -472,6 +476,7 @@ enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_
         }
     }
     enum fm_code code = form->tags.key.len > 0 ? write_all_tags(job, &form->tags, lark, error) : FM_OK;
+    code = code == FM_OK && form->notation.open ? write_all_notations(job, &form->notation, lark, error) : code;
     return code == FM_OK && lark->failed ? fm_fail_no_memory(error) : code;
 }
 

@@ -16,4 +16,11 @@ FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const str
  * form a call is text as any other, and nothing is appended. */
 bool fm_tool_grammar_none(const struct fm_tool_form *form, struct fm_buf *lark);
 
+/*
+ * Appends `rule: %json` and what a grammar enforces of `schema`, which is a part of `tool`'s, and is released; NULL: out of
+ * memory. The other parts of the grammar are written with it.
+ */
+FM_MUST_USE enum fm_code fm_tool_grammar_schema(const char *rule, struct json_object *schema, const struct fm_tool *tool,
+                                                struct fm_buf *lark, struct fm_error *error);
+
 #endif

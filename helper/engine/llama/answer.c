@@ -42,7 +42,7 @@ static enum fm_reason fail_no_memory(struct fm_llama_answer *answer) {
 void fm_llama_answer_param(const struct fm_llama_answer *answer, char *param, size_t size) {
     const struct fm_tool_parser *parser = &answer->parser;
     enum fm_tool_state state = parser->state == FM_TOOL_IN_MARK ? parser->next : parser->state;
-    if (parser->called && state >= FM_TOOL_IN_ARGUMENTS && state <= FM_TOOL_IN_VALUE) {
+    if (parser->called && state >= FM_TOOL_IN_ARGUMENTS && state <= FM_TOOL_IN_NOTATION) {
         snprintf(param, size, "tools[%td].parameters", parser->called - answer->job->tools);
     } else {
         snprintf(param, size, "%s", answer->guide.param);

@@ -1,0 +1,295 @@
+/* A subset of JSON Schema, for forms that do not write values as JSON. */
+#include "engine/chat/value_schema.h"
+
+#include <json-c/json.h>
+#include <string.h>
+
+#define FOLLOW_MAX    16   /* $refs one after another */
+#define LOOKED_AT_MAX 1000 /* schemas; beyond them a value may be of any type */
+
+/* By their bits. */
+static const char *const type_names[] = {"string", "number", "integer", "boolean", "null", "array", "object", NULL};
+
+static bool is_bool(struct json_object *value) {
+    return json_object_is_type(value, json_type_boolean);
+}
+
+static bool is_object(struct json_object *value) {
+    return json_object_is_type(value, json_type_object);
+}
+
+static bool is_schema(struct json_object *value) {
+    return is_object(value) || is_bool(value);
+}
+
+static bool is_array(struct json_object *value) {
+    return json_object_is_type(value, json_type_array) && json_object_array_length(value) > 0;
+}
+
+static bool is_number(struct json_object *value) {
+    return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
+}
+
+static bool is_count(struct json_object *value) {
+    return json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= 0 &&
+           json_object_get_int64(value) <= FM_VALUE_COUNT_MAX;
+}
+
+static bool are_strings(struct json_object *value) {
+    bool strings = json_object_is_type(value, json_type_array);
+    for (size_t i = 0; strings && i < json_object_array_length(value); i++) {
+        strings = json_object_is_type(json_object_array_get_idx(value, i), json_type_string);
+    }
+    return strings;
+}
+
+static bool is_anything(struct json_object *value) {
+    (void)value;
+    return true;
+}
+
+static unsigned types_named(struct json_object *value);
+
+static bool is_type(struct json_object *value) {
+    return types_named(value) != 0;
+}
+
+/* What a keyword's value has to be. */
+static const struct keyword {
+    const char *name;
+    bool (*takes)(struct json_object *value);
+    bool describes;
+} keywords[] = {
+    {"title", is_anything, true},
+    {"description", is_anything, true},
+    {"default", is_anything, true},
+    {"examples", is_anything, true},
+    {"deprecated", is_anything, true},
+    {"$comment", is_anything, true},
+    {"$schema", is_anything, true},
+    {"$defs", is_object, true},
+    {"definitions", is_object, true},
+    {"type", is_type, false},
+    {"enum", is_array, false},
+    {"const", is_anything, false},
+    {"anyOf", is_array, false},
+    {"items", is_schema, false},
+    {"minItems", is_count, false},
+    {"maxItems", is_count, false},
+    {"properties", is_object, false},
+    {"required", are_strings, false},
+    {"additionalProperties", is_schema, false},
+    {"minLength", is_count, false},
+    {"maxLength", is_count, false},
+    {"minimum", is_number, false},
+    {"maximum", is_number, false},
+    {"exclusiveMinimum", is_number, false},
+    {"exclusiveMaximum", is_number, false},
+    {"multipleOf", is_number, false},
+    {NULL, NULL, false},
+};
+
+static const struct keyword *keyword_of(const char *name) {
+    const struct keyword *keyword = keywords;
+    while (keyword->name && strcmp(keyword->name, name) != 0) {
+        keyword++;
+    }
+    return keyword->name ? keyword : NULL;
+}
+
+/* Beside those that only describe, `schema` has no keyword but `one` and `other`. */
+static bool has_only(struct json_object *schema, const char *one, const char *other) {
+    struct json_object_iter at;
+    json_object_object_foreachC(schema, at) {
+        const struct keyword *keyword = keyword_of(at.key);
+        if (!(keyword && keyword->describes) && strcmp(at.key, one) != 0 && strcmp(at.key, other) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One step to what `schema` is by a reference, or by the only schema of "allOf"; NULL: it is itself. */
+static struct json_object *one_step(struct json_object *root, struct json_object *schema) {
+    static const char *const places[] = {"$defs", "definitions"};
+    struct json_object *ref = json_object_object_get(schema, "$ref");
+    struct json_object *all = json_object_object_get(schema, "allOf");
+    if (is_array(all) && json_object_array_length(all) == 1 && has_only(schema, "allOf", "allOf")) {
+        return json_object_array_get_idx(all, 0);
+    }
+    if (!json_object_is_type(ref, json_type_string) || !has_only(schema, "$ref", "$ref")) {
+        return NULL;
+    }
+    const char *text = json_object_get_string(ref);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        size_t len = strlen(places[i]);
+        if (strncmp(text, "#/", 2) == 0 && strncmp(text + 2, places[i], len) == 0 && text[2 + len] == '/' &&
+            !strpbrk(text + 3 + len, "/~%")) {
+            return json_object_object_get(json_object_object_get(root, places[i]), text + 3 + len);
+        }
+    }
+    return NULL;
+}
+
+/* Where references lead to; what it has of them still is not in the subset. */
+static struct json_object *follow(struct json_object *root, struct json_object *schema) {
+    struct json_object *next = is_object(schema) ? one_step(root, schema) : NULL;
+    for (int i = 0; i < FOLLOW_MAX && is_object(next); i++) {
+        schema = next;
+        next = one_step(root, schema);
+    }
+    return schema;
+}
+
+unsigned fm_value_type(struct json_object *value) {
+    static const unsigned types[] = {
+        [json_type_null] = FM_VALUE_NULL,       [json_type_boolean] = FM_VALUE_BOOLEAN,
+        [json_type_double] = FM_VALUE_NUMBER,   [json_type_int] = FM_VALUE_INTEGER,
+        [json_type_object] = FM_VALUE_OBJECT,   [json_type_array] = FM_VALUE_ARRAY,
+        [json_type_string] = FM_VALUE_STRING,
+    };
+    return types[json_object_get_type(value)];
+}
+
+static unsigned type_named(struct json_object *name) {
+    for (size_t i = 0; json_object_is_type(name, json_type_string) && type_names[i]; i++) {
+        if (strcmp(json_object_get_string(name), type_names[i]) == 0) {
+            return 1u << i;
+        }
+    }
+    return 0;
+}
+
+/* Of "type"; 0 where it is no such keyword. */
+static unsigned types_named(struct json_object *value) {
+    unsigned types = 0;
+    if (!is_array(value)) {
+        return type_named(value);
+    }
+    for (size_t i = 0; i < json_object_array_length(value); i++) {
+        unsigned type = type_named(json_object_array_get_idx(value, i));
+        if (type == 0) {
+            return 0;
+        }
+        types |= type;
+    }
+    return types;
+}
+
+static bool properties_fit(struct json_object *schema) {
+    struct json_object *properties = json_object_object_get(schema, "properties");
+    struct json_object *required = json_object_object_get(schema, "required");
+    bool fit = true;
+    for (size_t i = 0; required && fit && i < json_object_array_length(required); i++) {
+        fit = json_object_object_get_ex(properties, json_object_get_string(json_object_array_get_idx(required, i)), NULL);
+    }
+    return fit;
+}
+
+static bool keywords_fit(struct json_object *schema) {
+    struct json_object_iter at;
+    json_object_object_foreachC(schema, at) {
+        const struct keyword *keyword = keyword_of(at.key);
+        if (!keyword || !keyword->takes(at.val)) {
+            return false;
+        }
+    }
+    return properties_fit(schema);
+}
+
+/* The choices are no arrays or objects, and of the types. */
+static bool choices_fit(const struct fm_value_schema *schema) {
+    unsigned types = schema->types & ~(unsigned)(FM_VALUE_ARRAY | FM_VALUE_OBJECT);
+    types |= types & FM_VALUE_NUMBER ? FM_VALUE_INTEGER : 0;
+    for (size_t i = 0; i < schema->choice_count; i++) {
+        if (!(fm_value_type(fm_value_schema_choice(schema, i)) & types)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out) {
+    struct json_object *type = NULL;
+    *out = (struct fm_value_schema){.schema = follow(root, schema), .types = FM_VALUE_ANY};
+    if (is_bool(out->schema) && json_object_get_boolean(out->schema)) {
+        return true;
+    }
+    if (!is_object(out->schema) || !keywords_fit(out->schema)) {
+        return false;
+    }
+    if (json_object_object_get_ex(out->schema, "type", &type)) {
+        out->types = types_named(type);
+    }
+    out->any_of = json_object_object_get(out->schema, "anyOf");
+    out->choices = json_object_object_get(out->schema, "enum");
+    out->is_constant = json_object_object_get_ex(out->schema, "const", &out->constant);
+    out->choice_count = out->is_constant ? 1 : out->choices ? json_object_array_length(out->choices) : 0;
+    if (out->any_of) {
+        return has_only(out->schema, "anyOf", "anyOf");
+    }
+    return out->choice_count == 0 ||
+           (has_only(out->schema, out->is_constant ? "const" : "enum", "type") && choices_fit(out));
+}
+
+struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema, size_t index) {
+    return schema->is_constant ? schema->constant : json_object_array_get_idx(schema->choices, index);
+}
+
+size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none) {
+    struct json_object *count = is_object(schema->schema) ? json_object_object_get(schema->schema, key) : NULL;
+    return count ? (size_t)json_object_get_int64(count) : none;
+}
+
+bool fm_value_is_required(struct json_object *schema, const char *key) {
+    struct json_object *required = json_object_object_get(schema, "required");
+    bool found = false;
+    for (size_t i = 0; required && i < json_object_array_length(required) && !found; i++) {
+        found = strcmp(json_object_get_string(json_object_array_get_idx(required, i)), key) == 0;
+    }
+    return found;
+}
+
+/* Of "enum" or "const": an integer is a number, too. */
+static unsigned type_of_choice(struct json_object *value) {
+    unsigned type = fm_value_type(value);
+    return type | (type & FM_VALUE_INTEGER ? FM_VALUE_NUMBER : 0);
+}
+
+/* `*budget` more schemas are looked at. */
+static unsigned types_within(struct json_object *root, struct json_object *schema, size_t *budget) {
+    static const char *const lists[] = {"anyOf", "oneOf"};
+    struct json_object *value;
+    unsigned types = FM_VALUE_ANY;
+    schema = follow(root, schema);
+    if (!is_object(schema) || *budget == 0) {
+        return FM_VALUE_ANY;
+    }
+    --*budget;
+    if (json_object_object_get_ex(schema, "type", &value) && types_named(value)) {
+        types &= types_named(value);
+    }
+    if (json_object_object_get_ex(schema, "const", &value)) {
+        types &= type_of_choice(value);
+    }
+    value = json_object_object_get(schema, "enum");
+    unsigned found = is_array(value) ? 0 : FM_VALUE_ANY;
+    for (size_t i = 0; is_array(value) && i < json_object_array_length(value); i++) {
+        found |= type_of_choice(json_object_array_get_idx(value, i));
+    }
+    types &= found;
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        value = json_object_object_get(schema, lists[k]);
+        found = is_array(value) ? 0 : FM_VALUE_ANY;
+        for (size_t i = 0; is_array(value) && i < json_object_array_length(value); i++) {
+            found |= types_within(root, json_object_array_get_idx(value, i), budget);
+        }
+        types &= found;
+    }
+    return types;
+}
+
+unsigned fm_value_types(struct json_object *root, struct json_object *schema) {
+    size_t budget = LOOKED_AT_MAX;
+    return types_within(root, schema, &budget);
+}

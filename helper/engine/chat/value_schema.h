@@ -1,0 +1,61 @@
+/*
+ * What a tool's schema says of a value, where a form does not write it as JSON: a subset of JSON Schema, of which a
+ * grammar can be written without a schema's help. Pure; nothing allocates.
+ */
+#ifndef FM_ENGINE_CHAT_VALUE_SCHEMA_H
+#define FM_ENGINE_CHAT_VALUE_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct json_object;
+
+/* Types of values; a set of them is an `unsigned`. */
+enum {
+    FM_VALUE_STRING = 1,
+    FM_VALUE_NUMBER = 2,
+    FM_VALUE_INTEGER = 4,
+    FM_VALUE_BOOLEAN = 8,
+    FM_VALUE_NULL = 16,
+    FM_VALUE_ARRAY = 32,
+    FM_VALUE_OBJECT = 64,
+    FM_VALUE_ANY = 127,
+    FM_VALUE_SCALARS = FM_VALUE_NUMBER | FM_VALUE_INTEGER | FM_VALUE_BOOLEAN | FM_VALUE_NULL, /* but for strings */
+};
+
+#define FM_VALUE_COUNT_MAX 1000 /* of minLength, maxItems and the like */
+
+/* One of `any_of`, of the choices, or of the types is a value's. All borrowed. */
+struct fm_value_schema {
+    struct json_object *schema; /* where `$ref` leads to */
+    struct json_object *any_of; /* an array of schemas; NULL: there is none */
+    struct json_object *choices; /* "enum"; NULL: there is none, as with "const" */
+    struct json_object *constant;
+    bool is_constant;
+    size_t choice_count;
+    unsigned types;
+};
+
+/*
+ * Reads `schema`, but none in it; `root` has what it refers to. False where it has a keyword beside those that the members
+ * above are of, those of numbers, lengths, items and properties, and those that only describe; where such a keyword is not
+ * as draft 2020-12 has it; or where what it names is none of `$defs` or `definitions`.
+ */
+bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out);
+
+/* The choice `index`, borrowed; NULL is JSON's null. */
+struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema, size_t index);
+
+/* The type of `value`, one of the set. An integer is not a number here. */
+unsigned fm_value_type(struct json_object *value);
+
+/* The number of the keyword `key`, which is one of a length or a count; `none` where there is no such keyword. */
+size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none);
+
+/* All types that a value of `schema` may have, or more; never less. */
+unsigned fm_value_types(struct json_object *root, struct json_object *schema);
+
+/* `key` is in the array "required". */
+bool fm_value_is_required(struct json_object *schema, const char *key);
+
+#endif

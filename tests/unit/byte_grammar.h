@@ -1,0 +1,76 @@
+/* Shared by the tests of tool grammars: a vocabulary of bytes, and grammars of it. */
+#ifndef TESTS_UNIT_BYTE_GRAMMAR_H
+#define TESTS_UNIT_BYTE_GRAMMAR_H
+
+#include "engine/guide/grammar.h"
+#include "engine/guide/tool_grammar.h"
+#include "tool_pieces.h"
+
+#define BYTE_COUNT 256              /* tokens; the next one ends a turn */
+#define QUOTE      (BYTE_COUNT + 1) /* a control token */
+#define QUOTE_TEXT "<|\"|>"
+#define LARK_MAX   (1u << 20)
+#define NEVER      INT64_MAX
+
+static inline bool ends_turn(const void *argument, int32_t token) {
+    (void)argument;
+    return token == BYTE_COUNT;
+}
+
+static inline size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
+    const char *name = token == BYTE_COUNT ? "end" : QUOTE_TEXT;
+    (void)argument;
+    assert_true(room > strlen(name));
+    if (token >= BYTE_COUNT) {
+        memcpy(text, name, strlen(name));
+        return control ? strlen(name) : 0;
+    }
+    text[0] = (char)token;
+    return 1;
+}
+
+static inline enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
+                                    struct fm_error *error) {
+    (void)argument;
+    (void)error;
+    *tokens = malloc((len + 1) * sizeof **tokens);
+    assert_non_null(*tokens);
+    for (size_t i = 0; i < len; i++) {
+        (*tokens)[i] = (unsigned char)text[i];
+    }
+    *count = len;
+    return FM_OK;
+}
+
+static struct fm_grammar_vocab *vocab;
+
+static inline int make_vocab(void **state) {
+    (void)state;
+    const struct fm_vocabulary vocabulary = {
+        .size = QUOTE + 1, .end_of_turn = BYTE_COUNT, .ends_turn = ends_turn, .piece = piece, .tokenize = tokenize};
+    struct fm_error error;
+    return fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
+}
+
+static inline int free_vocab(void **state) {
+    (void)state;
+    fm_grammar_vocab_free(vocab);
+    return 0;
+}
+
+static inline struct fm_grammar *new_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form) {
+    struct fm_buf lark;
+    struct fm_grammar *grammar;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar(job, form, NULL, 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
+    if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {
+        fail_msg("%s\n%s", error.detail, lark.data);
+    }
+    fm_buf_free(&lark);
+    return grammar;
+}
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * Arguments in another notation than JSON: what the grammar takes of a tool's schema, and the JSON that comes of it, however
+ * the text is split. The vocabulary is bytes and a control token.
+ */
+#include "byte_grammar.h"
+
+#include <json-c/json.h>
+
+#define BEGIN "<call>"
+#define END   "</call>"
+
+#define MARK(literal)                                                                                                  \
+    { .text = (literal), .len = sizeof(literal) - 1 }
+
+/* Strings between control tokens, between marks that are text, in Python's quotes. */
+static const struct fm_tool_form forms[] = {
+    {.trigger = MARK(BEGIN), .arguments = {.text = "{"}, .end = MARK(END),
+     .notation = {'{', ':', QUOTE_TEXT, sizeof QUOTE_TEXT - 1, QUOTE, false, true}},
+    {.trigger = MARK(BEGIN), .arguments = {.text = "{"}, .end = MARK(END),
+     .notation = {'{', ':', QUOTE_TEXT, sizeof QUOTE_TEXT - 1, -1, false, true}},
+    {.trigger = MARK(BEGIN), .arguments = {.text = "("}, .end = MARK(END), .notation = {'(', '=', NULL, 0, -1, true, false}},
+};
+enum { CONTROL, TEXT, PYTHON, FORMS };
+
+static struct fm_tool tool = {.name = "f", .allowed = true};
+static struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED};
+static const struct fm_tool_form *form;
+
+static void *start(struct transcript *log) {
+    return start_parsing(log, &job, form);
+}
+
+static const struct subject subject = {start, feed, end};
+
+/* The grammar of the tool takes `answer`, in which QUOTE_TEXT is a control token where the form has one. */
+static bool takes(const char *answer) {
+    struct fm_grammar *grammar = new_grammar(&job, form);
+    bool taken = true;
+    for (const char *c = answer; *c && taken; c++) {
+        bool quote = form->notation.quote_token >= 0 && strncmp(c, QUOTE_TEXT, strlen(QUOTE_TEXT)) == 0;
+        taken = fm_grammar_take(grammar, quote ? QUOTE : (unsigned char)*c);
+        c += quote ? strlen(QUOTE_TEXT) - 1 : 0;
+    }
+    taken = taken && fm_grammar_accepts(grammar);
+    fm_grammar_free(grammar);
+    return taken;
+}
+
+/* The arguments `written` by `parameters` become `json`; NULL: they are not taken. */
+static void expect_as(int kind, const char *parameters, const char *written, const char *json) {
+    char answer[1024];
+    char expected[1024];
+    form = &forms[kind];
+    tool.parameters = parameters ? json_tokener_parse(parameters) : NULL;
+    assert_int_equal(tool.parameters != NULL, parameters != NULL);
+    assert_true(fm_notation_fits(&form->notation, tool.parameters));
+    snprintf(answer, sizeof answer, BEGIN "f%s" END, written);
+    if (takes(answer) != (json != NULL)) {
+        fail_msg("%s in %s, form %d", written, parameters, kind);
+    }
+    if (json) {
+        snprintf(expected, sizeof expected, "|C:f|A:%s", json);
+        expect_in_any_split(&subject, answer, answer, strlen(answer), expected);
+    }
+    json_object_put(tool.parameters);
+    tool.parameters = NULL;
+}
+
+/* In both notations with marks; `written` has a `~` in the place of each. */
+static void expect_marked(const char *parameters, const char *written, const char *json) {
+    char text[1024];
+    size_t len = 0;
+    for (const char *c = written; *c; c++) {
+        len += (size_t)snprintf(text + len, sizeof text - len, *c == '~' ? "%s" : "%.1s", *c == '~' ? QUOTE_TEXT : c);
+    }
+    expect_as(CONTROL, parameters, text, json);
+    expect_as(TEXT, parameters, text, json);
+}
+
+#define OBJECT(properties) "{\"type\":\"object\",\"properties\":{" properties "}}"
+#define STRING             "{\"type\":\"string\"}"
+#define LAMP                                                                                                           \
+    "{\"type\":\"object\",\"properties\":{\"on\":{\"type\":\"boolean\"},\"color\":" STRING ",\"Level\":"               \
+    "{\"type\":\"integer\",\"minimum\":1}},\"required\":[\"color\"],\"additionalProperties\":false}"
+
+static void between_marks(void **state) {
+    (void)state;
+    expect_marked(LAMP, "{color:~teal~}", "{\"color\":\"teal\"}");
+    expect_marked(LAMP, "{color:~~,Level:3,on:true}", "{\"color\":\"\",\"Level\":3,\"on\":true}");
+    expect_marked(LAMP, "{color:~a\"\n\\,'}<|\"|\xC3\xA9~,on:false}",
+                  "{\"color\":\"a\\\"\\n\\\\,'}<|\\\"|\xC3\xA9\",\"on\":false}");
+    static const char *const wrong[] = {
+        "{}", "{on:true}", "{color:~a~,}", "{,color:~a~}", "{color:~a~,Level:0}", "{color:~a~,Level:1.5}", "{color:~a~,on:1}",
+        "{color:a}", "{color:~a}", "{\"color\":~a~}", "{color:~a~,more:1}", "{color:~a~,color:~a~}", "{on:true,color:~a~}",
+        "{color:~a~,on:True}",
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        expect_marked(LAMP, wrong[i], NULL);
+    }
+    expect_marked(NULL, "{}", "{}");
+    expect_marked(NULL, "{a:~b~,c:[1,~d~,{e_2:null}],f:{}}", "{\"a\":\"b\",\"c\":[1,\"d\",{\"e_2\":null}],\"f\":{}}");
+    expect_marked(OBJECT(""), "{}", "{}");
+    expect_marked(OBJECT(""), "{a:1}", NULL);
+}
+
+static void as_python(void **state) {
+    (void)state;
+    expect_as(PYTHON, LAMP, "(on=True, color='teal', Level=3)", "{\"on\":true,\"color\":\"teal\",\"Level\":3}");
+    expect_as(PYTHON, LAMP, "(on=false,color=\"teal\")", "{\"on\":false,\"color\":\"teal\"}");
+    expect_as(PYTHON, LAMP, "(color='it\\'s \"\\n\n')", "{\"color\":\"it's \\\"\\n\\n\"}");
+    expect_as(PYTHON, LAMP, "(color=\"it's \\\"\\\\\")", "{\"color\":\"it's \\\"\\\\\"}");
+    static const char *const wrong[] = {
+        "()", "(color=teal)", "(color='teal)", "(color='\\x41')", "(color='a',  on=True)", "(color='a', on=true)",
+        "(on=None, color='a')", "{color='a'}", "(color:'a')",
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        expect_as(PYTHON, LAMP, wrong[i], NULL);
+    }
+    expect_as(PYTHON, NULL, "()", "{}");
+    expect_as(PYTHON, NULL, "(a='b', c=[1, True, None, {'d': -1.5e+3, \"e\":{}}])",
+              "{\"a\":\"b\",\"c\":[1,true,null,{\"d\":-1.5e+3,\"e\":{}}]}");
+}
+
+/* Each is the property "a" of a tool. */
+static const struct {
+    const char *schema;
+    const char *marked;
+    const char *python;
+    const char *json; /* NULL: not taken */
+} values[] = {
+    {"{\"enum\":[\"a\",\"\",1,true,null]}", "~a~", "'a'", "\"a\""},
+    {"{\"enum\":[\"a\",\"\",1,true,null]}", "~~", "\"\"", "\"\""},
+    {"{\"enum\":[\"a\",\"\",1,true,null]}", "1", "1", "1"},
+    {"{\"enum\":[\"a\",\"\",1,true,null]}", "true", "True", "true"},
+    {"{\"enum\":[\"a\",\"\",1,true,null]}", "null", "None", "null"},
+    {"{\"enum\":[\"a\",\"\",1,true,null]}", "~b~", "'b'", NULL},
+    {"{\"enum\":[\"a'\\n\"],\"type\":\"string\"}", "~a'\n~", "\"a'\\n\"", "\"a'\\n\""},
+    {"{\"const\":\"a\"}", "~a~", "'a'", "\"a\""},
+    {"{\"const\":\"a\"}", "1", "1", NULL},
+    {"{\"type\":[\"string\",\"null\"]}", "~null~", "'null'", "\"null\""},
+    {"{\"type\":[\"string\",\"null\"]}", "null", "null", "null"},
+    {"{\"type\":[\"string\",\"null\"]}", "1", "1", NULL},
+    {"{\"anyOf\":[{\"type\":\"integer\"}," STRING "]}", "~1~", "'1'", "\"1\""},
+    {"{\"anyOf\":[{\"type\":\"integer\"}," STRING "]}", "1", "1", "1"},
+    {"{\"anyOf\":[{\"type\":\"integer\"}," STRING "]}", "true", "True", NULL},
+    {"{\"$ref\":\"#/$defs/x\"}", "[~a~]", "['a']", "[\"a\"]"},
+    {"{\"allOf\":[{\"$ref\":\"#/$defs/x\"}],\"default\":[]}", "[]", "[]", "[]"},
+    {"{\"$ref\":\"#/$defs/x\"}", "[1]", "[1]", NULL},
+    {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2,\"maxItems\":3}", "[1,2,3]", "[1, 2, 3]",
+     "[1,2,3]"},
+    {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2}", "[1,2]", "[1, 2]", "[1,2]"},
+    {"{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2}", "[1]", "[1]", NULL},
+    {"{\"type\":\"array\",\"maxItems\":0}", "[]", "[]", "[]"},
+    {"{\"type\":\"array\",\"maxItems\":1}", "[1,2]", "[1, 2]", NULL},
+    {"{\"type\":\"array\"}", "[1,~a~,[]]", "[1, 'a', []]", "[1,\"a\",[]]"},
+    {OBJECT("\"c\":" STRING ",\"b\":{\"type\":\"null\"}"), "{b:null,c:~d~}", NULL, "{\"b\":null,\"c\":\"d\"}"},
+    {OBJECT("\"b\":{\"type\":\"null\"},\"c\":" STRING), "{c:~d~}", "{\"c\": 'd'}", "{\"c\":\"d\"}"},
+    {OBJECT("\"b\":{\"type\":\"null\"},\"c\":" STRING), "{}", "{}", "{}"},
+    {"{\"type\":\"object\",\"additionalProperties\":" STRING "}", "{x:~d~,y-1:~e~}", "{'x': 'd', \"y-1\":'e'}",
+     "{\"x\":\"d\",\"y-1\":\"e\"}"},
+    {"{\"type\":\"object\",\"additionalProperties\":" STRING "}", "{x:1}", "{'x': 1}", NULL},
+    {"{\"type\":\"object\",\"additionalProperties\":false}", "{x:1}", "{'x': 1}", NULL},
+    {"{\"type\":\"string\",\"minLength\":1,\"maxLength\":2}", "~\xC3\xA9\n~", "'\xC3\xA9\\n'", "\"\xC3\xA9\\n\""},
+    {"{\"type\":\"string\",\"minLength\":1}", "~~", "''", NULL},
+    {"{\"type\":\"string\",\"maxLength\":2}", "~abc~", "\"abc\"", NULL},
+    {"{}", "~a~", "'a'", "\"a\""},
+    {"true", "[null]", "[None]", "[null]"},
+};
+
+static void schemas(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(values); i++) {
+        char parameters[1024];
+        char written[256];
+        char json[256];
+        snprintf(parameters, sizeof parameters,
+                 "{\"type\":\"object\",\"properties\":{\"a\":%s},\"$defs\":{\"x\":{\"type\":\"array\",\"items\":" STRING "}}}",
+                 values[i].schema);
+        snprintf(json, sizeof json, "{\"a\":%s}", values[i].json ? values[i].json : "");
+        snprintf(written, sizeof written, "{a:%s}", values[i].marked);
+        expect_marked(parameters, written, values[i].json ? json : NULL);
+        if (values[i].python) {
+            snprintf(written, sizeof written, "(a=%s)", values[i].python);
+            expect_as(PYTHON, parameters, written, values[i].json ? json : NULL);
+        }
+    }
+}
+
+/* Tools that have to be called in our form. */
+static void what_does_not_fit(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "{\"type\":\"string\"}",
+        "{\"anyOf\":[{\"type\":\"object\"}]}",
+        OBJECT("\"a b\":" STRING),
+        OBJECT("\"\":" STRING),
+        OBJECT("\"a\":false"),
+        OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"b\"}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"format\":\"date\"}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":100000}"),
+        OBJECT("\"a\":{\"type\":\"text\"}"),
+        OBJECT("\"a\":{\"type\":[]}"),
+        OBJECT("\"a\":{\"type\":\"number\",\"minimum\":1,\"exclusiveMinimum\":true}"),
+        OBJECT("\"a\":{\"enum\":[[1]]}"),
+        OBJECT("\"a\":{\"enum\":[1],\"type\":\"string\"}"),
+        OBJECT("\"a\":{\"enum\":[\"a\"],\"maxLength\":1}"),
+        OBJECT("\"a\":{\"enum\":[]}"),
+        OBJECT("\"a\":{\"enum\":[1],\"const\":1}"),
+        OBJECT("\"a\":{\"oneOf\":[{}]}"),
+        OBJECT("\"a\":{\"anyOf\":[" STRING "],\"type\":\"string\"}"),
+        OBJECT("\"a\":{\"allOf\":[" STRING "," STRING "]}"),
+        OBJECT("\"a\":{\"type\":\"array\",\"items\":[" STRING "]}"),
+        OBJECT("\"a\":{\"type\":\"array\",\"uniqueItems\":true}"),
+        OBJECT("\"a\":{\"$ref\":\"#/$defs/none\"}"),
+        OBJECT("\"a\":{\"$ref\":\"#\"}"),
+        "{\"properties\":{},\"required\":[\"a\"]}",
+        "{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{\"$ref\":\"#/$defs/b\"}}}",
+        "{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{\"items\":{\"$ref\":\"#/$defs/b\"}}}}",
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct json_object *parameters = json_tokener_parse(rows[i]);
+        assert_non_null(parameters);
+        for (int kind = 0; kind < FORMS; kind++) {
+            if (fm_notation_fits(&forms[kind].notation, parameters)) {
+                fail_msg("%s, form %d", rows[i], kind);
+            }
+        }
+        json_object_put(parameters);
+    }
+    struct json_object *mark = json_tokener_parse(OBJECT("\"a\":{\"enum\":[\"<|\\\"|>\"]}"));
+    assert_false(fm_notation_fits(&forms[TEXT].notation, mark));
+    assert_true(fm_notation_fits(&forms[PYTHON].notation, mark));
+    json_object_put(mark);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(between_marks),
+        cmocka_unit_test(as_python),
+        cmocka_unit_test(schemas),
+        cmocka_unit_test(what_does_not_fit),
+    };
+    return cmocka_run_group_tests(tests, make_vocab, free_vocab);
+}

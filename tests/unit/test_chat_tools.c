@@ -823,7 +823,20 @@ static void tagged_choices(void **state) {
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[1]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\"]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\\n</p>\"]}}}", false}, /* it ends */
-        {"{\"properties\":{\"a\":{\"type\":[\"string\",\"null\"]}}}", false},           /* null, or its text? */
+        {"{\"properties\":{\"a\":{\"type\":[\"string\",\"null\"]}}}", true},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"default\":null}}}", true},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"enum\":[\"b\"]},{\"enum\":[\"c\",null]}]}}}", true},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}}}", true},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}}}", false}, /* 1, or its text? */
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"null\"}]}}}", false},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"enum\":[\"\\n</p>\"]},{\"type\":\"null\"}]}}}", false},
+        {"{\"properties\":{\"a\":{\"const\":\"b\"}}}", true},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{\"enum\":[\"c\"]}}}", true},
+        {"{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/b\"}}},\"$defs\":{\"b\":{}}}", true},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{}}}", false},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{\"$ref\":\"#/$defs/b\"}}}", false},
+        {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{\"anyOf\":[{\"$ref\":\"#/$defs/b\"}]}}}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"integer\",\"$id\":\"http://b\"}}}", false},
         {"{\"properties\":{\"a\":{\"type\":[]}}}", false},
         {"{\"properties\":{\"a\":{}}}", false},
         {"{\"properties\":{\"a\":true}}", false},

@@ -22,6 +22,10 @@ static const struct fm_tool_form forms[] = {
 };
 enum { CONTROL, TEXT, PYTHON, FORMS };
 
+static const struct fm_tool_form tags = {
+    .trigger = MARK(BEGIN), .arguments = MARK(">"), .end = MARK(END),
+    .tags = {.key = MARK("<p="), .raw = MARK(":"), .json = MARK(":"), .close = MARK("</p>"), .python = true}};
+
 static struct fm_tool tool = {.name = "f", .allowed = true};
 static struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED};
 static const struct fm_tool_form *form;
@@ -186,6 +190,62 @@ static void schemas(void **state) {
     }
 }
 
+/* As before, in tags: the text tells a string from null by itself. */
+static void in_tags(void **state) {
+    (void)state;
+    static const char optional[] = "{\"anyOf\":[" STRING ",{\"type\":\"null\"}],\"default\":null}";
+    static const char color[] = "{\"anyOf\":[{\"enum\":[\"nu\",\"b\"]},{\"const\":\"c\"},{\"type\":\"null\"}]}";
+    static const struct {
+        const char *schema;
+        const char *written;
+        const char *json; /* NULL: not taken */
+    } texts[] = {
+        {optional, "null", "null"},
+        {optional, "None", "null"},
+        {optional, "", "\"\""},
+        {optional, "nu", "\"nu\""},
+        {optional, "nulls", "\"nulls\""},
+        {optional, "Nope", "\"Nope\""},
+        {optional, "null</", "\"null</\""},
+        {optional, "</\"", "\"</\\\"\""},
+        {optional, "a null", "\"a null\""},
+        {"{\"type\":[\"string\",\"null\"]}", "None", "null"},
+        {color, "nu", "\"nu\""},
+        {color, "c", "\"c\""},
+        {color, "null", "null"},
+        {color, "None", "null"},
+        {color, "n", NULL},
+        {"{\"$ref\":\"#/$defs/color\"}", "teal", "\"teal\""},
+        {"{\"$ref\":\"#/$defs/color\"}", "null", NULL},
+        {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/color\"}}", "[\"teal\"]", "[\"teal\"]"},
+        {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/color\"}}", "[\"pink\"]", NULL},
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "None", "null"},
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "True", "true"},
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "12", "12"},
+        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "False", NULL},
+    };
+    form = &tags;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        char parameters[1024];
+        char answer[256];
+        char expected[256];
+        snprintf(parameters, sizeof parameters, "{\"properties\":{\"a\":%s},\"$defs\":{\"color\":{\"enum\":[\"teal\"]}}}",
+                 texts[i].schema);
+        tool.parameters = json_tokener_parse(parameters);
+        assert_true(fm_tool_tags_fit(&tags.tags, &tool));
+        snprintf(answer, sizeof answer, BEGIN "f><p=a:%s</p>" END, texts[i].written);
+        if (takes(answer) != (texts[i].json != NULL)) {
+            fail_msg("%s of %s", texts[i].written, texts[i].schema);
+        }
+        if (texts[i].json) {
+            snprintf(expected, sizeof expected, "|C:f|A:{\"a\":%s}", texts[i].json);
+            expect_in_any_split(&subject, answer, answer, strlen(answer), expected);
+        }
+        json_object_put(tool.parameters);
+        tool.parameters = NULL;
+    }
+}
+
 /* Tools that have to be called in our form. */
 static void what_does_not_fit(void **state) {
     (void)state;
@@ -238,6 +298,7 @@ int main(void) {
         cmocka_unit_test(between_marks),
         cmocka_unit_test(as_python),
         cmocka_unit_test(schemas),
+        cmocka_unit_test(in_tags),
         cmocka_unit_test(what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, make_vocab, free_vocab);

@@ -285,6 +285,7 @@ static bool read_key(struct fm_tool_parser *parser, const char **bytes, size_t *
     const struct fm_tool_tags *tags = &parser->form->tags;
     struct fm_json_writer w = fm_json_writer_on(&parser->held);
     struct json_object *property = NULL;
+    struct json_object *root = parser->called ? parser->called->parameters : NULL;
     char c = **bytes;
     if (c != tags->raw.text[0]) {
         take(bytes, len, 1);
@@ -295,17 +296,52 @@ static bool read_key(struct fm_tool_parser *parser, const char **bytes, size_t *
     fm_buf_append_char(&parser->held, parser->any_key ? ',' : '{');
     fm_json_key_text(&w, parser->name.data, parser->name.len);
     fm_buf_append_char(&parser->name, '\0');
-    if (parser->called && parser->called->parameters && !parser->name.failed) {
-        property = json_object_object_get(parser->called->parameters, "properties");
-        property = json_object_object_get(property, parser->name.data);
+    if (root && !parser->name.failed) {
+        property = json_object_object_get(json_object_object_get(root, "properties"), parser->name.data);
     }
-    bool raw = fm_tool_value_of(property) == FM_TOOL_RAW_VALUE;
-    fm_buf_append_str(&parser->held, raw ? "\"" : "");
+    enum fm_tool_value value = fm_tool_value_of(tags, root, property);
+    bool raw = value == FM_TOOL_RAW_VALUE || value == FM_TOOL_RAW_OR_NULL;
+    parser->maybe_null = value == FM_TOOL_RAW_OR_NULL;
+    fm_buf_append_str(&parser->held, value == FM_TOOL_RAW_VALUE ? "\"" : "");
     bool given = give_arguments(parser, piece);
     fm_buf_reset(&parser->name);
     parser->any_key = true;
     skip(parser, raw ? tags->raw.len : tags->json.len, raw ? FM_TOOL_IN_RAW : FM_TOOL_IN_VALUE);
     return given;
+}
+
+/* How null is written in a text that begins with `c`. */
+static const char *null_word(const struct fm_tool_parser *parser, char c) {
+    return parser->form->tags.python && c == 'N' ? "None" : "null";
+}
+
+/* A byte of a string; held back as long as it may be null. */
+static void add_raw(struct fm_tool_parser *parser, char c) {
+    struct fm_buf *begun = &parser->name;
+    if (parser->maybe_null) {
+        const char *word = null_word(parser, begun->len > 0 ? begun->data[0] : c);
+        if (begun->len < strlen(word) && word[begun->len] == c) {
+            fm_buf_append_char(begun, c);
+            return;
+        }
+        parser->maybe_null = false;
+        fm_buf_append_char(&parser->held, '"');
+        fm_buf_append(&parser->held, begun->data, begun->len);
+        fm_buf_reset(begun);
+    }
+    fm_notation_escape(c, &parser->held);
+}
+
+static void end_raw(struct fm_tool_parser *parser) {
+    struct fm_buf *begun = &parser->name;
+    bool is_null = parser->maybe_null && begun->len == strlen("null");
+    if (parser->maybe_null) {
+        fm_buf_append_str(&parser->held, is_null ? "null" : "\"");
+        fm_buf_append(&parser->held, begun->data, is_null ? 0 : begun->len);
+        fm_buf_reset(begun);
+    }
+    fm_buf_append_str(&parser->held, is_null ? "" : "\"");
+    parser->maybe_null = false;
 }
 
 static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
@@ -316,14 +352,14 @@ static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *
         take(bytes, len, 1);
         if (c != close->text[parser->skip]) {
             for (size_t i = 0; i < parser->skip; i++) {
-                fm_notation_escape(close->text[i], &parser->held);
+                add_raw(parser, close->text[i]);
             }
             parser->skip = 0;
         }
         if (c != close->text[parser->skip]) {
-            fm_notation_escape(c, &parser->held);
+            add_raw(parser, c);
         } else if (++parser->skip == close->len) {
-            fm_buf_append_char(&parser->held, '"');
+            end_raw(parser);
             skip(parser, parser->form->tags.after.len, FM_TOOL_AT_KEY);
             break;
         }

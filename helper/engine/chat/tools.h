@@ -126,11 +126,13 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_kit_job *job);
 
-/* How a value stands in tags, by its schema. */
-enum fm_tool_value { FM_TOOL_NO_VALUE, FM_TOOL_RAW_VALUE, FM_TOOL_JSON_VALUE };
+/* How a value stands in tags, by its schema. The text "null" ("None" of Python) is FM_TOOL_RAW_OR_NULL's null. */
+enum fm_tool_value { FM_TOOL_NO_VALUE, FM_TOOL_RAW_VALUE, FM_TOOL_RAW_OR_NULL, FM_TOOL_JSON_VALUE };
 
-/* FM_TOOL_NO_VALUE: it may be a string or not, or a string of which a grammar can't hold the text to its schema. */
-enum fm_tool_value fm_tool_value_of(struct json_object *property);
+/* Of `property` of a tool's parameters `root`. FM_TOOL_NO_VALUE: it may be a string or something else, or a string of which
+ * a grammar can't hold the text to its schema. */
+enum fm_tool_value fm_tool_value_of(const struct fm_tool_tags *tags, struct json_object *root,
+                                    struct json_object *property);
 
 /* The tool's arguments are properties with names, each of a value that can stand in tags, and nothing else counts. */
 bool fm_tool_tags_fit(const struct fm_tool_tags *tags, const struct fm_tool *tool);
@@ -198,6 +200,7 @@ struct fm_tool_parser {
     struct fm_json_call json; /* how far a call as mere JSON is there */
     struct fm_buf name; /* JSON, while it comes; or of an argument; or a word of a notation */
     bool any_key;       /* of the call has come */
+    bool maybe_null;    /* `name` has what has come of a text that may be null */
     struct fm_notation_reader notation;
     size_t depth;       /* of brackets in the arguments */
     bool in_string;

@@ -236,42 +236,68 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
     return code;
 }
 
-static void write_choices(struct json_object *choices, struct fm_buf *lark) {
-    const char *separator = " (";
-    for (size_t i = 0; i < json_object_array_length(choices); i++) {
-        struct json_object *choice = json_object_array_get_idx(choices, i);
-        fm_buf_append_str(lark, separator);
-        write_literal(json_object_get_string(choice), (size_t)json_object_get_string_len(choice), lark);
-        separator = " | ";
-    }
-    fm_buf_append_char(lark, ')');
-}
-
-/* True where `property`, without choices, takes a value of `type`. */
-static bool takes(struct json_object *property, const char *type) {
-    struct json_object *types = json_object_object_get(property, "type");
-    bool found = false;
-    if (json_object_object_get_ex(property, "enum", NULL) || json_object_object_get_ex(property, "const", NULL)) {
+/* What of `property` are given texts, as ` ("a" | "b"`. True: it may be any other text as well. */
+static bool write_choices(struct json_object *root, struct json_object *property, const char **separator,
+                          struct fm_buf *lark) {
+    struct fm_value_schema read;
+    if (!fm_value_schema_read(root, property, &read)) {
         return false;
     }
-    if (json_object_is_type(types, json_type_string)) {
-        return strcmp(json_object_get_string(types), type) == 0;
+    bool any = !read.any_of && read.choice_count == 0 && (read.types & FM_VALUE_STRING);
+    for (size_t i = 0; read.any_of && i < json_object_array_length(read.any_of); i++) {
+        any = write_choices(root, json_object_array_get_idx(read.any_of, i), separator, lark) || any;
     }
-    for (size_t i = 0; i < json_object_array_length(types) && !found; i++) {
-        found = strcmp(json_object_get_string(json_object_array_get_idx(types, i)), type) == 0;
+    for (size_t i = 0; i < read.choice_count; i++) {
+        struct json_object *choice = fm_value_schema_choice(&read, i);
+        if (choice) {
+            fm_buf_append_str(lark, *separator);
+            write_literal(json_object_get_string(choice), (size_t)json_object_get_string_len(choice), lark);
+            *separator = " | ";
+        }
     }
-    return found;
+    return any;
 }
 
-/* The rule of a value, by the draft of the tool's schema. */
+/* ` | "True"` for what of `property` Python has words for, beside those of JSON. */
+static void write_words(struct json_object *root, struct json_object *property, struct fm_buf *lark) {
+    struct fm_value_schema read;
+    if (!fm_value_schema_read(root, property, &read)) {
+        return;
+    }
+    for (size_t i = 0; read.any_of && i < json_object_array_length(read.any_of); i++) {
+        write_words(root, json_object_array_get_idx(read.any_of, i), lark);
+    }
+    bool free = !read.any_of && read.choice_count == 0;
+    fm_buf_append_str(lark, free && (read.types & FM_VALUE_BOOLEAN) ? " | \"True\" | \"False\"" : "");
+    fm_buf_append_str(lark, free && (read.types & FM_VALUE_NULL) ? " | \"None\"" : "");
+    for (size_t i = 0; i < read.choice_count; i++) {
+        struct json_object *choice = fm_value_schema_choice(&read, i);
+        bool is_bool = json_object_is_type(choice, json_type_boolean);
+        fm_buf_append_str(lark, !choice ? " | \"None\"" : "");
+        fm_buf_append_str(lark, !is_bool ? "" : json_object_get_boolean(choice) ? " | \"True\"" : " | \"False\"");
+    }
+}
+
+/* The rule of a value: its schema with the draft of the tool's, and with what it may refer to. */
 static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, const char *number,
                                 struct fm_buf *lark, struct fm_error *error) {
+    static const char *const keys[] = {"$schema", "$defs", "definitions"};
     char rule[64];
-    struct json_object *draft = json_object_object_get(tool->parameters, "$schema");
-    struct json_object *schema = draft ? NULL : json_object_get(property);
-    if (draft && (json_object_deep_copy(property, &schema, NULL) != 0 || !add_member(schema, "$schema", draft))) {
-        json_object_put(schema);
-        return fm_fail_no_memory(error);
+    struct json_object *schema = json_object_get(property);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct json_object *value = json_object_object_get(tool->parameters, keys[i]);
+        struct json_object *copy = schema == property ? NULL : schema;
+        if (!value || json_object_object_get_ex(property, keys[i], NULL)) {
+            continue;
+        }
+        if ((!copy && json_object_deep_copy(property, &copy, NULL) != 0) || !add_member(copy, keys[i], value)) {
+            json_object_put(copy);
+            return fm_fail_no_memory(error);
+        }
+        if (schema == property) {
+            json_object_put(schema);
+        }
+        schema = copy;
     }
     snprintf(rule, sizeof rule, "value%s", number);
     return fm_tool_grammar_schema(rule, schema, tool, lark, error);
@@ -281,29 +307,40 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
 static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_tool *tool, const char *key,
                               struct json_object *property, const char *number, struct fm_buf *lark,
                               struct fm_error *error) {
-    const bool raw = fm_tool_value_of(property) == FM_TOOL_RAW_VALUE;
-    struct json_object *choices = raw ? json_object_object_get(property, "enum") : NULL;
+    const enum fm_tool_value value = fm_tool_value_of(tags, tool->parameters, property);
+    const bool json = value == FM_TOOL_JSON_VALUE;
+    const char *separator = " (";
+    struct fm_buf choices;
+    fm_buf_init(&choices, TEXT_MAX);
     fm_buf_append_str(lark, "tag");
     fm_buf_append_str(lark, number);
     fm_buf_append_char(lark, ':');
     write_mark(&tags->key, lark);
-    write_after(key, strlen(key), raw ? &tags->raw : &tags->json, lark);
-    if (raw && !choices) {
+    write_after(key, strlen(key), json ? &tags->json : &tags->raw, lark);
+    bool any = !json && write_choices(tool->parameters, property, &separator, &choices);
+    if (any) {
         fm_buf_append_str(lark, " raw\n");
-        return FM_OK;
-    }
-    if (choices) {
-        write_choices(choices, lark);
-    } else {
+    } else if (json) {
         fm_buf_append_str(lark, " (value");
         fm_buf_append_str(lark, number);
-        fm_buf_append_str(lark, tags->python && takes(property, "boolean") ? " | \"True\" | \"False\"" : "");
-        fm_buf_append_str(lark, tags->python && takes(property, "null") ? " | \"None\")" : ")");
+        if (tags->python) {
+            write_words(tool->parameters, property, lark);
+        }
+    } else {
+        fm_buf_append(lark, choices.data, choices.len);
+        fm_buf_append_str(lark, value == FM_TOOL_RAW_OR_NULL ? " | \"null\"" : "");
+        fm_buf_append_str(lark, value == FM_TOOL_RAW_OR_NULL && tags->python ? " | \"None\"" : "");
     }
+    lark->failed |= choices.failed;
+    fm_buf_free(&choices);
+    if (any) {
+        return FM_OK;
+    }
+    fm_buf_append_char(lark, ')');
     write_mark(&tags->close, lark);
     write_mark(&tags->after, lark);
     fm_buf_append_char(lark, '\n');
-    return choices ? FM_OK : write_value(tool, property, number, lark, error);
+    return json ? write_value(tool, property, number, lark, error) : FM_OK;
 }
 
 /* A text up to what closes it; a control token is in none, but its text could be. */

@@ -34,7 +34,7 @@ struct fm_error {
     int64_t retry_ms;   /* in so many ms it may go better; 0: nothing is known of that */
     bool elsewhere;     /* another engine may be able to do what this one can't */
     bool again;         /* the same request may go well at once, where it failed */
-    bool untaken;       /* with `again`: nobody has begun with the request, so it may be sent more than once more */
+    bool untaken;       /* with `again`: it seems that nobody has begun with it, so it may be sent more than once more */
     char
         reason_code[32]; /* why an engine is not available, such as "OFFLINE" (ENGINE.md, Availability); "": not said */
     char param[256];     /* path of the field at fault, such as "tools[0].type"; "": no field */

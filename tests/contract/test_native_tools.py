@@ -42,7 +42,7 @@ OURS = "tools: in our form"
 FORMS = {
     "Qwen-Qwen2.5-7B-Instruct": OWN, "Qwen-Qwen3-0.6B": OWN, "MiniMax-M1": OWN, "ibm-granite-granite-4.0": OWN,
     "unsloth-mistral-Devstral-Small-2507": OWN,
-    "Kimi-K2-Instruct": OWN,  # one call at a time: it numbers them
+    "Kimi-K2-Instruct": OWN,  # it numbers calls
     "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # with ids of nine characters, as the next
     "Mistral-Small-3.2-24B-Instruct-2506": OWN,
     "Qwen3-Coder": OWN, "GLM-4.6": OWN,  # arguments in tags
@@ -83,7 +83,7 @@ class Forms(Case):
                 if form == OWN:
                     self.check_calls(outcome)
                 self.assertIn(outcome.reason, ("stop", "length"))
-                one = engine.run(ASK, tools=[LAMP], parallel_tool_calls=False, max_tokens=60, **plain)
+                one = engine.run(ASK, tools=[LAMP], parallel_tool_calls=False, max_tokens=80, **plain)
                 self.check_calls(one)
                 self.assertEqual((one.reason, len(one.calls)), ("stop", 1))
                 engine.close()

@@ -297,7 +297,7 @@ static void unknown_names(void **state) {
 
 /* ---- a model's own form ---- */
 
-/* How a template writes calls, and what it does otherwise than others. */
+/* How a template writes calls, and what it does otherwise than others. A '#' is the number of the call in its message. */
 struct style {
     const char *begin; /* before the first name */
     const char *middle;
@@ -322,6 +322,7 @@ struct style {
     bool has_ids;          /* in calls */
     bool has_old_ids;      /* in calls of earlier turns */
     bool nine;             /* it refuses ids of another length */
+    bool shows_ids;        /* with outcomes */
     bool numbers;          /* calls, after them */
     bool counts;           /* those that follow, in front of them */
     const char *arguments; /* in place of those that it is given */
@@ -336,10 +337,20 @@ struct style {
     const char *truth; /* as it is written */
 };
 
+static void note_numbered(struct transcript *log, const char *text, size_t number) {
+    const char *place = strchr(text, '#');
+    if (place) {
+        note(log, "%.*s%zu%s", (int)(place - text), text, number, place + 1);
+    } else {
+        note(log, "%s", text);
+    }
+}
+
 static void render_call(const struct style *style, const struct fm_chat *chat, const struct fm_chat_call *call,
                         size_t k, struct transcript *log) {
     char first[2] = {(char)(style->small_letters ? call->name[3] | 0x20 : call->name[3])};
-    note(log, "%s%s", k ? style->next : style->begin, !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
+    note_numbered(log, k ? style->next : style->begin, k);
+    note(log, "%s", !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
     note(log, "%s", !style->numbers_turns ? "" : chat->count > 2 ? "3" : "2");
     note(log, "%.3s%s%s", call->name, first, call->name + 4);
     if (style->tag) {
@@ -352,7 +363,8 @@ static void render_call(const struct style *style, const struct fm_chat *chat, c
         }
     } else {
         const char *arguments = strcmp(call->arguments, "{}") == 0 ? style->empty : style->arguments;
-        note(log, "%s%s", style->middle, arguments ? arguments : call->arguments);
+        note_numbered(log, style->middle, k);
+        note(log, "%s", arguments ? arguments : call->arguments);
     }
     note(log, "%s", style->has_ids || (style->has_old_ids && chat->count > 2) ? call->id : "");
     note(log, "%s", !style->numbers ? "" : k == 0 ? "0" : k == 1 ? "1" : "2");
@@ -373,6 +385,9 @@ static void render_message(const struct style *style, const struct fm_chat *chat
     if (assistant) {
         bool thinks = style->thought && !(style->drops_thought && message->call_count > 0);
         note(log, "%s%s", thinks ? style->thought : "", style->announces && !message->call_count ? "!" : "");
+    }
+    if (style->shows_ids && message->answered_id) {
+        note(log, "%s: ", message->answered_id);
     }
     if (shows_text) {
         note(log, "%.*s", (int)message->content_len, message->content);
@@ -442,6 +457,9 @@ static void note_mark(struct transcript *log, const struct fm_tool_mark *mark) {
     for (size_t i = 0; i < mark->control_count; i++) {
         note(log, "(%d at %zu)", (int)mark->controls[i].token, mark->controls[i].at);
     }
+    if (mark->place == FM_TOOL_NUMBER_PLACE) {
+        note(log, "(# at %zu)", mark->place_at);
+    }
     note(log, "|");
 }
 
@@ -488,9 +506,67 @@ static void forms(void **state) {
                 "|[{\"name\":\"|\", \"arguments\":|}, {\"name\":\"|}]|");
     /* a call after another can't be told from the end, or looks different each time */
     expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|");
-    expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
-                "<fun=||>||0</f>|");
     expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|");
+}
+
+#define NUMBERED STYLE("<c>f.", ":#<c>", "<c>f.", "[c]", "<end>")
+#define NUMBERED_LIST STYLE("<c>[{\"id\": #, \"f\": \"", "\", \"p\": ", "}, {\"id\": #, \"f\": \"", "}]", "<end>")
+
+/* Calls that are counted: behind the name, before it, after the arguments. */
+static void numbers(void **state) {
+    (void)state;
+    expect_form((struct style){NUMBERED}, "<c>(7 at 0)|f.|:0<c>(7 at 2)(# at 1)|<c>f.(7 at 0)|[c](8 at 0)|");
+    expect_form((struct style){NUMBERED_LIST},
+                "<c>(7 at 0)|[{\"id\": 0, \"f\": \"(# at 8)|\", \"p\": |}, {\"id\": 1, \"f\": \"(# at 10)|}]|");
+    expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
+                "<fun=||>|0</f><fun=(# at 0)|0</f>(# at 0)|");
+    /* no number: another digit beside it, the name, another beginning than before the first */
+    expect_form((struct style){STYLE("<c>", ":1#<c>", "<c>", "[c]", "<end>")}, "<c>(7 at 0)||:10<c>(7 at 3)||[c](8 at 0)|");
+    expect_form((struct style){STYLE("<c>#", ":", "<c>#", "[c]", "<end>")}, "<c>(7 at 0)|0|:||[c](8 at 0)|");
+    expect_form((struct style){STYLE("<c>0/", ":", "<c>#.", "[c]", "<end>")}, "<c>(7 at 0)|0/|:||[c](8 at 0)|");
+}
+
+/* A number may have several digits, in whatever mark. */
+static void numbered_answers(void **state) {
+    (void)state;
+    struct style rows[] = {{NUMBERED}, {NUMBERED_LIST}, {STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true}};
+    static const char *const answers[] = {
+        "f.f:9<c>{\"a\":1}<c>f.f:10<c>{}[c]",
+        "[{\"id\": 10, \"f\": \"f\", \"p\": {\"a\":1}}, {\"id\": 11, \"f\": \"f\", \"p\": {}}]",
+        "f>{\"a\":1}12</f><fun=f>{}13</f>",
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fm_tool_form form;
+        char answer[128];
+        read_form(&rows[i], &form);
+        parsed_job = job_of(NULL, 0);
+        parsed_job.tool_mode = FM_TOOLS_REQUIRED;
+        parsed_form = &form;
+        snprintf(answer, sizeof answer, "%.*s%s", (int)form.trigger.len, form.trigger.text, answers[i]);
+        expect_pieces(answer, "|C:f|A:{\"a\":1}|C:f|A:{}");
+        fm_tool_form_free(&form);
+    }
+    parsed_form = &fm_tool_form_own;
+}
+
+static void numbered_grammars(void **state) {
+    (void)state;
+    struct fm_tool tool = {.name = "f", .allowed = true};
+    struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED, .parallel_tool_calls = true};
+    struct style styles[] = {{NUMBERED}, {NUMBERED_LIST}};
+    static const char *const expected[] = {
+        "start: <[7]> calls\ncalls: \"f.\" tool ( <[7]> \"f.\" tool){0,127} <[8]>\nCALL_NUMBER: /[0-9]{1,4}/\n"
+        "tool: \"f:\" CALL_NUMBER <[7]> arguments0\narguments0: " ANY_OBJECT,
+        "start: <[7]> calls\ncalls: \"[{\\\"id\\\": \" CALL_NUMBER \", \\\"f\\\": \\\"\" tool "
+        "( \"}, {\\\"id\\\": \" CALL_NUMBER \", \\\"f\\\": \\\"\" tool){0,127} \"}]\"\n"
+        "CALL_NUMBER: /[0-9]{1,4}/\ntool: \"f\\\", \\\"p\\\": \" arguments0\narguments0: " ANY_OBJECT,
+    };
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        struct fm_tool_form form;
+        read_form(&styles[i], &form);
+        expect_grammar(&job, &form, NULL, expected[i]);
+        fm_tool_form_free(&form);
+    }
 }
 
 static void no_forms(void **state) {
@@ -992,6 +1068,34 @@ static void native_ids(void **state) {
     assert_false(form.native);
 }
 
+/* One that shows ids beside outcomes gets those that its calls have. */
+static void named_ids(void **state) {
+    (void)state;
+    struct style styles[] = {{NUMBERED, .shows_ids = true}, {NUMBERED}, {NUMBERED_LIST, .shows_ids = true}};
+    struct fm_tool_call calls[] = {{"call_a", "f", "{}", 2}, {"call_b", "g", "{}", 2}};
+    struct fm_message messages[] = {say("user", "hi"), say("assistant", ""), say("tool", "two"), say("assistant", "")};
+    struct fm_kit_job job = {.messages = messages, .message_count = 4};
+    messages[1].tool_calls = calls;
+    messages[1].tool_call_count = 2;
+    messages[2].tool_call_id = "call_b";
+    messages[3].tool_calls = calls + 1;
+    messages[3].tool_call_count = 1;
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        struct fm_tool_form form;
+        struct fm_tool_prompt prompt;
+        struct fm_error error;
+        read_form(&styles[i], &form);
+        assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
+        const struct fm_chat_message *said = prompt.chat.messages;
+        assert_string_equal(said[1].calls[0].id, i == 0 ? "f.f:0" : "call_a");
+        assert_string_equal(said[1].calls[1].id, i == 0 ? "f.g:1" : "call_b");
+        assert_string_equal(said[2].answered_id, i == 0 ? "f.g:1" : "call_b");
+        assert_string_equal(said[3].calls[0].id, i == 0 ? "f.g:0" : "call_b");
+        fm_tool_prompt_free(&prompt);
+        fm_tool_form_free(&form);
+    }
+}
+
 static void expect_native_grammar(struct style style, enum fm_tool_mode mode, const char *schema,
                                   const char *expected) {
     struct fm_tool tools[] = {{.name = "f", .allowed = true}};
@@ -1202,6 +1306,9 @@ int main(void) {
         cmocka_unit_test(cuts),
         cmocka_unit_test(unknown_names),
         cmocka_unit_test(forms),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(numbered_answers),
+        cmocka_unit_test(numbered_grammars),
         cmocka_unit_test(no_forms),
         cmocka_unit_test(choices),
         cmocka_unit_test(choices_by_form),
@@ -1215,6 +1322,7 @@ int main(void) {
         cmocka_unit_test(choices_by_notation),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_ids),
+        cmocka_unit_test(named_ids),
         cmocka_unit_test(native_grammars),
         cmocka_unit_test(barred_calls),
         cmocka_unit_test(native_answers),

@@ -31,6 +31,11 @@ const struct fm_tool_form fm_tool_form_own = {
     .end = MARK(FM_TOOL_END),
 };
 
+size_t fm_tool_place_len(const struct fm_tool_mark *mark) {
+    static const size_t lens[] = {[FM_TOOL_ID_PLACE] = FM_TOOL_ID_LEN, [FM_TOOL_NUMBER_PLACE] = 1};
+    return lens[mark->place];
+}
+
 bool fm_tools_callable(const struct fm_kit_job *job) {
     return job->tool_count > 0 && job->tool_mode != FM_TOOLS_NONE;
 }
@@ -288,8 +293,8 @@ static bool set_mark(const struct fm_tool_template *from, const struct part *par
                      struct fm_tool_mark *mark) {
     const struct part piece = {part->text + begin, end - begin};
     const size_t id_at = find(&piece, 0, ID);
-    const bool has_id = id_at < piece.len;
-    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len, .id_at = id_at, .has_id = has_id};
+    const enum fm_tool_place place = id_at < piece.len ? FM_TOOL_ID_PLACE : FM_TOOL_NO_PLACE;
+    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len, .place = place, .place_at = id_at};
     if (contains(&piece, PROBE) || find(&piece, id_at + FM_TOOL_ID_LEN, ID) < piece.len ||
         !fm_utf8_valid(piece.text, piece.len)) {
         return false;
@@ -307,10 +312,6 @@ static bool set_mark(const struct fm_tool_template *from, const struct part *par
         at += control.len > 0 ? control.len : 1;
     }
     return true;
-}
-
-static bool same_text(const struct fm_tool_mark *mark, const struct part *part, size_t begin, size_t end) {
-    return mark->len == end - begin && memcmp(mark->text, part->text + begin, mark->len) == 0;
 }
 
 /* Where the turn ends that goes on at `at`. */
@@ -540,7 +541,7 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
     }
     const struct fm_tool_mark *trigger = &form->trigger;
     size_t len = trigger_len(from, part->text + begin, end - begin);
-    if (len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) || trigger->has_id ||
+    if (len > FM_TOOL_TRIGGER_MAX || !set_mark(from, part, begin, begin + len, &form->trigger) || trigger->place ||
         !set_mark(from, part, begin + len, end, &form->name)) {
         return false;
     }
@@ -589,7 +590,9 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     }
     const char *begin = form->trigger.text;
     const struct part call = {begin, (size_t)(form->end.text - begin)};
-    form->ids = form->name.has_id || form->arguments.has_id || form->end.has_id;
+    if (form->name.place || form->arguments.place || form->end.place) {
+        form->ids = FM_TOOL_IDS_OF_LEN;
+    }
     if (form->ids && parts[OTHER_ID_CALL].len > 0) {
         return false;
     }
@@ -597,24 +600,75 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     return shows_call(&parts[CALL_AND_OUTCOME], &call) && shows_call(&parts[HISTORY], &call);
 }
 
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/*
+ * The bytes are the mark of the call that comes `count` calls after that of `mark`: the same, but for a number, whose
+ * place is set.
+ */
+static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t begin, size_t end, size_t count) {
+    const char *later = part->text + begin;
+    size_t at = 0;
+    if (end - begin != mark->len) {
+        return false;
+    }
+    while (at < mark->len && later[at] == mark->text[at]) {
+        at++;
+    }
+    if (at == mark->len) {
+        return count == 0 || mark->place != FM_TOOL_NUMBER_PLACE;
+    }
+    bool has_place = mark->place == FM_TOOL_NO_PLACE || (mark->place == FM_TOOL_NUMBER_PLACE && mark->place_at == at);
+    bool alone = at + 1 < mark->len && !is_digit(mark->text[at + 1]) && (at == 0 || !is_digit(mark->text[at - 1]));
+    bool counts = is_digit(mark->text[at]) && is_digit(later[at]) && later[at] == mark->text[at] + (char)count;
+    if (!has_place || !alone || !counts || memcmp(later + at + 1, mark->text + at + 1, mark->len - at - 1) != 0) {
+        return false;
+    }
+    mark->place = FM_TOOL_NUMBER_PLACE;
+    mark->place_at = at;
+    return true;
+}
+
 /* The places of all calls, which are as the single one. */
-static bool find_calls(const struct part *part, size_t answer, const struct fm_tool_form *form,
+static bool find_calls(const struct part *part, size_t answer, struct fm_tool_form *form,
                        struct call_place places[CALLS]) {
     const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as the end after them */
     bool json = form->tags.key.len == 0 && !form->notation.open;
     const struct part written = {arguments, json ? 0 : (size_t)(form->end.text - arguments)};
     for (size_t i = 0; i < CALLS; i++) {
         if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &written, &places[i]) ||
-            !same_text(&form->arguments, part, places[i].name_end, places[i].arguments)) {
+            !is_later(&form->arguments, part, places[i].name_end, places[i].arguments, i)) {
             return false;
         }
     }
     return true;
 }
 
+/* The number in `next` is the following call's, and stands before the first one too, or is the last one's, and stands
+ * after a single one too. */
+static bool is_number_of_call(struct fm_tool_form *form, const struct fm_tool_mark *next) {
+    struct fm_tool_mark *name = &form->name;
+    const char *number = next->text + next->place_at;
+    const size_t rest = next->len - next->place_at;
+    const size_t at = name->len - rest;
+    if (next->place != FM_TOOL_NUMBER_PLACE) {
+        return form->end.place != FM_TOOL_NUMBER_PLACE;
+    }
+    if (rest <= name->len && name->place == FM_TOOL_NO_PLACE && name->text[at] == number[0] - 1 &&
+        memcmp(name->text + at + 1, number + 1, rest - 1) == 0) {
+        name->place = FM_TOOL_NUMBER_PLACE;
+        name->place_at = at;
+        return true;
+    }
+    return form->end.place == FM_TOOL_NUMBER_PLACE && form->end.place_at == next->place_at &&
+           form->end.text[next->place_at] == number[0];
+}
+
 /*
- * How one call follows on another. Left empty where it does so in two ways, as where calls are numbered, or where what
- * stands between two is all that begins the end: then nothing tells whether a name follows.
+ * How one call follows on another. Left empty where it does so in two ways, or where what stands between two is all
+ * that begins the end: then nothing tells whether a name follows.
  */
 static void read_next(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                       struct fm_tool_form *form) {
@@ -628,9 +682,37 @@ static void read_next(const struct fm_tool_template *from, const struct part *pa
     }
     size_t end = places[CALLS - 1].arguments_end;
     bool begins_end = next.len <= form->end.len && memcmp(next.text, form->end.text, next.len) == 0;
-    if (same_text(&next, part, places[1].arguments_end, places[2].name) &&
-        same_text(&form->end, part, end, end_of_turn(from, part, end)) && !begins_end && (form->ids || !next.has_id)) {
+    if (is_later(&next, part, places[1].arguments_end, places[2].name, 1) &&
+        is_later(&form->end, part, end, end_of_turn(from, part, end), CALLS - 1) && !begins_end &&
+        (form->ids || next.place != FM_TOOL_ID_PLACE) && is_number_of_call(form, &next)) {
         form->next = next;
+    }
+}
+
+static bool is_word(const char *bytes, size_t len) {
+    for (size_t i = 0; i < len; i++) {
+        if (fm_tool_is_space(bytes[i]) || bytes[i] == '"') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The ids that an outcome is to have, where it shows one: what stands around a call's name up to control tokens, if that
+ * is a word with the call's number after the name. */
+static void read_ids(const struct part *parts, struct fm_tool_form *form) {
+    const struct part *part = &parts[CALL_AND_OUTCOME];
+    const struct fm_tool_mark *name = &form->name;
+    const struct fm_tool_mark *arguments = &form->arguments;
+    const struct fm_tool_control *last = name->control_count ? &name->controls[name->control_count - 1] : NULL;
+    const size_t begin = last ? last->at + last->len : 0;
+    const size_t end = arguments->control_count > 0 ? arguments->controls[0].at : arguments->len;
+    if (arguments->place == FM_TOOL_NUMBER_PLACE && arguments->place_at < end && contains(part, ID) &&
+        is_word(name->text + begin, name->len - begin) && is_word(arguments->text, end)) {
+        form->ids = FM_TOOL_IDS_BY_NAME;
+        form->id_before = (struct fm_tool_mark){.text = name->text + begin, .len = name->len - begin};
+        form->id_after = *arguments;
+        form->id_after.len = end;
     }
 }
 
@@ -651,6 +733,7 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
     size_t answer = code == FM_OK && shows_tools(parts) && names_stand_apart(parts) ? find_answer(parts, thought) : 0;
     if (answer > 0 && read_one(from, parts, answer, form)) {
         read_next(from, parts, answer, form);
+        read_ids(parts, form);
         form->native = true;
         form->calls_alone = !contains(&parts[TEXT_AND_CALL], TEXT) ||
                             find(&parts[TEXT_AND_CALL], answer, calls[0].name) == parts[TEXT_AND_CALL].len;
@@ -740,6 +823,7 @@ static bool call_fits(const struct fm_tool_template *from, const struct fm_tool_
 static bool message_fits(const struct fm_tool_form *native, const struct fm_tool_template *from,
                          const struct fm_kit_job *job, size_t index) {
     const struct fm_message *message = &job->messages[index];
+    size_t called;
     if ((message->tool_call_count > 1 && native->next.len == 0) ||
         (message->tool_call_count > 0 && message->content_len > 0 && native->calls_alone)) {
         return false;
@@ -749,7 +833,7 @@ static bool message_fits(const struct fm_tool_form *native, const struct fm_tool
             return false;
         }
     }
-    return !message->tool_call_id || fm_tool_answered(job, index);
+    return !message->tool_call_id || fm_tool_answered(job, index, &called);
 }
 
 /* A text of the job's format and a call can be told apart by their first byte. */

@@ -15,7 +15,15 @@
 static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state next) {
     parser->state = count ? FM_TOOL_IN_MARK : next;
     parser->skip = count;
+    parser->after_number = 0;
     parser->next = next;
+}
+
+/* `mark` after `before` bytes. */
+static void skip_mark(struct fm_tool_parser *parser, size_t before, const struct fm_tool_mark *mark,
+                      enum fm_tool_state next) {
+    skip(parser, before + mark->len, next);
+    parser->after_number = mark->place == FM_TOOL_NUMBER_PLACE ? mark->len - mark->place_at - 1 : 0;
 }
 
 void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form) {
@@ -24,7 +32,7 @@ void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job 
     fm_buf_init(&parser->held, HELD_MAX);
     fm_json_call_init(&parser->json, job, false);
     if (job->tool_mode == FM_TOOLS_REQUIRED) {
-        skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
+        skip_mark(parser, form->trigger.len, &form->name, FM_TOOL_IN_NAME);
     } else if (job->format.kind != FM_FORMAT_TEXT) {
         parser->state = FM_TOOL_AT_START;
     }
@@ -33,6 +41,10 @@ void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job 
 void fm_tool_parser_free(struct fm_tool_parser *parser) {
     fm_buf_free(&parser->name);
     fm_buf_free(&parser->held);
+}
+
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
 }
 
 static size_t take(const char **bytes, size_t *len, size_t count) {
@@ -121,7 +133,7 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
         take(bytes, len, 1);
         fm_buf_append_char(&parser->held, c);
         if (ends_trigger(parser, c)) {
-            skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
+            skip_mark(parser, 0, &parser->form->name, FM_TOOL_IN_NAME);
             return give_and_drop(parser, parser->matched, piece);
         }
     }
@@ -136,7 +148,7 @@ bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token, s
     }
     drop_given(parser);
     (void)give_and_drop(parser, 0, piece);
-    skip(parser, parser->form->name.len, FM_TOOL_IN_NAME);
+    skip_mark(parser, 0, &parser->form->name, FM_TOOL_IN_NAME);
     return true;
 }
 
@@ -154,7 +166,7 @@ static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t
     (void)piece;
     parser->state = FM_TOOL_IN_PLAIN;
     if (form->trigger.control_count == 0 && **bytes == form->trigger.text[0]) {
-        skip(parser, form->trigger.len + form->name.len, FM_TOOL_IN_NAME);
+        skip_mark(parser, form->trigger.len, &form->name, FM_TOOL_IN_NAME);
     }
     return false;
 }
@@ -163,7 +175,11 @@ static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t
 
 static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     (void)piece;
-    parser->skip -= take(bytes, len, parser->skip);
+    while (*len > 0 && parser->skip > 0) {
+        bool more_digits = parser->skip == parser->after_number && is_digit(**bytes);
+        take(bytes, len, 1);
+        parser->skip -= !more_digits;
+    }
     if (parser->skip == 0) {
         parser->state = parser->next;
     }
@@ -213,10 +229,10 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     parser->called = tool;
     parser->any_key = false;
     parser->notation = (struct fm_notation_reader){.notation = &form->notation};
-    skip(parser, form->arguments.len,
-         form->notation.open        ? FM_TOOL_IN_NOTATION
-         : form->tags.key.len > 0 ? FM_TOOL_AT_KEY
-                                  : FM_TOOL_IN_ARGUMENTS);
+    skip_mark(parser, 0, &form->arguments,
+              form->notation.open        ? FM_TOOL_IN_NOTATION
+              : form->tags.key.len > 0 ? FM_TOOL_AT_KEY
+                                       : FM_TOOL_IN_ARGUMENTS);
     return true;
 }
 
@@ -407,15 +423,20 @@ static bool read_notation(struct fm_tool_parser *parser, const char **bytes, siz
 
 /* ---- what follows ---- */
 
-/* `c` is at `at` in `mark`, or of the id that stands there. */
+/* `c` is at `at` in `mark`, or of the id or the number that stands there. */
 static bool is_at(const struct fm_tool_mark *mark, size_t at, char c) {
-    bool in_id = mark->has_id && at >= mark->id_at && at < mark->id_at + FM_TOOL_ID_LEN;
-    return in_id ? c != '"' : c == mark->text[at];
+    bool in_place = at >= mark->place_at && at < mark->place_at + fm_tool_place_len(mark);
+    bool of_place = mark->place == FM_TOOL_NUMBER_PLACE ? is_digit(c) : c != '"';
+    return in_place ? of_place : c == mark->text[at];
 }
 
 static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *next = &parser->form->next;
     (void)piece;
+    if (next->place == FM_TOOL_NUMBER_PLACE && parser->skip == next->place_at + 1 && is_digit(**bytes)) {
+        take(bytes, len, 1);
+        return false;
+    }
     if (parser->skip >= next->len || !is_at(next, parser->skip, **bytes)) {
         parser->state = FM_TOOL_AT_END;
         return false;

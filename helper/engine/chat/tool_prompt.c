@@ -156,12 +156,13 @@ static void write_own(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
 
 /* ---- in the model's form ---- */
 
-const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index) {
+const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index, size_t *called) {
     const char *id = job->messages[index].tool_call_id;
     while (id && index-- > 0) {
         const struct fm_message *message = &job->messages[index];
         for (size_t i = 0; i < message->tool_call_count; i++) {
             if (strcmp(message->tool_calls[i].id, id) == 0) {
+                *called = index;
                 return &message->tool_calls[i];
             }
         }
@@ -170,6 +171,7 @@ const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t
 }
 
 static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
+    size_t at = prompt->text.len;
     for (size_t i = 0; i < job->tool_count; i++) {
         const struct fm_tool *tool = &job->tools[i];
         size_t start = prompt->text.len;
@@ -183,40 +185,71 @@ static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
             .name = tool->name, .description = tool->description, .parameters_len = prompt->text.len - start};
     }
     prompt->chat.tool_count = job->tool_count;
-    size_t at = 0;
     for (size_t i = 0; i < job->tool_count && !prompt->text.failed; i++) {
         prompt->tools[i].parameters = prompt->text.data + at;
         at += prompt->tools[i].parameters_len;
     }
 }
 
-/* The id that the template gets for `call`: its number in the conversation, where the form's ids have a length. */
-static const char *id_of(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form,
-                         const struct fm_tool_call *call) {
-    size_t number = 0;
-    if (!form->ids) {
-        return call->id;
+/* The id of a call with its number in the conversation, or in its message, as the form has them. */
+static void write_id(const struct fm_tool_form *form, const char *name, size_t number, size_t in_message,
+                     struct fm_buf *text) {
+    const struct fm_tool_mark *before = &form->id_before;
+    const struct fm_tool_mark *after = &form->id_after;
+    char digits[32];
+    if (form->ids == FM_TOOL_IDS_OF_LEN) {
+        snprintf(digits, sizeof digits, "%0*zu", (int)FM_TOOL_ID_LEN, number % 1000000000u);
+        fm_buf_append_str(text, digits);
+    } else {
+        snprintf(digits, sizeof digits, "%zu", in_message);
+        fm_buf_append(text, before->text, before->len);
+        fm_buf_append_str(text, name);
+        fm_buf_append(text, after->text, after->place_at);
+        fm_buf_append_str(text, digits);
+        fm_buf_append(text, after->text + after->place_at + 1, after->len - after->place_at - 1);
     }
-    for (size_t i = 0; i < job->message_count; i++) {
+    fm_buf_append_char(text, '\0');
+}
+
+static void write_ids(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
+    size_t count = 0;
+    for (size_t i = 0; i < job->message_count && form->ids; i++) {
         const struct fm_message *message = &job->messages[i];
-        for (size_t k = 0; k < message->tool_call_count; k++, number++) {
-            if (&message->tool_calls[k] == call) {
-                snprintf(prompt->ids[number], sizeof *prompt->ids, "%0*u", FM_TOOL_ID_LEN,
-                         (unsigned)number % 1000000000u);
-                return prompt->ids[number];
-            }
+        for (size_t k = 0; k < message->tool_call_count; k++) {
+            write_id(form, message->tool_calls[k].name, count++, k, &prompt->text);
         }
     }
-    return call->id;
+}
+
+/* Those of all messages; the ids that are the form's come first in the text. */
+static void add_calls(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
+    struct fm_chat_call *call = prompt->calls;
+    const char *id = prompt->text.data;
+    for (size_t i = 0; i < job->message_count; i++) {
+        const struct fm_message *message = &job->messages[i];
+        for (size_t k = 0; k < message->tool_call_count; k++, call++) {
+            const struct fm_tool_call *from = &message->tool_calls[k];
+            *call = (struct fm_chat_call){form->ids ? id : from->id, from->name, from->arguments, from->arguments_len};
+            id += form->ids ? strlen(id) + 1 : 0;
+        }
+    }
 }
 
 static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
                          const struct fm_tool_form *form) {
-    struct fm_chat_call *call = prompt->calls;
+    const struct fm_chat_call *call = prompt->calls;
+    write_ids(prompt, job, form);
     add_tools(prompt, job);
+    if (prompt->text.failed) {
+        return;
+    }
+    add_calls(prompt, job, form);
     for (size_t i = 0; i < job->message_count; i++) {
         const struct fm_message *message = &job->messages[i];
-        const struct fm_tool_call *answered = fm_tool_answered(job, i);
+        size_t called;
+        const struct fm_tool_call *answered = fm_tool_answered(job, i, &called);
+        const struct fm_chat_call *as_rendered =
+            answered ? prompt->messages[called].calls + (answered - job->messages[called].tool_calls) : NULL;
         prompt->messages[prompt->chat.count++] = (struct fm_chat_message){
             .role = message->role,
             .content = message->content,
@@ -225,15 +258,11 @@ static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job 
             .reasoning_len = message->reasoning_len,
             .calls = call,
             .call_count = message->tool_call_count,
-            .answered_id = answered ? id_of(prompt, job, form, answered) : NULL,
-            .answered_name = answered ? answered->name : NULL,
+            .answered_id = as_rendered ? as_rendered->id : NULL,
+            .answered_name = as_rendered ? as_rendered->name : NULL,
         };
         add_images(prompt, &prompt->messages[prompt->chat.count - 1], message, 0);
-        for (size_t k = 0; k < message->tool_call_count; k++) {
-            const struct fm_tool_call *from = &message->tool_calls[k];
-            *call++ = (struct fm_chat_call){id_of(prompt, job, form, from), from->name, from->arguments,
-                                           from->arguments_len};
-        }
+        call += message->tool_call_count;
     }
 }
 
@@ -260,11 +289,10 @@ enum fm_code fm_tool_prompt_init(struct fm_tool_prompt *prompt, const struct fm_
     *prompt = (struct fm_tool_prompt){.messages = calloc(job->message_count + 1, sizeof *prompt->messages),
                                       .tools = calloc(job->tool_count + 1, sizeof *prompt->tools),
                                       .calls = calloc(count_calls(job) + 1, sizeof *prompt->calls),
-                                      .ids = calloc(count_calls(job) + 1, sizeof *prompt->ids),
                                       .images = calloc(count_images(job) + 1, sizeof *prompt->images)};
     fm_buf_init(&prompt->text, PROMPT_MAX);
     prompt->chat = (struct fm_chat){.messages = prompt->messages, .tools = prompt->tools};
-    bool made = prompt->messages && prompt->tools && prompt->calls && prompt->ids && prompt->images;
+    bool made = prompt->messages && prompt->tools && prompt->calls && prompt->images;
     if (made && form->native) {
         write_native(prompt, job, form);
     } else if (made) {
@@ -281,7 +309,6 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt) {
     free(prompt->messages);
     free(prompt->tools);
     free(prompt->calls);
-    free(prompt->ids);
     free(prompt->images);
     fm_buf_free(&prompt->text);
     *prompt = (struct fm_tool_prompt){.text = {.data = NULL}};

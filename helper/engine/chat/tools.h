@@ -41,6 +41,9 @@ bool fm_tool_is_space(char c);
 #define FM_TOOL_MARK_CONTROLS 8u
 #define FM_TOOL_ID_LEN        9u /* bytes of a call's id in a model's form, letters and digits: Mistral's */
 
+/* What in a mark is another for each call. */
+enum fm_tool_place { FM_TOOL_NO_PLACE, FM_TOOL_ID_PLACE, FM_TOOL_NUMBER_PLACE };
+
 /* Text that stands around names and arguments. */
 struct fm_tool_mark {
     const char *text; /* not NUL-terminated; with the control tokens as the vocabulary writes them */
@@ -51,9 +54,13 @@ struct fm_tool_mark {
         int32_t token;
     } controls[FM_TOOL_MARK_CONTROLS];
     size_t control_count;
-    size_t id_at; /* where a call's id stands in the text, whatever that is */
-    bool has_id;
+    enum fm_tool_place place;
+    size_t place_at; /* where it is in the text: an id of FM_TOOL_ID_LEN, whatever it is, or a number with a digit, after
+                        which another byte than a digit follows */
 };
+
+/* How many bytes of its text are the mark's place. */
+size_t fm_tool_place_len(const struct fm_tool_mark *mark);
 
 /*
  * How arguments stand in tags: each is `key`, its key, `raw` and the text of a string or `json` and any other value as
@@ -82,7 +89,14 @@ struct fm_tool_form {
     struct fm_tool_mark end;
     bool calls_alone; /* the template drops one of a text and a call beside it */
     bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
-    bool ids;         /* the template has calls with an id of FM_TOOL_ID_LEN, and refuses others */
+    enum fm_tool_ids {
+        FM_TOOL_IDS_GIVEN,   /* the template takes the job's */
+        FM_TOOL_IDS_OF_LEN,  /* it has calls with an id of FM_TOOL_ID_LEN, and refuses others */
+        FM_TOOL_IDS_BY_NAME, /* it shows one with an outcome, and a call has as a head what such an id is: `id_before`,
+                                the name, `id_after` with its number in the message */
+    } ids;
+    struct fm_tool_mark id_before;
+    struct fm_tool_mark id_after;
     bool native;      /* the model's: its template renders tools and calls */
     char *texts[3];   /* what the marks of a native form lie in */
 };
@@ -137,17 +151,16 @@ enum fm_tool_value fm_tool_value_of(const struct fm_tool_tags *tags, struct json
 /* The tool's arguments are properties with names, each of a value that can stand in tags, and nothing else counts. */
 bool fm_tool_tags_fit(const struct fm_tool_tags *tags, const struct fm_tool *tool);
 
-/* The call that the tool's message `index` of `job` answers, of a message before it; NULL: none. */
-const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index);
+/* The call that the tool's message `index` of `job` answers, of the message `*called` before it; NULL: none. */
+const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index, size_t *called);
 
 /* ---- prompt ---- */
 
 struct fm_tool_prompt {
     struct fm_chat chat;              /* of the next two */
     struct fm_chat_message *messages; /* contents are the job's, or in `text` */
-    struct fm_chat_tool *tools;       /* of a native form, as the next; parameters are in `text` */
+    struct fm_chat_tool *tools;       /* of a native form, as the next; parameters, and ids of its own, are in `text` */
     struct fm_chat_call *calls;
-    char (*ids)[FM_TOOL_ID_LEN + 1]; /* of the calls, where the form has ids */
     struct fm_chat_image *images;
     size_t image_count;
     struct fm_buf text;
@@ -192,6 +205,7 @@ struct fm_tool_parser {
     enum fm_tool_state state;
     enum fm_tool_state next; /* after the mark */
     size_t skip;
+    size_t after_number;          /* bytes of the mark after its number; 0: it has none */
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
     bool hold_space;
     struct fm_buf held;       /* text that is not given out */

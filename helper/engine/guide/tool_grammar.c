@@ -62,7 +62,7 @@ static void write_pending(struct fm_buf *text, struct fm_buf *lark) {
     fm_buf_reset(text);
 }
 
-/* `mark` after `before` (`len` bytes), in one literal with it as far as no control token and no id comes between. */
+/* `mark` after `before` (`len` bytes), in one literal with it as far as no control token and no place comes between. */
 static void write_after(const char *before, size_t len, const struct fm_tool_mark *mark, struct fm_buf *lark) {
     struct fm_buf text;
     size_t controls = 0;
@@ -75,10 +75,10 @@ static void write_after(const char *before, size_t len, const struct fm_tool_mar
             write_control(control->token, lark);
             at += control->len;
             controls++;
-        } else if (mark->has_id && mark->id_at == at) {
+        } else if (mark->place && mark->place_at == at) {
             write_pending(&text, lark);
-            fm_buf_append_str(lark, " CALL_ID");
-            at += FM_TOOL_ID_LEN;
+            fm_buf_append_str(lark, mark->place == FM_TOOL_ID_PLACE ? " CALL_ID" : " CALL_NUMBER");
+            at += fm_tool_place_len(mark);
         } else {
             fm_buf_append_char(&text, mark->text[at++]);
         }
@@ -488,15 +488,24 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
     fm_buf_append_char(lark, '\n');
 }
 
+/* The lexemes of what is another in each call, of all marks that have some. */
+static void write_places(const struct fm_tool_form *form, struct fm_buf *lark) {
+    const struct fm_tool_mark *marks[] = {&form->name, &form->arguments, &form->next, &form->end};
+    bool has[3] = {false};
+    char id[48];
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        has[marks[i]->place] = true;
+    }
+    snprintf(id, sizeof id, "CALL_ID: /[a-zA-Z0-9]{%u}/\n", FM_TOOL_ID_LEN);
+    fm_buf_append_str(lark, has[FM_TOOL_ID_PLACE] ? id : "");
+    fm_buf_append_str(lark, has[FM_TOOL_NUMBER_PLACE] ? "CALL_NUMBER: /[0-9]{1,4}/\n" : "");
+}
+
 enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema,
                              size_t len, struct fm_buf *lark, struct fm_error *error) {
     write_start(job, form, schema, len, lark);
     write_calls(job, form, lark);
-    if (form->ids) {
-        char id[48];
-        snprintf(id, sizeof id, "CALL_ID: /[a-zA-Z0-9]{%d}/\n", FM_TOOL_ID_LEN);
-        fm_buf_append_str(lark, id);
-    }
+    write_places(form, lark);
     const char *separator = "tool:";
     for (size_t i = 0; i < job->tool_count; i++) {
         if (job->tools[i].allowed) {

@@ -313,11 +313,8 @@ struct style {
     bool hides_outcomes;
     bool hides_old_outcomes; /* all but the last message's, as the next */
     bool hides_old_calls;
-    bool hides_calls_without_tools;
     bool numbers_turns;    /* in calls */
     bool small_letters;    /* in the names of calls */
-    bool hides_text;       /* beside a call */
-    bool hides_called;     /* calls beside a text */
     bool thinks;           /* the prompt ends with what an old turn has not */
     bool has_ids;          /* in calls */
     bool has_old_ids;      /* in calls of earlier turns */
@@ -377,10 +374,8 @@ static void render_message(const struct style *style, const struct fm_chat *chat
     bool assistant = strcmp(message->role, "assistant") == 0;
     bool last = index + 1 == chat->count;
     bool hides_outcomes = style->hides_outcomes || (style->hides_old_outcomes && !last);
-    bool hides_calls = (style->hides_old_calls && !last) || (style->hides_calls_without_tools && !chat->tool_count) ||
-                       (style->hides_called && message->content_len > 0);
-    bool shows_text =
-        !(hides_outcomes && strcmp(message->role, "tool") == 0) && !(style->hides_text && message->call_count > 0);
+    bool hides_calls = style->hides_old_calls && !last;
+    bool shows_text = !(hides_outcomes && strcmp(message->role, "tool") == 0);
     note(log, "<%s>", message->role);
     if (assistant) {
         bool thinks = style->thought && !(style->drops_thought && message->call_count > 0);
@@ -672,10 +667,6 @@ static void choices_by_form(void **state) {
         {{TAGS}, 2, FM_FORMAT_JSON_SCHEMA, true},
         {{STYLE("<fun=", ">", NULL, "", "<end>")}, 1, FM_FORMAT_TEXT, true},
         {{STYLE("<fun=", ">", NULL, "", "<end>")}, 2, FM_FORMAT_TEXT, false}, /* one call at a time */
-        {{TAGS, .hides_text = true}, 1, FM_FORMAT_TEXT, false},
-        {{TAGS, .hides_text = true}, 0, FM_FORMAT_TEXT, true},
-        {{TAGS, .hides_called = true}, 1, FM_FORMAT_TEXT, false},
-        {{TAGS, .hides_called = true}, 0, FM_FORMAT_TEXT, true},
         {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_TEXT, true},
         {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, false}, /* an array may be asked for */
         {{STYLE("[c]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, true},
@@ -691,23 +682,6 @@ static void choices_by_form(void **state) {
         assert_ptr_equal(fm_tool_form_for(&form, &from, &job), rows[i].native ? &form : &fm_tool_form_own);
         fm_tool_form_free(&form);
     }
-}
-
-/* A template may show the calls of earlier turns only to who gives it tools. */
-static void choices_without_tools(void **state) {
-    (void)state;
-    struct style style = {TAGS, .hides_calls_without_tools = true};
-    struct fm_tool tool = {.name = "f"};
-    struct fm_message message = say("user", "hi");
-    struct fm_kit_job job = {.messages = &message, .message_count = 1, .tools = &tool, .tool_count = 1};
-    struct fm_tool_template from = template_of(&style);
-    struct fm_tool_form form;
-    read_form(&style, &form);
-    assert_true(form.native);
-    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &form);
-    job.tool_count = 0;
-    assert_ptr_equal(fm_tool_form_for(&form, &from, &job), &fm_tool_form_own);
-    fm_tool_form_free(&form);
 }
 
 /* ---- arguments in tags ---- */
@@ -1312,7 +1286,6 @@ int main(void) {
         cmocka_unit_test(no_forms),
         cmocka_unit_test(choices),
         cmocka_unit_test(choices_by_form),
-        cmocka_unit_test(choices_without_tools),
         cmocka_unit_test(tagged_forms),
         cmocka_unit_test(tagged_grammars),
         cmocka_unit_test(tagged_grammars_without_any),

@@ -88,8 +88,6 @@ static const struct fm_chat_message call_without_arguments = {
     .role = "assistant", .content = "", .calls = &empty_call, .call_count = 1};
 static const struct fm_chat_message all_calls = {
     .role = "assistant", .content = "", .calls = calls, .call_count = CALLS};
-static const struct fm_chat_message text_and_call = {
-    .role = "assistant", .content = TEXT, .content_len = LENGTH_OF(TEXT), .calls = calls, .call_count = 1};
 static const struct fm_chat_message outcome = {.role = "tool",
                                                .content = OUTCOME,
                                                .content_len = LENGTH_OF(OUTCOME),
@@ -110,34 +108,27 @@ enum conversation {
     ONE_CALL,
     OTHER_ID_CALL,
     EMPTY_CALL,
-    TEXT_AND_CALL,
     ALL_CALLS,
     CALL_AND_OUTCOME,
     HISTORY, /* the call and its outcome in the middle of it */
-    WITHOUT_TOOLS,
     CONVERSATIONS
 };
 
 #define MESSAGES_MAX 8
-#define HISTORY_MESSAGES                                                                                               \
-    { &question, &text, &question, &one_call, &outcome, &text, &question, &text }
 
 static const struct {
     const struct fm_chat_message *messages[MESSAGES_MAX];
     bool closed;
-    size_t tools;
 } conversations[CONVERSATIONS] = {
-    [QUESTION] = {{&question}, false, CALLS},
-    [SYSTEM_TOO] = {{&instructions, &question}, false, CALLS},
-    [PLAIN] = {{&question, &text}, true, CALLS},
-    [ONE_CALL] = {{&question, &one_call}, true, CALLS},
-    [OTHER_ID_CALL] = {{&question, &call_of_other_id}, true, CALLS},
-    [EMPTY_CALL] = {{&question, &call_without_arguments}, true, CALLS},
-    [TEXT_AND_CALL] = {{&question, &text_and_call}, true, CALLS},
-    [ALL_CALLS] = {{&question, &all_calls}, true, CALLS},
-    [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true, CALLS},
-    [HISTORY] = {HISTORY_MESSAGES, true, CALLS},
-    [WITHOUT_TOOLS] = {HISTORY_MESSAGES, true, 0},
+    [QUESTION] = {{&question}, false},
+    [SYSTEM_TOO] = {{&instructions, &question}, false},
+    [PLAIN] = {{&question, &text}, true},
+    [ONE_CALL] = {{&question, &one_call}, true},
+    [OTHER_ID_CALL] = {{&question, &call_of_other_id}, true},
+    [EMPTY_CALL] = {{&question, &call_without_arguments}, true},
+    [ALL_CALLS] = {{&question, &all_calls}, true},
+    [CALL_AND_OUTCOME] = {{&question, &one_call, &outcome}, true},
+    [HISTORY] = {{&question, &text, &question, &one_call, &outcome, &text, &question, &text}, true},
 };
 
 /* What the template made of one; empty where it refuses it. */
@@ -146,7 +137,7 @@ static enum fm_code render(const struct fm_tool_template *from, enum conversatio
     struct fm_chat_message messages[MESSAGES_MAX];
     struct fm_chat chat = {.messages = messages,
                            .tools = tools,
-                           .tool_count = conversations[which].tools,
+                           .tool_count = CALLS,
                            .closed = conversations[which].closed};
     char *made = NULL;
     for (size_t i = 0; i < MESSAGES_MAX && conversations[which].messages[i]; i++) {
@@ -596,7 +587,6 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     if (form->ids && parts[OTHER_ID_CALL].len > 0) {
         return false;
     }
-    form->needs_tools = !shows_call(&parts[WITHOUT_TOOLS], &call);
     return shows_call(&parts[CALL_AND_OUTCOME], &call) && shows_call(&parts[HISTORY], &call);
 }
 
@@ -735,8 +725,6 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
         read_next(from, parts, answer, form);
         read_ids(parts, form);
         form->native = true;
-        form->calls_alone = !contains(&parts[TEXT_AND_CALL], TEXT) ||
-                            find(&parts[TEXT_AND_CALL], answer, calls[0].name) == parts[TEXT_AND_CALL].len;
         form->texts[0] = (char *)parts[ONE_CALL].text;
         form->texts[1] = (char *)parts[ALL_CALLS].text;
         form->texts[2] = (char *)parts[EMPTY_CALL].text;
@@ -824,8 +812,7 @@ static bool message_fits(const struct fm_tool_form *native, const struct fm_tool
                          const struct fm_kit_job *job, size_t index) {
     const struct fm_message *message = &job->messages[index];
     size_t called;
-    if ((message->tool_call_count > 1 && native->next.len == 0) ||
-        (message->tool_call_count > 0 && message->content_len > 0 && native->calls_alone)) {
+    if (message->tool_call_count > 1 && native->next.len == 0) {
         return false;
     }
     for (size_t i = 0; i < message->tool_call_count; i++) {
@@ -845,7 +832,7 @@ static bool format_fits(const struct fm_tool_form *native, const struct fm_kit_j
 
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_kit_job *job) {
-    bool fits = native->native && format_fits(native, job) && (job->tool_count > 0 || !native->needs_tools);
+    bool fits = native->native && format_fits(native, job);
     for (size_t i = 0; i < job->tool_count && fits; i++) {
         fits = tool_fits(from, native, &job->tools[i]);
     }

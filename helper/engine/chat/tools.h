@@ -87,8 +87,6 @@ struct fm_tool_form {
     struct fm_notation notation;
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
-    bool calls_alone; /* the template drops one of a text and a call beside it */
-    bool needs_tools; /* the template drops calls of earlier turns where no tools are given */
     enum fm_tool_ids {
         FM_TOOL_IDS_GIVEN,   /* the template takes the job's */
         FM_TOOL_IDS_OF_LEN,  /* it has calls with an id of FM_TOOL_ID_LEN, and refuses others */
@@ -123,7 +121,7 @@ struct fm_tool_template {
  * calls that are not of this kind: with an id of another length in them, with arguments in no such way, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
  * otherwise than the model is asked to go on, but for `thought`: what a thought begins with (NUL-terminated; "": the
- * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders eleven conversations. Free
+ * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders nine conversations. Free
  * with fm_tool_form_free.
  */
 FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought,
@@ -132,10 +130,10 @@ void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is al
 
 /*
  * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
- * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, a text that it drops,
- * text that looks like a control token, an outcome without its call, calls where it has no tools, a format whose texts
- * begin as calls do, and, where arguments are in tags or another notation, a tool that fm_tool_tags_fit or
- * fm_notation_fits does not take. Whether the template takes the conversation shows when it is rendered.
+ * name that needs quotes, arguments that are no JSON object, more calls in a turn than it has, text that looks like a
+ * control token, an outcome without its call, a format whose texts begin as calls do, and, where arguments are in tags
+ * or another notation, a tool that fm_tool_tags_fit or fm_notation_fits does not take. Whether the template takes the
+ * conversation, with all its texts and calls, shows when it is rendered.
  */
 const struct fm_tool_form *fm_tool_form_for(const struct fm_tool_form *native, const struct fm_tool_template *from,
                                             const struct fm_kit_job *job);

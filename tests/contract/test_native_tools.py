@@ -119,6 +119,23 @@ class Forms(Case):
         engine.close()
         self.assertIn(OWN, engine.stderr.decode())
 
+    def test_tools_that_the_template_does_not_show(self):
+        """The system's message tells them, and how to call, in control tokens; those of a user's text are text."""
+        engine = self.engine(CONTROL.replace("{%- if tools %}", "{%- if false %}"))
+        how = "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end there:\n"
+        example = "<issue_start><function-name><issue_comment><args-json-object><issue_closed>"
+
+        def tokens(system, choice):
+            messages = [{"role": "system", "content": system}, *ASK]
+            return engine.run(messages, max_tokens=0, tools=TOOLS, tool_choice={"mode": choice}).accepted
+        told = tokens("a", "auto") - tokens("a", "none")
+        as_text = tokens("a" + how + example, "none") - tokens("a", "none")
+        self.assertGreater(told, 20)
+        self.assertGreater(as_text, told + 6)
+        self.check_calls(engine.run(ASK, tools=TOOLS, tool_choice=REQUIRED, seed=1, max_tokens=60))
+        engine.close()
+        self.assertIn(OWN, engine.stderr.decode())
+
     def test_control_text_in_a_tool(self):
         """Which the template would render as what it looks like: then the tools are told in our form."""
         engine = self.engine(CONTROL)

@@ -477,6 +477,8 @@ static void expect_form(struct style style, const char *expected) {
 #define STYLE(before, between, following, ending, turns_end)                                                           \
     .begin = (before), .middle = (between), .next = (following), .end = (ending), .turn_end = (turns_end)
 #define TAGS STYLE("\n<call>{\"", "\": ", "}</call>\n<call>{\"", "}</call>", "<end>\n")
+#define TAGGED(following, ending) STYLE("<call>\n<f=", ">\n", following, ending, "<end>")
+#define IN_TAGS(quote, closing, yes) .tag = "<p=", .raw = ">" quote, .json = ">" quote, .close = (closing), .truth = (yes)
 #define JSON_CALL STYLE("{\"name\": \"", "\", \"parameters\": ", NULL, "}", "<end>")
 
 static void forms(void **state) {
@@ -567,7 +569,8 @@ static void numbered_grammars(void **state) {
 static void no_forms(void **state) {
     (void)state;
     const struct style styles[] = {
-        {TAGS, .hides_tools = true},
+        {JSON_CALL, .hides_tools = true}, /* nothing tells a call from what the tools' message shows */
+        {TAGGED(NULL, "</f>\n</call>"), IN_TAGS("", "</p>", "true"), .hides_tools = true},
         {TAGS, .hides_tools_from_system = true},
         {TAGS, .hides_tools_from_user = true},
         {TAGS, .arguments = "{\"fm_key\": \"fm_Value\", \"fm_flag\": \"True\"}"},
@@ -686,8 +689,6 @@ static void choices_by_form(void **state) {
 
 /* ---- arguments in tags ---- */
 
-#define TAGGED(following, ending) STYLE("<call>\n<f=", ">\n", following, ending, "<end>")
-#define IN_TAGS(quote, closing, yes) .tag = "<p=", .raw = ">" quote, .json = ">" quote, .close = (closing), .truth = (yes)
 #define CODER                                                                                                          \
     {TAGGED("</f>\n</call>\n<call>\n<f=", "</f>\n</call>"), IN_TAGS("\n", "\n</p>\n", "True")}
 #define PAIRS                                                                                                          \
@@ -1042,6 +1043,59 @@ static void native_ids(void **state) {
     assert_false(form.native);
 }
 
+/* Where the template shows no tools, the system's message does, with a call in the model's form. */
+static void told_tools(void **state) {
+    (void)state;
+    struct style style = {STYLE("<c>", "[c]", "<c>", "</c>", "<end>"), .hides_tools = true};
+    struct fm_tool tools[] = {{.name = "f", .allowed = true}};
+    struct fm_tool_call call = {"1", "f", "{}", 2};
+    struct fm_message messages[] = {say("system", "Be brief."), say("user", "hi"), say("assistant", ""), say("tool", "a")};
+    struct fm_kit_job job = {.messages = messages, .message_count = 4, .tools = tools, .tool_count = 1};
+    static const char list[] = "# Tools\n\nThese functions are there to help with the user's request, one a line:\n"
+                               "<tools>\n{\"type\":\"function\",\"function\":{\"name\":\"f\"}}\n</tools>";
+    static const char how[] = "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
+                              "there:\n";
+    static const char example[] = "<c><function-name>[c]<args-json-object></c>";
+    struct fm_tool_form form;
+    struct fm_error error;
+    messages[2].tool_calls = &call;
+    messages[2].tool_call_count = 1;
+    messages[3].tool_call_id = "1";
+    read_form(&style, &form);
+    assert_true(form.native && form.tells_tools);
+    for (size_t first = 0; first < 2; first++) { /* with a system's message, and without */
+        struct fm_tool_prompt prompt;
+        char expected[512];
+        job.messages = messages + first;
+        job.message_count = 4 - first;
+        job.tool_mode = first ? FM_TOOLS_NONE : FM_TOOLS_AUTO;
+        int len = snprintf(expected, sizeof expected, "%s%s%s", first ? "" : "Be brief.\n\n", list, first ? "" : how);
+        assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
+        assert_int_equal(prompt.chat.count, 4);
+        assert_int_equal(prompt.chat.tool_count, 0);
+        const struct fm_chat_message *system = &prompt.chat.messages[0];
+        assert_string_equal(system->role, "system");
+        assert_memory_equal(system->content, expected, (size_t)len);
+        assert_int_equal(system->content_len, (size_t)len + system->controls_len);
+        assert_int_equal(system->controls_len, first ? 0 : strlen(example));
+        if (first == 0) {
+            assert_int_equal(system->controls_at, len);
+            assert_memory_equal(system->content + len, example, strlen(example));
+        }
+        assert_string_equal(prompt.chat.messages[1].role, "user");
+        assert_string_equal(prompt.chat.messages[2].calls[0].name, "f");
+        assert_string_equal(prompt.chat.messages[3].answered_name, "f");
+        fm_tool_prompt_free(&prompt);
+    }
+    job.tool_count = 0; /* nothing is told, and the messages are as they are */
+    struct fm_tool_prompt prompt;
+    assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
+    assert_int_equal(prompt.chat.count, 3);
+    assert_string_equal(prompt.chat.messages[0].role, "user");
+    fm_tool_prompt_free(&prompt);
+    fm_tool_form_free(&form);
+}
+
 /* One that shows ids beside outcomes gets those that its calls have. */
 static void named_ids(void **state) {
     (void)state;
@@ -1296,6 +1350,7 @@ int main(void) {
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_ids),
         cmocka_unit_test(named_ids),
+        cmocka_unit_test(told_tools),
         cmocka_unit_test(native_grammars),
         cmocka_unit_test(barred_calls),
         cmocka_unit_test(native_answers),

@@ -236,14 +236,15 @@ static void a_known_shape(void **state) {
     }
 }
 
-/* Images stay where they were in their texts; an image alone is something said. */
+/* Images and control tokens stay where they were in their texts; an image alone is something said. */
 static void images_and_thoughts(void **state) {
     (void)state;
     const struct fm_chat_image first = {.at = 1, .index = 0};
     const struct fm_chat_image more[] = {{.at = 0, .index = 1}, {.at = 2, .index = 2}};
     const struct fm_chat_message messages[] = {
         {.role = "system", .content = "Be kind.", .content_len = 8},
-        {.role = "user", .content = "ab", .content_len = 2, .images = &first, .image_count = 1},
+        {.role = "user", .content = "ab", .content_len = 2, .controls_at = 1, .controls_len = 1, .images = &first,
+         .image_count = 1},
         {.role = "user", .content = "", .images = more, .image_count = 1},
         {.role = "user", .content = "cd", .content_len = 2, .images = more, .image_count = 2},
         {.role = "assistant", .content = "e", .content_len = 1, .reasoning = "one", .reasoning_len = 3},
@@ -264,6 +265,8 @@ static void images_and_thoughts(void **state) {
     assert_memory_equal(user->content, "Be kind.\n\nab\n\ncd", 16);
     assert_int_equal(user->image_count, COUNT(expected));
     assert_memory_equal(user->images, expected, sizeof expected);
+    assert_int_equal(user->controls_at, 11);
+    assert_int_equal(user->controls_len, 1);
     const struct fm_chat_message *assistant = &turns.chat.messages[1];
     assert_int_equal(assistant->reasoning_len, 8);
     assert_memory_equal(assistant->reasoning, "one\n\ntwo", 8);

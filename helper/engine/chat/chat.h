@@ -22,6 +22,8 @@ struct fm_chat_message {
     const char *role;
     const char *content;
     size_t content_len;
+    size_t controls_at; /* where in the content, in front of images, text may be control tokens: `controls_len` bytes */
+    size_t controls_len;
     const struct fm_chat_image *images; /* of the user, in their order */
     size_t image_count;
     const char *reasoning; /* of the assistant; NULL: none. Templates that show none leave it out without a word */

@@ -164,10 +164,11 @@ static bool begins_with(const struct part *part, const struct part *beginning) {
     return part->len >= beginning->len && part->text && memcmp(part->text, beginning->text, beginning->len) == 0;
 }
 
-/* The template shows tools, with a system message and without. */
-static bool shows_tools(const struct part *parts) {
-    return contains(&parts[QUESTION], calls[0].name) && contains(&parts[SYSTEM_TOO], calls[0].name) &&
-           contains(&parts[SYSTEM_TOO], SYSTEM);
+/* The template shows tools, with a system message and without, or never, and then `*tells` is true. */
+static bool shows_tools(const struct part *parts, bool *tells) {
+    const bool shown = contains(&parts[QUESTION], calls[0].name);
+    *tells = !shown;
+    return contains(&parts[SYSTEM_TOO], calls[0].name) == shown && contains(&parts[SYSTEM_TOO], SYSTEM);
 }
 
 /* No name stands in brackets as a control token does: with some name there it could become one. */
@@ -706,6 +707,11 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     }
 }
 
+/* A line shows how to call. */
+static bool can_be_told(const struct fm_tool_form *form) {
+    return form->trigger.len > 0 && form->tags.key.len == 0 && !form->notation.open;
+}
+
 static enum fm_code render_all(const struct fm_tool_template *from, struct part parts[CONVERSATIONS],
                                struct fm_error *error) {
     enum fm_code code = FM_OK;
@@ -720,11 +726,14 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
     struct part parts[CONVERSATIONS] = {{NULL, 0}};
     *form = (struct fm_tool_form){.native = false};
     enum fm_code code = render_all(from, parts, error);
-    size_t answer = code == FM_OK && shows_tools(parts) && names_stand_apart(parts) ? find_answer(parts, thought) : 0;
-    if (answer > 0 && read_one(from, parts, answer, form)) {
+    bool tells = false;
+    bool fit = code == FM_OK && shows_tools(parts, &tells) && names_stand_apart(parts);
+    size_t answer = fit ? find_answer(parts, thought) : 0;
+    if (answer > 0 && read_one(from, parts, answer, form) && !(tells && !can_be_told(form))) {
         read_next(from, parts, answer, form);
         read_ids(parts, form);
         form->native = true;
+        form->tells_tools = tells;
         form->texts[0] = (char *)parts[ONE_CALL].text;
         form->texts[1] = (char *)parts[ALL_CALLS].text;
         form->texts[2] = (char *)parts[EMPTY_CALL].text;

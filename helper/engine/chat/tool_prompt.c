@@ -8,6 +8,9 @@
 
 #define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB, JSON escapes can make six of one */
 
+#define FUNCTION_NAME    "<function-name>" /* in the place of what they say */
+#define ARGUMENTS_OBJECT "<args-json-object>"
+
 /* ---- one message's text ---- */
 
 static void write_tool(const struct fm_tool *tool, struct fm_buf *text) {
@@ -37,19 +40,40 @@ static void write_tools(const struct fm_kit_job *job, struct fm_buf *text) {
     }
     fm_buf_append_str(text, "</tools>");
     if (fm_tools_callable(job)) {
-        fm_buf_append_str(text,
-                          "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
-                          "there:\n" FM_TOOL_BEGIN FM_TOOL_NAME_KEY "<function-name>" FM_TOOL_ARGUMENTS_KEY
-                          "<args-json-object>" FM_TOOL_END);
+        fm_buf_append_str(text, "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end "
+                                "there:\n");
     }
 }
 
-static void write_system(const struct fm_kit_job *job, const struct fm_message *system, struct fm_buf *text) {
+/* A call in the model's form. */
+static void write_example(const struct fm_tool_form *form, struct fm_buf *text) {
+    fm_buf_append(text, form->trigger.text, form->trigger.len);
+    fm_buf_append(text, form->name.text, form->name.len);
+    fm_buf_append_str(text, FUNCTION_NAME);
+    fm_buf_append(text, form->arguments.text, form->arguments.len);
+    fm_buf_append_str(text, ARGUMENTS_OBJECT);
+    fm_buf_append(text, form->end.text, form->end.len);
+}
+
+/* The content of `message`, which tells the tools after `system` (NULL: none). */
+static void write_system(const struct fm_kit_job *job, const struct fm_message *system, const struct fm_tool_form *form,
+                         struct fm_chat_message *message, struct fm_buf *text) {
+    const size_t start = text->len;
     if (system && system->content_len > 0) {
         fm_buf_append(text, system->content, system->content_len);
         fm_buf_append_str(text, "\n\n");
     }
     write_tools(job, text);
+    const size_t example = text->len;
+    if (fm_tools_callable(job) && form->native) {
+        write_example(form, text);
+        message->controls_at = example - start;
+        message->controls_len = text->len - example;
+    } else if (fm_tools_callable(job)) {
+        fm_buf_append_str(text, FM_TOOL_BEGIN FM_TOOL_NAME_KEY FUNCTION_NAME FM_TOOL_ARGUMENTS_KEY ARGUMENTS_OBJECT
+                                FM_TOOL_END);
+    }
+    message->content_len = text->len - start;
 }
 
 static void write_calls(const struct fm_message *message, struct fm_buf *text) {
@@ -73,6 +97,10 @@ static void write_outcome(const struct fm_message *message, bool first, struct f
 }
 
 /* ---- in our own form ---- */
+
+static bool begins_with_system(const struct fm_kit_job *job) {
+    return strcmp(job->messages[0].role, "system") == 0;
+}
 
 /* A message whose content is the next in the text; where that is, is known when all of it is written. */
 static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const char *role) {
@@ -119,7 +147,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job 
             continue;
         }
         outcomes = NULL;
-        if (i == 0 && job->tool_count > 0 && strcmp(message->role, "system") == 0) {
+        if (i == 0 && job->tool_count > 0 && begins_with_system(job)) {
             continue; /* it stands there already */
         }
         struct fm_chat_message *added = add_written(prompt, message->role);
@@ -136,12 +164,15 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job 
     }
 }
 
+/* The tools are told in the system's message, which is the first. */
+static void add_system(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
+    struct fm_chat_message *system = add_written(prompt, "system");
+    write_system(job, begins_with_system(job) ? &job->messages[0] : NULL, form, system, &prompt->text);
+}
+
 static void write_own(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
     if (job->tool_count > 0) {
-        bool has_system = strcmp(job->messages[0].role, "system") == 0;
-        struct fm_chat_message *system = add_written(prompt, "system");
-        write_system(job, has_system ? &job->messages[0] : NULL, &prompt->text);
-        system->content_len = prompt->text.len;
+        add_system(prompt, job, &fm_tool_form_own);
     }
     add_messages(prompt, job);
     size_t at = 0;
@@ -229,40 +260,59 @@ static void add_calls(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
         const struct fm_message *message = &job->messages[i];
         for (size_t k = 0; k < message->tool_call_count; k++, call++) {
             const struct fm_tool_call *from = &message->tool_calls[k];
-            *call = (struct fm_chat_call){form->ids ? id : from->id, from->name, from->arguments, from->arguments_len};
-            id += form->ids ? strlen(id) + 1 : 0;
+            *call = (struct fm_chat_call){from->id, from->name, from->arguments, from->arguments_len};
+            if (form->ids) {
+                call->id = id;
+                id += strlen(id) + 1;
+            }
         }
     }
 }
 
+/* The message `index` of the job. `prompt` has those before it, and as many more as `added`. */
+static void add_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, size_t index, size_t added) {
+    const struct fm_message *message = &job->messages[index];
+    size_t called = 0;
+    const struct fm_tool_call *answered = fm_tool_answered(job, index, &called);
+    const struct fm_chat_call *shown = NULL;
+    if (answered) {
+        shown = prompt->messages[called + added].calls + (answered - job->messages[called].tool_calls);
+    }
+    prompt->messages[prompt->chat.count] = (struct fm_chat_message){
+        .role = message->role,
+        .content = message->content,
+        .content_len = message->content_len,
+        .reasoning = message->reasoning_len > 0 ? message->reasoning : NULL,
+        .reasoning_len = message->reasoning_len,
+        .call_count = message->tool_call_count,
+        .answered_id = shown ? shown->id : NULL,
+        .answered_name = shown ? shown->name : NULL,
+    };
+    add_images(prompt, &prompt->messages[prompt->chat.count++], message, 0);
+}
+
 static void write_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job,
                          const struct fm_tool_form *form) {
+    const bool tells = form->tells_tools && job->tool_count > 0;
     const struct fm_chat_call *call = prompt->calls;
     write_ids(prompt, job, form);
-    add_tools(prompt, job);
+    const size_t start = prompt->text.len;
+    if (tells) {
+        add_system(prompt, job, form);
+    } else {
+        add_tools(prompt, job);
+    }
     if (prompt->text.failed) {
         return;
     }
     add_calls(prompt, job, form);
-    for (size_t i = 0; i < job->message_count; i++) {
-        const struct fm_message *message = &job->messages[i];
-        size_t called;
-        const struct fm_tool_call *answered = fm_tool_answered(job, i, &called);
-        const struct fm_chat_call *as_rendered =
-            answered ? prompt->messages[called].calls + (answered - job->messages[called].tool_calls) : NULL;
-        prompt->messages[prompt->chat.count++] = (struct fm_chat_message){
-            .role = message->role,
-            .content = message->content,
-            .content_len = message->content_len,
-            .reasoning = message->reasoning_len > 0 ? message->reasoning : NULL,
-            .reasoning_len = message->reasoning_len,
-            .calls = call,
-            .call_count = message->tool_call_count,
-            .answered_id = as_rendered ? as_rendered->id : NULL,
-            .answered_name = as_rendered ? as_rendered->name : NULL,
-        };
-        add_images(prompt, &prompt->messages[prompt->chat.count - 1], message, 0);
-        call += message->tool_call_count;
+    prompt->messages[0].content = tells ? prompt->text.data + start : NULL;
+    const size_t first = tells && begins_with_system(job) ? 1 : 0;
+    const size_t added = prompt->chat.count - first;
+    for (size_t i = first; i < job->message_count; i++) {
+        add_native(prompt, job, i, added);
+        prompt->messages[i + added].calls = call;
+        call += job->messages[i].tool_call_count;
     }
 }
 

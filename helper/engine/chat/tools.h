@@ -95,7 +95,8 @@ struct fm_tool_form {
     } ids;
     struct fm_tool_mark id_before;
     struct fm_tool_mark id_after;
-    bool native;      /* the model's: its template renders tools and calls */
+    bool native;      /* the model's: its template renders calls */
+    bool tells_tools; /* the first message does, the system's, since the template does not */
     char *texts[3];   /* what the marks of a native form lie in */
 };
 
@@ -121,8 +122,9 @@ struct fm_tool_template {
  * calls that are not of this kind: with an id of another length in them, with arguments in no such way, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
  * otherwise than the model is asked to go on, but for `thought`: what a thought begins with (NUL-terminated; "": the
- * model does not think), which the prompt may open. FM_INTERNAL: out of memory. Renders nine conversations. Free
- * with fm_tool_form_free.
+ * model does not think), which the prompt may open; or where it shows tools only beside a system's message or only
+ * without, or none while a call is mere JSON or its arguments are not JSON. FM_INTERNAL: out of memory. Renders nine
+ * conversations. Free with fm_tool_form_free.
  */
 FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought,
                                            struct fm_tool_form *form, struct fm_error *error);

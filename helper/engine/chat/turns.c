@@ -112,6 +112,10 @@ static void add_message(struct fm_chat_message *to, const struct fm_chat_message
     struct fm_chat_call *calls = (struct fm_chat_call *)to->calls;
     append((char *)to->content, &to->content_len, message->content, message->content_len);
     append((char *)to->reasoning, &to->reasoning_len, message->reasoning, message->reasoning_len);
+    if (message->controls_len > 0) {
+        to->controls_at = message->controls_at + to->content_len - message->content_len;
+        to->controls_len = message->controls_len;
+    }
     for (size_t i = 0; i < message->image_count; i++) {
         images[to->image_count] = message->images[i];
         images[to->image_count++].at += to->content_len - message->content_len;

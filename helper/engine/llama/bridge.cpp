@@ -127,6 +127,7 @@ static common_chat_templates_inputs inputs_of(const fm_chat &chat) {
         inputs.tools.push_back(
             {tool.name, tool.description ? tool.description : "", std::string(tool.parameters, tool.parameters_len)});
     }
+    set_tools(inputs);
     return inputs;
 }
 

@@ -283,6 +283,11 @@ static size_t mark_content(const struct render *render, const struct marker *mar
                            const struct fm_chat_message *message, size_t most, struct fm_buf *out) {
     size_t marked = 0;
     size_t from = 0;
+    if (message->controls_len > 0) {
+        marked = mark(render->prompter, marker, message->content, message->controls_at, most, out);
+        fm_buf_append(out, message->content + message->controls_at, message->controls_len);
+        from = message->controls_at + message->controls_len;
+    }
     for (size_t i = 0; i < message->image_count; i++) {
         const struct fm_chat_image *image = &message->images[i];
         size_t left = most > marked ? most - marked : 0;

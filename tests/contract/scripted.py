@@ -57,7 +57,7 @@ VISIBLE = {
 }
 # What ends a turn, where it is neither EOS nor known to llama.cpp.
 ENDS = {
-    "GLM": "<|user|>", "gpt-oss": "<|return|>", "Apertus": "<|assistant_end|>", "GigaChat3.1": "<|message_sep|>",
+    "GLM": "<|user|>", "gpt-oss": "<|return|>", "Apertus": "<|assistant_end|>", r"GigaChat3\.1": "<|message_sep|>",
     "MiniMax-M1": "<end_of_sentence>", "MiniMax-M[23]": "[e~[", "Nemotron-Nano-v2": "<SPECIAL_12>", "Seed-OSS": "<seed:eos>",
     "Reka": "<sep>", "Spark|DeepSeek": "<｜end▁of▁sentence｜>", "granite": "<|end_of_text|>", "ling-3": "<|role_end|>",
     "Laguna": "</assistant>", "Hy3": "<｜hy_eos:opensource｜>", "Kimi-K3": "<|end_of_msg|>", "glimmer": "<|eot|>",

@@ -1154,6 +1154,17 @@ static void native_grammars(void **state) {
                           "tool: \"f\\\", \\\"parameters\\\": \"");
 }
 
+/* What begins a call may also end a text. */
+static void texts_that_end_so(void **state) {
+    (void)state;
+    expect_native_grammar((struct style){STYLE("<c>a ", ": ", NULL, "!", "<c>")}, FM_TOOLS_AUTO, NULL,
+                          FREE_TEXT " | json | TEXT head | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN JSON_END
+                          "calls: \"a \" tool \"!\" <[7]>\ntool: \"f: \"");
+    expect_native_grammar((struct style){STYLE("<c> a ", ": ", NULL, "!", "<c> ")}, FM_TOOLS_AUTO, NULL,
+                          FREE_TEXT " | json | TEXT head | TEXT head \" \" | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN
+                          JSON_END "calls: \" a \" tool \"!\" <[7]> \" \"\ntool: \"f: \"");
+}
+
 /* `expected`: what the text may not have, as a literal; NULL: it may have all. */
 static void expect_barred(const struct fm_tool_form *form, const char *expected) {
     char all[256] = "";
@@ -1351,6 +1362,7 @@ int main(void) {
         cmocka_unit_test(native_ids),
         cmocka_unit_test(named_ids),
         cmocka_unit_test(told_tools),
+        cmocka_unit_test(texts_that_end_so),
         cmocka_unit_test(native_grammars),
         cmocka_unit_test(barred_calls),
         cmocka_unit_test(native_answers),

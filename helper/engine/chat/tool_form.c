@@ -707,6 +707,17 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     }
 }
 
+/* How a text ends that the trigger ends. */
+static bool read_text_end(const struct fm_tool_template *from, const struct part *part, size_t answer,
+                          struct fm_tool_form *form) {
+    const size_t end = find(part, answer, TEXT) + LENGTH_OF(TEXT);
+    const size_t turn_end = end_of_turn(from, part, end);
+    const struct fm_tool_mark *trigger = &form->trigger;
+    form->ends_text = trigger->control_count > 0 && turn_end - end >= trigger->len &&
+                      memcmp(part->text + end, trigger->text, trigger->len) == 0;
+    return !form->ends_text || set_mark(from, part, end + trigger->len, turn_end, &form->after_text);
+}
+
 /* A line shows how to call. */
 static bool can_be_told(const struct fm_tool_form *form) {
     return form->trigger.len > 0 && form->tags.key.len == 0 && !form->notation.open;
@@ -721,6 +732,12 @@ static enum fm_code render_all(const struct fm_tool_template *from, struct part 
     return code;
 }
 
+/* Those that marks lie in. */
+static const enum conversation kept[] = {PLAIN, ONE_CALL, ALL_CALLS, EMPTY_CALL};
+
+#define KEPT (sizeof kept / sizeof kept[0])
+_Static_assert(KEPT == FM_TOOL_FORM_TEXTS, "a form has room for them");
+
 enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought, struct fm_tool_form *form,
                                struct fm_error *error) {
     struct part parts[CONVERSATIONS] = {{NULL, 0}};
@@ -729,17 +746,16 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
     bool tells = false;
     bool fit = code == FM_OK && shows_tools(parts, &tells) && names_stand_apart(parts);
     size_t answer = fit ? find_answer(parts, thought) : 0;
-    if (answer > 0 && read_one(from, parts, answer, form) && !(tells && !can_be_told(form))) {
+    if (answer > 0 && read_one(from, parts, answer, form) && (!tells || can_be_told(form)) &&
+        read_text_end(from, &parts[PLAIN], answer, form)) {
         read_next(from, parts, answer, form);
         read_ids(parts, form);
         form->native = true;
         form->tells_tools = tells;
-        form->texts[0] = (char *)parts[ONE_CALL].text;
-        form->texts[1] = (char *)parts[ALL_CALLS].text;
-        form->texts[2] = (char *)parts[EMPTY_CALL].text;
-        parts[ONE_CALL].text = NULL;
-        parts[ALL_CALLS].text = NULL;
-        parts[EMPTY_CALL].text = NULL;
+        for (size_t i = 0; i < KEPT; i++) {
+            form->texts[i] = (char *)parts[kept[i]].text;
+            parts[kept[i]].text = NULL;
+        }
     } else {
         *form = (struct fm_tool_form){.native = false};
     }
@@ -750,9 +766,9 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *
 }
 
 void fm_tool_form_free(struct fm_tool_form *form) {
-    free(form->texts[0]);
-    free(form->texts[1]);
-    free(form->texts[2]);
+    for (size_t i = 0; i < KEPT; i++) {
+        free(form->texts[i]);
+    }
     *form = (struct fm_tool_form){.native = false};
 }
 

@@ -39,6 +39,7 @@ bool fm_tool_is_space(char c);
 
 #define FM_TOOL_TRIGGER_MAX   64u /* bytes */
 #define FM_TOOL_MARK_CONTROLS 8u
+#define FM_TOOL_FORM_TEXTS    4u
 #define FM_TOOL_ID_LEN        9u /* bytes of a call's id in a model's form, letters and digits: Mistral's */
 
 /* What in a mark is another for each call. */
@@ -87,6 +88,8 @@ struct fm_tool_form {
     struct fm_notation notation;
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
+    bool ends_text;                 /* a text may end with the trigger, which is a control token, and then: */
+    struct fm_tool_mark after_text; /* this or nothing */
     enum fm_tool_ids {
         FM_TOOL_IDS_GIVEN,   /* the template takes the job's */
         FM_TOOL_IDS_OF_LEN,  /* it has calls with an id of FM_TOOL_ID_LEN, and refuses others */
@@ -97,7 +100,7 @@ struct fm_tool_form {
     struct fm_tool_mark id_after;
     bool native;      /* the model's: its template renders calls */
     bool tells_tools; /* the first message does, the system's, since the template does not */
-    char *texts[3];   /* what the marks of a native form lie in */
+    char *texts[FM_TOOL_FORM_TEXTS]; /* what the marks of a native form lie in */
 };
 
 extern const struct fm_tool_form fm_tool_form_own;

@@ -501,6 +501,7 @@ static void forms(void **state) {
     expect_form((struct style){JSON_CALL}, "|{\"name\": \"|\", \"parameters\": ||}|");
     expect_form((struct style){STYLE("[{\"name\":\"", "\", \"arguments\":", "}, {\"name\":\"", "}]", "<end>")},
                 "|[{\"name\":\"|\", \"arguments\":|}, {\"name\":\"|}]|");
+    expect_form((struct style){STYLE(" tools[{\"", "\":", "}, {\"", "}]", "<end>")}, "tools[{|\"|\":|}, {\"|}]|");
     /* a call after another can't be told from the end, or looks different each time */
     expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|");
     expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|");
@@ -590,6 +591,8 @@ static void no_forms(void **state) {
         {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
         {STYLE("call ", ": ", NULL, "", "<end>")}, /* text as any other */
         {STYLE("<f=", ": ", NULL, "", "<end>")},   /* hardly more */
+        {STYLE("cat[{\"", "\": ", NULL, "}]", "<end>")},
+        {STYLE("call {\"", "\": ", NULL, "}", "<end>")},
         {STYLE("<f>", ": ", NULL, "", "<end>")},
         {STYLE("> ", ": ", NULL, "", "<end>")},
         {STYLE("<a<b>", ": ", NULL, "", "<end>")},                          /* the trigger begins twice */

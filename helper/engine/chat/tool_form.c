@@ -491,9 +491,18 @@ static size_t tag_len(const char *begin, size_t len) {
     return end ? (size_t)(end - begin) + 1 : 0;
 }
 
+/* How many of `len` bytes are a word with a list of objects right after it, "tools[{"; 0: they begin with none. */
+static size_t word_len(const char *begin, size_t len) {
+    size_t at = 0;
+    while (at < len && begin[at] >= 'a' && begin[at] <= 'z') {
+        at++;
+    }
+    return at >= TRIGGER_MIN && at + 2 <= len && memcmp(begin + at, "[{", 2) == 0 ? at + 2 : 0;
+}
+
 /*
- * How long the trigger is at the beginning of `begin`: a control token, a tag, or the beginning of one that ends after
- * the name. 0: nothing there stands out from text.
+ * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends after the
+ * name, or a word with a list. 0: nothing there stands out from text.
  */
 static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len) {
     int32_t token;
@@ -506,7 +515,7 @@ static size_t trigger_len(const struct fm_tool_template *from, const char *begin
     if (control || tag) {
         return control ? control : tag;
     }
-    return begin[0] == '<' ? len : 0;
+    return begin[0] == '<' ? len : word_len(begin, len);
 }
 
 /* The bytes are a call as mere JSON, from its beginning to the first name. */

@@ -16,6 +16,7 @@ extern "C" {
 
 struct fm_templates {
     common_chat_templates_ptr parsed;
+    bool has_tools; /* it reads `tools` */
 };
 
 /*
@@ -68,6 +69,7 @@ extern "C" fm_code fm_templates_load(const llama_model *model, const char *sourc
             result->parsed = common_chat_templates_init(model, "chatml");
             *replaced = true;
         }
+        result->has_tools = common_chat_templates_get_caps(result->parsed.get())["supports_tools"];
         *templates = result.release();
         return FM_OK;
     });
@@ -113,7 +115,15 @@ static void set_thinking(const fm_chat &chat, common_chat_templates_inputs &inpu
     }
 }
 
-static common_chat_templates_inputs inputs_of(const fm_chat &chat) {
+/* Some templates have another name for them than `tools`, and want JSON text. */
+static void set_functions(common_chat_templates_inputs &inputs) {
+    if (!inputs.tools.empty()) {
+        const std::string text = common_chat_tools_to_json_oaicompat(inputs.tools).dump(2);
+        inputs.chat_template_kwargs["functions"] = common_json::make(text).dump();
+    }
+}
+
+static common_chat_templates_inputs inputs_of(const fm_templates &templates, const fm_chat &chat) {
     common_chat_templates_inputs inputs;
     inputs.force_pure_content = true; /* the answer is taken apart elsewhere: no parser is made */
     inputs.add_generation_prompt = !chat.closed;
@@ -127,7 +137,9 @@ static common_chat_templates_inputs inputs_of(const fm_chat &chat) {
         inputs.tools.push_back(
             {tool.name, tool.description ? tool.description : "", std::string(tool.parameters, tool.parameters_len)});
     }
-    set_tools(inputs);
+    if (!templates.has_tools) {
+        set_functions(inputs);
+    }
     return inputs;
 }
 
@@ -137,7 +149,7 @@ extern "C" fm_code fm_templates_apply(const fm_templates *templates, const fm_ch
     *len = 0;
     const char *what = "the model's chat template (--chat-template gives another) refuses these messages";
     return guarded(error, FM_INVALID_REQUEST, what, [&]() {
-        auto params = common_chat_templates_apply(templates->parsed.get(), inputs_of(*chat));
+        auto params = common_chat_templates_apply(templates->parsed.get(), inputs_of(*templates, *chat));
         auto copy = static_cast<char *>(std::malloc(params.prompt.size() + 1));
         if (!copy) {
             return fm_fail_no_memory(error);

@@ -785,7 +785,7 @@ static void tagged_grammars(void **state) {
                           "tag0_0: \";\" \"s='\" raw\ntag0_1: \";\" \"e='\" (\"a\" | \"b\") <[7]> \"\\n\"\n"
                           "tag0_2: \";\" \"n=\" (value0_2) <[7]> \"\\n\"\n" NULLABLE
                           "raw: raw_text \"\\n\"\nraw_text: RAW_TEXT <[7]>\n"
-                          "RAW_TEXT: /(?s:.*)/ & ~(/(?s:.*)/ \"<c>\" /(?s:.*)/)\n");
+                          "RAW_TEXT: /([^<]|(<(c)?)*<([^<c]|c[^<>]))*(<(c)?)*/\n");
 }
 
 /* What stands in place of arguments. */
@@ -873,7 +873,9 @@ static void tagged_choices(void **state) {
         {"{}", false}, /* any */
         {"{\"properties\":1}", false},
         {"{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}", true},
-        {"{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"b\"}}}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"b\"}}}", true},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"b|c\"}}}", false},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"b\"},{\"type\":\"string\"}]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[1]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\"]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\\n</p>\"]}}}", false}, /* it ends */
@@ -882,7 +884,7 @@ static void tagged_choices(void **state) {
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"enum\":[\"b\"]},{\"enum\":[\"c\",null]}]}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}}}", false}, /* 1, or its text? */
-        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"null\"}]}}}", false},
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"null\"}]}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"enum\":[\"\\n</p>\"]},{\"type\":\"null\"}]}}}", false},
         {"{\"properties\":{\"a\":{\"const\":\"b\"}}}", true},
         {"{\"properties\":{\"a\":{\"$ref\":\"#/$defs/b\"}},\"$defs\":{\"b\":{\"enum\":[\"c\"]}}}", true},

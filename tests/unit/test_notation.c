@@ -22,9 +22,14 @@ static const struct fm_tool_form forms[] = {
 };
 enum { CONTROL, TEXT, PYTHON, FORMS };
 
-static const struct fm_tool_form tags = {
-    .trigger = MARK(BEGIN), .arguments = MARK(">"), .end = MARK(END),
-    .tags = {.key = MARK("<p="), .raw = MARK(":"), .json = MARK(":"), .close = MARK("</p>"), .python = true}};
+static const struct fm_tool_form tagged[] = {
+    {.trigger = MARK(BEGIN), .arguments = MARK(">"), .end = MARK(END),
+     .tags = {.key = MARK("<p="), .raw = MARK(":"), .json = MARK(":"), .close = MARK("</p>"), .python = true}},
+    {.trigger = MARK(BEGIN), .arguments = MARK(">"), .end = MARK(END),
+     .tags = {.key = MARK("<p="), .raw = MARK(":"), .json = MARK(":"), .python = true,
+              .close = {.text = QUOTE_TEXT, .len = sizeof QUOTE_TEXT - 1, .control_count = 1,
+                        .controls = {{.len = sizeof QUOTE_TEXT - 1, .token = QUOTE}}}}},
+};
 
 static struct fm_tool tool = {.name = "f", .allowed = true};
 static struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED};
@@ -93,6 +98,7 @@ static void between_marks(void **state) {
     expect_marked(LAMP, "{color:~~,Level:3,on:true}", "{\"color\":\"\",\"Level\":3,\"on\":true}");
     expect_marked(LAMP, "{color:~a\"\n\\,'}<|\"|\xC3\xA9~,on:false}",
                   "{\"color\":\"a\\\"\\n\\\\,'}<|\\\"|\xC3\xA9\",\"on\":false}");
+    expect_marked(LAMP, "{color:~<<|<|\"|~}", "{\"color\":\"<<|<|\\\"|\"}");
     static const char *const wrong[] = {
         "{}", "{on:true}", "{color:~a~,}", "{,color:~a~}", "{color:~a~,Level:0}", "{color:~a~,Level:1.5}", "{color:~a~,on:1}",
         "{color:a}", "{color:~a}", "{\"color\":~a~}", "{color:~a~,more:1}", "{color:~a~,color:~a~}", "{on:true,color:~a~}",
@@ -167,6 +173,20 @@ static const struct {
     {"{\"type\":\"string\",\"minLength\":1,\"maxLength\":2}", "~\xC3\xA9\n~", "'\xC3\xA9\\n'", "\"\xC3\xA9\\n\""},
     {"{\"type\":\"string\",\"minLength\":1}", "~~", "''", NULL},
     {"{\"type\":\"string\",\"maxLength\":2}", "~abc~", "\"abc\"", NULL},
+    {"{\"type\":\"string\",\"minLength\":1,\"maxLength\":100000}", "~a~", "'a'", "\"a\""},
+    {"{\"type\":\"array\",\"minItems\":1,\"maxItems\":1000}", "[1,2]", "[1,2]", "[1,2]"},
+    {"{\"type\":\"string\",\"format\":\"date\"}", "~2024-02-29~", "'2024-02-29'", "\"2024-02-29\""},
+    {"{\"type\":\"string\",\"format\":\"date\"}", "~2023-02-29~", "'2023-02-29'", NULL},
+    {"{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1}", "~https://a.b/c?d#e~", "\"https://a.b/c?d#e\"",
+     "\"https://a.b/c?d#e\""},
+    {"{\"type\":\"string\",\"format\":\"uri\",\"maxLength\":3}", "~a:bc~", "\"a:bc\"", NULL},
+    {"{\"type\":\"string\",\"format\":\"color\"}", "~a\"b~", NULL, "\"a\\\"b\""}, /* nobody knows it */
+    {"{\"type\":\"string\",\"pattern\":\"^a/[^b/|$]$\"}", "~a/c~", "'a/c'", "\"a/c\""},
+    {"{\"type\":\"string\",\"pattern\":\"^a/[^b/|$]$\"}", "~a/cd~", "'a/cd'", NULL},
+    {"{\"type\":\"string\",\"pattern\":\"^a/[^b/|$]$\"}", "~a/b~", "'a/b'", NULL},
+    {"{\"type\":\"string\",\"pattern\":\"(a|b)\"}", "~xby~", "'xby'", "\"xby\""},
+    {"{\"type\":\"string\",\"pattern\":\"(a|b)\"}", "~xcy~", "'xcy'", NULL},
+    {"{\"type\":\"string\",\"pattern\":\"(a|b)\\\\$\"}", "~xb$y~", "'xb$y'", "\"xb$y\""},
     {"{}", "~a~", "'a'", "\"a\""},
     {"true", "[null]", "[None]", "[null]"},
 };
@@ -191,54 +211,64 @@ static void schemas(void **state) {
 }
 
 /* As before, in tags: the text tells a string from null by itself. */
+#define OPTIONAL "{\"anyOf\":[" STRING ",{\"type\":\"null\"}],\"default\":null}"
+#define COLOR    "{\"anyOf\":[{\"enum\":[\"nu\",\"b\"]},{\"const\":\"c\"},{\"type\":\"null\"}]}"
+static const struct text {
+    const char *schema;
+    const char *written;
+    const char *json; /* NULL: not taken */
+} texts[] = {
+    {OPTIONAL, "null", "null"},
+    {OPTIONAL, "None", "null"},
+    {OPTIONAL, "", "\"\""},
+    {OPTIONAL, "nu", "\"nu\""},
+    {OPTIONAL, "nulls", "\"nulls\""},
+    {OPTIONAL, "Nope", "\"Nope\""},
+    {OPTIONAL, "null</", "\"null</\""},
+    {OPTIONAL, "</\"", "\"</\\\"\""},
+    {OPTIONAL, "a null", "\"a null\""},
+    {"{\"type\":[\"string\",\"null\"]}", "None", "null"},
+    {COLOR, "nu", "\"nu\""},
+    {COLOR, "c", "\"c\""},
+    {COLOR, "null", "null"},
+    {COLOR, "None", "null"},
+    {COLOR, "n", NULL},
+    {"{\"type\":[\"string\",\"null\"],\"minLength\":1}", "a</p", "\"a</p\""},
+    {"{\"type\":[\"string\",\"null\"],\"minLength\":1}", "null", "null"},
+    {"{\"type\":[\"string\",\"null\"],\"minLength\":1}", "", NULL},
+    {"{\"type\":[\"string\",\"null\"],\"maxLength\":2}", "None", "null"},
+    {"{\"type\":[\"string\",\"null\"],\"maxLength\":2}", "Non", NULL},
+    {"{\"type\":\"string\",\"format\":\"time\"}", "12:34:56Z", "\"12:34:56Z\""},
+    {"{\"type\":\"string\",\"format\":\"time\"}", "12:34", NULL},
+    {"{\"type\":\"string\",\"pattern\":\"^<.p>$\"}", "<ap>", "\"<ap>\""},
+    {"{\"$ref\":\"#/$defs/color\"}", "teal", "\"teal\""},
+    {"{\"$ref\":\"#/$defs/color\"}", "null", NULL},
+    {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/color\"}}", "[\"teal\"]", "[\"teal\"]"},
+    {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/color\"}}", "[\"pink\"]", NULL},
+    {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "None", "null"},
+    {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "True", "true"},
+    {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "12", "12"},
+    {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "False", NULL},
+};
+
 static void in_tags(void **state) {
     (void)state;
-    static const char optional[] = "{\"anyOf\":[" STRING ",{\"type\":\"null\"}],\"default\":null}";
-    static const char color[] = "{\"anyOf\":[{\"enum\":[\"nu\",\"b\"]},{\"const\":\"c\"},{\"type\":\"null\"}]}";
-    static const struct {
-        const char *schema;
-        const char *written;
-        const char *json; /* NULL: not taken */
-    } texts[] = {
-        {optional, "null", "null"},
-        {optional, "None", "null"},
-        {optional, "", "\"\""},
-        {optional, "nu", "\"nu\""},
-        {optional, "nulls", "\"nulls\""},
-        {optional, "Nope", "\"Nope\""},
-        {optional, "null</", "\"null</\""},
-        {optional, "</\"", "\"</\\\"\""},
-        {optional, "a null", "\"a null\""},
-        {"{\"type\":[\"string\",\"null\"]}", "None", "null"},
-        {color, "nu", "\"nu\""},
-        {color, "c", "\"c\""},
-        {color, "null", "null"},
-        {color, "None", "null"},
-        {color, "n", NULL},
-        {"{\"$ref\":\"#/$defs/color\"}", "teal", "\"teal\""},
-        {"{\"$ref\":\"#/$defs/color\"}", "null", NULL},
-        {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/color\"}}", "[\"teal\"]", "[\"teal\"]"},
-        {"{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/color\"}}", "[\"pink\"]", NULL},
-        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "None", "null"},
-        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "True", "true"},
-        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "12", "12"},
-        {"{\"anyOf\":[{\"type\":\"integer\"},{\"enum\":[null,true]}]}", "False", NULL},
-    };
-    form = &tags;
-    for (size_t i = 0; i < COUNT(texts); i++) {
+    for (size_t i = 0; i < COUNT(texts) * COUNT(tagged); i++) {
         char parameters[1024];
         char answer[256];
         char expected[256];
+        form = &tagged[i % COUNT(tagged)];
+        const struct text *text = &texts[i / COUNT(tagged)];
         snprintf(parameters, sizeof parameters, "{\"properties\":{\"a\":%s},\"$defs\":{\"color\":{\"enum\":[\"teal\"]}}}",
-                 texts[i].schema);
+                 text->schema);
         tool.parameters = json_tokener_parse(parameters);
-        assert_true(fm_tool_tags_fit(&tags.tags, &tool));
-        snprintf(answer, sizeof answer, BEGIN "f><p=a:%s</p>" END, texts[i].written);
-        if (takes(answer) != (texts[i].json != NULL)) {
-            fail_msg("%s of %s", texts[i].written, texts[i].schema);
+        assert_true(fm_tool_tags_fit(&form->tags, &tool));
+        snprintf(answer, sizeof answer, BEGIN "f><p=a:%s%s" END, text->written, form->tags.close.text);
+        if (takes(answer) != (text->json != NULL)) {
+            fail_msg("%s of %s", text->written, text->schema);
         }
-        if (texts[i].json) {
-            snprintf(expected, sizeof expected, "|C:f|A:{\"a\":%s}", texts[i].json);
+        if (text->json) {
+            snprintf(expected, sizeof expected, "|C:f|A:{\"a\":%s}", text->json);
             expect_in_any_split(&subject, answer, answer, strlen(answer), expected);
         }
         json_object_put(tool.parameters);
@@ -255,9 +285,12 @@ static void what_does_not_fit(void **state) {
         OBJECT("\"a b\":" STRING),
         OBJECT("\"\":" STRING),
         OBJECT("\"a\":false"),
-        OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"b\"}"),
-        OBJECT("\"a\":{\"type\":\"string\",\"format\":\"date\"}"),
-        OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":100000}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"^a|b\"}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"(^a)\"}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"pattern\":\"(a$)b\"}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"pattern\":1}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"format\":1}"),
+        OBJECT("\"a\":{\"type\":\"string\",\"maxLength\":100001}"),
         OBJECT("\"a\":{\"type\":\"text\"}"),
         OBJECT("\"a\":{\"type\":[]}"),
         OBJECT("\"a\":{\"type\":\"number\",\"minimum\":1,\"exclusiveMinimum\":true}"),

@@ -45,31 +45,40 @@ static bool refs_fit(struct json_object *value) {
     return fit;
 }
 
-/* A string, or null, of which no keyword says more than what it can be. `fm_value_types` has seen all of it. */
-static bool is_plain(const struct fm_tool_tags *tags, struct json_object *root, struct json_object *property) {
+/* `property` is a string, or null, in the subset; fm_value_types has seen all of it. `*texts` counts how many schemas of a
+ * string it has, `*limited` those that say more of it than what it can be. */
+static bool is_text(const struct fm_tool_tags *tags, struct json_object *root, struct json_object *property,
+                    size_t *texts, size_t *limited) {
     struct fm_value_schema read;
-    bool plain = fm_value_schema_read(root, property, &read) &&
-                 fm_value_schema_count(&read, "minLength", 0) == 0 &&
-                 fm_value_schema_count(&read, "maxLength", SIZE_MAX) == SIZE_MAX;
-    for (size_t i = 0; plain && read.any_of && i < json_object_array_length(read.any_of); i++) {
-        plain = is_plain(tags, root, json_object_array_get_idx(read.any_of, i));
+    if (!fm_value_schema_read(root, property, &read)) {
+        return false;
     }
-    for (size_t i = 0; plain && i < read.choice_count; i++) { /* what closes a value is in none of its choices */
+    bool fits = true;
+    for (size_t i = 0; fits && read.any_of && i < json_object_array_length(read.any_of); i++) {
+        fits = is_text(tags, root, json_object_array_get_idx(read.any_of, i), texts, limited);
+    }
+    for (size_t i = 0; fits && i < read.choice_count; i++) { /* what closes a value is in none of its choices */
         struct json_object *choice = fm_value_schema_choice(&read, i);
-        plain = !choice || (json_object_get_string_len(choice) > 0 &&
-                            !memmem(json_object_get_string(choice), (size_t)json_object_get_string_len(choice),
-                                    tags->close.text, tags->close.len));
+        fits = !choice || (json_object_get_string_len(choice) > 0 &&
+                           !memmem(json_object_get_string(choice), (size_t)json_object_get_string_len(choice),
+                                   tags->close.text, tags->close.len));
     }
-    return plain;
+    bool text = !read.any_of && (read.types & FM_VALUE_STRING);
+    *texts += text;
+    *limited += text && fm_value_schema_limits_text(&read);
+    return fits;
 }
 
 enum fm_tool_value fm_tool_value_of(const struct fm_tool_tags *tags, struct json_object *root,
                                     struct json_object *property) {
+    size_t texts = 0;
+    size_t limited = 0;
     unsigned types = fm_value_types(root, property);
     if (!(types & FM_VALUE_STRING)) {
         return types ? FM_TOOL_JSON_VALUE : FM_TOOL_NO_VALUE;
     }
-    if ((types & ~(unsigned)(FM_VALUE_STRING | FM_VALUE_NULL)) || !is_plain(tags, root, property)) {
+    if ((types & ~(unsigned)(FM_VALUE_STRING | FM_VALUE_NULL)) || !is_text(tags, root, property, &texts, &limited) ||
+        (limited > 0 && texts > 1)) {
         return FM_TOOL_NO_VALUE;
     }
     return types & FM_VALUE_NULL ? FM_TOOL_RAW_OR_NULL : FM_TOOL_RAW_VALUE;

@@ -30,9 +30,17 @@ static bool is_number(struct json_object *value) {
     return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
 }
 
-static bool is_count(struct json_object *value) {
+static bool is_count(struct json_object *value, int64_t most) {
     return json_object_is_type(value, json_type_int) && json_object_get_int64(value) >= 0 &&
-           json_object_get_int64(value) <= FM_VALUE_COUNT_MAX;
+           json_object_get_int64(value) <= most;
+}
+
+static bool is_items_count(struct json_object *value) {
+    return is_count(value, FM_VALUE_ITEMS_MAX);
+}
+
+static bool is_length(struct json_object *value) {
+    return is_count(value, FM_VALUE_LENGTH_MAX);
 }
 
 static bool are_strings(struct json_object *value) {
@@ -41,6 +49,29 @@ static bool are_strings(struct json_object *value) {
         strings = json_object_is_type(json_object_array_get_idx(value, i), json_type_string);
     }
     return strings;
+}
+
+static bool is_string(struct json_object *value) {
+    return json_object_is_type(value, json_type_string);
+}
+
+/* A pattern that is the whole text between `^` and `$`, any text beside it where one of them is not there. */
+static bool is_pattern(struct json_object *value) {
+    const char *text = is_string(value) ? json_object_get_string(value) : "|";
+    size_t depth = 0;
+    bool in_set = false;
+    for (size_t i = 0; text[i]; i++) {
+        if (text[i] == '\\' && text[i + 1]) {
+            i++;
+        } else if (in_set || text[i] == '[') {
+            in_set = text[i] != ']';
+        } else if ((text[i] == '^' && i > 0) || (text[i] == '$' && text[i + 1]) || (text[i] == '|' && depth == 0)) {
+            return false;
+        }
+        depth += !in_set && text[i] == '(';
+        depth -= !in_set && text[i] == ')' && depth > 0;
+    }
+    return true;
 }
 
 static bool is_anything(struct json_object *value) {
@@ -64,7 +95,10 @@ static const struct keyword {
     {"description", is_anything, true},
     {"default", is_anything, true},
     {"examples", is_anything, true},
+    {"example", is_anything, true},
     {"deprecated", is_anything, true},
+    {"readOnly", is_anything, true},
+    {"writeOnly", is_anything, true},
     {"$comment", is_anything, true},
     {"$schema", is_anything, true},
     {"$defs", is_object, true},
@@ -74,13 +108,15 @@ static const struct keyword {
     {"const", is_anything, false},
     {"anyOf", is_array, false},
     {"items", is_schema, false},
-    {"minItems", is_count, false},
-    {"maxItems", is_count, false},
+    {"minItems", is_items_count, false},
+    {"maxItems", is_items_count, false},
     {"properties", is_object, false},
     {"required", are_strings, false},
     {"additionalProperties", is_schema, false},
-    {"minLength", is_count, false},
-    {"maxLength", is_count, false},
+    {"minLength", is_length, false},
+    {"maxLength", is_length, false},
+    {"format", is_string, false},
+    {"pattern", is_pattern, false},
     {"minimum", is_number, false},
     {"maximum", is_number, false},
     {"exclusiveMinimum", is_number, false},
@@ -234,6 +270,15 @@ bool fm_value_schema_read(struct json_object *root, struct json_object *schema, 
 
 struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema, size_t index) {
     return schema->is_constant ? schema->constant : json_object_array_get_idx(schema->choices, index);
+}
+
+bool fm_value_schema_limits_text(const struct fm_value_schema *schema) {
+    static const char *const keys[] = {"minLength", "maxLength", "format", "pattern"};
+    bool limits = false;
+    for (size_t i = 0; is_object(schema->schema) && i < sizeof keys / sizeof *keys && !limits; i++) {
+        limits = json_object_object_get_ex(schema->schema, keys[i], NULL);
+    }
+    return limits;
 }
 
 size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none) {

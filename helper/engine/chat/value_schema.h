@@ -23,7 +23,8 @@ enum {
     FM_VALUE_SCALARS = FM_VALUE_NUMBER | FM_VALUE_INTEGER | FM_VALUE_BOOLEAN | FM_VALUE_NULL, /* but for strings */
 };
 
-#define FM_VALUE_COUNT_MAX 1000 /* of minLength, maxItems and the like */
+#define FM_VALUE_ITEMS_MAX  1000   /* of minItems and maxItems */
+#define FM_VALUE_LENGTH_MAX 100000 /* of minLength and maxLength */
 
 /* One of `any_of`, of the choices, or of the types is a value's. All borrowed. */
 struct fm_value_schema {
@@ -38,8 +39,9 @@ struct fm_value_schema {
 
 /*
  * Reads `schema`, but none in it; `root` has what it refers to. False where it has a keyword beside those that the members
- * above are of, those of numbers, lengths, items and properties, and those that only describe; where such a keyword is not
- * as draft 2020-12 has it; or where what it names is none of `$defs` or `definitions`.
+ * above are of, those of numbers, texts, items and properties, and those that only describe; where such a keyword is not
+ * as draft 2020-12 has it; where a pattern has alternatives outside of brackets, or `^` and `$` elsewhere than around it;
+ * or where what it names is none of `$defs` or `definitions`.
  */
 bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out);
 
@@ -48,6 +50,9 @@ struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema,
 
 /* The type of `value`, one of the set. An integer is not a number here. */
 unsigned fm_value_type(struct json_object *value);
+
+/* It has a keyword of a string's text. */
+bool fm_value_schema_limits_text(const struct fm_value_schema *schema);
 
 /* The number of the keyword `key`, which is one of a length or a count; `none` where there is no such keyword. */
 size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none);

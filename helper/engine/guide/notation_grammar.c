@@ -14,6 +14,7 @@
  */
 #include "engine/guide/notation_grammar.h"
 #include "engine/chat/value_schema.h"
+#include "engine/guide/text_grammar.h"
 #include "engine/guide/tool_grammar.h"
 
 #include <json-c/json.h>
@@ -84,48 +85,62 @@ static const char *separator(const struct fm_notation *notation) {
 
 /* ---- strings and choices ---- */
 
-/* A terminal's: `count` characters ("*", "{1,5}") between quotes, but for control tokens. */
-static void write_pattern(const struct fm_notation *notation, const char *count, struct fm_buf *lark) {
-    static const char *const quotes[] = {"\"", "'"};
+static const char quotes[] = "\"'";
+
+/* A terminal's: text between quotes, but for control tokens, and as `limits` has it where there are any; `count` is how many
+ * characters in quotes, which may be escaped if there are no limits ("*", "{1,5}"). */
+static void write_text_terminal(const struct fm_notation *notation, const char *limits, const char *count,
+                                struct fm_buf *lark) {
+    char text[128];
     if (notation->quote_len > 0) {
         if (!is_control(notation)) {
             write_mark(notation, lark);
         }
-        fm_buf_append_str(lark, "(/(?s:.)");
-        fm_buf_append_str(lark, count);
-        fm_buf_append_str(lark, "/ & ~(/(?s:.*)/");
-        write_mark(notation, lark);
-        fm_buf_append_str(lark, "/(?s:.*)/))");
+        fm_buf_append_char(lark, '(');
+        fm_text_without(notation->quote, notation->quote_len, lark);
+        fm_buf_append_str(lark, limits);
+        fm_buf_append_char(lark, ')');
         if (!is_control(notation)) {
             write_mark(notation, lark);
         }
-        fm_buf_append_char(lark, '\n');
-        return;
     }
-    for (size_t i = 0; i < sizeof quotes / sizeof *quotes; i++) {
-        fm_buf_append_str(lark, i == 0 ? "/" : "|");
-        fm_buf_append_str(lark, quotes[i]);
-        fm_buf_append_str(lark, "([^\\\\");
-        fm_buf_append_str(lark, quotes[i]);
-        fm_buf_append_str(lark, "]|\\\\[\"'\\\\\\/bfnrt])");
-        fm_buf_append_str(lark, count);
-        fm_buf_append_str(lark, quotes[i]);
+    for (size_t i = 0; notation->quote_len == 0 && quotes[i]; i++) {
+        fm_buf_append_str(lark, i == 0 ? "" : " | ");
+        snprintf(text, sizeof text, limits[0] ? "(/%c/ (/[^\\\\%c]*/" : "/%c([^\\\\%c]|\\\\[\"'\\\\\\/bfnrt])", quotes[i],
+                 quotes[i]);
+        fm_buf_append_str(lark, text);
+        fm_buf_append_str(lark, limits[0] ? limits : count);
+        snprintf(text, sizeof text, limits[0] ? ") /%c/)" : "%c/", quotes[i]);
+        fm_buf_append_str(lark, text);
     }
-    fm_buf_append_str(lark, "/\n");
+    fm_buf_append_char(lark, '\n');
+}
+
+/* How many characters: "{1,5}"; "": more is said of them than that. */
+static void write_count(const struct fm_value_schema *schema, char *count, size_t size) {
+    const size_t least = fm_value_schema_count(schema, "minLength", 0);
+    const size_t most = fm_value_schema_count(schema, "maxLength", FM_VALUE_LENGTH_MAX + 1);
+    bool more = json_object_object_get_ex(schema->schema, "format", NULL) ||
+                json_object_object_get_ex(schema->schema, "pattern", NULL);
+    snprintf(count, size, more ? "" : most <= FM_VALUE_LENGTH_MAX ? "{%zu,%zu}" : "{%zu,}", least, most);
 }
 
 static void write_string(struct writing *writing, const struct fm_value_schema *schema, size_t number,
                          struct fm_buf *rule) {
     const struct fm_notation *notation = writing->notation;
-    const size_t least = fm_value_schema_count(schema, "minLength", 0);
-    const size_t most = fm_value_schema_count(schema, "maxLength", FM_VALUE_COUNT_MAX + 1);
-    const bool limited = least > 0 || most <= FM_VALUE_COUNT_MAX;
+    const bool limited = fm_value_schema_limits_text(schema);
     char count[64];
+    struct fm_buf limits;
+    fm_buf_init(&limits, RULE_MAX);
     if (limited) {
-        snprintf(count, sizeof count, most <= FM_VALUE_COUNT_MAX ? "{%zu,%zu}" : "{%zu,}", least, most);
+        write_count(schema, count, sizeof count);
+        if (notation->quote_len > 0 || !count[0]) {
+            fm_text_grammar(schema, &limits);
+        }
+        fm_buf_append_char(&limits, '\0');
         write_name(writing, 'T', number, writing->lark);
         fm_buf_append_str(writing->lark, ": ");
-        write_pattern(notation, count, writing->lark);
+        write_text_terminal(notation, limits.failed ? "" : limits.data, count[0] ? count : "*", writing->lark);
     }
     write_control(notation, rule);
     if (limited) {
@@ -134,6 +149,8 @@ static void write_string(struct writing *writing, const struct fm_value_schema *
         fm_buf_append_str(rule, "QUOTED");
     }
     write_control(notation, rule);
+    rule->failed |= limits.failed;
+    fm_buf_free(&limits);
 }
 
 /* A string that is given, between marks or in any quotes that it can be in. */
@@ -258,7 +275,7 @@ static void write_array(struct writing *writing, const struct fm_value_schema *s
     struct json_object *items = json_object_object_get(schema->schema, "items");
     const bool none = json_object_is_type(items, json_type_boolean) && !json_object_get_boolean(items);
     const size_t least = fm_value_schema_count(schema, "minItems", 0);
-    const size_t most = none ? 0 : fm_value_schema_count(schema, "maxItems", FM_VALUE_COUNT_MAX + 1);
+    const size_t most = none ? 0 : fm_value_schema_count(schema, "maxItems", FM_VALUE_ITEMS_MAX + 1);
     struct fm_buf item;
     char count[64];
     fm_buf_init(&item, RULE_MAX);
@@ -270,7 +287,7 @@ static void write_array(struct writing *writing, const struct fm_value_schema *s
     fm_buf_append_str(rule, least == 0 ? "\"[\" (" : "\"[\" ");
     fm_buf_append(rule, item.data, item.len);
     if (most > 1) {
-        snprintf(count, sizeof count, most <= FM_VALUE_COUNT_MAX ? "){%zu,%zu}" : "){%zu,}",
+        snprintf(count, sizeof count, most <= FM_VALUE_ITEMS_MAX ? "){%zu,%zu}" : "){%zu,}",
                  least > 0 ? least - 1 : 0, most - 1);
         fm_buf_append_str(rule, " (");
         fm_buf_append_str(rule, separator(writing->notation));
@@ -491,7 +508,7 @@ enum fm_code fm_notation_grammar(const struct fm_notation *notation, const struc
 
 void fm_notation_grammar_shared(const struct fm_notation *notation, struct fm_buf *lark) {
     fm_buf_append_str(lark, "QUOTED: ");
-    write_pattern(notation, "*", lark);
+    write_text_terminal(notation, "", "*", lark);
     fm_buf_append_str(lark, "any: ");
     write_control(notation, lark);
     fm_buf_append_str(lark, "QUOTED");

@@ -1,4 +1,4 @@
-/* What the files of fm_schema_prepare share. Only they and tests include this. */
+/* What the files of fm_schema_prepare share. Only they, text_grammar.c and tests include this. */
 #ifndef FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
 #define FM_ENGINE_GUIDE_SCHEMA_INTERNAL_H
 

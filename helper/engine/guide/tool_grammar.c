@@ -30,6 +30,7 @@
 #include "engine/chat/value_schema.h"
 #include "engine/guide/notation_grammar.h"
 #include "engine/guide/schema.h"
+#include "engine/guide/text_grammar.h"
 #include "protocol/json_writer.h"
 
 #include <json-c/json.h>
@@ -236,16 +237,15 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
     return code;
 }
 
-/* What of `property` are given texts, as ` ("a" | "b"`. True: it may be any other text as well. */
-static bool write_choices(struct json_object *root, struct json_object *property, const char **separator,
-                          struct fm_buf *lark) {
+/* What of `property` are given texts, as ` ("a" | "b"`. The schema of any other text that it may be goes to `*any`. */
+static void write_choices(struct json_object *root, struct json_object *property, const char **separator,
+                          struct fm_value_schema *any, struct fm_buf *lark) {
     struct fm_value_schema read;
     if (!fm_value_schema_read(root, property, &read)) {
-        return false;
+        return;
     }
-    bool any = !read.any_of && read.choice_count == 0 && (read.types & FM_VALUE_STRING);
     for (size_t i = 0; read.any_of && i < json_object_array_length(read.any_of); i++) {
-        any = write_choices(root, json_object_array_get_idx(read.any_of, i), separator, lark) || any;
+        write_choices(root, json_object_array_get_idx(read.any_of, i), separator, any, lark);
     }
     for (size_t i = 0; i < read.choice_count; i++) {
         struct json_object *choice = fm_value_schema_choice(&read, i);
@@ -255,7 +255,33 @@ static bool write_choices(struct json_object *root, struct json_object *property
             *separator = " | ";
         }
     }
-    return any;
+    if (!read.any_of && read.choice_count == 0 && (read.types & FM_VALUE_STRING)) {
+        *any = read;
+    }
+}
+
+/*
+ * ` TEXT0_1` and its rule, which goes to `rules`: a text of which `schema` says more than that, up to what closes it. It is
+ * one lexeme with that, unless it is a control token: by itself it would go on into it.
+ */
+static void write_limited(const struct fm_tool_tags *tags, const struct fm_value_schema *schema, bool or_null,
+                          const char *number, struct fm_buf *lark, struct fm_buf *rules) {
+    const bool control = tags->close.control_count > 0;
+    fm_buf_append_str(lark, " TEXT");
+    fm_buf_append_str(lark, number);
+    fm_buf_append_str(rules, "TEXT");
+    fm_buf_append_str(rules, number);
+    fm_buf_append_str(rules, ": ((");
+    fm_text_without(tags->close.text, tags->close.len, rules);
+    fm_text_grammar(schema, rules);
+    fm_buf_append_char(rules, ')');
+    fm_buf_append_str(rules, or_null ? " | \"null\"" : "");
+    fm_buf_append_str(rules, or_null && tags->python ? " | \"None\"" : "");
+    fm_buf_append_char(rules, ')');
+    write_mark(&tags->close, control ? lark : rules);
+    write_mark(&tags->after, lark);
+    fm_buf_append_char(lark, '\n');
+    fm_buf_append_char(rules, '\n');
 }
 
 /* ` | "True"` for what of `property` Python has words for, beside those of JSON. */
@@ -303,56 +329,72 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
     return fm_tool_grammar_schema(rule, schema, tool, lark, error);
 }
 
+/* The rules of an argument that is a string, or null, after its key. */
+static void write_text(const struct fm_tool_tags *tags, const struct fm_tool *tool, struct json_object *property,
+                       const char *number, struct fm_buf *lark) {
+    const bool or_null = fm_tool_value_of(tags, tool->parameters, property) == FM_TOOL_RAW_OR_NULL;
+    const char *separator = " (";
+    struct fm_value_schema any = {.schema = NULL};
+    struct fm_buf more;
+    fm_buf_init(&more, TEXT_MAX);
+    write_choices(tool->parameters, property, &separator, &any, &more);
+    if (any.schema && !fm_value_schema_limits_text(&any)) {
+        fm_buf_append_str(lark, " raw\n");
+        fm_buf_free(&more);
+        return;
+    }
+    if (any.schema) {
+        fm_buf_reset(&more);
+        write_limited(tags, &any, or_null, number, lark, &more);
+        fm_buf_append(lark, more.data, more.len);
+    } else {
+        fm_buf_append(lark, more.data, more.len);
+        fm_buf_append_str(lark, or_null ? " | \"null\"" : "");
+        fm_buf_append_str(lark, or_null && tags->python ? " | \"None\")" : ")");
+        write_mark(&tags->close, lark);
+        write_mark(&tags->after, lark);
+        fm_buf_append_char(lark, '\n');
+    }
+    lark->failed |= more.failed;
+    fm_buf_free(&more);
+}
+
 /* The rules of one argument. */
 static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_tool *tool, const char *key,
                               struct json_object *property, const char *number, struct fm_buf *lark,
                               struct fm_error *error) {
-    const enum fm_tool_value value = fm_tool_value_of(tags, tool->parameters, property);
-    const bool json = value == FM_TOOL_JSON_VALUE;
-    const char *separator = " (";
-    struct fm_buf choices;
-    fm_buf_init(&choices, TEXT_MAX);
+    const bool json = fm_tool_value_of(tags, tool->parameters, property) == FM_TOOL_JSON_VALUE;
     fm_buf_append_str(lark, "tag");
     fm_buf_append_str(lark, number);
     fm_buf_append_char(lark, ':');
     write_mark(&tags->key, lark);
     write_after(key, strlen(key), json ? &tags->json : &tags->raw, lark);
-    bool any = !json && write_choices(tool->parameters, property, &separator, &choices);
-    if (any) {
-        fm_buf_append_str(lark, " raw\n");
-    } else if (json) {
-        fm_buf_append_str(lark, " (value");
-        fm_buf_append_str(lark, number);
-        if (tags->python) {
-            write_words(tool->parameters, property, lark);
-        }
-    } else {
-        fm_buf_append(lark, choices.data, choices.len);
-        fm_buf_append_str(lark, value == FM_TOOL_RAW_OR_NULL ? " | \"null\"" : "");
-        fm_buf_append_str(lark, value == FM_TOOL_RAW_OR_NULL && tags->python ? " | \"None\"" : "");
-    }
-    lark->failed |= choices.failed;
-    fm_buf_free(&choices);
-    if (any) {
+    if (!json) {
+        write_text(tags, tool, property, number, lark);
         return FM_OK;
+    }
+    fm_buf_append_str(lark, " (value");
+    fm_buf_append_str(lark, number);
+    if (tags->python) {
+        write_words(tool->parameters, property, lark);
     }
     fm_buf_append_char(lark, ')');
     write_mark(&tags->close, lark);
     write_mark(&tags->after, lark);
     fm_buf_append_char(lark, '\n');
-    return json ? write_value(tool, property, number, lark, error) : FM_OK;
+    return write_value(tool, property, number, lark, error);
 }
 
-/* A text up to what closes it; a control token is in none, but its text could be. */
+/* A text up to what closes it. A control token is in none, but its text could be. */
 static void write_raw(const struct fm_tool_tags *tags, struct fm_buf *lark) {
     fm_buf_append_str(lark, "raw: raw_text");
     write_mark(&tags->after, lark);
     if (tags->close.control_count > 0) {
         fm_buf_append_str(lark, "\nraw_text: RAW_TEXT");
         write_mark(&tags->close, lark);
-        fm_buf_append_str(lark, "\nRAW_TEXT: /(?s:.*)/ & ~(/(?s:.*)/ ");
-        write_literal(tags->close.text, tags->close.len, lark);
-        fm_buf_append_str(lark, " /(?s:.*)/)\n");
+        fm_buf_append_str(lark, "\nRAW_TEXT: ");
+        fm_text_without(tags->close.text, tags->close.len, lark);
+        fm_buf_append_char(lark, '\n');
     } else {
         fm_buf_append_str(lark, "\nraw_text[lazy]: /(?s:.*)/");
         write_mark(&tags->close, lark);

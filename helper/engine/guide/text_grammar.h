@@ -1,0 +1,17 @@
+/* What a schema says of a string's text, in llguidance's Lark, where the text does not stand in JSON. */
+#ifndef FM_ENGINE_GUIDE_TEXT_GRAMMAR_H
+#define FM_ENGINE_GUIDE_TEXT_GRAMMAR_H
+
+#include "base/buf.h"
+#include "engine/chat/value_schema.h"
+
+/*
+ * Appends to `lark` ` & ` and an expression of terminals for each of the keywords of text that `schema` has, and that a
+ * grammar can enforce: "minLength", "maxLength", "format", "pattern". A lack of memory shows in `lark`.
+ */
+void fm_text_grammar(const struct fm_value_schema *schema, struct fm_buf *lark);
+
+/* Appends the regular expression of all texts without `mark` (`len` bytes of UTF-8, whose first one is not in it again). */
+void fm_text_without(const char *mark, size_t len, struct fm_buf *lark);
+
+#endif

@@ -963,7 +963,7 @@ static void notations(void **state) {
 static void choices_by_notation(void **state) {
     (void)state;
     struct json_object *fits = json_tokener_parse(LAMP);
-    struct json_object *too_much = json_tokener_parse("{\"properties\":{\"a\":{\"not\":{}}}}");
+    struct json_object *too_much = json_tokener_parse("{\"properties\":{\"a\":{\"prefixItems\":[]}}}");
     struct style style = {NOTATION("(fm_key='fm_Value', fm_flag=True)", "()")};
     struct fm_tool tool = {.name = "f", .allowed = true, .parameters = fits};
     struct fm_kit_job job = {.tools = &tool, .tool_count = 1};

@@ -79,50 +79,51 @@ static bool is_anything(struct json_object *value) {
     return true;
 }
 
+static bool is_nothing(struct json_object *value) {
+    (void)value;
+    return false;
+}
+
 static unsigned types_named(struct json_object *value);
 
 static bool is_type(struct json_object *value) {
     return types_named(value) != 0;
 }
 
-/* What a keyword's value has to be. */
+/* What a keyword's value has to be. All other keywords only describe, or are none that a grammar enforces. */
 static const struct keyword {
     const char *name;
     bool (*takes)(struct json_object *value);
-    bool describes;
 } keywords[] = {
-    {"title", is_anything, true},
-    {"description", is_anything, true},
-    {"default", is_anything, true},
-    {"examples", is_anything, true},
-    {"example", is_anything, true},
-    {"deprecated", is_anything, true},
-    {"readOnly", is_anything, true},
-    {"writeOnly", is_anything, true},
-    {"$comment", is_anything, true},
-    {"$schema", is_anything, true},
-    {"$defs", is_object, true},
-    {"definitions", is_object, true},
-    {"type", is_type, false},
-    {"enum", is_array, false},
-    {"const", is_anything, false},
-    {"anyOf", is_array, false},
-    {"items", is_schema, false},
-    {"minItems", is_items_count, false},
-    {"maxItems", is_items_count, false},
-    {"properties", is_object, false},
-    {"required", are_strings, false},
-    {"additionalProperties", is_schema, false},
-    {"minLength", is_length, false},
-    {"maxLength", is_length, false},
-    {"format", is_string, false},
-    {"pattern", is_pattern, false},
-    {"minimum", is_number, false},
-    {"maximum", is_number, false},
-    {"exclusiveMinimum", is_number, false},
-    {"exclusiveMaximum", is_number, false},
-    {"multipleOf", is_number, false},
-    {NULL, NULL, false},
+    {"type", is_type},
+    {"enum", is_array},
+    {"const", is_anything},
+    {"anyOf", is_array},
+    {"oneOf", is_array}, /* as anyOf: where a value fits two of them, nothing can be enforced */
+    {"items", is_schema},
+    {"minItems", is_items_count},
+    {"maxItems", is_items_count},
+    {"properties", is_object},
+    {"required", are_strings},
+    {"additionalProperties", is_schema},
+    {"minLength", is_length},
+    {"maxLength", is_length},
+    {"format", is_string},
+    {"pattern", is_pattern},
+    {"minimum", is_number},
+    {"maximum", is_number},
+    {"exclusiveMinimum", is_number},
+    {"exclusiveMaximum", is_number},
+    {"multipleOf", is_number},
+    {"$id", is_nothing},
+    {"$ref", is_nothing}, /* one that leads nowhere */
+    {"allOf", is_nothing}, /* of several */
+    {"additionalItems", is_nothing},
+    {"maxProperties", is_nothing},
+    {"minProperties", is_nothing},
+    {"patternProperties", is_nothing},
+    {"prefixItems", is_nothing},
+    {NULL, NULL},
 };
 
 static const struct keyword *keyword_of(const char *name) {
@@ -133,12 +134,11 @@ static const struct keyword *keyword_of(const char *name) {
     return keyword->name ? keyword : NULL;
 }
 
-/* Beside those that only describe, `schema` has no keyword but `one` and `other`. */
+/* Of the keywords above, `schema` has none but `one` and `other`. */
 static bool has_only(struct json_object *schema, const char *one, const char *other) {
     struct json_object_iter at;
     json_object_object_foreachC(schema, at) {
-        const struct keyword *keyword = keyword_of(at.key);
-        if (!(keyword && keyword->describes) && strcmp(at.key, one) != 0 && strcmp(at.key, other) != 0) {
+        if (keyword_of(at.key) && strcmp(at.key, one) != 0 && strcmp(at.key, other) != 0) {
             return false;
         }
     }
@@ -226,7 +226,7 @@ static bool keywords_fit(struct json_object *schema) {
     struct json_object_iter at;
     json_object_object_foreachC(schema, at) {
         const struct keyword *keyword = keyword_of(at.key);
-        if (!keyword || !keyword->takes(at.val)) {
+        if (keyword && !keyword->takes(at.val)) {
             return false;
         }
     }
@@ -257,12 +257,13 @@ bool fm_value_schema_read(struct json_object *root, struct json_object *schema, 
     if (json_object_object_get_ex(out->schema, "type", &type)) {
         out->types = types_named(type);
     }
-    out->any_of = json_object_object_get(out->schema, "anyOf");
+    const char *list = json_object_object_get_ex(out->schema, "anyOf", NULL) ? "anyOf" : "oneOf";
+    out->any_of = json_object_object_get(out->schema, list);
     out->choices = json_object_object_get(out->schema, "enum");
     out->is_constant = json_object_object_get_ex(out->schema, "const", &out->constant);
     out->choice_count = out->is_constant ? 1 : out->choices ? json_object_array_length(out->choices) : 0;
     if (out->any_of) {
-        return has_only(out->schema, "anyOf", "anyOf");
+        return has_only(out->schema, list, list);
     }
     return out->choice_count == 0 ||
            (has_only(out->schema, out->is_constant ? "const" : "enum", "type") && choices_fit(out));

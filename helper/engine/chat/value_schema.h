@@ -29,7 +29,7 @@ enum {
 /* One of `any_of`, of the choices, or of the types is a value's. All borrowed. */
 struct fm_value_schema {
     struct json_object *schema; /* where `$ref` leads to */
-    struct json_object *any_of; /* an array of schemas; NULL: there is none */
+    struct json_object *any_of; /* "anyOf" or "oneOf"; NULL: there is none */
     struct json_object *choices; /* "enum"; NULL: there is none, as with "const" */
     struct json_object *constant;
     bool is_constant;
@@ -38,10 +38,10 @@ struct fm_value_schema {
 };
 
 /*
- * Reads `schema`, but none in it; `root` has what it refers to. False where it has a keyword beside those that the members
- * above are of, those of numbers, texts, items and properties, and those that only describe; where such a keyword is not
- * as draft 2020-12 has it; where a pattern has alternatives outside of brackets, or `^` and `$` elsewhere than around it;
- * or where what it names is none of `$defs` or `definitions`.
+ * Reads `schema`, but none in it; `root` has what it refers to. False where it has an "allOf" of several, counts its
+ * properties, or describes them or its items by their names and places; where a keyword is not as draft 2020-12 has it;
+ * where a pattern has alternatives outside of brackets, or `^` and `$` elsewhere than around it; or where what it refers to
+ * is none of `$defs` or `definitions`. Keywords that a grammar can't enforce do not count.
  */
 bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out);
 

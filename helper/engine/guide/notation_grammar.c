@@ -122,7 +122,10 @@ static void write_count(const struct fm_value_schema *schema, char *count, size_
     const size_t most = fm_value_schema_count(schema, "maxLength", FM_VALUE_LENGTH_MAX + 1);
     bool more = json_object_object_get_ex(schema->schema, "format", NULL) ||
                 json_object_object_get_ex(schema->schema, "pattern", NULL);
-    snprintf(count, size, more ? "" : most <= FM_VALUE_LENGTH_MAX ? "{%zu,%zu}" : "{%zu,}", least, most);
+    snprintf(count, size, most <= FM_VALUE_LENGTH_MAX ? "{%zu,%zu}" : "{%zu,}", least, most);
+    if (more) {
+        count[0] = '\0';
+    }
 }
 
 static void write_string(struct writing *writing, const struct fm_value_schema *schema, size_t number,

@@ -44,14 +44,6 @@ static enum match match(const struct fm_thought_form *form, size_t count, const 
     return best;
 }
 
-static size_t space_before(const char *bytes, size_t len) {
-    size_t space = 0;
-    while (space < len && fm_tool_is_space(bytes[space])) {
-        space++;
-    }
-    return space;
-}
-
 /* The first `len` bytes that are held are no mark's: they go to `out`, without control tokens. */
 static void release(struct fm_thought_parser *parser, size_t len, struct fm_buf *out) {
     bool thought = out == &parser->thought;
@@ -88,7 +80,7 @@ static void read_start(struct fm_thought_parser *parser, char c, bool control) {
         return;
     }
     hold(parser, c, control);
-    size_t space = space_before(parser->held, parser->held_len);
+    size_t space = fm_tool_space(parser->held, parser->held_len);
     enum match found = match(parser->form, FM_THOUGHT_MARKS, parser->held + space, parser->held_len - space, &next);
     if (found == MATCH_WHOLE) {
         go_to(parser, next);
@@ -103,7 +95,7 @@ static void read_inside(struct fm_thought_parser *parser, char c, bool control) 
     enum fm_thought_state next = FM_THOUGHT_INSIDE;
     hold(parser, c, control);
     while (parser->held_len > 0) {
-        size_t space = space_before(parser->held, parser->held_len);
+        size_t space = fm_tool_space(parser->held, parser->held_len);
         size_t len = parser->held_len - space;
         enum match found = match(parser->form, FM_THOUGHT_MARKS_INSIDE, parser->held + space, len, &next);
         if (found == MATCH_WHOLE) {
@@ -134,7 +126,7 @@ static void read_byte(struct fm_thought_parser *parser, char c, bool control) {
 
 enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form, const char *bytes, size_t len) {
     enum fm_thought_state next;
-    size_t space = space_before(bytes, len);
+    size_t space = fm_tool_space(bytes, len);
     enum match found = MATCH_BEGINS;
     for (size_t i = space; i < len && found == MATCH_BEGINS; i++) {
         found = match(form, FM_THOUGHT_MARKS, bytes + space, i + 1 - space, &next);
@@ -162,7 +154,7 @@ bool fm_thought_end(struct fm_thought_parser *parser) {
     fm_buf_reset(&parser->text);
     if (parser->state == FM_THOUGHT_AT_START || parser->state == FM_THOUGHT_AFTER) {
         release(parser, parser->held_len, &parser->text);
-    } else if (space_before(parser->held, parser->held_len) < parser->held_len) {
+    } else if (fm_tool_space(parser->held, parser->held_len) < parser->held_len) {
         release(parser, parser->held_len, &parser->thought);
     }
     parser->held_len = 0;

@@ -60,6 +60,14 @@ bool fm_tool_is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+size_t fm_tool_space(const char *bytes, size_t len) {
+    size_t space = 0;
+    while (space < len && fm_tool_is_space(bytes[space])) {
+        space++;
+    }
+    return space;
+}
+
 static void drop_given(struct fm_tool_parser *parser) {
     struct fm_buf *held = &parser->held;
     if (parser->given > 0) {

@@ -26,6 +26,9 @@ bool fm_tools_callable(const struct fm_kit_job *job);
 /* White space of ASCII, which may stand before a call without being told as text. */
 bool fm_tool_is_space(char c);
 
+/* How many bytes of it `bytes` (`len` of them) begins with. */
+size_t fm_tool_space(const char *bytes, size_t len);
+
 /* ---- form ---- */
 
 /* Our own. */

@@ -18,6 +18,7 @@
  */
 #include "engine/llama/sampler.h"
 #include "base/platform.h"
+#include "engine/chat/tools.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -281,14 +282,15 @@ static int32_t text_of(const struct fm_sampler *sampler, llama_token token, char
     return token == LLAMA_TOKEN_NULL ? 0 : llama_token_to_piece(sampler->vocab, token, text, SPACED_MAX, 0, false);
 }
 
+/* `len` is below 0 where the text is too long. */
+static int32_t space_of(const char *text, int32_t len) {
+    return len > 0 ? (int32_t)fm_tool_space(text, (size_t)len) : 0;
+}
+
 static bool is_space(const struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];
     int32_t len = text_of(sampler, token, text);
-    int32_t spaces = 0;
-    while (spaces < len && memchr(" \t\r\n", text[spaces], 4)) {
-        spaces++;
-    }
-    return len > 0 && spaces == len;
+    return len > 0 && space_of(text, len) == len;
 }
 
 static bool may_come(struct fm_sampler *sampler, llama_token token) {
@@ -321,10 +323,7 @@ static bool has_bias(const struct fm_kit_job *job, llama_token token) {
 static llama_token without_space(struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];
     int32_t len = text_of(sampler, token, text);
-    int32_t spaces = 0;
-    while (spaces < len && memchr(" \t\r\n", text[spaces], 4)) {
-        spaces++;
-    }
+    int32_t spaces = space_of(text, len);
     if (spaces == 0 || spaces >= len || may_come(sampler, token_of(sampler, text, 1))) {
         return LLAMA_TOKEN_NULL;
     }

@@ -168,11 +168,7 @@ static enum fm_reason drop_space(struct fm_sequence *sequence, llama_token token
 }
 
 static bool is_space(const struct fm_buf *piece) {
-    size_t spaces = 0;
-    while (spaces < piece->len && fm_tool_is_space(piece->data[spaces])) {
-        spaces++;
-    }
-    return piece->len > 0 && spaces == piece->len;
+    return piece->len > 0 && fm_tool_space(piece->data, piece->len) == piece->len;
 }
 
 /* `token` comes where it is open what the answer begins with. */

@@ -202,11 +202,14 @@ class Cells:
     def run(self, script, **params):
         return self.engine.run(ASK, script, **self.family.asked, **params)
 
-    def ask(self, messages, **params):
+    def answer(self, messages, **params):
         answer = self.family.prompts.ask(self.family.name, messages, **params)
         if "error" in answer:
             raise Wrong(f"{answer['error']}: {answer['detail']}")
-        return answer["prompt"]
+        return answer
+
+    def ask(self, messages, **params):
+        return self.answer(messages, **params)["prompt"]
 
     # thoughts
     def text(self):
@@ -296,12 +299,17 @@ class Cells:
                 once(self.ask(messages, **tools), texts)
 
     def reasoning_back(self):
-        messages = [*ASK, said(tool_calls=[TEAL], reasoning="tzq1"), result(text="rzq2")]
-        if "tzq1" not in self.family.own(messages, TOOLS, own=True):
-            if re.search(r"message\.(thinking|reasoning)\b", self.family.source):
-                raise Wrong("the template has a place for it, by another name than reasoning_content")
-            raise NotPossible("the template has no place for it")
-        once(self.ask(messages, tools=TOOLS), ["tzq1", "rzq2"])
+        for text in ([], ["xzq0"]):
+            messages = [*ASK, said("".join(text), tool_calls=[TEAL], reasoning="tzq1"), result(text="rzq2")]
+            shown = "tzq1" in self.family.own(messages, TOOLS, own=True)
+            answer = self.answer(messages, tools=TOOLS)
+            lost = "tzq1" not in answer["prompt"]
+            once(answer["prompt"], ["tzq1"] * (not lost) + [*text, "rzq2"])
+            if lost and shown and answer["native"]:
+                raise Wrong(f"the thought is lost: {messages}")
+            if lost and not text:
+                raise NotPossible("in our form of calls, the template drops thoughts before their results" if shown else
+                                  "the template has no place for it")
 
 
 # ---- the table ----

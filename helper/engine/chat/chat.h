@@ -26,7 +26,8 @@ struct fm_chat_message {
     size_t controls_len;
     const struct fm_chat_image *images; /* of the user, in their order */
     size_t image_count;
-    const char *reasoning; /* of the assistant; NULL: none. Templates that show none leave it out without a word */
+    const char *reasoning; /* of the assistant; NULL: none. Templates that show none, or none beside a text and calls,
+                              leave it out without a word */
     size_t reasoning_len;
     const struct fm_chat_call *calls; /* of the assistant */
     size_t call_count;

@@ -110,6 +110,21 @@ class Thoughts(Case):
                         told = b"".join(bytes(entry["bytes"]) for entry in outcome.logprobs)
                         self.assertEqual(told.decode(), text)
 
+    def test_amid_a_text(self):
+        """No mark is left in it, and what stands between two stays."""
+        call = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
+        for name in ("Qwen-Qwen3-0.6B", "HuggingFaceTB-SmolLM3-3B"):
+            engine = self.engine(name)
+            for params in ({}, {"tools": [LAMP]}, {"tools": [LAMP], "tool_choice": {"mode": "none"}}, {"logprobs": 1}):
+                for script, text in (("a<think>b</think>c", "abc"), ("Done.</think>\nYes.", "Done.\nYes."),
+                                     ("Done.\n<think>", "Done.\n")):
+                    with self.subTest(name, script=script, **params):
+                        outcome = engine.run(ASK, script, **params)
+                        self.assertEqual((outcome.error, outcome.reasoning, outcome.calls), (None, "", []))
+                        self.assertEqual((outcome.text, outcome.left), (text, False))
+            outcome = engine.run(ASK, "a</think>\n" + call, tools=[LAMP])
+            self.assertEqual((outcome.text.strip(), outcome.calls), ("a", [["lamp", '{"on":true}']]))
+
 
 class Front(Case):
     """The whole way: what the scripts become in both APIs, streamed and whole."""

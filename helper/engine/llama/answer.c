@@ -9,6 +9,7 @@
 
 void fm_llama_answer_init(struct fm_llama_answer *answer, struct fm_kit_job *job, const struct llama_vocab *vocab) {
     *answer = (struct fm_llama_answer){.job = job, .vocab = vocab, .thought = {.state = FM_THOUGHT_OVER}};
+    answer->thought_marks[0] = answer->thought_marks[1] = LLAMA_TOKEN_NULL;
     fm_buf_init(&answer->piece, PIECE_MAX);
 }
 
@@ -18,6 +19,28 @@ void fm_llama_answer_free(struct fm_llama_answer *answer) {
     fm_held_logprobs_drop(&answer->held);
     fm_tool_parser_free(&answer->parser);
     fm_buf_free(&answer->piece);
+}
+
+/* The one token that is `mark`; LLAMA_TOKEN_NULL: there is none. */
+static llama_token token_of(const struct llama_vocab *vocab, const char *mark) {
+    llama_token token;
+    return llama_tokenize(vocab, mark, (int32_t)strlen(mark), &token, 1, false, true) == 1 ? token : LLAMA_TOKEN_NULL;
+}
+
+void fm_llama_answer_think(struct fm_llama_answer *answer, const struct fm_thought_form *form,
+                           enum fm_thought_state state) {
+    fm_thought_parser_init(&answer->thought, form, state);
+    if (form->thinks) {
+        answer->thought_marks[0] = token_of(answer->vocab, form->begin);
+        answer->thought_marks[1] = token_of(answer->vocab, form->end);
+    }
+}
+
+bool fm_llama_answer_drops(const struct fm_llama_answer *answer, llama_token token) {
+    bool mark = token == answer->thought_marks[0] || token == answer->thought_marks[1];
+    bool text = answer->callable ? answer->parser.state == FM_TOOL_IN_TEXT
+                                 : answer->job->format.kind == FM_FORMAT_TEXT;
+    return mark && text && !fm_llama_answer_is_thinking(answer);
 }
 
 bool fm_llama_answer_is_thinking(const struct fm_llama_answer *answer) {
@@ -216,8 +239,11 @@ enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token t
     if (answer->callable && fm_tool_parser_read_trigger(&answer->parser, token, &piece)) {
         return tell_trigger(answer, &piece);
     }
-    return read_piece(answer, token, control) ? tell_token(answer, token, answer->piece.data, answer->piece.len)
-                                              : fail_no_memory(answer);
+    if (!read_piece(answer, token, control)) {
+        return fail_no_memory(answer);
+    }
+    size_t len = fm_llama_answer_drops(answer, token) ? 0 : answer->piece.len;
+    return tell_token(answer, token, answer->piece.data, len);
 }
 
 /* ---- the end ---- */

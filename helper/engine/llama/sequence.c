@@ -56,7 +56,7 @@ static enum fm_reason add(struct fm_sequence *sequence, llama_token token) {
     if (sequence->answer.guide.grammar && !grammar) {
         return add_before_grammar(sequence, token);
     }
-    if (grammar && !fm_grammar_take(grammar, token)) {
+    if (grammar && !fm_llama_answer_drops(&sequence->answer, token) && !fm_grammar_take(grammar, token)) {
         return fail_grammar(sequence, fm_grammar_reason(grammar));
     }
     enum fm_reason reason = fm_llama_answer_add(&sequence->answer, token);
@@ -391,7 +391,7 @@ static enum fm_code read_job(struct fm_sequence *sequence, fm_image_go_on *go_on
     const struct fm_vocabulary vocabulary = fm_prompter_vocabulary(&model->prompter);
     enum fm_code code = fm_llama_request_read(request, model, job, go_on, state, error);
     if (code == FM_OK && request->thought_form) {
-        fm_thought_parser_init(&answer->thought, request->thought_form, request->thought_state);
+        fm_llama_answer_think(answer, request->thought_form, request->thought_state);
     }
     return code ? code : fm_guide_init(&answer->guide, job, request->form, &vocabulary, &model->grammar_vocab, error);
 }

@@ -3,6 +3,7 @@
  * the text is split. The vocabulary is bytes and a control token.
  */
 #include "byte_grammar.h"
+#include "engine/guide/guide.h"
 
 #include <json-c/json.h>
 
@@ -278,6 +279,121 @@ static void in_tags(void **state) {
     }
 }
 
+/* ---- at random ---- */
+
+#define WALKS       3   /* of each schema in each form */
+#define LONG_ENOUGH 60  /* tokens; from then on an answer goes for its end */
+#define TOO_LONG    600 /* the same; such answers are left */
+
+static uint32_t random_below(uint32_t *seed, uint32_t below) {
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 8) % below;
+}
+
+/* Of the tokens that may come, any one; of a long answer one that ends something, if there is one. */
+static int32_t any_token(struct fm_grammar *grammar, const char *written, size_t len, uint32_t *seed) {
+    static const char ends[] = "}])'\"/pcal>";
+    int32_t allowed[QUOTE + 1];
+    uint32_t count = 0;
+    size_t mark = strlen(QUOTE_TEXT) - 1;
+    while (mark > 0 && (mark > len || memcmp(written + len - mark, QUOTE_TEXT, mark) != 0)) {
+        mark--;
+    }
+    if (len > LONG_ENOUGH && fm_grammar_allows(grammar, QUOTE)) {
+        return QUOTE;
+    }
+    if (len > LONG_ENOUGH && mark > 0 && fm_grammar_allows(grammar, QUOTE_TEXT[mark])) {
+        return QUOTE_TEXT[mark];
+    }
+    for (size_t i = 0; len > LONG_ENOUGH && ends[i]; i++) {
+        if (random_below(seed, 3) > 0 && fm_grammar_allows(grammar, ends[i])) {
+            return ends[i];
+        }
+    }
+    for (int32_t token = 1; token <= QUOTE; token++) {
+        if (token != BYTE_COUNT && fm_grammar_allows(grammar, token)) {
+            allowed[count++] = token;
+        }
+    }
+    assert_true(count > 0);
+    return allowed[random_below(seed, count)];
+}
+
+/* An answer that the grammar takes; false: it would be too long. */
+static bool write_any(struct fm_buf *answer, uint32_t *seed) {
+    struct fm_grammar *grammar = new_grammar(&job, form);
+    size_t count = 0;
+    fm_buf_reset(answer);
+    while (!fm_grammar_accepts(grammar) && ++count < TOO_LONG) {
+        int32_t token = any_token(grammar, answer->data ? answer->data : "", answer->len, seed);
+        assert_true(fm_grammar_take(grammar, token));
+        if (token == QUOTE) {
+            fm_buf_append_str(answer, QUOTE_TEXT);
+        } else {
+            fm_buf_append_char(answer, (char)token);
+        }
+    }
+    fm_grammar_free(grammar);
+    return count < TOO_LONG;
+}
+
+/* The arguments of the call in `answer` fit the tool's schema, all of which the grammar enforces. */
+static void expect_valid(const struct fm_buf *answer) {
+    struct fm_tool_parser parser;
+    struct fm_tool_piece part;
+    struct fm_buf arguments;
+    struct fm_buf reason;
+    const char *bytes = answer->data;
+    size_t len = answer->len;
+    fm_buf_init(&arguments, LARK_MAX);
+    fm_buf_init(&reason, LARK_MAX);
+    fm_tool_parser_init(&parser, &job, form);
+    while (fm_tool_parser_read(&parser, &bytes, &len, &part)) {
+        assert_true(part.kind == FM_TOOL_CALL || part.kind == FM_TOOL_PART_OF_ARGUMENTS);
+        if (part.kind == FM_TOOL_PART_OF_ARGUMENTS) {
+            fm_buf_append(&arguments, part.bytes, part.len);
+        }
+    }
+    bool checked = fm_guide_check_text(tool.parameters, arguments.data, arguments.len, &reason);
+    if (!checked || reason.len > 0) {
+        fm_buf_append_char(&reason, '\0');
+        fail_msg("%.*s: %.*s: %s", (int)answer->len, answer->data, (int)arguments.len, arguments.data, reason.data);
+    }
+    fm_tool_parser_free(&parser);
+    fm_buf_free(&arguments);
+    fm_buf_free(&reason);
+}
+
+static void any_answers(void **state) {
+    (void)state;
+    const struct fm_tool_form *const all[] = {&forms[CONTROL], &forms[TEXT], &forms[PYTHON], &tagged[0], &tagged[1]};
+    struct fm_buf answer;
+    uint32_t seed = 1;
+    size_t whole = 0;
+    fm_buf_init(&answer, LARK_MAX);
+    for (size_t i = 0; i < COUNT(values) * COUNT(all); i++) {
+        char parameters[1024];
+        snprintf(parameters, sizeof parameters,
+                 "{\"type\":\"object\",\"properties\":{\"a\":%s,\"b\":{\"type\":\"boolean\"}},\"required\":[\"a\"],"
+                 "\"additionalProperties\":false,\"$defs\":{\"x\":{\"type\":\"array\",\"items\":" STRING "}}}",
+                 values[i / COUNT(all)].schema);
+        form = all[i % COUNT(all)];
+        tool.parameters = json_tokener_parse(parameters);
+        bool held = !strstr(parameters, "uniqueItems") && (form->notation.open || fm_tool_tags_fit(&form->tags, &tool));
+        for (int k = 0; k < WALKS && held; k++) {
+            if (write_any(&answer, &seed)) {
+                expect_valid(&answer);
+                whole++;
+            }
+        }
+        json_object_put(tool.parameters);
+        tool.parameters = NULL;
+    }
+    fm_buf_free(&answer);
+    printf("%zu answers\n", whole);
+    assert_true(whole > COUNT(values) * COUNT(all));
+}
+
 /* Tools that have to be called in our form. */
 static void what_does_not_fit(void **state) {
     (void)state;
@@ -337,6 +453,7 @@ int main(void) {
         cmocka_unit_test(as_python),
         cmocka_unit_test(schemas),
         cmocka_unit_test(in_tags),
+        cmocka_unit_test(any_answers),
         cmocka_unit_test(what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, make_vocab, free_vocab);

@@ -69,6 +69,14 @@ class JsonCalls(unittest.TestCase):
                 outcome = engine.run(ASK, script, tools=TOOLS)
                 self.assertEqual((outcome.text, outcome.calls, outcome.reason, outcome.left), (text, calls, "stop", False))
 
+    def test_the_line_s_end_after_a_call(self):
+        """It is not the beginning of another call yet."""
+        call = f"<tool_call>\n{ON.replace(': true', ':true')}\n</tool_call>"
+        for script, calls in ((f"{call}\n", [LAMP_ON]), (f"{call}\n{call}", [LAMP_ON, LAMP_ON])):
+            for mode in ("auto", "required"):
+                outcome = self.engines[0].run(ASK, script, tools=TOOLS, tool_choice={"mode": mode})
+                self.assertEqual((outcome.calls, outcome.reason, outcome.left), (calls, "stop", False))
+
     def test_one_call(self):
         for engine in self.engines:
             outcome = engine.run(ASK, f"{ON}\n{ON}", tools=TOOLS, parallel_tool_calls=False)

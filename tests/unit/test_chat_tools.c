@@ -144,7 +144,8 @@ static void conversations(void **state) {
 #define NAME_MARK    "\\n{\\\"name\\\": \\\""
 #define END_MARK     "}\\n</tool_call>"
 #define MANY_CALLS                                                                                                     \
-    "calls: \"" NAME_MARK "\" tool ( \"" END_MARK "\\n<tool_call>" NAME_MARK "\" tool){0,127} \"" END_MARK "\"\n"
+    "calls: \"" NAME_MARK "\" tool ( \"" END_MARK "\\n<tool_call>" NAME_MARK "\" tool){0,127} LAST\n"                  \
+    "LAST: \"" END_MARK "\" \"\\n\"?\n"
 #define ONE_CALL "calls: \"" NAME_MARK "\" tool \"" END_MARK "\"\n"
 #define F        "\"f\\\", \\\"arguments\\\": \" arguments0"
 #define G        "\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
@@ -240,6 +241,7 @@ static void free_answers(void **state) {
     expect_pieces(" \n", "T: \n");
     expect_pieces("a <b> < tool_call> <<tool_cal <tool_call", "T:a <b> < tool_call> <<tool_cal <tool_call");
     expect_pieces(CALL("f", "{}"), "|C:f|A:{}");
+    expect_pieces(CALL("f", "{}") "\n", "|C:f|A:{}");
     expect_pieces(" \n" CALL("f", "{}"), "|C:f|A:{}");
     expect_pieces("Let me see: <\n\n " CALL("f", "{\"a\":[{}]}"), "T:Let me see: <|C:f|A:{\"a\":[{}]}");
     expect_pieces("<<tool_<" CALL("g\\\"\\\\\xC3\xA9", "{}") "\n" CALL("f", "{\"f\":{}}"),

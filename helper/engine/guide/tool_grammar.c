@@ -4,7 +4,8 @@
  *     start: TEXT | head calls
  *     TEXT: /(?s:.*)/
  *     head[lazy]: /(?s:.*)/ "<tool_call>"
- *     calls: "\n{\"name\": \"" tool ("}\n</tool_call>\n<tool_call>\n{\"name\": \"" tool){0,127} "}\n</tool_call>"
+ *     calls: "\n{\"name\": \"" tool ("}\n</tool_call>\n<tool_call>\n{\"name\": \"" tool){0,127} LAST
+ *     LAST: "}\n</tool_call>" "\n"?
  *     tool: "get_weather\", \"arguments\": " arguments0
  *     arguments0: %json {"type":"object"}
  *
@@ -522,6 +523,26 @@ static void write_start(const struct fm_kit_job *job, const struct fm_tool_form 
     fm_buf_append_char(lark, '\n');
 }
 
+/* The last call's end, where others may follow after white space: that may come, and then none. Many models write it, and
+ * say only then whether they call again. */
+static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark *next, struct fm_buf *lark) {
+    bool plain = end->control_count == 0 && fm_tool_place_len(end) == 0;
+    bool begins = plain && next->len > end->len && memcmp(next->text, end->text, end->len) == 0;
+    size_t len = end->len;
+    while (begins && len < next->len && fm_tool_is_space(next->text[len])) {
+        len++;
+    }
+    if (len == end->len) {
+        write_mark(end, lark);
+        return;
+    }
+    fm_buf_append_str(lark, " LAST\nLAST: ");
+    write_literal(end->text, end->len, lark);
+    fm_buf_append_char(lark, ' ');
+    write_literal(next->text + end->len, len - end->len, lark);
+    fm_buf_append_char(lark, '?');
+}
+
 static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     char more[32];
     fm_buf_append_str(lark, "calls:");
@@ -532,8 +553,10 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
         write_mark(&form->next, lark);
         snprintf(more, sizeof more, " tool){0,%d}", FM_TOOL_CALLS_MAX - 1);
         fm_buf_append_str(lark, more);
+        write_end(&form->end, &form->next, lark);
+    } else {
+        write_mark(&form->end, lark);
     }
-    write_mark(&form->end, lark);
     fm_buf_append_char(lark, '\n');
 }
 

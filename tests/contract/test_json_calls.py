@@ -77,6 +77,13 @@ class JsonCalls(unittest.TestCase):
                 outcome = self.engines[0].run(ASK, script, tools=TOOLS, tool_choice={"mode": mode})
                 self.assertEqual((outcome.calls, outcome.reason, outcome.left), (calls, "stop", False))
 
+    def test_other_keys(self):
+        """Keys that no schema names come only where it says so."""
+        for more, arguments in (({}, '{"on":true}'), ({"additionalProperties": True}, '{"on":true,"color":"red"}')):
+            lamp = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"], **more}}
+            outcome = self.engines[0].run(ASK, '{"name": "lamp", "arguments": {"on":true,"color":"red"}}', tools=[lamp])
+            self.assertEqual((outcome.calls, outcome.left), ([["lamp", arguments]], not more))
+
     def test_one_call(self):
         for engine in self.engines:
             outcome = engine.run(ASK, f"{ON}\n{ON}", tools=TOOLS, parallel_tool_calls=False)

@@ -1452,6 +1452,8 @@ MUTATIONS = [
     ("tool grammar: arguments are an object", TOOL_GRAMMAR, "if (object || !tool->parameters ||", "if (1 || !tool->parameters ||",
      "unit.chat_tools"),
     ("tool grammar: text ends where a call may begin", TOOL_GRAMMAR, 'by_json ? " | json" : ""', '""', "unit.chat_tools"),
+    ("tool grammar: arguments have the keys of their schema", "helper/engine/guide/schema_closed.c",
+     "if (!done || !names_all(schema)) {", "if (1) {", "unit.chat_tools"),
     # stored responses
     ("store: the least recently used goes first", STORE, "ORDER BY used LIMIT 1", "ORDER BY used DESC LIMIT 1", "unit.store"),
     ("store: a get is a use", STORE, "    note_use(store, id);\n    return FM_OK;", "    return FM_OK;", "unit.store"),

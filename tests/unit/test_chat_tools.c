@@ -213,6 +213,14 @@ static void schemas(void **state) {
     expect_schema("{\"type\":\"object\",\"properties\":{\"a\":{\"not\":{}}}}", true, NULL,
                   "tools[1].parameters.properties.a.not");
     expect_schema("{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"a\"}}", false, "\"type\":\"object\"}\n", NULL);
+    expect_schema("{\"properties\":{\"a\":{\"items\":{\"properties\":{\"b\":{}}}}},\"required\":[\"a\"]}", false,
+                  "\"properties\":{\"a\":{\"items\":{\"properties\":{\"b\":{}},\"additionalProperties\":false}}},"
+                  "\"required\":[\"a\"],\"additionalProperties\":false}\n",
+                  NULL);
+    expect_schema("{\"properties\":{\"a\":{}},\"required\":[\"b\"]}", false, "\"required\":[\"b\"]}\n", NULL);
+    expect_schema("{\"properties\":{\"a\":{}},\"additionalProperties\":true}", false, "\"additionalProperties\":true}\n",
+                  NULL);
+    expect_schema("{\"properties\":{}}", false, "\"properties\":{}}\n", NULL);
     expect_schema("{\"properties\":1}", false, NULL, "tools[1].parameters.properties");
 }
 

@@ -57,6 +57,12 @@ struct fm_schema {
 FM_MUST_USE enum fm_code fm_schema_prepare(struct json_object *schema, bool strict, struct fm_schema *out,
                                            struct fm_error *error);
 
+/*
+ * A copy of `schema`, the caller's, in which an object has the keys of its `properties` and no others, where the schema
+ * says nothing of others: in the root, and in properties and items, but not behind a $ref. NULL: out of memory.
+ */
+struct json_object *fm_schema_closed(struct json_object *schema);
+
 /* Frees both texts; harmless after a failure. */
 void fm_schema_free(struct fm_schema *schema);
 

@@ -207,11 +207,13 @@ static enum fm_code check_type(const struct fm_tool *tool, size_t index, struct 
 enum fm_code fm_tool_grammar_schema(const char *rule, struct json_object *schema, const struct fm_tool *tool,
                                     struct fm_buf *lark, struct fm_error *error) {
     struct fm_schema prepared;
-    if (!schema) {
+    struct json_object *closed = schema ? fm_schema_closed(schema) : NULL;
+    json_object_put(schema);
+    if (!closed) {
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = fm_schema_prepare(schema, tool->strict, &prepared, error);
-    json_object_put(schema);
+    enum fm_code code = fm_schema_prepare(closed, tool->strict, &prepared, error);
+    json_object_put(closed);
     if (code != FM_OK) {
         return code;
     }

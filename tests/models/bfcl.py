@@ -5,21 +5,28 @@ schema does not allow.
 """
 
 import argparse
+import concurrent.futures
+import itertools
 import json
 import os
+import queue
 import signal
 import sys
+import threading
+import time
 import types
 import urllib.request
 
 import fetch
 
 sys.path.insert(0, os.path.join(fetch.ROOT, "tests", "bench"))
-from contenders import Proxy, Server
+from contenders import Proxy, Server, whole_frames
 
-CATEGORIES = ("simple_python", "multiple", "parallel", "irrelevance")
+CATEGORIES = ("simple_python", "irrelevance", "multiple", "parallel")
 SIDES = {"ours": "fm-proxy", "theirs": "llama-server"}
-MAX_TOKENS = 512
+MAX_TOKENS = 256
+SEVERAL_CALLS = 512  # tokens
+BLOCK = 16  # questions that one side gets before the other has its turn
 LOST = 2  # percentage points that `auto` may be behind `required`
 
 
@@ -118,43 +125,69 @@ def parsed(arguments):
         return None
 
 
-class Asked:
-    """One of the two sides, started with the first question."""
+class Ours:
+    """The whole helper. Answers come in any order."""
 
-    def __init__(self, side, model):
-        self.side, self.model, self.contender = side, model, None
+    def __init__(self, model, streams):
+        self.proxy = Proxy(os.path.join(fetch.ROOT, "build", "bin"), model, SLOTS=streams)
+        self.numbers, self.waiting, self.lock = itertools.count(1), {}, threading.Lock()
+        threading.Thread(target=self.read, daemon=True).start()
 
-    def start(self):
-        if self.side == "ours":
-            return Proxy(os.path.join(fetch.ROOT, "build", "bin"), self.model)
-        program = os.path.join(fetch.ROOT, "build", "deps", "llama-server", "bin", "llama-server")
-        return Server(program, self.model, "--jinja", "-np", "1", "-c", "8192")
+    def read(self):
+        pipe = self.proxy.pipe
+        while not pipe.closed:
+            pipe.read()
+            if whole_frames(pipe.bytes()):
+                for _, message in self.proxy.messages():
+                    self.waiting.pop(message["id"]).put(message["result"])
+        for answer in self.waiting.values():
+            answer.put({"error": "fm-proxy has ended"})
 
-    def message(self, body):
-        self.contender = self.contender or self.start()
-        if self.side == "ours":
-            return self.contender.call("chat.completions.create", body)["completion"]["choices"][0]["message"]
-        request = urllib.request.Request(f"http://127.0.0.1:{self.contender.port}/v1/chat/completions", json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=600) as response:
-            return json.load(response)["choices"][0]["message"]
+    def choice(self, body):
+        with self.lock:
+            number, answer = next(self.numbers), queue.SimpleQueue()
+            self.waiting[number] = answer
+            self.proxy.notify("chat.completions.create", body, id=number)
+        result = answer.get()
+        if "completion" not in result:
+            raise SystemExit(f"models: {result}")
+        return result["completion"]["choices"][0]
 
     def close(self):
-        if self.contender:
-            self.contender.close()
+        self.proxy.close()
+
+
+class Theirs:
+    """llama-server."""
+
+    def __init__(self, model, streams):
+        program = os.path.join(fetch.ROOT, "build", "deps", "llama-server", "bin", "llama-server")
+        self.server = Server(program, model, "--jinja", "-np", str(streams), "-c", str(8192 * streams))
+        self.close = self.server.close
+
+    def choice(self, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.server.port}/v1/chat/completions", json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=1800) as response:
+            return json.load(response)["choices"][0]
 
 
 def ask(questions, asked, category, choice, question):
     line, tools, answer = question
-    message = asked.message({"messages": line["question"][0], "tools": tools, "tool_choice": choice, "temperature": 0,
-                             "max_tokens": MAX_TOKENS})
+    begun = time.time()
+    said = asked.choice({"messages": line["question"][0], "tools": tools, "tool_choice": choice, "temperature": 0,
+                         "max_tokens": SEVERAL_CALLS if category == "parallel" else MAX_TOKENS})
+    message = said["message"]
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
     calls = [(call["function"]["name"], parsed(call["function"]["arguments"])) for call in message.get("tool_calls") or ()]
+    whole = calls[:-1] if said["finish_reason"] == "length" else calls  # the limit has cut the last one
     return {
         "right": questions.right(category, line, calls, answer),
         "as_text": holds_call(message.get("content") or "", schemas),
-        "calls": len(calls),
-        "valid": sum(name in schemas and fits(arguments, schemas[name]) for name, arguments in calls),
+        "calls": len(whole),
+        "valid": sum(name in schemas and fits(arguments, schemas[name]) for name, arguments in whole),
+        "finish": said["finish_reason"],
+        "seconds": round(time.time() - begun, 2),
         "message": message,
     }
 
@@ -174,14 +207,16 @@ def percent(value):
 
 def table(rows):
     """A line for each side and choice."""
-    out = [f"| | `tool_choice` | {' | '.join(CATEGORIES)} | calls as text | arguments valid |", "|---" * 8 + "|"]
+    counted = "calls as text | arguments valid | cut by the limit"
+    out = [f"| | `tool_choice` | {' | '.join(CATEGORIES)} | {counted} |", "|---" * 9 + "|"]
     for side, name in SIDES.items():
         for choice in ("auto", "required"):
             mine = [row for row in rows if (row["side"], row["choice"]) == (side, choice)]
             if mine:
                 cells = [percent(right(mine, category)) for category in CATEGORIES]
                 cells += [f"{sum(row['as_text'] for row in mine)} of {len(mine)}",
-                          percent(share(mine, lambda row: row["valid"], lambda row: row["calls"]))]
+                          percent(share(mine, lambda row: row["valid"], lambda row: row["calls"])),
+                          f"{sum(row['finish'] == 'length' for row in mine)}"]
                 out.append(f"| {name} | {choice} | {' | '.join(cells)} |")
     return "\n".join(out)
 
@@ -194,7 +229,7 @@ def faults(rows):
         yield f"{sum(row['as_text'] for row in ours)} calls came out as text"
     if any(row["valid"] < row["calls"] for row in ours):
         yield f"{sum(row['calls'] - row['valid'] for row in ours)} calls have arguments that their schema does not allow"
-    for category in CATEGORIES[:3]:
+    for category in CATEGORIES:
         auto, required = right(of("ours", "auto"), category), right(of("ours", "required"), category)
         if None not in (auto, required) and auto < required - LOST:
             yield f"{category}: {auto:.1f}% right with auto, {required:.1f}% with required"
@@ -214,39 +249,66 @@ def read(path):
         return {key_of(row): row for row in map(json.loads, source)}
 
 
-def measure(options, model, rows, out):
-    questions = Questions()
-    sides = [Asked(side, model) for side in SIDES if options.only in (None, side)]
-    # Both sides in turn, so that a run that is cut has as many questions of each.
-    for category in CATEGORIES:
-        for question in questions.of(category, options.questions):
-            for choice in ("auto",) if category == "irrelevance" else ("auto", "required"):
-                for asked in sides:
-                    row = {"model": os.path.basename(model), "side": asked.side, "category": category, "choice": choice,
-                           "id": question[0]["id"]}
-                    if key_of(row) not in rows:
-                        row.update(ask(questions, asked, category, choice, question))
-                        rows[key_of(row)] = row
-                        print(json.dumps(row), file=out, flush=True)
-        print(f"models: {category} is done", file=sys.stderr, flush=True)
-    for asked in sides:
-        asked.close()
+class Run:
+    """Asks what the file of answers does not have yet."""
+
+    def __init__(self, options, model, rows, out):
+        self.options, self.model, self.rows, self.out = options, model, rows, out
+        self.questions = Questions()
+        self.sides, self.lock = {}, threading.Lock()
+
+    def missing(self, side, category, question):
+        """The rows of one question that are still to be filled. The second has the first one's prompt, which is in memory."""
+        for choice in ("auto",) if category == "irrelevance" else ("auto", "required"):
+            row = {"model": os.path.basename(self.model), "side": side, "category": category, "choice": choice,
+                   "id": question[0]["id"]}
+            if key_of(row) not in self.rows:
+                yield row
+
+    def ask(self, side, category, question):
+        for row in self.missing(side, category, question):
+            row.update(ask(self.questions, self.sides[side], category, row["choice"], question))
+            with self.lock:
+                self.rows[key_of(row)] = row
+                print(json.dumps(row), file=self.out, flush=True)
+
+    def block(self, side, category, block):
+        block = [question for question in block if any(self.missing(side, category, question))]
+        if block and side not in self.sides:
+            self.sides[side] = (Ours if side == "ours" else Theirs)(self.model, self.options.streams)
+        begun = time.time()
+        with concurrent.futures.ThreadPoolExecutor(self.options.streams) as pool:
+            list(pool.map(lambda question: self.ask(side, category, question), block))
+        if block:
+            print(f"models: {SIDES[side]}, {category}, to {block[-1][0]['id']}: "
+                  f"{(time.time() - begun) / len(block):.1f} s a question", file=sys.stderr, flush=True)
+
+    def all(self):
+        for category in CATEGORIES:
+            questions = list(self.questions.of(category, self.options.questions))
+            for at in range(0, len(questions), BLOCK):  # so that a run that is cut has as many questions of each side
+                for side in SIDES if self.options.only is None else (self.options.only,):
+                    self.block(side, category, questions[at:at + BLOCK])
+        for side in self.sides.values():
+            side.close()
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model")
-    parser.add_argument("--size", choices=fetch.MODELS, default="0.5b")
+    fetch.add_options(parser)
     parser.add_argument("--questions", type=int)
     parser.add_argument("--only", choices=SIDES)
+    parser.add_argument("--streams", type=int, default=4)
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", default=os.path.join(fetch.FOLDER, "bfcl.jsonl"))
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its children end with it
-    model = os.path.realpath(options.model) if options.model else fetch.model(options.size)
+    model = fetch.chosen(options)
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     rows = read(options.out)
-    with open(options.out, "a", encoding="utf-8") as out:
-        measure(options, model, rows, out)
+    if not options.table:
+        with open(options.out, "a", encoding="utf-8") as out:
+            Run(options, model, rows, out).all()
     mine = [row for row in rows.values() if row["model"] == os.path.basename(model)]
     print(table(mine))
     lost = list(faults(mine))

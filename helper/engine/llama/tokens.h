@@ -20,6 +20,15 @@ struct fm_tokens {
     struct fm_buf buf;               /* of llama_token */
 };
 
+/*
+ * True where `token` is no text. llama.cpp has five of gpt-oss's control tokens, and one of Solar's, as text, so that its
+ * server shows them: they are none here.
+ */
+bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token);
+
+/* llama_token_to_piece, where a control token as above has a text with `control` alone. */
+int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room);
+
 /* What a text is to the tokenizer. */
 enum fm_tokens_kind {
     FM_TOKENS_TEXT,   /* plain, somewhere in a prompt */

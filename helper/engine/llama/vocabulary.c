@@ -1,6 +1,7 @@
 /* llama.cpp's vocabulary as grammars want it: which bytes a token stands for, and which tokens end a turn. */
 #include "engine/llama/vocabulary.h"
 #include "base/buf.h"
+#include "engine/llama/tokens.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static bool ends_turn(const void *argument, int32_t token) {
 
 static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
     const struct fm_prompter *prompter = argument;
-    int32_t len = llama_token_to_piece(prompter->vocab, token, text, (int32_t)room, 0, control);
+    int32_t len = fm_token_piece(prompter->vocab, token, control, text, (int32_t)room);
     return len > 0 ? (size_t)len : 0;
 }
 

@@ -16,6 +16,7 @@ enum {
     TOOLS_BY_USER = 64, /* shows the tools where the last message is the user's */
     MOVES_SYSTEM = 128, /* writes the first message last */
     REFUSES = 256,      /* everything */
+    DROPS_TEXT = 512,   /* leaves out a text beside calls */
 };
 
 struct script {
@@ -43,9 +44,10 @@ static bool refused(unsigned does, const struct fm_chat *chat) {
     return wrong;
 }
 
-static void write_message(const struct fm_chat *chat, size_t i, struct fm_buf *out) {
+static void write_message(unsigned does, const struct fm_chat *chat, size_t i, struct fm_buf *out) {
     const struct fm_chat_message *message = &chat->messages[i];
-    fm_buf_append(out, message->content, message->content_len);
+    bool dropped = (does & DROPS_TEXT) && message->call_count > 0;
+    fm_buf_append(out, message->content, dropped ? 0 : message->content_len);
     for (size_t k = 0; k < message->call_count; k++) {
         fm_buf_append_str(out, message->calls[k].name);
         fm_buf_append(out, message->calls[k].arguments, message->calls[k].arguments_len);
@@ -69,11 +71,11 @@ static enum fm_code render(const void *argument, const struct fm_chat *chat, cha
     }
     for (size_t i = first; i < chat->count; i++) {
         if (!(script->does & DROPS_SYSTEM) || i == 0 || !is_role(chat, i, "system")) {
-            write_message(chat, script->does & BACKWARDS ? last - i : i, &out);
+            write_message(script->does, chat, script->does & BACKWARDS ? last - i : i, &out);
         }
     }
     if (first > 0 || (script->does & REPEATS)) {
-        write_message(chat, first > 0 ? 0 : last, &out);
+        write_message(script->does, chat, first > 0 ? 0 : last, &out);
     }
     fm_buf_append_char(&out, '\0');
     *text = out.data;
@@ -169,6 +171,15 @@ static void joined_calls(void **state) {
     expect(ALTERNATES, "uacu", "u(A)a(B!)u(D)", 2);
     expect(ALTERNATES, "ucctta", "u(A)a(!!)t(D)t(E)a(F)", 2);
     expect(ALTERNATES, "ucau", "", 1); /* a text behind a call can't stand before it */
+}
+
+static void parted_calls(void **state) {
+    (void)state;
+    expect(DROPS_TEXT, "uCtaCt", "u(A)a(B)a(!)t(C)a(D)a(E)a(!)t(F)", 2);
+    expect(DROPS_TEXT, "uctu", "u(A)a(!)t(C)u(D)", 1);
+    expect(DROPS_TEXT | DROPS_SYSTEM, "ssuCt", "s(A\n\nB)u(C)a(D)a(!)t(E)", 3);
+    expect(DROPS_TEXT | ALTERNATES, "uCt", "", 3); /* joined again, it is without the text */
+    expect(ALTERNATES, "uuCt", "u(A\n\nB)a(C!)t(D)", 3);
 }
 
 static void with_users(void **state) {
@@ -315,6 +326,7 @@ int main(void) {
         cmocka_unit_test(as_it_is),
         cmocka_unit_test(joined),
         cmocka_unit_test(joined_calls),
+        cmocka_unit_test(parted_calls),
         cmocka_unit_test(with_users),
         cmocka_unit_test(none),
         cmocka_unit_test(the_next),

@@ -75,7 +75,7 @@ enum fm_code fm_turns_init(struct fm_turns *turns, const struct fm_chat *chat, s
     *turns = (struct fm_turns){.memory = memory,
                                .shape = shape_of(chat),
                                .chat = *chat,
-                               .messages = calloc(chat->count + 2, sizeof *turns->messages)};
+                               .messages = calloc(2 * chat->count + 2, sizeof *turns->messages)};
     if (!turns->messages) {
         return fm_fail_no_memory(error);
     }
@@ -223,11 +223,32 @@ static bool join_neighbours(struct fm_turns *turns) {
     return join_runs(turns, run_of_role);
 }
 
-static void insert_user(struct fm_turns *turns, size_t at) {
+static void make_room(struct fm_turns *turns, size_t at) {
     memmove(turns->messages + at + 1, turns->messages + at, (turns->chat.count - at) * sizeof *turns->messages);
-    turns->messages[at] = (struct fm_chat_message){.role = "user", .content = ""};
     turns->changed = true;
     turns->chat.count++;
+}
+
+/* Which the next step joins again. */
+static bool part_calls(struct fm_turns *turns) {
+    for (size_t at = 0; at < turns->chat.count; at++) {
+        struct fm_chat_message *message = &turns->messages[at];
+        if (message->call_count > 0 && says_something(message)) {
+            make_room(turns, at);
+            message[0].calls = NULL;
+            message[0].call_count = message[0].reasoning_len = 0;
+            message[0].reasoning = NULL;
+            message[1].content = "";
+            message[1].images = NULL;
+            message[1].content_len = message[1].image_count = 0;
+        }
+    }
+    return true;
+}
+
+static void insert_user(struct fm_turns *turns, size_t at) {
+    make_room(turns, at);
+    turns->messages[at] = (struct fm_chat_message){.role = "user", .content = ""};
 }
 
 static bool begin_with_user(struct fm_turns *turns) {
@@ -249,8 +270,8 @@ static bool join_system_to_user(struct fm_turns *turns) {
     return join_runs(turns, system_and_user);
 }
 
-static bool (*const steps[])(struct fm_turns *) = {NULL,          join_system,         join_neighbours, begin_with_user,
-                                                   end_with_user, join_system_to_user};
+static bool (*const steps[])(struct fm_turns *) = {
+    NULL, join_system, part_calls, join_neighbours, begin_with_user, end_with_user, join_system_to_user};
 
 #define STEPS (sizeof steps / sizeof steps[0])
 

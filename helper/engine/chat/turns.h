@@ -3,9 +3,9 @@
  * turns. Some refuse another order, and some leave out what does not fit, without a word. An *arrangement* is the
  * conversation as a template may take it, with all that is in it:
  *
- *     as it is > the system's messages joined at the front > also neighbours of one role joined > also a user's turn,
- *     without a text, before an assistant's that comes first > the same after one that comes last > also the system's
- *     text before the user's first
+ *     as it is > the system's messages joined at the front > also a text apart from the calls of its message, before
+ *     them > instead, neighbours of one role joined > also a user's turn, without a text, before an assistant's that
+ *     comes first > the same after one that comes last > also the system's text before the user's first
  *
  * The first that the template renders whole is used. Pure, and without llama.cpp; engine thread only.
  */
@@ -34,7 +34,7 @@ struct fm_turns {
     struct fm_turns_memory *memory; /* borrowed */
     uint64_t shape;
     struct fm_chat chat;              /* of the messages below; the rest is the caller's, borrowed */
-    struct fm_chat_message *messages; /* owned, with room for two more */
+    struct fm_chat_message *messages; /* owned, with room for twice as many and two more */
     struct fm_turns_block *blocks;    /* owned: what was joined */
     size_t step;                      /* the next one to try */
     bool changed;                     /* by the last one */

@@ -47,7 +47,7 @@ NONE = {"effort": "none"}
 MARKS = {
     "Qwen-Qwen3-0.6B": "<think> </think>", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "<think> </think>",
     "HuggingFaceTB-SmolLM3-3B": "<think> </think>", "ByteDance-Seed-OSS": "<seed:think> </seed:think>",
-    "google-gemma-4-31B-it": "<|channel>thought <channel|>", "Cohere2MoE": "<|START_THINKING|> <|END_THINKING|>",
+    "google-gemma-4-31B-it": "<|channel>thought <channel|>", "Cohere2MoE": "<|START_THINKING|> <|END_THINKING|><|START_TEXT|>",
     "mistralai-Ministral-3-14B-Reasoning-2512": "[THINK] [/THINK]",
     "openai-gpt-oss-120b":
         "<|channel|>analysis<|message|> <|end|><|start|>assistant<|channel|>final<|message|>",

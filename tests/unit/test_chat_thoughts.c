@@ -14,6 +14,11 @@ static const struct fm_thought_form channels = {.thinks = true,
                                                 .preamble = "<|c|>commentary<|m|>",
                                                 .prompts = true};
 
+/* It does not think, and its texts have a mark. */
+static const struct fm_thought_form recipient = {.lead = "all\n", .prompts = true};
+static const struct fm_thought_form spaced = {
+    .thinks = true, .begin = " to=self|", .end = "#s to=user|", .lead = " to=user|", .prompts = true};
+
 /* ---- parser ---- */
 
 struct row {
@@ -68,6 +73,11 @@ static const struct row rows[] = {
     {"a thought, then a preamble", &channels, BEGUN, "a<|e|><|s|><|c|>commentary<|m|>Hi.", "a", "Hi."},
     {"two in channels", &channels, BEGUN, "a<|e|><|s|><|c|>analysis<|m|>b<|e|><|s|><|c|>final<|m|>Hi.", "a\n\nb", "Hi."},
     {"ends twice", &channels, BEGUN, "hm<|e|><|s|><|e|><|s|><|c|>final<|m|>Hi.", "hm", "Hi."},
+    {"a recipient", &recipient, AT_START, "all\nHi.", "", "Hi."},
+    {"no recipient", &recipient, AT_START, "allow", "", "allow"},
+    {"a mark after a space", &spaced, AT_START, " to=user|Hi.", "", "Hi."},
+    {"a thought after a space", &spaced, AT_START, " to=self|hm#s to=user|Hi.", "hm", "Hi."},
+    {"a mark without its space", &spaced, AT_START, "to=self|hm#sto=user|Hi.", "hm", "Hi."},
     {"a look-alike of an end", &channels, BEGUN, "a<|e|><|e|><|s|><|c|>final<|m|>Hi.", "a<|e|>", "Hi."},
 };
 
@@ -187,29 +197,39 @@ static void prompts(void **unused) {
     can_stop.turns_off = true;
     bare.prompts = false;
     static const struct fm_thought_form none = {.thinks = false};
+    enum { NO_THOUGHT = 1, TOOLS = 2 };
     const struct {
         const struct fm_thought_form *form;
-        bool no_thought; /* is asked for */
+        unsigned wanted;
         const char *prompt;
         enum fm_thought_state state;
         const char *more;
     } starts[] = {
-        {&tags, false, "assistant\n", FM_THOUGHT_AT_START, ""},
-        {&tags, false, "assistant\n<think>\n", FM_THOUGHT_BEGUN, ""},
-        {&tags, false, "assistant\n<think>\n\n</think>\n\n", FM_THOUGHT_AFTER, ""},
-        {&tags, false, "<think>", FM_THOUGHT_BEGUN, ""},
-        {&tags, false, "", FM_THOUGHT_AT_START, ""},
-        {&tags, true, "assistant\n", FM_THOUGHT_AFTER, "<think>\n\n</think>\n\n"},
-        {&tags, true, "assistant\n<think>\n", FM_THOUGHT_AFTER, "</think>\n\n"},
-        {&tags, true, "assistant\n<think></think>", FM_THOUGHT_AFTER, ""},
-        {&can_stop, true, "assistant\n", FM_THOUGHT_AT_START, ""},
-        {&can_stop, true, "assistant\n<think>\n", FM_THOUGHT_AFTER, "</think>\n\n"},
-        {&channels, true, "assistant", FM_THOUGHT_AFTER, "<|c|>final<|m|>"},
-        {&bare, false, "what is <think>", FM_THOUGHT_AT_START, ""}, /* which the user says */
-        {&none, true, "assistant\n<think>", FM_THOUGHT_OVER, ""},
+        {&tags, 0, "assistant\n", FM_THOUGHT_AT_START, ""},
+        {&tags, 0, "assistant\n<think>\n", FM_THOUGHT_BEGUN, ""},
+        {&tags, 0, "assistant\n<think>\n\n</think>\n\n", FM_THOUGHT_AFTER, ""},
+        {&tags, 0, "<think>", FM_THOUGHT_BEGUN, ""},
+        {&tags, 0, "", FM_THOUGHT_AT_START, ""},
+        {&tags, NO_THOUGHT, "assistant\n", FM_THOUGHT_AFTER, "<think>\n\n</think>\n\n"},
+        {&tags, NO_THOUGHT, "assistant\n<think>\n", FM_THOUGHT_AFTER, "</think>\n\n"},
+        {&tags, NO_THOUGHT, "assistant\n<think></think>", FM_THOUGHT_AFTER, ""},
+        {&can_stop, NO_THOUGHT, "assistant\n", FM_THOUGHT_AT_START, ""},
+        {&can_stop, NO_THOUGHT, "assistant\n<think>\n", FM_THOUGHT_AFTER, "</think>\n\n"},
+        {&tags, NO_THOUGHT | TOOLS, "assistant\n", FM_THOUGHT_AFTER, "<think>\n\n</think>\n\n"},
+        {&channels, NO_THOUGHT, "assistant", FM_THOUGHT_OVER, "<|c|>final<|m|>"},
+        {&channels, 0, "assistant<|c|>analysis<|m|><|e|><|s|>", FM_THOUGHT_AFTER, ""},
+        {&channels, 0, "hi<|e|><|s|>", FM_THOUGHT_AT_START, ""}, /* as each turn of it begins */
+        {&channels, NO_THOUGHT, "<|c|>analysis<|m|>", FM_THOUGHT_AFTER, "<|e|><|s|><|c|>final<|m|>"},
+        {&channels, NO_THOUGHT | TOOLS, "<|c|>analysis<|m|>", FM_THOUGHT_AFTER, "<|e|><|s|>"},
+        {&recipient, 0, ">>>", FM_THOUGHT_AT_START, ""},
+        {&recipient, NO_THOUGHT, ">>>", FM_THOUGHT_AT_START, ""},
+        {&channels, NO_THOUGHT | TOOLS, "assistant", FM_THOUGHT_AT_START, ""}, /* a call has another header */
+        {&bare, 0, "what is <think>", FM_THOUGHT_AT_START, ""}, /* which the user says */
+        {&none, NO_THOUGHT, "assistant\n<think>", FM_THOUGHT_OVER, ""},
     };
     for (size_t i = 0; i < COUNT(starts); i++) {
-        struct fm_kit_job job = {.effort = starts[i].no_thought ? FM_EFFORT_NONE : FM_EFFORT_DEFAULT};
+        struct fm_kit_job job = {.effort = starts[i].wanted & NO_THOUGHT ? FM_EFFORT_NONE : FM_EFFORT_DEFAULT,
+                                 .tool_count = starts[i].wanted & TOOLS ? 1 : 0};
         struct fm_buf more;
         fm_buf_init(&more, FM_THOUGHT_MORE_MAX);
         size_t len = strlen(starts[i].prompt);
@@ -287,6 +307,20 @@ static const struct style styles[] = {
      Q "<|channel|>final<|message|>fm_text", NULL, NULL,
      "<|channel|>analysis<|message|>|<|end|><|start|>assistant<|channel|>final<|message|>||"
      "<|channel|>final<|message|>| prompts low medium high"},
+    {"a mark before texts", Q, Q "<|START_THINKING|><|END_THINKING|>", NULL, Q "<|START_RESPONSE|>fm_text<e>",
+     Q "<|START_RESPONSE|>fm_text<e>", NULL, NULL,
+     "<|START_THINKING|>|<|END_THINKING|><|START_RESPONSE|>||<|START_RESPONSE|>| off prompts low medium high"},
+    {"the same after an opened thought", Q "<|START_THINKING|>", NULL, Q "<|START_THINKING|><|END_THINKING|>",
+     Q "<|START_TEXT|>fm_text", Q "<|START_THINKING|>fm_thought<|END_THINKING|><|START_TEXT|>fm_text", NULL, NULL,
+     "<|START_THINKING|>|<|END_THINKING|><|START_TEXT|>||<|START_TEXT|>| off by_effort prompts low medium high"},
+    {"the same after an empty one", Q, Q, Q, Q "<think></think>\n<text>fm_text",
+     Q "<think>fm_thought</think>\n<text>fm_text", NULL, NULL,
+     "<think>|</think>\n<text>||\n<text>| prompts low medium high"},
+    {"messages", Q, Q, NULL, Q " to=user|fm_text", Q " to=self|fm_thought<end> to=user|fm_text", NULL, NULL,
+     " to=self||<end> to=user||| to=user|| prompts low medium high"},
+    {"a mark alone", Q, Q, NULL, Q "all\nfm_text", Q "all\nfm_text", NULL, NULL, "|||all\n| prompts low medium high"},
+    {"an endless mark", Q, Q, NULL, Q ENDLESS "fm_text", Q "fm_text", NULL, NULL, ""},
+    {"a mark in another place", Q, Q, NULL, "hi all\nfm_text", "hi all\nfm_text", NULL, NULL, ""},
     {"other tags around it", Q, Q, Q, Q "fm_text", Q "<a>fm_thought</b>fm_text", NULL, NULL, ""},
     {"no tags around it", Q, Q, Q, Q "fm_text", Q "fm_thought fm_text", NULL, NULL, ""},
     {"an empty tag", Q, Q, Q, Q "fm_text", Q "<>fm_thought</>fm_text", NULL, NULL, ""},
@@ -305,7 +339,7 @@ static const struct style styles[] = {
 
 static void note_form(struct transcript *log, const struct fm_thought_form *form) {
     static const char *const names[] = {" low", " medium", " high"};
-    if (!form->thinks) {
+    if (!form->thinks && !form->lead[0]) {
         return;
     }
     note(log, "%s|%s|%s|%s|%s%s%s", form->begin, form->end, form->gap, form->lead, form->turns_off ? " off" : "",

@@ -30,6 +30,7 @@ static const struct row {
     {"<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", "",
      "<|channel|>final<|message|>", "<|channel|>commentary<|message|>"},
     {"<|think|>", "<|end|><|begin|>assistant<|content|>", "", "<|content|>", ""},
+    {"<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>", "", "<|open|>response<|sep|>", ""},
     {"Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", "\n", "", ""},
 };
 
@@ -173,8 +174,9 @@ static bool shows(const struct fm_tool_template *from, char *const texts[CONVERS
         (ends_with(around.text, around.before, row->begin) || strncmp(around.after, row->end, strlen(row->end)) == 0);
     bool around_nothing = ends_with(texts[PLAIN], before, row->end) || all_ends_with(texts[OFF], row->end) ||
                           all_ends_with(texts[NONE], row->end);
+    bool words = row->begin[0] != '<' && row->begin[0] != '['; /* which a prompt need not tell */
     bool in_prompt = all_ends_with(texts[OPEN], row->begin) ||
-                     (texts[OPEN] && strstr(texts[OPEN], row->begin) && strstr(texts[OPEN], row->end));
+                     (texts[OPEN] && (words || strstr(texts[OPEN], row->begin)) && strstr(texts[OPEN], row->end));
     return around_thought || around_nothing || in_prompt || ends_with(texts[PLAIN], before, row->lead) ||
            (from->is_token(from->argument, row->begin) && from->is_token(from->argument, row->end));
 }
@@ -203,12 +205,79 @@ static void read_marks(const struct fm_tool_template *from, char *const texts[CO
     }
 }
 
+/* Where the answer begins in a closed conversation, which goes on as the prompt does, or as it does without the thought
+ * that it opens. NULL: it goes on in another way. */
+static const char *find_answer(char *const texts[CONVERSATIONS], const char *closed, const struct fm_thought_form *form) {
+    const char *prompt = texts[OPEN];
+    size_t len = prompt ? strlen(prompt) : 0;
+    if (!prompt || !closed) {
+        return NULL;
+    }
+    if (strncmp(closed, prompt, len) != 0 && ends_with(prompt, len, form->begin)) {
+        len = trimmed(prompt, len) - strlen(form->begin);
+    }
+    return strncmp(closed, prompt, len) == 0 ? closed + len : NULL;
+}
+
+/* `text` after a thought, which may be empty, that comes before `end` in it. */
+static const char *after_thought(const char *text, const char *end, const struct fm_thought_form *form) {
+    const char *mark = form->thinks ? strstr(text, form->end) : NULL;
+    return mark && mark < end ? mark + strlen(form->end) : text;
+}
+
+/* The end of a thought, up to the text: what stands before each text is a part of it. */
+static void end_with_lead(struct fm_thought_form *form) {
+    char end[FM_THOUGHT_MARK_MAX];
+    size_t gap_len = strlen(form->gap);
+    if (ends_with(form->gap, gap_len, form->lead)) {
+        gap_len -= strlen(form->lead);
+    }
+    int len = snprintf(end, sizeof end, "%s%.*s%s", form->end, (int)gap_len, form->gap, form->lead);
+    if (len > 0 && (size_t)len < sizeof end) {
+        memcpy(form->end, end, sizeof end);
+        form->gap[0] = '\0';
+    } else {
+        form->lead[0] = '\0';
+    }
+}
+
+/* A thought and a text that are two messages: " to=self<|message|>" and "<|eom|><|start|>assistant to=user<|message|>". */
+static void read_messages(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
+    const char *begin = find_answer(texts, texts[THOUGHTFUL], form);
+    const char *thought = begin ? strstr(begin, THOUGHT) : NULL;
+    const char *end = thought ? thought + LENGTH_OF(THOUGHT) : NULL;
+    const char *text = end ? strstr(end, TEXT) : NULL;
+    size_t lead_len = strlen(form->lead);
+    form->thinks = text && thought > begin && (size_t)(text - end) > lead_len &&
+                   memcmp(text - lead_len, form->lead, lead_len) == 0 &&
+                   set_mark(form->begin, begin, (size_t)(thought - begin)) &&
+                   set_mark(form->end, end, (size_t)(text - end));
+}
+
+/* What stands before each text, where the table does not have it. */
+static void read_lead(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
+    const char *answer = find_answer(texts, texts[PLAIN], form);
+    const char *text = answer ? strstr(answer, TEXT) : NULL;
+    const char *lead = text ? after_thought(answer, text, form) : NULL;
+    if (form->lead[0] || !lead || skip_space(lead) == text) {
+        return;
+    }
+    if (!set_mark(form->lead, lead, (size_t)(text - lead))) {
+        form->lead[0] = '\0';
+    } else if (form->thinks) {
+        end_with_lead(form);
+    } else {
+        read_messages(texts, form);
+    }
+}
+
 /* What the template makes of being asked not to think, and to think so much. */
 static void read_settings(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
+    const char *none = texts[NONE];
     bool open = texts[OPEN] != NULL;
     form->prompts = open && !all_ends_with(texts[OPEN], "hi");
     form->turns_off = open && texts[OFF] && strcmp(texts[OFF], texts[OPEN]) != 0;
-    form->off_by_effort = !form->turns_off && all_ends_with(texts[NONE], form->end);
+    form->off_by_effort = !form->turns_off && none && fm_thought_is_closed(form, none, strlen(none));
     form->turns_off |= form->off_by_effort;
     for (size_t i = 0; i < FM_THOUGHT_EFFORTS; i++) {
         form->efforts[i] = texts[EFFORTS + i] != NULL;
@@ -225,8 +294,9 @@ enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm
     }
     if (code == FM_OK) {
         read_marks(from, texts, form);
+        read_lead(texts, form);
     }
-    if (form->thinks) {
+    if (form->thinks || form->lead[0]) {
         read_settings(texts, form);
     } else {
         *form = (struct fm_thought_form){.thinks = false};

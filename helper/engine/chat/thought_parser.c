@@ -17,12 +17,25 @@ void fm_thought_parser_free(struct fm_thought_parser *parser) {
     fm_buf_free(&parser->text);
 }
 
+/* Bytes of `end` without the lead. */
+static size_t end_len_of(const struct fm_thought_form *form) {
+    return form->thinks ? strlen(form->end) - strlen(form->lead) : 0;
+}
+
+static size_t space_before(const char *bytes, size_t len) {
+    size_t space = 0;
+    while (space < len && fm_tool_is_space(bytes[space])) {
+        space++;
+    }
+    return space;
+}
+
 void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark marks[FM_THOUGHT_MARKS]) {
     const struct fm_thought_mark all[FM_THOUGHT_MARKS] = {
-        {form->begin, strlen(form->begin), FM_THOUGHT_BEGUN},
-        {form->end, strlen(form->end) - strlen(form->lead), FM_THOUGHT_AFTER},
-        {form->lead, strlen(form->lead), FM_THOUGHT_OVER},
-        {form->preamble, strlen(form->preamble), FM_THOUGHT_OVER},
+        {form->begin, strlen(form->begin), space_before(form->begin, strlen(form->begin)), FM_THOUGHT_BEGUN},
+        {form->end, end_len_of(form), 0, FM_THOUGHT_AFTER},
+        {form->lead, strlen(form->lead), space_before(form->lead, strlen(form->lead)), FM_THOUGHT_OVER},
+        {form->preamble, strlen(form->preamble), 0, FM_THOUGHT_OVER},
     };
     memcpy(marks, all, sizeof all);
 }
@@ -36,8 +49,10 @@ static enum match match(const struct fm_thought_form *form, size_t count, const 
     enum match best = MATCH_NOT;
     fm_thought_marks(form, marks);
     for (size_t i = 0; i < count && best != MATCH_WHOLE; i++) {
-        if (marks[i].len > 0 && len <= marks[i].len && memcmp(marks[i].text, bytes, len) == 0) {
-            best = len < marks[i].len ? MATCH_BEGINS : MATCH_WHOLE;
+        const char *text = marks[i].text + marks[i].space;
+        size_t mark_len = marks[i].len - marks[i].space;
+        if (mark_len > 0 && len <= mark_len && memcmp(text, bytes, len) == 0) {
+            best = len < mark_len ? MATCH_BEGINS : MATCH_WHOLE;
             *next = marks[i].next;
         }
     }
@@ -163,37 +178,47 @@ bool fm_thought_end(struct fm_thought_parser *parser) {
 
 /* ---- where an answer begins ---- */
 
-/* `text` ends with `mark`, white space after it not counted. */
-static bool ends_with(const char *text, size_t len, const char *mark) {
-    size_t mark_len = strlen(mark);
+static size_t trimmed(const char *text, size_t len) {
     while (len > 0 && fm_tool_is_space(text[len - 1])) {
         len--;
     }
-    return len >= mark_len && memcmp(text + len - mark_len, mark, mark_len) == 0;
+    return len;
+}
+
+/* `text` ends with `mark`, white space after it not counted. */
+static bool ends_with(const char *text, size_t len, const char *mark, size_t mark_len) {
+    len = trimmed(text, len);
+    return mark_len > 0 && len >= mark_len && memcmp(text + len - mark_len, mark, mark_len) == 0;
+}
+
+bool fm_thought_is_closed(const struct fm_thought_form *form, const char *text, size_t len) {
+    const size_t end_len = end_len_of(form);
+    return ends_with(text, len, form->end, end_len) &&
+           (!form->lead[0] || ends_with(text, trimmed(text, len) - end_len, form->begin, strlen(form->begin)));
 }
 
 enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
                                         const char *text, size_t len, struct fm_buf *more) {
-    if (!form->thinks) {
+    if (!form->thinks && !form->lead[0]) {
         return FM_THOUGHT_OVER;
     }
-    bool opened = form->prompts && ends_with(text, len, form->begin);
-    bool closed = form->prompts && !opened && ends_with(text, len, form->end);
-    if (closed) {
+    bool calls = fm_tools_callable(job); /* which come without the lead */
+    bool opened = form->prompts && ends_with(text, len, form->begin, strlen(form->begin));
+    if (form->prompts && !opened && fm_thought_is_closed(form, text, len)) {
         return FM_THOUGHT_AFTER;
     }
-    if (job->effort != FM_EFFORT_NONE || (form->turns_off && !opened)) {
+    if (job->effort != FM_EFFORT_NONE || (form->turns_off && !opened) || !form->thinks) {
         return opened ? FM_THOUGHT_BEGUN : FM_THOUGHT_AT_START;
     }
     if (!opened && form->lead[0]) {
-        fm_buf_append_str(more, form->lead);
-        return FM_THOUGHT_AFTER;
+        fm_buf_append_str(more, calls ? "" : form->lead);
+        return calls ? FM_THOUGHT_AT_START : FM_THOUGHT_OVER;
     }
     if (!opened) {
         fm_buf_append_str(more, form->begin);
         fm_buf_append_str(more, "\n\n");
     }
-    fm_buf_append_str(more, form->end);
+    fm_buf_append(more, form->end, calls ? end_len_of(form) : strlen(form->end));
     fm_buf_append_str(more, form->gap);
     return FM_THOUGHT_AFTER;
 }

@@ -23,10 +23,10 @@
 
 struct fm_thought_form {
     bool thinks;
-    char begin[FM_THOUGHT_MARK_MAX];  /* the marks, NUL-terminated; the first two are not empty, without outer white */
-    char end[FM_THOUGHT_MARK_MAX];    /* space, and have control tokens as the vocabulary writes them */
-    char gap[FM_THOUGHT_MARK_MAX];    /* what stands between `end` and a text */
-    char lead[FM_THOUGHT_MARK_MAX];   /* what stands before each text, and ends `end`; mostly empty */
+    char begin[FM_THOUGHT_MARK_MAX]; /* the marks, NUL-terminated, with control tokens as the vocabulary writes them */
+    char end[FM_THOUGHT_MARK_MAX];   /* these two are not empty where the model thinks */
+    char gap[FM_THOUGHT_MARK_MAX];   /* what stands between `end` and a text */
+    char lead[FM_THOUGHT_MARK_MAX];  /* what stands before each text, and ends `end`; mostly empty */
     char preamble[FM_THOUGHT_MARK_MAX]; /* the same, where calls follow the text */
     bool turns_off;                   /* the template can */
     bool off_by_effort;               /* and is asked to by the effort "none" */
@@ -40,6 +40,12 @@ struct fm_thought_form {
  */
 FM_MUST_USE enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm_thought_form *form,
                                               struct fm_error *error);
+
+/*
+ * A prompt that ends as `text` (`len` bytes) has closed a thought: with its end or, where texts have a lead, with an
+ * empty thought, since its end may be no more than the beginning of another message there.
+ */
+bool fm_thought_is_closed(const struct fm_thought_form *form, const char *text, size_t len);
 
 /* What the template is told for `job`. Nothing, where the model does not think. */
 void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job *job, struct fm_chat *chat);
@@ -102,9 +108,11 @@ enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form,
 struct fm_thought_mark {
     const char *text; /* in the form; not NUL-terminated */
     size_t len;       /* 0: the form has no such mark */
+    size_t space;     /* bytes of white space that it begins with, which may be others */
     enum fm_thought_state next;
 };
 
+#define FM_THOUGHT_BEGIN        0u /* which of the marks a thought begins with */
 #define FM_THOUGHT_MARKS        4u
 #define FM_THOUGHT_MARKS_INSIDE 2u /* the first ones, which count within a thought, too */
 

@@ -1,5 +1,6 @@
 /* The answer's tokens taken apart into thought, calls and text, and told to the job: answer.h. */
 #include "engine/llama/answer.h"
+#include "engine/llama/tokens.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -172,7 +173,7 @@ static bool hold_logprobs(struct fm_llama_answer *answer, llama_token token, siz
 /* One token's bytes, where a thought may begin or has. */
 static enum fm_reason tell_thinking(struct fm_llama_answer *answer, llama_token token) {
     const struct fm_buf *piece = &answer->piece;
-    bool control = llama_vocab_is_control(answer->vocab, token);
+    bool control = fm_token_is_control(answer->vocab, token);
     bool inside = fm_llama_answer_is_inside(answer);
     if (!fm_thought_read(&answer->thought, piece->data, piece->len, control) ||
         !hold_logprobs(answer, token, control ? 0 : piece->len)) {
@@ -199,11 +200,9 @@ static bool read_piece(struct fm_llama_answer *answer, llama_token token, bool c
     const struct llama_vocab *vocab = answer->vocab;
     struct fm_buf *piece = &answer->piece;
     fm_buf_reset(piece);
-    int32_t len =
-        fm_buf_reserve(piece, PIECE_SIZE) ? llama_token_to_piece(vocab, token, piece->data, PIECE_SIZE, 0, control) : 0;
+    int32_t len = fm_buf_reserve(piece, PIECE_SIZE) ? fm_token_piece(vocab, token, control, piece->data, PIECE_SIZE) : 0;
     if (len < 0) {
-        len =
-            fm_buf_reserve(piece, (size_t)-len) ? llama_token_to_piece(vocab, token, piece->data, -len, 0, control) : 0;
+        len = fm_buf_reserve(piece, (size_t)-len) ? fm_token_piece(vocab, token, control, piece->data, -len) : 0;
     }
     piece->len = len > 0 ? (size_t)len : 0;
     return !piece->failed;
@@ -223,8 +222,8 @@ static enum fm_reason add_thinking(struct fm_llama_answer *answer, llama_token t
         return fail_no_memory(answer);
     }
     const struct fm_buf *piece = &answer->piece;
-    if (llama_vocab_is_control(answer->vocab, token) && !is_in(form->begin, piece) && !is_in(form->end, piece) &&
-        !is_in(form->preamble, piece)) {
+    if (fm_token_is_control(answer->vocab, token) && !is_in(form->begin, piece) && !is_in(form->end, piece) &&
+        !is_in(form->lead, piece) && !is_in(form->preamble, piece)) {
         answer->piece.len = 0;
     }
     return tell_thinking(answer, token);

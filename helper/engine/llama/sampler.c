@@ -243,7 +243,22 @@ static bool is_in(const uint32_t *mask, size_t token) {
     return !mask || mask[token / 32] & 1u << token % 32;
 }
 
-/* The best token of those in `mask` (NULL: of all). LLAMA_TOKEN_NULL: it has none. */
+/* What may come beside `mask`, and has not been before: the next from `*at` on. LLAMA_TOKEN_NULL: no more. */
+static llama_token next_also(const struct fm_sampler *sampler, const uint32_t *mask, size_t *at) {
+    while (mask && sampler->also_alike && *at < FM_SAMPLER_ALSO) {
+        llama_token token = sampler->also[(*at)++];
+        bool again = false;
+        for (size_t i = 0; i + 1 < *at; i++) {
+            again |= sampler->also[i] == token;
+        }
+        if (token != LLAMA_TOKEN_NULL && !again && !is_in(mask, (size_t)token)) {
+            return token;
+        }
+    }
+    return LLAMA_TOKEN_NULL;
+}
+
+/* The best token of those in `mask` (NULL: of all), and of what may come beside it. LLAMA_TOKEN_NULL: there is none. */
 static llama_token find_best(const struct fm_sampler *sampler, const float *logits, const uint32_t *mask) {
     llama_token best = LLAMA_TOKEN_NULL;
     if (!mask) {
@@ -254,11 +269,15 @@ static llama_token find_best(const struct fm_sampler *sampler, const float *logi
             best = (llama_token)i;
         }
     }
+    size_t at = 0;
+    for (llama_token token; (token = next_also(sampler, mask, &at)) != LLAMA_TOKEN_NULL;) {
+        best = best == LLAMA_TOKEN_NULL || logits[token] > logits[best] ? token : best;
+    }
     return best;
 }
 
-/* Candidates are those in `mask` that are not too unlikely beside the best one: few of many, so that the rest is quick.
- */
+/* Candidates are those in `mask`, and beside it, that are not too unlikely beside the best one: few of many, so that the
+ * rest is quick. */
 static llama_token draw(struct fm_sampler *sampler, const float *logits, const uint32_t *mask) {
     llama_token best = find_best(sampler, logits, mask);
     if (best == LLAMA_TOKEN_NULL || is_greedy(sampler->job)) {
@@ -270,6 +289,13 @@ static llama_token draw(struct fm_sampler *sampler, const float *logits, const u
         if (logits[i] >= least && is_in(mask, i)) {
             sampler->candidates[candidates.size++] =
                 (struct llama_token_data){.id = (llama_token)i, .logit = logits[i]};
+        }
+    }
+    size_t at = 0;
+    for (llama_token token; (token = next_also(sampler, mask, &at)) != LLAMA_TOKEN_NULL;) {
+        if (logits[token] >= least) {
+            sampler->candidates[candidates.size++] =
+                (struct llama_token_data){.id = token, .logit = logits[token]};
         }
     }
     if (candidates.size > 0) {

@@ -23,6 +23,7 @@ struct fm_sampler {
     llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
     size_t windowed;                      /* tokens that it has had */
     llama_token also[FM_SAMPLER_ALSO]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
+    bool also_alike;                   /* they are drawn as the grammar's are; else where they are drawn of all tokens */
     bool also_space;                   /* and all white space may */
 };
 

@@ -96,6 +96,7 @@ static void allow_starts(struct fm_sequence *sequence, bool any) {
         bool possible = any && start->possible && opening->come < start->count;
         sequence->sampler.also[i] = possible ? start->tokens[opening->come] : LLAMA_TOKEN_NULL;
     }
+    sequence->sampler.also_alike = opening->come > 0;
     sequence->sampler.also_space = any && opening->count == 0 && opening->spaces < SPACES_MAX;
 }
 
@@ -104,8 +105,11 @@ static void begin_opening(struct fm_sequence *sequence) {
     struct fm_opening *opening = &sequence->opening;
     const struct fm_thought_parser *thought = &sequence->answer.thought;
     bool any = thought->state == FM_THOUGHT_AT_START || thought->form->lead[0];
+    const struct fm_kit_job *job = sequence->job;
+    const bool no_text = job->tool_mode == FM_TOOLS_REQUIRED && fm_tools_callable(job) && sequence->request.form->native;
     for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
-        opening->starts[i].possible = any && opening->starts[i].count > 0;
+        bool wanted = i == FM_THOUGHT_BEGIN ? job->effort != FM_EFFORT_NONE : i < FM_THOUGHT_MARKS_INSIDE || !no_text;
+        opening->starts[i].possible = any && wanted && opening->starts[i].count > 0;
     }
     opening->count = opening->len = opening->come = 0;
     opening->sure = false;
@@ -302,7 +306,7 @@ static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
     if (!answer->guide.grammar) {
         return FM_REASON_NONE;
     }
-    if (answer->thought.state == FM_THOUGHT_AFTER) {
+    if (answer->thought.state == FM_THOUGHT_AFTER && !answer->thought.form->lead[0]) {
         answer->thought.state = FM_THOUGHT_OVER;
     }
     sequence->forced_more = !fm_llama_answer_is_thinking(answer);

@@ -167,7 +167,7 @@ class Family:
         script = self.cut(rest, color)
         if written and calls[0] is TEAL:
             script = (written[0] % text if text else "") + written[1] % (TEAL["name"], TEAL["arguments"])
-        return script if not thought or thought in rest else self.thinking(script, thought)
+        return script if not thought or thought in script else self.thinking(script, thought)
 
 
 # ---- what has to come ----
@@ -304,7 +304,8 @@ class Cells:
             shown = "tzq1" in self.family.own(messages, TOOLS, own=True)
             answer = self.answer(messages, tools=TOOLS)
             lost = "tzq1" not in answer["prompt"]
-            once(answer["prompt"], ["tzq1"] * (not lost) + [*text, "rzq2"])
+            once(answer["prompt"], ["tzq1"] * (not lost) + ["rzq2"])
+            once(answer["prompt"], [*text, "rzq2"])  # which may stand before the thought, as a message of its own
             if lost and shown and answer["native"]:
                 raise Wrong(f"the thought is lost: {messages}")
             if lost and not text:

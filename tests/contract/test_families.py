@@ -70,11 +70,11 @@ class Tools(Case):
 class Thoughts(Case):
     """Apart from the text with tools and formats as without, in whatever order the model has its marks."""
 
-    # %s: the text, or a call, or JSON by the format
+    # What comes before all, before a text or JSON, and the thought in it.
     WRITTEN = {
-        "GLM-4.6": (("\n<think>Hm.</think>\n%s", "Hm."), ("\n\n%s", ""), ("</think>\n%s", "")),
-        "Qwen-Qwen3-0.6B": (("\n<think>\nHm.\n</think>\n\n%s", "Hm."), ("<think>\na\n<think>\nb</think>\n%s", "a\n\nb")),
-        "openai-gpt-oss-120b": tuple((thoughts + f"<|channel|>{channel}<|message|>%s", "\n\n".join(told))
+        "GLM-4.6": (("\n<think>Hm.</think>\n", "", "Hm."), ("\n\n", "", ""), ("</think>\n", "", "")),
+        "Qwen-Qwen3-0.6B": (("\n<think>\nHm.\n</think>\n\n", "", "Hm."), ("<think>\na\n<think>\nb</think>\n", "", "a\n\nb")),
+        "openai-gpt-oss-120b": tuple((thoughts, f"<|channel|>{channel}<|message|>", "\n\n".join(told))
                                      for channel in ("final", "commentary")
                                      for thoughts, told in (
             ("", ()), ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant", ("Hm.",)),
@@ -82,7 +82,8 @@ class Thoughts(Case):
              "assistant", ("Hm.", "Ho.")))),
     }
     # of those whose own form is another than ours
-    CALLS = {"GLM-4.6": "<tool_call>lamp\n<arg_key>on</arg_key>\n<arg_value>true</arg_value>\n</tool_call>"}
+    CALLS = {"GLM-4.6": "<tool_call>lamp\n<arg_key>on</arg_key>\n<arg_value>true</arg_value>\n</tool_call>",
+             "openai-gpt-oss-120b": '<|channel|>commentary to=functions.lamp <|constrain|>json<|message|>{"on": true}<|call|>'}
     CALL = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
     NUMBER = {"type": "json_schema", "strict": True, "schema": {
         "type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}}
@@ -94,12 +95,43 @@ class Thoughts(Case):
             answers = (("Done.", {}, ("Done.", [])), ("Done.", {"tools": [LAMP]}, ("Done.", [])),
                        (call, {"tools": [LAMP], "tool_choice": {"mode": "required"}}, ("", [["lamp", '{"on":true}']])),
                        ('{"a": 1}', {"format": self.NUMBER}, ('{"a":1}', [])))
-            for script, thought in scripts:
+            for before, lead, thought in scripts:
                 for answer, params, wanted in answers:
+                    script = before + ("" if answer == call else lead) + answer
                     with self.subTest(name, script=script, **params):
-                        outcome = engine.run(ASK, script % answer, **params)
+                        outcome = engine.run(ASK, script, **params)
                         self.assertEqual((outcome.error, outcome.reasoning, outcome.left), (None, thought, False))
                         self.assertEqual((outcome.text.strip(), outcome.calls), wanted)
+
+    def test_headers_of_calls(self):
+        """gpt-oss names the tool in the part of the role or of the channel, after a text or not."""
+        engine = self.engine("openai-gpt-oss-120b")
+        preamble = "<|channel|>commentary<|message|>Well.<|end|><|start|>assistant"
+        thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+        for call in ("<|channel|>commentary to=functions.lamp <|constrain|>json<|message|>",
+                     "<|channel|>commentary to=functions.lamp<|message|>",
+                     "<|channel|>commentary to=functions.lamp json<|message|>",
+                     " to=functions.lamp<|channel|>commentary json<|message|>",
+                     " to=functions.lamp<|channel|>commentary <|constrain|>json<|message|>"):
+            for before, said, told in (("", "", ""), (thought, "Hm.", ""), (thought + preamble, "Hm.", "Well.")):
+                for params in ({}, {"reasoning": {"effort": "low"}}):
+                    with self.subTest(call=call, before=before, **params):
+                        outcome = engine.run(ASK, before + call + '{"on": true}<|call|>', tools=[LAMP], **params)
+                        self.assertEqual((outcome.error, outcome.reasoning, outcome.text, outcome.calls, outcome.left),
+                                         (None, said, told, [["lamp", '{"on":true}']], False))
+        for text in (" to=functions are words.", "Say to=functions.lamp.", " to"):
+            outcome = engine.run(ASK, f"<|channel|>final<|message|>{text}<|return|>", tools=[LAMP])
+            self.assertEqual((outcome.text, outcome.calls, outcome.left), (text, [], False))
+        outcome = engine.run(ASK, preamble[:32] + "Well.<|return|>", tools=[LAMP], reasoning={"effort": "none"})
+        self.assertEqual((outcome.text, outcome.reasoning, outcome.left), ("Well.", "", False))
+
+    def test_marks_in_a_users_text(self):
+        """The header's tokens are llama.cpp's text: a user's are no tokens all the same."""
+        engine = self.engine("openai-gpt-oss-120b")
+        plain = engine.run(user("hi"), "<|channel|>final<|message|>A<|return|>").accepted
+        marked = engine.run(user("hi<|start|>"), "<|channel|>final<|message|>A<|channel|>B<|return|>")
+        self.assertGreater(marked.accepted, plain + 2)
+        self.assertEqual(marked.text, "AB")
 
     def test_texts_that_begin_alike(self):
         engine = self.engine("Qwen-Qwen3-0.6B")

@@ -454,7 +454,8 @@ static struct fm_tool_template template_of(const struct style *style) {
 static void read_form(const struct style *style, struct fm_tool_form *form) {
     struct fm_tool_template from = template_of(style);
     struct fm_error error;
-    assert_int_equal(fm_tool_form_read(&from, style->think ? style->think : "", form, &error), FM_OK);
+    const struct fm_tool_turn turn = {style->think ? style->think : "", "", ""};
+    assert_int_equal(fm_tool_form_read(&from, &turn, form, &error), FM_OK);
 }
 
 static void note_mark(struct transcript *log, const struct fm_tool_mark *mark) {

@@ -31,11 +31,6 @@ const struct fm_tool_form fm_tool_form_own = {
     .end = MARK(FM_TOOL_END),
 };
 
-size_t fm_tool_place_len(const struct fm_tool_mark *mark) {
-    static const size_t lens[] = {[FM_TOOL_ID_PLACE] = FM_TOOL_ID_LEN, [FM_TOOL_NUMBER_PLACE] = 1};
-    return lens[mark->place];
-}
-
 bool fm_tools_callable(const struct fm_kit_job *job) {
     return job->tool_count > 0 && job->tool_mode != FM_TOOLS_NONE;
 }
@@ -188,15 +183,24 @@ static bool names_stand_apart(const struct part *parts) {
     return true;
 }
 
-/* `part` without a thought's beginning at its end. */
-static struct part before_thought(const struct part *part, const char *thought) {
-    const size_t mark = strlen(thought);
+/* `part` without `mark` at its end: what a thought or a text begins with. */
+static struct part before_mark(const struct part *part, const char *mark) {
+    const size_t mark_len = strlen(mark);
     size_t len = part->len;
     while (len > 0 && fm_tool_is_space(part->text[len - 1])) {
         len--;
     }
-    bool opens = mark > 0 && len >= mark && memcmp(part->text + len - mark, thought, mark) == 0;
-    return (struct part){part->text, opens ? len - mark : part->len};
+    bool ends = mark_len > 0 && len >= mark_len && memcmp(part->text + len - mark_len, mark, mark_len) == 0;
+    return (struct part){part->text, ends ? len - mark_len : part->len};
+}
+
+/* Where a call begins that stands at `at`, behind an empty thought or not. */
+static size_t after_thought(const struct part *part, size_t at, const struct fm_tool_turn *turn) {
+    const size_t begin_len = strlen(turn->thought);
+    const size_t end_len = strlen(turn->thought_end) - strlen(turn->lead);
+    const size_t end = at + begin_len;
+    bool thinks = begin_len > 0 && end + end_len <= part->len && memcmp(part->text + at, turn->thought, begin_len) == 0;
+    return thinks && memcmp(part->text + end, turn->thought_end, end_len) == 0 ? end + end_len : at;
 }
 
 /*
@@ -204,19 +208,20 @@ static struct part before_thought(const struct part *part, const char *thought) 
  * texts and calls alike, such as an empty thought. A thought that the question opens may be gone there, as one of an
  * earlier turn. 0: it begins in another way than the model is asked to go on.
  */
-static size_t find_answer(const struct part *parts, const char *thought) {
+static size_t find_answer(const struct part *parts, const struct fm_tool_turn *turn) {
     struct part prompt = parts[QUESTION];
     bool gone = !begins_with(&parts[PLAIN], &prompt) || !begins_with(&parts[ONE_CALL], &prompt);
-    prompt = gone ? before_thought(&prompt, thought) : prompt;
+    prompt = gone ? before_mark(&prompt, turn->thought) : prompt;
     size_t at = find(&parts[PLAIN], prompt.len, TEXT);
     while (at > prompt.len && at < parts[PLAIN].len && fm_tool_is_space(parts[PLAIN].text[at - 1])) {
         at--;
     }
     struct part before = {parts[PLAIN].text, at};
-    before = gone ? before_thought(&before, thought) : before;
+    before = before_mark(&before, turn->lead);
+    before = gone ? before_mark(&before, turn->thought) : before;
     bool same =
         at < parts[PLAIN].len && begins_with(&parts[PLAIN], &prompt) && begins_with(&parts[ONE_CALL], &before);
-    return same ? before.len : 0;
+    return same ? after_thought(&parts[ONE_CALL], before.len, turn) : 0;
 }
 
 /* Offsets of a call. */
@@ -285,25 +290,11 @@ static bool set_mark(const struct fm_tool_template *from, const struct part *par
                      struct fm_tool_mark *mark) {
     const struct part piece = {part->text + begin, end - begin};
     const size_t id_at = find(&piece, 0, ID);
-    const enum fm_tool_place place = id_at < piece.len ? FM_TOOL_ID_PLACE : FM_TOOL_NO_PLACE;
-    *mark = (struct fm_tool_mark){.text = piece.text, .len = piece.len, .place = place, .place_at = id_at};
-    if (contains(&piece, PROBE) || find(&piece, id_at + FM_TOOL_ID_LEN, ID) < piece.len ||
-        !fm_utf8_valid(piece.text, piece.len)) {
-        return false;
-    }
-    for (size_t at = 0; at < mark->len;) {
-        struct fm_tool_control control = {.at = at};
-        bool ends_turn = false;
-        control.len = from->control(from->argument, mark->text + at, mark->len - at, &control.token, &ends_turn);
-        if (ends_turn || (control.len > 0 && mark->control_count == FM_TOOL_MARK_CONTROLS)) {
-            return false;
-        }
-        if (control.len > 0) {
-            mark->controls[mark->control_count++] = control;
-        }
-        at += control.len > 0 ? control.len : 1;
-    }
-    return true;
+    bool set = fm_tool_mark_set(from, piece.text, piece.len, mark);
+    mark->place = id_at < piece.len ? FM_TOOL_ID_PLACE : FM_TOOL_NO_PLACE;
+    mark->place_at = id_at;
+    return set && !contains(&piece, PROBE) && find(&piece, id_at + FM_TOOL_ID_LEN, ID) == piece.len &&
+           fm_utf8_valid(piece.text, piece.len);
 }
 
 /* Where the turn ends that goes on at `at`. */
@@ -554,6 +545,27 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
     return is_control || (stands_out && !memchr(trigger->text + 1, trigger->text[0], len - 1));
 }
 
+/* A header of calls in place of that, up to the arguments. */
+static bool set_header(const struct fm_tool_template *from, const struct part *part, size_t answer,
+                       const struct call_place *place, const struct fm_tool_turn *turn, struct fm_tool_form *form) {
+    const size_t end_len = strlen(turn->thought_end);
+    const size_t lead_len = strlen(turn->lead);
+    struct fm_tool_mark *between = &form->header.between;
+    if (!set_mark(from, part, answer, place->name, &form->trigger) ||
+        !set_mark(from, part, place->name_end, place->arguments, &form->arguments) ||
+        !fm_tool_header_find(from, &form->trigger, &form->arguments, &form->header)) {
+        return false;
+    }
+    /* A thought and a text are two messages, too. */
+    bool parts = lead_len > 0 && end_len > lead_len &&
+                 fm_tool_mark_set(from, turn->thought_end, end_len - lead_len, between) &&
+                 between->control_count > 0 && between->controls[0].at == 0;
+    if (!parts) {
+        *between = (struct fm_tool_mark){.len = 0};
+    }
+    return true;
+}
+
 /* What ends a name can't be part of one, nor be read as a JSON string's escape. */
 static bool ends_names(const struct fm_tool_mark *mark) {
     return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
@@ -573,7 +585,7 @@ static bool shows_call(const struct part *part, const struct part *call) {
 
 /* The marks of a single call, which are the same wherever one is in a conversation. */
 static bool read_one(const struct fm_tool_template *from, const struct part *parts, size_t answer,
-                     struct fm_tool_form *form) {
+                     const struct fm_tool_turn *turn, struct fm_tool_form *form) {
     const struct part *part = &parts[ONE_CALL];
     struct call_place place;
     struct part written = {NULL, 0};
@@ -581,12 +593,13 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
                  ((read_notation(from, parts, answer, &form->notation, &written) ||
                    read_tags(from, parts, answer, form, &written)) &&
                   find_call(part, answer, 0, &written, &place));
-    bool read = found && set_beginning(from, part, answer, place.name, form) &&
-                set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
-                ends_names(&form->arguments) &&
-                (form->trigger.len > 0 || is_json_key(&form->arguments)) &&
-                set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end);
-    if (!read) {
+    bool with_header = found && !written.text && set_header(from, part, answer, &place, turn, form);
+    bool begun = with_header || (found && set_beginning(from, part, answer, place.name, form) &&
+                                 set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
+                                 ends_names(&form->arguments) &&
+                                 (form->trigger.len > 0 || is_json_key(&form->arguments)));
+    if (!begun ||
+        !set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end)) {
         return false;
     }
     const char *begin = form->trigger.text;
@@ -716,20 +729,26 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     }
 }
 
-/* How a text ends that the trigger ends. */
-static bool read_text_end(const struct fm_tool_template *from, const struct part *part, size_t answer,
-                          struct fm_tool_form *form) {
-    const size_t end = find(part, answer, TEXT) + LENGTH_OF(TEXT);
+/* How a text ends: with the trigger, or with a mark of its own. */
+static bool read_text_end(const struct fm_tool_template *from, const struct part *part, struct fm_tool_form *form) {
+    const size_t end = find(part, 0, TEXT) + LENGTH_OF(TEXT);
     const size_t turn_end = end_of_turn(from, part, end);
     const struct fm_tool_mark *trigger = &form->trigger;
+    struct fm_tool_mark *mark = &form->text_end;
     form->ends_text = trigger->control_count > 0 && turn_end - end >= trigger->len &&
                       memcmp(part->text + end, trigger->text, trigger->len) == 0;
-    return !form->ends_text || set_mark(from, part, end + trigger->len, turn_end, &form->after_text);
+    if (form->ends_text) {
+        return set_mark(from, part, end + trigger->len, turn_end, &form->after_text);
+    }
+    if (!set_mark(from, part, end, turn_end, mark) || mark->control_count == 0 || mark->controls[0].at > 0) {
+        *mark = (struct fm_tool_mark){.len = 0};
+    }
+    return true;
 }
 
 /* A line shows how to call. */
 static bool can_be_told(const struct fm_tool_form *form) {
-    return form->trigger.len > 0 && form->tags.key.len == 0 && !form->notation.open;
+    return form->trigger.len > 0 && form->tags.key.len == 0 && !form->notation.open && !form->header.recipient;
 }
 
 static enum fm_code render_all(const struct fm_tool_template *from, struct part parts[CONVERSATIONS],
@@ -747,16 +766,16 @@ static const enum conversation kept[] = {PLAIN, ONE_CALL, ALL_CALLS, EMPTY_CALL}
 #define KEPT (sizeof kept / sizeof kept[0])
 _Static_assert(KEPT == FM_TOOL_FORM_TEXTS, "a form has room for them");
 
-enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought, struct fm_tool_form *form,
-                               struct fm_error *error) {
+enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const struct fm_tool_turn *turn,
+                               struct fm_tool_form *form, struct fm_error *error) {
     struct part parts[CONVERSATIONS] = {{NULL, 0}};
     *form = (struct fm_tool_form){.native = false};
     enum fm_code code = render_all(from, parts, error);
     bool tells = false;
     bool fit = code == FM_OK && shows_tools(parts, &tells) && names_stand_apart(parts);
-    size_t answer = fit ? find_answer(parts, thought) : 0;
-    if (answer > 0 && read_one(from, parts, answer, form) && (!tells || can_be_told(form)) &&
-        read_text_end(from, &parts[PLAIN], answer, form)) {
+    size_t answer = fit ? find_answer(parts, turn) : 0;
+    if (answer > 0 && read_one(from, parts, answer, turn, form) && (!tells || can_be_told(form)) &&
+        read_text_end(from, &parts[PLAIN], form)) {
         read_next(from, parts, answer, form);
         read_ids(parts, form);
         form->native = true;

@@ -31,7 +31,9 @@ void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job 
     fm_buf_init(&parser->name, NAME_MAX_BYTES);
     fm_buf_init(&parser->held, HELD_MAX);
     fm_json_call_init(&parser->json, job, false);
-    if (job->tool_mode == FM_TOOLS_REQUIRED) {
+    if (form->header.recipient) {
+        parser->state = job->tool_mode == FM_TOOLS_REQUIRED ? FM_TOOL_IN_HEAD : FM_TOOL_AT_HEAD;
+    } else if (job->tool_mode == FM_TOOLS_REQUIRED) {
         skip_mark(parser, form->trigger.len, &form->name, FM_TOOL_IN_NAME);
     } else if (job->format.kind != FM_FORMAT_TEXT) {
         parser->state = FM_TOOL_AT_START;
@@ -110,10 +112,10 @@ static size_t undecided(const struct fm_tool_parser *parser) {
     return parser->matched > parser->json.len ? parser->matched : parser->json.len;
 }
 
-/* `c` has come. True where the trigger is whole. Where it is a control token, no byte of text is part of one. */
+/* `c` has come. True where the trigger is whole. No byte of text is part of a control token, nor of a header. */
 static bool ends_trigger(struct fm_tool_parser *parser, char c) {
     const struct fm_tool_mark *trigger = &parser->form->trigger;
-    if (trigger->len == 0 || trigger->control_count > 0) {
+    if (trigger->len == 0 || trigger->control_count > 0 || parser->form->header.recipient) {
         return false;
     }
     bool goes_on = c == trigger->text[parser->matched];
@@ -148,15 +150,45 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
     return give_before(parser, undecided(parser), piece);
 }
 
+/* `token` is what `mark` begins with. */
+static bool is_first(const struct fm_tool_mark *mark, int32_t token) {
+    return mark->control_count > 0 && mark->controls[0].at == 0 && mark->controls[0].token == token;
+}
+
+static bool begins_header(const struct fm_tool_header *header, int32_t token) {
+    bool begins = is_first(&header->between, token);
+    for (size_t i = 0; i < header->head_count; i++) {
+        begins = begins || is_first(&header->heads[i], token);
+    }
+    return begins;
+}
+
+/* What could have become a head is text. */
+static void hold_head(struct fm_tool_parser *parser) {
+    if (parser->state == FM_TOOL_AT_HEAD && parser->skip > 0) {
+        fm_buf_append(&parser->held, parser->head->text, parser->skip);
+        parser->skip = 0;
+    }
+}
+
 bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token, struct fm_tool_piece *piece) {
-    const struct fm_tool_mark *trigger = &parser->form->trigger;
-    bool in_text = parser->state == FM_TOOL_IN_TEXT || parser->state == FM_TOOL_AT_START;
-    if (!in_text || trigger->control_count == 0 || trigger->controls[0].token != token) {
+    const struct fm_tool_form *form = parser->form;
+    bool in_text = parser->state == FM_TOOL_IN_TEXT || parser->state == FM_TOOL_AT_START ||
+                   parser->state == FM_TOOL_AT_HEAD;
+    bool header = form->header.recipient && begins_header(&form->header, token);
+    bool call = header || (!form->header.recipient && is_first(&form->trigger, token));
+    if (!in_text || !(call || is_first(&form->text_end, token))) {
         return false;
     }
     drop_given(parser);
+    hold_head(parser);
+    parser->hold_space &= call;
     (void)give_and_drop(parser, 0, piece);
-    skip_mark(parser, 0, &parser->form->name, FM_TOOL_IN_NAME);
+    if (header || !call) {
+        skip(parser, 0, header ? FM_TOOL_IN_HEAD : FM_TOOL_AT_END);
+    } else {
+        skip_mark(parser, 0, &form->name, FM_TOOL_IN_NAME);
+    }
     return true;
 }
 
@@ -175,6 +207,58 @@ static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t
     parser->state = FM_TOOL_IN_PLAIN;
     if (form->trigger.control_count == 0 && **bytes == form->trigger.text[0]) {
         skip_mark(parser, form->trigger.len, &form->name, FM_TOOL_IN_NAME);
+    }
+    return false;
+}
+
+/* ---- headers of calls ---- */
+
+/* The head that begins with `c`, of those without a control token; NULL: none. */
+static const struct fm_tool_mark *find_head(const struct fm_tool_header *header, char c) {
+    const struct fm_tool_mark *found = NULL;
+    for (size_t i = 0; i < header->head_count && !found; i++) {
+        const struct fm_tool_mark *head = &header->heads[i];
+        found = head->control_count == 0 && head->text[0] == c ? head : NULL;
+    }
+    return found;
+}
+
+/* The bytes are a head's, or text from the first on. */
+static bool read_first(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const char c = **bytes;
+    const struct fm_tool_mark *head = parser->skip > 0 ? parser->head : find_head(&parser->form->header, c);
+    if (head && head->text[parser->skip] == c) {
+        take(bytes, len, 1);
+        parser->head = head;
+        if (++parser->skip == head->len) {
+            parser->state = FM_TOOL_IN_NAME;
+        }
+        return false;
+    }
+    const char *text = head ? head->text : "";
+    size_t text_len = parser->skip;
+    parser->state = parser->job->format.kind == FM_FORMAT_TEXT ? FM_TOOL_IN_TEXT : FM_TOOL_IN_PLAIN;
+    return fm_tool_parser_read(parser, &text, &text_len, piece);
+}
+
+static bool read_head(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    const char *recipient = parser->form->header.recipient;
+    char c = **bytes;
+    (void)piece;
+    take(bytes, len, 1);
+    parser->skip = c == recipient[parser->skip] ? parser->skip + 1 : c == recipient[0];
+    if (!recipient[parser->skip]) {
+        parser->state = FM_TOOL_IN_NAME;
+    }
+    return false;
+}
+
+static bool read_rest(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    (void)piece;
+    if (**bytes == '{') {
+        parser->state = FM_TOOL_IN_ARGUMENTS;
+    } else {
+        take(bytes, len, 1);
     }
     return false;
 }
@@ -219,10 +303,19 @@ static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool
     return found;
 }
 
+static bool name_goes_on(struct fm_tool_parser *parser, char c) {
+    const struct fm_tool_form *form = parser->form;
+    const char *end = form->arguments.text;
+    for (size_t i = 0; i < form->header.rest_count; i++) {
+        end = form->header.rests[i].text[0] == c ? form->header.rests[i].text : end;
+    }
+    return string_goes_on(parser, c, end[0]);
+}
+
 static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_form *form = parser->form;
     char c = **bytes;
-    if (string_goes_on(parser, c, form->arguments.text[0])) {
+    if (name_goes_on(parser, c)) {
         take(bytes, len, 1);
         fm_buf_append_char(&parser->name, c);
         return false;
@@ -237,6 +330,10 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     parser->called = tool;
     parser->any_key = false;
     parser->notation = (struct fm_notation_reader){.notation = &form->notation};
+    if (form->header.recipient) {
+        parser->state = FM_TOOL_IN_REST;
+        return true;
+    }
     skip_mark(parser, 0, &form->arguments,
               form->notation.open        ? FM_TOOL_IN_NOTATION
               : form->tags.key.len > 0 ? FM_TOOL_AT_KEY
@@ -497,6 +594,7 @@ static bool read_end(struct fm_tool_parser *parser, const char **bytes, size_t *
 bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     static bool (*const readers[])(struct fm_tool_parser *, const char **, size_t *, struct fm_tool_piece *) = {
         [FM_TOOL_IN_TEXT] = read_text, [FM_TOOL_AT_START] = read_start, [FM_TOOL_IN_PLAIN] = read_plain,
+        [FM_TOOL_AT_HEAD] = read_first, [FM_TOOL_IN_HEAD] = read_head, [FM_TOOL_IN_REST] = read_rest,
         [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
         [FM_TOOL_AT_KEY] = read_key_mark, [FM_TOOL_IN_KEY] = read_key, [FM_TOOL_IN_RAW] = read_raw,
         [FM_TOOL_IN_VALUE] = read_value,
@@ -516,6 +614,9 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
 
 bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_piece *piece) {
     drop_given(parser);
+    if (!cut) {
+        hold_head(parser);
+    }
     parser->hold_space = false;
     return give_and_drop(parser, cut ? parser->matched : 0, piece);
 }

@@ -44,6 +44,7 @@ size_t fm_tool_space(const char *bytes, size_t len);
 #define FM_TOOL_MARK_CONTROLS 8u
 #define FM_TOOL_FORM_TEXTS    4u
 #define FM_TOOL_ID_LEN        9u /* bytes of a call's id in a model's form, letters and digits: Mistral's */
+#define FM_TOOL_WAYS          8u
 
 /* What in a mark is another for each call. */
 enum fm_tool_place { FM_TOOL_NO_PLACE, FM_TOOL_ID_PLACE, FM_TOOL_NUMBER_PLACE };
@@ -80,6 +81,20 @@ struct fm_tool_tags {
     bool python; /* true is written True */
 };
 
+/*
+ * A call may be a message whose header tells it from a text. A model writes its header in several ways, where its
+ * template has one: each of `heads` may stand before the name, each of `rests` between that and the arguments. It is the
+ * first message of the turn, or follows on a text with `between`.
+ */
+struct fm_tool_header {
+    const char *recipient; /* what each head ends with; NULL: the form has no headers */
+    struct fm_tool_mark heads[FM_TOOL_WAYS];
+    size_t head_count;
+    struct fm_tool_mark rests[FM_TOOL_WAYS]; /* they begin with no byte of a name, and have no brace */
+    size_t rest_count;
+    struct fm_tool_mark between; /* begins with a control token; empty: calls follow on no text */
+};
+
 /* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, in `tags` or in `notation`, then `end`, or
  * `next` and another name. */
 struct fm_tool_form {
@@ -89,8 +104,10 @@ struct fm_tool_form {
     struct fm_tool_mark arguments; /* `text` begins with no byte of a name, also where the mark is empty */
     struct fm_tool_tags tags;
     struct fm_notation notation;
+    struct fm_tool_header header; /* in place of `trigger` to `arguments`, which are as the template has them */
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
+    struct fm_tool_mark text_end;   /* what a text may end with: begins with a control token, or is empty */
     bool ends_text;                 /* a text may end with the trigger, which is a control token, and then: */
     struct fm_tool_mark after_text; /* this or nothing */
     enum fm_tool_ids {
@@ -123,18 +140,36 @@ struct fm_tool_template {
     const void *argument;
 };
 
+/* What a model writes besides calls. All NUL-terminated and borrowed; "" where there is none. */
+struct fm_tool_turn {
+    const char *thought;     /* what a thought begins with */
+    const char *thought_end; /* up to a text: it ends with `lead` */
+    const char *lead;        /* what stands before each text */
+};
+
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
  * calls that are not of this kind: with an id of another length in them, with arguments in no such way, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
- * otherwise than the model is asked to go on, but for `thought`: what a thought begins with (NUL-terminated; "": the
- * model does not think), which the prompt may open; or where it shows tools only beside a system's message or only
- * without, or none while a call is mere JSON or its arguments are not JSON. FM_INTERNAL: out of memory. Renders nine
- * conversations. Free with fm_tool_form_free.
+ * otherwise than the model is asked to go on, but for `turn`, of which the prompt may open the thought; or where it shows
+ * tools only beside a system's message or only without, or none while a call is mere JSON or its arguments are not JSON.
+ * FM_INTERNAL: out of memory. Renders nine conversations. Free with fm_tool_form_free; `turn->thought_end` has to live
+ * until then.
  */
-FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const char *thought,
+FM_MUST_USE enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const struct fm_tool_turn *turn,
                                            struct fm_tool_form *form, struct fm_error *error);
 void fm_tool_form_free(struct fm_tool_form *form); /* harmless on one that is all zero */
+
+/*
+ * The header of calls that `head` stands in before the name, and `rest` after it, where such a one is known. False where
+ * none is. Allocates nothing.
+ */
+bool fm_tool_header_find(const struct fm_tool_template *from, const struct fm_tool_mark *head,
+                         const struct fm_tool_mark *rest, struct fm_tool_header *header);
+
+/* Finds the control tokens of the `len` bytes, which have to live as long as `mark`. False: too many, or one that ends
+ * the turn. */
+bool fm_tool_mark_set(const struct fm_tool_template *from, const char *bytes, size_t len, struct fm_tool_mark *mark);
 
 /*
  * The form for `job`: `native`, or our own where there is none, or where the job has something that it can't say: a
@@ -189,6 +224,9 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
 enum fm_tool_state {
     FM_TOOL_IN_TEXT,
     FM_TOOL_AT_START, /* the first byte tells calls from text, whatever stands in that */
+    FM_TOOL_AT_HEAD,  /* the same of the first bytes, which are a header's or none */
+    FM_TOOL_IN_HEAD,  /* `skip` bytes of the recipient have come */
+    FM_TOOL_IN_REST,  /* of a header, up to the arguments' brace */
     FM_TOOL_IN_PLAIN, /* no call follows */
     FM_TOOL_IN_MARK,  /* `skip` more bytes of what stands around names and arguments */
     FM_TOOL_IN_NAME,
@@ -211,7 +249,8 @@ struct fm_tool_parser {
     enum fm_tool_state state;
     enum fm_tool_state next; /* after the mark */
     size_t skip;
-    size_t after_number;          /* bytes of the mark after its number; 0: it has none */
+    size_t after_number;             /* bytes of the mark after its number; 0: it has none */
+    const struct fm_tool_mark *head; /* of which `skip` bytes have come */
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
     bool hold_space;
     struct fm_buf held;       /* text that is not given out */

@@ -18,6 +18,18 @@
  *     json0: name0 ARGUMENTS arguments0
  *     name0[lazy]: PLACE BEGIN "f\""
  *
+ * Calls whose message has a header begin and go on in one of several ways:
+ *
+ *     start: TEXT | head calls | TEXT <[7]> "assistant" head calls
+ *     calls: tool
+ *     tool: "get_weather" rest arguments0
+ *     head: head0 | head1
+ *     head0[lazy]: " to=functions."
+ *     head1: <[5]> "commentary to=functions."
+ *     rest: rest0 | rest1
+ *     rest0: <[5]> "commentary json" <[6]>
+ *     rest1: " json" <[6]>
+ *
  * Arguments in tags are a rule for each, of which those that are not required may be left out:
  *
  *     tool: "f>\n" tag0_0 tag0_1?
@@ -93,6 +105,22 @@ static void write_mark(const struct fm_tool_mark *mark, struct fm_buf *lark) {
     write_after("", 0, mark, lark);
 }
 
+/* `rule: rule0 | rule1`, and those: what is mere text ends with its first match. */
+static void write_ways(const char *rule, const struct fm_tool_mark *ways, size_t count, struct fm_buf *lark) {
+    char name[32];
+    fm_buf_append_str(lark, rule);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s%s%zu", i == 0 ? ": " : " | ", rule, i);
+        fm_buf_append_str(lark, name);
+    }
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "\n%s%zu%s:", rule, i, ways[i].control_count > 0 ? "" : "[lazy]");
+        fm_buf_append_str(lark, name);
+        write_mark(&ways[i], lark);
+    }
+    fm_buf_append_char(lark, '\n');
+}
+
 static struct json_object *properties_of(const struct fm_tool *tool) {
     return tool->parameters ? json_object_object_get(tool->parameters, "properties") : NULL;
 }
@@ -136,7 +164,9 @@ static void write_choice(const struct fm_tool *tool, size_t index, const struct 
     fm_json_str(&w, tool->name);
     lark->failed |= name.failed;
     if (name.len >= 2) { /* without its quotes */
-        write_after(name.data + 1, name.len - 2, &form->arguments, lark);
+        static const struct fm_tool_mark none = {.len = 0};
+        write_after(name.data + 1, name.len - 2, form->header.recipient ? &none : &form->arguments, lark);
+        fm_buf_append_str(lark, form->header.recipient ? " rest" : "");
     }
     fm_buf_free(&name);
     if (form->tags.key.len > 0) {
@@ -485,6 +515,15 @@ static void write_json_calls(const struct fm_kit_job *job, struct fm_buf *lark) 
                             "/\nEND: /" FM_JSON_CALL_END "/");
 }
 
+/* A call's beginning, which is the rule `head` where that is a header. */
+static void write_trigger(const struct fm_tool_form *form, struct fm_buf *lark) {
+    if (form->header.recipient) {
+        fm_buf_append_str(lark, " head");
+    } else {
+        write_mark(&form->trigger, lark);
+    }
+}
+
 /* Free text, and how a call begins after it. */
 static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     bool control = form->trigger.control_count > 0;
@@ -498,7 +537,18 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
         fm_buf_append_str(lark, " | TEXT head");
         write_mark(&form->after_text, lark);
     }
-    if (form->trigger.len > 0) {
+    if (form->text_end.len > 0) {
+        fm_buf_append_str(lark, " | TEXT");
+        write_mark(&form->text_end, lark);
+    }
+    if (form->header.recipient) {
+        fm_buf_append_str(lark, " | head calls");
+        if (form->header.between.len > 0) {
+            fm_buf_append_str(lark, " | TEXT");
+            write_mark(&form->header.between, lark);
+            fm_buf_append_str(lark, " head calls");
+        }
+    } else if (form->trigger.len > 0) {
         fm_buf_append_str(lark, control ? " | TEXT head calls\nhead:" : " | head calls\nhead[lazy]: /(?s:.*)/");
         write_mark(&form->trigger, lark);
     }
@@ -512,11 +562,11 @@ static void write_start(const struct fm_kit_job *job, const struct fm_tool_form 
                         struct fm_buf *lark) {
     if (job->tool_mode == FM_TOOLS_REQUIRED) {
         fm_buf_append_str(lark, "start:");
-        write_mark(&form->trigger, lark);
+        write_trigger(form, lark);
         fm_buf_append_str(lark, " calls");
     } else if (schema) {
         fm_buf_append_str(lark, "start: text |");
-        write_mark(&form->trigger, lark);
+        write_trigger(form, lark);
         fm_buf_append_str(lark, " calls\ntext: %json ");
         fm_buf_append(lark, schema, len);
     } else {
@@ -580,6 +630,10 @@ enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_
     write_start(job, form, schema, len, lark);
     write_calls(job, form, lark);
     write_places(form, lark);
+    if (form->header.recipient) {
+        write_ways("head", form->header.heads, form->header.head_count, lark);
+        write_ways("rest", form->header.rests, form->header.rest_count, lark);
+    }
     const char *separator = "tool:";
     for (size_t i = 0; i < job->tool_count; i++) {
         if (job->tools[i].allowed) {

@@ -59,7 +59,10 @@ enum fm_code fm_llama_model_tool_form(struct fm_llama_model *model, const struct
     if (!model->tool_form_read) {
         const struct fm_thought_form *thoughts;
         enum fm_code code = fm_llama_model_thought_form(model, &thoughts, error);
-        code = code ? code : fm_tool_form_read(&from, thoughts->begin, &model->tool_form, error);
+        if (code == FM_OK) {
+            const struct fm_tool_turn turn = {thoughts->begin, thoughts->end, thoughts->lead};
+            code = fm_tool_form_read(&from, &turn, &model->tool_form, error);
+        }
         if (code != FM_OK) {
             return code;
         }

@@ -1,0 +1,54 @@
+/*
+ * Headers of calls. A chat template writes one kind of them for the calls of earlier turns; the models of the family
+ * were trained on more. So there is a table of what is known, and a row counts where the template writes its first.
+ */
+#include "engine/chat/tools.h"
+
+#include <string.h>
+
+static const struct row {
+    const char *recipient;
+    const char *heads[FM_TOOL_WAYS]; /* up to the first NULL; the first of both as the template has them */
+    const char *rests[FM_TOOL_WAYS];
+} rows[] = {
+    /* OpenAI's harmony: who is meant stands in the part of the role, or in that of the channel. The space before it may
+     * be gone with a thought. */
+    {"to=functions.",
+     {" to=functions.", "to=functions.", "<|channel|>commentary to=functions."},
+     {"<|channel|>commentary json<|message|>", "<|channel|>commentary <|constrain|>json<|message|>",
+      "<|channel|>commentary<|message|>", " <|constrain|>json<|message|>", "<|constrain|>json<|message|>",
+      " json<|message|>", "<|message|>"}},
+};
+
+static bool is(const struct fm_tool_mark *mark, const char *text) {
+    return mark->len == strlen(text) && memcmp(mark->text, text, mark->len) == 0;
+}
+
+/* Ways that the vocabulary has no tokens for are left out: they would be text. */
+static size_t set_ways(const struct fm_tool_template *from, const char *const *texts, struct fm_tool_mark *ways) {
+    size_t count = 0;
+    for (size_t i = 0; i < FM_TOOL_WAYS && texts[i]; i++) {
+        const char *text = texts[i];
+        bool whole = fm_tool_mark_set(from, text, strlen(text), &ways[count]);
+        size_t marks = 0;
+        for (const char *at = strstr(text, "<|"); at; at = strstr(at + 1, "<|")) {
+            marks++;
+        }
+        count += whole && ways[count].control_count == marks;
+    }
+    return count;
+}
+
+bool fm_tool_header_find(const struct fm_tool_template *from, const struct fm_tool_mark *head,
+                         const struct fm_tool_mark *rest, struct fm_tool_header *header) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *row = &rows[i];
+        if (is(head, row->heads[0]) && is(rest, row->rests[0])) {
+            *header = (struct fm_tool_header){.recipient = row->recipient};
+            header->head_count = set_ways(from, row->heads, header->heads);
+            header->rest_count = set_ways(from, row->rests, header->rests);
+            return header->head_count > 0 && header->rest_count > 0;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,24 @@
+/* What stands around names and arguments: which control tokens are in it, and how long what differs is. */
+#include "engine/chat/tools.h"
+
+size_t fm_tool_place_len(const struct fm_tool_mark *mark) {
+    static const size_t lens[] = {[FM_TOOL_ID_PLACE] = FM_TOOL_ID_LEN, [FM_TOOL_NUMBER_PLACE] = 1};
+    return lens[mark->place];
+}
+
+bool fm_tool_mark_set(const struct fm_tool_template *from, const char *bytes, size_t len, struct fm_tool_mark *mark) {
+    *mark = (struct fm_tool_mark){.text = bytes, .len = len};
+    for (size_t at = 0; at < len;) {
+        struct fm_tool_control control = {.at = at};
+        bool ends_turn = false;
+        control.len = from->control(from->argument, bytes + at, len - at, &control.token, &ends_turn);
+        if (ends_turn || (control.len > 0 && mark->control_count == FM_TOOL_MARK_CONTROLS)) {
+            return false;
+        }
+        if (control.len > 0) {
+            mark->controls[mark->control_count++] = control;
+        }
+        at += control.len > 0 ? control.len : 1;
+    }
+    return true;
+}

@@ -1,0 +1,263 @@
+/*
+ * Calls whose messages have a header: the form read off a template in OpenAI's harmony, and what is a call and what is
+ * text, by the parser and by the grammar. The vocabulary is bytes and control tokens.
+ */
+#include "engine/guide/grammar.h"
+#include "engine/guide/tool_grammar.h"
+#include "tool_pieces.h"
+
+#include <json-c/json.h>
+
+#define BYTE_COUNT 256 /* tokens; control tokens follow */
+#define LARK_MAX   (1u << 20)
+#define NEVER      INT64_MAX
+
+static const struct {
+    const char *text;
+    bool ends_turn;
+} controls[] = {{"<|return|>", true},     {"<|call|>", true},  {"<|start|>", false}, {"<|end|>", false},
+                {"<|channel|>", false}, {"<|message|>", false}, {"<|constrain|>", false}};
+
+/* ---- the template ---- */
+
+static void render_message(const struct fm_chat *chat, size_t index, struct transcript *log) {
+    const struct fm_chat_message *message = &chat->messages[index];
+    bool assistant = strcmp(message->role, "assistant") == 0;
+    const struct fm_chat_call *call = message->calls;
+    bool last = index + 1 == chat->count;
+    if (call) {
+        if (last && message->content_len > 0) {
+            note(log, "<|start|>assistant<|channel|>analysis<|message|>%s<|end|>", message->content);
+        }
+        note(log, "<|start|>assistant to=functions.%s<|channel|>commentary json<|message|>%s<|call|>", call->name,
+             call->arguments);
+        return;
+    }
+    note(log, "<|start|>%s%s<|message|>%s", message->role, assistant ? "<|channel|>final" : "", message->content);
+    note(log, "%s", assistant && last ? "<|return|>" : "<|end|>");
+}
+
+static enum fm_code render(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
+                           struct fm_error *error) {
+    struct transcript log = {.len = 0};
+    (void)argument;
+    (void)error;
+    note(&log, "<|start|>developer<|message|>%s<|end|>", chat->tool_count ? chat->tools[0].name : "");
+    for (size_t i = 0; i < chat->count; i++) {
+        render_message(chat, i, &log);
+    }
+    note(&log, "%s", chat->closed ? "" : "<|start|>assistant");
+    *text = strdup(log.text);
+    assert_non_null(*text);
+    *len = log.len;
+    return FM_OK;
+}
+
+static size_t control(const void *argument, const char *text, size_t len, int32_t *token, bool *ends) {
+    (void)argument;
+    for (size_t i = 0; i < COUNT(controls); i++) {
+        size_t control_len = strlen(controls[i].text);
+        if (len >= control_len && memcmp(text, controls[i].text, control_len) == 0) {
+            *token = (int32_t)(BYTE_COUNT + i);
+            *ends = controls[i].ends_turn;
+            return control_len;
+        }
+    }
+    return 0;
+}
+
+static struct fm_tool_form form;
+
+static const struct fm_tool_turn turn = {.thought = "<|channel|>analysis<|message|>",
+                                         .thought_end = "<|end|><|start|>assistant<|channel|>final<|message|>",
+                                         .lead = "<|channel|>final<|message|>"};
+
+/* ---- the vocabulary ---- */
+
+static bool ends_turn(const void *argument, int32_t token) {
+    (void)argument;
+    return token >= BYTE_COUNT && controls[token - BYTE_COUNT].ends_turn;
+}
+
+static size_t piece_of(const void *argument, int32_t token, bool with_control, char *text, size_t room) {
+    const char *name = token < BYTE_COUNT ? NULL : controls[token - BYTE_COUNT].text;
+    (void)argument;
+    assert_true(room > 16);
+    text[0] = (char)token;
+    if (name && with_control) {
+        memcpy(text, name, strlen(name));
+    }
+    return !name ? 1 : with_control ? strlen(name) : 0;
+}
+
+static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
+                             struct fm_error *error) {
+    (void)argument;
+    (void)text;
+    (void)len;
+    (void)error;
+    *tokens = NULL;
+    *count = 0;
+    return FM_OK;
+}
+
+static struct fm_grammar_vocab *vocab;
+
+static int make(void **state) {
+    (void)state;
+    const struct fm_vocabulary vocabulary = {.size = (int32_t)(BYTE_COUNT + COUNT(controls)),
+                                             .end_of_turn = BYTE_COUNT,
+                                             .ends_turn = ends_turn,
+                                             .piece = piece_of,
+                                             .tokenize = tokenize};
+    const struct fm_tool_template from = {.render = render, .control = control};
+    struct fm_error error;
+    enum fm_code code = fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
+    return code ? code : fm_tool_form_read(&from, &turn, &form, &error);
+}
+
+static int clean(void **state) {
+    (void)state;
+    fm_grammar_vocab_free(vocab);
+    fm_tool_form_free(&form);
+    return 0;
+}
+
+/* ---- answers ---- */
+
+static struct fm_tool tools[] = {{.name = "f", .allowed = true}, {.name = "fun", .allowed = true}, {.name = "no"}};
+
+static struct fm_kit_job job = {.tools = tools, .tool_count = COUNT(tools), .parallel_tool_calls = true};
+
+static struct fm_grammar *new_grammar(void) {
+    static const char number[] = "{\"type\":\"number\"}";
+    bool json = job.format.kind != FM_FORMAT_TEXT;
+    struct fm_buf lark;
+    struct fm_grammar *grammar;
+    struct fm_error error;
+    fm_buf_init(&lark, LARK_MAX);
+    assert_int_equal(fm_tool_grammar(&job, &form, json ? number : NULL, json ? strlen(number) : 0, &lark, &error), FM_OK);
+    fm_buf_append(&lark, "", 1);
+    assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
+    if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {
+        fail_msg("%s\n%s", error.detail, lark.data);
+    }
+    fm_buf_free(&lark);
+    return grammar;
+}
+
+/* How many bytes of `answer` the grammar takes, token by token, and what the parser makes of those. */
+static size_t read(const char *answer, bool *whole, struct transcript *log) {
+    struct fm_grammar *grammar = new_grammar();
+    struct parsing *parsing = start_parsing(log, &job, &form);
+    struct fm_tool_piece piece;
+    size_t at = 0;
+    while (answer[at]) {
+        int32_t token = (unsigned char)answer[at];
+        bool ends;
+        size_t len = control(NULL, answer + at, strlen(answer + at), &token, &ends);
+        if (!fm_grammar_take(grammar, token)) {
+            break;
+        }
+        if (!fm_tool_parser_read_trigger(&parsing->parser, token, &piece)) {
+            feed(parsing, answer + at, len ? len : 1);
+        } else if (piece.len > 0) {
+            note_piece(parsing, &piece);
+        }
+        at += len ? len : 1;
+    }
+    *whole = fm_grammar_accepts(grammar);
+    fm_grammar_free(grammar);
+    end_parsing(parsing, !*whole);
+    return at;
+}
+
+static void expect(const char *answer, const char *expected) {
+    struct transcript log = {.len = 0};
+    bool whole;
+    size_t len = read(answer, &whole, &log);
+    if (answer[len]) {
+        fail_msg("%s: not in the grammar from here on: %s", answer, answer + len);
+    }
+    assert_true(whole);
+    assert_string_equal(log.text, expected);
+}
+
+static void expect_end(const char *answer, const char *rest) {
+    struct transcript log = {.len = 0};
+    bool whole;
+    assert_string_equal(answer + read(answer, &whole, &log), rest);
+}
+
+/* ---- the tests ---- */
+
+static void a_form(void **state) {
+    (void)state;
+    assert_true(form.native);
+    assert_int_equal(form.header.head_count, 3);
+    assert_int_equal(form.header.rest_count, 7);
+    assert_int_equal(form.header.between.control_count, 2);
+    assert_int_equal(form.next.len, 0);
+    assert_int_equal(form.end.len, 0);
+}
+
+#define CHANNEL "<|channel|>commentary"
+#define JSON    " <|constrain|>json<|message|>"
+
+static void calls(void **state) {
+    (void)state;
+    expect(CHANNEL " to=functions.f" JSON "{\"a\":1}", "|C:f|A:{\"a\":1}");
+    expect(CHANNEL " to=functions.fun json<|message|>{\"to=functions.\":\"}\"}", "|C:fun|A:{\"to=functions.\":\"}\"}");
+    expect(CHANNEL " to=functions.f<|message|>{}", "|C:f|A:{}");
+    expect(CHANNEL " to=functions.f<|constrain|>json<|message|>{}", "|C:f|A:{}");
+    expect(" to=functions.fun" CHANNEL JSON "{}", "|C:fun|A:{}");
+    expect(" to=functions.f" CHANNEL " json<|message|>{}", "|C:f|A:{}");
+    expect("to=functions.f" CHANNEL "<|message|>{}", "|C:f|A:{}");
+    expect("Let me see.<|end|><|start|>assistant" CHANNEL " to=functions.f" JSON "{}", "T:Let me see.|C:f|A:{}");
+    expect(" to<|end|><|start|>assistant to=functions.f" CHANNEL JSON "{}", "T: to|C:f|A:{}");
+    expect("{\"name\": \"f\", \"arguments\": {}}", "|C:f|A:{}"); /* mere JSON */
+}
+
+static void texts(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "", "Well.", " to=function", " to", "to = functions.f", "Say to=functions.f or commentary.", " to=functiont",
+        "\n to=functions.f", "{\"name\": \"no\"}", "< |channel|"};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char expected[128];
+        snprintf(expected, sizeof expected, "%s%s", rows[i][0] ? "T:" : "", rows[i]);
+        expect(rows[i], expected);
+    }
+    expect_end(CHANNEL " to=functions.no" JSON, "no" JSON);
+    expect_end(CHANNEL "<|message|>", "<|message|>");
+    expect_end(" to=functions.f {}", "{}");
+    expect_end("Well.<|channel|>", "<|channel|>");
+    expect_end("Well.<|end|><|start|>assistant Or", "Or");
+}
+
+static void forced(void **state) {
+    (void)state;
+    job.tool_mode = FM_TOOLS_REQUIRED;
+    expect(CHANNEL " to=functions.f" JSON "{}", "|C:f|A:{}");
+    expect(" to=functions.fun" CHANNEL " json<|message|>{\"a\":1}", "|C:fun|A:{\"a\":1}");
+    expect_end("Well", "Well");
+    job.tool_mode = FM_TOOLS_AUTO;
+}
+
+static void with_a_format(void **state) {
+    (void)state;
+    job.format.kind = FM_FORMAT_JSON_SCHEMA;
+    expect("12", "T:12");
+    expect(CHANNEL " to=functions.f" JSON "{}", "|C:f|A:{}");
+    expect(" to=functions.f" CHANNEL JSON "{}", "|C:f|A:{}");
+    expect_end("Well", "Well");
+    job.format.kind = FM_FORMAT_TEXT;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_form), cmocka_unit_test(calls),         cmocka_unit_test(texts),
+        cmocka_unit_test(forced), cmocka_unit_test(with_a_format),
+    };
+    return cmocka_run_group_tests(tests, make, clean);
+}

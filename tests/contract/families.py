@@ -57,6 +57,9 @@ WRITTEN = {"gpt-oss": ("<|channel|>commentary<|message|>%s<|end|><|start|>assist
                        "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>")}
 # Whose texts have marks of their own, so that nobody knows how one stands before a call where the template drops it.
 MARKED_TEXTS = "glimmer|Solar|Cohere"
+# Whose template asks for a list of calls in every answer: one in text is a call of a tool of its own, and another template has
+# the text then.
+LISTS = {"command-r-plus": "directly-answer"}
 TAGS = ("<think>\n", "\n</think>\n\n")
 USUAL_ENDS = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<turn|>", "<|END_OF_TURN_TOKEN|>")
 OTHER_ENDS = ("<|call|>", "<|eom_id|>", "<|calls|>", "<|tool_response>")  # of calls
@@ -235,6 +238,10 @@ class Cells:
     def own_form(self):
         if not self.family.has_calls:
             raise NotPossible("the template writes no calls")
+        tool = of_family(LISTS, self.family.name, None)
+        if tool:
+            assert tool in self.family.source
+            raise NotPossible(f"each answer is a list of calls, and `{tool}` is not a host's")
         if not self.family.native:
             raise Wrong("calls are in our form")
 

@@ -1174,10 +1174,10 @@ static void native_grammars(void **state) {
 static void texts_that_end_so(void **state) {
     (void)state;
     expect_native_grammar((struct style){STYLE("<c>a ", ": ", NULL, "!", "<c>")}, FM_TOOLS_AUTO, NULL,
-                          FREE_TEXT " | json | TEXT head | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN JSON_END
+                          FREE_TEXT " | json | TEXT <[7]> | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN JSON_END
                           "calls: \"a \" tool \"!\" <[7]>\ntool: \"f: \"");
     expect_native_grammar((struct style){STYLE("<c> a ", ": ", NULL, "!", "<c> ")}, FM_TOOLS_AUTO, NULL,
-                          FREE_TEXT " | json | TEXT head | TEXT head \" \" | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN
+                          FREE_TEXT " | json | TEXT <[7]> \" \" | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN
                           JSON_END "calls: \" a \" tool \"!\" <[7]> \" \"\ntool: \"f: \"");
 }
 

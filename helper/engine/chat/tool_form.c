@@ -729,21 +729,14 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     }
 }
 
-/* How a text ends: with the trigger, or with a mark of its own. */
-static bool read_text_end(const struct fm_tool_template *from, const struct part *part, struct fm_tool_form *form) {
+/* How a text ends, where that is with a control token, as a call may begin, too. */
+static void read_text_end(const struct fm_tool_template *from, const struct part *part, struct fm_tool_form *form) {
     const size_t end = find(part, 0, TEXT) + LENGTH_OF(TEXT);
-    const size_t turn_end = end_of_turn(from, part, end);
-    const struct fm_tool_mark *trigger = &form->trigger;
     struct fm_tool_mark *mark = &form->text_end;
-    form->ends_text = trigger->control_count > 0 && turn_end - end >= trigger->len &&
-                      memcmp(part->text + end, trigger->text, trigger->len) == 0;
-    if (form->ends_text) {
-        return set_mark(from, part, end + trigger->len, turn_end, &form->after_text);
-    }
-    if (!set_mark(from, part, end, turn_end, mark) || mark->control_count == 0 || mark->controls[0].at > 0) {
+    bool set = set_mark(from, part, end, end_of_turn(from, part, end), mark);
+    if (!set || mark->control_count == 0 || mark->controls[0].at > 0) {
         *mark = (struct fm_tool_mark){.len = 0};
     }
-    return true;
 }
 
 /* A line shows how to call. */
@@ -774,8 +767,8 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const struct
     bool tells = false;
     bool fit = code == FM_OK && shows_tools(parts, &tells) && names_stand_apart(parts);
     size_t answer = fit ? find_answer(parts, turn) : 0;
-    if (answer > 0 && read_one(from, parts, answer, turn, form) && (!tells || can_be_told(form)) &&
-        read_text_end(from, &parts[PLAIN], form)) {
+    if (answer > 0 && read_one(from, parts, answer, turn, form) && (!tells || can_be_told(form))) {
+        read_text_end(from, &parts[PLAIN], form);
         read_next(from, parts, answer, form);
         read_ids(parts, form);
         form->native = true;

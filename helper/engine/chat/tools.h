@@ -107,9 +107,7 @@ struct fm_tool_form {
     struct fm_tool_header header; /* in place of `trigger` to `arguments`, which are as the template has them */
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
     struct fm_tool_mark end;
-    struct fm_tool_mark text_end;   /* what a text may end with: begins with a control token, or is empty */
-    bool ends_text;                 /* a text may end with the trigger, which is a control token, and then: */
-    struct fm_tool_mark after_text; /* this or nothing */
+    struct fm_tool_mark text_end;   /* what a text may end with: empty, or begins with a control token, maybe the trigger */
     enum fm_tool_ids {
         FM_TOOL_IDS_GIVEN,   /* the template takes the job's */
         FM_TOOL_IDS_OF_LEN,  /* it has calls with an id of FM_TOOL_ID_LEN, and refuses others */

@@ -530,13 +530,6 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     bool by_json = any_by_json(job);
     fm_buf_append_str(lark, "TEXT: /(?s:.*)/\nstart: TEXT");
     fm_buf_append_str(lark, by_json ? " | json" : "");
-    if (form->ends_text) {
-        fm_buf_append_str(lark, " | TEXT head");
-    }
-    if (form->after_text.len > 0) {
-        fm_buf_append_str(lark, " | TEXT head");
-        write_mark(&form->after_text, lark);
-    }
     if (form->text_end.len > 0) {
         fm_buf_append_str(lark, " | TEXT");
         write_mark(&form->text_end, lark);

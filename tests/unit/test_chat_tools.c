@@ -1293,14 +1293,16 @@ static enum fm_code make_notation_grammar(const struct fm_kit_job *job) {
     int left = allocations_left;
     allocations_left = -1;
     tool.parameters = json_tokener_parse(schema);
+    struct json_object *known = json_object_new_object();
     allocations_left = left;
     fm_buf_init(&lark, LARK_MAX);
-    enum fm_code code = fm_notation_grammar(&form_as_python.notation, &tool, 0, &lark, &error);
+    enum fm_code code = fm_notation_grammar(&form_as_python.notation, &tool, 0, known, &lark, &error);
     code = code == FM_OK && lark.failed ? FM_INTERNAL : code;
     fm_buf_free(&lark);
     left = allocations_left;
     allocations_left = -1;
     json_object_put(tool.parameters);
+    json_object_put(known);
     allocations_left = left;
     return code;
 }

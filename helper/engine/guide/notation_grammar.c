@@ -1,16 +1,15 @@
 /*
- * The grammar of arguments in another notation than JSON, in llguidance's Lark: a rule for each schema in a tool's.
+ * The grammar of arguments in another notation than JSON, in llguidance's Lark: a rule for each schema in a tool's that is
+ * not short, and one for all that are alike.
  * With strings between two of the control token 7 and the keys `color`, which is required, and `levels`:
  *
  *     notation0: "{" f0_0_0 "}"
- *     f0_0_0: p0_0_0 r0_0_1                  the first member that is there
- *     r0_0_1: ("," p0_0_1)?                  those after it
- *     p0_0_0: "color:" n0_1
- *     p0_0_1: "levels:" n0_2
- *     n0_1: <[7]> QUOTED <[7]>
- *     n0_2: "[" (n0_3 ("," n0_3)*)? "]"
- *     n0_3: j0_3
- *     j0_3: %json {"type":"integer"}
+ *     f0_0_0: p0_2 r0_0_1                    the first member that is there
+ *     r0_0_1: ("," p0_5)?                    those after it
+ *     p0_2: "color:" (<[7]> QUOTED <[7]>)
+ *     p0_5: "levels:" n0_3
+ *     n0_3: "[" ((j0_4) ("," (j0_4))*)? "]"
+ *     j0_4: %json {"type":"integer"}
  */
 #include "engine/guide/notation_grammar.h"
 #include "engine/chat/value_schema.h"
@@ -23,7 +22,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define RULE_MAX (1u << 20) /* bytes */
+#define RULE_MAX  (1u << 20) /* bytes */
+#define SHORT_MAX 40u        /* the same: less than that needs no rule of its own */
 
 /* A tool's rules as they are written. */
 struct writing {
@@ -31,6 +31,7 @@ struct writing {
     const struct fm_tool *tool;
     size_t index; /* of the tool */
     size_t count; /* of rules */
+    struct json_object *known; /* names of rules, by their text: what is alike, as among many tools, is compiled once */
     struct fm_buf *lark;
     struct fm_error *error;
     enum fm_code code;
@@ -43,13 +44,42 @@ struct member {
     bool required;
 };
 
-static size_t write_value(struct writing *writing, struct json_object *schema);
+static void write_value(struct writing *writing, struct json_object *schema, struct fm_buf *rule);
 
 /* `letter`, the tool's number and `number`. */
 static void write_name(const struct writing *writing, char letter, size_t number, struct fm_buf *rule) {
     char name[64];
     snprintf(name, sizeof name, "%c%zu_%zu", letter, writing->index, number);
     fm_buf_append_str(rule, name);
+}
+
+/* Appends to `rule` the name of a rule, or of a terminal, that is `text`, which is written where there is none yet. */
+static void write_known(struct writing *writing, char letter, size_t number, struct fm_buf *text,
+                        struct fm_buf *rule) {
+    struct json_object *name = NULL;
+    struct fm_buf made;
+    fm_buf_append_char(text, '\0');
+    rule->failed |= text->failed;
+    if (text->failed) {
+        return;
+    }
+    if (json_object_object_get_ex(writing->known, text->data, &name)) {
+        fm_buf_append_str(rule, json_object_get_string(name));
+        return;
+    }
+    fm_buf_init(&made, RULE_MAX);
+    write_name(writing, letter, number, &made);
+    fm_buf_append(rule, made.data, made.len);
+    fm_buf_append(writing->lark, made.data, made.len);
+    fm_buf_append_str(writing->lark, ": ");
+    fm_buf_append_str(writing->lark, text->data);
+    fm_buf_append_char(writing->lark, '\n');
+    name = made.failed ? NULL : json_object_new_string_len(made.data, (int)made.len);
+    if (!name || json_object_object_add(writing->known, text->data, name) != 0) {
+        json_object_put(name);
+        rule->failed = true;
+    }
+    fm_buf_free(&made);
 }
 
 static void write_text(const char *text, size_t len, struct fm_buf *rule) {
@@ -113,7 +143,6 @@ static void write_text_terminal(const struct fm_notation *notation, const char *
         snprintf(text, sizeof text, limits[0] ? ") /%c/)" : "%c/", quotes[i]);
         fm_buf_append_str(lark, text);
     }
-    fm_buf_append_char(lark, '\n');
 }
 
 /* How many characters: "{1,5}"; "": more is said of them than that. */
@@ -134,26 +163,25 @@ static void write_string(struct writing *writing, const struct fm_value_schema *
     const bool limited = fm_value_schema_limits_text(schema);
     char count[64];
     struct fm_buf limits;
+    struct fm_buf text;
     fm_buf_init(&limits, RULE_MAX);
+    fm_buf_init(&text, RULE_MAX);
+    write_control(notation, rule);
     if (limited) {
         write_count(schema, count, sizeof count);
         if (notation->quote_len > 0 || !count[0]) {
             fm_text_grammar(schema, &limits);
         }
         fm_buf_append_char(&limits, '\0');
-        write_name(writing, 'T', number, writing->lark);
-        fm_buf_append_str(writing->lark, ": ");
-        write_text_terminal(notation, limits.failed ? "" : limits.data, count[0] ? count : "*", writing->lark);
-    }
-    write_control(notation, rule);
-    if (limited) {
-        write_name(writing, 'T', number, rule);
+        write_text_terminal(notation, limits.failed ? "" : limits.data, count[0] ? count : "*", &text);
+        write_known(writing, 'T', number, &text, rule);
     } else {
         fm_buf_append_str(rule, "QUOTED");
     }
     write_control(notation, rule);
     rule->failed |= limits.failed;
     fm_buf_free(&limits);
+    fm_buf_free(&text);
 }
 
 /* A string that is given, between marks or in any quotes that it can be in. */
@@ -245,18 +273,21 @@ static struct json_object *scalar_schema(const struct fm_value_schema *schema) {
 
 static void write_scalar(struct writing *writing, const struct fm_value_schema *schema, size_t number,
                          struct fm_buf *rule) {
-    struct fm_buf name;
-    fm_buf_init(&name, RULE_MAX);
-    write_name(writing, 'j', number, &name);
-    fm_buf_append(rule, name.data, name.len);
-    fm_buf_append_char(&name, '\0');
-    if (name.failed) {
-        rule->failed = true;
-    } else if (writing->code == FM_OK) {
-        writing->code =
-            fm_tool_grammar_schema(name.data, scalar_schema(schema), writing->tool, writing->lark, writing->error);
+    struct json_object *made = scalar_schema(schema);
+    struct fm_buf text;
+    fm_buf_init(&text, RULE_MAX);
+    if (writing->code == FM_OK) {
+        writing->code = fm_tool_grammar_schema("", made, writing->tool, &text, writing->error);
+    } else {
+        json_object_put(made);
     }
-    fm_buf_free(&name);
+    if (writing->code == FM_OK && text.len > 2 && !text.failed) { /* without the colon, and the end of the line */
+        text.len--;
+        memmove(text.data, text.data + 2, text.len -= 2);
+        write_known(writing, 'j', number, &text, rule);
+    }
+    rule->failed |= text.failed;
+    fm_buf_free(&text);
     if (writing->notation->python) {
         fm_buf_append_str(rule, schema->types & FM_VALUE_BOOLEAN ? " | \"True\" | \"False\"" : "");
         fm_buf_append_str(rule, schema->types & FM_VALUE_NULL ? " | \"None\"" : "");
@@ -268,7 +299,7 @@ static void write_scalar(struct writing *writing, const struct fm_value_schema *
 /* A value of `schema`; of any kind where that is none. */
 static void write_part(struct writing *writing, struct json_object *schema, struct fm_buf *rule) {
     if (json_object_is_type(schema, json_type_object)) {
-        write_name(writing, 'n', write_value(writing, schema), rule);
+        write_value(writing, schema, rule);
     } else {
         fm_buf_append_str(rule, "any");
     }
@@ -352,12 +383,19 @@ static void name_member(const struct writing *writing, char letter, size_t objec
 static void write_members(struct writing *writing, const struct member *members, size_t count, size_t object,
                           bool outermost) {
     struct fm_buf rule;
+    struct fm_buf member;
+    struct fm_buf name; /* of its rule */
     fm_buf_init(&rule, RULE_MAX);
+    fm_buf_init(&member, RULE_MAX);
+    fm_buf_init(&name, RULE_MAX);
     for (size_t i = 0; i < count; i++) {
         const bool last = i + 1 == count;
-        write_member(writing, &members[i], outermost, &rule);
-        write_member_rule(writing, 'p', object, i, &rule);
-        name_member(writing, 'p', object, i, &rule);
+        fm_buf_reset(&member);
+        fm_buf_reset(&name);
+        write_member(writing, &members[i], outermost, &member);
+        write_known(writing, 'p', writing->count++, &member, &name);
+        writing->lark->failed |= name.failed;
+        fm_buf_append(&rule, name.data, name.len);
         if (!last) {
             name_member(writing, 'r', object, i + 1, &rule);
         }
@@ -371,7 +409,7 @@ static void write_members(struct writing *writing, const struct member *members,
         }
         fm_buf_append_str(&rule, members[i].required ? "" : "(");
         fm_buf_append_str(&rule, separator(writing->notation));
-        name_member(writing, 'p', object, i, &rule);
+        fm_buf_append(&rule, name.data, name.len);
         fm_buf_append_str(&rule, members[i].required ? "" : ")?");
         if (!last) {
             name_member(writing, 'r', object, i + 1, &rule);
@@ -379,6 +417,8 @@ static void write_members(struct writing *writing, const struct member *members,
         write_member_rule(writing, 'r', object, i, &rule);
     }
     fm_buf_free(&rule);
+    fm_buf_free(&member);
+    fm_buf_free(&name);
 }
 
 /* Keys that no schema names, each with a value of `schema`. */
@@ -461,8 +501,8 @@ static void write_types(struct writing *writing, const struct fm_value_schema *s
     }
 }
 
-/* The rule of a value, and those that it needs. Its number comes back. */
-static size_t write_value(struct writing *writing, struct json_object *schema) {
+/* A value, and the rules that it needs. */
+static void write_value(struct writing *writing, struct json_object *schema, struct fm_buf *to) {
     const size_t number = writing->count++;
     struct fm_value_schema read;
     struct fm_buf rule;
@@ -479,19 +519,26 @@ static size_t write_value(struct writing *writing, struct json_object *schema) {
     if (fits && !read.any_of && read.choice_count == 0) {
         write_types(writing, &read, number, &rule);
     }
-    write_name(writing, 'n', number, writing->lark);
-    fm_buf_append_str(writing->lark, ": ");
-    fm_buf_append(writing->lark, rule.data, rule.len);
-    fm_buf_append_char(writing->lark, '\n');
-    writing->lark->failed |= rule.failed;
+    if (rule.len > SHORT_MAX) {
+        write_known(writing, 'n', number, &rule, to);
+    } else {
+        fm_buf_append_char(to, '(');
+        fm_buf_append(to, rule.data, rule.len);
+        fm_buf_append_char(to, ')');
+    }
+    to->failed |= rule.failed;
     fm_buf_free(&rule);
-    return number;
 }
 
 enum fm_code fm_notation_grammar(const struct fm_notation *notation, const struct fm_tool *tool, size_t index,
-                                 struct fm_buf *lark, struct fm_error *error) {
-    struct writing writing = {
-        .notation = notation, .tool = tool, .index = index, .count = 1, .lark = lark, .error = error};
+                                 struct json_object *known, struct fm_buf *lark, struct fm_error *error) {
+    struct writing writing = {.notation = notation,
+                              .tool = tool,
+                              .index = index,
+                              .count = 1,
+                              .known = known,
+                              .lark = lark,
+                              .error = error};
     struct fm_value_schema read = {.schema = NULL};
     struct fm_buf rule;
     char name[48];
@@ -512,6 +559,7 @@ enum fm_code fm_notation_grammar(const struct fm_notation *notation, const struc
 void fm_notation_grammar_shared(const struct fm_notation *notation, struct fm_buf *lark) {
     fm_buf_append_str(lark, "QUOTED: ");
     write_text_terminal(notation, "", "*", lark);
+    fm_buf_append_char(lark, '\n');
     fm_buf_append_str(lark, "any: ");
     write_control(notation, lark);
     fm_buf_append_str(lark, "QUOTED");

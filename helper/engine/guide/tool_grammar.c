@@ -459,10 +459,12 @@ static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm
 /* The rules of all arguments in another notation than JSON. */
 static enum fm_code write_all_notations(const struct fm_kit_job *job, const struct fm_notation *notation,
                                         struct fm_buf *lark, struct fm_error *error) {
-    enum fm_code code = FM_OK;
+    struct json_object *known = json_object_new_object();
+    enum fm_code code = known ? FM_OK : fm_fail_no_memory(error);
     for (size_t i = 0; i < job->tool_count && code == FM_OK; i++) {
-        code = job->tools[i].allowed ? fm_notation_grammar(notation, &job->tools[i], i, lark, error) : FM_OK;
+        code = job->tools[i].allowed ? fm_notation_grammar(notation, &job->tools[i], i, known, lark, error) : FM_OK;
     }
+    json_object_put(known);
     fm_notation_grammar_shared(notation, lark);
     return code;
 }

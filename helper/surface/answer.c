@@ -103,6 +103,13 @@ void fm_answer_drop(struct fm_answer *answer, int64_t messages) {
     answer->dropped = messages;
 }
 
+void fm_answer_call_unknown(struct fm_answer *answer, const char *name) {
+    if (name && !answer->unknown_tool[0]) {
+        int shown = fm_utf8_shown(name, sizeof answer->unknown_tool - 1);
+        snprintf(answer->unknown_tool, sizeof answer->unknown_tool, "%.*s", shown, name);
+    }
+}
+
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
@@ -511,6 +518,10 @@ static bool tells_engine(const struct fm_answer *answer) {
     return answer->engine[0] && answer->finished && !fm_answer_has_next(answer);
 }
 
+static bool tells_unknown(const struct fm_answer *answer) {
+    return answer->unknown_tool[0] && answer->finished && !fm_answer_has_next(answer);
+}
+
 static bool tells_timings(const struct fm_answer *answer) {
     return answer->request.timings && answer->finished && !fm_answer_has_next(answer);
 }
@@ -525,7 +536,8 @@ void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bo
     bool ignored = first && next_ignored(answer, FM_MOMENT_NOW, NULL);
     bool timings = last && tells_timings(answer);
     bool engine = last && tells_engine(answer);
-    if (!ignored && !timings && !engine) {
+    bool unknown = last && tells_unknown(answer);
+    if (!ignored && !timings && !engine && !unknown) {
         return;
     }
     fm_json_key(w, "fm");
@@ -539,6 +551,9 @@ void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bo
     if (engine) {
         fm_json_key_str(w, "engine", answer->engine);
     }
+    if (unknown) {
+        fm_json_key_str(w, "unknown_tool", answer->unknown_tool);
+    }
     fm_json_object_end(w);
 }
 
@@ -548,8 +563,9 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     bool ignored = next_ignored(answer, moment, NULL) != NULL;
     bool timings = moment == FM_MOMENT_NOW && answer->request.timings && answer->finished;
     bool engine = moment == FM_MOMENT_NOW && answer->engine[0] && answer->finished;
+    bool unknown = moment == FM_MOMENT_NOW && tells_unknown(answer);
     bool uncounted = moment == FM_MOMENT_NOW && tells_uncounted(answer);
-    if (!schema && dropped == 0 && !ignored && !timings && !engine && !uncounted) {
+    if (!schema && dropped == 0 && !ignored && !timings && !engine && !unknown && !uncounted) {
         return;
     }
     fm_json_key(w, "fm");
@@ -571,6 +587,9 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
     }
     if (engine) {
         fm_json_key_str(w, "engine", answer->engine);
+    }
+    if (unknown) {
+        fm_json_key_str(w, "unknown_tool", answer->unknown_tool);
     }
     if (uncounted) {
         const struct fm_usage usage = fm_answer_usage(answer);

@@ -182,6 +182,7 @@ static bool take_report(struct fm_answer *answer, struct json_object *fm) {
     fm_buf_init(&report, FM_OUTPUT_MAX);
     fm_timings_restore(answer, get(fm, "timings"));
     snprintf(answer->engine, sizeof answer->engine, "%s", get_text(fm, "engine"));
+    fm_answer_call_unknown(answer, get_text(fm, "unknown_tool"));
     answer->dropped = json_object_get_int64(get(fm, "dropped_messages"));
     answer->request.schema_report = fm && json_object_object_get_ex(fm, "schema", NULL);
     answer->request.has_schema = schema;

@@ -123,6 +123,8 @@ export interface FmReport {
   timings?: Timings;
   /** The engine that answered, where several are configured. */
   engine?: string;
+  /** A tool that the answer calls in its text, though it may call none of that name. */
+  unknown_tool?: string;
   /** Counts that are not known: `usage` has 0. */
   uncounted?: ("cached_tokens" | "reasoning_tokens")[];
   /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
@@ -631,6 +633,8 @@ export interface ChatCompletionChunk {
     timings?: Timings;
     /** The engine that answered, where several are configured. */
     engine?: string;
+    /** A tool that the answer calls in its text, though it may call none of that name. */
+    unknown_tool?: string;
     /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
     source?: "fallback";
   };
@@ -674,6 +678,8 @@ export interface CompletionChunk {
     timings?: Timings;
     /** The engine that answered, where several are configured. */
     engine?: string;
+    /** A tool that the answer calls in its text, though it may call none of that name. */
+    unknown_tool?: string;
     /** The host's `fallback` gave the answer; absent: the local model. The npm package says it. */
     source?: "fallback";
   };

@@ -247,6 +247,7 @@ class Outcome:
         self.report = None  # of a job with a schema
         self.schema_error = None
         self.timings = None
+        self.unknown_tool = None
         self.calls = []  # [name, arguments] of each
         self.logprobs = None  # the entries of all deltas, where there are some
         output_tokens = 0
@@ -298,6 +299,7 @@ class Outcome:
                 self.reason, self.usage, self.error = params["reason"], params.get("usage", {}), params.get("error")
                 self.schema_error = params.get("schema_error")
                 self.timings = params.get("timings")
+                self.unknown_tool = params.get("unknown_tool")
         assert (self.error is not None) == (self.reason == "error"), self.error
         usage = self.usage  # an engine leaves out what it does not know
         # Without a count in job.accepted, only the end tells: then `accepted` and `cached` are what it says.

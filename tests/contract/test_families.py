@@ -63,8 +63,37 @@ class Tools(Case):
         call = '<tool_call>\n{"name": "%s", "arguments": {"on": true}}\n</tool_call><|im_end|>'
         outcome = engine.run(ASK, call % "lamp", tools=[LAMP])
         self.assertEqual((outcome.calls, outcome.reason, outcome.left), ([["lamp", '{"on":true}']], "stop", False))
-        outcome = engine.run(ASK, call % "door", tools=[LAMP])
-        self.assertTrue(outcome.left, "no grammar lets a call of another tool pass")
+        call = call % "lamp"
+        outcome = engine.run(ASK, call.replace("on", "off"), tools=[LAMP])
+        self.assertTrue(outcome.left, "no grammar lets other arguments pass")
+
+
+class UnknownTools(Case):
+    """A call of a tool that is not there is text; what follows it is as ever."""
+
+    FORMS = {"Qwen-Qwen3-0.6B": '<tool_call>\n{"name": "%s", "arguments": {"on": true}}\n</tool_call>',
+             "google-gemma-2-2b-it": '<tool_call>\n{"name": "%s", "arguments": {"on": true}}\n</tool_call>',
+             "Qwen3-Coder": "<tool_call>\n<function=%s>\n<parameter=on>\nTrue\n</parameter>\n</function>\n</tool_call>",
+             "GLM-4.6": "<tool_call>%s\n<arg_key>on</arg_key>\n<arg_value>true</arg_value>\n</tool_call>"}
+
+    def test_names(self):
+        for name, form in self.FORMS.items():
+            engine = self.engine(name)
+            for unknown in ("door", "lam", "lamps", "Lamp", "home.lamp"):
+                call = form % unknown
+                for script, text in ((call, call), (f"Sure.\n{call}\nDone.", f"Sure.\n{call}\nDone."),
+                                     (f"{call}\n{call}", f"{call}\n{call}")):
+                    with self.subTest(name, script=script):
+                        outcome = engine.run(ASK, script, tools=[LAMP])
+                        self.assertEqual((outcome.error, outcome.calls, outcome.text, outcome.left), (None, [], text, False))
+                        self.assertEqual(outcome.unknown_tool, unknown)
+                with self.subTest(name, then="a call"):
+                    outcome = engine.run(ASK, f"{call}\n{form % 'lamp'}", tools=[LAMP])
+                    self.assertEqual((outcome.calls, outcome.text, outcome.left), ([["lamp", '{"on":true}']], call, False))
+            outcome = engine.run(ASK, form % "lamp", tools=[LAMP])
+            self.assertEqual((outcome.unknown_tool, outcome.text), (None, ""))
+            outcome = engine.run(ASK, form % "door", tools=[LAMP], tool_choice={"mode": "required"})
+            self.assertEqual([call[0] for call in outcome.calls], ["lamp"])
 
 
 class Thoughts(Case):

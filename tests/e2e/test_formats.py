@@ -87,6 +87,21 @@ class Formats(HelperTest):
                          {"enforced": ["type"], "checked": [], "valid": None, "error": None})
         self.assertIs(final["fm"]["schema"]["valid"], True)
 
+    def test_a_tool_that_is_not_there(self):
+        for told, shown in (("get_wether", "get_wether"), ("é" * 40, "é" * 32)):
+            say = {"unknown_tool": told}
+            response = self.responses(say)["response"]
+            self.assertEqual((response["status"], response["fm"]), ("completed", {"unknown_tool": shown}))
+            stored = self.started.call("responses.retrieve", {"id": response["id"]})["response"]
+            self.assertEqual(stored["fm"], response["fm"])
+            self.assertEqual(self.chat(say, n=2)["completion"]["fm"], response["fm"])
+            self.assertEqual(check_stream(self, *self.started.collect(self.create(self.started, json.dumps(say))))["fm"],
+                             response["fm"])
+            body = {"messages": [{"role": "user", "content": json.dumps(say)}], "stream": True}
+            chunks, _ = self.started.collect(self.started.start("chat.completions.create", body))
+            self.assertEqual([chunk["fm"] for chunk in chunks if "fm" in chunk], [response["fm"]])
+        self.assertNotIn("fm", self.responses({"unknown_tool": ""})["response"])
+
     def test_a_text_that_is_not_whole_is_not_judged(self):
         for reason in ("length", "content_filter"):
             say = {"reason": reason, "schema_error": "cut"}

@@ -133,7 +133,10 @@ static void conversations(void **state) {
     "%json {\"x-guidance\":{\"json_allowed_escapes\":\"nrbtf\\\\\\\"\",\"whitespace_flexible\":false},"                \
     "\"type\":\"object\"}\n"
 #define FREE_TEXT    "TEXT: /(?s:.*)/\nstart: TEXT"
-#define FREE_START   FREE_TEXT " | json | head calls\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
+#define UNKNOWN_CALL                                                                                                   \
+    "unknown: \"" NAME_MARK "\" UNKNOWN \"\\\"\" start\n"                                                                    \
+    "UNKNOWN: /[a-zA-Z0-9_.:\\/-]{1,64}/ & ~(\"f\" | \"g\\\"\\\\\xC3\xA9\")\n"
+#define FREE_START   FREE_TEXT " | json | head unknown | head calls\nhead[lazy]: /(?s:.*)/ \"<tool_call>\"\n"
 #define JSON_BEGIN   "json: (json0) (NEXT (\"f\\\"\" ARGUMENTS arguments0)){0,127}"
 #define ONE_JSON     "json: (json0)"
 #define JSON_END                                                                                                       \
@@ -167,7 +170,7 @@ static void grammars(void **state) {
     const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
     char expected[4096];
     const struct fm_tool_form *own = &fm_tool_form_own;
-    snprintf(expected, sizeof expected, "%s%s", FREE_START JSON_BEGIN JSON_END MANY_CALLS, both);
+    snprintf(expected, sizeof expected, "%s%s", FREE_START JSON_BEGIN JSON_END UNKNOWN_CALL MANY_CALLS, both);
     expect_grammar(&job, own, NULL, expected);
     snprintf(expected, sizeof expected, "%s%s",
              "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS, both);
@@ -302,7 +305,8 @@ static void cuts(void **state) {
 static void unknown_names(void **state) {
     (void)state;
     parsed_job = job_of(NULL, 0);
-    expect_pieces(CALL("h", "{}"), "|?|A:{}");
+    expect_pieces("Well " CALL("h", "{}"), "T:Well|?T: " CALL("h", "{}"));
+    expect_pieces(CALL("h", "{}") "\n" CALL("f", "{}") , "|?T:" CALL("h", "{}") "|C:f|A:{}");
 }
 
 /* ---- a model's own form ---- */

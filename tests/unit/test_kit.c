@@ -335,6 +335,7 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
         reason = long_token(job, '\x01', 1900000);
     } else if (is(message, "mismatch")) {
         fm_buf_append_str(&job->schema_error, "a \"b\"");
+        snprintf(job->unknown_tool, sizeof job->unknown_tool, "get_wether");
     } else if (is(message, "long mismatch")) {
         append_many(&job->schema_error, FM_SCHEMA_ERROR_MAX + 1);
     } else if (is(message, "call")) {
@@ -876,7 +877,8 @@ static void formats(void **state) {
     say(JOB(2, "mismatch", SCHEMA));
     expect("job.accepted");
     expect("job.progress");
-    expect("job.finished", "\"reason\":\"stop\"", "\"schema_error\":\"a \\\"b\\\"\"}");
+    expect("job.finished", "\"reason\":\"stop\"",
+           "\"schema_error\":\"a \\\"b\\\"\",\"unknown_tool\":\"get_wether\"}");
     say(JOB(3, "", ",\"format\":{\"type\":\"json_object\"}"));
     expect("job.accepted", "\"input_tokens\":5}");
     expect("job.progress");

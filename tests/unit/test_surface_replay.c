@@ -108,6 +108,7 @@ static void all_readers(const struct row *row, bool fast) {
     pull(&answer, &first);
     if (!row->unopened) {
         fm_answer_drop(&answer, 2);
+        fm_answer_call_unknown(&answer, "get_wether");
         fm_answer_open(&answer, 11);
     }
     for (size_t i = 0; row->deltas[i]; i++) {

@@ -143,8 +143,10 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
         take(bytes, len, 1);
         fm_buf_append_char(&parser->held, c);
         if (ends_trigger(parser, c)) {
+            bool given = give_before(parser, parser->matched, piece);
+            parser->matched = 0;
             skip_mark(parser, 0, &parser->form->name, FM_TOOL_IN_NAME);
-            return give_and_drop(parser, parser->matched, piece);
+            return given;
         }
     }
     return give_before(parser, undecided(parser), piece);
@@ -312,6 +314,28 @@ static bool name_goes_on(struct fm_tool_parser *parser, char c) {
     return string_goes_on(parser, c, end[0]);
 }
 
+bool fm_tool_form_has_unknown(const struct fm_tool_form *form) {
+    const struct fm_tool_mark *marks[] = {&form->trigger, &form->name, &form->arguments, &form->next, &form->end};
+    bool plain = form->trigger.len > 0 && form->name.place == FM_TOOL_NO_PLACE && !form->header.recipient;
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        plain = plain && marks[i]->control_count == 0;
+    }
+    return plain;
+}
+
+/* What has come of the call is text, and so is what follows: `c`, which ends the name, is next. */
+static void begin_unknown(struct fm_tool_parser *parser, char c, struct fm_tool_piece *piece) {
+    const struct fm_tool_mark *mark = &parser->form->name;
+    fm_buf_append(&parser->held, mark->text, mark->len);
+    fm_buf_append(&parser->held, parser->name.data, parser->name.len);
+    fm_buf_append_char(&parser->held, c);
+    fm_buf_append_char(&parser->name, '\0');
+    *piece = (struct fm_tool_piece){.kind = parser->name.failed ? FM_TOOL_NO_MEMORY : FM_TOOL_UNKNOWN,
+                                    .name = parser->name.data};
+    fm_json_call_init(&parser->json, parser->job, false);
+    parser->state = FM_TOOL_IN_TEXT;
+}
+
 static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_form *form = parser->form;
     char c = **bytes;
@@ -322,10 +346,16 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     }
     bool failed = parser->name.failed;
     const struct fm_tool *tool = find_tool(parser, &failed);
-    *piece = (struct fm_tool_piece){.kind = failed ? FM_TOOL_NO_MEMORY : FM_TOOL_UNKNOWN};
-    if (tool && !failed) {
-        *piece = (struct fm_tool_piece){.kind = FM_TOOL_CALL, .name = tool->name};
+    drop_given(parser);
+    if (!tool && !failed) {
+        take(bytes, len, 1);
+        begin_unknown(parser, c, piece);
+        fm_buf_reset(&parser->name);
+        return true;
     }
+    *piece = failed ? (struct fm_tool_piece){.kind = FM_TOOL_NO_MEMORY}
+                    : (struct fm_tool_piece){.kind = FM_TOOL_CALL, .name = tool->name};
+    fm_buf_reset(&parser->held);
     fm_buf_reset(&parser->name);
     parser->called = tool;
     parser->any_key = false;
@@ -618,5 +648,8 @@ bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_
         hold_head(parser);
     }
     parser->hold_space = false;
+    if (parser->state == FM_TOOL_IN_MARK || parser->state == FM_TOOL_IN_NAME) {
+        fm_buf_reset(&parser->held); /* a call has begun */
+    }
     return give_and_drop(parser, cut ? parser->matched : 0, piece);
 }

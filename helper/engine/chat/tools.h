@@ -40,6 +40,9 @@ size_t fm_tool_space(const char *bytes, size_t len);
 #define FM_TOOL_END           "}\n</tool_call>"
 #define FM_TOOL_NEXT          "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
 
+/* A name of a tool that is not there: FM_UNKNOWN_TOOL_MAX bytes at most. */
+#define FM_TOOL_UNKNOWN_NAME "[a-zA-Z0-9_.:\\/-]{1,64}"
+
 #define FM_TOOL_TRIGGER_MAX   64u /* bytes */
 #define FM_TOOL_MARK_CONTROLS 8u
 #define FM_TOOL_FORM_TEXTS    4u
@@ -122,6 +125,9 @@ struct fm_tool_form {
 };
 
 extern const struct fm_tool_form fm_tool_form_own;
+
+/* A call may name a tool that is not there, and is text then: no control token stands around its parts. */
+bool fm_tool_form_has_unknown(const struct fm_tool_form *form);
 
 /* A chat template with its vocabulary. */
 struct fm_tool_template {
@@ -264,13 +270,14 @@ struct fm_tool_parser {
     bool escaped;
 };
 
+/* FM_TOOL_UNKNOWN: the text after it is a call of a tool that there is none of. */
 enum fm_tool_kind { FM_TOOL_TEXT, FM_TOOL_CALL, FM_TOOL_PART_OF_ARGUMENTS, FM_TOOL_UNKNOWN, FM_TOOL_NO_MEMORY };
 
 struct fm_tool_piece {
     enum fm_tool_kind kind;
     const char *bytes; /* of text and arguments; valid until the next call, or as long as the input */
     size_t len;
-    const char *name; /* of a call: the tool's */
+    const char *name; /* of a call: the tool's; of an unknown tool, valid as `bytes` */
 };
 
 /* For the answer to `job`, whose tools can be called, in `form`. Allocates nothing; both must outlive the parser. */
@@ -279,7 +286,7 @@ void fm_tool_parser_free(struct fm_tool_parser *parser); /* harmless on one that
 
 /*
  * Takes of `*bytes` (`*len`), which are as the tool grammar has them and may be cut anywhere, and moves both on.
- * FM_TOOL_UNKNOWN: they are not, a call names no tool of the job. False: all is taken, and there is nothing to tell.
+ * False: all is taken, and there is nothing to tell.
  * White space right before a call is dropped where no stop string counts, up to FM_TOOL_SPACE_MAX; so is the line of a
  * fence before a call as mere JSON.
  */

@@ -30,6 +30,12 @@
  *     rest0: <[5]> "commentary json" <[6]>
  *     rest1: " json" <[6]>
  *
+ * A call of a tool that is not there is text, and so is what follows (fm_tool_form_has_unknown):
+ *
+ *     start: TEXT | head calls | head unknown
+ *     unknown: "\n{\"name\": \"" UNKNOWN "\"" start
+ *     UNKNOWN: /[a-zA-Z0-9_.:\/-]{1,64}/ & ~("f" | "g")
+ *
  * Arguments in tags are a rule for each, of which those that are not required may be left out:
  *
  *     tool: "f>\n" tag0_0 tag0_1?
@@ -526,12 +532,31 @@ static void write_trigger(const struct fm_tool_form *form, struct fm_buf *lark) 
     }
 }
 
+/* A call of another tool, up to where its name has ended: it is text, as what follows. */
+static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+    const char *before = "(";
+    fm_buf_append_str(lark, "\nunknown:");
+    write_mark(&form->name, lark);
+    fm_buf_append_str(lark, " UNKNOWN ");
+    write_literal(form->arguments.text, 1, lark);
+    fm_buf_append_str(lark, " start\nUNKNOWN: /" FM_TOOL_UNKNOWN_NAME "/ & ~");
+    for (size_t i = 0; i < job->tool_count; i++) {
+        if (job->tools[i].allowed) {
+            fm_buf_append_str(lark, before);
+            write_literal(job->tools[i].name, strlen(job->tools[i].name), lark);
+            before = " | ";
+        }
+    }
+    fm_buf_append_char(lark, ')');
+}
+
 /* Free text, and how a call begins after it. */
 static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     bool control = form->trigger.control_count > 0;
     bool by_json = any_by_json(job);
     fm_buf_append_str(lark, "TEXT: /(?s:.*)/\nstart: TEXT");
     fm_buf_append_str(lark, by_json ? " | json" : "");
+    fm_buf_append_str(lark, fm_tool_form_has_unknown(form) ? " | head unknown" : "");
     if (form->text_end.len > 0) {
         fm_buf_append_str(lark, " | TEXT");
         write_mark(&form->text_end, lark);
@@ -549,6 +574,9 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     }
     if (by_json) {
         write_json_calls(job, lark);
+    }
+    if (fm_tool_form_has_unknown(form)) {
+        write_unknown(job, form, lark);
     }
 }
 

@@ -484,6 +484,9 @@ static void send_finished(struct fm_kit_job *job, enum fm_reason reason, const s
         fm_json_string(&w, job->schema_error.data, job->schema_error.len);
     }
     w.buf->failed |= job->schema_error.failed;
+    if (job->unknown_tool[0]) {
+        fm_json_key_str(&w, "unknown_tool", job->unknown_tool);
+    }
     fm_json_object_end(&w);
     fm_output_send_or_end(job->kit);
 }

@@ -222,7 +222,8 @@ struct fm_message {
     const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
 };
 
-#define FM_KIT_TOOLS_MAX 128u /* tools of a job */
+#define FM_KIT_TOOLS_MAX    128u /* tools of a job */
+#define FM_UNKNOWN_TOOL_MAX 64u  /* bytes of the name of one that it has not */
 
 /* A function that the answer may call: ENGINE.md, Tools. */
 struct fm_tool {
@@ -391,6 +392,8 @@ struct fm_kit_job {
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
     /* The engine's to set before fm_kit_job_finish. */
+    char unknown_tool[FM_UNKNOWN_TOOL_MAX + 1]; /* that the answer calls in its text, though no such tool is there; "":
+                                                   none. ASCII; the first, of several */
     bool speculates;         /* what is below is told */
     int64_t drafted_tokens;  /* that were guessed ahead */
     int64_t accepted_tokens; /* of these, those that became part of the answer */

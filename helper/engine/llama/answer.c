@@ -83,7 +83,11 @@ static enum fm_reason tell_piece(struct fm_llama_answer *answer, const struct fm
     case FM_TOOL_TEXT:
         return fm_guide_add(&answer->guide, piece->bytes, piece->len) ? fm_kit_job_text(job, piece->bytes, piece->len)
                                                                       : FM_REASON_ERROR;
-    case FM_TOOL_UNKNOWN: return fm_llama_answer_fail(answer, FM_INTERNAL, "the call names no tool");
+    case FM_TOOL_UNKNOWN:
+        if (!job->unknown_tool[0]) {
+            snprintf(job->unknown_tool, sizeof job->unknown_tool, "%s", piece->name);
+        }
+        return FM_REASON_NONE;
     default: return FM_REASON_ERROR;
     }
 }

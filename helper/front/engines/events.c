@@ -543,6 +543,7 @@ static void on_finished(struct fm_job *job, struct json_object *params) {
     if (job->answer.opened) {
         read_usage(params, &job->answer.usage);
         read_timings(params, &job->answer.timings);
+        fm_answer_call_unknown(&job->answer, get_string(params, "unknown_tool"));
     }
     if (job->stopping) { /* the stop came first, so it decides */
         error = job->stop_error;

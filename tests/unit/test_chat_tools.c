@@ -1311,6 +1311,31 @@ static enum fm_code make_notation_grammar(const struct fm_kit_job *job) {
     return code;
 }
 
+static enum fm_code make_tags_grammar(const struct fm_kit_job *job) {
+    static const char schema[] = "{\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":9},\"b\":{\"$ref\":\"#/$defs/c\"}},"
+                                 "\"$defs\":{\"c\":{\"type\":\"integer\"}},\"definitions\":{}}";
+    struct style style = CODER;
+    struct fm_tool tool = job->tools[0];
+    struct fm_kit_job one = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED};
+    struct fm_tool_form form;
+    struct fm_error error;
+    struct fm_buf lark;
+    int left = allocations_left;
+    allocations_left = -1;
+    read_form(&style, &form);
+    tool.parameters = json_tokener_parse(schema);
+    allocations_left = left;
+    fm_buf_init(&lark, LARK_MAX);
+    enum fm_code code = fm_tool_grammar(&one, &form, NULL, 0, &lark, &error);
+    fm_buf_free(&lark);
+    left = allocations_left;
+    allocations_left = -1;
+    json_object_put(tool.parameters);
+    fm_tool_form_free(&form);
+    allocations_left = left;
+    return code;
+}
+
 static enum fm_code parse(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *answer) {
     struct fm_tool_parser parser;
     struct fm_tool_piece piece;
@@ -1335,8 +1360,9 @@ static enum fm_code parse_notation(const struct fm_kit_job *job) {
 static void out_of_memory(void **state) {
     (void)state;
     static enum fm_code (*const works[])(const struct fm_kit_job *) = {make_prompt, make_grammar, parse_answer,
-                                                                      make_notation_grammar, parse_notation};
-    static const unsigned least[] = {2, 10, 2, 20, 3};
+                                                                      make_notation_grammar, make_tags_grammar,
+                                                                      parse_notation};
+    static const unsigned least[] = {2, 10, 2, 20, 20, 3};
     struct fm_message message = say("user", "hi");
     struct fm_kit_job job = job_of(&message, 1);
     for (size_t i = 0; i < COUNT(works); i++) {

@@ -357,11 +357,10 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
         }
         if ((!copy && json_object_deep_copy(property, &copy, NULL) != 0) || !add_member(copy, keys[i], value)) {
             json_object_put(copy);
+            json_object_put(schema == property ? schema : NULL);
             return fm_fail_no_memory(error);
         }
-        if (schema == property) {
-            json_object_put(schema);
-        }
+        json_object_put(schema == property ? schema : NULL); /* the reference of above */
         schema = copy;
     }
     snprintf(rule, sizeof rule, "value%s", number);

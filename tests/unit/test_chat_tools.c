@@ -311,7 +311,8 @@ static void unknown_names(void **state) {
 
 /* ---- a model's own form ---- */
 
-/* How a template writes calls, and what it does otherwise than others. A '#' is the number of the call in its message. */
+/* How a template writes calls, and what it does otherwise than others. A '#' is the number of the call in its message, a '@' its
+ * id. */
 struct style {
     const char *begin; /* before the first name */
     const char *middle;
@@ -348,10 +349,12 @@ struct style {
     const char *truth; /* as it is written */
 };
 
-static void note_numbered(struct transcript *log, const char *text, size_t number) {
-    const char *place = strchr(text, '#');
+static void note_numbered(struct transcript *log, const char *text, const char *id, size_t number) {
+    const char *place = strpbrk(text, "#@");
+    char digits[24];
+    snprintf(digits, sizeof digits, "%zu", number);
     if (place) {
-        note(log, "%.*s%zu%s", (int)(place - text), text, number, place + 1);
+        note(log, "%.*s%s%s", (int)(place - text), text, *place == '@' ? id : digits, place + 1);
     } else {
         note(log, "%s", text);
     }
@@ -360,7 +363,7 @@ static void note_numbered(struct transcript *log, const char *text, size_t numbe
 static void render_call(const struct style *style, const struct fm_chat *chat, const struct fm_chat_call *call,
                         size_t k, struct transcript *log) {
     char first[2] = {(char)(style->small_letters ? call->name[3] | 0x20 : call->name[3])};
-    note_numbered(log, k ? style->next : style->begin, k);
+    note_numbered(log, k ? style->next : style->begin, call->id, k);
     note(log, "%s", !style->counts || k == 0 ? "" : k == 1 ? "1" : "2");
     note(log, "%s", !style->numbers_turns ? "" : chat->count > 2 ? "3" : "2");
     note(log, "%.3s%s%s", call->name, first, call->name + 4);
@@ -374,7 +377,7 @@ static void render_call(const struct style *style, const struct fm_chat *chat, c
         }
     } else {
         const char *arguments = strcmp(call->arguments, "{}") == 0 ? style->empty : style->arguments;
-        note_numbered(log, style->middle, k);
+        note_numbered(log, style->middle, call->id, k);
         note(log, "%s", arguments ? arguments : call->arguments);
     }
     note(log, "%s", style->has_ids || (style->has_old_ids && chat->count > 2) ? call->id : "");
@@ -598,7 +601,7 @@ static void no_forms(void **state) {
         {TAGS, .thinks = true},
         {TAGS, .thinks = true, .think = "<thought>"},
         {TAGS, .thinks = true, .think = "<think>", .thought = "<thought>", .drops_thought = true},
-        {TAGS, .has_ids = true},
+        {STYLE("<fun=", ">", NULL, "", "<end>"), .has_ids = true}, /* its id has no end */
         {TAGS, .names_twice = true},
         {TAGS, .announces = true},
         {STYLE("", ": ", NULL, "", "<end>")},      /* nothing tells a call */
@@ -1058,9 +1061,6 @@ static void native_ids(void **state) {
     expect_pieces("a [CALLS](f {\"a\":1}abcdefghi, f {}ABC123xyz);", "T:a|C:f|A:{\"a\":1}|C:f|A:{}");
     parsed_form = &fm_tool_form_own;
     fm_tool_form_free(&form);
-    style.nine = false;
-    read_form(&style, &form);
-    assert_false(form.native);
 }
 
 /* Where the template shows no tools, the system's message does, with a call in the model's form. */
@@ -1114,6 +1114,36 @@ static void told_tools(void **state) {
     assert_string_equal(prompt.chat.messages[0].role, "user");
     fm_tool_prompt_free(&prompt);
     fm_tool_form_free(&form);
+}
+
+/* One that takes ids of any length gets those of the job, and its calls have such. */
+static void any_ids(void **state) {
+    (void)state;
+    struct style styles[] = {{STYLE("<c>", " ", ", ", ");", "<end>"), .has_ids = true},
+                             {STYLE("<c>@/", " ", ", @/", ");", "<end>")}};
+    static const char *const answers[] = {"<c>f {\"a\":1}call_0-1, f {}x);", "<c>call_0-1/f {\"a\":1}, x/f {});"};
+    struct fm_tool tool = {.name = "f", .allowed = true};
+    struct fm_kit_job job = {.tools = &tool, .tool_count = 1, .tool_mode = FM_TOOLS_REQUIRED, .parallel_tool_calls = true};
+    for (size_t i = 0; i < COUNT(styles); i++) {
+        struct fm_tool_form form;
+        struct fm_error error;
+        struct fm_buf lark;
+        read_form(&styles[i], &form);
+        assert_true(form.native && form.ids == FM_TOOL_IDS_GIVEN && form.next.len > 0);
+        fm_buf_init(&lark, LARK_MAX);
+        assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+        fm_buf_append(&lark, "", 1);
+        assert_non_null(strstr(lark.data, "CALL_ID: /[a-zA-Z0-9_-]{1,32}/\n"));
+        assert_non_null(strstr(lark.data, i ? "calls: CALL_ID \"/\" tool ( \", \" CALL_ID \"/\" tool){0,127} \");\"\n"
+                                            : "calls: tool ( CALL_ID \", \" tool){0,127} CALL_ID \");\"\n"));
+        fm_buf_free(&lark);
+        parsed_job = job_of(NULL, 0);
+        parsed_job.tool_mode = FM_TOOLS_REQUIRED;
+        parsed_form = &form;
+        expect_pieces(answers[i], "|C:f|A:{\"a\":1}|C:f|A:{}");
+        parsed_form = &fm_tool_form_own;
+        fm_tool_form_free(&form);
+    }
 }
 
 /* One that shows ids beside outcomes gets those that its calls have. */
@@ -1408,6 +1438,7 @@ int main(void) {
         cmocka_unit_test(choices_by_notation),
         cmocka_unit_test(native_prompts),
         cmocka_unit_test(native_ids),
+        cmocka_unit_test(any_ids),
         cmocka_unit_test(named_ids),
         cmocka_unit_test(told_tools),
         cmocka_unit_test(texts_that_end_so),

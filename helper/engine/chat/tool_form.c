@@ -293,6 +293,9 @@ static bool set_mark(const struct fm_tool_template *from, const struct part *par
     bool set = fm_tool_mark_set(from, piece.text, piece.len, mark);
     mark->place = id_at < piece.len ? FM_TOOL_ID_PLACE : FM_TOOL_NO_PLACE;
     mark->place_at = id_at;
+    if (mark->place && (id_at + FM_TOOL_ID_LEN == mark->len || fm_tool_in_place(mark, mark->text[id_at + FM_TOOL_ID_LEN]))) {
+        return false;
+    }
     return set && !contains(&piece, PROBE) && find(&piece, id_at + FM_TOOL_ID_LEN, ID) == piece.len &&
            fm_utf8_valid(piece.text, piece.len);
 }
@@ -604,11 +607,8 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     }
     const char *begin = form->trigger.text;
     const struct part call = {begin, (size_t)(form->end.text - begin)};
-    if (form->name.place || form->arguments.place || form->end.place) {
+    if (parts[OTHER_ID_CALL].len == 0) {
         form->ids = FM_TOOL_IDS_OF_LEN;
-    }
-    if (form->ids && parts[OTHER_ID_CALL].len > 0) {
-        return false;
     }
     return shows_call(&parts[CALL_AND_OUTCOME], &call) && shows_call(&parts[HISTORY], &call);
 }
@@ -697,7 +697,7 @@ static void read_next(const struct fm_tool_template *from, const struct part *pa
     bool begins_end = next.len <= form->end.len && memcmp(next.text, form->end.text, next.len) == 0;
     if (is_later(&next, part, places[1].arguments_end, places[2].name, 1) &&
         is_later(&form->end, part, end, end_of_turn(from, part, end), CALLS - 1) && !begins_end &&
-        (form->ids || next.place != FM_TOOL_ID_PLACE) && is_number_of_call(form, &next)) {
+        is_number_of_call(form, &next)) {
         form->next = next;
     }
 }

@@ -6,6 +6,12 @@ size_t fm_tool_place_len(const struct fm_tool_mark *mark) {
     return lens[mark->place];
 }
 
+bool fm_tool_in_place(const struct fm_tool_mark *mark, char c) {
+    bool digit = c >= '0' && c <= '9';
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+    return mark->place != FM_TOOL_NO_PLACE && (digit || (letter && mark->place == FM_TOOL_ID_PLACE));
+}
+
 bool fm_tool_mark_set(const struct fm_tool_template *from, const char *bytes, size_t len, struct fm_tool_mark *mark) {
     *mark = (struct fm_tool_mark){.text = bytes, .len = len};
     for (size_t at = 0; at < len;) {

@@ -15,15 +15,17 @@
 static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state next) {
     parser->state = count ? FM_TOOL_IN_MARK : next;
     parser->skip = count;
-    parser->after_number = 0;
+    parser->after_place = 0;
     parser->next = next;
 }
 
-/* `mark` after `before` bytes. */
+/* `mark` after `before` bytes; its place counts as one. */
 static void skip_mark(struct fm_tool_parser *parser, size_t before, const struct fm_tool_mark *mark,
                       enum fm_tool_state next) {
-    skip(parser, before + mark->len, next);
-    parser->after_number = mark->place == FM_TOOL_NUMBER_PLACE ? mark->len - mark->place_at - 1 : 0;
+    const size_t place = fm_tool_place_len(mark);
+    skip(parser, before + mark->len - (place ? place - 1 : 0), next);
+    parser->mark = mark;
+    parser->after_place = place ? mark->len - mark->place_at - place : 0;
 }
 
 void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job *job, const struct fm_tool_form *form) {
@@ -43,10 +45,6 @@ void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job 
 void fm_tool_parser_free(struct fm_tool_parser *parser) {
     fm_buf_free(&parser->name);
     fm_buf_free(&parser->held);
-}
-
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
 }
 
 static size_t take(const char **bytes, size_t *len, size_t count) {
@@ -270,9 +268,9 @@ static bool read_rest(struct fm_tool_parser *parser, const char **bytes, size_t 
 static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     (void)piece;
     while (*len > 0 && parser->skip > 0) {
-        bool more_digits = parser->skip == parser->after_number && is_digit(**bytes);
+        bool more = parser->skip == parser->after_place && fm_tool_in_place(parser->mark, **bytes);
         take(bytes, len, 1);
-        parser->skip -= !more_digits;
+        parser->skip -= !more;
     }
     if (parser->skip == 0) {
         parser->state = parser->next;
@@ -558,21 +556,19 @@ static bool read_notation(struct fm_tool_parser *parser, const char **bytes, siz
 
 /* ---- what follows ---- */
 
-/* `c` is at `at` in `mark`, or of the id or the number that stands there. */
-static bool is_at(const struct fm_tool_mark *mark, size_t at, char c) {
-    bool in_place = at >= mark->place_at && at < mark->place_at + fm_tool_place_len(mark);
-    bool of_place = mark->place == FM_TOOL_NUMBER_PLACE ? is_digit(c) : c != '"';
-    return in_place ? of_place : c == mark->text[at];
-}
-
 static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *next = &parser->form->next;
+    const size_t at = parser->skip;
+    const size_t place_end = next->place_at + fm_tool_place_len(next);
+    const bool in_place = fm_tool_in_place(next, **bytes);
+    const bool begins_place = next->place && at == next->place_at;
     (void)piece;
-    if (next->place == FM_TOOL_NUMBER_PLACE && parser->skip == next->place_at + 1 && is_digit(**bytes)) {
+    if (in_place && (begins_place || at == place_end)) {
         take(bytes, len, 1);
+        parser->skip = place_end;
         return false;
     }
-    if (parser->skip >= next->len || !is_at(next, parser->skip, **bytes)) {
+    if (begins_place || at >= next->len || **bytes != next->text[at]) {
         parser->state = FM_TOOL_AT_END;
         return false;
     }

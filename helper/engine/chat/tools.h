@@ -63,12 +63,15 @@ struct fm_tool_mark {
     } controls[FM_TOOL_MARK_CONTROLS];
     size_t control_count;
     enum fm_tool_place place;
-    size_t place_at; /* where it is in the text: an id of FM_TOOL_ID_LEN, whatever it is, or a number with a digit, after
-                        which another byte than a digit follows */
+    size_t place_at; /* where it is in the text: an id of FM_TOOL_ID_LEN or a number with a digit, whatever they are; a
+                        byte follows that is in none */
 };
 
 /* How many bytes of its text are the mark's place. */
 size_t fm_tool_place_len(const struct fm_tool_mark *mark);
+
+/* `c` may be in what stands in the mark's place. */
+bool fm_tool_in_place(const struct fm_tool_mark *mark, char c);
 
 /*
  * How arguments stand in tags: each is `key`, its key, `raw` and the text of a string or `json` and any other value as
@@ -112,7 +115,7 @@ struct fm_tool_form {
     struct fm_tool_mark end;
     struct fm_tool_mark text_end;   /* what a text may end with: empty, or begins with a control token, maybe the trigger */
     enum fm_tool_ids {
-        FM_TOOL_IDS_GIVEN,   /* the template takes the job's */
+        FM_TOOL_IDS_GIVEN,   /* the template takes the job's, in calls or not */
         FM_TOOL_IDS_OF_LEN,  /* it has calls with an id of FM_TOOL_ID_LEN, and refuses others */
         FM_TOOL_IDS_BY_NAME, /* it shows one with an outcome, and a call has as a head what such an id is: `id_before`,
                                 the name, `id_after` with its number in the message */
@@ -153,7 +156,7 @@ struct fm_tool_turn {
 
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
- * calls that are not of this kind: with an id of another length in them, with arguments in no such way, with
+ * calls that are not of this kind: with an id in them that runs into what follows, with arguments in no such way, with
  * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
  * otherwise than the model is asked to go on, but for `turn`, of which the prompt may open the thought; or where it shows
  * tools only beside a system's message or only without, or none while a call is mere JSON or its arguments are not JSON.
@@ -253,7 +256,8 @@ struct fm_tool_parser {
     enum fm_tool_state state;
     enum fm_tool_state next; /* after the mark */
     size_t skip;
-    size_t after_number;             /* bytes of the mark after its number; 0: it has none */
+    const struct fm_tool_mark *mark; /* whose place comes, and how many of its bytes after that; 0: it has none */
+    size_t after_place;
     const struct fm_tool_mark *head; /* of which `skip` bytes have come */
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
     bool hold_space;

@@ -638,11 +638,13 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
 static void write_places(const struct fm_tool_form *form, struct fm_buf *lark) {
     const struct fm_tool_mark *marks[] = {&form->name, &form->arguments, &form->next, &form->end};
     bool has[3] = {false};
-    char id[48];
+    char id[48] = "CALL_ID: /[a-zA-Z0-9_-]{1,32}/\n";
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         has[marks[i]->place] = true;
     }
-    snprintf(id, sizeof id, "CALL_ID: /[a-zA-Z0-9]{%u}/\n", FM_TOOL_ID_LEN);
+    if (form->ids == FM_TOOL_IDS_OF_LEN) {
+        snprintf(id, sizeof id, "CALL_ID: /[a-zA-Z0-9]{%u}/\n", FM_TOOL_ID_LEN);
+    }
     fm_buf_append_str(lark, has[FM_TOOL_ID_PLACE] ? id : "");
     fm_buf_append_str(lark, has[FM_TOOL_NUMBER_PLACE] ? "CALL_NUMBER: /[0-9]{1,4}/\n" : "");
 }

@@ -61,7 +61,7 @@ ENDS = {
     "MiniMax-M1": "<end_of_sentence>", "MiniMax-M[23]": "[e~[", "Nemotron-Nano-v2": "<SPECIAL_12>", "Seed-OSS": "<seed:eos>",
     "Reka": "<sep>", "Spark|DeepSeek": "<｜end▁of▁sentence｜>", "granite": "<|end_of_text|>", "ling-3": "<|role_end|>",
     "Laguna": "</assistant>", "Hy3": "<｜hy_eos:opensource｜>", "Kimi-K3": "<|end_of_msg|>", "glimmer": "<|eot|>",
-    "Solar": "<|flush|>", "rwkv": "\n\n",
+    "Solar": "<|flush|>", "rwkv": "\n\n", "Cohere": "<|END_OF_TURN_TOKEN|>",
 }
 
 

@@ -279,6 +279,15 @@ static bool is_token_of_style(const void *argument, const char *text) {
     return style->token && strstr(style->token, text);
 }
 
+/* "<t>" is 1, "<e>" is 2 and ends a turn. */
+static size_t control_of_style(const void *argument, const char *text, size_t len, int32_t *token, bool *ends_turn) {
+    (void)argument;
+    bool is_one = len >= 3 && (memcmp(text, "<t>", 3) == 0 || memcmp(text, "<e>", 3) == 0);
+    *token = is_one && text[1] == 'e' ? 2 : 1;
+    *ends_turn = *token == 2 && is_one;
+    return is_one ? 3 : 0;
+}
+
 #define A "assistant\n"
 #define Q "hi " A
 
@@ -318,6 +327,9 @@ static const struct style styles[] = {
      "<think>|</think>\n<text>||\n<text>| prompts low medium high"},
     {"messages", Q, Q, NULL, Q " to=user|fm_text", Q " to=self|fm_thought<end> to=user|fm_text", NULL, NULL,
      " to=self||<end> to=user||| to=user|| prompts low medium high"},
+    {"a mark behind texts", Q, Q, NULL, Q "fm_text<t>\n<e>", Q "fm_text<t>\n<e>", NULL, NULL,
+     "||||(1) prompts low medium high"},
+    {"a mark that ends no turn", Q, Q, NULL, Q "fm_text<t>\n", Q "fm_text<t>\n", NULL, NULL, ""},
     {"a mark alone", Q, Q, NULL, Q "all\nfm_text", Q "all\nfm_text", NULL, NULL, "|||all\n| prompts low medium high"},
     {"an endless mark", Q, Q, NULL, Q ENDLESS "fm_text", Q "fm_text", NULL, NULL, ""},
     {"a mark in another place", Q, Q, NULL, "hi all\nfm_text", "hi all\nfm_text", NULL, NULL, ""},
@@ -339,10 +351,11 @@ static const struct style styles[] = {
 
 static void note_form(struct transcript *log, const struct fm_thought_form *form) {
     static const char *const names[] = {" low", " medium", " high"};
-    if (!form->thinks && !form->lead[0]) {
+    if (!form->thinks && !form->lead[0] && !form->ends_texts) {
         return;
     }
-    note(log, "%s|%s|%s|%s|%s%s%s", form->begin, form->end, form->gap, form->lead, form->turns_off ? " off" : "",
+    note(log, "%s|%s|%s|%s|%s%s%s%s", form->begin, form->end, form->gap, form->lead, form->ends_texts ? "(1)" : "",
+         form->turns_off ? " off" : "",
          form->off_by_effort ? " by_effort" : "", form->prompts ? " prompts" : "");
     for (size_t i = 0; i < FM_THOUGHT_EFFORTS; i++) {
         note(log, "%s", form->efforts[i] ? names[i] : "");
@@ -353,7 +366,7 @@ static void forms(void **unused) {
     (void)unused;
     for (size_t i = 0; i < COUNT(styles); i++) {
         const struct fm_tool_template from = {
-            .render = render_style, .is_token = is_token_of_style, .argument = &styles[i]};
+            .render = render_style, .control = control_of_style, .is_token = is_token_of_style, .argument = &styles[i]};
         struct fm_thought_form form;
         struct fm_error error;
         static struct transcript log;

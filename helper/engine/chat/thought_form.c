@@ -271,6 +271,20 @@ static void read_lead(char *const texts[CONVERSATIONS], struct fm_thought_form *
     }
 }
 
+/* What ends a text and not the turn, which is over then all the same. */
+static void read_text_end(const struct fm_tool_template *from, const char *closed, struct fm_thought_form *form) {
+    const char *text = closed ? strstr(closed, TEXT) : NULL;
+    bool ends_turn = true;
+    size_t len = text ? strlen(text) : 0;
+    size_t at = LENGTH_OF(TEXT);
+    form->ends_texts = at < len && from->control(from->argument, text + at, len - at, &form->text_end, &ends_turn) > 0;
+    form->ends_texts &= !ends_turn;
+    for (int32_t token; form->ends_texts && at < len && !ends_turn; at++) {
+        (void)from->control(from->argument, text + at, len - at, &token, &ends_turn);
+    }
+    form->ends_texts &= ends_turn;
+}
+
 /* What the template makes of being asked not to think, and to think so much. */
 static void read_settings(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
     const char *none = texts[NONE];
@@ -296,7 +310,10 @@ enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm
         read_marks(from, texts, form);
         read_lead(texts, form);
     }
-    if (form->thinks || form->lead[0]) {
+    if (code == FM_OK) {
+        read_text_end(from, texts[PLAIN], form);
+    }
+    if (form->thinks || form->lead[0] || form->ends_texts) {
         read_settings(texts, form);
     } else {
         *form = (struct fm_thought_form){.thinks = false};

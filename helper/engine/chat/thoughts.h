@@ -28,6 +28,8 @@ struct fm_thought_form {
     char gap[FM_THOUGHT_MARK_MAX];   /* what stands between `end` and a text */
     char lead[FM_THOUGHT_MARK_MAX];  /* what stands before each text, and ends `end`; mostly empty */
     char preamble[FM_THOUGHT_MARK_MAX]; /* the same, where calls follow the text */
+    bool ends_texts;                  /* a text ends with a control token that does not end the turn: */
+    int32_t text_end;                 /* this one */
     bool turns_off;                   /* the template can */
     bool off_by_effort;               /* and is asked to by the effort "none" */
     bool efforts[FM_THOUGHT_EFFORTS]; /* of "low", "medium" and "high": those that the template takes */

@@ -43,6 +43,7 @@ enum fm_code fm_llama_model_thought_form(struct fm_llama_model *model, const str
         }
         model->thought_form_read = true;
         const struct fm_thought_form *read = &model->thought_form;
+        model->prompter.text_end = read->ends_texts ? read->text_end : LLAMA_TOKEN_NULL;
         fm_log(FM_LOG_INFO, "thoughts: %s%s%s", read->thinks ? read->begin : "none", read->thinks ? " " : "",
                read->end);
     }

@@ -89,7 +89,7 @@ static size_t longest_token(const struct llama_vocab *vocab) {
 enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model, const char *source,
                               struct fm_error *error) {
     bool replaced;
-    *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model)};
+    *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model), .text_end = LLAMA_TOKEN_NULL};
     enum fm_code code = fm_templates_load(model, source, &prompter->templates, &replaced, error);
     if (code != FM_OK) {
         return code;
@@ -106,7 +106,7 @@ enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_m
 }
 
 void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_model *model) {
-    *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model)};
+    *prompter = (struct fm_prompter){.vocab = llama_model_get_vocab(model), .text_end = LLAMA_TOKEN_NULL};
     prompter->longest_token = longest_token(prompter->vocab);
 }
 

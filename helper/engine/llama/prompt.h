@@ -26,6 +26,7 @@ struct fm_prompter {
     struct fm_control_text *controls; /* what a message may not smuggle in */
     size_t control_count;
     bool control_starts[256]; /* the first bytes of `controls` */
+    llama_token text_end;     /* fm_thought_form; LLAMA_TOKEN_NULL: none, or not read yet */
     size_t longest_token;     /* no token stands for more bytes than this; 0: not known */
 };
 

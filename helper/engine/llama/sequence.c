@@ -315,6 +315,13 @@ static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
 
 /* ---- drawing ---- */
 
+/* What ends a text ends the turn with it. */
+static bool ends_turn(const struct fm_sequence *sequence, llama_token token) {
+    const struct fm_llama_answer *answer = &sequence->answer;
+    return llama_vocab_is_eog(answer->vocab, token) ||
+           (token == sequence->model->prompter.text_end && !sequence->job->prompt && !fm_llama_answer_is_thinking(answer));
+}
+
 /* A grammar may have an end of turn amid its text, as a token. A guide refuses those that it sees. */
 static enum fm_reason end_turn(struct fm_sequence *sequence) {
     struct fm_grammar *grammar = sequence->answer.guide.grammar;
@@ -335,7 +342,7 @@ static enum fm_reason draw(struct fm_sequence *sequence) {
     if (token == LLAMA_TOKEN_NULL) {
         return fail_grammar(sequence, fm_grammar_reason(answer->guide.grammar));
     }
-    if (llama_vocab_is_eog(answer->vocab, token)) {
+    if (ends_turn(sequence, token)) {
         return answer->guide.grammar && inside ? close_thought(sequence) : end_turn(sequence);
     }
     return add(sequence, token);

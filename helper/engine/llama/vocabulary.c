@@ -8,7 +8,7 @@
 
 static bool ends_turn(const void *argument, int32_t token) {
     const struct fm_prompter *prompter = argument;
-    return llama_vocab_is_eog(prompter->vocab, token);
+    return llama_vocab_is_eog(prompter->vocab, token) || token == prompter->text_end;
 }
 
 static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {

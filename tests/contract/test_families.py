@@ -8,6 +8,7 @@ Exit status 77: skipped, because MODEL or LIBRARY is not there, or the engine wa
 """
 
 import importlib
+import json
 import os
 import shutil
 import sys
@@ -187,6 +188,40 @@ class Thoughts(Case):
                         self.assertEqual((outcome.text, outcome.left), (text, False))
             outcome = engine.run(ASK, "a</think>\n" + call, tools=[LAMP])
             self.assertEqual((outcome.text.strip(), outcome.calls), ("a", [["lamp", '{"on":true}']]))
+
+
+class Values(Case):
+    """Arguments of each kind in the families' own notations."""
+
+    MAKE = {"name": "make", "parameters": {
+        "type": "object", "required": ["url"], "properties": {
+            "url": {"type": "string", "format": "uri", "minLength": 1}, "size": {"type": "integer", "minimum": 1},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+            "tags": {"type": "array", "items": {"type": "string"}}, "place": {"$ref": "#/$defs/place"}},
+        "$defs": {"place": {"type": "object", "required": ["x"],
+                            "properties": {"x": {"type": "number"}, "name": {"type": "string"}}}}}}
+    MADE = {"url": "https://a.b/c", "size": 3, "note": None, "tags": ['a "b"', "it's\n", "\u00e9"],
+            "place": {"x": -1.5, "name": "n"}}
+    MARKED = ("<|tool_call>call:make{note:null,place:{name:~n~,x:-1.5},size:3,tags:[~a \"b\"~,~it's\n~,~\u00e9~],"
+              "url:~https://a.b/c~}<tool_call|>").replace("~", '<|"|>')
+    WRITTEN = {
+        "google-gemma-4-31B-it": MARKED + "<|tool_response>", "google-gemma-4-31B-it-interleaved": MARKED + "<turn|>",
+        "LFM2.5-8B-A1B": '<|tool_call_start|>[make(url="https://a.b/c", size=3, note=None, '
+                         'tags=[\'a "b"\', "it\'s\\n", "\u00e9"], '
+                         "place={\"x\": -1.5, 'name': 'n'})]<|tool_call_end|><|im_end|>",
+        "Qwen3-Coder": "<tool_call>\n<function=make>\n" + "".join(
+            f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in (
+                ("url", "https://a.b/c"), ("size", 3), ("note", None), ("tags", json.dumps(MADE["tags"], ensure_ascii=False)),
+                ("place", json.dumps(MADE["place"])))) + "</function>\n</tool_call><|im_end|>",
+    }
+
+    def test_each_kind(self):
+        for name, script in self.WRITTEN.items():
+            with self.subTest(name):
+                outcome = self.engine(name).run(ASK, script, tools=[self.MAKE])
+                self.assertEqual((outcome.error, outcome.text, len(outcome.calls)), (None, "", 1))
+                self.assertEqual(json.loads(outcome.calls[0][1]), self.MADE)
+                self.assertTrue(self.prompts.ask(name, ASK, tools=[self.MAKE])["native"])
 
 
 class Front(Case):

@@ -149,7 +149,7 @@ class Ours:
             self.waiting[number] = answer
             self.proxy.notify("chat.completions.create", body, id=number)
         result = answer.get()
-        if "completion" not in result:
+        if not result.get("ok"):  # it was cancelled, where this run was ended
             raise SystemExit(f"models: {result}")
         return result["completion"]["choices"][0]
 

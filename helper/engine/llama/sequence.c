@@ -139,11 +139,15 @@ static enum fm_reason settle(struct fm_sequence *sequence, bool mark) {
     return whole ? FM_REASON_STOP : reason;
 }
 
+static bool is_space(const struct fm_buf *piece) {
+    return piece->len > 0 && fm_tool_space(piece->data, piece->len) == piece->len;
+}
+
 /* Takes one more token. */
 static void hold(struct fm_opening *opening, llama_token token, const struct fm_buf *piece) {
     size_t room = sizeof opening->bytes - opening->len;
     size_t len = piece->len < room ? piece->len : room;
-    if (!fm_tool_is_space(piece->len ? piece->data[0] : ' ') || opening->come > 0) {
+    if ((piece->len > 0 && !is_space(piece)) || opening->come > 0) {
         for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
             struct fm_start *start = &opening->starts[i];
             start->possible &= opening->come < start->count && start->tokens[opening->come] == token;
@@ -169,10 +173,6 @@ static enum fm_reason drop_space(struct fm_sequence *sequence, llama_token token
     enum fm_reason reason = fm_kit_job_token(sequence->job, "", 0);
     enum fm_reason pushed = push(sequence, token);
     return reason ? reason : pushed;
-}
-
-static bool is_space(const struct fm_buf *piece) {
-    return piece->len > 0 && fm_tool_space(piece->data, piece->len) == piece->len;
 }
 
 /* `token` comes where it is open what the answer begins with. */

@@ -46,7 +46,7 @@ class Build(Proxy):
         """ms to the first token of a new prompt, the same where its tools are known, tokens/s."""
         asks = []
         for subject in SUBJECTS[round_number % 3:][:2]:
-            asks.append(Ask(f"Write a story about {subject}. Use no tool.", TOKENS))
+            asks.append(Ask(f"What do you know about {subject}? Answer at length.", TOKENS))
             asks[-1].tools = tools(round_number)
             self.play(asks[-1:])
         return asks[0].first_ms, asks[1].first_ms, statistics.mean(ask.tokens_per_second for ask in asks), asks[0].text

@@ -5,11 +5,12 @@ import { repeated, soon, undisturbed } from "./support/patience.mjs";
 
 const FOREVER = 1e12;
 
-/** How often a test runs, and how it ends, whose nth run is `run(n)`. */
-async function runs(run) {
+/** How often a test runs, and how it ends, whose nth run is `run(n)`, on a machine that is `slowness` times as slow. */
+async function runs(run, slowness = 1) {
   let count = 0;
-  const outcome = await repeated(() => run(++count))({ diagnostic() {} }).then(
-    () => "passed",
+  const t = { diagnostic() {}, skip: (reason) => `skipped: ${reason}` };
+  const outcome = await repeated(() => run(++count), () => slowness)(t).then(
+    (skipped) => skipped ?? "passed",
     (error) => error.message,
   );
   return [count, outcome];
@@ -28,6 +29,12 @@ test("a test that is late each time fails", async () => {
   const [count, outcome] = await runs(() => soon(FOREVER, 100));
   assert.equal(count, 5);
   assert.match(outcome, /^took 1000000000000 ms, not less than 100/);
+});
+
+test("... on a machine on which nothing could be in time it is skipped", async () => {
+  const [count, outcome] = await runs(() => undisturbed(false, "a token"), 4);
+  assert.equal(count, 5);
+  assert.match(outcome, /^skipped: .*a token; on a machine 4.0 times as slow$/);
 });
 
 test("another failure is final", async () => {

@@ -47,13 +47,13 @@ export async function inTime(work) {
 }
 
 /** A test that is run again where it was Late, up to five times in all: late in each of them is a bug, or a busy machine. */
-export const repeated = (run) => async (t) => {
+export const repeated = (run, slowness = pace) => async (t) => {
   for (let left = RUNS - 1; ; left--) {
     try {
       return await run(t);
     } catch (error) {
       if (!(error instanceof Late)) throw error;
-      const factor = left === 0 ? pace() : 0;
+      const factor = left === 0 ? slowness() : 0;
       if (factor >= BUSY) return t.skip(`${error.message}; on a machine ${factor.toFixed(1)} times as slow`);
       if (left === 0) throw error;
       t.diagnostic(`${error.message}; once more`);

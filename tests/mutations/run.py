@@ -1442,7 +1442,7 @@ MUTATIONS = [
     ("thoughts: as much white space as there is", THOUGHT_PARSER,
      "(found == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX)", "(found == MATCH_NOT)", "unit.chat_thoughts"),
     ("thoughts: a user's tag opens none", THOUGHT_PARSER,
-     "bool opened = form->prompts && ends_with", "bool opened = ends_with", "unit.chat_thoughts"),
+     "bool opened = form->prompts && fm_tool_ends_with", "bool opened = fm_tool_ends_with", "unit.chat_thoughts"),
     ("thought form: the closing tag is that of the opening one", THOUGHT_FORM,
      "strncmp(around->after, form->end, (size_t)end_len) == 0 && set_gap", "set_gap", "unit.chat_thoughts"),
     ("thought form: marks have room", THOUGHT_FORM,

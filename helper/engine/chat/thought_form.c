@@ -82,19 +82,9 @@ static enum fm_code render(const struct fm_tool_template *from, enum conversatio
 
 /* ---- reading it ---- */
 
-/* The end of `text` without white space. */
-static size_t trimmed(const char *text, size_t len) {
-    while (len > 0 && fm_tool_is_space(text[len - 1])) {
-        len--;
-    }
-    return len;
-}
-
-/* `text` ends with `mark`, white space after it not counted. A text that is not there does not. */
+/* A text that is not there ends with nothing. */
 static bool ends_with(const char *text, size_t len, const char *mark) {
-    size_t end = text ? trimmed(text, len) : 0;
-    size_t mark_len = strlen(mark);
-    return mark_len > 0 && end >= mark_len && memcmp(text + end - mark_len, mark, mark_len) == 0;
+    return text && fm_tool_ends_with(text, len, mark, strlen(mark));
 }
 
 static bool all_ends_with(const char *text, const char *mark) {
@@ -129,7 +119,7 @@ static bool find_thought(const char *text, struct around *around) {
         return false;
     }
     *around = (struct around){.text = text,
-                              .before = trimmed(text, (size_t)(thought - text)),
+                              .before = fm_tool_trimmed(text, (size_t)(thought - text)),
                               .after = skip_space(thought + LENGTH_OF(THOUGHT)),
                               .answer = answer};
     return true;
@@ -214,7 +204,7 @@ static const char *find_answer(char *const texts[CONVERSATIONS], const char *clo
         return NULL;
     }
     if (strncmp(closed, prompt, len) != 0 && ends_with(prompt, len, form->begin)) {
-        len = trimmed(prompt, len) - strlen(form->begin);
+        len = fm_tool_trimmed(prompt, len) - strlen(form->begin);
     }
     return strncmp(closed, prompt, len) == 0 ? closed + len : NULL;
 }

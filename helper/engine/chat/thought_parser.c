@@ -22,19 +22,11 @@ static size_t end_len_of(const struct fm_thought_form *form) {
     return form->thinks ? strlen(form->end) - strlen(form->lead) : 0;
 }
 
-static size_t space_before(const char *bytes, size_t len) {
-    size_t space = 0;
-    while (space < len && fm_tool_is_space(bytes[space])) {
-        space++;
-    }
-    return space;
-}
-
 void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark marks[FM_THOUGHT_MARKS]) {
     const struct fm_thought_mark all[FM_THOUGHT_MARKS] = {
-        {form->begin, strlen(form->begin), space_before(form->begin, strlen(form->begin)), FM_THOUGHT_BEGUN},
+        {form->begin, strlen(form->begin), fm_tool_space(form->begin, strlen(form->begin)), FM_THOUGHT_BEGUN},
         {form->end, end_len_of(form), 0, FM_THOUGHT_AFTER},
-        {form->lead, strlen(form->lead), space_before(form->lead, strlen(form->lead)), FM_THOUGHT_OVER},
+        {form->lead, strlen(form->lead), fm_tool_space(form->lead, strlen(form->lead)), FM_THOUGHT_OVER},
         {form->preamble, strlen(form->preamble), 0, FM_THOUGHT_OVER},
     };
     memcpy(marks, all, sizeof all);
@@ -178,23 +170,11 @@ bool fm_thought_end(struct fm_thought_parser *parser) {
 
 /* ---- where an answer begins ---- */
 
-static size_t trimmed(const char *text, size_t len) {
-    while (len > 0 && fm_tool_is_space(text[len - 1])) {
-        len--;
-    }
-    return len;
-}
-
-/* `text` ends with `mark`, white space after it not counted. */
-static bool ends_with(const char *text, size_t len, const char *mark, size_t mark_len) {
-    len = trimmed(text, len);
-    return mark_len > 0 && len >= mark_len && memcmp(text + len - mark_len, mark, mark_len) == 0;
-}
-
 bool fm_thought_is_closed(const struct fm_thought_form *form, const char *text, size_t len) {
     const size_t end_len = end_len_of(form);
-    return ends_with(text, len, form->end, end_len) &&
-           (!form->lead[0] || ends_with(text, trimmed(text, len) - end_len, form->begin, strlen(form->begin)));
+    return fm_tool_ends_with(text, len, form->end, end_len) &&
+           (!form->lead[0] ||
+            fm_tool_ends_with(text, fm_tool_trimmed(text, len) - end_len, form->begin, strlen(form->begin)));
 }
 
 enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
@@ -203,7 +183,7 @@ enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, cons
         return FM_THOUGHT_OVER;
     }
     bool calls = fm_tools_callable(job); /* which come without the lead */
-    bool opened = form->prompts && ends_with(text, len, form->begin, strlen(form->begin));
+    bool opened = form->prompts && fm_tool_ends_with(text, len, form->begin, strlen(form->begin));
     if (form->prompts && !opened && fm_thought_is_closed(form, text, len)) {
         return FM_THOUGHT_AFTER;
     }

@@ -185,13 +185,8 @@ static bool names_stand_apart(const struct part *parts) {
 
 /* `part` without `mark` at its end: what a thought or a text begins with. */
 static struct part before_mark(const struct part *part, const char *mark) {
-    const size_t mark_len = strlen(mark);
-    size_t len = part->len;
-    while (len > 0 && fm_tool_is_space(part->text[len - 1])) {
-        len--;
-    }
-    bool ends = mark_len > 0 && len >= mark_len && memcmp(part->text + len - mark_len, mark, mark_len) == 0;
-    return (struct part){part->text, ends ? len - mark_len : part->len};
+    bool ends = fm_tool_ends_with(part->text, part->len, mark, strlen(mark));
+    return (struct part){part->text, ends ? fm_tool_trimmed(part->text, part->len) - strlen(mark) : part->len};
 }
 
 /* Where a call begins that stands at `at`, behind an empty thought or not. */

@@ -68,6 +68,18 @@ size_t fm_tool_space(const char *bytes, size_t len) {
     return space;
 }
 
+size_t fm_tool_trimmed(const char *bytes, size_t len) {
+    while (len > 0 && fm_tool_is_space(bytes[len - 1])) {
+        len--;
+    }
+    return len;
+}
+
+bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t mark_len) {
+    len = fm_tool_trimmed(bytes, len);
+    return mark_len > 0 && len >= mark_len && memcmp(bytes + len - mark_len, mark, mark_len) == 0;
+}
+
 static void drop_given(struct fm_tool_parser *parser) {
     struct fm_buf *held = &parser->held;
     if (parser->given > 0) {

@@ -29,6 +29,12 @@ bool fm_tool_is_space(char c);
 /* How many bytes of it `bytes` (`len` of them) begins with. */
 size_t fm_tool_space(const char *bytes, size_t len);
 
+/* The length of `bytes` (`len` of them) without it at their end. */
+size_t fm_tool_trimmed(const char *bytes, size_t len);
+
+/* `bytes` (`len` of them) end with `mark` (`mark_len`; an empty one ends nothing). White space after it does not count. */
+bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t mark_len);
+
 /* ---- form ---- */
 
 /* Our own. */
@@ -75,7 +81,7 @@ bool fm_tool_in_place(const struct fm_tool_mark *mark, char c);
 
 /*
  * How arguments stand in tags: each is `key`, its key, `raw` and the text of a string or `json` and any other value as
- * JSON, `close`, `after`. `close` is the first that ends a string. Where there are none, `none` stands in their place.
+ * JSON, `close`, `after`. `close` is the first that ends a string. A call without arguments has `none` instead.
  */
 struct fm_tool_tags {
     struct fm_tool_mark key; /* empty: the arguments are JSON */
@@ -147,7 +153,7 @@ struct fm_tool_template {
     const void *argument;
 };
 
-/* What a model writes besides calls. All NUL-terminated and borrowed; "" where there is none. */
+/* What a model writes besides calls. All NUL-terminated and borrowed; "" if the model does not write it. */
 struct fm_tool_turn {
     const char *thought;     /* what a thought begins with */
     const char *thought_end; /* up to a text: it ends with `lead` */
@@ -274,7 +280,7 @@ struct fm_tool_parser {
     bool escaped;
 };
 
-/* FM_TOOL_UNKNOWN: the text after it is a call of a tool that there is none of. */
+/* FM_TOOL_UNKNOWN: the text that follows is a call of a tool that does not exist. */
 enum fm_tool_kind { FM_TOOL_TEXT, FM_TOOL_CALL, FM_TOOL_PART_OF_ARGUMENTS, FM_TOOL_UNKNOWN, FM_TOOL_NO_MEMORY };
 
 struct fm_tool_piece {

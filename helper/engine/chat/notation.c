@@ -23,10 +23,6 @@ struct fitting {
     size_t left; /* schemas */
 };
 
-static bool is_key(const char *key) {
-    return key[0] && key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == '\0';
-}
-
 static bool value_fits(struct fitting *fitting, struct json_object *schema, int depth);
 
 static bool choices_fit(const struct fitting *fitting, const struct fm_value_schema *schema) {
@@ -51,7 +47,7 @@ static bool members_fit(struct fitting *fitting, struct json_object *schema, int
     if (properties && fit) {
         struct json_object_iter at;
         json_object_object_foreachC(properties, at) {
-            fit = fit && is_key(at.key) && value_fits(fitting, at.val, depth + 1);
+            fit = fit && fm_value_is_key(at.key) && value_fits(fitting, at.val, depth + 1);
         }
     }
     return fit;

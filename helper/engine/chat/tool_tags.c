@@ -84,22 +84,6 @@ enum fm_tool_value fm_tool_value_of(const struct fm_tool_tags *tags, struct json
     return types & FM_VALUE_NULL ? FM_TOOL_RAW_OR_NULL : FM_TOOL_RAW_VALUE;
 }
 
-static bool is_key(const char *key) {
-    return key[0] && key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == '\0';
-}
-
-static bool has_required(struct json_object *schema, struct json_object *properties) {
-    struct json_object *required = NULL;
-    bool there = !json_object_object_get_ex(schema, "required", &required) ||
-                 json_object_is_type(required, json_type_array);
-    for (size_t i = 0; there && required && i < json_object_array_length(required); i++) {
-        struct json_object *key = json_object_array_get_idx(required, i);
-        there = json_object_is_type(key, json_type_string) &&
-                json_object_object_get_ex(properties, json_object_get_string(key), NULL);
-    }
-    return there;
-}
-
 bool fm_tool_tags_fit(const struct fm_tool_tags *tags, const struct fm_tool *tool) {
     struct json_object *properties = NULL;
     if (!tool->parameters) {
@@ -107,12 +91,12 @@ bool fm_tool_tags_fit(const struct fm_tool_tags *tags, const struct fm_tool *too
     }
     if (!refs_fit(tool->parameters) || !has_only(tool->parameters, root_keys) ||
         !json_object_object_get_ex(tool->parameters, "properties", &properties) ||
-        !json_object_is_type(properties, json_type_object) || !has_required(tool->parameters, properties)) {
+        !json_object_is_type(properties, json_type_object) || !fm_value_names_required(tool->parameters)) {
         return false;
     }
     struct json_object_iter at;
     json_object_object_foreachC(properties, at) {
-        if (!is_key(at.key) || fm_tool_value_of(tags, tool->parameters, at.val) == FM_TOOL_NO_VALUE) {
+        if (!fm_value_is_key(at.key) || fm_tool_value_of(tags, tool->parameters, at.val) == FM_TOOL_NO_VALUE) {
             return false;
         }
     }

@@ -90,7 +90,7 @@ static bool is_type(struct json_object *value) {
     return types_named(value) != 0;
 }
 
-/* What a keyword's value has to be. All other keywords only describe, or are none that a grammar enforces. */
+/* What a keyword's value has to be. A grammar enforces no other keyword; many only describe. */
 static const struct keyword {
     const char *name;
     bool (*takes)(struct json_object *value);
@@ -212,16 +212,6 @@ static unsigned types_named(struct json_object *value) {
     return types;
 }
 
-static bool properties_fit(struct json_object *schema) {
-    struct json_object *properties = json_object_object_get(schema, "properties");
-    struct json_object *required = json_object_object_get(schema, "required");
-    bool fit = true;
-    for (size_t i = 0; required && fit && i < json_object_array_length(required); i++) {
-        fit = json_object_object_get_ex(properties, json_object_get_string(json_object_array_get_idx(required, i)), NULL);
-    }
-    return fit;
-}
-
 static bool keywords_fit(struct json_object *schema) {
     struct json_object_iter at;
     json_object_object_foreachC(schema, at) {
@@ -230,7 +220,7 @@ static bool keywords_fit(struct json_object *schema) {
             return false;
         }
     }
-    return properties_fit(schema);
+    return fm_value_names_required(schema);
 }
 
 /* The choices are no arrays or objects, and of the types. */
@@ -285,6 +275,21 @@ bool fm_value_schema_limits_text(const struct fm_value_schema *schema) {
 size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none) {
     struct json_object *count = is_object(schema->schema) ? json_object_object_get(schema->schema, key) : NULL;
     return count ? (size_t)json_object_get_int64(count) : none;
+}
+
+bool fm_value_names_required(struct json_object *schema) {
+    struct json_object *properties = json_object_object_get(schema, "properties");
+    struct json_object *required = NULL;
+    bool named = !json_object_object_get_ex(schema, "required", &required) || json_object_is_type(required, json_type_array);
+    for (size_t i = 0; required && named && i < json_object_array_length(required); i++) {
+        struct json_object *key = json_object_array_get_idx(required, i);
+        named = is_string(key) && json_object_object_get_ex(properties, json_object_get_string(key), NULL);
+    }
+    return named;
+}
+
+bool fm_value_is_key(const char *key) {
+    return key[0] && key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] == '\0';
 }
 
 bool fm_value_is_required(struct json_object *schema, const char *key) {

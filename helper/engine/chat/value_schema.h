@@ -29,8 +29,8 @@ enum {
 /* One of `any_of`, of the choices, or of the types is a value's. All borrowed. */
 struct fm_value_schema {
     struct json_object *schema; /* where `$ref` leads to */
-    struct json_object *any_of; /* "anyOf" or "oneOf"; NULL: there is none */
-    struct json_object *choices; /* "enum"; NULL: there is none, as with "const" */
+    struct json_object *any_of; /* "anyOf" or "oneOf"; NULL: the schema has neither */
+    struct json_object *choices; /* "enum"; NULL: the schema has no such keyword, or has "const" */
     struct json_object *constant;
     bool is_constant;
     size_t choice_count;
@@ -40,8 +40,8 @@ struct fm_value_schema {
 /*
  * Reads `schema`, but none in it; `root` has what it refers to. False where it has an "allOf" of several, counts its
  * properties, or describes them or its items by their names and places; where a keyword is not as draft 2020-12 has it;
- * where a pattern has alternatives outside of brackets, or `^` and `$` elsewhere than around it; or where what it refers to
- * is none of `$defs` or `definitions`. Keywords that a grammar can't enforce do not count.
+ * where a pattern has alternatives outside of brackets, or `^` and `$` elsewhere than around it; or where it refers to
+ * something outside `$defs` and `definitions`. Keywords that a grammar can't enforce do not count.
  */
 bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out);
 
@@ -59,6 +59,12 @@ size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *k
 
 /* All types that a value of `schema` may have, or more; never less. */
 unsigned fm_value_types(struct json_object *root, struct json_object *schema);
+
+/* The array "required", where there is one, has no names but those of the schema's "properties". */
+bool fm_value_names_required(struct json_object *schema);
+
+/* A grammar can write it without quotes: letters, digits, `_` and `-`. */
+bool fm_value_is_key(const char *key);
 
 /* `key` is in the array "required". */
 bool fm_value_is_required(struct json_object *schema, const char *key);

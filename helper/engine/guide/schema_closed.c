@@ -1,8 +1,8 @@
 /* Objects that have no other keys than those that their schema names: schema.h. */
+#include "engine/chat/value_schema.h"
 #include "engine/guide/schema.h"
 
 #include <json-c/json.h>
-#include <string.h>
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
@@ -13,23 +13,13 @@ static const char *const about_keys[] = {
     "$recursiveRef",        "allOf",             "anyOf",                 "oneOf",         "not",
     "if",                   "const",             "enum"};
 
-static bool names_key(struct json_object *properties, struct json_object *key) {
-    return json_object_is_type(key, json_type_string) &&
-           json_object_object_get_ex(properties, json_object_get_string(key), NULL);
-}
-
 /* All keys are named, and the required ones are among them. */
 static bool names_all(struct json_object *schema) {
     struct json_object *properties = json_object_object_get(schema, "properties");
-    struct json_object *required = json_object_object_get(schema, "required");
-    bool all = json_object_is_type(properties, json_type_object) && json_object_object_length(properties) > 0;
+    bool all = json_object_is_type(properties, json_type_object) && json_object_object_length(properties) > 0 &&
+               fm_value_names_required(schema);
     for (size_t i = 0; all && i < COUNT(about_keys); i++) {
         all = !json_object_object_get_ex(schema, about_keys[i], NULL);
-    }
-    if (json_object_is_type(required, json_type_array)) {
-        for (size_t i = 0; all && i < json_object_array_length(required); i++) {
-            all = names_key(properties, json_object_array_get_idx(required, i));
-        }
     }
     return all;
 }

@@ -53,7 +53,7 @@ static void write_name(const struct writing *writing, char letter, size_t number
     fm_buf_append_str(rule, name);
 }
 
-/* Appends to `rule` the name of a rule, or of a terminal, that is `text`, which is written where there is none yet. */
+/* Appends to `rule` the name of the rule or terminal with the body `text`. Writes that first if it does not exist yet. */
 static void write_known(struct writing *writing, char letter, size_t number, struct fm_buf *text,
                         struct fm_buf *rule) {
     struct json_object *name = NULL;
@@ -82,13 +82,8 @@ static void write_known(struct writing *writing, char letter, size_t number, str
     fm_buf_free(&made);
 }
 
-static void write_text(const char *text, size_t len, struct fm_buf *rule) {
-    struct fm_json_writer w = fm_json_writer_on(rule);
-    fm_json_string(&w, text, len);
-}
-
 static void write_char(char c, struct fm_buf *rule) {
-    write_text(&c, 1, rule);
+    fm_text_literal(&c, 1, rule);
 }
 
 /* A mark that is a control token is of a rule, any other one of a terminal. */
@@ -97,14 +92,15 @@ static bool is_control(const struct fm_notation *notation) {
 }
 
 static void write_control(const struct fm_notation *notation, struct fm_buf *rule) {
-    char text[24];
-    snprintf(text, sizeof text, " <[%d]> ", (int)notation->quote_token);
-    fm_buf_append_str(rule, is_control(notation) ? text : "");
+    if (is_control(notation)) {
+        fm_text_control(notation->quote_token, rule);
+        fm_buf_append_char(rule, ' ');
+    }
 }
 
 static void write_mark(const struct fm_notation *notation, struct fm_buf *rule) {
     fm_buf_append_char(rule, ' ');
-    write_text(notation->quote, notation->quote_len, rule);
+    fm_text_literal(notation->quote, notation->quote_len, rule);
     fm_buf_append_char(rule, ' ');
 }
 
@@ -195,16 +191,16 @@ static void write_given_string(const struct fm_notation *notation, const char *t
         fm_buf_append(&quoted, text, len);
         fm_buf_append(&quoted, notation->quote, mark_len);
         if (quoted.len > 0) {
-            write_text(quoted.data, quoted.len, rule);
+            fm_text_literal(quoted.data, quoted.len, rule);
         }
     } else {
-        write_text(text, len, &quoted);
+        fm_text_literal(text, len, &quoted);
         fm_buf_append_char(rule, '(');
-        write_text(quoted.data, quoted.len, rule);
+        fm_text_literal(quoted.data, quoted.len, rule);
         if (!quoted.failed && quoted.len == len + 2 && !memchr(text, '\'', len)) { /* nothing is escaped */
             quoted.data[0] = quoted.data[len + 1] = '\'';
             fm_buf_append_str(rule, " | ");
-            write_text(quoted.data, quoted.len, rule);
+            fm_text_literal(quoted.data, quoted.len, rule);
         }
         fm_buf_append_char(rule, ')');
     }
@@ -222,7 +218,7 @@ static void write_choice(const struct fm_notation *notation, struct json_object 
     fm_buf_init(&text, RULE_MAX);
     struct fm_json_writer w = fm_json_writer_on(&text);
     fm_json_value(&w, choice);
-    write_text(text.data, text.len, rule);
+    fm_text_literal(text.data, text.len, rule);
     if (notation->python && !choice) {
         fm_buf_append_str(rule, " | \"None\"");
     } else if (notation->python && json_object_is_type(choice, json_type_boolean)) {
@@ -296,7 +292,7 @@ static void write_scalar(struct writing *writing, const struct fm_value_schema *
 
 /* ---- arrays and objects ---- */
 
-/* A value of `schema`; of any kind where that is none. */
+/* A value of `schema`, or of any kind if that is not an object. */
 static void write_part(struct writing *writing, struct json_object *schema, struct fm_buf *rule) {
     if (json_object_is_type(schema, json_type_object)) {
         write_value(writing, schema, rule);
@@ -348,7 +344,7 @@ static void write_member(struct writing *writing, const struct member *member, b
     if (notation->quote_len > 0 || outermost) {
         fm_buf_append_str(&key, member->key);
         fm_buf_append_char(&key, outermost ? notation->assign : ':');
-        write_text(key.data, key.len, rule);
+        fm_text_literal(key.data, key.len, rule);
     } else {
         write_given_string(notation, member->key, strlen(member->key), rule);
         fm_buf_append_str(rule, " COLON");

@@ -1,12 +1,24 @@
-/* Keywords of a string's text as expressions of Lark. */
+/* Literals and control tokens, and keywords of a string's text as expressions of Lark. */
 #include "engine/guide/text_grammar.h"
 #include "engine/guide/schema_internal.h"
+#include "protocol/json_writer.h"
 
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ANY "(?s:.*)"
+
+void fm_text_literal(const char *text, size_t len, struct fm_buf *lark) {
+    struct fm_json_writer w = fm_json_writer_on(lark);
+    fm_json_string(&w, text, len);
+}
+
+void fm_text_control(int32_t token, struct fm_buf *lark) {
+    char text[24];
+    snprintf(text, sizeof text, " <[%d]>", (int)token);
+    fm_buf_append_str(lark, text);
+}
 
 /* ` & /.../`: `regex` (`len` bytes) of Rust's syntax, in which a slash is like any other character; `^` and `$`, which may
  * be its first and its last one, tell whether a match is all of the text. */

@@ -1,9 +1,17 @@
-/* What a schema says of a string's text, in llguidance's Lark, where the text does not stand in JSON. */
+/* Texts in llguidance's Lark: given ones, and what a schema says of one that does not stand in JSON. */
 #ifndef FM_ENGINE_GUIDE_TEXT_GRAMMAR_H
 #define FM_ENGINE_GUIDE_TEXT_GRAMMAR_H
 
 #include "base/buf.h"
 #include "engine/chat/value_schema.h"
+
+#include <stdint.h>
+
+/* Appends `text` (`len` bytes) as a literal, which is a JSON string. */
+void fm_text_literal(const char *text, size_t len, struct fm_buf *lark);
+
+/* Appends ` <[5]>`, the control token 5. */
+void fm_text_control(int32_t token, struct fm_buf *lark);
 
 /*
  * Appends to `lark` ` & ` and an expression of terminals for each of the keywords of text that `schema` has, and that a

@@ -60,23 +60,11 @@
 
 #define TEXT_MAX (1u << 20) /* bytes of a name in JSON, a line of Lark */
 
-/* A literal of Lark, which is a JSON string. */
-static void write_literal(const char *text, size_t len, struct fm_buf *lark) {
-    struct fm_json_writer w = fm_json_writer_on(lark);
-    fm_json_string(&w, text, len);
-}
-
-static void write_control(int32_t token, struct fm_buf *lark) {
-    char text[24];
-    snprintf(text, sizeof text, " <[%d]>", (int)token);
-    fm_buf_append_str(lark, text);
-}
-
 /* Writes `text`, if there is any, and empties it. */
 static void write_pending(struct fm_buf *text, struct fm_buf *lark) {
     if (text->len > 0) {
         fm_buf_append_char(lark, ' ');
-        write_literal(text->data, text->len, lark);
+        fm_text_literal(text->data, text->len, lark);
     }
     lark->failed |= text->failed;
     fm_buf_reset(text);
@@ -92,7 +80,7 @@ static void write_after(const char *before, size_t len, const struct fm_tool_mar
         const struct fm_tool_control *control = &mark->controls[controls];
         if (controls < mark->control_count && control->at == at) {
             write_pending(&text, lark);
-            write_control(control->token, lark);
+            fm_text_control(control->token, lark);
             at += control->len;
             controls++;
         } else if (mark->place && mark->place_at == at) {
@@ -290,7 +278,7 @@ static void write_choices(struct json_object *root, struct json_object *property
         struct json_object *choice = fm_value_schema_choice(&read, i);
         if (choice) {
             fm_buf_append_str(lark, *separator);
-            write_literal(json_object_get_string(choice), (size_t)json_object_get_string_len(choice), lark);
+            fm_text_literal(json_object_get_string(choice), (size_t)json_object_get_string_len(choice), lark);
             *separator = " | ";
         }
     }
@@ -537,12 +525,12 @@ static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_for
     fm_buf_append_str(lark, "\nunknown:");
     write_mark(&form->name, lark);
     fm_buf_append_str(lark, " UNKNOWN ");
-    write_literal(form->arguments.text, 1, lark);
+    fm_text_literal(form->arguments.text, 1, lark);
     fm_buf_append_str(lark, " start\nUNKNOWN: /" FM_TOOL_UNKNOWN_NAME "/ & ~");
     for (size_t i = 0; i < job->tool_count; i++) {
         if (job->tools[i].allowed) {
             fm_buf_append_str(lark, before);
-            write_literal(job->tools[i].name, strlen(job->tools[i].name), lark);
+            fm_text_literal(job->tools[i].name, strlen(job->tools[i].name), lark);
             before = " | ";
         }
     }
@@ -611,9 +599,9 @@ static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark 
         return;
     }
     fm_buf_append_str(lark, " LAST\nLAST: ");
-    write_literal(end->text, end->len, lark);
+    fm_text_literal(end->text, end->len, lark);
     fm_buf_append_char(lark, ' ');
-    write_literal(next->text + end->len, len - end->len, lark);
+    fm_text_literal(next->text + end->len, len - end->len, lark);
     fm_buf_append_char(lark, '?');
 }
 
@@ -697,7 +685,7 @@ bool fm_tool_grammar_none(const struct fm_tool_form *form, struct fm_buf *lark) 
         return false;
     }
     fm_buf_append_str(lark, "start: TEXT\nTEXT: /(?s:.*)/ & ~(/(?s:.*)/ ");
-    write_literal(trigger->text, len > 0 ? len : trigger->len, lark);
+    fm_text_literal(trigger->text, len > 0 ? len : trigger->len, lark);
     fm_buf_append_str(lark, " /(?s:.*)/)");
     return true;
 }

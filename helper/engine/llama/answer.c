@@ -22,18 +22,12 @@ void fm_llama_answer_free(struct fm_llama_answer *answer) {
     fm_buf_free(&answer->piece);
 }
 
-/* The one token that is `mark`; LLAMA_TOKEN_NULL: there is none. */
-static llama_token token_of(const struct llama_vocab *vocab, const char *mark) {
-    llama_token token;
-    return llama_tokenize(vocab, mark, (int32_t)strlen(mark), &token, 1, false, true) == 1 ? token : LLAMA_TOKEN_NULL;
-}
-
 void fm_llama_answer_think(struct fm_llama_answer *answer, const struct fm_thought_form *form,
                            enum fm_thought_state state) {
     fm_thought_parser_init(&answer->thought, form, state);
     if (form->thinks) {
-        answer->thought_marks[0] = token_of(answer->vocab, form->begin);
-        answer->thought_marks[1] = token_of(answer->vocab, form->end);
+        answer->thought_marks[0] = fm_token_of(answer->vocab, form->begin);
+        answer->thought_marks[1] = fm_token_of(answer->vocab, form->end);
     }
 }
 

@@ -1,8 +1,7 @@
 /* A loaded model as tools.h and thoughts.h want it: its chat template with its vocabulary. */
 #include "base/log.h"
 #include "engine/llama/model.h"
-
-#include <string.h>
+#include "engine/llama/tokens.h"
 
 static enum fm_code render(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
                            struct fm_error *error) {
@@ -23,8 +22,7 @@ static size_t control(const void *argument, const char *text, size_t len, int32_
 
 static bool is_token(const void *argument, const char *text) {
     const struct fm_prompter *prompter = argument;
-    llama_token token;
-    return llama_tokenize(prompter->vocab, text, (int32_t)strlen(text), &token, 1, false, true) == 1;
+    return fm_token_of(prompter->vocab, text) != LLAMA_TOKEN_NULL;
 }
 
 struct fm_tool_template fm_llama_model_template(const struct fm_llama_model *model) {

@@ -31,6 +31,11 @@ bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token) {
     return control;
 }
 
+llama_token fm_token_of(const struct llama_vocab *vocab, const char *text) {
+    llama_token token;
+    return llama_tokenize(vocab, text, (int32_t)strlen(text), &token, 1, false, true) == 1 ? token : LLAMA_TOKEN_NULL;
+}
+
 int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room) {
     bool is_none = !control && fm_token_is_control(vocab, token);
     return is_none ? 0 : llama_token_to_piece(vocab, token, text, room, 0, control);

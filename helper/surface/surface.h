@@ -214,10 +214,9 @@ extern const struct fm_surface fm_surface_unload;
 /* Bytes of an answer's output as JSON: an event or a result must have room for it and for `request.echo`. */
 #define FM_OUTPUT_MAX (4u << 20)
 
-#define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name */
+#define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name, also of one that a text calls and that is not there */
 #define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
 #define FM_MISMATCH_MAX  511  /* bytes of the reason why a text does not match its schema */
-#define FM_MISSING_MAX   64   /* bytes of the name of a tool that a text calls, and that is not there */
 
 #define FM_PARTS_MAX              256    /* of an answer */
 #define FM_ANSWER_STATES_MAX      16     /* texts of job.state of an answer */
@@ -288,7 +287,7 @@ struct fm_answer {
     bool lost;                              /* it was to be stored, but could not be */
     struct fm_usage usage;
     struct fm_timings timings; /* its caller's to set */
-    char unknown_tool[FM_MISSING_MAX + 1]; /* that the text calls, though the request has none of that name */
+    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* that the text calls, though the request has none of that name */
     struct fm_loaded loaded;   /* of surface->work other than FM_WORK_ANSWER; filled in before the end */
     bool opened;               /* the engine accepted the prompt: stream events may be sent */
     bool finished;
@@ -312,7 +311,7 @@ void fm_answer_free(struct fm_answer *answer);
 /* The engine left out the oldest `messages` messages, so that the prompt fits. Before fm_answer_open. */
 void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
-/* The text calls a tool of this name (copied, cut at FM_MISSING_MAX; NULL: it does not), which is not there. The
+/* The text calls a tool of this name (copied, cut at FM_TOOL_NAME_MAX; NULL: it does not), which is not there. The
  * first of several counts. Before fm_answer_finish. */
 void fm_answer_call_unknown(struct fm_answer *answer, const char *name);
 

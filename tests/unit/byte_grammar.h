@@ -12,13 +12,23 @@
 #define LARK_MAX   (1u << 20)
 #define NEVER      INT64_MAX
 
+/* The tokens after the bytes; the first one ends a turn. */
+struct byte_control {
+    const char *text;
+    bool ends_turn;
+};
+
+static const struct byte_control end_and_quote[] = {{"end", true}, {QUOTE_TEXT, false}};
+static const struct byte_control *byte_controls = end_and_quote;
+static size_t byte_control_count = COUNT(end_and_quote);
+
 static inline bool ends_turn(const void *argument, int32_t token) {
     (void)argument;
-    return token == BYTE_COUNT;
+    return token >= BYTE_COUNT && byte_controls[token - BYTE_COUNT].ends_turn;
 }
 
 static inline size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
-    const char *name = token == BYTE_COUNT ? "end" : QUOTE_TEXT;
+    const char *name = token < BYTE_COUNT ? "" : byte_controls[token - BYTE_COUNT].text;
     (void)argument;
     assert_true(room > strlen(name));
     if (token >= BYTE_COUNT) {
@@ -46,8 +56,11 @@ static struct fm_grammar_vocab *vocab;
 
 static inline int make_vocab(void **state) {
     (void)state;
-    const struct fm_vocabulary vocabulary = {
-        .size = QUOTE + 1, .end_of_turn = BYTE_COUNT, .ends_turn = ends_turn, .piece = piece, .tokenize = tokenize};
+    const struct fm_vocabulary vocabulary = {.size = (int32_t)(BYTE_COUNT + byte_control_count),
+                                             .end_of_turn = BYTE_COUNT,
+                                             .ends_turn = ends_turn,
+                                             .piece = piece,
+                                             .tokenize = tokenize};
     struct fm_error error;
     return fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
 }
@@ -58,12 +71,14 @@ static inline int free_vocab(void **state) {
     return 0;
 }
 
-static inline struct fm_grammar *new_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form) {
+/* `schema`: of the job's format; NULL: there is none. */
+static inline struct fm_grammar *new_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
+                                             const char *schema) {
     struct fm_buf lark;
     struct fm_grammar *grammar;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(job, form, NULL, 0, &lark, &error), FM_OK);
+    assert_int_equal(fm_tool_grammar(job, form, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
     assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
     if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {

@@ -2,21 +2,13 @@
  * Calls whose messages have a header: the form read off a template in OpenAI's harmony, and what is a call and what is
  * text, by the parser and by the grammar. The vocabulary is bytes and control tokens.
  */
-#include "engine/guide/grammar.h"
-#include "engine/guide/tool_grammar.h"
-#include "tool_pieces.h"
+#include "byte_grammar.h"
 
 #include <json-c/json.h>
 
-#define BYTE_COUNT 256 /* tokens; control tokens follow */
-#define LARK_MAX   (1u << 20)
-#define NEVER      INT64_MAX
-
-static const struct {
-    const char *text;
-    bool ends_turn;
-} controls[] = {{"<|return|>", true},     {"<|call|>", true},  {"<|start|>", false}, {"<|end|>", false},
-                {"<|channel|>", false}, {"<|message|>", false}, {"<|constrain|>", false}};
+static const struct byte_control controls[] = {
+    {"<|return|>", true},   {"<|call|>", true},     {"<|start|>", false},    {"<|end|>", false},
+    {"<|channel|>", false}, {"<|message|>", false}, {"<|constrain|>", false}};
 
 /* ---- the template ---- */
 
@@ -72,55 +64,18 @@ static const struct fm_tool_turn turn = {.thought = "<|channel|>analysis<|messag
                                          .thought_end = "<|end|><|start|>assistant<|channel|>final<|message|>",
                                          .lead = "<|channel|>final<|message|>"};
 
-/* ---- the vocabulary ---- */
-
-static bool ends_turn(const void *argument, int32_t token) {
-    (void)argument;
-    return token >= BYTE_COUNT && controls[token - BYTE_COUNT].ends_turn;
-}
-
-static size_t piece_of(const void *argument, int32_t token, bool with_control, char *text, size_t room) {
-    const char *name = token < BYTE_COUNT ? NULL : controls[token - BYTE_COUNT].text;
-    (void)argument;
-    assert_true(room > 16);
-    text[0] = (char)token;
-    if (name && with_control) {
-        memcpy(text, name, strlen(name));
-    }
-    return !name ? 1 : with_control ? strlen(name) : 0;
-}
-
-static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
-                             struct fm_error *error) {
-    (void)argument;
-    (void)text;
-    (void)len;
-    (void)error;
-    *tokens = NULL;
-    *count = 0;
-    return FM_OK;
-}
-
-static struct fm_grammar_vocab *vocab;
-
 static int make(void **state) {
-    (void)state;
-    const struct fm_vocabulary vocabulary = {.size = (int32_t)(BYTE_COUNT + COUNT(controls)),
-                                             .end_of_turn = BYTE_COUNT,
-                                             .ends_turn = ends_turn,
-                                             .piece = piece_of,
-                                             .tokenize = tokenize};
     const struct fm_tool_template from = {.render = render, .control = control};
     struct fm_error error;
-    enum fm_code code = fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
-    return code ? code : fm_tool_form_read(&from, &turn, &form, &error);
+    byte_controls = controls;
+    byte_control_count = COUNT(controls);
+    int failed = make_vocab(state);
+    return failed ? failed : (int)fm_tool_form_read(&from, &turn, &form, &error);
 }
 
 static int clean(void **state) {
-    (void)state;
-    fm_grammar_vocab_free(vocab);
     fm_tool_form_free(&form);
-    return 0;
+    return free_vocab(state);
 }
 
 /* ---- answers ---- */
@@ -129,26 +84,10 @@ static struct fm_tool tools[] = {{.name = "f", .allowed = true}, {.name = "fun",
 
 static struct fm_kit_job job = {.tools = tools, .tool_count = COUNT(tools), .parallel_tool_calls = true};
 
-static struct fm_grammar *new_grammar(void) {
-    static const char number[] = "{\"type\":\"number\"}";
-    bool json = job.format.kind != FM_FORMAT_TEXT;
-    struct fm_buf lark;
-    struct fm_grammar *grammar;
-    struct fm_error error;
-    fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(&job, &form, json ? number : NULL, json ? strlen(number) : 0, &lark, &error), FM_OK);
-    fm_buf_append(&lark, "", 1);
-    assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
-    if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {
-        fail_msg("%s\n%s", error.detail, lark.data);
-    }
-    fm_buf_free(&lark);
-    return grammar;
-}
-
 /* How many bytes of `answer` the grammar takes, token by token, and what the parser makes of those. */
 static size_t read(const char *answer, bool *whole, struct transcript *log) {
-    struct fm_grammar *grammar = new_grammar();
+    const char *number = job.format.kind != FM_FORMAT_TEXT ? "{\"type\":\"number\"}" : NULL;
+    struct fm_grammar *grammar = new_grammar(&job, &form, number);
     struct parsing *parsing = start_parsing(log, &job, &form);
     struct fm_tool_piece piece;
     size_t at = 0;

@@ -25,7 +25,7 @@ static const struct subject subject = {start, feed, end};
 
 /* In any split; the grammar takes it, and the answer may end there. */
 static void expect(const char *answer, const char *expected) {
-    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own);
+    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own, NULL);
     for (const char *c = answer; *c; c++) {
         if (!fm_grammar_take(grammar, (unsigned char)*c)) {
             fail_msg("not in the grammar from here on: %s", c);
@@ -145,7 +145,7 @@ static void both_decide_alike(void **state) {
     size_t found = 0;
     struct fm_json_call call;
     struct fm_buf text;
-    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own);
+    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own, NULL);
     fm_buf_init(&text, TEXT_MAX);
     fm_json_call_init(&call, &job, false);
     for (int i = 0; i < TEXTS; i++) {
@@ -162,7 +162,7 @@ static void both_decide_alike(void **state) {
         if (tool) {
             found++;
             fm_grammar_free(grammar);
-            grammar = new_grammar(&job, &fm_tool_form_own);
+            grammar = new_grammar(&job, &fm_tool_form_own, NULL);
             fm_json_call_init(&call, &job, false);
             fm_buf_reset(&text);
         }
@@ -243,7 +243,7 @@ static void text_stays_text(void **state) {
     (void)state;
     uint32_t seed = 1;
     struct fm_buf text;
-    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own);
+    struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own, NULL);
     fm_buf_init(&text, TEXT_MAX);
     for (int i = 0; i < ANSWERS; i++) {
         struct transcript log = {.len = 0};

@@ -44,7 +44,7 @@ static const struct subject subject = {start, feed, end};
 
 /* The grammar of the tool takes `answer`, in which QUOTE_TEXT is a control token where the form has one. */
 static bool takes(const char *answer) {
-    struct fm_grammar *grammar = new_grammar(&job, form);
+    struct fm_grammar *grammar = new_grammar(&job, form, NULL);
     bool taken = true;
     for (const char *c = answer; *c && taken; c++) {
         bool quote = form->notation.quote_token >= 0 && strncmp(c, QUOTE_TEXT, strlen(QUOTE_TEXT)) == 0;
@@ -321,7 +321,7 @@ static int32_t any_token(struct fm_grammar *grammar, const char *written, size_t
 
 /* An answer that the grammar takes; false: it would be too long. */
 static bool write_any(struct fm_buf *answer, uint32_t *seed) {
-    struct fm_grammar *grammar = new_grammar(&job, form);
+    struct fm_grammar *grammar = new_grammar(&job, form, NULL);
     size_t count = 0;
     fm_buf_reset(answer);
     while (!fm_grammar_accepts(grammar) && ++count < TOO_LONG) {

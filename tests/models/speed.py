@@ -7,7 +7,6 @@ back. Prints the median of each, and the median of the rounds' ratios.
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -68,7 +67,7 @@ def main():
         for build in builds if number % 2 else builds[::-1]:
             figures[build] = build.figures(number)
         rounds.append([figures[build] for build in builds])
-        print(json.dumps(rounds[-1]), file=sys.stderr, flush=True)
+        print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
     for build in builds:
         build.close()
     print(f"| one stream, {TOOLS} tools | {' | '.join(options.binaries)} | second / first |\n|---|---|---|---|")

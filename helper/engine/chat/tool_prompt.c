@@ -164,7 +164,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job 
     }
 }
 
-/* The tools are told in the system's message, which is the first. */
+/* The first message, the system's, describes the tools. */
 static void add_system(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
     struct fm_chat_message *system = add_written(prompt, "system");
     write_system(job, begins_with_system(job) ? &job->messages[0] : NULL, form, system, &prompt->text);

@@ -171,6 +171,7 @@ static bool flush_locked(struct fm_front *front) {
 static void say_the_rest(struct fm_front *front, struct fm_buf *reply) {
     fm_front_enter(front);
     bool all = flush_locked(front);
+    front->said_all = true;
     fm_front_leave(front);
     if (!all || !front->shutdown_call.len) {
         return;

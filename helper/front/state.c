@@ -33,8 +33,9 @@ void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_b
 }
 
 void fm_front_on_room(void *front) {
-    fm_front_enter(front);
-    fm_front_leave(front);
+    if (fm_front_try_enter(front)) {
+        fm_front_leave(front);
+    }
 }
 
 void fm_front_wait_locked(struct fm_front *front, pthread_cond_t *changed, int64_t deadline_ms) {
@@ -74,7 +75,7 @@ void fm_front_state_init(struct fm_front *front, const struct fm_options *option
     fm_cond_init(&front->drained);
     fm_cond_init(&front->built);
     fm_buf_init(&front->event, FM_EVENT_MAX);
-    fm_buf_init(&front->large_event, FM_EVENT_MAX);
+    fm_buf_init(&front->large.buf, FM_EVENT_MAX);
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         init_engine(&front->engines[i], front);
     }
@@ -103,7 +104,7 @@ void fm_front_state_free(struct fm_front *front) {
         fm_config_free(&program->config);
     }
     fm_buf_free(&front->event);
-    fm_buf_free(&front->large_event);
+    fm_buf_free(&front->large.buf);
     pthread_cond_destroy(&front->built);
     pthread_cond_destroy(&front->drained);
     pthread_cond_destroy(&front->quiet);

@@ -10,8 +10,8 @@
  *
  * A large frame (FM_LARGE) is built without the lock: of what a job has said for the host, of a job for an engine, of a
  * response for the store. Meanwhile `front->building` is set, and no job may change. Who may change one takes the lock
- * by fm_front_enter, which waits for the end of that, a few ms at most; who has to do with anything else takes it by
- * fm_front_lock, which does not wait.
+ * by fm_front_enter, which waits for the end of that, a few ms at most; the host's writer by fm_front_try_enter, which
+ * does not wait; who has to do with anything else by fm_front_lock.
  *
  * One place pumps. A part changes state and no more: it marks a job as settled, as to be stored, as to be aborted.
  * What follows from that is done by fm_front_pump_locked, which every thread that changed something calls before it
@@ -200,6 +200,7 @@ struct fm_store_queue {
     bool reply_waits;              /* `reply`, a frame for the host, waits for room; `reply_call` is its id */
     struct fm_buf reply;
     struct fm_rpc_id reply_call;
+    struct fm_buf pulled;    /* the reply that the host's writer sends; its alone */
     bool known;              /* the store has been tried */
     struct fm_error trouble; /* why nothing can be stored, as far as is known; code FM_OK: it can */
     char said[512];          /* the thread's alone: what stderr has of such a trouble, and since when */
@@ -215,6 +216,18 @@ struct fm_store_queue {
 struct fm_logged_names {
     unsigned count;
     char names[FM_LOGGED_NAMES][FM_LOGGED_NAME_MAX + 1];
+};
+
+/* ---- large frames ---- */
+
+/* A frame of a job with a large answer, for the host's writer; streams.c. */
+struct fm_large_frame {
+    struct fm_job *job; /* whose frame is built, or was built last */
+    bool is_result;     /* or an event */
+    bool built;         /* the writer can take it */
+    struct fm_buf buf;  /* the builder's, then the writer's until it asks for the next one */
+    const char *frame;  /* in `buf` */
+    size_t len;         /* bytes */
 };
 
 /* ---- all of it ---- */
@@ -248,8 +261,8 @@ struct fm_front {
     unsigned threads;    /* watchdogs, the store's and the engines' */
     bool ending;         /* no new jobs, no new engine */
     struct fm_buf event; /* messages to the host in the making */
-
-    struct fm_buf large_event; /* the large one that the host's writer sends; its alone */
+    bool said_all;       /* the end: no large frame is begun any more */
+    struct fm_large_frame large;
 };
 
 /* Before the first thread; the caller frees it after the last one. `options` is copied. */
@@ -292,6 +305,19 @@ static inline void fm_front_await_built_locked(struct fm_front *front) {
     while (atomic_load(&front->building)) {
         pthread_cond_wait(&front->built, &front->lock);
     }
+}
+
+/*
+ * The same for a thread that must not wait while a frame is built. False: one is, and the lock is not taken; the thread
+ * that builds it pumps afterwards.
+ */
+FM_MUST_USE static inline bool fm_front_try_enter(struct fm_front *front) {
+    pthread_mutex_lock(&front->lock);
+    bool entered = !atomic_load(&front->building);
+    if (!entered) {
+        pthread_mutex_unlock(&front->lock);
+    }
+    return entered;
 }
 
 /* Takes the lock to change something. Let go of it with fm_front_leave, which pumps first. */

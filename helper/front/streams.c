@@ -1,8 +1,9 @@
 /*
  * Frames of jobs, built when the host has room, by whichever thread finds the room: the one that brought the news, or
  * the host's writer. So a host that reads slowly gets longer deltas, and one that does not read costs the text of the
- * answers and little more. Once an answer is large, its frames are the writer's alone, which builds them without the
- * lock. What was queued of it before is marked, and goes out first: so its frames stay in their order.
+ * answers and little more. Once an answer is large, its frames are built without the lock, one at a time, when the writer
+ * asks for one: by the writer, or, where that takes long, by a thread, so that the writer goes on with what is queued.
+ * What was queued of that answer before is marked, and goes out first: so its frames stay in their order.
  */
 #include "front/streams.h"
 #include "front/jobs.h"
@@ -179,26 +180,80 @@ void fm_streams_pump_locked(struct fm_front *front) {
     }
 }
 
-bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
-    struct fm_buf *buf = &front->large_event;
-    struct fm_job *job;
-    enum frame kind;
-    bool made = false;
-    fm_front_enter(front);
-    while (!made && (job = take_turn(front, true, &kind))) {
-        fm_front_build_begin_locked(front);
-        build(job, kind, buf);
-        fm_front_build_end_locked(front);
-        made = (kind == EVENT || kind == RESULT) && fm_end_frame(front, &front->outbox, buf, frame, len);
-        if (made) {
-            fm_outbox_mark(&front->outbox); /* this job's frames from when it was not large yet are queued */
-        }
+/* ---- large frames ---- */
+
+static bool takes_long(struct fm_job *job, enum frame kind) {
+    return kind == RESULT || (kind == EVENT && fm_answer_event_size(answer_of(job), &job->cursor) > FM_LARGE);
+}
+
+static enum frame kind_of(const struct fm_large_frame *large) {
+    return large->is_result ? RESULT : EVENT;
+}
+
+/* After fm_front_build_begin_locked: builds, then takes the lock again. */
+static void build_large(struct fm_front *front, struct fm_job *job, enum frame kind) {
+    struct fm_large_frame *large = &front->large;
+    build(job, kind, &large->buf);
+    fm_front_build_end_locked(front);
+    bool made = kind == EVENT || kind == RESULT;
+    large->built = made && fm_end_frame(front, &front->outbox, &large->buf, &large->frame, &large->len);
+    if (!large->built) {
         note_built_locked(front, job, kind);
     }
+}
+
+static void *build_main(void *argument) {
+    struct fm_front *front = argument;
+    build_large(front, front->large.job, kind_of(&front->large));
+    fm_outbox_poke(&front->outbox);
     fm_front_leave(front);
-    if (!made && buf->cap > FM_KEEP_BYTES) { /* large frames often come in a row */
-        fm_buf_free(buf);
+    return NULL;
+}
+
+/* True: a thread builds the frame, and the lock is not held any more. Else it is built, if there is one. */
+static bool begin_large_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
+    bool aside = takes_long(job, kind);
+    front->large.job = job;
+    front->large.is_result = kind == RESULT;
+    fm_front_build_begin_locked(front);
+    if (aside && fm_thread_start(build_main, front) == 0) {
+        return true;
     }
+    build_large(front, job, kind);
+    return false;
+}
+
+/* The frame that is built goes out. */
+static bool take_large_locked(struct fm_front *front, const char **frame, size_t *len) {
+    struct fm_large_frame *large = &front->large;
+    if (!large->built) {
+        return false;
+    }
+    large->built = false;
+    *frame = large->frame;
+    *len = large->len;
+    fm_outbox_mark(&front->outbox); /* this job's frames from when it was not large yet are queued */
+    note_built_locked(front, large->job, kind_of(large));
+    return true;
+}
+
+bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
+    struct fm_large_frame *large = &front->large;
+    struct fm_job *job;
+    enum frame kind;
+    if (!fm_front_try_enter(front)) {
+        return false;
+    }
+    while (!large->built && !front->said_all && (job = take_turn(front, true, &kind))) {
+        if (begin_large_locked(front, job, kind)) {
+            return false;
+        }
+    }
+    bool made = take_large_locked(front, frame, len);
+    if (!made && large->buf.cap > FM_KEEP_BYTES) { /* large frames often come in a row */
+        fm_buf_free(&large->buf);
+    }
+    fm_front_leave(front);
     return made;
 }
 

@@ -1,6 +1,6 @@
 /*
  * What jobs have to say to the host: streaming events, then the results. A frame is built when the host has room for it
- * and not before: by the pump, or, of an answer that is large, by the host's writer, which pulls it.
+ * and not before: by the pump, or, of an answer that is large, for the host's writer, which pulls it.
  */
 #ifndef FM_FRONT_STREAMS_H
 #define FM_FRONT_STREAMS_H
@@ -13,8 +13,9 @@
 void fm_streams_pump_locked(struct fm_front *front);
 
 /*
- * Builds the next frame of a job with a large answer, in turns; false: none has one now. It is valid until the next
- * call. From the host's writer thread, without the lock; never blocks for longer than such a frame takes to build.
+ * The next frame of a job with a large answer, in turns. False: there is none now, or it is still being built; the outbox
+ * is poked when it is there. It is valid until the next call. From the host's writer thread, without the lock; never
+ * blocks.
  */
 bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len);
 

@@ -725,12 +725,19 @@ void fm_outbox_mark(struct fm_outbox *outbox) {
     marked = outbox == &front.outbox;
 }
 
-/* What was queued of a stream goes before what is pulled of it. */
+/* What was queued of a stream goes before what is pulled of it. A frame that a thread builds is waited for. */
 static bool next_of_jobs(const char **frame, size_t *len) {
-    memcpy(jobs_before, front.jobs, sizeof jobs_before);
-    marked = false;
-    bool more = fm_streams_next(&front, frame, len);
-    HOLDS(!more || marked);
+    bool more;
+    bool built;
+    do {
+        memcpy(jobs_before, front.jobs, sizeof jobs_before);
+        marked = false;
+        more = fm_streams_next(&front, frame, len);
+        HOLDS(!more || marked);
+        fm_front_enter(&front);
+        built = front.large.built;
+        fm_front_unlock(&front);
+    } while (!more && built);
     return more;
 }
 
@@ -1135,7 +1142,7 @@ void expect_calls(void) {
     }
     HOLDS(fm_streams_backlog_locked(&front) <= text);
     HOLDS(dispatcher.reply.cap <= FM_KEEP_BYTES && front.engines[0].message.cap <= FM_KEEP_BYTES);
-    HOLDS(front.event.cap <= FM_KEEP_BYTES && (host_room == 0 || front.large_event.cap <= FM_KEEP_BYTES));
+    HOLDS(front.event.cap <= FM_KEEP_BYTES && (host_room == 0 || front.large.buf.cap <= FM_KEEP_BYTES));
 }
 
 static void init_once(void) {
@@ -1184,7 +1191,8 @@ void front_end(void) {
     fm_buf_free(&front.event);
     fm_buf_free(&front.engines[0].message);
     fm_buf_free(&front.engines[0].large);
-    fm_buf_free(&front.large_event);
+    fm_buf_free(&front.large.buf);
+    fm_buf_free(&front.store_queue.pulled);
     fm_crash_loop_free(&front.programs[0].crash_loop);
     front.programs[0] = (struct fm_program){.files = front.programs[0].files};
     front.engines[0] = (struct fm_engine){.front = &front,

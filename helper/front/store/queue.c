@@ -167,6 +167,7 @@ void fm_store_queue_init(struct fm_store_queue *queue) {
 
 void fm_store_queue_free(struct fm_store_queue *queue) {
     fm_buf_free(&queue->reply);
+    fm_buf_free(&queue->pulled);
     pthread_cond_destroy(&queue->changed);
 }
 
@@ -388,18 +389,20 @@ enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id
 
 bool fm_store_next_reply(struct fm_front *front, const char **frame, size_t *len) {
     struct fm_store_queue *queue = &front->store_queue;
-    fm_front_enter(front);
+    if (!fm_front_try_enter(front)) {
+        return false; /* the pump pokes the outbox again */
+    }
     bool waits = queue->reply_waits;
+    fm_buf_free(&queue->pulled);
     if (waits) {
-        fm_buf_free(&front->large_event);
-        front->large_event = queue->reply;
+        queue->pulled = queue->reply;
         fm_buf_init(&queue->reply, REPLY_MAX);
         queue->reply_waits = false;
         pthread_cond_signal(&queue->changed);
         pthread_cond_broadcast(&front->drained);
     }
     fm_front_leave(front);
-    return waits && fm_end_frame(front, &front->outbox, &front->large_event, frame, len);
+    return waits && fm_end_frame(front, &front->outbox, &queue->pulled, frame, len);
 }
 
 /* ---- what jobs have for the store ---- */

@@ -23,7 +23,7 @@ PROGRAM = None
 
 LETTERS = "xyz"
 NEXT = 1.0  # the logit of the letter that follows the last one in the circle; that of the others is 0
-OF_LETTERS = 30  # is added to them, so that nothing else is ever drawn
+OF_LETTERS = 60  # is added to them, so that nothing else is ever drawn: at temperature 1.8, once in 100 million runs
 BIAS = {"x": OF_LETTERS + 0.55, "y": OF_LETTERS, "z": OF_LETTERS - 0.5}
 LENGTH = 6  # letters of a text
 TEXTS = int(os.environ.get("FM_DRAWS", "1200"))

@@ -1,12 +1,15 @@
-# Builds llama-server, llama-bench and llama-batched-bench of the pinned release into build/deps/llama-server/bin, once for a
-# release. Sourced after packaging/lib.sh.
+# Builds llama-server, llama-bench, llama-batched-bench and llama-quantize of the pinned release into
+# build/deps/llama-server/bin, once for a release. Sourced after packaging/lib.sh.
 # shellcheck shell=sh
 SERVER=$DEPS/llama-server
 
 build_server() {
-  ! cmp -s "$SERVER/.built" "$DEPS/.pin.llama-src" || [ ! -x "$SERVER/bin/llama-server" ] || return 0
+  if ! cmp -s "$SERVER/.built" "$DEPS/.pin.llama-src"; then
+    rm -rf "$SERVER"
+  elif [ -x "$SERVER/bin/llama-server" ] && [ -x "$SERVER/bin/llama-quantize" ]; then
+    return 0
+  fi
   say "building llama-server"
-  rm -rf "$SERVER"
   logged "cmake for llama-server" cmake -G Ninja -S tests/bench/server -B "$SERVER" -DFM_DEPS="$ROOT/$DEPS" &&
     logged "the build of llama-server" cmake --build "$SERVER" && cp "$DEPS/.pin.llama-src" "$SERVER/.built"
 }

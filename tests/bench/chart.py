@@ -62,6 +62,16 @@ def svg(lines):
     return "\n".join([*out, "</svg>", ""])
 
 
+def grouped(bars):
+    """`bars`: (row, file, how many times better), made lines for svg(): the rows in their order, and the name of each once."""
+    rows = dict.fromkeys(row for row, _, _ in bars)
+    out = []
+    for row in rows:
+        of_row = [(file, value) for name, file, value in bars if name == row]
+        out += [(file if i else f"{row}: {file}", value) for i, (file, value) in enumerate(of_row)]
+    return out
+
+
 def table(lines):
     out = ["| | fm-proxy | llama-server | times better |", "|---|---|---|---|"]
     for line in lines:

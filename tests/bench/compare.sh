@@ -6,10 +6,24 @@
 #
 # Only the servers differ: llama-server, fm-engine-llama and node-llama-cpp run on the same prebuilt libraries of llama.cpp.
 #
-# usage: sh tests/bench/compare.sh [--rounds N] [--rows A,B] [--quick]
+# With --models the rows are others, and are measured on five files: SmolLM2-135M in Q4_1; Qwen2.5-Coder-0.5B-Instruct in Q4_K_M,
+# and in Q8_0 and Q4_0 as llama-quantize makes them of it; Qwen2.5-Coder-1.5B-Instruct in Q4_K_M. tests/models/fetch.py fetches
+# them (1.6 GB), once. Five rounds take some two hours on two cores: a row has fewer tokens the larger the model is
+# (model_files.py). There, a warm-up round has a quarter of its tokens, and the prompts have 1,000 tokens up to 0.5B and 600
+# with 1.5B, where 1,000 take half a minute for each side in each round; only with 135M does the prompt beside streams have
+# 2,000. A run that was cut goes on where it was, as long as the commit is the same. A row holds, too, if it is within 3% of
+# llama.cpp's own loop (llama-batched-bench), which is its limit.
+#
+# usage: sh tests/bench/compare.sh [--rounds N] [--rows A,B] [--busy N] [--quick]
+#        sh tests/bench/compare.sh --models [--files A,B] [--page FILE] [--table] [...]
 #   --rounds N   how often each of a row has its turn; 5 if absent
 #   --rows A,B   only these, by the numbers of the table
+#   --busy N     all beside N busy loops. With --models a row is lost then if it is worse than llama-server's, or than 0.8 of
+#                what a fair scheduler leaves of its own speed without loops
 #   --quick      one round with few tokens: shows that all works, no more
+#   --files A,B  only these files, by their names in the table, as '0.5B Q8_0'
+#   --page FILE  where the tables go (build/benchmarks.md), with their picture beside them
+#   --table      measures nothing: the tables of what is measured already
 set -eu
 FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # shellcheck source=packaging/lib.sh
@@ -28,5 +42,6 @@ logged "npm install in tests/bench/peers" npm install --prefix tests/bench/peers
   --no-audit --no-fund --no-update-notifier || say "without node-llama-cpp"
 unlock
 python3 -B tests/bench/compare.py "$@" && status=0 || status=$?
+case " $* " in *" --models "*) exit "$status" ;; esac
 [ "$status" -gt 1 ] || python3 -B tests/bench/chart.py build/compare.json build/compare.svg >/dev/null
 exit "$status"

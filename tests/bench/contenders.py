@@ -11,8 +11,9 @@ import re
 import selectors
 import socket
 import subprocess
-import sys
 import time
+
+from processes import processor_seconds, tree
 
 HANGS_S = 300  # without a byte
 
@@ -94,6 +95,8 @@ class Channel:
 class Contender:
     """Base: a child process. `name` is its heading; the others see play() alone."""
 
+    seconds = tokens = 0  # of all contenders: the processor time of their processes in play(), and the tokens of that
+
     def __init__(self, command, env=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE):
         self.spawned = time.perf_counter()
         self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.DEVNULL, env=env)
@@ -104,6 +107,7 @@ class Contender:
     def play(self, asks, late=(), after=0):
         """Sends `asks`, and `late` once `after` pieces have come; returns when all have ended. The processor time that this
         took here, in seconds."""
+        before = processor_seconds(self.process.pid)
         spent = time.process_time()
         self.asks = {number: ask for number, ask in enumerate([*asks, *late], 1)}
         numbers = iter(self.asks)
@@ -120,10 +124,12 @@ class Contender:
                 late = ()
             waiting = len(self.asks) - len(late) - self.ended()
         spent = time.process_time() - spent
+        Contender.seconds += processor_seconds(self.process.pid) - before
         self.take_apart()
         for ask in self.asks.values():
             if not ask.times or not ask.output:
                 raise SystemExit(f"{self.name} gave no text: {ask.text!r}")
+            Contender.tokens += ask.input - ask.cached + ask.output
         return spent
 
     def wait(self):
@@ -140,8 +146,8 @@ class Contender:
     def ended(self):
         return sum(channel.seen[1] for channel in self.channels())
 
-    def pid(self):
-        return self.process.pid
+    def pids(self):
+        return tree(self.process.pid)
 
     def close(self):
         if self.process.stdin:
@@ -417,12 +423,3 @@ class Server(Contender):
                     note_usage(ask, chunk["usage"], now)
                 if "timings" in chunk:
                     ask.cached = chunk["timings"]["cache_n"]
-
-
-def neighbours():
-    """A busy loop for each processor of this process: the processes."""
-    loops = []
-    for processor in sorted(os.sched_getaffinity(0)):
-        loops.append(subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]))
-        os.sched_setaffinity(loops[-1].pid, {processor})
-    return loops

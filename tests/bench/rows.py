@@ -1,5 +1,6 @@
 """The rows of compare.py: who takes part in each, what each one does in a round, and what is wanted of the figures."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -8,13 +9,17 @@ import subprocess
 import tempfile
 import time
 
-from contenders import Ask, BareEngine, NodeLlama, Proxy, Server, neighbours
+from contenders import Ask, BareEngine, Contender, NodeLlama, Proxy, Server
+from processes import Loops, memory_mib, processor_seconds
 
 OURS = "fm-proxy"
 SERVER = "llama-server"
 NODE = "node-llama-cpp"
 LOOP = "bare loop"
 BATCHED = "llama-batched-bench"
+PROCESSOR = "processor_ms"  # a figure of each contender that play() was called of: user and system time a token
+QUIET = f"{OURS}, quiet"
+SMALLEST = "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 SETTLE_S = 0.3  # the threads of whoever computed last still wait for more, in a loop
 PLACES = ("Lisbon", "Oslo", "Genoa", "Cork", "Riga", "Bergen", "Malmo", "Porto", "Split", "Turku")
 STORY = "The old keeper of the lighthouse told me this story about the sea and the storm."
@@ -44,7 +49,7 @@ TICKET = {
 class Line:
     """A line of the table: our figure `key` beside another's, and what is wanted of their ratio (or of ours alone)."""
 
-    def __init__(self, key, name, unit, wanted=None, peer=SERVER, ours=OURS, more=False, alone=False, why=""):
+    def __init__(self, key, name, unit, wanted=None, peer=SERVER, ours=OURS, more=False, alone=False, limit=None, why=""):
         self.key = key
         self.name = name
         self.unit = unit
@@ -53,6 +58,7 @@ class Line:
         self.ours = ours
         self.more = more  # of it is better
         self.alone = alone  # no peer: `wanted` is about our own figure
+        self.limit = limit  # whose figure is all that llama.cpp's own loop can give
         self.why = why  # what decides about it, for one that is lost
 
 
@@ -64,32 +70,47 @@ class Row:
     title = ""
     lines = ()
 
-    def __init__(self, bench):
+    def __init__(self, bench, **counts):
+        """`counts`: what is other than in the class."""
         self.bench = bench
         self.contenders = {}
         self.values = {}  # of each contender, of each key: a figure a round
         self.notes = {}  # what is not compared, but says whether the comparison is fair
+        self.__dict__.update(counts)
 
-    def run(self):
+    def run(self, rounds, keep):
+        """Does these rounds; keep(number, figures) has the figures of each contender of a round."""
         self.start()
         try:
-            for number in range(-self.bench.warm_up, self.bench.rounds):
+            for number in [*range(-self.bench.warm_up, 0), *rounds]:
+                self.bench.warming = number < 0
                 self.bench.tell(f"row {self.number}, {self.title}: " + (
                     f"round {number + 1} of {self.bench.rounds}" if number >= 0 else "warming up"))
-                self.round(number)
+                figures = self.round(number)
+                if number >= 0:
+                    keep(number, figures)
         finally:
             for contender in self.contenders.values():
                 if hasattr(contender, "close"):
                     contender.close()
 
+    def take(self, _, figures):
+        for name, of in figures.items():
+            for key, figure in of.items():
+                self.values.setdefault(name, {}).setdefault(key, []).append(figure)
+
     def round(self, number):
         names = list(self.contenders)
         turn = (number + self.bench.warm_up) % len(names)
+        figures = {}
         for name in names[turn:] + names[:turn]:  # who is first takes turns too
-            time.sleep(SETTLE_S)
-            figures = self.measure(name, self.contenders[name], number + 10)
-            for key, figure in figures.items() if number >= 0 else ():
-                self.values.setdefault(name, {}).setdefault(key, []).append(figure)
+            with self.bench.loops.quiet() if name == QUIET else contextlib.nullcontext():
+                time.sleep(SETTLE_S)
+                Contender.seconds = Contender.tokens = 0
+                figures[name] = self.measure(name, self.contenders[name], number + 10)
+                if Contender.tokens:
+                    figures[name][PROCESSOR] = Contender.seconds * 1000 / Contender.tokens
+        return figures
 
     def note(self, name, **figures):
         self.notes.setdefault(name, {}).update(figures)
@@ -98,6 +119,7 @@ class Row:
 class OneStream(Row):
     number = 1
     title = "one stream of 128 tokens"
+    tokens = 128
     lines = (
         Line("speed", "tokens/s", "", (">=", 1.05), more=True,
              why="Both compute the same tokens with the same libraries; only what is done between two tokens differs."),
@@ -112,8 +134,8 @@ class OneStream(Row):
 
     def measure(self, name, contender, number):
         if name == LOOP:
-            return {"speed": contender(STORY, self.bench.tokens(128))}
-        ask = Ask(f"{STORY} ({number})", self.bench.tokens(128))
+            return {"speed": contender(STORY, self.bench.tokens(self.tokens))}
+        ask = Ask(f"{STORY} ({number})", self.bench.tokens(self.tokens))
         spent = contender.play([ask])
         self.bench.same(ask)
         self.note(name, tokens=ask.output, prompt_tokens=ask.input, harness_us_per_token=round(spent * 1e6 / ask.output, 1))
@@ -122,11 +144,12 @@ class OneStream(Row):
 
 class Streams(Row):
     number = 2
+    tokens = 128
 
-    def __init__(self, bench, count):
-        super().__init__(bench)
+    def __init__(self, bench, count, **counts):
+        super().__init__(bench, **counts)
         self.count = count
-        self.title = f"{count} streams of 128 tokens"
+        self.title = f"{count} streams of {self.tokens} tokens"
         ours = self.all_slots() if count > 4 else OURS  # the server is told how many there will be, so ours is told too
         self.lines = [Line("speed", "tokens/s of all together", "", (">=", 1.1), ours=ours, more=True),
                       Line("first", "worst first token", "ms", ("<=", 1), ours=ours)]
@@ -146,8 +169,9 @@ class Streams(Row):
 
     def measure(self, name, contender, number):
         if name == BATCHED:
-            return {"speed": contender(self.count, self.bench.tokens(128))}
-        asks = [Ask(f"{PLACES[i]}, {number}. {STORY}", self.bench.tokens(128)) for i in range(self.count)]
+            tokens = self.bench.tokens(self.tokens)
+            return {"speed": self.count * tokens / contender(25, tokens, self.count)["t"]}
+        asks = [Ask(f"{PLACES[i]}, {number}. {STORY}", self.bench.tokens(self.tokens)) for i in range(self.count)]
         contender.play(asks)
         self.bench.same(*asks)
         tokens = sum(ask.output for ask in asks)
@@ -157,6 +181,7 @@ class Streams(Row):
 class FirstToken(Row):
     number = 3
     title = "first token of a short prompt"
+    asks = 5
     lines = (Line("first", "warm", "ms", ("<=", 0.9)), Line("first", "warm", "ms", peer=NODE))
 
     def start(self):
@@ -164,7 +189,7 @@ class FirstToken(Row):
 
     def measure(self, name, contender, number):
         times = []
-        for i in range(1 if self.bench.quick else 5):
+        for i in range(1 if self.bench.quick else self.asks):
             time.sleep(SETTLE_S if i else 0)
             ask = Ask(text_of(number * 10 + i, 2), self.bench.tokens(8))
             contender.play([ask])
@@ -194,14 +219,20 @@ class ColdToken(Row):
                 contender.get_ready()
             ask = Ask(text_of(number, 2), self.bench.tokens(8))
             contender.play([ask])
-            return {"first": (ask.times[0] - contender.spawned) * 1000}
+            Contender.seconds = processor_seconds(contender.process.pid)  # the loading too, which one does before it is asked
+            return {"first": (ask.times[0] - contender.spawned) * 1000, **self.more(contender)}
         finally:
             contender.close()
+
+    def more(self, _):
+        """Figures of one that has answered."""
+        return {}
 
 
 class SecondTurn(Row):
     number = 4
     title = "second turn over 1,000 tokens"
+    length = 1000
     lines = (
         Line("first", "first token", "ms", ("<=", 0.9)),
         Line("again", "tokens of the first turn that are read again", "", ("<=", 1), alone=True),
@@ -213,13 +244,14 @@ class SecondTurn(Row):
         self.contenders = {OURS: self.bench.proxy(), SERVER: self.bench.server("-np", "1"), **self.bench.node(1)}
 
     def measure(self, name, contender, number):
-        first = Ask(text_of(number, self.bench.sentences(1000)), self.bench.tokens(32))
+        first = Ask(text_of(number, self.bench.sentences(self.length)), self.bench.tokens(32))
         contender.play([first])
         time.sleep(SETTLE_S)
         second = Ask(f"{first.prompt}{first.text}\nWhat did the crew buy on the last day, and where?", self.bench.tokens(8))
         contender.play([second])
         self.note(name, first_turn=first.input + first.output, second_turn=second.input, cached_tokens=second.cached)
-        return {"first": second.first_ms, "again": first.input + first.output - second.cached, "cold": first.first_ms}
+        return {"first": second.first_ms, "again": first.input + first.output - second.cached, "cold": first.first_ms,
+                "prompt": first.input * 1000 / first.first_ms}
 
 
 class SavedTurn(Row):
@@ -256,6 +288,8 @@ class SavedTurn(Row):
 class LongPrompt(Row):
     number = 5
     title = "a prompt of 2,000 tokens beside 4 streams"
+    length = 2000
+    tokens = 384
     lines = (
         Line("gap", "their longest gap", "ms", ("<=", 0.1),
              why="Its prompt is read in pieces beside the streams; the gap is the time of the longest piece."),
@@ -268,8 +302,8 @@ class LongPrompt(Row):
                            f"{OURS} with 4 slots": self.bench.proxy()}
 
     def measure(self, name, contender, number):
-        streams = [Ask(f"{PLACES[i]}, {number}. {STORY}", self.bench.tokens(384)) for i in range(4)]
-        late = Ask(text_of(number, self.bench.sentences(2000)), self.bench.tokens(8))
+        streams = [Ask(f"{PLACES[i]}, {number}. {STORY}", self.bench.tokens(self.tokens)) for i in range(4)]
+        late = Ask(text_of(number, self.bench.sentences(self.length)), self.bench.tokens(8))
         contender.play(streams, [late], 4 * self.bench.tokens(16))
         self.bench.same(*streams)
         gaps = [after - before for ask in streams for before, after in zip(ask.times, ask.times[1:]) if after > late.sent]
@@ -306,6 +340,7 @@ class Rewrite(Row):
 
     number = 7
     title = "rewriting a function of 300 tokens"
+    tokens = 256
     alone = f"{OURS} without speculation"
     lines = (
         Line("speed", "tokens/s", "", (">=", 1.5), peer=alone, more=True),
@@ -318,14 +353,16 @@ class Rewrite(Row):
                            self.alone: self.bench.proxy(SPECULATION="off")}
 
     def measure(self, name, contender, number):
-        code = function_of(number)
-        rewrite = Ask(f"# before\n{code}\n# after: `rows` is named `entries` now\ndef", self.bench.tokens(256))
-        prose = Ask(f"{STORY} ({number})", self.bench.tokens(128))
+        rewrite, prose = self.rewrite(number), Ask(f"{STORY} ({number})", self.bench.tokens(128))
         for ask in (rewrite, prose):
             contender.play([ask])
             time.sleep(SETTLE_S)
         self.bench.same(rewrite, prose)
         return {"speed": rewrite.tokens_per_second, "prose": prose.tokens_per_second}
+
+    def rewrite(self, number):
+        code = function_of(number)
+        return Ask(f"# before\n{code}\n# after: `rows` is named `entries` now\ndef", self.bench.tokens(self.tokens))
 
 
 def function_of(number):
@@ -366,38 +403,28 @@ class Memory(Row):
         contender = spawn()
         try:
             contender.play([Ask(STORY, 2)])
-            idle = memory_mib(contender.process.pid, "VmRSS")
+            idle = memory_mib([contender.process.pid], "VmRSS")
             contender.play([Ask(f"{i}. {STORY}", self.bench.tokens(32)) for i in range(64)])
-            return {"idle": idle, "busy": memory_mib(contender.process.pid, "VmHWM")}
+            return {"idle": idle, "busy": memory_mib([contender.process.pid], "VmHWM")}
         finally:
             contender.close()
-
-
-def memory_mib(pid, member):
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(f"{member}:")) / 1024
 
 
 class BusyMachine(Row):
     number = 12
     title = "one stream beside a busy loop on each processor"
     lines = (Line("speed", "tokens/s", "", (">=", 1.5), more=True),
-             Line("speed", "tokens/s, beside its own on a quiet machine", "", (">=", 1 / 3), peer=f"{OURS}, quiet", more=True))
+             Line("speed", "tokens/s, beside its own on a quiet machine", "", (">=", 1 / 3), peer=QUIET, more=True))
 
     def start(self):
         self.contenders = {OURS: self.bench.proxy(), SERVER: self.bench.server("-np", "1"),
-                           f"{OURS}, quiet": self.bench.proxy()}
+                           QUIET: self.bench.proxy()}
 
     def measure(self, name, contender, number):
         ask = Ask(f"{STORY} ({number})", self.bench.tokens(128))
-        loops = neighbours() if "quiet" not in name else []
-        try:
+        with Loops(0 if name == QUIET else len(os.sched_getaffinity(0))):
             time.sleep(SETTLE_S)
             contender.play([ask])
-        finally:
-            for loop in loops:
-                loop.kill()
-                loop.wait()
         self.bench.same(ask)
         return {"speed": ask.tokens_per_second}
 
@@ -411,23 +438,29 @@ def last_line(command):
 class Bench:
     """What the rows share: the programs, and how much work a row is."""
 
-    def __init__(self, root, rounds, quick, tell):
+    def __init__(self, root, rounds, quick, tell, model=None, loops=None):
         self.rounds = rounds
         self.quick = quick
         self.warm_up = 0 if quick else 1
+        self.warming = self.short_warm_up = False
+        self.loops = loops or Loops(0)
         self.tell = tell
         self.binaries = os.environ.get("FM_BIN", os.path.join(root, "build/bin"))
-        self.model = os.path.join(root, "build/models/SmolLM2-135M-Instruct.Q4_1.gguf")
+        self.model = model or os.path.join(root, SMALLEST)
         self.server_program = os.path.join(root, "build/deps/llama-server/bin/llama-server")
         self.loop_program = os.path.join(root, "build/tests-bin/bare_llama")
         self.peers = os.path.join(root, "tests/bench/peers")
         self.has_node = os.path.isdir(os.path.join(self.peers, "node_modules/node-llama-cpp")) and shutil.which("node")
 
     def tokens(self, count):
-        return max(4, count // 16) if self.quick else count
+        return max(4, count // 16 if self.quick else count // 4) if self.quick or self.warms_shortly() else count
 
     def sentences(self, tokens):
-        return 4 if self.quick else tokens // 20
+        return 4 if self.quick else tokens // (80 if self.warms_shortly() else 20)
+
+    def warms_shortly(self):
+        """With several models, where a round takes minutes."""
+        return self.warming and self.short_warm_up
 
     def proxy(self, **settings):
         return Proxy(self.binaries, self.model, **self.threads(THREADS="1"), **settings)
@@ -458,12 +491,11 @@ class Bench:
             raise SystemExit(f"the bare loop gave {result['tokens']} tokens, not {tokens}")
         return result["decode_tokens_per_second"]
 
-    def batched(self, streams, tokens):
-        """Tokens/s of llama.cpp's own benchmark of batches, of all streams together, the time for their prompts included."""
+    def batched(self, prompt, tokens, streams):
+        """What llama.cpp's own benchmark of batches takes for prompts and answers of so many tokens: its line of JSON."""
         program = os.path.join(os.path.dirname(self.server_program), BATCHED)
-        result = last_line([program, "-m", self.model, "-c", "8192", *(("-t", "1") if self.quick else ()), "-npp", "25",
-                            "-ntg", str(tokens), "-npl", str(streams), "--output-format", "jsonl"])
-        return streams * tokens / result["t"]
+        return last_line([program, "-m", self.model, "-c", "8192", *(("-t", "1") if self.quick else ()), "-npp", str(prompt),
+                          "-ntg", str(tokens), "-npl", str(streams), "--output-format", "jsonl"])
 
     def same(self, *asks):
         """Checks that each was answered in full: then all contenders did the same work."""

@@ -1,0 +1,56 @@
+"""The models of `compare.sh --models`: their files, and how much work a row is with each."""
+
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "models"))
+
+import fetch  # noqa: E402
+from rows import SMALLEST  # noqa: E402
+
+
+class Counts:
+    """Of a size of model: the tokens of each answer of `one`, `four` and `eight` streams; of the `prompt` that comes alone and
+    of the `late` one that comes beside four streams; of these `streams`, and of the `copy`; and how many `asks` a median is of.
+    """
+
+    def __init__(self, **counts):
+        self.__dict__.update(counts)
+
+
+# So many that five rounds of all rows take some 10 minutes with the first, 22 with the second and 30 with the third, at the
+# speeds that two cores of a server have (tokens/s: 70, 25 and 13 of one stream; 250, 85 and 38 of a prompt).
+COUNTS = {
+    "135m": Counts(one=128, four=128, eight=128, prompt=1000, late=2000, streams=256, copy=256, asks=5),
+    "0.5b": Counts(one=64, four=48, eight=32, prompt=1000, late=1000, streams=96, copy=128, asks=5),
+    "1.5b": Counts(one=48, four=24, eight=16, prompt=600, late=600, streams=64, copy=64, asks=3),
+}
+
+
+class ModelFile:
+    """`kind`: its own format, or the one that llama-quantize makes of it."""
+
+    def __init__(self, size, kind, made=False):
+        self.name = f"{size.upper()} {kind}"
+        self.size, self.kind, self.made = size, kind, made
+        self.counts = COUNTS[size]
+
+    def path(self, root, quantize):
+        """The file; fetched, and made with the program `quantize`, where it is not there."""
+        if self.size == "135m":
+            return os.path.join(root, SMALLEST)
+        source = fetch.model(self.size)
+        if not self.made:
+            return source
+        path = source.replace("q4_k_m", self.kind.lower())
+        if not os.path.exists(path):
+            subprocess.run([quantize, "--allow-requantize", source, path + ".new", self.kind], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            os.rename(path + ".new", path)
+        return path
+
+
+FILES = (ModelFile("135m", "Q4_1"), ModelFile("0.5b", "Q4_K_M"), ModelFile("0.5b", "Q8_0", made=True),
+         ModelFile("0.5b", "Q4_0", made=True), ModelFile("1.5b", "Q4_K_M"))

@@ -185,8 +185,9 @@ static bool names_stand_apart(const struct part *parts) {
 
 /* `part` without `mark` at its end: what a thought or a text begins with. */
 static struct part before_mark(const struct part *part, const char *mark) {
-    bool ends = fm_tool_ends_with(part->text, part->len, mark, strlen(mark));
-    return (struct part){part->text, ends ? fm_tool_trimmed(part->text, part->len) - strlen(mark) : part->len};
+    const size_t len = fm_tool_trimmed(mark, strlen(mark));
+    bool ends = fm_tool_ends_with(part->text, part->len, mark, len);
+    return (struct part){part->text, ends ? fm_tool_trimmed(part->text, part->len) - len : part->len};
 }
 
 /* Where a call begins that stands at `at`, behind an empty thought or not. */
@@ -524,8 +525,9 @@ static bool begins_json_call(const char *begin, size_t len) {
 }
 
 /* `trigger` and `name` of the bytes from `begin` to `end`. */
-static bool set_beginning(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
+static bool set_beginning(const struct fm_tool_template *from, const struct part *part, size_t answer, size_t end,
                           struct fm_tool_form *form) {
+    size_t begin = answer;
     while (begin < end && fm_tool_is_space(part->text[begin])) {
         begin++;
     }
@@ -536,7 +538,8 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
         return false;
     }
     if (len == 0) {
-        return begins_json_call(form->name.text, form->name.len);
+        form->opened = begin == end && begin == answer;
+        return form->opened || begins_json_call(form->name.text, form->name.len);
     }
     bool is_control = trigger->control_count == 1 && trigger->controls[0].len == len;
     bool stands_out = trigger->control_count == 0 && len >= TRIGGER_MIN;
@@ -595,7 +598,7 @@ static bool read_one(const struct fm_tool_template *from, const struct part *par
     bool begun = with_header || (found && set_beginning(from, part, answer, place.name, form) &&
                                  set_mark(from, part, place.name_end, place.arguments, &form->arguments) &&
                                  ends_names(&form->arguments) &&
-                                 (form->trigger.len > 0 || is_json_key(&form->arguments)));
+                                 (form->trigger.len > 0 || form->opened || is_json_key(&form->arguments)));
     if (!begun ||
         !set_mark(from, part, place.arguments_end, end_of_turn(from, part, place.arguments_end), &form->end)) {
         return false;
@@ -734,6 +737,16 @@ static void read_text_end(const struct fm_tool_template *from, const struct part
     }
 }
 
+/* The prompt ends as one call stands before another, with the same byte throughout: there a name tells a call from text. */
+static bool is_opened(const struct part *prompt, const struct fm_tool_form *form) {
+    const struct fm_tool_mark *next = &form->next;
+    const struct fm_tool_mark *arguments = &form->arguments;
+    return next->len > 0 && next->control_count == 0 && next->place == FM_TOOL_NO_PLACE && form->end.len == 0 &&
+           memcmp(next->text, next->text + 1, next->len - 1) == 0 && !strchr(NAME_CHARACTERS, next->text[0]) &&
+           fm_tool_ends_with(prompt->text, prompt->len, next->text, next->len) && arguments->len > 0 &&
+           arguments->control_count == 0;
+}
+
 /* A line shows how to call. */
 static bool can_be_told(const struct fm_tool_form *form) {
     return form->trigger.len > 0 && form->tags.key.len == 0 && !form->notation.open && !form->header.recipient;
@@ -766,7 +779,7 @@ enum fm_code fm_tool_form_read(const struct fm_tool_template *from, const struct
         read_text_end(from, &parts[PLAIN], form);
         read_next(from, parts, answer, form);
         read_ids(parts, form);
-        form->native = true;
+        form->native = !form->opened || is_opened(&parts[QUESTION], form);
         form->tells_tools = tells;
         for (size_t i = 0; i < KEPT; i++) {
             form->texts[i] = (char *)parts[kept[i]].text;

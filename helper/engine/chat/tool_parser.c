@@ -33,6 +33,7 @@ void fm_tool_parser_init(struct fm_tool_parser *parser, const struct fm_kit_job 
     fm_buf_init(&parser->name, NAME_MAX_BYTES);
     fm_buf_init(&parser->held, HELD_MAX);
     fm_json_call_init(&parser->json, job, false);
+    parser->matched = form->opened ? form->next.len : 0;
     if (form->header.recipient) {
         parser->state = job->tool_mode == FM_TOOLS_REQUIRED ? FM_TOOL_IN_HEAD : FM_TOOL_AT_HEAD;
     } else if (job->tool_mode == FM_TOOLS_REQUIRED) {
@@ -117,9 +118,14 @@ static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm
     return given;
 }
 
-/* How many bytes at the end of `held` may become a call's beginning. */
+/* How many bytes at the end of `held` may become a call's beginning in the form: some of it may be the prompt's. */
+static size_t undecided_in_form(const struct fm_tool_parser *parser) {
+    return parser->matched < parser->held.len ? parser->matched : parser->held.len;
+}
+
 static size_t undecided(const struct fm_tool_parser *parser) {
-    return parser->matched > parser->json.len ? parser->matched : parser->json.len;
+    const size_t matched = undecided_in_form(parser);
+    return matched > parser->json.len ? matched : parser->json.len;
 }
 
 /* `c` has come. True where the trigger is whole. No byte of text is part of a control token, nor of a header. */
@@ -131,6 +137,46 @@ static bool ends_trigger(struct fm_tool_parser *parser, char c) {
     bool goes_on = c == trigger->text[parser->matched];
     parser->matched = goes_on ? parser->matched + 1 : c == trigger->text[0];
     return parser->matched == trigger->len;
+}
+
+/*
+ * `c` is the next byte. True where it ends a tool's name in the place of a call that the prompt or `next` has opened; else
+ * `matched` counts it in.
+ */
+static bool ends_opened_name(struct fm_tool_parser *parser, char c) {
+    const struct fm_tool_mark *next = &parser->form->next;
+    const struct fm_buf *held = &parser->held;
+    const size_t len = parser->matched > next->len ? parser->matched - next->len : 0; /* of a name */
+    bool goes_on = parser->matched < next->len && c == next->text[0];
+    if (!parser->form->opened || held->failed) {
+        return false;
+    }
+    const char *begun = len > 0 ? held->data + held->len - len : "";
+    for (size_t i = 0; i < parser->job->tool_count && parser->matched >= next->len; i++) {
+        const struct fm_tool *tool = &parser->job->tools[i];
+        bool same = tool->allowed && strncmp(tool->name, begun, len) == 0;
+        if (same && !tool->name[len] && c == parser->form->arguments.text[0]) {
+            return true;
+        }
+        goes_on = goes_on || (same && c && tool->name[len] == c);
+    }
+    if (goes_on) {
+        parser->matched++;
+    } else if (c != next->text[0]) {
+        parser->matched = 0;
+    } else { /* it is one byte throughout, some of which may have been the prompt's */
+        parser->matched = len > 0 ? 1 : held->len + 1 < next->len ? held->len + 1 : next->len;
+    }
+    return false;
+}
+
+/* The name is there, at the end of what is held: it is read as any other. */
+static bool give_opened_name(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+    const struct fm_buf *held = &parser->held;
+    const size_t len = parser->matched - parser->form->next.len;
+    fm_buf_append(&parser->name, held->data + held->len - len, len);
+    parser->state = FM_TOOL_IN_NAME;
+    return give_and_drop(parser, undecided_in_form(parser), piece);
 }
 
 /* At the quote that is the next byte. */
@@ -149,6 +195,9 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
         char c = **bytes;
         if (ends_json_name(parser, c)) {
             return give_and_drop(parser, parser->json.len - 1, piece);
+        }
+        if (ends_opened_name(parser, c)) {
+            return give_opened_name(parser, piece);
         }
         take(bytes, len, 1);
         fm_buf_append_char(&parser->held, c);
@@ -659,5 +708,5 @@ bool fm_tool_parser_end(struct fm_tool_parser *parser, bool cut, struct fm_tool_
     if (parser->state == FM_TOOL_IN_MARK || parser->state == FM_TOOL_IN_NAME) {
         fm_buf_reset(&parser->held); /* a call has begun */
     }
-    return give_and_drop(parser, cut ? parser->matched : 0, piece);
+    return give_and_drop(parser, cut ? undecided_in_form(parser) : 0, piece);
 }

@@ -111,13 +111,15 @@ struct fm_tool_header {
  * `next` and another name. */
 struct fm_tool_form {
     struct fm_tool_mark trigger; /* tells a call from text, and its first byte is not in it again; empty where a call is
-                                    mere JSON */
+                                    mere JSON, or `opened` */
     struct fm_tool_mark name;
     struct fm_tool_mark arguments; /* `text` begins with no byte of a name, also where the mark is empty */
     struct fm_tool_tags tags;
     struct fm_notation notation;
     struct fm_tool_header header; /* in place of `trigger` to `arguments`, which are as the template has them */
     struct fm_tool_mark next;      /* empty: an answer has one call at most */
+    bool opened; /* the prompt ends with `next`, which is text, and no trigger comes: what tells a call from text is a
+                    tool's name and the first byte of `arguments`, at the answer's beginning or after `next` */
     struct fm_tool_mark end;
     struct fm_tool_mark text_end;   /* what a text may end with: empty, or begins with a control token, maybe the trigger */
     enum fm_tool_ids {
@@ -163,9 +165,10 @@ struct fm_tool_turn {
 /*
  * Reads the form off what `from` makes of calls in a conversation. `form->native` is false where it renders none, or
  * calls that are not of this kind: with an id in them that runs into what follows, with arguments in no such way, with
- * nothing in front that stands out from text, otherwise in another place of a conversation, or in turns that begin
- * otherwise than the model is asked to go on, but for `turn`, of which the prompt may open the thought; or where it shows
- * tools only beside a system's message or only without, or none while a call is mere JSON or its arguments are not JSON.
+ * nothing in front that stands out from text and no prompt that opens them, otherwise in another place of a
+ * conversation, or in turns that begin otherwise than the model is asked to go on, but for `turn`, of which the prompt
+ * may open the thought; or where it shows tools only beside a system's message or only without, or none while a call is
+ * mere JSON or its arguments are not JSON.
  * FM_INTERNAL: out of memory. Renders nine conversations. Free with fm_tool_form_free; `turn->thought_end` has to live
  * until then.
  */
@@ -269,7 +272,7 @@ struct fm_tool_parser {
     bool hold_space;
     struct fm_buf held;       /* text that is not given out */
     size_t given;             /* bytes at its beginning that are */
-    size_t matched;           /* of the trigger, at the end of `held` */
+    size_t matched;           /* of the trigger, or of `next` and a name where the form is opened, at the end of `held` */
     struct fm_json_call json; /* how far a call as mere JSON is there */
     struct fm_buf name; /* JSON, while it comes; or of an argument; or a word of a notation */
     bool any_key;       /* of the call has come */

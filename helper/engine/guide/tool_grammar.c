@@ -30,6 +30,15 @@
  *     rest0: <[5]> "commentary json" <[6]>
  *     rest1: " json" <[6]>
  *
+ * Calls that the prompt has opened begin with a lexeme for each tool, too (here with the marks of Functionary):
+ *
+ *     start: TEXT | opened more
+ *     opened: (opened0 arguments0 | opened1 arguments1)
+ *     opened0[lazy]: (/(?s:.*)/ ">>>")? "f\n"
+ *     calls: tool more
+ *     more: "" (">>>" tool){0,127}
+ *     tool: "f\n" arguments0 | "g\n" arguments1
+ *
  * A call of a tool that is not there is text, and so is what follows (fm_tool_form_has_unknown):
  *
  *     start: TEXT | head calls | head unknown
@@ -510,6 +519,31 @@ static void write_json_calls(const struct fm_kit_job *job, struct fm_buf *lark) 
                             "/\nEND: /" FM_JSON_CALL_END "/");
 }
 
+/* For each tool, what begins a call of it where the prompt may have opened one. */
+static void write_opened(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+    char rule[64];
+    const char *before = "";
+    fm_buf_append_str(lark, "\nopened: (");
+    for (size_t i = 0; i < job->tool_count; i++) {
+        if (job->tools[i].allowed) {
+            snprintf(rule, sizeof rule, "%sopened%zu arguments%zu", before, i, i);
+            fm_buf_append_str(lark, rule);
+            before = " | ";
+        }
+    }
+    fm_buf_append_char(lark, ')');
+    for (size_t i = 0; i < job->tool_count; i++) {
+        const char *name = job->tools[i].name;
+        if (job->tools[i].allowed) {
+            snprintf(rule, sizeof rule, "\nopened%zu[lazy]: (/(?s:.*)/ ", i);
+            fm_buf_append_str(lark, rule);
+            fm_text_literal(form->next.text, form->next.len, lark);
+            fm_buf_append_str(lark, ")?");
+            write_after(name, strlen(name), &form->arguments, lark);
+        }
+    }
+}
+
 /* A call's beginning, which is the rule `head` where that is a header. */
 static void write_trigger(const struct fm_tool_form *form, struct fm_buf *lark) {
     if (form->header.recipient) {
@@ -544,6 +578,7 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     fm_buf_append_str(lark, "TEXT: /(?s:.*)/\nstart: TEXT");
     fm_buf_append_str(lark, by_json ? " | json" : "");
     fm_buf_append_str(lark, fm_tool_form_has_unknown(form) ? " | head unknown" : "");
+    fm_buf_append_str(lark, form->opened ? " | opened more" : "");
     if (form->text_end.len > 0) {
         fm_buf_append_str(lark, " | TEXT");
         write_mark(&form->text_end, lark);
@@ -561,6 +596,9 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     }
     if (by_json) {
         write_json_calls(job, lark);
+    }
+    if (form->opened) {
+        write_opened(job, form, lark);
     }
     if (fm_tool_form_has_unknown(form)) {
         write_unknown(job, form, lark);
@@ -609,7 +647,7 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
     char more[32];
     fm_buf_append_str(lark, "calls:");
     write_mark(&form->name, lark);
-    fm_buf_append_str(lark, " tool");
+    fm_buf_append_str(lark, form->opened ? " tool more\nmore: \"\"" : " tool");
     if (job->parallel_tool_calls && form->next.len > 0) {
         fm_buf_append_str(lark, " (");
         write_mark(&form->next, lark);

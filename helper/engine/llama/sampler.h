@@ -7,7 +7,7 @@
 
 #include <llama.h>
 
-#define FM_SAMPLER_ALSO 4u
+#define FM_SAMPLER_ALSO 32u
 
 struct fm_sampler {
     struct llama_sampler *chain;         /* NULL: the best token is taken */

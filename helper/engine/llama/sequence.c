@@ -3,6 +3,7 @@
 #include "engine/llama/sequence.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/llama/tokens.h"
 #include "engine/llama/vocabulary.h"
 
 #include <stdio.h>
@@ -88,13 +89,42 @@ static enum fm_reason add_mark(struct fm_sequence *sequence, const char *mark) {
 
 /* ---- what comes before a grammar ---- */
 
+/* How many of the bytes that have come are a mark's, if they are one's. */
+static size_t come_len(const struct fm_opening *opening) {
+    return opening->len - fm_tool_space(opening->bytes, opening->len);
+}
+
+/*
+ * The tokens that `start` may go on with: the tokenizer's, and where that is text, all that are of the same text. A model
+ * may cut it in another way, most of all where the line ends.
+ */
+static size_t read_next(const struct fm_sequence *sequence, const struct fm_start *start, llama_token *next,
+                        size_t room) {
+    const struct fm_opening *opening = &sequence->opening;
+    const struct llama_vocab *vocab = sequence->answer.vocab;
+    const size_t come = come_len(opening);
+    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED;
+    if (room == 0 || !start->possible || come >= start->len) {
+        return 0;
+    }
+    bool same = start->same && opening->come < start->count;
+    if (same) {
+        next[0] = start->tokens[opening->come];
+    }
+    bool alone = same && (llama_vocab_get_attr(vocab, next[0]) & special);
+    return same + (alone ? 0 : fm_tokens_beginning(vocab, start->text + come, start->len - come, next + same, room - same));
+}
+
 /* What may come next, though the grammar does not have it. */
 static void allow_starts(struct fm_sequence *sequence, bool any) {
     struct fm_opening *opening = &sequence->opening;
-    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
-        const struct fm_start *start = &opening->starts[i];
-        bool possible = any && start->possible && opening->come < start->count;
-        sequence->sampler.also[i] = possible ? start->tokens[opening->come] : LLAMA_TOKEN_NULL;
+    llama_token *also = sequence->sampler.also;
+    size_t count = 0;
+    for (size_t i = 0; i < FM_THOUGHT_MARKS && any; i++) {
+        count += read_next(sequence, &opening->starts[i], also + count, FM_SAMPLER_ALSO - count);
+    }
+    while (count < FM_SAMPLER_ALSO) {
+        also[count++] = LLAMA_TOKEN_NULL;
     }
     sequence->sampler.also_alike = opening->come > 0;
     sequence->sampler.also_space = any && opening->count == 0 && opening->spaces < SPACES_MAX;
@@ -107,9 +137,10 @@ static void begin_opening(struct fm_sequence *sequence) {
     bool any = thought->state == FM_THOUGHT_AT_START || thought->form->lead[0];
     const struct fm_kit_job *job = sequence->job;
     const bool no_text = job->tool_mode == FM_TOOLS_REQUIRED && fm_tools_callable(job) && sequence->request.form->native;
-    for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
+    for (size_t i = 0; i < FM_THOUGHT_MARKS; i++) {
         bool wanted = i == FM_THOUGHT_BEGIN ? job->effort != FM_EFFORT_NONE : i < FM_THOUGHT_MARKS_INSIDE || !no_text;
         opening->starts[i].possible = any && wanted && opening->starts[i].count > 0;
+        opening->starts[i].same = true;
     }
     opening->count = opening->len = opening->come = 0;
     opening->sure = false;
@@ -147,16 +178,18 @@ static bool is_space(const struct fm_buf *piece) {
 static void hold(struct fm_opening *opening, llama_token token, const struct fm_buf *piece) {
     size_t room = sizeof opening->bytes - opening->len;
     size_t len = piece->len < room ? piece->len : room;
-    if ((piece->len > 0 && !is_space(piece)) || opening->come > 0) {
-        for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
-            struct fm_start *start = &opening->starts[i];
-            start->possible &= opening->come < start->count && start->tokens[opening->come] == token;
-        }
-        opening->come++;
-    }
     memcpy(opening->bytes + opening->len, piece->data, len);
     opening->len += len;
     opening->tokens[opening->count++] = token;
+    const size_t come = come_len(opening);
+    if (come > 0 || opening->come > 0) {
+        for (size_t i = 0; i < FM_THOUGHT_MARKS; i++) {
+            struct fm_start *start = &opening->starts[i];
+            start->same &= opening->come < start->count && start->tokens[opening->come] == token;
+            start->possible &= come < start->len && memcmp(start->text, opening->bytes + opening->len - come, come) == 0;
+        }
+        opening->come++;
+    }
 }
 
 static bool hold_logprobs(struct fm_sequence *sequence, llama_token token) {
@@ -278,6 +311,8 @@ static enum fm_reason find_start(struct fm_sequence *sequence, const struct fm_t
     char text[FM_THOUGHT_MARK_MAX];
     llama_token *tokens;
     snprintf(text, sizeof text, "%.*s", (int)mark->len, mark->text);
+    snprintf(start->text, sizeof start->text, "%s%s", text + mark->space, mark->next == FM_THOUGHT_OVER ? "" : "\n");
+    start->len = strlen(start->text);
     if (fm_prompter_mark_tokens(&sequence->model->prompter, text, &tokens, &start->count, &sequence->answer.error) !=
         FM_OK) {
         return FM_REASON_ERROR;
@@ -291,7 +326,6 @@ static enum fm_reason find_start(struct fm_sequence *sequence, const struct fm_t
 static enum fm_reason find_starts(struct fm_sequence *sequence) {
     struct fm_thought_mark marks[FM_THOUGHT_MARKS];
     enum fm_reason reason = FM_REASON_NONE;
-    _Static_assert(FM_THOUGHT_MARKS == FM_SAMPLER_ALSO, "the sampler lets each mark begin");
     fm_thought_marks(sequence->answer.thought.form, marks);
     for (size_t i = 0; i < FM_THOUGHT_MARKS && !reason; i++) {
         reason = marks[i].len ? find_start(sequence, &marks[i], &sequence->opening.starts[i]) : reason;

@@ -18,20 +18,23 @@
 
 /* A mark that an answer may begin with, though its grammar does not have it. */
 struct fm_start {
-    llama_token tokens[FM_THOUGHT_MARK_MAX];
-    size_t count; /* of its tokens; 0: the model has no such mark */
-    bool possible;
+    char text[FM_THOUGHT_MARK_MAX + 1]; /* without white space in front; a line may end behind a thought's mark */
+    size_t len;
+    llama_token tokens[FM_THOUGHT_MARK_MAX]; /* as the tokenizer has it */
+    size_t count;                            /* 0: the model has no such mark */
+    bool same;                               /* what has come are these tokens */
+    bool possible;                           /* it is this text, in whatever tokens */
 };
 
 /* How an answer with a grammar begins, until it shows whether that is with a thought. Its tokens are computed, and held.
  */
 struct fm_opening {
-    struct fm_start starts[FM_SAMPLER_ALSO];
+    struct fm_start starts[FM_THOUGHT_MARKS];
     llama_token tokens[FM_THOUGHT_HELD_MAX];
     size_t count;
     char bytes[FM_THOUGHT_HELD_MAX]; /* of the tokens */
     size_t len;
-    size_t come;   /* how many of them are a start's, so far as one is possible */
+    size_t come;   /* how many of the tokens are a start's, so far as one is possible */
     size_t spaces; /* tokens of white space that the grammar does not have, and were dropped */
     bool sure;     /* the grammar does not have them: they become a mark */
 };

@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define PIECE_SIZE 128 /* bytes of a token that is looked for */
+
 #define TOKENS_MAX (64u * 1024u * 1024u) /* one a byte at most; a request has at most 10 MB */
 
 /* docs/limits.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
@@ -39,6 +41,26 @@ llama_token fm_token_of(const struct llama_vocab *vocab, const char *text) {
 int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room) {
     bool is_none = !control && fm_token_is_control(vocab, token);
     return is_none ? 0 : llama_token_to_piece(vocab, token, text, room, 0, control);
+}
+
+/* The first `len` bytes of `text` are `token`, which some tokenizers have with a space in front at a text's beginning. */
+static bool is_piece(const struct llama_vocab *vocab, llama_token token, const char *text, size_t len) {
+    char piece[PIECE_SIZE];
+    return fm_token_piece(vocab, token, true, piece, sizeof piece) == (int32_t)len && memcmp(piece, text, len) == 0;
+}
+
+size_t fm_tokens_beginning(const struct llama_vocab *vocab, const char *text, size_t len, llama_token *tokens,
+                           size_t room) {
+    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED;
+    size_t count = 0;
+    for (size_t i = 1; i <= len && count < room; i++) {
+        llama_token token;
+        if (llama_tokenize(vocab, text, (int32_t)i, &token, 1, false, true) == 1 && is_piece(vocab, token, text, i)) {
+            tokens[count++] = token;
+            room = llama_vocab_get_attr(vocab, token) & special ? count : room;
+        }
+    }
+    return count;
 }
 
 void fm_tokens_init(struct fm_tokens *tokens, const struct llama_vocab *vocab, size_t longest_token, size_t context) {

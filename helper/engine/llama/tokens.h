@@ -32,6 +32,13 @@ int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool 
 /* The one token that `text` (NUL-terminated) is, of any kind; LLAMA_TOKEN_NULL where it is several. */
 llama_token fm_token_of(const struct llama_vocab *vocab, const char *text);
 
+/*
+ * The tokens whose text `text` (`len` bytes) begins with, but at most `room` of them, into `tokens`: the shortest first,
+ * up to a control token or one that stands for itself. Returns how many.
+ */
+size_t fm_tokens_beginning(const struct llama_vocab *vocab, const char *text, size_t len, llama_token *tokens,
+                           size_t room);
+
 /* What a text is to the tokenizer. */
 enum fm_tokens_kind {
     FM_TOKENS_TEXT,   /* plain, somewhere in a prompt */

@@ -618,7 +618,6 @@ class Output(Case):
 
         def call(name, arguments, index=0):
             return {"tool_calls": [{"index": index, "id": f"c{index}", "function": {"name": name, "arguments": arguments}}]}
-        only = {"tool_choice": {"mode": "auto", "names": ["f", "g"]}}
         unlike = "its schema" if self.guided() else None
         for calls, params, words in (
                 ([call("f", '{"a": 1}')], {}, None), ([call("f", '{"b": 1}')], {}, None), ([call("g", '{"a": 1}')], {}, None),
@@ -627,7 +626,8 @@ class Output(Case):
                 ([call("f", '{"a": 1}'), call("g", "{", 1)], {}, "g, with arguments that are not a JSON object"),
                 ([call("g", '{"a": "x"}')], {}, unlike), ([call("g", "{}")], {}, unlike),
                 ([call("g", "")], {}, unlike), ([call("g", "", 0), call("f", "{}", 1)], {}, unlike),
-                ([call("x", "{}")], {}, "may not call"), ([call("h", "{}")], only, "may not call"), ([call("h", "{}")], {}, None),
+                ([call("x", "{}")], {"tool_choice": {"mode": "required"}}, "may not call"),
+                ([call("x", "{}")], {"tool_choice": {"mode": "none"}}, "may not call"), ([call("h", "{}")], {}, None),
                 ([call("f", "{}"), call("f", "{}", 1)], {"parallel_tool_calls": False}, "one call alone")):
             outcome = self.chat(*calls, finish="tool_calls", tools=tools, **params)
             self.assertEqual(outcome.error and outcome.error["code"], words and "INTERNAL", (calls, outcome.error))
@@ -639,6 +639,31 @@ class Output(Case):
                 broken = self.chat(*(call("f", text, i) for i, text in enumerate(calls)), finish=finish, tools=tools)
                 self.assertEqual((broken.error or {}).get("code"), "INTERNAL", calls)
                 self.assertIn("not a JSON object", broken.error["detail"])
+
+    def test_calls_of_tools_that_are_not_there(self):
+        """They are text in front of calls, and nothing behind one."""
+        tools, called = [{"name": "f"}, {"name": "h"}], [["f", "{}"]]
+
+        def call(name, arguments, index=0):
+            return {"tool_calls": [{"index": index, "id": f"c{index}", "function": {"name": name, "arguments": arguments}}]}
+
+        def text(name, arguments):
+            return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
+        x, end = text("x", '{"a": "b"}'), "}\n</tool_call>"
+        only = {"tool_choice": {"mode": "auto", "names": ["f"]}}
+        for calls, params, told, said in (
+                ([call("x", '{"a": "b"}')], {}, "x", (x, [])), ([call("h", "")], only, "h", (text("h", "{}"), [])),
+                ([{"content": "Well."}, call("x", '{"a": "b"}')], {}, "x", (f"Well.\n{x}", [])),
+                ([call("x", '{"a": "b"}'), call("y", "{", 1)], {}, "x", (f'{x}\n{text("y", "{")}', [])),
+                ([call("x", '{"a": "b"}'), call("f", "", 1)], {}, "x", (x, called)),
+                ([call("f", "{}"), call("x", "{}", 1), call("f", "{}", 2)], {}, "x", ("", called * 2))):
+            outcome = self.chat(*calls, finish="tool_calls", tools=tools, **params)
+            self.assertEqual((outcome.error, outcome.reason, outcome.unknown_tool), (None, "stop", told), calls)
+            self.assertEqual((outcome.text, outcome.calls), said)
+        cut = self.chat(call("x", '{"a": "b"}'), finish="length", tools=tools)
+        self.assertEqual((cut.reason, cut.text), ("length", x.removesuffix(end)))
+        name = "\u00e9" * 40
+        self.assertEqual(self.chat(call(name, "{}"), finish="tool_calls", tools=tools).unknown_tool, name[:32])
 
     def test_a_text_that_is_longer_than_a_frame(self):
         """It arrives whole, in frames; and what has to come back, and may not be as long, is told so."""

@@ -129,8 +129,40 @@ static void check_arguments(struct fm_remote_answer *answer, bool cut) {
     }
 }
 
+/* What of a call is text, in the form of the llama engine; behind calls no text may come. */
+static bool send_unknown(struct fm_remote_answer *answer, const char *text, size_t len) {
+    return answer->calls || send_text(answer, FM_PIECE_TEXT, text, len);
+}
+
+/* A call of a tool that is not there: its text, up to the arguments. The first one is reported. */
+static bool begin_unknown(struct fm_remote_answer *answer, const char *name) {
+    struct fm_kit_job *job = answer->job;
+    struct fm_buf begin;
+    fm_buf_init(&begin, TEXT_MAX);
+    struct fm_json_writer w = fm_json_writer_on(&begin);
+    if (!job->unknown_tool[0]) {
+        snprintf(job->unknown_tool, sizeof job->unknown_tool, "%.*s", fm_utf8_shown(name, FM_UNKNOWN_TOOL_MAX), name);
+    }
+    fm_buf_append_str(&begin, answer->text_told ? FM_TOOL_NEXT FM_TOOL_NAME_KEY : FM_TOOL_BEGIN FM_TOOL_NAME_KEY);
+    fm_json_str(&w, name);
+    fm_buf_append_str(&begin, FM_TOOL_ARGUMENTS_KEY);
+    answer->unknown = answer->text_told = true;
+    bool more = begin.failed ? go_on(answer, FM_REASON_ERROR) : send_unknown(answer, begin.data, begin.len);
+    fm_buf_free(&begin);
+    return more;
+}
+
+static bool end_unknown(struct fm_remote_answer *answer) {
+    const char *end = answer->arguments.len > 0 ? FM_TOOL_END : "{}" FM_TOOL_END;
+    answer->unknown = false;
+    return send_unknown(answer, end, strlen(end));
+}
+
 /* A call without arguments has none in some dialects, and is to have an object. */
 static bool end_call(struct fm_remote_answer *answer) {
+    if (answer->unknown) {
+        return end_unknown(answer);
+    }
     bool open = answer->call != NULL;
     bool empty = open && answer->arguments.len == 0;
     if (empty) {
@@ -158,12 +190,15 @@ static bool take_call(struct fm_remote_answer *answer, const char *name) {
         return false;
     }
     answer->call = find_tool(job, name);
+    fm_buf_reset(&answer->arguments);
+    if (!answer->call && job->tool_mode == FM_TOOLS_AUTO && job->format.kind == FM_FORMAT_TEXT) {
+        return begin_unknown(answer, name);
+    }
     if (!answer->call || (answer->calls && !job->parallel_tool_calls)) {
         note_fault(answer, answer->call, answer->call ? ", although one call alone is allowed" : "");
         return go_on(answer, FM_REASON_ERROR);
     }
     answer->calls = true;
-    fm_buf_reset(&answer->arguments);
     return go_on(answer, fm_kit_job_tool_call(job, name));
 }
 
@@ -193,8 +228,10 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     case FM_PART_CALL: return take_call(answer, part->text);
     case FM_PART_ARGUMENTS:
         fm_buf_append(&answer->arguments, part->text, part->len);
-        return send_text(answer, FM_PIECE_ARGUMENTS, part->text, part->len);
+        return answer->unknown ? send_unknown(answer, part->text, part->len)
+                               : send_text(answer, FM_PIECE_ARGUMENTS, part->text, part->len);
     case FM_PART_TEXT:
+        answer->text_told = true;
         if (is_json(answer)) {
             fm_buf_append(&answer->text, part->text, part->len);
         }
@@ -266,9 +303,10 @@ enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struc
     if (!accept(answer, reader->usage.input)) {
         return answer->reason;
     }
-    if (reason != FM_REASON_STOP && answer->call) {
+    const bool cut = reason != FM_REASON_STOP;
+    if (cut && answer->call) {
         check_arguments(answer, true);
-    } else if (!end_call(answer)) {
+    } else if (!(cut && answer->unknown) && !end_call(answer)) {
         return answer->reason;
     }
     if (answer->fault.code != FM_OK) {

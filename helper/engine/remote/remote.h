@@ -37,6 +37,8 @@ struct fm_remote_answer {
     const struct fm_endpoint *endpoint;
     bool accepted;              /* the first output was told */
     bool calls;                 /* there are any */
+    bool text_told;             /* there is some */
+    bool unknown;               /* the last part was of a call that is text: of a tool that this answer may not call */
     const struct fm_tool *call; /* the last part was a call of this tool, or arguments; NULL: it was something else */
     struct fm_buf arguments;    /* of that call, so far */
     struct fm_error fault;      /* code not FM_OK: what was wrong with a call */

@@ -21,6 +21,11 @@ struct byte_control {
 static const struct byte_control end_and_quote[] = {{"end", true}, {QUOTE_TEXT, false}};
 static const struct byte_control *byte_controls = end_and_quote;
 static size_t byte_control_count = COUNT(end_and_quote);
+static size_t byte_tag_count; /* the last of them are tags, which a text has, too */
+
+static inline bool is_tag(size_t control) {
+    return control + byte_tag_count >= byte_control_count;
+}
 
 static inline bool ends_turn(const void *argument, int32_t token) {
     (void)argument;
@@ -33,7 +38,7 @@ static inline size_t piece(const void *argument, int32_t token, bool control, ch
     assert_true(room > strlen(name));
     if (token >= BYTE_COUNT) {
         memcpy(text, name, strlen(name));
-        return control ? strlen(name) : 0;
+        return control || is_tag((size_t)(token - BYTE_COUNT)) ? strlen(name) : 0;
     }
     text[0] = (char)token;
     return 1;
@@ -52,15 +57,29 @@ static inline enum fm_code tokenize(const void *argument, const char *text, size
     return FM_OK;
 }
 
+static inline size_t tag(const void *argument, const char *text, size_t len, int32_t *token) {
+    (void)argument;
+    for (size_t i = 0; i < byte_control_count; i++) {
+        const size_t tag_len = strlen(byte_controls[i].text);
+        if (is_tag(i) && tag_len <= len && memcmp(text, byte_controls[i].text, tag_len) == 0) {
+            *token = (int32_t)(BYTE_COUNT + i);
+            return tag_len;
+        }
+    }
+    return 0;
+}
+
 static struct fm_grammar_vocab *vocab;
+static struct fm_vocabulary vocabulary;
 
 static inline int make_vocab(void **state) {
     (void)state;
-    const struct fm_vocabulary vocabulary = {.size = (int32_t)(BYTE_COUNT + byte_control_count),
-                                             .end_of_turn = BYTE_COUNT,
-                                             .ends_turn = ends_turn,
-                                             .piece = piece,
-                                             .tokenize = tokenize};
+    vocabulary = (struct fm_vocabulary){.size = (int32_t)(BYTE_COUNT + byte_control_count),
+                                        .end_of_turn = BYTE_COUNT,
+                                        .ends_turn = ends_turn,
+                                        .piece = piece,
+                                        .tokenize = tokenize,
+                                        .tag = tag};
     struct fm_error error;
     return fm_grammar_vocab_new(&vocabulary, NULL, NULL, &vocab, &error);
 }
@@ -78,7 +97,7 @@ static inline struct fm_grammar *new_grammar(const struct fm_kit_job *job, const
     struct fm_grammar *grammar;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(job, form, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
+    assert_int_equal(fm_tool_grammar(job, form, &vocabulary, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
     assert_int_equal(fm_grammar_new(vocab, "lark", lark.data, &grammar, &error), FM_OK);
     if (fm_grammar_wait(grammar, NEVER, &error) != FM_OK) {

@@ -158,7 +158,7 @@ static void expect_grammar(const struct fm_kit_job *job, const struct fm_tool_fo
     struct fm_buf lark;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(job, form, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
+    assert_int_equal(fm_tool_grammar(job, form, NULL, schema, schema ? strlen(schema) : 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
     assert_string_equal(lark.data, expected);
     fm_buf_free(&lark);
@@ -192,7 +192,7 @@ static void expect_schema(const char *parameters, bool strict, const char *part,
     fm_buf_init(&lark, LARK_MAX);
     tools[1].parameters = json_tokener_parse(parameters);
     assert_non_null(tools[1].parameters);
-    enum fm_code code = fm_tool_grammar(&job, &fm_tool_form_own, NULL, 0, &lark, &error);
+    enum fm_code code = fm_tool_grammar(&job, &fm_tool_form_own, NULL, NULL, 0, &lark, &error);
     fm_buf_append(&lark, "", 1);
     assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
     if (param) {
@@ -777,7 +777,7 @@ static void expect_tagged_grammar(struct style style, const char *expected) {
     struct fm_buf lark;
     read_form(&style, &form);
     fm_buf_init(&lark, LARK_MAX);
-    assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+    assert_int_equal(fm_tool_grammar(&job, &form, NULL, NULL, 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
     assert_non_null(strstr(lark.data, "tag0_0 tag0_1? tag0_2\n"));
     const char *rules = strstr(lark.data, "tag0_0:");
@@ -828,7 +828,7 @@ static void tagged_grammars_without_any(void **state) {
         struct fm_buf lark;
         fm_buf_init(&lark, LARK_MAX);
         tool.parameters = rows[i].parameters ? json_tokener_parse(rows[i].parameters) : NULL;
-        assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+        assert_int_equal(fm_tool_grammar(&job, &form, NULL, NULL, 0, &lark, &error), FM_OK);
         fm_buf_append(&lark, "", 1);
         assert_non_null(strstr(lark.data, rows[i].part));
         json_object_put(tool.parameters);
@@ -1051,7 +1051,7 @@ static void native_ids(void **state) {
     fm_tool_prompt_free(&prompt);
     fm_buf_init(&lark, LARK_MAX);
     job.parallel_tool_calls = true;
-    assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+    assert_int_equal(fm_tool_grammar(&job, &form, NULL, NULL, 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
     assert_non_null(strstr(lark.data, "calls: \"(\" tool ( CALL_ID \", \" tool){0,127} CALL_ID \");\"\n"));
     assert_non_null(strstr(lark.data, "CALL_ID: /[a-zA-Z0-9]{9}/\n"));
@@ -1131,7 +1131,7 @@ static void any_ids(void **state) {
         read_form(&styles[i], &form);
         assert_true(form.native && form.ids == FM_TOOL_IDS_GIVEN && form.next.len > 0);
         fm_buf_init(&lark, LARK_MAX);
-        assert_int_equal(fm_tool_grammar(&job, &form, NULL, 0, &lark, &error), FM_OK);
+        assert_int_equal(fm_tool_grammar(&job, &form, NULL, NULL, 0, &lark, &error), FM_OK);
         fm_buf_append(&lark, "", 1);
         assert_non_null(strstr(lark.data, "CALL_ID: /[a-zA-Z0-9_-]{1,32}/\n"));
         assert_non_null(strstr(lark.data, i ? "calls: CALL_ID \"/\" tool ( \", \" CALL_ID \"/\" tool){0,127} \");\"\n"
@@ -1308,7 +1308,7 @@ static enum fm_code make_grammar(const struct fm_kit_job *job) {
     struct fm_buf lark;
     struct fm_error error;
     fm_buf_init(&lark, LARK_MAX);
-    enum fm_code code = fm_tool_grammar(job, &fm_tool_form_own, NULL, 0, &lark, &error);
+    enum fm_code code = fm_tool_grammar(job, &fm_tool_form_own, NULL, NULL, 0, &lark, &error);
     fm_buf_free(&lark);
     return code;
 }
@@ -1356,7 +1356,7 @@ static enum fm_code make_tags_grammar(const struct fm_kit_job *job) {
     tool.parameters = json_tokener_parse(schema);
     allocations_left = left;
     fm_buf_init(&lark, LARK_MAX);
-    enum fm_code code = fm_tool_grammar(&one, &form, NULL, 0, &lark, &error);
+    enum fm_code code = fm_tool_grammar(&one, &form, NULL, NULL, 0, &lark, &error);
     fm_buf_free(&lark);
     left = allocations_left;
     allocations_left = -1;

@@ -178,14 +178,15 @@ static enum fm_code write_text_schema(struct fm_guide *guide, struct fm_kit_job 
 }
 
 static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
-                             struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
+                             const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab *vocab,
+                             struct fm_buf *text, struct fm_error *error) {
     char param[64];
     struct fm_buf schema;
     fm_buf_init(&schema, TEXT_MAX);
     guide->param = "tools";
     name_param(job, param, sizeof param);
     enum fm_code code = write_text_schema(guide, job, &schema, error);
-    code = code ? code : fm_tool_grammar(job, form, schema.data, schema.len, text, error);
+    code = code ? code : fm_tool_grammar(job, form, vocabulary, schema.data, schema.len, text, error);
     fm_buf_free(&schema);
     return code ? code : compile(guide, vocab, "lark", text, param, error);
 }
@@ -221,7 +222,7 @@ enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const
     struct fm_buf text;
     fm_buf_init(&text, TEXT_MAX);
     if (callable) {
-        code = by_tools(guide, job, form, *vocab, &text, error);
+        code = by_tools(guide, job, form, vocabulary, *vocab, &text, error);
     } else if (job->format.kind == FM_FORMAT_TEXT) {
         code = without_calls(guide, form, *vocab, &text, error);
     } else if (job->format.kind == FM_FORMAT_JSON_SCHEMA) {

@@ -18,6 +18,11 @@
  *     json0: name0 ARGUMENTS arguments0
  *     name0[lazy]: PLACE BEGIN "f\""
  *
+ * Where the vocabulary has a token for a tag, it stands for the tag after a call, since a model may know the end of its
+ * call by that alone; a call's first tag is its own to write:
+ *
+ *     calls: "\n{\"name\": \"" tool ("}\n" <[8]> "\n" <[7]> "\n{\"name\": \"" tool){0,127} "}\n" <[8]> "\n"?
+ *
  * Calls whose message has a header begin and go on in one of several ways:
  *
  *     start: TEXT | head calls | TEXT <[7]> "assistant" head calls
@@ -623,39 +628,71 @@ static void write_start(const struct fm_kit_job *job, const struct fm_tool_form 
     fm_buf_append_char(lark, '\n');
 }
 
-/* The last call's end, where others may follow after white space: that may come, and then none. Many models write it, and
- * say only then whether they call again. */
+/* `mark` with the tokens of its tags among its controls, if there is room for all. */
+static struct fm_tool_mark with_tags(const struct fm_tool_mark *mark, const struct fm_vocabulary *vocabulary) {
+    const struct fm_tool_control *next = mark->controls;
+    const struct fm_tool_control *last = mark->controls + mark->control_count;
+    struct fm_tool_mark found = *mark;
+    if (!vocabulary || !vocabulary->tag) {
+        return found;
+    }
+    found.control_count = 0;
+    for (size_t at = 0; at < mark->len;) {
+        const size_t end = next < last ? next->at : mark->len;
+        struct fm_tool_control control = {.at = at};
+        if (at < end) {
+            control.len = vocabulary->tag(vocabulary->argument, mark->text + at, end - at, &control.token);
+        } else {
+            control = *next++;
+        }
+        if (control.len > 0 && found.control_count == FM_TOOL_MARK_CONTROLS) {
+            return *mark;
+        }
+        if (control.len > 0) {
+            found.controls[found.control_count++] = control;
+        }
+        at += control.len > 0 ? control.len : 1;
+    }
+    return found;
+}
+
+/*
+ * The last call's end, where others may follow after white space: that may come, and then none. Many models write it, and
+ * say only then whether they call again. It is one lexeme with a text that it follows on.
+ */
 static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark *next, struct fm_buf *lark) {
-    bool plain = end->control_count == 0 && fm_tool_place_len(end) == 0;
-    bool begins = plain && next->len > end->len && memcmp(next->text, end->text, end->len) == 0;
+    const struct fm_tool_control *last = end->control_count > 0 ? &end->controls[end->control_count - 1] : NULL;
+    bool alone = fm_tool_place_len(end) == 0 && (!last || last->at + last->len == end->len);
+    bool begins = alone && next->len > end->len && memcmp(next->text, end->text, end->len) == 0;
     size_t len = end->len;
     while (begins && len < next->len && fm_tool_is_space(next->text[len])) {
         len++;
     }
-    if (len == end->len) {
-        write_mark(end, lark);
-        return;
+    fm_buf_append_str(lark, len > end->len && !last ? " LAST\nLAST:" : "");
+    write_mark(end, lark);
+    if (len > end->len) {
+        fm_buf_append_char(lark, ' ');
+        fm_text_literal(next->text + end->len, len - end->len, lark);
+        fm_buf_append_char(lark, '?');
     }
-    fm_buf_append_str(lark, " LAST\nLAST: ");
-    fm_text_literal(end->text, end->len, lark);
-    fm_buf_append_char(lark, ' ');
-    fm_text_literal(next->text + end->len, len - end->len, lark);
-    fm_buf_append_char(lark, '?');
 }
 
-static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form *form,
+                        const struct fm_vocabulary *vocabulary, struct fm_buf *lark) {
+    const struct fm_tool_mark next = with_tags(&form->next, vocabulary);
+    const struct fm_tool_mark end = with_tags(&form->end, vocabulary);
     char more[32];
     fm_buf_append_str(lark, "calls:");
     write_mark(&form->name, lark);
     fm_buf_append_str(lark, form->opened ? " tool more\nmore: \"\"" : " tool");
     if (job->parallel_tool_calls && form->next.len > 0) {
         fm_buf_append_str(lark, " (");
-        write_mark(&form->next, lark);
+        write_mark(&next, lark);
         snprintf(more, sizeof more, " tool){0,%d}", FM_TOOL_CALLS_MAX - 1);
         fm_buf_append_str(lark, more);
-        write_end(&form->end, &form->next, lark);
+        write_end(&end, &next, lark);
     } else {
-        write_mark(&form->end, lark);
+        write_mark(&end, lark);
     }
     fm_buf_append_char(lark, '\n');
 }
@@ -675,10 +712,11 @@ static void write_places(const struct fm_tool_form *form, struct fm_buf *lark) {
     fm_buf_append_str(lark, has[FM_TOOL_NUMBER_PLACE] ? "CALL_NUMBER: /[0-9]{1,4}/\n" : "");
 }
 
-enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema,
-                             size_t len, struct fm_buf *lark, struct fm_error *error) {
+enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
+                             const struct fm_vocabulary *vocabulary, const char *schema, size_t len,
+                             struct fm_buf *lark, struct fm_error *error) {
     write_start(job, form, schema, len, lark);
-    write_calls(job, form, lark);
+    write_calls(job, form, vocabulary, lark);
     write_places(form, lark);
     if (form->header.recipient) {
         write_ways("head", form->header.heads, form->header.head_count, lark);

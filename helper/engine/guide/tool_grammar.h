@@ -3,14 +3,17 @@
 #define FM_ENGINE_GUIDE_TOOL_GRAMMAR_H
 
 #include "engine/chat/tools.h"
+#include "engine/guide/grammar.h"
 
 /*
- * Appends llguidance's Lark for the answer to `job`, whose tools can be called. `schema` (`len` bytes, as fm_schema's
- * guide) is what a text has to match; NULL: any text. FM_INVALID_REQUEST: a tool's schema can't be enforced, and the
- * param is its path, from "tools[" on. FM_INTERNAL: out of memory.
+ * Appends llguidance's Lark for the answer to `job`, whose tools can be called. Tags after a call are the tokens that
+ * `vocabulary` (NULL: none) has for them. `schema` (`len` bytes, as fm_schema's guide) is what a text has to match; NULL:
+ * any text. FM_INVALID_REQUEST: a tool's schema can't be enforced, and the param is its path, from "tools[" on.
+ * FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code fm_tool_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
-                                         const char *schema, size_t len, struct fm_buf *lark, struct fm_error *error);
+                                         const struct fm_vocabulary *vocabulary, const char *schema, size_t len,
+                                         struct fm_buf *lark, struct fm_error *error);
 
 /* Appends the Lark of any text in which no call begins, for an answer that may not call a tool in `form`. False: in that
  * form a call is text as any other, and nothing is appended. */

@@ -49,24 +49,37 @@ struct rendered {
 
 /* ---- set-up ---- */
 
-static bool collect_controls(struct fm_prompter *prompter) {
-    int32_t vocab_size = llama_vocab_n_tokens(prompter->vocab);
-    size_t count = 0;
+/* A user-defined token's text is as it stands in a vocabulary of any kind, where it begins with no space. */
+static bool is_tag(const struct llama_vocab *vocab, llama_token token) {
+    bool user_defined = llama_vocab_get_attr(vocab, token) & LLAMA_TOKEN_ATTR_USER_DEFINED;
+    return user_defined && !fm_token_is_control(vocab, token) && strchr("<[", llama_vocab_get_text(vocab, token)[0]);
+}
+
+/* The tokens that `is_one` tells. False: out of memory. */
+static bool collect(const struct llama_vocab *vocab, bool (*is_one)(const struct llama_vocab *, llama_token),
+                    struct fm_control_text **list, size_t *count) {
+    int32_t vocab_size = llama_vocab_n_tokens(vocab);
+    size_t room = 1;
     for (llama_token token = 0; token < vocab_size; token++) {
-        count += fm_token_is_control(prompter->vocab, token);
+        room += is_one(vocab, token);
     }
-    prompter->controls = calloc(count ? count : 1, sizeof *prompter->controls);
-    if (!prompter->controls) {
-        return false;
-    }
-    for (llama_token token = 0; token < vocab_size; token++) {
-        const char *text = fm_token_is_control(prompter->vocab, token) ? llama_vocab_get_text(prompter->vocab, token) : NULL;
-        if (text && text[0]) {
-            prompter->controls[prompter->control_count++] = (struct fm_control_text){text, strlen(text), token};
-            prompter->control_starts[(unsigned char)text[0]] = true;
+    *list = calloc(room, sizeof **list);
+    for (llama_token token = 0; *list && token < vocab_size; token++) {
+        const char *text = is_one(vocab, token) ? llama_vocab_get_text(vocab, token) : "";
+        if (text[0]) {
+            (*list)[(*count)++] = (struct fm_control_text){text, strlen(text), token};
         }
     }
-    return true;
+    return *list;
+}
+
+static bool collect_all(struct fm_prompter *prompter) {
+    bool collected = collect(prompter->vocab, fm_token_is_control, &prompter->controls, &prompter->control_count) &&
+                     collect(prompter->vocab, is_tag, &prompter->tags, &prompter->tag_count);
+    for (size_t i = 0; i < prompter->control_count; i++) {
+        prompter->control_starts[(unsigned char)prompter->controls[i].text[0]] = true;
+    }
+    return collected;
 }
 
 /*
@@ -97,7 +110,7 @@ enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_m
     if (replaced) {
         fm_log(FM_LOG_WARN, "the model has no usable chat template: ChatML is used");
     }
-    if (!collect_controls(prompter)) {
+    if (!collect_all(prompter)) {
         fm_prompter_free(prompter);
         return fm_fail_no_memory(error);
     }
@@ -113,24 +126,31 @@ void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_mod
 void fm_prompter_free(struct fm_prompter *prompter) {
     fm_templates_free(prompter->templates);
     free(prompter->controls);
+    free(prompter->tags);
     *prompter = (struct fm_prompter){0};
 }
 
 /* ---- markers ---- */
 
-const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len) {
+static const struct fm_control_text *find_longest(const struct fm_control_text *list, size_t count, const char *text,
+                                                  size_t len) {
     const struct fm_control_text *found = NULL;
-    if (!prompter->control_starts[(unsigned char)text[0]]) {
-        return NULL;
-    }
-    for (size_t i = 0; i < prompter->control_count; i++) {
-        const struct fm_control_text *control = &prompter->controls[i];
-        bool longer = !found || control->len > found->len;
-        if (longer && control->len <= len && memcmp(text, control->text, control->len) == 0) {
-            found = control;
+    for (size_t i = 0; i < count; i++) {
+        bool longer = !found || list[i].len > found->len;
+        if (longer && list[i].len <= len && memcmp(text, list[i].text, list[i].len) == 0) {
+            found = &list[i];
         }
     }
     return found;
+}
+
+const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len) {
+    bool may = prompter->control_starts[(unsigned char)text[0]];
+    return may ? find_longest(prompter->controls, prompter->control_count, text, len) : NULL;
+}
+
+const struct fm_control_text *fm_prompter_tag(const struct fm_prompter *prompter, const char *text, size_t len) {
+    return find_longest(prompter->tags, prompter->tag_count, text, len);
 }
 
 static void append_marker(const struct marker *marker, size_t index, struct fm_buf *out) {

@@ -26,6 +26,8 @@ struct fm_prompter {
     struct fm_control_text *controls; /* what a message may not smuggle in */
     size_t control_count;
     bool control_starts[256]; /* the first bytes of `controls` */
+    struct fm_control_text *tags; /* user-defined tokens, but for white space */
+    size_t tag_count;
     llama_token text_end;     /* fm_thought_form; LLAMA_TOKEN_NULL: none, or not read yet */
     size_t longest_token;     /* no token stands for more bytes than this; 0: not known */
 };
@@ -43,6 +45,9 @@ void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_mod
 
 /* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
 const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
+
+/* The same of a user-defined token, which the tokenizer makes of its text wherever that is: the tags of most families. */
+const struct fm_control_text *fm_prompter_tag(const struct fm_prompter *prompter, const char *text, size_t len);
 
 /* A prompt as the model reads it. */
 struct fm_prompt {

@@ -49,6 +49,12 @@ static enum fm_code tokenize(const void *argument, const char *text, size_t len,
     return code;
 }
 
+static size_t tag(const void *argument, const char *text, size_t len, int32_t *token) {
+    const struct fm_control_text *found = fm_prompter_tag(argument, text, len);
+    *token = found ? found->token : FM_TOKEN_NONE;
+    return found ? found->len : 0;
+}
+
 struct fm_vocabulary fm_prompter_vocabulary(const struct fm_prompter *prompter) {
     llama_token end = llama_vocab_eot(prompter->vocab);
     return (struct fm_vocabulary){
@@ -57,6 +63,7 @@ struct fm_vocabulary fm_prompter_vocabulary(const struct fm_prompter *prompter) 
         .ends_turn = ends_turn,
         .piece = piece,
         .tokenize = tokenize,
+        .tag = tag,
         .argument = prompter,
     };
 }

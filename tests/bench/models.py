@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import subprocess
+import textwrap
 import time
 
 import chart
@@ -182,10 +183,11 @@ def opening(same, lines, picture):
     quick = " A quick run: its figures say nothing about speed." if same["quick"] else ""
     image = f"\n\n![How many times better each row is, on each file]({picture})" if picture else ""
     date = first if first == last else f"{first} to {last}"
-    return (f"# Speed beside llama-server\n\n`sh tests/bench/compare.sh --models{options}` makes this page.{quick} It was "
-            f"measured on {' and '.join(machines)}{beside},\n{date}, commit {same['commit']}, up to {rounds} rounds of each row. "
-            "llama-server is of the same release and runs\non the same libraries. A cell has ours / theirs = the median of the "
-            f"rounds' ratios. Machines differ: only the ratios count.{image}")
+    text = (f"`sh tests/bench/compare.sh --models{options}` makes this page.{quick} It was measured on "
+            f"{' and '.join(machines)}{beside}, {date}, commit {same['commit']}; rounds of each row: up to {rounds}. "
+            "llama-server is of the same release and runs on the same libraries. A cell has ours / theirs = the median of the "
+            "rounds' ratios. Machines differ: only the ratios count.")
+    return f"# Speed beside llama-server\n\n{textwrap.fill(text, 125, break_on_hyphens=False)}{image}"
 
 
 def matrix(judged):

@@ -133,6 +133,7 @@ class Objects(Mixed, rows.Objects):
     def __init__(self, bench, number, count):
         super().__init__(bench, count)
         self.number = number
+        self.title = "a JSON object" if count == 1 else f"{count} JSON objects at once"
         self.judged = [Line("took", self.lines[0].name, "ms", ("<=", 0.35))]
 
 

@@ -697,6 +697,37 @@ class Together(Fast):
         order = [job for job, name, _ in engine.together((long, short)) if name == "job.finished"]
         self.assertEqual(order, [short, long])
 
+    def interrupt(self, engine, prompt):
+        """Another job comes whenever the last one is over. The prompt's outcome, and how much of it was computed when each
+        was accepted."""
+        long = self.start_greedy(engine, prompt)
+        events, processed, other = [], [], None
+        while not events or other or events[-1][0] != "job.finished":
+            message = engine.receive()
+            name, job = message["method"], message["params"]["job"]
+            if job == long:
+                events.append((name, message["params"]))
+            elif name == "job.accepted":
+                processed.append(max([0] + [params["processed"] for name, params in events if name == "job.progress"]))
+            if name == "job.accepted" and job == long or name == "job.finished" and job == other:
+                other = None if events[-1][0] == "job.finished" else engine.start(user("Hello"), max_tokens=0)
+        return Outcome(events), processed
+
+    def test_a_prompt_gives_way(self):
+        """A job that comes while a prompt alone is computed does not wait for its batch; and that prompt gets its answer,
+        however many come."""
+        fresh, _ = self.ready(**{SLOTS: "2"})
+        prompts = [f"{number}. {self.PROMPTS[4]}" for number in range(3)]
+        want = fresh.outcomes([self.start_greedy(fresh, prompts[0])])[0]
+        engine, _ = self.ready(**{SLOTS: "2"})
+        for prompt in prompts:
+            outcome, processed = self.interrupt(engine, prompt)
+            if prompt == prompts[0]:
+                self.assert_same(outcome, want)
+            if processed[1] == outcome.cached:  # the first may have come before the batch
+                return
+        self.fail("batches were done with before another job was accepted")
+
     def test_more_jobs_than_slots(self):
         """The front does not send more; an engine that gets them takes one after the other."""
         engine, _ = self.ready(**{SLOTS: "2"})

@@ -467,6 +467,9 @@ struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
  */
 void fm_kit_finish_aborted(struct fm_kit *kit);
 
+/* Whether fm_kit_take without `wait` would come upon a job: from inside of work that takes long. Engine thread. */
+bool fm_kit_job_waits(struct fm_kit *kit);
+
 /* True once this process should end. Any thread, never blocks. */
 bool fm_kit_ending(const struct fm_kit *kit);
 

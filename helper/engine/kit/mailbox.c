@@ -96,6 +96,17 @@ struct fm_item *fm_mailbox_next_aborted(struct fm_kit *kit) {
     return item;
 }
 
+bool fm_kit_job_waits(struct fm_kit *kit) {
+    pthread_mutex_lock(&kit->lock);
+    const struct fm_item *item = kit->first;
+    while (item && !item->job) {
+        item = item->next;
+    }
+    bool waits = item && !item->job->repeatable; /* such a one has to be alone */
+    pthread_mutex_unlock(&kit->lock);
+    return waits;
+}
+
 void fm_kit_wake(struct fm_kit *kit) {
     pthread_mutex_lock(&kit->lock);
     kit->woken = true;

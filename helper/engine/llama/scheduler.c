@@ -10,9 +10,14 @@
 
 #include <stdlib.h>
 
-/* How long a batch may take beside answers under way, which wait for it; and alone, for a job that comes. In ms. */
+/* How long a batch may take beside answers under way, which wait for it; and how long a job that comes may wait for
+ * prompts. In ms. */
 #define BESIDE_MS 450
 #define ALONE_MS  500
+
+/* Where nobody waits: above some 100 tokens, more in a batch save no time but that of threads, of which many are quick. */
+#define LONG_MS  2000
+#define LONG_MIN 128
 
 /* From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h): in two
  * thirds of the time for each token of a long prompt. A batch beside answers may take so long, in ms, to have them. */
@@ -29,7 +34,10 @@
 enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model,
                                struct fm_draft_model *draft, struct fm_error *error) {
     *scheduler = (struct fm_scheduler){
-        .model = model, .draft = draft, .speculation = {.always = model->drafts == FM_DRAFTS_ALWAYS}};
+        .model = model,
+        .draft = draft,
+        .long_max = model->batch_size,
+        .speculation = {.always = model->drafts == FM_DRAFTS_ALWAYS}};
     scheduler->list = calloc((size_t)model->slots, sizeof *scheduler->list);
     enum fm_code code = scheduler->list ? FM_OK : fm_fail_no_memory(error);
     code = code ? code : fm_batch_init(&scheduler->batch, model, error);
@@ -68,6 +76,12 @@ static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
     }
 }
 
+static void end_if_over(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
+    if (sequence->job && sequence->reason) {
+        end(scheduler, sequence);
+    }
+}
+
 /* From inside of work that takes long: signs of progress are given, and jobs that were aborted end without waiting for
  * it. */
 static void look_around(struct fm_scheduler *scheduler) {
@@ -84,6 +98,30 @@ static void look_around(struct fm_scheduler *scheduler) {
     }
 }
 
+/* A repeatable job is under way: none begins beside it. */
+static bool is_closed(const struct fm_scheduler *scheduler) {
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        const struct fm_kit_job *job = scheduler->list[i].job;
+        if (job && job->repeatable) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the batch, by what of its operations is done, takes longer than a job that comes may wait. */
+static bool takes_long(const struct fm_scheduler *scheduler, int64_t now_ms) {
+    double left = scheduler->asks > scheduler->asked ? scheduler->asks - scheduler->asked : 0;
+    return scheduler->asks == 0 || (double)(now_ms - scheduler->begun_ms) * left / scheduler->asked > ALONE_MS;
+}
+
+/* A job that came can begin. */
+static bool is_to_give_way(const struct fm_scheduler *scheduler, int64_t now_ms) {
+    bool has_room = scheduler->running < slots(scheduler) && !scheduler->crowded && !is_closed(scheduler);
+    return scheduler->gives_way && !scheduler->busy && has_room && fm_kit_job_waits(scheduler->kit) &&
+           takes_long(scheduler, now_ms);
+}
+
 /* Other programs hold the batch up so much that it is done sooner by fewer threads, from its beginning. */
 static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
     return !scheduler->busy && !scheduler->cache.whole && fm_threads_lost(&scheduler->model->threads);
@@ -94,10 +132,11 @@ static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
 static bool abort_asked(void *argument) {
     struct fm_scheduler *scheduler = argument;
     int64_t now = fm_now_ms();
+    scheduler->asked++;
     if (now - scheduler->asked_ms >= ASK_MS) {
         scheduler->asked_ms = now;
         look_around(scheduler);
-        scheduler->wanted = scheduler->wanted && !is_better_begun_again(scheduler);
+        scheduler->wanted = scheduler->wanted && !is_better_begun_again(scheduler) && !is_to_give_way(scheduler, now);
     }
     return !scheduler->wanted;
 }
@@ -125,17 +164,7 @@ static void begin(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
     scheduler->busy = sequence;
     fm_sequence_begin(sequence, scheduler->model, job, go_on, scheduler);
     scheduler->busy = NULL;
-}
-
-/* A repeatable job is under way: none begins beside it. */
-static bool is_closed(const struct fm_scheduler *scheduler) {
-    for (size_t i = 0; i < slots(scheduler); i++) {
-        const struct fm_kit_job *job = scheduler->list[i].job;
-        if (job && job->repeatable) {
-            return true;
-        }
-    }
-    return false;
+    end_if_over(scheduler, sequence);
 }
 
 /* Jobs are there, and all of them wait for their grammars. */
@@ -180,6 +209,7 @@ static void start_compiled(struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         if (fm_sequence_compiles(&scheduler->list[i])) {
             fm_sequence_try_to_start(&scheduler->list[i]);
+            end_if_over(scheduler, &scheduler->list[i]);
         }
     }
 }
@@ -208,9 +238,7 @@ static void end_those_over(struct fm_scheduler *scheduler) {
         if (sequence->job && !fm_sequence_go_on(sequence)) {
             fm_sequence_stop(sequence, FM_REASON_ABORTED, NULL);
         }
-        if (sequence->job && sequence->reason) {
-            end(scheduler, sequence);
-        }
+        end_if_over(scheduler, sequence);
     }
 }
 
@@ -258,17 +286,8 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Tokens of prompts that the next batch may have, beside so many answers. */
-static size_t budget(const struct fm_scheduler *scheduler, size_t answers) {
-    size_t room = fm_batch_room(&scheduler->batch);
-    size_t most = answers > 0 ? CHUNK_MIN : scheduler->model->chunk;
-    if (scheduler->token_ms > 0) {
-        most = (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / scheduler->token_ms);
-        size_t tile = answers < TILE && TILE * scheduler->token_ms <= TILE_MS ? TILE - answers : 0;
-        most = max_size(most, tile);
-    }
-    most = max_size(most, CHUNK_MIN);
-    return most < room ? most : room;
+static size_t min_size(size_t a, size_t b) {
+    return a < b ? a : b;
 }
 
 /* Whether all that is computed now is of this sequence, and to be the same to the bit as in a fresh process. */
@@ -286,20 +305,65 @@ static bool waits(const struct fm_sequence *sequence) {
            !fm_sequence_span(sequence);
 }
 
-/* The shortest first: what it does not need of its share is the others'. */
-static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
+static size_t count_waiting(const struct fm_scheduler *scheduler) {
     size_t waiting = 0;
     for (size_t i = 0; i < slots(scheduler); i++) {
         waiting += waits(&scheduler->list[i]);
     }
-    for (; waiting > 0 && most > 0; waiting--) {
-        struct fm_sequence *shortest = NULL;
-        for (size_t i = 0; i < slots(scheduler); i++) {
-            struct fm_sequence *sequence = &scheduler->list[i];
-            if (waits(sequence) && (!shortest || left_of(sequence) < left_of(shortest))) {
-                shortest = sequence;
-            }
+    return waiting;
+}
+
+/* NULL: none waits. */
+static struct fm_sequence *find_shortest(const struct fm_scheduler *scheduler) {
+    struct fm_sequence *shortest = NULL;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        if (waits(sequence) && (!shortest || left_of(sequence) < left_of(shortest))) {
+            shortest = sequence;
         }
+    }
+    return shortest;
+}
+
+/* Beside so many answers, or where a job that comes has to wait for the batch. */
+static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers) {
+    size_t most = CHUNK_MIN;
+    if (scheduler->token_ms > 0) {
+        most = (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / scheduler->token_ms);
+        size_t tile = answers < TILE && TILE * scheduler->token_ms <= TILE_MS ? TILE - answers : 0;
+        most = max_size(most, tile);
+    }
+    return max_size(most, CHUNK_MIN);
+}
+
+/* Where nobody waits: a token takes less in a long batch. But while another number of threads may have to be tried,
+ * batches are short. */
+static size_t long_budget(const struct fm_scheduler *scheduler) {
+    size_t most = scheduler->token_ms > 0 ? (size_t)(LONG_MS / scheduler->token_ms) : LONG_MIN;
+    most = max_size(most, LONG_MIN);
+    most = fm_threads_settled(&scheduler->model->threads) ? most - most % TILE : TILE;
+    return min_size(most, scheduler->long_max);
+}
+
+/*
+ * Tokens of prompts that the next batch may have. Without answers, that is all that the prompts compute, in equal
+ * shares, until the shortest is done: no prompt waits for longer so. Such a batch gives way to a job that comes, where a
+ * drop loses no more than it.
+ */
+static size_t budget(struct fm_scheduler *scheduler, size_t answers) {
+    size_t most = short_budget(scheduler, answers);
+    const struct fm_sequence *shortest = find_shortest(scheduler);
+    bool may_be_long = answers == 0 && shortest && !is_exact(scheduler, shortest) && !scheduler->cache.whole;
+    size_t even = may_be_long ? count_waiting(scheduler) * left_of(shortest) : 0;
+    even = min_size(even, long_budget(scheduler));
+    scheduler->gives_way = even > most;
+    return min_size(max_size(most, even), fm_batch_room(&scheduler->batch));
+}
+
+/* The shortest first: what it does not need of its share is the others'. */
+static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
+    for (size_t waiting = count_waiting(scheduler); waiting > 0 && most > 0; waiting--) {
+        struct fm_sequence *shortest = find_shortest(scheduler);
         size_t share = (most + waiting - 1) / waiting;
         bool exact = is_exact(scheduler, shortest); /* then chunks are whole, however long they take */
         share = fm_sequence_fill(shortest, &scheduler->batch, exact ? scheduler->model->chunk : share);
@@ -342,6 +406,20 @@ static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     double token_ms = (double)took_us / 1000 / count;
     if (count >= MEASURED_MIN) {
         scheduler->token_ms = scheduler->token_ms > 0 ? (scheduler->token_ms * 3 + token_ms) / 4 : token_ms;
+        scheduler->asks = scheduler->asked;
+    }
+    if (count >= MEASURED_MIN && 2 * (size_t)count > scheduler->long_max) {
+        scheduler->long_max = min_size(2 * scheduler->long_max, scheduler->model->batch_size);
+        scheduler->vain_ms = 0;
+    }
+}
+
+/* A batch gave way. However often that happens, more and more is computed: batches become short. */
+static void note_vain(struct fm_scheduler *scheduler) {
+    scheduler->vain_ms += fm_now_ms() - scheduler->begun_ms;
+    if (scheduler->vain_ms > ALONE_MS) {
+        scheduler->long_max = max_size(scheduler->long_max / 2, CHUNK_MIN);
+        scheduler->vain_ms = 0;
     }
 }
 
@@ -372,6 +450,8 @@ static void take_batch(struct fm_scheduler *scheduler, size_t count) {
 
 static enum fm_decode decode(struct fm_scheduler *scheduler) {
     scheduler->wanted = true;
+    scheduler->begun_ms = fm_now_ms();
+    scheduler->asked = 0;
     scheduler->model->exact = false;
     for (size_t i = 0; i < slots(scheduler); i++) {
         scheduler->model->exact |= scheduler->list[i].filled > 0 && is_exact(scheduler, &scheduler->list[i]);
@@ -436,7 +516,10 @@ static void compute(struct fm_scheduler *scheduler) {
             fm_sequence_measure(single, &scheduler->speculation, (double)took_us);
         }
         break;
-    case FM_DECODE_ABORTED: drop_batch(scheduler); break;
+    case FM_DECODE_ABORTED:
+        drop_batch(scheduler);
+        note_vain(scheduler);
+        break;
     case FM_DECODE_FULL:
         drop_batch(scheduler);
         if (!scheduler->cramped) {

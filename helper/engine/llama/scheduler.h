@@ -22,6 +22,12 @@ struct fm_scheduler {
     bool wanted;                       /* somebody waits for what is being computed */
     int64_t asked_ms;                  /* when that was looked at */
     bool crowded;                      /* one had to give its place up: none gets one before another ends */
+    bool gives_way;                    /* what is computed, to a job that comes: a long batch of prompts */
+    size_t long_max;                   /* tokens of such a batch; fewer after some were in vain */
+    int64_t vain_ms;                   /* that went into these */
+    int64_t begun_ms;                  /* when the batch was begun */
+    unsigned asked;                    /* how often llama.cpp has asked since then whether to stop; */
+    unsigned asks;                     /* and in the whole of an earlier one; 0: there was none */
     double token_ms;                   /* what a token of a prompt takes, as measured; 0: not known yet */
     struct fm_speculation speculation; /* what drafts take */
     bool cramped;                      /* the memory had no room for drafts: the next batch has none */

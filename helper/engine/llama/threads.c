@@ -96,6 +96,11 @@ void fm_threads_end(struct fm_threads *threads, int64_t tokens) {
     }
 }
 
+bool fm_threads_settled(const struct fm_threads *threads) {
+    const struct fm_thread_count *count = &threads->count;
+    return count->now == count->most && !count->before && !count->loses;
+}
+
 bool fm_threads_lost(const struct fm_threads *threads) {
     return !threads->all &&
            fm_thread_count_is_lost(&threads->count, fm_now_us() - threads->wall_us, fm_cpu_time_us() - threads->cpu_us);

@@ -19,10 +19,14 @@
 #define LONG_MS  2000
 #define LONG_MIN 128
 
-/* From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h): in two
- * thirds of the time for each token of a long prompt. A batch beside answers may take so long, in ms, to have them. */
-#define TILE    64
-#define TILE_MS 600
+/*
+ * From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h). Some
+ * 2,000 tokens into a prompt, a batch of 64 takes hardly longer than one of 32. So it may take so long, in ms, to have
+ * them: beside answers, and alone.
+ */
+#define TILE           64
+#define TILE_BESIDE_MS 2000
+#define TILE_ALONE_MS  600
 
 #define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last one may take longer */
 #define ASK_MS   10  /* an operation of a small model takes microseconds */
@@ -327,13 +331,11 @@ static struct fm_sequence *find_shortest(const struct fm_scheduler *scheduler) {
 
 /* Beside so many answers, or where a job that comes has to wait for the batch. */
 static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers) {
-    size_t most = CHUNK_MIN;
-    if (scheduler->token_ms > 0) {
-        most = (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / scheduler->token_ms);
-        size_t tile = answers < TILE && TILE * scheduler->token_ms <= TILE_MS ? TILE - answers : 0;
-        most = max_size(most, tile);
-    }
-    return max_size(most, CHUNK_MIN);
+    double token_ms = scheduler->token_ms;
+    size_t most = token_ms > 0 ? (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / token_ms) : 0;
+    bool tiled = token_ms > 0 && TILE * token_ms <= (answers > 0 ? TILE_BESIDE_MS : TILE_ALONE_MS);
+    size_t tile = tiled && answers < TILE ? TILE - answers : 0;
+    return max_size(max_size(most, tile), CHUNK_MIN);
 }
 
 /* Where nobody waits: a token takes less in a long batch. But while another number of threads may have to be tried,
@@ -400,15 +402,21 @@ static size_t fill(struct fm_scheduler *scheduler) {
     return count;
 }
 
-/* The average of the last batches, those with enough tokens to tell. */
+/* The average of the last batches, those with enough tokens to tell. A token takes longer in those without tiles. */
 static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
-    int32_t count = scheduler->batch.tokens.n_tokens;
-    double token_ms = (double)took_us / 1000 / count;
-    if (count >= MEASURED_MIN) {
-        scheduler->token_ms = scheduler->token_ms > 0 ? (scheduler->token_ms * 3 + token_ms) / 4 : token_ms;
-        scheduler->asks = scheduler->asked;
+    size_t count = (size_t)scheduler->batch.tokens.n_tokens;
+    double before = scheduler->token_ms;
+    double token_ms = (double)took_us / 1000 / (double)count;
+    if (count < MEASURED_MIN) {
+        return;
     }
-    if (count >= MEASURED_MIN && 2 * (size_t)count > scheduler->long_max) {
+    scheduler->asks = scheduler->asked;
+    if (before <= 0) {
+        scheduler->token_ms = token_ms;
+    } else if (count >= TILE || token_ms < before) {
+        scheduler->token_ms = (before * 3 + token_ms) / 4;
+    }
+    if (2 * count > scheduler->long_max) {
         scheduler->long_max = min_size(2 * scheduler->long_max, scheduler->model->batch_size);
         scheduler->vain_ms = 0;
     }

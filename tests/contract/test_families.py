@@ -97,6 +97,28 @@ class UnknownTools(Case):
             self.assertEqual([call[0] for call in outcome.calls], ["lamp"])
 
 
+    def test_names_between_control_tokens(self):
+        """A call with JSON is told in our form, and not at all behind another one."""
+        teal = json.dumps({"color": "teal", "level": 3})
+        lamp = ["lamp", teal.replace(" ", "")]
+        for name in ("Kimi-K2-Instruct", "Mistral-Small-3.2-24B-Instruct-2506", "openai-gpt-oss-120b",
+                     "deepseek-ai-DeepSeek-V3.1", "Qwen-Qwen3-0.6B"):
+            family, engine = families.Family(name, self.prompts), self.engine(name)
+            call = family.calls(families.TEAL)
+            for unknown in ("door", "lam", "lamps"):
+                with self.subTest(name, unknown=unknown):
+                    outcome = engine.run(families.ASK, call.replace("lamp", unknown), tools=families.TOOLS)
+                    text = f'<tool_call>\n{{"name": "{unknown}", "arguments": {teal}}}\n</tool_call>'
+                    self.assertEqual((outcome.error, outcome.calls, outcome.text.strip()), (None, [], text))
+                    self.assertEqual((outcome.unknown_tool, outcome.left), (unknown, False))
+            if "gpt-oss" in name:
+                continue
+            first, _, rest = family.calls(families.TEAL, families.TEAL).rpartition("lamp")
+            outcome = engine.run(families.ASK, f"{first}door{rest}", tools=families.TOOLS)
+            self.assertEqual((outcome.calls, outcome.text.strip()), ([lamp], ""))
+            self.assertEqual((outcome.unknown_tool, outcome.left), ("door", False))
+
+
 class Thoughts(Case):
     """Apart from the text with tools and formats as without, in whatever order the model has its marks."""
 

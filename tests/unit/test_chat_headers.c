@@ -167,7 +167,10 @@ static void texts(void **state) {
         snprintf(expected, sizeof expected, "%s%s", rows[i][0] ? "T:" : "", rows[i]);
         expect(rows[i], expected);
     }
-    expect_end(CHANNEL " to=functions.no" JSON, "no" JSON);
+    expect(CHANNEL " to=functions.no" JSON "{\"a\":1}",
+           "|?T:<tool_call>\n{\"name\": \"no\", \"arguments\": {\"a\":1}}\n</tool_call>");
+    expect("Well.<|end|><|start|>assistant to=functions.fu" CHANNEL " json<|message|>{}",
+           "T:Well.|?T:<tool_call>\n{\"name\": \"fu\", \"arguments\": {}}\n</tool_call>");
     expect_end(CHANNEL "<|message|>", "<|message|>");
     expect_end(" to=functions.f {}", "{}");
     expect_end("Well.<|channel|>", "<|channel|>");

@@ -149,6 +149,10 @@ static void conversations(void **state) {
 #define MANY_CALLS                                                                                                     \
     "calls: \"" NAME_MARK "\" tool ( \"" END_MARK "\\n<tool_call>" NAME_MARK "\" tool){0,127} LAST\n"                  \
     "LAST: \"" END_MARK "\" \"\\n\"?\n"
+#define FREE_CALLS                                                                                                     \
+    "calls: \"" NAME_MARK "\" tool ( \"" END_MARK "\\n<tool_call>" NAME_MARK "\" any_tool){0,127} LAST\n"              \
+    "LAST: \"" END_MARK "\" \"\\n\"?\n"                                                                                \
+    "any_tool: tool | UNKNOWN \"\\\", \\\"arguments\\\": \" any\nany: %json {\"type\":\"object\"}\n"
 #define ONE_CALL "calls: \"" NAME_MARK "\" tool \"" END_MARK "\"\n"
 #define F        "\"f\\\", \\\"arguments\\\": \" arguments0"
 #define G        "\"g\\\\\\\"\\\\\\\\\xC3\xA9\\\", \\\"arguments\\\": \" arguments1"
@@ -170,10 +174,11 @@ static void grammars(void **state) {
     const char *both = "tool: " F " | " G "\narguments0: " ANY_OBJECT "arguments1: " ANY_OBJECT;
     char expected[4096];
     const struct fm_tool_form *own = &fm_tool_form_own;
-    snprintf(expected, sizeof expected, "%s%s", FREE_START JSON_BEGIN JSON_END UNKNOWN_CALL MANY_CALLS, both);
+    snprintf(expected, sizeof expected, "%s%s", FREE_START JSON_BEGIN JSON_END UNKNOWN_CALL FREE_CALLS, both);
     expect_grammar(&job, own, NULL, expected);
     snprintf(expected, sizeof expected, "%s%s",
              "start: text | \"<tool_call>\" calls\ntext: %json {\"a\":1}\n" MANY_CALLS, both);
+    job.format.kind = FM_FORMAT_JSON_SCHEMA;
     expect_grammar(&job, own, "{\"a\":1}", expected);
     job.tool_mode = FM_TOOLS_REQUIRED;
     snprintf(expected, sizeof expected, "%s%s", FORCED_START MANY_CALLS, both);
@@ -307,6 +312,7 @@ static void unknown_names(void **state) {
     parsed_job = job_of(NULL, 0);
     expect_pieces("Well " CALL("h", "{}"), "T:Well|?T: " CALL("h", "{}"));
     expect_pieces(CALL("h", "{}") "\n" CALL("f", "{}") , "|?T:" CALL("h", "{}") "|C:f|A:{}");
+    expect_pieces(CALL("f", "{}") "\n" CALL("h", "{\"a\": {}}") "\n" CALL("f", "{}"), "|C:f|A:{}|?|C:f|A:{}");
 }
 
 /* ---- a model's own form ---- */
@@ -1053,7 +1059,7 @@ static void native_ids(void **state) {
     job.parallel_tool_calls = true;
     assert_int_equal(fm_tool_grammar(&job, &form, NULL, NULL, 0, &lark, &error), FM_OK);
     fm_buf_append(&lark, "", 1);
-    assert_non_null(strstr(lark.data, "calls: \"(\" tool ( CALL_ID \", \" tool){0,127} CALL_ID \");\"\n"));
+    assert_non_null(strstr(lark.data, "calls: \"(\" tool ( CALL_ID \", \" any_tool){0,127} CALL_ID \");\"\n"));
     assert_non_null(strstr(lark.data, "CALL_ID: /[a-zA-Z0-9]{9}/\n"));
     fm_buf_free(&lark);
     parsed_job = job_of(NULL, 0);
@@ -1174,12 +1180,17 @@ static void named_ids(void **state) {
     }
 }
 
+/* Another tool's call, where that is read as any other. */
+#define ANY_TOOL(mark, names)                                                                                          \
+    "any_tool: tool | UNKNOWN " mark " any\nany: %json {\"type\":\"object\"}\nUNKNOWN: /" names "{1,64}/ & ~(\"f\")\n"
+
 static void expect_native_grammar(struct style style, enum fm_tool_mode mode, const char *schema,
                                   const char *expected) {
     struct fm_tool tools[] = {{.name = "f", .allowed = true}};
     struct fm_kit_job job = {.tools = tools, .tool_count = 1, .tool_mode = mode, .parallel_tool_calls = true};
     struct fm_tool_form form;
     char all[4096];
+    job.format.kind = schema ? FM_FORMAT_JSON_SCHEMA : FM_FORMAT_TEXT;
     read_form(&style, &form);
     snprintf(all, sizeof all, "%s arguments0\narguments0: %s", expected, ANY_OBJECT);
     expect_grammar(&job, &form, schema, all);
@@ -1192,7 +1203,8 @@ static void native_grammars(void **state) {
     const struct style json = {JSON_CALL};
     expect_native_grammar(control, FM_TOOLS_AUTO, NULL,
                           FREE_TEXT " | json | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN JSON_END
-                          "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
+                          "calls: \"a\" any_tool ( \")\" <[7]> any_tool){0,127} \")\"\n"
+                          ANY_TOOL("<[7]> \"(\"", "[a-zA-Z0-9_.:\\/-]") "tool: \"f\" <[7]> \"(\"");
     expect_native_grammar(control, FM_TOOLS_AUTO, "{}",
                           "start: text | <[7]> calls\ntext: %json {}\n"
                           "calls: \"a\" tool ( \")\" <[7]> tool){0,127} \")\"\ntool: \"f\" <[7]> \"(\"");
@@ -1209,10 +1221,11 @@ static void texts_that_end_so(void **state) {
     (void)state;
     expect_native_grammar((struct style){STYLE("<c>a ", ": ", NULL, "!", "<c>")}, FM_TOOLS_AUTO, NULL,
                           FREE_TEXT " | json | TEXT <[7]> | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN JSON_END
-                          "calls: \"a \" tool \"!\" <[7]>\ntool: \"f: \"");
+                          "calls: \"a \" any_tool \"!\" <[7]>\n" ANY_TOOL("\": \"", "[a-zA-Z0-9_-]") "tool: \"f: \"");
     expect_native_grammar((struct style){STYLE("<c> a ", ": ", NULL, "!", "<c> ")}, FM_TOOLS_AUTO, NULL,
                           FREE_TEXT " | json | TEXT <[7]> \" \" | TEXT head calls\nhead: <[7]>\n" JSON_BEGIN
-                          JSON_END "calls: \" a \" tool \"!\" <[7]> \" \"\ntool: \"f: \"");
+                          JSON_END "calls: \" a \" any_tool \"!\" <[7]> \" \"\n"
+                          ANY_TOOL("\": \"", "[a-zA-Z0-9_-]") "tool: \"f: \"");
 }
 
 /* `expected`: what the text may not have, as a literal; NULL: it may have all. */

@@ -346,7 +346,7 @@ static bool string_goes_on(struct fm_tool_parser *parser, char c, char quote) {
     return !ends;
 }
 
-/* The tool whose name is, in JSON, `parser->name` between quotes; NULL: none. */
+/* The tool that may be called whose name is, in JSON, `parser->name` between quotes; NULL: none. */
 static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool *failed) {
     const struct fm_tool *found = NULL;
     struct fm_buf quoted;
@@ -356,7 +356,7 @@ static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool
         struct fm_json_writer w = fm_json_writer_on(&quoted);
         fm_json_str(&w, parser->job->tools[i].name);
         *failed |= quoted.failed;
-        bool same = quoted.len == parser->name.len + 2 && quoted.len > 2 &&
+        bool same = parser->job->tools[i].allowed && quoted.len == parser->name.len + 2 && quoted.len > 2 &&
                     memcmp(quoted.data + 1, parser->name.data, parser->name.len) == 0;
         found = same ? &parser->job->tools[i] : NULL;
     }
@@ -382,6 +382,27 @@ bool fm_tool_form_has_unknown(const struct fm_tool_form *form) {
     return plain;
 }
 
+bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct fm_kit_job *job) {
+    bool json = form->tags.key.len == 0 && !form->notation.open;
+    return json && (form->trigger.len > 0 || form->header.recipient) && job->tool_mode == FM_TOOLS_AUTO &&
+           job->format.kind == FM_FORMAT_TEXT;
+}
+
+/* The text of a call of a tool that is not there, up to its arguments; behind a call there can't be text. */
+static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+    fm_buf_reset(&parser->held);
+    if (!parser->called) {
+        fm_buf_append_str(&parser->held, parser->any_unknown ? FM_TOOL_NEXT FM_TOOL_NAME : FM_TOOL_BEGIN FM_TOOL_NAME);
+        fm_buf_append(&parser->held, parser->name.data, parser->name.len);
+        fm_buf_append_str(&parser->held, FM_TOOL_ARGUMENTS);
+    }
+    fm_buf_append_char(&parser->name, '\0');
+    *piece = (struct fm_tool_piece){.kind = parser->name.failed ? FM_TOOL_NO_MEMORY : FM_TOOL_UNKNOWN,
+                                    .name = parser->name.data};
+    parser->unknown = parser->any_unknown = true;
+    parser->state = FM_TOOL_AT_UNKNOWN;
+}
+
 /* What has come of the call is text, and so is what follows: `c`, which ends the name, is next. */
 static void begin_unknown(struct fm_tool_parser *parser, char c, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *mark = &parser->form->name;
@@ -395,6 +416,27 @@ static void begin_unknown(struct fm_tool_parser *parser, char c, struct fm_tool_
     parser->state = FM_TOOL_IN_TEXT;
 }
 
+static void skip_to_arguments(struct fm_tool_parser *parser) {
+    const struct fm_tool_form *form = parser->form;
+    if (form->header.recipient) {
+        parser->state = FM_TOOL_IN_REST;
+        return;
+    }
+    skip_mark(parser, 0, &form->arguments,
+              form->notation.open        ? FM_TOOL_IN_NOTATION
+              : form->tags.key.len > 0 ? FM_TOOL_AT_KEY
+                                       : FM_TOOL_IN_ARGUMENTS);
+}
+
+/* All that is held, as text. */
+static bool give_text(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+    struct fm_buf *held = &parser->held;
+    *piece = (struct fm_tool_piece){
+        .kind = held->failed ? FM_TOOL_NO_MEMORY : FM_TOOL_TEXT, .bytes = held->data, .len = held->len};
+    parser->given = held->len;
+    return held->len > 0 || held->failed;
+}
+
 static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_form *form = parser->form;
     char c = **bytes;
@@ -406,6 +448,11 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     bool failed = parser->name.failed;
     const struct fm_tool *tool = find_tool(parser, &failed);
     drop_given(parser);
+    if (!tool && !failed && (parser->called || !fm_tool_form_has_unknown(form))) {
+        begin_retold(parser, piece);
+        fm_buf_reset(&parser->name);
+        return true;
+    }
     if (!tool && !failed) {
         take(bytes, len, 1);
         begin_unknown(parser, c, piece);
@@ -419,15 +466,15 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     parser->called = tool;
     parser->any_key = false;
     parser->notation = (struct fm_notation_reader){.notation = &form->notation};
-    if (form->header.recipient) {
-        parser->state = FM_TOOL_IN_REST;
-        return true;
-    }
-    skip_mark(parser, 0, &form->arguments,
-              form->notation.open        ? FM_TOOL_IN_NOTATION
-              : form->tags.key.len > 0 ? FM_TOOL_AT_KEY
-                                       : FM_TOOL_IN_ARGUMENTS);
+    skip_to_arguments(parser);
     return true;
+}
+
+static bool read_unknown(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
+    (void)bytes;
+    (void)len;
+    skip_to_arguments(parser);
+    return give_text(parser, piece);
 }
 
 /* Moves on by `c`. False after the brace that the arguments end with. */
@@ -450,13 +497,23 @@ static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, si
     while (more && count < *len) {
         more = arguments_go_on(parser, (*bytes)[count++]);
     }
-    *piece = (struct fm_tool_piece){.kind = FM_TOOL_PART_OF_ARGUMENTS, .bytes = *bytes, .len = count};
+    const char *part = *bytes;
+    *piece = (struct fm_tool_piece){.kind = FM_TOOL_PART_OF_ARGUMENTS, .bytes = part, .len = count};
     take(bytes, len, count);
     if (!more) {
         parser->state = parser->json.anywhere ? FM_TOOL_AFTER_JSON_CALL : FM_TOOL_IN_NEXT;
         parser->skip = 0;
     }
-    return true;
+    if (!parser->unknown) {
+        return true;
+    }
+    parser->unknown = more;
+    drop_given(parser);
+    if (!parser->called) {
+        fm_buf_append(&parser->held, part, count);
+        fm_buf_append_str(&parser->held, more ? "" : FM_TOOL_END);
+    }
+    return give_text(parser, piece);
 }
 
 /* ---- arguments in tags ---- */
@@ -685,7 +742,7 @@ bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size
         [FM_TOOL_IN_MARK] = read_mark, [FM_TOOL_IN_NAME] = read_name,   [FM_TOOL_IN_ARGUMENTS] = read_arguments,
         [FM_TOOL_AT_KEY] = read_key_mark, [FM_TOOL_IN_KEY] = read_key, [FM_TOOL_IN_RAW] = read_raw,
         [FM_TOOL_IN_VALUE] = read_value,
-        [FM_TOOL_IN_NOTATION] = read_notation,
+        [FM_TOOL_IN_NOTATION] = read_notation, [FM_TOOL_AT_UNKNOWN] = read_unknown,
         [FM_TOOL_IN_NEXT] = read_next, [FM_TOOL_AT_END] = read_end,
         [FM_TOOL_AT_JSON_CALL] = read_json_call,
         [FM_TOOL_AFTER_JSON_NAME] = read_after_json_name,

@@ -48,6 +48,7 @@ bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t m
 
 /* A name of a tool that is not there: FM_UNKNOWN_TOOL_MAX bytes at most. */
 #define FM_TOOL_UNKNOWN_NAME "[a-zA-Z0-9_.:\\/-]{1,64}"
+#define FM_TOOL_PLAIN_NAME   "[a-zA-Z0-9_-]{1,64}" /* where one of the others ends a name */
 
 #define FM_TOOL_TRIGGER_MAX   64u /* bytes */
 #define FM_TOOL_MARK_CONTROLS 8u
@@ -137,8 +138,12 @@ struct fm_tool_form {
 
 extern const struct fm_tool_form fm_tool_form_own;
 
-/* A call may name a tool that is not there, and is text then: no control token stands around its parts. */
+/* A call may name a tool that is not there, and is text then, as what follows: no control token stands around its parts. */
 bool fm_tool_form_has_unknown(const struct fm_tool_form *form);
+
+/* The same in an answer to `job`, where a control token or an id does, and behind another call: it is read as any other,
+ * and told as text in our form, or not at all behind a call. */
+bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct fm_kit_job *job);
 
 /* A chat template with its vocabulary. */
 struct fm_tool_template {
@@ -246,6 +251,7 @@ enum fm_tool_state {
     FM_TOOL_IN_PLAIN, /* no call follows */
     FM_TOOL_IN_MARK,  /* `skip` more bytes of what stands around names and arguments */
     FM_TOOL_IN_NAME,
+    FM_TOOL_AT_UNKNOWN, /* what begins the text of such a call is held */
     FM_TOOL_IN_ARGUMENTS,
     FM_TOOL_AT_KEY, /* of arguments in tags, as the next three; `skip` bytes of the mark before it have come */
     FM_TOOL_IN_KEY,
@@ -269,6 +275,8 @@ struct fm_tool_parser {
     size_t after_place;
     const struct fm_tool_mark *head; /* of which `skip` bytes have come */
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
+    bool unknown;     /* the call is of a tool that is not there */
+    bool any_unknown; /* as was one before */
     bool hold_space;
     struct fm_buf held;       /* text that is not given out */
     size_t given;             /* bytes at its beginning that are */

@@ -50,6 +50,13 @@
  *     unknown: "\n{\"name\": \"" UNKNOWN "\"" start
  *     UNKNOWN: /[a-zA-Z0-9_.:\/-]{1,64}/ & ~("f" | "g")
  *
+ * With control tokens or ids around its parts, and behind another call, it is read as a call
+ * (fm_tool_form_retells_unknown):
+ *
+ *     calls: any_tool (<[5]> any_tool){0,127}
+ *     any_tool: tool | UNKNOWN <[6]> any
+ *     any: %json {"type":"object"}
+ *
  * Arguments in tags are a rule for each, of which those that are not required may be left out:
  *
  *     tool: "f>\n" tag0_0 tag0_1?
@@ -558,14 +565,12 @@ static void write_trigger(const struct fm_tool_form *form, struct fm_buf *lark) 
     }
 }
 
-/* A call of another tool, up to where its name has ended: it is text, as what follows. */
-static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+/* The names that no tool has. */
+static void write_unknown_name(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     const char *before = "(";
-    fm_buf_append_str(lark, "\nunknown:");
-    write_mark(&form->name, lark);
-    fm_buf_append_str(lark, " UNKNOWN ");
-    fm_text_literal(form->arguments.text, 1, lark);
-    fm_buf_append_str(lark, " start\nUNKNOWN: /" FM_TOOL_UNKNOWN_NAME "/ & ~");
+    fm_buf_append_str(lark, "UNKNOWN: /");
+    fm_buf_append_str(lark, strchr(".:/", form->arguments.text[0]) ? FM_TOOL_PLAIN_NAME : FM_TOOL_UNKNOWN_NAME);
+    fm_buf_append_str(lark, "/ & ~");
     for (size_t i = 0; i < job->tool_count; i++) {
         if (job->tools[i].allowed) {
             fm_buf_append_str(lark, before);
@@ -574,6 +579,31 @@ static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_for
         }
     }
     fm_buf_append_char(lark, ')');
+}
+
+/* A call of a tool, or of another one. */
+static void write_any_tool(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+    fm_buf_append_str(lark, "any_tool: tool | UNKNOWN");
+    if (form->header.recipient) {
+        fm_buf_append_str(lark, " rest");
+    } else {
+        write_mark(&form->arguments, lark);
+    }
+    fm_buf_append_str(lark, " any\nany: %json {\"type\":\"object\"}\n");
+    if (!fm_tool_form_has_unknown(form)) {
+        write_unknown_name(job, form, lark);
+        fm_buf_append_char(lark, '\n');
+    }
+}
+
+/* A call of another tool, up to where its name has ended: it is text, as what follows. */
+static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
+    fm_buf_append_str(lark, "\nunknown:");
+    write_mark(&form->name, lark);
+    fm_buf_append_str(lark, " UNKNOWN ");
+    fm_text_literal(form->arguments.text, 1, lark);
+    fm_buf_append_str(lark, " start\n");
+    write_unknown_name(job, form, lark);
 }
 
 /* Free text, and how a call begins after it. */
@@ -682,19 +712,25 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
     const struct fm_tool_mark next = with_tags(&form->next, vocabulary);
     const struct fm_tool_mark end = with_tags(&form->end, vocabulary);
     char more[32];
+    const bool many = job->parallel_tool_calls && form->next.len > 0;
+    const bool retells = fm_tool_form_retells_unknown(form, job);
+    const bool any_first = retells && !fm_tool_form_has_unknown(form);
     fm_buf_append_str(lark, "calls:");
     write_mark(&form->name, lark);
-    fm_buf_append_str(lark, form->opened ? " tool more\nmore: \"\"" : " tool");
-    if (job->parallel_tool_calls && form->next.len > 0) {
+    fm_buf_append_str(lark, form->opened ? " tool more\nmore: \"\"" : any_first ? " any_tool" : " tool");
+    if (many) {
         fm_buf_append_str(lark, " (");
         write_mark(&next, lark);
-        snprintf(more, sizeof more, " tool){0,%d}", FM_TOOL_CALLS_MAX - 1);
+        snprintf(more, sizeof more, " %s){0,%d}", retells ? "any_tool" : "tool", FM_TOOL_CALLS_MAX - 1);
         fm_buf_append_str(lark, more);
         write_end(&end, &next, lark);
     } else {
         write_mark(&end, lark);
     }
     fm_buf_append_char(lark, '\n');
+    if (any_first || (retells && many)) {
+        write_any_tool(job, form, lark);
+    }
 }
 
 /* The lexemes of what is another in each call, of all marks that have some. */

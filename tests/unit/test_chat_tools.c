@@ -812,8 +812,8 @@ static void tagged_grammars(void **state) {
                           "RAW_TEXT: /([^<]|(<(c)?)*<([^<c]|c[^<>]))*(<(c)?)*/\n");
 }
 
-/* What stands in place of arguments. */
-static void tagged_grammars_without_any(void **state) {
+/* What stands in place of arguments; and alike values have one rule. */
+static void parts_of_tagged_grammars(void **state) {
     (void)state;
     static const struct {
         const char *parameters;
@@ -823,6 +823,7 @@ static void tagged_grammars_without_any(void **state) {
         {"{\"properties\":{}}", "tool: \"f>\\n\" \"\\n\"\n"},
         {"{\"properties\":{\"a\":{\"type\":\"null\"}}}", "tool: \"f>\\n\" ( tag0_0? | \"\\n\")\n"},
         {"{\"properties\":{\"a\":{\"type\":\"null\"}},\"required\":[\"a\"]}", "tool: \"f>\\n\" tag0_0\n"},
+        {"{\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}}", "\ntag0_1: \"<p=\" \"b>\" (value0_0) "},
     };
     struct style lines = LINES;
     struct fm_tool tool = {.name = "f", .allowed = true};
@@ -1444,7 +1445,7 @@ int main(void) {
         cmocka_unit_test(choices_by_form),
         cmocka_unit_test(tagged_forms),
         cmocka_unit_test(tagged_grammars),
-        cmocka_unit_test(tagged_grammars_without_any),
+        cmocka_unit_test(parts_of_tagged_grammars),
         cmocka_unit_test(tagged_answers),
         cmocka_unit_test(tagged_choices),
         cmocka_unit_test(notations),

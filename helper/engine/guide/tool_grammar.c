@@ -352,11 +352,10 @@ static void write_words(struct json_object *root, struct json_object *property, 
     }
 }
 
-/* The rule of a value: its schema with the draft of the tool's, and with what it may refer to. */
-static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, const char *number,
-                                struct fm_buf *lark, struct fm_error *error) {
+/* What the rule of a value has after its name: its schema with the draft of the tool's, and with what it may refer to. */
+static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, struct fm_buf *rule,
+                                struct fm_error *error) {
     static const char *const keys[] = {"$schema", "$defs", "definitions"};
-    char rule[64];
     struct json_object *schema = json_object_get(property);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct json_object *value = json_object_object_get(tool->parameters, keys[i]);
@@ -372,8 +371,20 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
         json_object_put(schema == property ? schema : NULL); /* the reference of above */
         schema = copy;
     }
-    snprintf(rule, sizeof rule, "value%s", number);
-    return fm_tool_grammar_schema(rule, schema, tool, lark, error);
+    return fm_tool_grammar_schema("", schema, tool, rule, error);
+}
+
+/* The number of the rule `rule`: `number`, or that of one like it, since each is compiled. NULL: out of memory. */
+static const char *rule_number(struct json_object *known, const char *rule, const char *number) {
+    struct json_object *found = json_object_object_get(known, rule);
+    if (!found) {
+        found = json_object_new_string(number);
+        if (!found || json_object_object_add(known, rule, found) != 0) {
+            json_object_put(found);
+            return NULL;
+        }
+    }
+    return json_object_get_string(found);
 }
 
 /* The rules of an argument that is a string, or null, after its key. */
@@ -406,30 +417,52 @@ static void write_text(const struct fm_tool_tags *tags, const struct fm_tool *to
     fm_buf_free(&more);
 }
 
+/* The rules of an argument that is JSON, after its key. `known`: the numbers of values' rules. */
+static enum fm_code write_json(const struct fm_tool_tags *tags, const struct fm_tool *tool, struct json_object *property,
+                               const char *number, struct json_object *known, struct fm_buf *lark,
+                               struct fm_error *error) {
+    struct fm_buf rule;
+    fm_buf_init(&rule, TEXT_MAX);
+    enum fm_code code = write_value(tool, property, &rule, error);
+    fm_buf_append(&rule, "", 1);
+    const char *value = code == FM_OK && !rule.failed ? rule_number(known, rule.data, number) : NULL;
+    if (value) {
+        fm_buf_append_str(lark, " (value");
+        fm_buf_append_str(lark, value);
+        if (tags->python) {
+            write_words(tool->parameters, property, lark);
+        }
+        fm_buf_append_char(lark, ')');
+        write_mark(&tags->close, lark);
+        write_mark(&tags->after, lark);
+        fm_buf_append_char(lark, '\n');
+        if (strcmp(value, number) == 0) {
+            fm_buf_append_str(lark, "value");
+            fm_buf_append_str(lark, number);
+            fm_buf_append_str(lark, rule.data);
+        }
+    } else if (code == FM_OK) {
+        code = fm_fail_no_memory(error);
+    }
+    fm_buf_free(&rule);
+    return code;
+}
+
 /* The rules of one argument. */
 static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_tool *tool, const char *key,
-                              struct json_object *property, const char *number, struct fm_buf *lark,
-                              struct fm_error *error) {
+                              struct json_object *property, const char *number, struct json_object *known,
+                              struct fm_buf *lark, struct fm_error *error) {
     const bool json = fm_tool_value_of(tags, tool->parameters, property) == FM_TOOL_JSON_VALUE;
     fm_buf_append_str(lark, "tag");
     fm_buf_append_str(lark, number);
     fm_buf_append_char(lark, ':');
     write_mark(&tags->key, lark);
     write_after(key, strlen(key), json ? &tags->json : &tags->raw, lark);
-    if (!json) {
-        write_text(tags, tool, property, number, lark);
-        return FM_OK;
+    if (json) {
+        return write_json(tags, tool, property, number, known, lark, error);
     }
-    fm_buf_append_str(lark, " (value");
-    fm_buf_append_str(lark, number);
-    if (tags->python) {
-        write_words(tool->parameters, property, lark);
-    }
-    fm_buf_append_char(lark, ')');
-    write_mark(&tags->close, lark);
-    write_mark(&tags->after, lark);
-    fm_buf_append_char(lark, '\n');
-    return write_value(tool, property, number, lark, error);
+    write_text(tags, tool, property, number, lark);
+    return FM_OK;
 }
 
 /* A text up to what closes it. A control token is in none, but its text could be. */
@@ -452,7 +485,8 @@ static void write_raw(const struct fm_tool_tags *tags, struct fm_buf *lark) {
 /* The rules of all arguments. */
 static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm_tool_tags *tags, struct fm_buf *lark,
                                    struct fm_error *error) {
-    enum fm_code code = FM_OK;
+    struct json_object *known = json_object_new_object();
+    enum fm_code code = known ? FM_OK : fm_fail_no_memory(error);
     for (size_t i = 0; i < job->tool_count; i++) {
         struct json_object *properties = job->tools[i].allowed ? properties_of(&job->tools[i]) : NULL;
         struct json_object_iter at;
@@ -463,9 +497,10 @@ static enum fm_code write_all_tags(const struct fm_kit_job *job, const struct fm
         }
         json_object_object_foreachC(properties, at) {
             snprintf(number, sizeof number, "%zu_%zu", i, count++);
-            code = code ? code : write_tag(tags, &job->tools[i], at.key, at.val, number, lark, error);
+            code = code ? code : write_tag(tags, &job->tools[i], at.key, at.val, number, known, lark, error);
         }
     }
+    json_object_put(known);
     write_raw(tags, lark);
     return code;
 }

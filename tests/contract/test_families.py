@@ -119,6 +119,20 @@ class UnknownTools(Case):
             self.assertEqual((outcome.unknown_tool, outcome.left), ("door", False))
 
 
+    def test_names_before_tags(self):
+        """Where arguments are not JSON, they are not told, nor what follows."""
+        for name in ("ByteDance-Seed-OSS", "LFM2.5-8B-A1B", "google-gemma-4-31B-it-interleaved", "GLM-4.6"):
+            family, engine = families.Family(name, self.prompts), self.engine(name)
+            call, (first, _, rest) = family.calls(families.TEAL), family.calls(families.TEAL, families.TEAL).rpartition("lamp")
+            if name != "GLM-4.6":
+                outcome = engine.run(families.ASK, call.replace("lamp", "lamps"), tools=families.TOOLS)
+                self.assertEqual((outcome.calls, outcome.text), ([], '<tool_call>\n{"name": "lamps"}\n</tool_call>'))
+                self.assertEqual((outcome.error, outcome.unknown_tool, outcome.left), (None, "lamps", False))
+            outcome = engine.run(families.ASK, f"{first}door{rest}", tools=families.TOOLS)
+            self.assertEqual((outcome.calls, outcome.text.strip()), ([["lamp", '{"color":"teal","level":3}']], ""))
+            self.assertEqual((outcome.error, outcome.unknown_tool, outcome.left), (None, "door", False))
+
+
 class Thoughts(Case):
     """Apart from the text with tools and formats as without, in whatever order the model has its marks."""
 

@@ -132,7 +132,7 @@ static void texts(void **state) {
     }
     expect_end("f\nWell", "Well");
     expect_end("f\n{} Well", " Well");
-    expect_end("f\n{}>>>no\n{}", "no\n{}");
+    expect("f\n{}>>>fun\n{}>>>no\n{}>>>f\n{}", "|C:f|A:{}|C:fun|A:{}|?"); /* it is left out, with what follows */
 }
 
 static void forced(void **state) {

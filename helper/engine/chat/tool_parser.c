@@ -388,19 +388,20 @@ bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct 
            job->format.kind == FM_FORMAT_TEXT;
 }
 
-/* The text of a call of a tool that is not there, up to its arguments; behind a call there can't be text. */
+/* The text of a call of a tool that is not there, up to its arguments, or without them; behind a call there can't be text. */
 static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
+    const bool whole = fm_tool_form_retells_unknown(parser->form, parser->job);
     fm_buf_reset(&parser->held);
     if (!parser->called) {
         fm_buf_append_str(&parser->held, parser->any_unknown ? FM_TOOL_NEXT FM_TOOL_NAME : FM_TOOL_BEGIN FM_TOOL_NAME);
         fm_buf_append(&parser->held, parser->name.data, parser->name.len);
-        fm_buf_append_str(&parser->held, FM_TOOL_ARGUMENTS);
+        fm_buf_append_str(&parser->held, whole ? FM_TOOL_ARGUMENTS : "\"" FM_TOOL_END);
     }
     fm_buf_append_char(&parser->name, '\0');
     *piece = (struct fm_tool_piece){.kind = parser->name.failed ? FM_TOOL_NO_MEMORY : FM_TOOL_UNKNOWN,
                                     .name = parser->name.data};
     parser->unknown = parser->any_unknown = true;
-    parser->state = FM_TOOL_AT_UNKNOWN;
+    parser->state = whole ? FM_TOOL_AT_UNKNOWN : FM_TOOL_AT_END;
 }
 
 /* What has come of the call is text, and so is what follows: `c`, which ends the name, is next. */

@@ -57,6 +57,12 @@
  *     any_tool: tool | UNKNOWN <[6]> any
  *     any: %json {"type":"object"}
  *
+ * Where arguments are not JSON, all that follows is left out:
+ *
+ *     start: ... | TEXT head left
+ *     left: (tool <[5]>){0,127} UNKNOWN TEXT left_rest*
+ *     left_rest: "" | <[5]> TEXT | <[6]> TEXT
+ *
  * Arguments in tags are a rule for each, of which those that are not required may be left out:
  *
  *     tool: "f>\n" tag0_0 tag0_1?
@@ -641,6 +647,15 @@ static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_for
     write_unknown_name(job, form, lark);
 }
 
+/* Where arguments are not JSON, or the prompt opens calls, one of another tool is left out, with all that follows: behind a
+ * call, or wherever it is no text. */
+static bool leaves_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form) {
+    bool json = form->tags.key.len == 0 && !form->notation.open;
+    bool many = job->parallel_tool_calls && form->next.len > 0;
+    bool left = form->opened ? many : !json && form->trigger.len > 0 && (many || !fm_tool_form_has_unknown(form));
+    return left && job->tool_mode == FM_TOOLS_AUTO && job->format.kind == FM_FORMAT_TEXT;
+}
+
 /* Free text, and how a call begins after it. */
 static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_form *form, struct fm_buf *lark) {
     bool control = form->trigger.control_count > 0;
@@ -648,6 +663,9 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     fm_buf_append_str(lark, "TEXT: /(?s:.*)/\nstart: TEXT");
     fm_buf_append_str(lark, by_json ? " | json" : "");
     fm_buf_append_str(lark, fm_tool_form_has_unknown(form) ? " | head unknown" : "");
+    if (leaves_unknown(job, form)) {
+        fm_buf_append_str(lark, form->opened ? " | left" : control ? " | TEXT head left" : " | head left");
+    }
     fm_buf_append_str(lark, form->opened ? " | opened more" : "");
     if (form->text_end.len > 0) {
         fm_buf_append_str(lark, " | TEXT");
@@ -672,8 +690,7 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     }
     if (fm_tool_form_has_unknown(form)) {
         write_unknown(job, form, lark);
-    }
-}
+    }}
 
 /* What the answer may be besides calls. */
 static void write_start(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema, size_t len,
@@ -742,6 +759,49 @@ static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark 
     }
 }
 
+/* ` | <[5]> TEXT` for each control token of `mark`. */
+static void write_controls(const struct fm_tool_mark *mark, struct fm_buf *lark) {
+    for (size_t i = 0; i < mark->control_count; i++) {
+        fm_buf_append_str(lark, " |");
+        fm_text_control(mark->controls[i].token, lark);
+        fm_buf_append_str(lark, " TEXT");
+    }
+}
+
+static void write_left(const struct fm_kit_job *job, const struct fm_tool_form *form, const struct fm_tool_mark *next,
+                       struct fm_buf *lark) {
+    const struct fm_tool_mark *marks[] = {&form->trigger,  &form->name,     &form->arguments,  &form->next,      &form->end,
+                                          &form->tags.key, &form->tags.raw, &form->tags.close, &form->tags.after};
+    const bool is_text = fm_tool_form_has_unknown(form);
+    char more[32];
+    fm_buf_append_str(lark, "left:");
+    write_mark(&form->name, lark);
+    if (form->opened) {
+        fm_buf_append_str(lark, " opened");
+        write_mark(next, lark);
+    }
+    if (job->parallel_tool_calls && form->next.len > 0) {
+        fm_buf_append_str(lark, " (tool");
+        write_mark(next, lark);
+        snprintf(more, sizeof more, "){%d,%d}", is_text, FM_TOOL_CALLS_MAX - 1);
+        fm_buf_append_str(lark, more);
+    }
+    fm_buf_append_str(lark, " UNKNOWN TEXT left_rest*\nleft_rest: \"\"");
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        write_controls(marks[i], lark);
+    }
+    if (form->notation.open && form->notation.quote && form->notation.quote_token >= 0) {
+        fm_buf_append_str(lark, " |");
+        fm_text_control(form->notation.quote_token, lark);
+        fm_buf_append_str(lark, " TEXT");
+    }
+    fm_buf_append_char(lark, '\n');
+    if (!is_text) {
+        write_unknown_name(job, form, lark);
+        fm_buf_append_char(lark, '\n');
+    }
+}
+
 static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form *form,
                         const struct fm_vocabulary *vocabulary, struct fm_buf *lark) {
     const struct fm_tool_mark next = with_tags(&form->next, vocabulary);
@@ -765,6 +825,9 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
     fm_buf_append_char(lark, '\n');
     if (any_first || (retells && many)) {
         write_any_tool(job, form, lark);
+    }
+    if (leaves_unknown(job, form)) {
+        write_left(job, form, &next, lark);
     }
 }
 

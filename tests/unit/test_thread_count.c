@@ -161,9 +161,29 @@ static void a_trial_is_given_up(void **state) {
     assert_int_equal(count.before, 0);
 }
 
+static void batches_are_long_between_trials(void **state) {
+    (void)state;
+    struct fm_thread_count count;
+    struct machine machine = {2, 1, 1.05}; /* they lose time, but one alone is slower */
+    int64_t now = 0;
+    fm_thread_count_init(&count, 2);
+    assert_true(fm_thread_count_is_settled(&count, 0));
+    run(&count, &machine, &now, 100, 1);
+    assert_false(fm_thread_count_is_settled(&count, now / 1000)); /* fewer are to be tried */
+    run(&count, &machine, &now, 100, 1);
+    assert_int_equal(count.before, 2);
+    assert_false(fm_thread_count_is_settled(&count, now / 1000));
+    while (count.before) {
+        run(&count, &machine, &now, 100, 1);
+    }
+    assert_true(fm_thread_count_is_settled(&count, count.next_ms - 1));
+    assert_false(fm_thread_count_is_settled(&count, count.next_ms));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_of_a_free_machine),
+        cmocka_unit_test(batches_are_long_between_trials),
         cmocka_unit_test(as_many_as_are_fast),
         cmocka_unit_test(all_again_when_the_machine_is_free),
         cmocka_unit_test(a_moment_changes_nothing),

@@ -15,9 +15,10 @@
 #define BESIDE_MS 450
 #define ALONE_MS  500
 
-/* Where nobody waits: above some 100 tokens, more in a batch save no time but that of threads, of which many are quick. */
-#define LONG_MS  2000
-#define LONG_MIN 128
+/* Where nobody waits. One thread computes a token of 64 as fast as one of 512; several wait for each other less in a long
+ * batch, the more so beside other programs. */
+#define LONG_MS  4000
+#define LONG_MIN 256
 
 /*
  * From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h). Some
@@ -341,8 +342,8 @@ static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers)
 /* Where nobody waits: a token takes less in a long batch. But while another number of threads may have to be tried,
  * batches are short. */
 static size_t long_budget(const struct fm_scheduler *scheduler) {
-    size_t most = scheduler->token_ms > 0 ? (size_t)(LONG_MS / scheduler->token_ms) : LONG_MIN;
-    most = max_size(most, LONG_MIN);
+    bool known = scheduler->token_ms > 0;
+    size_t most = known ? max_size((size_t)(LONG_MS / scheduler->token_ms), LONG_MIN) : scheduler->model->chunk;
     most = fm_threads_settled(&scheduler->model->threads) ? most - most % TILE : TILE;
     return min_size(most, scheduler->long_max);
 }

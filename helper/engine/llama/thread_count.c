@@ -42,6 +42,10 @@ bool fm_thread_count_is_lost(const struct fm_thread_count *count, int64_t wall_u
     return count->now > 1 && wall_us >= WINDOW_US && lost(count, wall_us, cpu_us) > much;
 }
 
+bool fm_thread_count_is_settled(const struct fm_thread_count *count, int64_t now_ms) {
+    return count->now == count->most && !count->before && !(count->loses && now_ms >= count->next_ms);
+}
+
 /* ---- trials ---- */
 
 /* The window's time in proportion to what its batches took before; 0: none of such batches was seen before. */

@@ -39,6 +39,9 @@ void fm_thread_count_init(struct fm_thread_count *count, int most);
 /* A batch has been computed, at `now_ms`. Changes ->now when there was enough of that to tell. */
 void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, const struct fm_computed *computed);
 
+/* All threads compute, and no other number is tried, nor is to be by now. Else batches are better short. */
+bool fm_thread_count_is_settled(const struct fm_thread_count *count, int64_t now_ms);
+
 /* Whether a batch that is not ready after `wall_us` is better given up, and begun again by fewer threads. */
 bool fm_thread_count_is_lost(const struct fm_thread_count *count, int64_t wall_us, int64_t cpu_us);
 

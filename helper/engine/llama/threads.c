@@ -97,8 +97,7 @@ void fm_threads_end(struct fm_threads *threads, int64_t tokens) {
 }
 
 bool fm_threads_settled(const struct fm_threads *threads) {
-    const struct fm_thread_count *count = &threads->count;
-    return count->now == count->most && !count->before && !count->loses;
+    return fm_thread_count_is_settled(&threads->count, fm_now_ms());
 }
 
 bool fm_threads_lost(const struct fm_threads *threads) {

@@ -44,8 +44,7 @@ void fm_threads_begin(struct fm_threads *threads, bool all);
 /* After a batch of `tokens`; 0: it was given up. */
 void fm_threads_end(struct fm_threads *threads, int64_t tokens);
 
-/* All threads compute, and nothing speaks for another number. Else one is tried soon: by batches, which are better short
- * then. */
+/* fm_thread_count_is_settled. */
 bool fm_threads_settled(const struct fm_threads *threads);
 
 /* Amid a batch: it is done sooner if it is given up, and begun again after fm_threads_end. */

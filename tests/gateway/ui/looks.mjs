@@ -1,5 +1,5 @@
 // The page in its states, at three widths, light and dark: pictures for a person to look at, in build/gateway-ui/*.png.
-// looks.test.mjs looks at the same states with axe-core.
+// axe.test.mjs looks at the same states with axe-core.
 //
 // usage: node looks.mjs [NAME...]   only the states whose names contain one of these
 import { mkdirSync, readFileSync } from "node:fs";

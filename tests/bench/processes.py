@@ -10,7 +10,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def stat_of(pid):
-    """The fields of its line in /proc behind the name; none if it has ended."""
+    """The fields of its line in /proc after the name; none if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()

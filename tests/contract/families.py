@@ -110,7 +110,7 @@ class Family:
             return False
 
     def written(self, answer, tools=None):
-        """What the template writes of `answer` behind the prompt, with the thought that the prompt may have opened."""
+        """What the template writes of `answer` after the prompt, with the thought that the prompt may have opened."""
         opened, closed = self.own(ASK, tools, own=True), self.own([*ASK, answer], tools, closed=True)
         same = os.path.commonprefix([opened, closed])
         if same != opened:

@@ -98,7 +98,7 @@ class UnknownTools(Case):
 
 
     def test_names_between_control_tokens(self):
-        """A call with JSON is told in our form, and not at all behind another one."""
+        """A call with JSON is told in our form, and not at all after another one."""
         teal = json.dumps({"color": "teal", "level": 3})
         lamp = ["lamp", teal.replace(" ", "")]
         for name in ("Kimi-K2-Instruct", "Mistral-Small-3.2-24B-Instruct-2506", "openai-gpt-oss-120b",

@@ -641,7 +641,7 @@ class Output(Case):
                 self.assertIn("not a JSON object", broken.error["detail"])
 
     def test_calls_of_tools_that_are_not_there(self):
-        """They are text in front of calls, and nothing behind one."""
+        """They are text in front of calls, and nothing after one."""
         tools, called = [{"name": "f"}, {"name": "h"}], [["f", "{}"]]
 
         def call(name, arguments, index=0):

@@ -190,7 +190,7 @@ static struct part before_mark(const struct part *part, const char *mark) {
     return (struct part){part->text, ends ? fm_tool_trimmed(part->text, part->len) - len : part->len};
 }
 
-/* Where a call begins that stands at `at`, behind an empty thought or not. */
+/* Where a call begins that stands at `at`, after an empty thought or not. */
 static size_t after_thought(const struct part *part, size_t at, const struct fm_tool_turn *turn) {
     const size_t begin_len = strlen(turn->thought);
     const size_t end_len = strlen(turn->thought_end) - strlen(turn->lead);

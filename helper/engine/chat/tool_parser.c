@@ -388,7 +388,7 @@ bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct 
            job->format.kind == FM_FORMAT_TEXT;
 }
 
-/* The text of a call of a tool that is not there, up to its arguments, or without them; behind a call there can't be text. */
+/* The text of a call of a tool that is not there, up to its arguments, or without them; after a call there can't be text. */
 static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     const bool whole = fm_tool_form_retells_unknown(parser->form, parser->job);
     fm_buf_reset(&parser->held);

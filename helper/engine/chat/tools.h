@@ -141,8 +141,8 @@ extern const struct fm_tool_form fm_tool_form_own;
 /* A call may name a tool that is not there, and is text then, as what follows: no control token stands around its parts. */
 bool fm_tool_form_has_unknown(const struct fm_tool_form *form);
 
-/* The same in an answer to `job`, where a control token or an id does, and behind another call: it is read as any other,
- * and told as text in our form, or not at all behind a call. */
+/* The same in an answer to `job`, where a control token or an id does, and after another call: it is read as any other,
+ * and told as text in our form, or not at all after a call. */
 bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct fm_kit_job *job);
 
 /* A chat template with its vocabulary. */

@@ -166,7 +166,7 @@ static size_t run_of_system(const struct fm_chat_message *messages, size_t count
     return run;
 }
 
-/* Outcomes stay apart, and calls stand behind the text of their message. */
+/* Outcomes stay apart, and calls come after the text of their message. */
 static size_t run_of_role(const struct fm_chat_message *messages, size_t count) {
     size_t run = 1;
     bool called = messages[0].call_count > 0;

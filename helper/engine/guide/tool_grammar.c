@@ -50,7 +50,7 @@
  *     unknown: "\n{\"name\": \"" UNKNOWN "\"" start
  *     UNKNOWN: /[a-zA-Z0-9_.:\/-]{1,64}/ & ~("f" | "g")
  *
- * With control tokens or ids around its parts, and behind another call, it is read as a call
+ * With control tokens or ids around its parts, and after another call, it is read as a call
  * (fm_tool_form_retells_unknown):
  *
  *     calls: any_tool (<[5]> any_tool){0,127}
@@ -647,7 +647,7 @@ static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_for
     write_unknown_name(job, form, lark);
 }
 
-/* Where arguments are not JSON, or the prompt opens calls, one of another tool is left out, with all that follows: behind a
+/* Where arguments are not JSON, or the prompt opens calls, one of another tool is left out, with all that follows: after a
  * call, or wherever it is no text. */
 static bool leaves_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form) {
     bool json = form->tags.key.len == 0 && !form->notation.open;
@@ -690,7 +690,8 @@ static void write_free_text(const struct fm_kit_job *job, const struct fm_tool_f
     }
     if (fm_tool_form_has_unknown(form)) {
         write_unknown(job, form, lark);
-    }}
+    }
+}
 
 /* What the answer may be besides calls. */
 static void write_start(const struct fm_kit_job *job, const struct fm_tool_form *form, const char *schema, size_t len,

@@ -18,7 +18,7 @@
 
 /* A mark that an answer may begin with, though its grammar does not have it. */
 struct fm_start {
-    char text[FM_THOUGHT_MARK_MAX + 1]; /* without white space in front; a line may end behind a thought's mark */
+    char text[FM_THOUGHT_MARK_MAX + 1]; /* without white space in front; a line may end after a thought's mark */
     size_t len;
     llama_token tokens[FM_THOUGHT_MARK_MAX]; /* as the tokenizer has it */
     size_t count;                            /* 0: the model has no such mark */

@@ -129,7 +129,7 @@ static void check_arguments(struct fm_remote_answer *answer, bool cut) {
     }
 }
 
-/* What of a call is text, in the form of the llama engine; behind calls no text may come. */
+/* What of a call is text, in the form of the llama engine; after calls no text may come. */
 static bool send_unknown(struct fm_remote_answer *answer, const char *text, size_t len) {
     return answer->calls || send_text(answer, FM_PIECE_TEXT, text, len);
 }

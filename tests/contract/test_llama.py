@@ -69,10 +69,10 @@ class Fast(Case):
     def load(self, model=None, popen=None, **env):
         return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
 
-    def assert_same(self, ours, theirs, margin=0.4):
+    def assert_same(self, ours, theirs, margin=0.8):
         """
-        The same tokens with the same log probabilities, but for rounding: that depends on what is computed at once. Where
-        the two best are so near to each other that it decides, the texts part.
+        The same tokens with the same log probabilities, but for rounding: that depends on what is computed at once, which time
+        decides (up to 0.4 was seen). Where the two best are so near to each other that it decides, the texts part.
         """
         for our, their in zip(ours.logprobs, theirs.logprobs):
             if our["bytes"] != their["bytes"]:

@@ -150,7 +150,7 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
 
 /* The host is still owed something. */
 static bool is_owed_locked(const struct fm_front *front) {
-    return front->jobs_in_flight || front->store_queue.calls || front->store_queue.reply_waits;
+    return front->jobs_in_flight || front->large.built || front->store_queue.calls || front->store_queue.reply_waits;
 }
 
 /*

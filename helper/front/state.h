@@ -222,12 +222,13 @@ struct fm_logged_names {
 
 /* A frame of a job with a large answer, for the host's writer; streams.c. */
 struct fm_large_frame {
-    struct fm_job *job; /* whose frame is built, or was built last */
-    bool is_result;     /* or an event */
-    bool built;         /* the writer can take it */
-    struct fm_buf buf;  /* the builder's, then the writer's until it asks for the next one */
-    const char *frame;  /* in `buf` */
-    size_t len;         /* bytes */
+    struct fm_job *job;       /* the builder's: whose frame it builds. Once that is built, the job may be gone */
+    bool is_result;           /* the builder's too: or an event */
+    bool built;               /* the writer can take it */
+    struct fm_rpc_id answers; /* the call that it answers, once it is built; or none */
+    struct fm_buf buf;        /* the builder's, then the writer's until it asks for the next one */
+    const char *frame;        /* in `buf` */
+    size_t len;               /* bytes */
 };
 
 /* ---- all of it ---- */
@@ -309,7 +310,7 @@ static inline void fm_front_await_built_locked(struct fm_front *front) {
 
 /*
  * The same for a thread that must not wait while a frame is built. False: one is, and the lock is not taken; the thread
- * that builds it pumps afterwards.
+ * that builds it pumps afterwards, which wakes the writer for what waits.
  */
 FM_MUST_USE static inline bool fm_front_try_enter(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);

@@ -89,15 +89,16 @@ static bool waits_for_store(const struct fm_job *job) {
     return job->storing || (job->source && job->source->storing && job->stream);
 }
 
-/* The create call's result, then those of the cancel calls. */
+/* The create call, then the cancel calls. */
+static const struct fm_rpc_id *next_answered(const struct fm_job *job) {
+    return job->results_sent == 0 ? &job->call : &job->cancel_calls[job->results_sent - 1];
+}
+
 static void write_next_result(struct fm_job *job, struct fm_buf *buf) {
     bool failed = job->end_error.code != FM_OK;
     bool found = !(job->replays && failed); /* else there is nothing to tell of */
-    if (job->results_sent == 0) {
-        write_result(job, &job->call, found && (!failed || is_detached(job)), buf);
-    } else {
-        write_result(job, &job->cancel_calls[job->results_sent - 1], found, buf);
-    }
+    bool ok = found && (!failed || job->results_sent > 0 || is_detached(job));
+    write_result(job, next_answered(job), ok, buf);
 }
 
 /* What the next frame of a job is. */
@@ -175,7 +176,7 @@ void fm_streams_pump_locked(struct fm_front *front) {
         }
         note_built_locked(front, job, kind);
     }
-    if (has_large(front)) {
+    if (front->large.built || (has_large(front) && !front->said_all)) {
         fm_outbox_poke(&front->outbox);
     }
 }
@@ -197,9 +198,8 @@ static void build_large(struct fm_front *front, struct fm_job *job, enum frame k
     fm_front_build_end_locked(front);
     bool made = kind == EVENT || kind == RESULT;
     large->built = made && fm_end_frame(front, &front->outbox, &large->buf, &large->frame, &large->len);
-    if (!large->built) {
-        note_built_locked(front, job, kind);
-    }
+    large->answers = kind == RESULT ? *next_answered(job) : (struct fm_rpc_id){.len = 0};
+    note_built_locked(front, job, kind); /* now: the job goes on, or is gone, while the frame waits for the writer */
 }
 
 static void *build_main(void *argument) {
@@ -233,7 +233,7 @@ static bool take_large_locked(struct fm_front *front, const char **frame, size_t
     *frame = large->frame;
     *len = large->len;
     fm_outbox_mark(&front->outbox); /* this job's frames from when it was not large yet are queued */
-    note_built_locked(front, large->job, kind_of(large));
+    pthread_cond_broadcast(&front->drained);
     return true;
 }
 

@@ -729,8 +729,8 @@ void fm_outbox_mark(struct fm_outbox *outbox) {
 static bool next_of_jobs(const char **frame, size_t *len) {
     bool more;
     bool built;
+    memcpy(jobs_before, front.jobs, sizeof jobs_before); /* a job is noted as told when its frame is built */
     do {
-        memcpy(jobs_before, front.jobs, sizeof jobs_before);
         marked = false;
         more = fm_streams_next(&front, frame, len);
         HOLDS(!more || marked);

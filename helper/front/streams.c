@@ -33,16 +33,16 @@ static void write_event(struct fm_job *job, struct fm_buf *buf) {
     fm_json_object_end(&w);
 }
 
-/* The object; what the call has of it already is left out. */
+/* The call has had the object in its last event: its result leaves out what that had. */
+static bool has_had(struct fm_job *job, const struct fm_rpc_id *call) {
+    bool had = call == &job->call && job->stream && job->last_event_sent;
+    return had && answer_of(job)->surface->write_end && !job->full_result;
+}
+
 static void write_object(struct fm_job *job, const struct fm_rpc_id *call, struct fm_json_writer *w) {
     const struct fm_answer *answer = answer_of(job);
     const struct fm_surface *surface = answer->surface;
-    bool had = call == &job->call && job->stream && job->last_event_sent;
-    if (had && surface->write_end && !job->full_result) {
-        surface->write_end(answer, w);
-    } else {
-        surface->write(answer, w);
-    }
+    (has_had(job, call) ? surface->write_end : surface->write)(answer, w);
 }
 
 /* The result of the create call or of a cancel call: ok or the error, and the object as far as it came. */
@@ -184,7 +184,8 @@ void fm_streams_pump_locked(struct fm_front *front) {
 /* ---- large frames ---- */
 
 static bool takes_long(struct fm_job *job, enum frame kind) {
-    return kind == RESULT || (kind == EVENT && fm_answer_event_size(answer_of(job), &job->cursor) > FM_LARGE);
+    return kind == RESULT ? !has_had(job, next_answered(job))
+                          : kind == EVENT && !fm_answer_event_is_part(answer_of(job), &job->cursor);
 }
 
 static enum frame kind_of(const struct fm_large_frame *large) {

@@ -13,9 +13,8 @@
 void fm_streams_pump_locked(struct fm_front *front);
 
 /*
- * The next frame of a job with a large answer, in turns. False: there is none now, or it is still being built; the outbox
- * is poked when it is there. It is valid until the next call. From the host's writer thread, without the lock; never
- * blocks.
+ * Gives the next frame of a job with a large answer, in turns. It is valid until the next call. Returns false where none
+ * is ready; when one becomes ready, the outbox is poked. From the host's writer thread, without the lock; never blocks.
  */
 bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len);
 

@@ -637,10 +637,8 @@ void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, s
     cursor->next_event = (size_t)((ptrdiff_t)cursor->next_event + row->step);
 }
 
-size_t fm_answer_event_size(struct fm_answer *answer, const struct fm_cursor *cursor) {
-    const struct fm_answer *choice = choice_at(answer, cursor);
-    bool delta = choice->surface->events[cursor->next_event].step <= 0; /* those that can come again */
-    return delta ? choice->output.len - cursor->sent : fm_answer_size(answer);
+bool fm_answer_event_is_part(struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return choice_at(answer, cursor)->surface->events[cursor->next_event].step <= 0; /* it can come again */
 }
 
 size_t fm_answer_size(const struct fm_answer *answer) {

@@ -429,8 +429,8 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
 /* Writes the event that fm_answer_has_event announced, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
 
-/* Bytes of what is long in that event, at most. */
-size_t fm_answer_event_size(struct fm_answer *answer, const struct fm_cursor *cursor);
+/* True when that event has a part of the answer, as a delta has. Other events may have all of it. */
+bool fm_answer_event_is_part(struct fm_answer *answer, const struct fm_cursor *cursor);
 
 /* Bytes of all that is long in the largest of its events and in its object. */
 size_t fm_answer_size(const struct fm_answer *answer);

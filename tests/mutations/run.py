@@ -1388,7 +1388,7 @@ MUTATIONS = [
     ("tool parser: a text has no header", TOOL_PARSER, " || parser->form->header.recipient", "", "unit.chat_headers"),
     ("tool parser: a tool that may not be called is none", TOOL_PARSER, "parser->job->tools[i].allowed && ", "",
      "unit.chat_headers"),
-    ("tool parser: no text comes behind a call", TOOL_PARSER,
+    ("tool parser: no text comes after a call", TOOL_PARSER,
      "parser->called || !fm_tool_form_has_unknown(form)", "!fm_tool_form_has_unknown(form)", "unit.chat_tools"),
     ("tool parser: the prompt opens a call", TOOL_PARSER, "form->opened ? form->next.len : 0", "0", "unit.chat_opened"),
     ("tool parser: a call that the prompt opens may be called", TOOL_PARSER, "tool->allowed && ", "",

@@ -646,7 +646,7 @@ static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t 
 static bool find_calls(const struct part *part, size_t answer, struct fm_tool_form *form,
                        struct call_place places[CALLS]) {
     const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as the end after them */
-    bool json = form->tags.key.len == 0 && !form->notation.open;
+    bool json = fm_tool_form_has_json(form);
     const struct part written = {arguments, json ? 0 : (size_t)(form->end.text - arguments)};
     for (size_t i = 0; i < CALLS; i++) {
         if (!find_call(part, i ? places[i - 1].arguments_end : answer, i, &written, &places[i]) ||
@@ -749,7 +749,7 @@ static bool is_opened(const struct part *prompt, const struct fm_tool_form *form
 
 /* A line shows how to call. */
 static bool can_be_told(const struct fm_tool_form *form) {
-    return form->trigger.len > 0 && form->tags.key.len == 0 && !form->notation.open && !form->header.recipient;
+    return form->trigger.len > 0 && fm_tool_form_has_json(form) && !form->header.recipient;
 }
 
 static enum fm_code render_all(const struct fm_tool_template *from, struct part parts[CONVERSATIONS],

@@ -1,4 +1,4 @@
-/* What stands around names and arguments: which control tokens are in it, and how long what differs is. */
+/* What stands around names and arguments: which control tokens are in it, and how long what differs is; what a form has. */
 #include "engine/chat/tools.h"
 
 size_t fm_tool_place_len(const struct fm_tool_mark *mark) {
@@ -27,4 +27,12 @@ bool fm_tool_mark_set(const struct fm_tool_template *from, const char *bytes, si
         at += control.len > 0 ? control.len : 1;
     }
     return true;
+}
+
+bool fm_tool_form_has_json(const struct fm_tool_form *form) {
+    return form->tags.key.len == 0 && !form->notation.open;
+}
+
+bool fm_tools_allow_text(const struct fm_kit_job *job) {
+    return job->tool_mode == FM_TOOLS_AUTO && job->format.kind == FM_FORMAT_TEXT;
 }

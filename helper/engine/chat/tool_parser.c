@@ -383,9 +383,7 @@ bool fm_tool_form_has_unknown(const struct fm_tool_form *form) {
 }
 
 bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct fm_kit_job *job) {
-    bool json = form->tags.key.len == 0 && !form->notation.open;
-    return json && (form->trigger.len > 0 || form->header.recipient) && job->tool_mode == FM_TOOLS_AUTO &&
-           job->format.kind == FM_FORMAT_TEXT;
+    return fm_tool_form_has_json(form) && (form->trigger.len > 0 || form->header.recipient) && fm_tools_allow_text(job);
 }
 
 /* The text of a call of a tool that is not there, up to its arguments, or without them; after a call there can't be text. */

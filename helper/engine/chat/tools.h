@@ -23,6 +23,9 @@
 /* True when the answer to `job` may call a tool. */
 bool fm_tools_callable(const struct fm_kit_job *job);
 
+/* True when it may also be any text, whether or not it calls one. */
+bool fm_tools_allow_text(const struct fm_kit_job *job);
+
 /* White space of ASCII, which may stand before a call without being told as text. */
 bool fm_tool_is_space(char c);
 
@@ -137,6 +140,9 @@ struct fm_tool_form {
 };
 
 extern const struct fm_tool_form fm_tool_form_own;
+
+/* Arguments are JSON, not in tags nor in a notation. */
+bool fm_tool_form_has_json(const struct fm_tool_form *form);
 
 /* A call may name a tool that is not there, and is text then, as what follows: no control token stands around its parts. */
 bool fm_tool_form_has_unknown(const struct fm_tool_form *form);

@@ -30,8 +30,8 @@ struct fm_vocabulary {
     /* Plain text, as it stands in an answer, without control tokens. `*tokens` are the caller's to free(). */
     enum fm_code (*tokenize)(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
                              struct fm_error *error);
-    /* The bytes of the token that `text` (`len` bytes, at least 1) begins with, where it is that one wherever it stands,
-     * and a text may have it all the same: </tool_call>. 0: none. NULL: there are none. */
+    /* How many bytes at the beginning of `text` (`len` bytes, at least 1) are a tag, such as </tool_call>: plain text that
+     * is always this one token. 0: none are. NULL: the vocabulary has no tags. */
     size_t (*tag)(const void *argument, const char *text, size_t len, int32_t *token);
     const void *argument;
 };

@@ -650,10 +650,10 @@ static void write_unknown(const struct fm_kit_job *job, const struct fm_tool_for
 /* Where arguments are not JSON, or the prompt opens calls, one of another tool is left out, with all that follows: after a
  * call, or wherever it is no text. */
 static bool leaves_unknown(const struct fm_kit_job *job, const struct fm_tool_form *form) {
-    bool json = form->tags.key.len == 0 && !form->notation.open;
+    bool json = fm_tool_form_has_json(form);
     bool many = job->parallel_tool_calls && form->next.len > 0;
     bool left = form->opened ? many : !json && form->trigger.len > 0 && (many || !fm_tool_form_has_unknown(form));
-    return left && job->tool_mode == FM_TOOLS_AUTO && job->format.kind == FM_FORMAT_TEXT;
+    return left && fm_tools_allow_text(job);
 }
 
 /* Free text, and how a call begins after it. */

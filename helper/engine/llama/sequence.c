@@ -103,7 +103,6 @@ static size_t read_next(const struct fm_sequence *sequence, const struct fm_star
     const struct fm_opening *opening = &sequence->opening;
     const struct llama_vocab *vocab = sequence->answer.vocab;
     const size_t come = come_len(opening);
-    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED;
     if (room == 0 || !start->possible || come >= start->len) {
         return 0;
     }
@@ -111,7 +110,7 @@ static size_t read_next(const struct fm_sequence *sequence, const struct fm_star
     if (same) {
         next[0] = start->tokens[opening->come];
     }
-    bool alone = same && (llama_vocab_get_attr(vocab, next[0]) & special);
+    bool alone = same && fm_token_is_special(vocab, next[0]);
     return same + (alone ? 0 : fm_tokens_beginning(vocab, start->text + come, start->len - come, next + same, room - same));
 }
 

@@ -43,6 +43,10 @@ int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool 
     return is_none ? 0 : llama_token_to_piece(vocab, token, text, room, 0, control);
 }
 
+bool fm_token_is_special(const struct llama_vocab *vocab, llama_token token) {
+    return llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED);
+}
+
 /* The first `len` bytes of `text` are `token`, which some tokenizers have with a space in front at a text's beginning. */
 static bool is_piece(const struct llama_vocab *vocab, llama_token token, const char *text, size_t len) {
     char piece[PIECE_SIZE];
@@ -51,13 +55,12 @@ static bool is_piece(const struct llama_vocab *vocab, llama_token token, const c
 
 size_t fm_tokens_beginning(const struct llama_vocab *vocab, const char *text, size_t len, llama_token *tokens,
                            size_t room) {
-    const int special = LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED;
     size_t count = 0;
     for (size_t i = 1; i <= len && count < room; i++) {
         llama_token token;
         if (llama_tokenize(vocab, text, (int32_t)i, &token, 1, false, true) == 1 && is_piece(vocab, token, text, i)) {
             tokens[count++] = token;
-            room = llama_vocab_get_attr(vocab, token) & special ? count : room;
+            room = fm_token_is_special(vocab, token) ? count : room;
         }
     }
     return count;

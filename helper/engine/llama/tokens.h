@@ -29,6 +29,9 @@ bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token);
 /* llama_token_to_piece, where a control token as above has a text with `control` alone. */
 int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room);
 
+/* True for control tokens and user-defined ones: the tokenizer makes its text this one token, wherever that is. */
+bool fm_token_is_special(const struct llama_vocab *vocab, llama_token token);
+
 /* The one token that `text` (NUL-terminated) is, of any kind; LLAMA_TOKEN_NULL where it is several. */
 llama_token fm_token_of(const struct llama_vocab *vocab, const char *text);
 

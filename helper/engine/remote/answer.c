@@ -191,7 +191,7 @@ static bool take_call(struct fm_remote_answer *answer, const char *name) {
     }
     answer->call = find_tool(job, name);
     fm_buf_reset(&answer->arguments);
-    if (!answer->call && job->tool_mode == FM_TOOLS_AUTO && job->format.kind == FM_FORMAT_TEXT) {
+    if (!answer->call && fm_tools_allow_text(job)) {
         return begin_unknown(answer, name);
     }
     if (!answer->call || (answer->calls && !job->parallel_tool_calls)) {

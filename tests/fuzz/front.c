@@ -715,8 +715,10 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     json_object_put(message);
 }
 
+static bool poked; /* the host's writer asks for frames until there is none, then only after a poke */
+
 void fm_outbox_poke(struct fm_outbox *outbox) {
-    (void)outbox; /* front_write looks anyway */
+    poked = poked || outbox == &front.outbox;
 }
 
 static bool marked;
@@ -725,11 +727,16 @@ void fm_outbox_mark(struct fm_outbox *outbox) {
     marked = outbox == &front.outbox;
 }
 
-/* What was queued of a stream goes before what is pulled of it. A frame that a thread builds is waited for. */
+/*
+ * What was queued of a stream goes before what is pulled of it. A frame that a thread builds is waited for, and waits for
+ * the host where that has room for one: other frames took it meanwhile.
+ */
 static bool next_of_jobs(const char **frame, size_t *len) {
     bool more;
-    bool built;
-    memcpy(jobs_before, front.jobs, sizeof jobs_before); /* a job is noted as told when its frame is built */
+    bool built = front.large.built;
+    if (!built) {
+        memcpy(jobs_before, front.jobs, sizeof jobs_before); /* a job is noted as told when its frame is built */
+    }
     do {
         marked = false;
         more = fm_streams_next(&front, frame, len);
@@ -737,8 +744,25 @@ static bool next_of_jobs(const char **frame, size_t *len) {
         fm_front_enter(&front);
         built = front.large.built;
         fm_front_unlock(&front);
-    } while (!more && built);
+        host_room -= built && host_room == 1;
+    } while (!more && built && host_room > 0);
     return more;
+}
+
+/* A job that the store reads is not freed, whatever else is done with it. */
+static void expect_stored_kept(void) {
+    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+        HOLDS(!front.jobs[i].storing || front.jobs[i].state != FM_JOB_FREE);
+    }
+}
+
+static bool next_of_host(const char **frame, size_t *len) {
+    poked = false;
+    bool reply = fm_store_next_reply(&front, frame, len);
+    pulled = !reply && next_of_jobs(frame, len);
+    poked = poked || reply || pulled;
+    expect_stored_kept();
+    return reply || pulled;
 }
 
 void front_write(void) {
@@ -746,18 +770,17 @@ void front_write(void) {
     size_t len;
     bool more = true;
     while (more) {
-        more = host_room > 0 && fm_store_next_reply(&front, &frame, &len);
-        pulled = !more && host_room > 0 && next_of_jobs(&frame, &len);
-        if (more || pulled) {
+        more = host_room > 0 && poked;
+        if (more && next_of_host(&frame, &len)) {
             fm_outbox_send(&front.outbox, frame, len);
         }
-        more = more || pulled;
         pulled = false;
         if (fm_engine_next_job(&front.engines[0], &frame, &len)) {
             fm_outbox_send(&front.engines[0].outbox, frame, len);
             more = true;
         }
     }
+    HOLDS(host_room == 0 || !next_of_host(&frame, &len)); /* what waits was poked for */
 }
 
 void fm_outbox_close(struct fm_outbox *outbox) {
@@ -947,7 +970,18 @@ static const char *const bodies[] = {
     "{\"input\":\"x\",\"background\":true}",
     "{\"input\":\"x\",\"background\":true,\"stream\":true}",
     "{\"previous_response_id\":\"resp_1\",\"stream\":true}",
+    "{\"input\":\"x\",\"background\":true,\"instructions\":\"%s\"}", /* so many that its frames are large */
 };
+
+/* With its instructions, where it has such. */
+static void append_params(const char *params, struct fm_buf *body) {
+    const char *hole = strstr(params, "%s");
+    fm_buf_append(body, params, hole ? (size_t)(hole - params) : strlen(params));
+    for (size_t i = 0; hole && i <= FM_LARGE; i++) {
+        fm_buf_append_char(body, 'i');
+    }
+    fm_buf_append_str(body, hole ? hole + 2 : "");
+}
 
 /* Calls that have one body each; without one: of a stored response's events. */
 static const struct {
@@ -1039,16 +1073,29 @@ void host_call(struct choices *from) {
     } else if (method == 2 || method == 3 || method >= 10) {
         build_cancel(from, &body);
     } else {
-        fm_buf_append_str(&body, bodies[choose_of(from, COUNT(bodies))]);
+        append_params(bodies[choose_of(from, COUNT(bodies))], &body);
     }
     fm_buf_append_char(&body, '}');
     host_send_body(body.data, body.len);
     fm_buf_free(&body);
 }
 
+/* Another writer builds a frame: the host's writer gets nothing, and is poked afterwards where something waits. */
+static void ask_in_vain(void) {
+    const char *frame;
+    size_t len;
+    fm_front_build_begin_locked(&front);
+    poked = false;
+    HOLDS(!fm_store_next_reply(&front, &frame, &len) && !fm_streams_next(&front, &frame, &len));
+    fm_front_build_end_locked(&front);
+}
+
 void host_takes(unsigned frames) {
     host_room = frames;
     fm_front_enter(&front);
+    if (host_room > 0) {
+        ask_in_vain();
+    }
     fm_front_leave(&front);
     front_write();
 }
@@ -1101,6 +1148,7 @@ static void settle(void) {
 /* Calls with this id that one of `jobs` or the store will answer. */
 static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs, size_t count) {
     unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
+    found += front.large.built && fm_rpc_id_equal(&front.large.answers, id);
     for (size_t i = 0; i < count; i++) {
         const struct fm_job *job = jobs[i];
         bool stays = job->answer.request.background || job->readers > 0;

@@ -223,7 +223,6 @@ struct fm_logged_names {
 /* A frame of a job with a large answer, for the host's writer; streams.c. */
 struct fm_large_frame {
     struct fm_job *job;       /* the builder's: whose frame it builds. Once that is built, the job may be gone */
-    bool is_result;           /* the builder's too: or an event */
     bool built;               /* the writer can take it */
     struct fm_rpc_id answers; /* the call that it answers, once it is built; or none */
     struct fm_buf buf;        /* the builder's, then the writer's until it asks for the next one */

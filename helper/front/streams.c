@@ -14,11 +14,18 @@ static struct fm_answer *answer_of(struct fm_job *job) {
     return job->source ? &job->source->answer : &job->answer;
 }
 
-/* An event that the reader has: into a buffer that takes nothing, in no time. */
-static void skip_event(struct fm_job *job) {
+/* The reader has the next event. */
+static bool is_skipped(const struct fm_job *job) {
+    return job->cursor.sequence <= job->after;
+}
+
+/* All that the reader has: into a buffer that takes nothing, less than a microsecond each. */
+static void skip_events(struct fm_job *job) {
     struct fm_buf nothing = {.failed = true};
     struct fm_json_writer w = fm_json_writer_on(&nothing);
-    fm_answer_write_event(answer_of(job), &job->cursor, &w);
+    while (is_skipped(job) && fm_answer_has_event(answer_of(job), &job->cursor)) {
+        fm_answer_write_event(answer_of(job), &job->cursor, &w);
+    }
 }
 
 static void write_event(struct fm_job *job, struct fm_buf *buf) {
@@ -102,14 +109,14 @@ static void write_next_result(struct fm_job *job, struct fm_buf *buf) {
 }
 
 /* What the next frame of a job is. */
-enum frame { NO_FRAME, EVENT, SKIPPED_EVENT, RESULT, NO_RESULT };
+enum frame { NO_FRAME, EVENT, SKIPPED_EVENTS, RESULT, NO_RESULT };
 
 static enum frame frame_of(struct fm_job *job) {
     if (job->state == FM_JOB_FREE || waits_for_store(job)) {
         return NO_FRAME;
     }
     if (job->stream && fm_answer_has_event(answer_of(job), &job->cursor)) {
-        return job->cursor.sequence <= job->after ? SKIPPED_EVENT : EVENT;
+        return is_skipped(job) ? SKIPPED_EVENTS : EVENT;
     }
     if (!has_result(job)) {
         return NO_FRAME;
@@ -147,8 +154,8 @@ static void build(struct fm_job *job, enum frame kind, struct fm_buf *buf) {
     fm_frame_begin(buf);
     if (kind == EVENT) {
         write_event(job, buf);
-    } else if (kind == SKIPPED_EVENT) {
-        skip_event(job);
+    } else if (kind == SKIPPED_EVENTS) {
+        skip_events(job);
     } else if (kind == RESULT) {
         write_next_result(job, buf);
     }
@@ -158,7 +165,7 @@ static void build(struct fm_job *job, enum frame kind, struct fm_buf *buf) {
 /* After its last result, the job is gone. */
 static void note_built_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     job->results_sent += kind == RESULT;
-    job->last_event_sent = kind == EVENT || (job->last_event_sent && kind != SKIPPED_EVENT);
+    job->last_event_sent = kind == EVENT || (job->last_event_sent && kind != SKIPPED_EVENTS);
     if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0) {
         fm_job_release_locked(front, job);
     }
@@ -184,12 +191,9 @@ void fm_streams_pump_locked(struct fm_front *front) {
 /* ---- large frames ---- */
 
 static bool takes_long(struct fm_job *job, enum frame kind) {
-    return kind == RESULT ? !has_had(job, next_answered(job))
-                          : kind == EVENT && !fm_answer_event_is_part(answer_of(job), &job->cursor);
-}
-
-static enum frame kind_of(const struct fm_large_frame *large) {
-    return large->is_result ? RESULT : EVENT;
+    bool whole_result = kind == RESULT && !has_had(job, next_answered(job));
+    bool whole_event = kind == EVENT && !fm_answer_event_is_part(answer_of(job), &job->cursor);
+    return whole_result || whole_event || kind == SKIPPED_EVENTS;
 }
 
 /* After fm_front_build_begin_locked: builds, then takes the lock again. */
@@ -205,7 +209,7 @@ static void build_large(struct fm_front *front, struct fm_job *job, enum frame k
 
 static void *build_main(void *argument) {
     struct fm_front *front = argument;
-    build_large(front, front->large.job, kind_of(&front->large));
+    build_large(front, front->large.job, frame_of(front->large.job));
     fm_outbox_poke(&front->outbox);
     fm_front_leave(front);
     return NULL;
@@ -215,7 +219,6 @@ static void *build_main(void *argument) {
 static bool begin_large_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     bool aside = takes_long(job, kind);
     front->large.job = job;
-    front->large.is_result = kind == RESULT;
     fm_front_build_begin_locked(front);
     if (aside && fm_thread_start(build_main, front) == 0) {
         return true;

@@ -28,6 +28,7 @@ MAX_TOKENS = 256
 SEVERAL_CALLS = 512  # tokens
 BLOCK = 16  # questions that one side gets before the other has its turn
 LOST = 2  # percentage points that `auto` may be behind `required`
+ENDLESS = {"stop": ["\n" * 12]}  # for answers of line breaks to the limit, most of the time of a run: no call comes after them
 
 
 class Questions:
@@ -128,6 +129,8 @@ def parsed(arguments):
 class Ours:
     """The whole helper. Answers come in any order."""
 
+    has_text = False  # with tool_choice `required`
+
     def __init__(self, model, streams):
         self.proxy = Proxy(os.path.join(fetch.ROOT, "build", "bin"), model, SLOTS=streams)
         self.numbers, self.waiting, self.lock = itertools.count(1), {}, threading.Lock()
@@ -160,6 +163,8 @@ class Ours:
 class Theirs:
     """llama-server."""
 
+    has_text = True
+
     def __init__(self, model, streams):
         program = os.path.join(fetch.ROOT, "build", "deps", "llama-server", "bin", "llama-server")
         self.server = Server(program, model, "--jinja", "-np", str(streams), "-c", str(8192 * streams))
@@ -175,8 +180,9 @@ class Theirs:
 def ask(questions, asked, category, choice, question):
     line, tools, answer = question
     begun = time.time()
+    has_text = choice == "auto" or asked.has_text
     said = asked.choice({"messages": line["question"][0], "tools": tools, "tool_choice": choice, "temperature": 0,
-                         "max_tokens": SEVERAL_CALLS if category == "parallel" else MAX_TOKENS})
+                         "max_tokens": SEVERAL_CALLS if category == "parallel" else MAX_TOKENS, **(ENDLESS if has_text else {})})
     message = said["message"]
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
     calls = [(call["function"]["name"], parsed(call["function"]["arguments"])) for call in message.get("tool_calls") or ()]

@@ -781,6 +781,28 @@ class Together(Fast):
             self.assertEqual(outcome.reason, "length")
             self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
 
+    def finished(self, engine, jobs):
+        """In which order they end."""
+        return [job for job, name, _ in engine.together(jobs) if name == "job.finished"]
+
+    def test_none_begins_that_would_find_no_room(self):
+        """It waits, with those that came after it, and nothing is computed in vain."""
+        engine, _ = self.ready(log_level="debug", **{SLOTS: "4", CTX: "512", KV_TOKENS: "512"})
+        jobs = [engine.start(user(f"{word} " * count), max_tokens=4, temperature=0, ignore_eos=True)
+                for word, count in (("a", 300), ("the", 250), ("of", 20), ("to", 20))]
+        self.assertEqual(self.finished(engine, jobs)[0], jobs[0])
+        engine.close()
+        self.assertNotIn(b"waits for memory", engine.stderr)
+
+    def test_what_is_shared_takes_room_once(self):
+        """Prompts that begin alike run side by side in a memory that has no room for two of them."""
+        engine, _ = self.ready(**{SLOTS: "3", CTX: "1024", KV_TOKENS: "1024"})
+        begin = "a " * 600
+        first = engine.start(user(begin), max_tokens=120, temperature=0, ignore_eos=True)
+        engine.until(first, "job.delta")
+        others = [engine.start(user(begin + word), max_tokens=2, temperature=0, ignore_eos=True) for word in ("red", "blue")]
+        self.assertEqual(self.finished(engine, [first, *others])[-1], first)
+
 
 class Growth(Fast):
     """The KV memory begins with room for 1,024 tokens, and is made anew with more when they are not enough."""

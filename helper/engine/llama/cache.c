@@ -102,6 +102,7 @@ void fm_cached_cut(struct fm_cached *cached, size_t count) {
         count = 0;
     }
     cached->count = count;
+    cached->shared = count < cached->shared ? count : cached->shared;
     drop_spans(cached);
     size_t whole = whole_chunks(cached, count);
     cached->exact = whole < cached->exact ? whole : cached->exact;
@@ -235,11 +236,18 @@ static void note(struct fm_cached *to, const struct fm_cached *from, size_t coun
     to->exact = 0;
 }
 
+static void join(struct fm_cached *cached, unsigned family, size_t count) {
+    cached->family = family;
+    cached->shared = count > cached->shared ? count : cached->shared;
+}
+
 /* `to` becomes the first `count` tokens of `from`, whose cells they share. */
-static void share(struct fm_cached *to, const struct fm_cached *from, size_t count) {
+static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
     fm_cached_cut(to, 0);
     llama_memory_seq_cp(memory_of(to->cache), from->id, to->id, 0, fm_cached_position(from, count));
     note(to, from, count);
+    join(from, from->shared > 0 ? from->family : ++to->cache->families, count);
+    join(to, from->family, count);
 }
 
 /* The same with `from` outside of the KV memory: in cells of its own, made free where there is no room. */
@@ -277,6 +285,7 @@ static void clear(struct fm_cache *cache) {
             continue;
         }
         cache->list[i].count = 0;
+        cache->list[i].shared = 0;
         cache->list[i].span_count = 0;
         cache->list[i].exact = 0;
     }
@@ -314,6 +323,39 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
     cached->busy = true;
     cached->stays = false;
     return cached;
+}
+
+size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt) {
+    size_t common = 0;
+    const struct fm_cached *best = find_best(cache, prompt, false, &common);
+    size_t shared = best && best->busy ? common : 0;
+    for (size_t i = 0; best && i < cache->count; i++) {
+        const struct fm_cached *other = &cache->list[i];
+        bool related = other != best && other->busy && other->shared > 0 && other->family == best->family;
+        size_t both = best->shared < other->shared ? best->shared : other->shared;
+        shared = related && both > shared ? both : shared;
+    }
+    return shared < common ? shared : common;
+}
+
+/* No other busy one of its family shares more, or as much and comes before it. */
+static bool shares_most(const struct fm_cache *cache, const struct fm_cached *cached) {
+    bool most = cached->busy && cached->shared > 0;
+    for (size_t i = 0; i < cache->count; i++) {
+        const struct fm_cached *other = &cache->list[i];
+        bool related = other != cached && other->busy && other->family == cached->family;
+        bool more = other->shared > cached->shared || (other->shared == cached->shared && other < cached);
+        most = most && !(related && more);
+    }
+    return most;
+}
+
+size_t fm_cache_shared(const struct fm_cache *cache) {
+    size_t shared = 0;
+    for (size_t i = 0; i < cache->count; i++) {
+        shared += shares_most(cache, &cache->list[i]) ? cache->list[i].shared : 0;
+    }
+    return shared;
 }
 
 void fm_cache_end(struct fm_cached *cached) {

@@ -24,6 +24,8 @@ struct fm_cached {
     struct fm_span *spans; /* of images among the tokens; room for a whole context's */
     size_t span_count;
     size_t exact;         /* of count: computed as in a fresh run, up to a chunk's end */
+    size_t shared;        /* of count, from the first on: in cells that others of its family have or had too */
+    unsigned family;      /* of sequences that share cells; 0: it has never shared any */
     bool busy;            /* an answer is being made with it */
     int64_t used_ms;      /* when it was last busy */
     unsigned char *state; /* all its cells, while it is outside of the KV memory; NULL: it is inside */
@@ -38,6 +40,7 @@ struct fm_cache {
     bool whole;     /* it can't cut off or share a part of a sequence: recurrent, and sliding windows */
     bool pure;      /* exact sequences alone have used it since it was empty */
     size_t swapped; /* bytes of sequences outside of the KV memory */
+    unsigned families;
 };
 
 /* With `count` sequences. On failure nothing is left to free. */
@@ -50,6 +53,12 @@ void fm_cache_free(struct fm_cache *cache);
  * the prompt. There must be one that is not busy. `exact`: no other is busy, and none will be before fm_cache_end.
  */
 struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact);
+
+/* How many of the tokens of `prompt`, which is not exact, fm_cache_begin would find in cells of busy sequences. */
+size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt);
+
+/* Cells that busy sequences share, each once: what they take together is this and each one's without ->shared. */
+size_t fm_cache_shared(const struct fm_cache *cache);
 
 /* Its answer is over. It is kept as long as there is room for it. */
 void fm_cache_end(struct fm_cached *cached);

@@ -34,6 +34,9 @@
 
 #define CHUNK_MIN 32 /* tokens of a prompt beside answers: less is computed no faster */
 
+/* Tokens of its answer that must have room before a job begins beside others. Most answers have no more. */
+#define ANSWER_ROOM 256
+
 #define MEASURED_MIN 16 /* tokens of a batch that tells how long one takes */
 
 enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model,
@@ -58,6 +61,14 @@ void fm_scheduler_free(struct fm_scheduler *scheduler) {
     fm_batch_free(&scheduler->batch);
     free(scheduler->list);
     *scheduler = (struct fm_scheduler){0};
+}
+
+static size_t max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static size_t min_size(size_t a, size_t b) {
+    return a < b ? a : b;
 }
 
 static size_t slots(const struct fm_scheduler *scheduler) {
@@ -219,21 +230,52 @@ static void start_compiled(struct fm_scheduler *scheduler) {
     }
 }
 
-/* Sequences without a place get one; all at once, or one by one where the memory was too small for them. */
-static void place(struct fm_scheduler *scheduler) {
+/* ---- places in the memory ---- */
+
+/* Tokens that it has, or is to have soon. */
+static size_t wanted_room(const struct fm_sequence *sequence) {
+    const struct fm_kit_job *job = sequence->job;
+    int64_t left = job->max_tokens > 0 ? job->max_tokens - job->output_tokens : ANSWER_ROOM;
+    size_t all = sequence->count + min_size(left > 0 ? (size_t)left : 0, ANSWER_ROOM);
+    return min_size(all, sequence->model->context_length);
+}
+
+/* Beside what is under way. One alone always has room. */
+static bool has_room(struct fm_scheduler *scheduler, const struct fm_sequence *next) {
+    const struct fm_llama_model *model = scheduler->model;
+    const struct fm_prompt prompt = fm_sequence_prompt(next);
+    size_t taken = fm_cache_shared(&scheduler->cache);
     size_t active = 0;
     for (size_t i = 0; i < slots(scheduler); i++) {
-        active += is_active(&scheduler->list[i]);
-    }
-    for (size_t i = 0; i < slots(scheduler); i++) {
-        struct fm_sequence *sequence = &scheduler->list[i];
-        bool waits = sequence->job && !sequence->cached && !sequence->reason && !fm_sequence_compiles(sequence);
-        if (waits && (!scheduler->crowded || active == 0)) {
-            bool alone = sequence->job->has_seed && scheduler->running == 1; /* so far */
-            bool exact = scheduler->model->repeatable || sequence->job->repeatable || alone;
-            fm_sequence_place(sequence, &scheduler->cache, scheduler->saved, exact);
+        const struct fm_sequence *sequence = &scheduler->list[i];
+        if (is_active(sequence)) {
+            taken += wanted_room(sequence) - sequence->cached->shared;
             active++;
         }
+    }
+    taken += wanted_room(next) - fm_cache_common(&scheduler->cache, &prompt);
+    bool fits = taken <= model->context_params.n_ctx || llama_model_is_recurrent(model->weights);
+    return active == 0 || (fits && !scheduler->crowded);
+}
+
+/* The one that came first of those without a place; NULL: all have one. */
+static struct fm_sequence *find_placeless(struct fm_scheduler *scheduler) {
+    struct fm_sequence *first = NULL;
+    for (size_t i = 0; i < slots(scheduler); i++) {
+        struct fm_sequence *sequence = &scheduler->list[i];
+        bool placeless = sequence->job && !sequence->cached && !sequence->reason && !fm_sequence_compiles(sequence);
+        first = placeless && (!first || sequence->job->id < first->job->id) ? sequence : first;
+    }
+    return first;
+}
+
+/* In their order, as far as there is room: what finds none later is computed in vain. */
+static void place(struct fm_scheduler *scheduler) {
+    struct fm_sequence *next = find_placeless(scheduler);
+    for (; next && has_room(scheduler, next); next = find_placeless(scheduler)) {
+        bool alone = next->job->has_seed && scheduler->running == 1; /* so far */
+        bool exact = scheduler->model->repeatable || next->job->repeatable || alone;
+        fm_sequence_place(next, &scheduler->cache, scheduler->saved, exact);
     }
 }
 
@@ -286,14 +328,6 @@ static void make_room(struct fm_scheduler *scheduler) {
 }
 
 /* ---- batches ---- */
-
-static size_t max_size(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
-static size_t min_size(size_t a, size_t b) {
-    return a < b ? a : b;
-}
 
 /* Whether all that is computed now is of this sequence, and to be the same to the bit as in a fresh process. */
 static bool is_exact(const struct fm_scheduler *scheduler, const struct fm_sequence *sequence) {

@@ -493,11 +493,15 @@ void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *mode
     }
 }
 
+struct fm_prompt fm_sequence_prompt(const struct fm_sequence *sequence) {
+    return (struct fm_prompt){.tokens = sequence->tokens,
+                              .count = sequence->count,
+                              .spans = sequence->request.prompt.spans,
+                              .span_count = sequence->request.prompt.span_count};
+}
+
 void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, struct fm_saved *saved, bool exact) {
-    const struct fm_prompt whole = {.tokens = sequence->tokens,
-                                    .count = sequence->count,
-                                    .spans = sequence->request.prompt.spans,
-                                    .span_count = sequence->request.prompt.span_count};
+    const struct fm_prompt whole = fm_sequence_prompt(sequence);
     bool first = sequence->processed == 0;
     sequence->exact = exact;
     sequence->cached = fm_cache_begin(cache, &whole, exact);

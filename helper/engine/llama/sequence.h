@@ -91,6 +91,9 @@ bool fm_sequence_compiles(const struct fm_sequence *sequence);
 /* Accepts the job if its grammar is compiled by now; if that failed, or took too long, ->reason says so. */
 void fm_sequence_try_to_start(struct fm_sequence *sequence);
 
+/* All its tokens so far, as one prompt; borrowed. */
+struct fm_prompt fm_sequence_prompt(const struct fm_sequence *sequence);
+
 /*
  * Takes a place in the memory, with what is there of its tokens, or in a file. Call it before fill, where ->cached is
  * NULL. `exact`: see fm_cache_begin.

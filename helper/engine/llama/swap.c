@@ -56,6 +56,7 @@ bool fm_swap_out(struct fm_cached *cached) {
     }
     llama_memory_seq_rm(llama_get_memory(model->context), cached->id, -1, -1);
     cached->exact = 0; /* in other cells, its entries are added up in another order */
+    cached->shared = 0;
     cached->state = state;
     cached->state_bytes = bytes;
     cached->cache->swapped += bytes;

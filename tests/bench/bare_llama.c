@@ -58,7 +58,7 @@ static bool generate(const struct fm_llama_model *model, llama_token *prompt, si
 }
 
 int main(int argc, char **argv) {
-    const struct fm_llama_model_options options = {.ggml_kernels = true};
+    const struct fm_llama_model_options options = {.slots = 1, .ggml_kernels = true};
     struct fm_llama_model model;
     struct fm_error error;
     struct timing timing = {0};

@@ -63,7 +63,7 @@ class OneStream(Mixed, rows.OneStream):
 
 
 class Streams(Mixed, rows.Streams):
-    """As it is by default: ours is not told how many streams there will be."""
+    """Ours is not told how many streams there will be."""
 
     def __init__(self, bench, number, count, **counts):
         super().__init__(bench, count, **counts)
@@ -143,7 +143,7 @@ class LongPrompt(Mixed, rows.LongPrompt):
     judged = (Line("gap", "their longest gap", "ms", ("<=", 0.15)), Line("first", "its own first token", "ms", ("<=", 1.5)))
 
     def start(self):
-        self.contenders = {OURS: self.bench.proxy(SLOTS=5), SERVER: self.bench.server("-np", "5", "-c", "20480")}
+        self.contenders = {OURS: self.bench.proxy(), SERVER: self.bench.server("-np", "5", "-c", "20480")}
 
 
 class Copy(Mixed, rows.Rewrite):

@@ -4,7 +4,7 @@ import os
 import statistics
 import sys
 
-from rows import NODE, PROCESSOR
+from rows import NODE, OURS, PROCESSOR
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 NEAR = 0.97  # of what llama.cpp's own loop gives: a row that can't be won, as nothing is left to win
@@ -15,14 +15,14 @@ class Result:
 
     def __init__(self, row, line, judges=True):
         self.number, self.title, self.line, self.judges = row.number, row.title, line, judges
-        self.ours = row.values.get(line.ours, {}).get(line.key, [])
+        self.ours = row.values.get(OURS, {}).get(line.key, [])
         self.theirs = [] if line.alone else row.values.get(line.peer, {}).get(line.key, [])
         self.ratios = [a / b for a, b in zip(self.ours, self.theirs) if b]
         judged = self.ours if line.alone else self.ratios
         self.value = statistics.median(judged) if judged else None
         limits = row.values.get(line.limit, {}).get(line.key, [])
         self.of_limit = statistics.median(a / b for a, b in zip(self.ours, limits)) if self.ours and limits else None
-        self.processor = [row.values.get(who, {}).get(PROCESSOR, []) for who in (line.ours, line.peer)]
+        self.processor = [row.values.get(who, {}).get(PROCESSOR, []) for who in (OURS, line.peer)]
 
     @property
     def wins(self):
@@ -50,8 +50,7 @@ class Result:
 
     @property
     def name(self):
-        ours = "" if self.line.ours == "fm-proxy" else f" ({self.line.ours})"
-        return f"{self.title}: {self.line.name}{ours}"
+        return f"{self.title}: {self.line.name}"
 
 
 def figure(value):

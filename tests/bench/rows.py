@@ -49,13 +49,12 @@ TICKET = {
 class Line:
     """A line of the table: our figure `key` beside another's, and what is wanted of their ratio (or of ours alone)."""
 
-    def __init__(self, key, name, unit, wanted=None, peer=SERVER, ours=OURS, more=False, alone=False, limit=None, why=""):
+    def __init__(self, key, name, unit, wanted=None, peer=SERVER, more=False, alone=False, limit=None, why=""):
         self.key = key
         self.name = name
         self.unit = unit
         self.wanted = wanted  # (">=" or "<=", number); None: not counted
         self.peer = peer
-        self.ours = ours
         self.more = more  # of it is better
         self.alone = alone  # no peer: `wanted` is about our own figure
         self.limit = limit  # whose figure is all that llama.cpp's own loop can give
@@ -150,22 +149,13 @@ class Streams(Row):
         super().__init__(bench, **counts)
         self.count = count
         self.title = f"{count} streams of {self.tokens} tokens"
-        ours = self.all_slots() if count > 4 else OURS  # the server is told how many there will be, so ours is told too
-        self.lines = [Line("speed", "tokens/s of all together", "", (">=", 1.1), ours=ours, more=True),
-                      Line("first", "worst first token", "ms", ("<=", 1), ours=ours)]
-        if count > 4:  # by default four requests are answered at once, and the others wait
-            self.lines += [Line("speed", "tokens/s of all together, as it is by default", "", more=True),
-                           Line("first", "worst first token, as it is by default", "ms")]
-        self.lines += [Line("speed", "tokens/s of all together", "", peer=peer, ours=ours, more=True) for peer in (BATCHED, NODE)]
-
-    def all_slots(self):
-        return f"{OURS} with {self.count} slots"
+        self.lines = [Line("speed", "tokens/s of all together", "", (">=", 1.1), more=True),
+                      Line("first", "worst first token", "ms", ("<=", 1)),
+                      *(Line("speed", "tokens/s of all together", "", peer=peer, more=True) for peer in (BATCHED, NODE))]
 
     def start(self):
         self.contenders = {OURS: self.bench.proxy(), SERVER: self.bench.server("-np", str(self.count)),
                            BATCHED: self.bench.batched, **self.bench.node(self.count)}
-        if self.count > 4:
-            self.contenders[self.all_slots()] = self.bench.proxy(SLOTS=self.count)
 
     def measure(self, name, contender, number):
         if name == BATCHED:
@@ -294,12 +284,10 @@ class LongPrompt(Row):
         Line("gap", "their longest gap", "ms", ("<=", 0.1),
              why="Its prompt is read in pieces beside the streams; the gap is the time of the longest piece."),
         Line("first", "its own first token", "ms", ("<=", 1.3), why="What the streams compute meanwhile is added."),
-        Line("first", "its own first token", "ms", ours=f"{OURS} with 4 slots"),
     )
 
     def start(self):
-        self.contenders = {OURS: self.bench.proxy(SLOTS=5), SERVER: self.bench.server("-np", "5", "-c", "20480"),
-                           f"{OURS} with 4 slots": self.bench.proxy()}
+        self.contenders = {OURS: self.bench.proxy(), SERVER: self.bench.server("-np", "5", "-c", "20480")}
 
     def measure(self, name, contender, number):
         streams = [Ask(f"{PLACES[i]}, {number}. {STORY}", self.bench.tokens(self.tokens)) for i in range(4)]

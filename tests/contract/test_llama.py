@@ -781,6 +781,14 @@ class Together(Fast):
             self.assertEqual(outcome.reason, "length")
             self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
 
+    def test_slots(self):
+        """As many as asked for, or eight; one where each request is repeatable."""
+        for settings, slots in (({}, 8), ({SLOTS: "3"}, 3), ({"FM_ENGINE_LLAMA_REPEATABLE": "1"}, 1)):
+            engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_REPEATABLE": "", **settings})
+            self.addCleanup(engine.close)
+            engine.initialize()
+            self.assertEqual(engine.load(MODEL)[0]["slots"], slots)
+
     def finished(self, engine, jobs):
         """In which order they end."""
         return [job for job, name, _ in engine.together(jobs) if name == "job.finished"]

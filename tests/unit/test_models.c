@@ -681,7 +681,7 @@ static void what_a_model_takes(void **state) {
         fm_model_free(&model);
     }
     model = (struct fm_model){.kind = {.context = 100, .kv_bytes = 2 * (32 + 32) * 3 * 30}};
-    assert_int_equal(fm_model_estimate(&model), 4 * short_context); /* four slots' contexts, then */
+    assert_int_equal(fm_model_estimate(&model), 8 * short_context); /* eight slots' contexts, then */
     model.kind.embeds = true;
     assert_int_equal(fm_model_estimate(&model), short_context);
     write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts as long as it is used */

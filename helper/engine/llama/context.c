@@ -15,6 +15,9 @@
 
 #define SEQUENCES_KEPT 8 /* conversations that stay in the KV memory, besides those of jobs */
 
+/* With those of jobs, where a sliding window takes memory for each sequence, used or not. */
+#define SEQUENCES_WINDOWED 12
+
 /*
  * By default the KV memory has room for a whole context of each slot, but for no more than one and so much beside it,
  * which the slots and kept conversations share. A sequence that finds no room waits for another to end.
@@ -92,8 +95,25 @@ static double token_bytes(const struct llama_model *weights, const char *path) {
     return 2 * ((double)key + (double)value) * all_kv_heads(weights, path);
 }
 
+static bool has_states(const struct llama_model *weights) {
+    return llama_model_is_recurrent(weights) || llama_model_is_hybrid(weights);
+}
+
 bool fm_context_keeps_all_tokens(const struct llama_model *weights) {
-    return llama_model_n_swa(weights) <= 0 && !llama_model_is_recurrent(weights) && !llama_model_is_hybrid(weights);
+    return llama_model_n_swa(weights) <= 0 && !has_states(weights);
+}
+
+uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_llama_model_options *options) {
+    uint32_t slots = has_states(model->weights) ? FM_CONTEXT_SLOTS / 2 : FM_CONTEXT_SLOTS;
+    slots = options->repeatable || model->embeds ? 1 : slots;
+    return options->slots > 0 && !model->embeds ? (uint32_t)options->slots : slots;
+}
+
+/* Sequences that the KV memory is to have, without the spare one: those of jobs and of kept conversations. */
+static uint32_t sequences(const struct fm_llama_model *model, uint32_t slots) {
+    bool windowed = llama_model_n_swa(model->weights) > 0;
+    uint32_t all = windowed ? SEQUENCES_WINDOWED : slots + SEQUENCES_KEPT;
+    return has_states(model->weights) || all < slots ? slots : all;
 }
 
 /* Bytes of all devices, the CPU's included: of that as much as this process's cgroup may have. */
@@ -124,7 +144,7 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
         return context;
     }
     double bytes = token_bytes(model->weights, path);
-    double others = (double)context * (double)(options->slots > 1 ? options->slots - 1 : 0);
+    double others = (double)context * (double)(fm_context_slots(model, options) - 1);
     double left = fm_context_usable_memory() - bytes * context;
     left = left < SHARED_BYTES ? left : SHARED_BYTES;
     left = left > 0 && bytes > 0 ? left / bytes : 0;
@@ -197,11 +217,9 @@ bool fm_context_has_spare(const struct fm_llama_model *model) {
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,
                                               const struct fm_llama_model_options *options, const char *path) {
     struct llama_context_params params = llama_context_default_params();
-    bool states = llama_model_is_recurrent(model->weights) || llama_model_is_hybrid(model->weights);
     params.n_ctx = memory_length(model, options, path);
     params.n_batch = FM_MODEL_BATCH;
-    params.n_seq_max = options->slots > 1 ? (uint32_t)options->slots : 1;
-    params.n_seq_max += states ? 0 : SEQUENCES_KEPT; /* each state takes memory, used or not */
+    params.n_seq_max = sequences(model, fm_context_slots(model, options));
     params.n_seq_max += fm_context_has_spare(model) ? 1 : 0;
     params.kv_unified = true;
     if (model->embeds) {

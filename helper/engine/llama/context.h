@@ -7,6 +7,8 @@
 /* Tokens; more than a batch, so that batches are those of a whole memory. */
 #define FM_CONTEXT_FIRST 1024
 
+#define FM_CONTEXT_SLOTS 8 /* jobs at once, by default */
+
 /* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE where the file says nothing of it. */
 enum llama_pooling_type fm_context_pooling(const struct llama_model *weights);
 
@@ -24,6 +26,12 @@ bool fm_context_has_spare(const struct fm_llama_model *model);
 
 /* Tokens of one prompt and its answer: what is asked for, or the default. */
 uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
+
+/*
+ * Jobs at once: what is asked for, or the default, which is half as many with recurrent layers: each job's state takes
+ * its memory, used or not. One, where the model embeds or all are repeatable. Needs model->weights and ->embeds.
+ */
+uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
 
 /* Bytes of the KV memory. Needs model->weights and ->embeds. */
 int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,

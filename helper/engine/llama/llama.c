@@ -6,6 +6,7 @@
  */
 #include "base/platform.h"
 #include "engine/kit/kit.h"
+#include "engine/llama/context.h"
 #include "engine/llama/draft_model.h"
 #include "engine/llama/embed.h"
 #include "engine/llama/gpu.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS     4
 #define SLOTS_MAX 64
 
 /*
@@ -101,7 +101,6 @@ static enum fm_code read_slots(struct fm_llama_model_options *options, struct fm
             "one of them out",
             (long long)options->slots);
     }
-    options->slots = options->slots || options->repeatable ? options->slots : SLOTS;
     return FM_OK;
 }
 
@@ -232,7 +231,7 @@ int main(int argc, char *argv[]) {
     const struct fm_engine_ops ops = {
         .name = "llama",
         .version = version,
-        .slots = SLOTS,
+        .slots = FM_CONTEXT_SLOTS,
         .reads_files = true,
         .images = fm_vision_supported(),
         .formats = fm_grammar_supported(),

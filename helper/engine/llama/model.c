@@ -220,7 +220,7 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
                                    : "no memory for the context");
     }
     model->context_length = smaller(wanted, params->n_ctx);
-    model->slots = options->slots > 1 && !model->embeds ? (int)options->slots : 1;
+    model->slots = (int)fm_context_slots(model, options);
     model->repeatable = options->repeatable;
     model->drafts = options->drafts;
     model->spare = fm_context_has_spare(model) ? (llama_seq_id)params->n_seq_max - 1 : -1;

@@ -77,7 +77,7 @@ struct fm_llama_model_options {
      * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
      */
     int64_t context_length;
-    int64_t slots;     /* jobs at once; default: 1 */
+    int64_t slots;     /* jobs at once; default: see fm_context_slots */
     bool repeatable;   /* one job at a time, each the same to the bit as in a fresh process */
     bool ggml_kernels; /* all is computed by ggml's kernels, none by ours (matmul.h); of the first load in a process */
     enum fm_llama_drafts drafts;

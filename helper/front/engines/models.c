@@ -16,7 +16,7 @@
 #define CONTEXT_MAX  8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
 #define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
 #define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for answers side by side and kept conversations */
-#define SHARED_PARTS 3                    /* ... which have no more than so many contexts */
+#define SHARED_PARTS 7                    /* ... which have no more than so many contexts */
 #define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
 #define FILE_SHOWN   120  /* and of one of several */

@@ -25,7 +25,10 @@ static bool init_cached(struct fm_cache *cache, size_t index) {
 }
 
 enum fm_code fm_cache_init(struct fm_cache *cache, struct fm_llama_model *model, size_t count, struct fm_error *error) {
-    *cache = (struct fm_cache){.model = model, .whole = !fm_context_keeps_all_tokens(model->weights), .pure = true};
+    *cache = (struct fm_cache){.model = model,
+                               .states = fm_context_has_states(model->weights),
+                               .window = llama_model_n_swa(model->weights),
+                               .pure = true};
     cache->list = calloc(count, sizeof *cache->list);
     bool made = cache->list != NULL;
     cache->count = made ? count : 0;
@@ -44,6 +47,7 @@ void fm_cache_free(struct fm_cache *cache) {
         free(cache->list[i].tokens);
         free(cache->list[i].spans);
         free(cache->list[i].state);
+        fm_checkpoints_drop(&cache->list[i], 0);
     }
     free(cache->list);
     *cache = (struct fm_cache){0};
@@ -93,18 +97,40 @@ static void drop_spans(struct fm_cached *cached) {
     }
 }
 
+/* All layers have what the token after the first `count` looks at. At its end a sequence always has it. */
+static bool has_window(const struct fm_cached *cached, size_t count) {
+    if (cached->cache->window <= 0 || count == cached->count) {
+        return true;
+    }
+    llama_pos first = fm_cached_position(cached, count) - cached->cache->window + 1;
+    llama_pos least = llama_memory_seq_pos_min(memory_of(cached->cache), cached->id);
+    return least >= 0 && least <= (first > 0 ? first : 0);
+}
+
+static bool remove_after(const struct fm_cached *cached, size_t count) {
+    return llama_memory_seq_rm(memory_of(cached->cache), cached->id, fm_cached_position(cached, count), -1);
+}
+
+/* To a checkpoint, or the beginning. Returns how many tokens are left. */
+static size_t go_back(struct fm_cached *cached, size_t count) {
+    count = fm_checkpoints_before(cached, count);
+    cached->exact = 0;
+    if (count == 0 || !fm_checkpoints_restore(cached, count) || !remove_after(cached, count)) {
+        llama_memory_seq_rm(memory_of(cached->cache), cached->id, -1, -1);
+        return 0;
+    }
+    return count;
+}
+
 void fm_cached_cut(struct fm_cached *cached, size_t count) {
-    llama_memory_t memory = memory_of(cached->cache);
     fm_swap_drop(cached);
     count = count < cached->count ? count : cached->count;
-    if (!llama_memory_seq_rm(memory, cached->id, fm_cached_position(cached, count), -1)) {
-        llama_memory_seq_rm(memory, cached->id, -1, -1);
-        count = 0;
-    }
-    cached->count = count;
-    cached->shared = count < cached->shared ? count : cached->shared;
+    bool back = !has_window(cached, count) || !remove_after(cached, count);
+    cached->count = back ? go_back(cached, count) : count;
+    cached->shared = cached->count < cached->shared ? cached->count : cached->shared;
     drop_spans(cached);
-    size_t whole = whole_chunks(cached, count);
+    fm_checkpoints_drop(cached, cached->count);
+    size_t whole = whole_chunks(cached, cached->count);
     cached->exact = whole < cached->exact ? whole : cached->exact;
 }
 
@@ -134,20 +160,23 @@ static size_t common_tokens(const struct fm_cached *cached, const struct fm_prom
     return whole_spans(cached, common);
 }
 
+/* The memory has what it computed of the first `count` tokens, and nothing of those after them that it can't leave out. */
+static bool is_there(const struct fm_cached *cached, size_t count) {
+    return cached->cache->states ? count == cached->count && !cached->busy : has_window(cached, count);
+}
+
 /* How many of its tokens `prompt` can use. */
 static size_t usable(const struct fm_cached *cached, const struct fm_prompt *prompt, bool exact) {
     size_t common = common_tokens(cached, prompt);
     if (cached->state && common < 1 + cached->count / SWAP_COST) {
         return 0;
     }
-    if (cached->cache->whole && (cached->busy || common < cached->count)) {
-        return 0;
-    }
     if (exact) {
         size_t whole = whole_chunks(cached, common);
-        return whole < cached->exact ? whole : cached->exact;
+        whole = whole < cached->exact ? whole : cached->exact;
+        return is_there(cached, whole) ? whole : 0;
     }
-    return common;
+    return is_there(cached, common) ? common : fm_checkpoints_before(cached, common);
 }
 
 /* NULL: none has anything in common with the prompt. */
@@ -248,6 +277,10 @@ static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
     note(to, from, count);
     join(from, from->shared > 0 ? from->family : ++to->cache->families, count);
     join(to, from->family, count);
+    fm_checkpoints_share(to, from);
+    if (to->cache->states && !fm_checkpoints_restore(to, count)) {
+        fm_cached_cut(to, 0);
+    }
 }
 
 /* The same with `from` outside of the KV memory: in cells of its own, made free where there is no room. */
@@ -271,10 +304,13 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
     }
 }
 
-/* Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own.
+/*
+ * Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own;
+ * but where there are few, as each has a state, none that has more to lose.
  */
-static bool goes_on(const struct fm_cached *best, size_t common, bool exact) {
-    return !best->busy && (exact || best->cache->whole || best->count - common <= LOST_MAX);
+static bool goes_on(const struct fm_cached *best, const struct fm_cached *worst, size_t common, bool exact) {
+    size_t lost = best->count - common;
+    return !best->busy && (exact || lost <= LOST_MAX || (best->cache->states && lost <= worst->count));
 }
 
 static void clear(struct fm_cache *cache) {
@@ -288,7 +324,18 @@ static void clear(struct fm_cache *cache) {
         cache->list[i].shared = 0;
         cache->list[i].span_count = 0;
         cache->list[i].exact = 0;
+        fm_checkpoints_drop(&cache->list[i], 0);
     }
+}
+
+/* Where prompts part from what is kept, as the next one may too. */
+static size_t find_parting(const struct fm_cache *cache, const struct fm_prompt *prompt) {
+    size_t most = 0;
+    for (size_t i = 0; i < cache->count; i++) {
+        size_t common = common_tokens(&cache->list[i], prompt);
+        most = common > most ? common : most;
+    }
+    return most;
 }
 
 /* Where `more` tokens and the whole of `best` do not fit beside what is there: before anything of it is computed, there
@@ -307,12 +354,14 @@ static void make_whole(const struct fm_cache *cache, size_t more, const struct f
 struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact) {
     size_t common = 0;
     struct fm_cached *best = exact && !cache->pure ? NULL : find_best(cache, prompt, exact, &common);
+    size_t parting = cache->states ? find_parting(cache, prompt) : 0;
     if (exact && !best) {
         clear(cache); /* the memory is to be filled from its beginning on */
     }
     cache->pure = exact;
     make_whole(cache, prompt->count - common, best);
-    struct fm_cached *cached = best && goes_on(best, common, exact) ? best : find_worst(cache, false);
+    struct fm_cached *cached = find_worst(cache, false);
+    cached = best && goes_on(best, cached, common, exact) ? best : cached;
     if (best && best->state) {
         come_back(cached, best, common);
     } else if (!best || cached == best) {
@@ -322,6 +371,7 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
     }
     cached->busy = true;
     cached->stays = false;
+    fm_checkpoints_plan(cached, exact ? NULL : prompt, parting);
     return cached;
 }
 

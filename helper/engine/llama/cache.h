@@ -13,6 +13,7 @@
 #ifndef FM_ENGINE_LLAMA_CACHE_H
 #define FM_ENGINE_LLAMA_CACHE_H
 
+#include "engine/llama/checkpoints.h"
 #include "engine/llama/model.h"
 
 /* One sequence of the memory: of an answer that is being made, or kept after one. */
@@ -31,15 +32,18 @@ struct fm_cached {
     unsigned char *state; /* all its cells, while it is outside of the KV memory; NULL: it is inside */
     size_t state_bytes;
     bool stays; /* it could not be moved out */
+    struct fm_checkpoints checkpoints;
 };
 
 struct fm_cache {
     struct fm_llama_model *model; /* borrowed */
     struct fm_cached *list;
     size_t count;
-    bool whole;     /* it can't cut off or share a part of a sequence: recurrent, and sliding windows */
-    bool pure;      /* exact sequences alone have used it since it was empty */
-    size_t swapped; /* bytes of sequences outside of the KV memory */
+    bool states;             /* of recurrent layers, after the last token alone: back goes only to a checkpoint */
+    llama_pos window;        /* some layers may have no more than so many tokens before the last one; 0: all have all */
+    bool pure;               /* exact sequences alone have used it since it was empty */
+    size_t swapped;          /* bytes of sequences outside of the KV memory */
+    size_t checkpoint_bytes; /* of all sequences' checkpoints */
     unsigned families;
 };
 
@@ -88,7 +92,8 @@ void fm_cached_add(struct fm_cached *cached, const llama_token *tokens, size_t c
 /* The same for a span, which ends a chunk. */
 void fm_cached_add_span(struct fm_cached *cached, const struct fm_span *span, bool exact);
 
-/* Forgets all but the first `count` tokens, at most as many as there are; some memories forget all of them. */
+/* Forgets all but the first `count` tokens, at most as many as there are; more of them, up to all, where the memory does
+ * not go back so far. */
 void fm_cached_cut(struct fm_cached *cached, size_t count);
 
 #endif

@@ -95,16 +95,16 @@ static double token_bytes(const struct llama_model *weights, const char *path) {
     return 2 * ((double)key + (double)value) * all_kv_heads(weights, path);
 }
 
-static bool has_states(const struct llama_model *weights) {
+bool fm_context_has_states(const struct llama_model *weights) {
     return llama_model_is_recurrent(weights) || llama_model_is_hybrid(weights);
 }
 
 bool fm_context_keeps_all_tokens(const struct llama_model *weights) {
-    return llama_model_n_swa(weights) <= 0 && !has_states(weights);
+    return llama_model_n_swa(weights) <= 0 && !fm_context_has_states(weights);
 }
 
 uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_llama_model_options *options) {
-    uint32_t slots = has_states(model->weights) ? FM_CONTEXT_SLOTS / 2 : FM_CONTEXT_SLOTS;
+    uint32_t slots = fm_context_has_states(model->weights) ? FM_CONTEXT_SLOTS / 2 : FM_CONTEXT_SLOTS;
     slots = options->repeatable || model->embeds ? 1 : slots;
     return options->slots > 0 && !model->embeds ? (uint32_t)options->slots : slots;
 }
@@ -113,7 +113,7 @@ uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_ll
 static uint32_t sequences(const struct fm_llama_model *model, uint32_t slots) {
     bool windowed = llama_model_n_swa(model->weights) > 0;
     uint32_t all = windowed ? SEQUENCES_WINDOWED : slots + SEQUENCES_KEPT;
-    return has_states(model->weights) || all < slots ? slots : all;
+    return fm_context_has_states(model->weights) || all < slots ? slots : all;
 }
 
 /* Bytes of all devices, the CPU's included: of that as much as this process's cgroup may have. */

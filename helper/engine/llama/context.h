@@ -21,6 +21,9 @@ bool fm_context_needs_whole_text(const struct fm_llama_model *model);
  */
 bool fm_context_keeps_all_tokens(const struct llama_model *weights);
 
+/* Some layers keep one state of all tokens before, in place of the tokens: it is a recurrent model, or a hybrid. */
+bool fm_context_has_states(const struct llama_model *weights);
+
 /* The memory is to have one more sequence than the jobs and the kept conversations need: model->spare. */
 bool fm_context_has_spare(const struct fm_llama_model *model);
 

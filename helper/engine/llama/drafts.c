@@ -101,7 +101,7 @@ static size_t guess_tokens(struct fm_sequence *sequence, const struct fm_guessin
 
 void fm_sequence_draft(struct fm_sequence *sequence, struct fm_batch *batch, const struct fm_guessing *by) {
     const struct fm_cached *cached = sequence->cached;
-    if (sequence->lookup.room == 0 || sequence->exact || cached->cache->whole || sequence->output < 0) {
+    if (sequence->lookup.room == 0 || sequence->exact || cached->cache->states || sequence->output < 0) {
         return;
     }
     fm_lookup_read(&sequence->lookup, sequence->tokens, sequence->count, sequence->request.prompt.count);

@@ -140,7 +140,7 @@ static bool is_to_give_way(const struct fm_scheduler *scheduler, int64_t now_ms)
 
 /* Other programs hold the batch up so much that it is done sooner by fewer threads, from its beginning. */
 static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
-    return !scheduler->busy && !scheduler->cache.whole && fm_threads_lost(&scheduler->model->threads);
+    return !scheduler->busy && !scheduler->cache.states && fm_threads_lost(&scheduler->model->threads);
 }
 
 /* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of
@@ -390,7 +390,7 @@ static size_t long_budget(const struct fm_scheduler *scheduler) {
 static size_t budget(struct fm_scheduler *scheduler, size_t answers) {
     size_t most = short_budget(scheduler, answers);
     const struct fm_sequence *shortest = find_shortest(scheduler);
-    bool may_be_long = answers == 0 && shortest && !is_exact(scheduler, shortest) && !scheduler->cache.whole;
+    bool may_be_long = answers == 0 && shortest && !is_exact(scheduler, shortest) && !scheduler->cache.states;
     size_t even = may_be_long ? count_waiting(scheduler) * left_of(shortest) : 0;
     even = min_size(even, long_budget(scheduler));
     scheduler->gives_way = even > most;

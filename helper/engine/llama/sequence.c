@@ -547,6 +547,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     size_t chunk = sequence->model->chunk - from % sequence->model->chunk;
     most = sequence->exact && chunk < most ? chunk : most;
     count = count < most ? count : most;
+    count = fm_checkpoints_limit(cached, count);
     llama_pos position = fm_cached_position(cached, from);
     bool wanted = from + count == sequence->count;
     sequence->output = -1;
@@ -599,6 +600,7 @@ void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch
     bool border = end % sequence->model->chunk == 0 || before_span;
     fm_cached_add(cached, sequence->tokens + cached->count, sequence->filled, sequence->exact && alone && border);
     sequence->filled = 0;
+    fm_checkpoints_make(cached);
     tell_progress(sequence);
     if (sequence->output >= 0) {
         go_on_with(sequence, fm_batch_logits(batch, sequence->output));

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
 
-EMBD, HEADS, FF, LAYERS, CONTEXT, WINDOW = 32, 2, 32, 4, 4096, 64
+EMBD, HEADS, FF, LAYERS, CONTEXT, WINDOW = 32, 2, 32, 4, 4096, 128
 INNER, STATE, RANK, KERNEL = 2 * EMBD, 8, 4, 4  # of Mamba; KERNEL of LFM2 too
 
 # Says who speaks, as most do; of the answers before the last question only what follows the thoughts.

@@ -5,12 +5,14 @@ of a prompt it does not read again, and that the answer is the one of an engine 
 """
 
 import os
+import random
+import struct
 import sys
 import tempfile
 import unittest
 
 import small_models
-from engine import Engine, user
+from engine import SLOW, WAIT, Engine, Outcome, user
 
 PROGRAM = None
 
@@ -49,16 +51,29 @@ class Kept:
         cls.cold = cls.start(FM_ENGINE_LLAMA_REPEATABLE="1")  # reads each prompt as if it were its first
 
     @classmethod
-    def start(cls, **env):
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_REPEATABLE": "", "FM_ENGINE_LLAMA_SLOTS": "1", **env})
+    def start(cls, saved=(), **env):
+        """`saved`: files that it reads and writes its state to."""
+        env = {"FM_ENGINE_LLAMA_REPEATABLE": "", "FM_ENGINE_LLAMA_SLOTS": "1", **env}
+        engine = Engine(PROGRAM, env, pass_fds=[file.fileno() for file in saved])
         cls.addClassCleanup(engine.close)
         engine.initialize()
-        assert engine.load(cls.file)[0]["ok"]
+        files = dict(zip(("write", "read"), (file.fileno() for file in saved)), max_bytes=1 << 28)
+        assert engine.load(cls.file, **({"saved": files} if saved else {}))[0]["ok"]
         return engine
+
+    def end(self, engine):
+        """After which its state is saved."""
+        engine.notify("engine.shutdown", {"save_ms": int(3000 * SLOW)})
+        self.assertEqual(engine.receive()["method"], "engine.saved")
+        engine.wait_exit(WAIT)
 
     def ask(self, engine, messages, least=0):
         """The answer, and how many tokens were read already: at least `least`."""
-        outcome = engine.run(messages, max_tokens=TOKENS, temperature=0, logprobs=0)
+        job = engine.start(messages, max_tokens=TOKENS, temperature=0, logprobs=0)
+        engine.until(job, "job.finished")
+        events, engine.seen = [(message["method"], message["params"]) for message in engine.seen], []
+        self.unusable = [params["reason"] for method, params in events if method == "engine.saved_unusable"]
+        outcome = Outcome(event for event in events if event[0] != "engine.saved_unusable")
         whole = self.cold.run(messages, max_tokens=TOKENS, temperature=0, logprobs=0)
         self.assertEqual(outcome.accepted, len(rendered(messages)))
         self.assertEqual((outcome.text, outcome.reason), (whole.text, "length"))
@@ -80,6 +95,41 @@ class Kept:
         fourth = third[:-1] + user("Whose dog is it?")
         self.ask(engine, fourth, 0.95 * shared(third, fourth))
 
+    def test_after_a_restart(self):
+        """An answer is changed, and another conversation begins alike; then an engine that has used neither saves them again."""
+        first = system(RULES) + user(QUESTION)
+        second = first + assistant("The fox.") + user("Why does it do so?")
+        other = second[:2] + assistant("The quick brown fox.") + user("And over which of them all does it jump then?")
+        with tempfile.TemporaryFile() as one, tempfile.TemporaryFile() as two, tempfile.TemporaryFile() as three:
+            engine = self.start([one])
+            text, _ = self.ask(engine, first)
+            goes_on = first + assistant(text) + user("Why?")
+            self.end(engine)
+            engine = self.start([two, one])
+            self.ask(engine, second, 0.95 * shared(first, second))
+            self.end(engine)
+            engine = self.start([three, two])
+            self.ask(engine, goes_on, len(rendered(first)) + TOKENS - 1)
+            self.ask(engine, other, 0.95 * shared(second, other))
+
+    def test_a_damaged_file(self):
+        """What is damaged is computed, and what follows it, or all."""
+        first = system(RULES[:300]) + user(QUESTION)
+        with tempfile.TemporaryFile() as whole:
+            engine = self.start([whole])
+            self.ask(engine, first)
+            self.end(engine)
+            data = os.pread(whole.fileno(), os.fstat(whole.fileno()).st_size, 0)
+        index, = struct.unpack_from("<Q", data, len(data) - 48)  # what comes before are the blocks
+        seen = []
+        for at in range(index // 8, index, index // 4):
+            with tempfile.TemporaryFile() as damaged, tempfile.TemporaryFile() as new:
+                damaged.write(data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+                damaged.flush()
+                self.ask(self.start([new, damaged]), first)
+                seen += self.unusable
+        self.assertIn("the file is damaged", seen)
+
     def test_beside_each_other(self):
         """Where two prompts have parted, others go on, also from what an answer is being made of."""
         engine = self.start(FM_ENGINE_LLAMA_SLOTS="3")
@@ -98,6 +148,16 @@ class Full(Kept, unittest.TestCase):
 
 class Window(Kept, unittest.TestCase):
     kind = "window"
+
+    def test_what_others_overwrote(self):
+        """Each has a text of its own. D takes the place of A. E takes that of C in the layers that keep all tokens, and in the
+        others what of B is out of the window."""
+        engine = self.start(FM_ENGINE_LLAMA_CTX="1024", FM_ENGINE_LLAMA_KV_TOKENS="2048")
+        lengths = {"A": 600, "B": 720, "C": 640, "D": 670, "E": 300}
+        texts = {name: "".join(random.Random(name).choices("bcdefghijklmnopq", k=length)) for name, length in lengths.items()}
+        for text in texts.values():
+            self.ask(engine, user(text))
+        self.ask(engine, user(texts["B"][:300]))
 
 
 class Hybrid(Kept, unittest.TestCase):

@@ -11,7 +11,7 @@
 #define BLOCKS   4
 #define DATA     100 /* bytes of a block's, and of each next one's one more */
 #define TRAILER  64
-#define DISK     40 /* bytes of a block in the index */
+#define DISK     48 /* bytes of a block in the index */
 
 static const struct fm_saved_kind kind = {.identity = IDENTITY, .context_length = 1000, .vocabulary = 1000};
 
@@ -19,7 +19,8 @@ static const struct fm_saved_kind kind = {.identity = IDENTITY, .context_length 
 static const struct {
     int32_t parent;
     uint32_t count;
-} shapes[BLOCKS] = {{-1, FM_SAVED_TOKENS}, {0, FM_SAVED_TOKENS}, {0, 5}, {-1, 7}};
+    bool state;
+} shapes[BLOCKS] = {{-1, FM_SAVED_TOKENS, false}, {0, FM_SAVED_TOKENS, false}, {0, 5, true}, {-1, 7, false}};
 
 static int32_t tokens[FM_SAVED_TOKENS];
 static unsigned char data[DATA + BLOCKS];
@@ -38,8 +39,11 @@ static int make_file(struct fm_saved_writer *writer) {
     *writer = (struct fm_saved_writer){.fd = fd, .max_bytes = 1 << 20, .index = {.token_us = 1.5}};
     writer->index.blocks = calloc(BLOCKS, sizeof *writer->index.blocks);
     for (size_t i = 0; i < BLOCKS; i++) {
-        const struct fm_saved_block block = {
-            .parent = shapes[i].parent, .count = shapes[i].count, .worth = 1, .tokens = tokens};
+        const struct fm_saved_block block = {.parent = shapes[i].parent,
+                                             .count = shapes[i].count,
+                                             .state = shapes[i].state,
+                                             .worth = 1,
+                                             .tokens = tokens};
         fm_saved_writer_add(writer, block, data, DATA + i);
     }
     return fd;
@@ -77,6 +81,7 @@ static void what_was_written_is_read(void **state) {
     for (size_t i = 0; i < BLOCKS; i++) {
         assert_int_equal(index.blocks[i].parent, shapes[i].parent);
         assert_int_equal(index.blocks[i].count, shapes[i].count);
+        assert_int_equal(index.blocks[i].state, shapes[i].state);
         assert_int_equal(index.blocks[i].from, shapes[i].parent < 0 ? 0 : FM_SAVED_TOKENS);
         assert_int_equal(index.blocks[i].bytes, DATA + i);
         assert_memory_equal(index.blocks[i].tokens, tokens, shapes[i].count * sizeof *tokens);
@@ -186,6 +191,8 @@ static void numbers_that_make_no_sense_are_refused(void **state) {
         {0, 16, 8, 0},
         {0, 32, 8, 0xbff0000000000000u}, /* a worth of -1 */
         {0, 32, 8, 0x7ff8000000000000u}, /* none */
+        {0, 40, 8, 1},                   /* a state, though it has children */
+        {3, 40, 8, 2},                   /* neither a state nor none */
         {-1, 16, 8, 0},
         {-1, 16, 8, UINT64_MAX},
         {-1, 24, 8, UINT64_MAX},

@@ -107,15 +107,19 @@ static bool has_window(const struct fm_cached *cached, size_t count) {
     return least >= 0 && least <= (first > 0 ? first : 0);
 }
 
+/* False: recurrent layers have no state after so many tokens, but after more, or none at all. */
 static bool remove_after(const struct fm_cached *cached, size_t count) {
-    return llama_memory_seq_rm(memory_of(cached->cache), cached->id, fm_cached_position(cached, count), -1);
+    llama_memory_t memory = memory_of(cached->cache);
+    llama_pos position = fm_cached_position(cached, count);
+    return llama_memory_seq_rm(memory, cached->id, position, -1) &&
+           (!cached->cache->states || llama_memory_seq_pos_max(memory, cached->id) == position - 1);
 }
 
 /* To a checkpoint, or the beginning. Returns how many tokens are left. */
 static size_t go_back(struct fm_cached *cached, size_t count) {
     count = fm_checkpoints_before(cached, count);
     cached->exact = 0;
-    if (count == 0 || !fm_checkpoints_restore(cached, count) || !remove_after(cached, count)) {
+    if (count == 0 || !fm_checkpoints_restore(cached, count, cached->id) || !remove_after(cached, count)) {
         llama_memory_seq_rm(memory_of(cached->cache), cached->id, -1, -1);
         return 0;
     }
@@ -278,7 +282,7 @@ static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
     join(from, from->shared > 0 ? from->family : ++to->cache->families, count);
     join(to, from->family, count);
     fm_checkpoints_share(to, from);
-    if (to->cache->states && !fm_checkpoints_restore(to, count)) {
+    if (to->cache->states && !fm_checkpoints_restore(from, count, to->id)) {
         fm_cached_cut(to, 0);
     }
 }

@@ -102,6 +102,16 @@ static void take(struct fm_cached *cached) {
     fm_log(FM_LOG_DEBUG, "a checkpoint of %zu bytes after %zu tokens", bytes, made->count);
 }
 
+void fm_checkpoints_add(struct fm_cached *cached) {
+    if (cached->cache->states && cached->span_count == 0 && last_of(cached) < cached->count) {
+        take(cached);
+    }
+}
+
+size_t fm_checkpoints_at(const struct fm_cached *cached, size_t index) {
+    return cached->checkpoints.list[index]->count;
+}
+
 void fm_checkpoints_make(struct fm_cached *cached) {
     size_t *places = cached->checkpoints.places;
     for (size_t i = 0; i < sizeof cached->checkpoints.places / sizeof *places; i++) {
@@ -156,10 +166,10 @@ size_t fm_checkpoints_before(const struct fm_cached *cached, size_t count) {
     return found ? found->count : 0;
 }
 
-bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count) {
+bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count, llama_seq_id to) {
     const struct fm_checkpoint *found = find(cached, count);
     return found && found->count == count &&
-           llama_state_seq_set_data_ext(cached->cache->model->context, found->state, found->bytes, cached->id,
+           llama_state_seq_set_data_ext(cached->cache->model->context, found->state, found->bytes, to,
                                         LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == found->bytes;
 }
 

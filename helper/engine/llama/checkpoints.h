@@ -12,6 +12,7 @@
 #ifndef FM_ENGINE_LLAMA_CHECKPOINTS_H
 #define FM_ENGINE_LLAMA_CHECKPOINTS_H
 
+#include <llama.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -40,14 +41,20 @@ void fm_checkpoints_plan(struct fm_cached *cached, const struct fm_prompt *promp
 /* How many of the next `count` tokens may be computed at once. */
 size_t fm_checkpoints_limit(const struct fm_cached *cached, size_t count);
 
+/* Makes one here, unless there is one, or no layer is recurrent. */
+void fm_checkpoints_add(struct fm_cached *cached);
+
+/* After how many tokens the checkpoint number `index` is. */
+size_t fm_checkpoints_at(const struct fm_cached *cached, size_t index);
+
 /* Tokens were computed: makes a checkpoint where one is to be. */
 void fm_checkpoints_make(struct fm_cached *cached);
 
 /* The most of the first `count` tokens after which there is a checkpoint; 0: there is none. */
 size_t fm_checkpoints_before(const struct fm_cached *cached, size_t count);
 
-/* The recurrent layers have the state after `count` tokens again, of which there is a checkpoint; or else false. */
-bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count);
+/* The recurrent layers of the sequence `to` have the state after `count` tokens, if there is a checkpoint; or else false. */
+bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count, llama_seq_id to);
 
 /* `to` gets those of `from` that are within its tokens. It had none. */
 void fm_checkpoints_share(struct fm_cached *to, const struct fm_cached *from);

@@ -210,17 +210,12 @@ enum fm_code fm_context_check(const struct fm_llama_model *model, const struct f
     return FM_OK;
 }
 
-bool fm_context_has_spare(const struct fm_llama_model *model) {
-    return !model->embeds && fm_context_keeps_all_tokens(model->weights);
-}
-
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,
                                               const struct fm_llama_model_options *options, const char *path) {
     struct llama_context_params params = llama_context_default_params();
     params.n_ctx = memory_length(model, options, path);
     params.n_batch = FM_MODEL_BATCH;
-    params.n_seq_max = sequences(model, fm_context_slots(model, options));
-    params.n_seq_max += fm_context_has_spare(model) ? 1 : 0;
+    params.n_seq_max = sequences(model, fm_context_slots(model, options)) + 1; /* model->spare */
     params.kv_unified = true;
     if (model->embeds) {
         params.n_batch = fm_context_needs_whole_text(model) ? params.n_ctx : FM_MODEL_CHUNK;
@@ -236,7 +231,7 @@ struct llama_context_params fm_context_params(const struct fm_llama_model *model
 
 uint32_t fm_context_first(const struct fm_llama_model *model) {
     uint32_t whole = model->context_params.n_ctx;
-    bool grows = fm_context_has_spare(model) && !model->uses_gpu && !model->vision &&
+    bool grows = !model->embeds && fm_context_keeps_all_tokens(model->weights) && !model->uses_gpu && !model->vision &&
                  meta_number(model->weights, "rope.scaling.original_context_length", 0) == 0;
     return grows && whole >= 2 * FM_CONTEXT_FIRST ? FM_CONTEXT_FIRST : whole;
 }

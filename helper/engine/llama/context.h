@@ -24,9 +24,6 @@ bool fm_context_keeps_all_tokens(const struct llama_model *weights);
 /* Some layers keep one state of all tokens before, in place of the tokens: it is a recurrent model, or a hybrid. */
 bool fm_context_has_states(const struct llama_model *weights);
 
-/* The memory is to have one more sequence than the jobs and the kept conversations need: model->spare. */
-bool fm_context_has_spare(const struct fm_llama_model *model);
-
 /* Tokens of one prompt and its answer: what is asked for, or the default. */
 uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
 

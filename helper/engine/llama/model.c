@@ -223,7 +223,7 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     model->slots = (int)fm_context_slots(model, options);
     model->repeatable = options->repeatable;
     model->drafts = options->drafts;
-    model->spare = fm_context_has_spare(model) ? (llama_seq_id)params->n_seq_max - 1 : -1;
+    model->spare = model->embeds ? -1 : (llama_seq_id)params->n_seq_max - 1;
     model->sequences = params->n_seq_max - (model->spare >= 0 ? 1 : 0);
     model->batch_size =
         smaller(smaller(params->n_batch, llama_n_batch(model->context)), llama_n_ubatch(model->context));

@@ -51,7 +51,7 @@ struct fm_llama_model {
     bool repeatable;          /* all are exact sequences (cache.h) */
     enum fm_llama_drafts drafts;
     size_t sequences;     /* of the KV memory: of the jobs, and of conversations that are kept */
-    llama_seq_id spare;   /* one more of its sequences, always empty; -1: none, as it can't be taken apart */
+    llama_seq_id spare;   /* one more of its sequences, empty but while states are moved; -1: none, it embeds */
     uint32_t batch_size;  /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
                              llama.cpp takes less */
     uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,

@@ -69,7 +69,9 @@ static struct fm_saved_kind kind_of(const struct fm_saved *saved) {
 void fm_saved_init(struct fm_saved *saved, struct fm_llama_model *model, const struct fm_model_files *files,
                    struct fm_kit *kit) {
     *saved = (struct fm_saved){.model = model, .kit = kit, .read = -1, .write = -1};
-    if (files->saved_write < 0 || model->embeds || model->repeatable || model->spare < 0) {
+    int32_t window = llama_model_n_swa(model->weights); /* a shorter one leaves gaps between the blocks */
+    bool gaps = window > 0 && window < FM_SAVED_TOKENS;
+    if (files->saved_write < 0 || model->embeds || model->repeatable || gaps) {
         return;
     }
     saved->read = files->saved_read;
@@ -119,8 +121,8 @@ static int32_t next_block(const struct fm_saved_index *index, const struct way *
     int32_t best = -1;
     *most = 0;
     for (size_t i = parent < 0 ? 0 : (size_t)parent; i < index->count; i++) {
-        size_t count =
-            index->blocks[i].parent == parent && index->blocks[i].bytes > 0 ? common(way, &index->blocks[i]) : 0;
+        const struct fm_saved_block *block = &index->blocks[i];
+        size_t count = block->parent == parent && block->bytes > 0 && !block->state ? common(way, block) : 0;
         if (count > *most) {
             best = (int32_t)i;
             *most = count;
@@ -142,6 +144,34 @@ static void find_way(const struct fm_saved_index *index, struct way *way, size_t
             return;
         }
     }
+}
+
+/* The prompt has all tokens of the block and those before it; ->bytes has how many bytes more than `have` tokens take. */
+static bool leads_to(const struct fm_saved_index *index, struct way *way, int32_t last, size_t have) {
+    way->bytes = 0;
+    for (int32_t i = last; i >= 0; i = index->blocks[i].parent) {
+        const struct fm_saved_block *block = &index->blocks[i];
+        if (block->bytes == 0 || common(way, block) < block->count) {
+            return false;
+        }
+        way->bytes += block->from + block->count > have ? block->bytes : 0;
+    }
+    return true;
+}
+
+/* The same for a model with recurrent layers: to the last block that has their state. */
+static void find_state(const struct fm_saved_index *index, struct way *way, size_t have) {
+    uint64_t bytes = 0;
+    way->last = -1;
+    for (size_t i = 0; i < index->count; i++) {
+        size_t end = index->blocks[i].from + index->blocks[i].count;
+        if (index->blocks[i].state && end > way->end && leads_to(index, way, (int32_t)i, have)) {
+            way->last = (int32_t)i;
+            way->end = end;
+            bytes = way->bytes;
+        }
+    }
+    way->bytes = bytes;
 }
 
 /* ---- reading ---- */
@@ -183,8 +213,9 @@ static bool put_block(const struct fm_saved *saved, const struct fm_saved_block 
     const llama_seq_id spare = saved->model->spare;
     llama_memory_t memory = llama_get_memory(saved->model->context);
     size_t got = llama_state_seq_set_data(saved->model->context, way->data, (size_t)block->bytes, spare);
-    bool fits = got == block->bytes && llama_memory_seq_pos_min(memory, spare) == (llama_pos)block->from &&
-                llama_memory_seq_pos_max(memory, spare) == (llama_pos)(block->from + block->count) - 1;
+    bool reaches = llama_memory_seq_pos_max(memory, spare) == (llama_pos)(block->from + block->count) - 1;
+    bool begins = llama_memory_seq_pos_min(memory, spare) == (llama_pos)block->from;
+    bool fits = got == block->bytes && (cached->cache->states ? reaches == block->state : begins && reaches);
     if (fits) {
         llama_memory_seq_cp(memory, spare, cached->id, (llama_pos)cached->count, (llama_pos)end);
         fm_cached_add(cached, way->prompt->tokens + cached->count, end - cached->count, false);
@@ -226,7 +257,11 @@ void fm_saved_restore(struct fm_saved *saved, struct fm_cached *cached, const st
         return;
     }
     way.limit = prompt->span_count > 0 && prompt->spans[0].at < way.limit ? prompt->spans[0].at : way.limit;
-    find_way(&saved->index, &way, cached->count);
+    if (cached->cache->states) {
+        find_state(&saved->index, &way, cached->count);
+    } else {
+        find_way(&saved->index, &way, cached->count);
+    }
     if (way.end < cached->count + GAIN_MIN) {
         return;
     }
@@ -234,7 +269,12 @@ void fm_saved_restore(struct fm_saved *saved, struct fm_cached *cached, const st
     way.worth_us = (double)(way.end - before) * saved->index.token_us;
     bool all = follow(saved, way.last, &way, cached);
     free(way.data);
-    fm_log(FM_LOG_INFO, "%zu tokens restored of %zu, in %lld us", cached->count - before, way.end - before,
+    if (cached->cache->states && !all) {
+        fm_cached_cut(cached, before); /* a part of them is of no use */
+    }
+    fm_checkpoints_add(cached);
+    size_t got = cached->count > before ? cached->count - before : 0;
+    fm_log(FM_LOG_INFO, "%zu tokens restored of %zu, in %lld us", got, way.end - before,
            (long long)(fm_now_us() - way.start_us));
     if (!all && !pays(&way)) {
         give_up(saved, "reading takes longer than computing");

@@ -22,8 +22,8 @@ struct fm_saved {
 
 /*
  * For `model`, which outlives it. Reads the index of what was saved; the front is told of a file that can't be used.
- * There is nothing to read and to save where the model's memory can't be taken apart, or its answers are to be
- * repeatable. Free it with fm_saved_free.
+ * There is nothing to read and to save where the model embeds, has a window that is shorter than a
+ * block, or its answers are to be repeatable. Free it with fm_saved_free.
  */
 void fm_saved_init(struct fm_saved *saved, struct fm_llama_model *model, const struct fm_model_files *files,
                    struct fm_kit *kit);

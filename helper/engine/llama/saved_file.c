@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC     0x315645564b4d4601u /* also where the machine orders bytes otherwise */
+#define MAGIC     0x325645564b4d4601u /* also where the machine orders bytes otherwise */
 #define INDEX_MAX (FM_SAVED_BLOCKS_MAX * (sizeof(struct disk_block) + FM_SAVED_TOKENS * sizeof(int32_t)))
 #define LANES     4
 
@@ -17,6 +17,7 @@ struct disk_block {
     uint64_t bytes;
     uint64_t check;
     double worth;
+    uint64_t state;
 };
 
 struct trailer {
@@ -88,12 +89,14 @@ static bool take_block(struct fm_saved_index *index, const struct disk_block *di
     struct fm_saved_block *block = &index->blocks[index->count];
     const struct fm_saved_block *parent = disk->parent < 0 ? NULL : &index->blocks[disk->parent];
     if (disk->parent < -1 || disk->parent >= (int64_t)index->count || disk->count < 1 ||
-        disk->count > FM_SAVED_TOKENS || disk->count > room || (parent && parent->count != FM_SAVED_TOKENS)) {
+        disk->count > FM_SAVED_TOKENS || disk->count > room || disk->state > 1 ||
+        (parent && (parent->count != FM_SAVED_TOKENS || parent->state))) {
         return false;
     }
     *block = (struct fm_saved_block){.parent = disk->parent,
                                      .from = parent ? parent->from + parent->count : 0,
                                      .count = disk->count,
+                                     .state = disk->state != 0,
                                      .offset = disk->offset,
                                      .bytes = disk->bytes,
                                      .check = disk->check,
@@ -208,7 +211,8 @@ static char *make_index(const struct fm_saved_index *index) {
                                         .offset = block->offset,
                                         .bytes = block->bytes,
                                         .check = block->check,
-                                        .worth = block->worth};
+                                        .worth = block->worth,
+                                        .state = block->state};
         memcpy(at, &disk, sizeof disk);
         at += sizeof disk;
     }

@@ -22,6 +22,7 @@ struct fm_saved_block {
     int32_t parent; /* its index, which is lower; -1: it begins a conversation */
     uint32_t from;  /* tokens before it */
     uint32_t count; /* 1 to FM_SAVED_TOKENS; as many in each block that has children */
+    bool state;     /* its data have the state of recurrent layers at its end; it has no children */
     uint64_t offset;
     uint64_t bytes;
     uint64_t check;

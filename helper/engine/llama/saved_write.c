@@ -15,6 +15,7 @@
 #define TOKENS_MIN 64   /* of a conversation: less is computed at once */
 #define MARGIN_MS  50   /* for what comes after the last block */
 #define KEPT       0.5  /* of its worth, what an old block keeps */
+#define FADES      0.9  /* of its worth, what a state keeps for each that is after it in its conversation */
 #define WORTH_MIN  0.02 /* less is dropped: six engines in a row had no use for it */
 #define MINUTE_MS  60000
 
@@ -22,6 +23,7 @@ struct node {
     int32_t parent; /* -1: none */
     uint32_t from;
     uint32_t count;
+    bool state; /* fm_saved_block's */
     const llama_token *tokens;
     double worth;
     struct fm_cached *live; /* a conversation that has it; NULL: none */
@@ -40,10 +42,11 @@ struct forest {
 /* ---- the forest ---- */
 
 /* The same block; -1: there is none. */
-static int32_t find_node(const struct forest *forest, int32_t parent, const llama_token *tokens, uint32_t count) {
+static int32_t find_node(const struct forest *forest, int32_t parent, const llama_token *tokens, uint32_t count,
+                         bool state) {
     for (size_t i = parent < 0 ? 0 : (size_t)parent; i < forest->count; i++) {
         const struct node *node = &forest->nodes[i];
-        if (node->parent == parent && node->count == count &&
+        if (node->parent == parent && node->count == count && node->state == state &&
             memcmp(node->tokens, tokens, count * sizeof *tokens) == 0) {
             return (int32_t)i;
         }
@@ -52,29 +55,56 @@ static int32_t find_node(const struct forest *forest, int32_t parent, const llam
 }
 
 /* The block, made unless it is there; -1: there are too many. */
-static int32_t node_of(struct forest *forest, int32_t parent, const llama_token *tokens, uint32_t count) {
-    int32_t found = find_node(forest, parent, tokens, count);
+static int32_t node_of(struct forest *forest, int32_t parent, const llama_token *tokens, uint32_t count, bool state) {
+    int32_t found = find_node(forest, parent, tokens, count, state);
     if (found >= 0 || forest->count == FM_SAVED_BLOCKS_MAX) {
         return found;
     }
     uint32_t from = parent < 0 ? 0 : forest->nodes[parent].from + forest->nodes[parent].count;
-    forest->nodes[forest->count] =
-        (struct node){.parent = parent, .from = from, .count = count, .tokens = tokens, .old = -1, .written = -1};
+    forest->nodes[forest->count] = (struct node){.parent = parent,
+                                                 .from = from,
+                                                 .count = count,
+                                                 .state = state,
+                                                 .tokens = tokens,
+                                                 .old = -1,
+                                                 .written = -1};
     return (int32_t)forest->count++;
+}
+
+/* It goes through the block. */
+static void add_live(struct node *node, struct fm_cached *cached, double worth) {
+    node->worth += worth;
+    node->live = cached;
+}
+
+/* Those of its checkpoints that are within the block that begins after `from` tokens. */
+static void add_states(struct forest *forest, struct fm_cached *cached, int32_t parent, size_t from, double worth) {
+    for (size_t i = cached->checkpoints.count; i > 0; i--, worth *= FADES) {
+        size_t at = fm_checkpoints_at(cached, i - 1);
+        bool within = from < at && at <= from + FM_SAVED_TOKENS;
+        int32_t node =
+            within ? node_of(forest, parent, cached->tokens + from, (uint32_t)(at - from), true) : -1;
+        if (node >= 0) {
+            add_live(&forest->nodes[node], cached, worth);
+        }
+    }
 }
 
 static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_t now) {
     size_t count = cached->span_count > 0 ? cached->spans[0].at : cached->count;
     double worth = 1 / (1 + (double)(now - cached->used_ms) / MINUTE_MS);
     int32_t parent = -1;
+    if (count >= TOKENS_MIN) {
+        fm_checkpoints_add(cached); /* its end */
+    }
     for (size_t from = 0; from < count && count >= TOKENS_MIN; from += FM_SAVED_TOKENS) {
         size_t len = count - from < FM_SAVED_TOKENS ? count - from : FM_SAVED_TOKENS;
-        parent = node_of(forest, parent, cached->tokens + from, (uint32_t)len);
+        add_states(forest, cached, parent, from, worth);
+        parent = node_of(forest, parent, cached->tokens + from, (uint32_t)len, false);
         if (parent < 0) {
             return;
         }
-        forest->nodes[parent].worth += worth;
-        forest->nodes[parent].live = cached;
+        add_live(&forest->nodes[parent], cached, worth);
     }
 }
 
@@ -82,7 +112,7 @@ static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_
 static bool went_on(const struct forest *forest, int32_t parent, const struct fm_saved_block *block) {
     for (size_t i = 0; i < forest->count; i++) {
         const struct node *node = &forest->nodes[i];
-        if (node->parent == parent && node->live && node->count > block->count &&
+        if (node->parent == parent && node->live && !node->state && !block->state && node->count > block->count &&
             memcmp(node->tokens, block->tokens, block->count * sizeof *block->tokens) == 0) {
             return true;
         }
@@ -100,8 +130,8 @@ static void add_old(struct forest *forest, const struct fm_saved_index *index, i
         if ((block->parent >= 0 && parent < 0) || block->bytes == 0 || went_on(forest, parent, block)) {
             continue;
         }
-        nodes[i] = worth < WORTH_MIN ? find_node(forest, parent, block->tokens, block->count)
-                                     : node_of(forest, parent, block->tokens, block->count);
+        nodes[i] = worth < WORTH_MIN ? find_node(forest, parent, block->tokens, block->count, block->state)
+                                     : node_of(forest, parent, block->tokens, block->count, block->state);
         if (nodes[i] >= 0) {
             forest->nodes[nodes[i]].worth += worth;
             forest->nodes[nodes[i]].old = (int32_t)i;
@@ -177,18 +207,39 @@ static bool bring_in(struct fm_cached *cached) {
     return cached->state && fm_swap_in(cached, cached, cached->count);
 }
 
-/* Into forest->data, as the memory has it. 0: it can't be had. */
-static size_t take_live(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
-    if (!bring_in(node->live)) {
-        return 0;
-    }
+/*
+ * The block's cells become those of the spare sequence; and the state of recurrent layers that it has, or none. False:
+ * the memory has not all of them.
+ */
+static bool to_spare(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
     struct llama_context *context = saved->model->context;
     llama_memory_t memory = llama_get_memory(context);
+    const llama_state_seq_flags part = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
     const llama_seq_id spare = saved->model->spare;
-    llama_memory_seq_cp(memory, node->live->id, spare, (llama_pos)node->from, (llama_pos)(node->from + node->count));
-    size_t bytes = llama_state_seq_get_size(context, spare);
-    bytes = make_room(forest, bytes) ? llama_state_seq_get_data(context, forest->data, bytes, spare) : 0;
-    llama_memory_seq_rm(memory, spare, -1, -1);
+    llama_pos from = (llama_pos)node->from;
+    llama_pos end = from + (llama_pos)node->count;
+    if (!node->live->cache->states) {
+        llama_memory_seq_cp(memory, node->live->id, spare, from, end);
+        return llama_memory_seq_pos_min(memory, spare) == from;
+    }
+    size_t bytes = node->state ? 0 : llama_state_seq_get_size_ext(context, spare, part);
+    bool none = bytes > 0 && make_room(forest, bytes) &&
+                llama_state_seq_get_data_ext(context, forest->data, bytes, spare, part) == bytes;
+    llama_memory_seq_cp(memory, node->live->id, spare, from, end);
+    return node->state ? fm_checkpoints_restore(node->live, (size_t)end, spare)
+                       : none && llama_state_seq_set_data_ext(context, forest->data, bytes, spare, part) == bytes;
+}
+
+/* Into forest->data, as the memory has it. 0: it can't be had. */
+static size_t take_live(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
+    struct llama_context *context = saved->model->context;
+    const llama_seq_id spare = saved->model->spare;
+    size_t bytes = 0;
+    if (bring_in(node->live) && to_spare(saved, forest, node)) {
+        bytes = llama_state_seq_get_size(context, spare);
+        bytes = make_room(forest, bytes) ? llama_state_seq_get_data(context, forest->data, bytes, spare) : 0;
+    }
+    llama_memory_seq_rm(llama_get_memory(context), spare, -1, -1);
     return bytes;
 }
 
@@ -222,6 +273,7 @@ static bool write_node(const struct fm_saved *saved, struct forest *forest, stru
     const struct fm_saved_block block = {.parent = parent ? parent->written : -1,
                                          .from = node->from,
                                          .count = node->count,
+                                         .state = node->state,
                                          .worth = node->worth,
                                          .tokens = node->tokens};
     node->written = (int32_t)writer->index.count;

@@ -45,7 +45,7 @@ static bool make_room(struct fm_cached *cached, size_t bytes) {
 bool fm_swap_out(struct fm_cached *cached) {
     const struct fm_llama_model *model = cached->cache->model;
     int64_t start_us = fm_now_us();
-    if (model->spare < 0 || cached->span_count > 0 || cached->state || cached->count == 0) {
+    if (cached->cache->states || cached->cache->window > 0 || cached->span_count > 0 || cached->state || cached->count == 0) {
         return false;
     }
     size_t bytes = llama_state_seq_get_size(model->context, cached->id);

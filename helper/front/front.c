@@ -33,9 +33,12 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     }
 }
 
-/* What the host's writer pulls. */
-static bool next_frame(void *front, const char **frame, size_t *len) {
-    return fm_store_next_reply(front, frame, len) || fm_streams_next(front, frame, len);
+/* What the host's writer pulls: by turns, so that neither keeps the other waiting. */
+static bool next_frame(void *context, const char **frame, size_t *len) {
+    struct fm_front *front = context;
+    front->reply_first = !front->reply_first;
+    return front->reply_first ? fm_store_next_reply(front, frame, len) || fm_streams_next(front, frame, len)
+                              : fm_streams_next(front, frame, len) || fm_store_next_reply(front, frame, len);
 }
 
 static void init_state(struct fm_front *front, const struct fm_options *options) {
@@ -150,7 +153,7 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
 
 /* The host is still owed something. */
 static bool is_owed_locked(const struct fm_front *front) {
-    return front->jobs_in_flight || front->large.built || front->store_queue.calls || front->store_queue.reply_waits;
+    return front->jobs_in_flight || front->store_queue.calls || front->store_queue.reply_waits;
 }
 
 /*

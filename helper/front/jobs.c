@@ -197,9 +197,6 @@ static bool will_answer(const struct fm_job *job, const struct fm_rpc_id *call) 
 }
 
 bool fm_jobs_answer_locked(const struct fm_front *front, const struct fm_rpc_id *call) {
-    if (front->large.built && fm_rpc_id_equal(&front->large.answers, call)) {
-        return true;
-    }
     for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
         if (front->jobs[i].state != FM_JOB_FREE && will_answer(&front->jobs[i], call)) {
             return true;

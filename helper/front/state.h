@@ -222,12 +222,12 @@ struct fm_logged_names {
 
 /* A frame of a job with a large answer, for the host's writer; streams.c. */
 struct fm_large_frame {
-    struct fm_job *job;       /* the builder's: whose frame it builds. Once that is built, the job may be gone */
-    bool built;               /* the writer can take it */
-    struct fm_rpc_id answers; /* the call that it answers, once it is built; or none */
-    struct fm_buf buf;        /* the builder's, then the writer's until it asks for the next one */
-    const char *frame;        /* in `buf` */
-    size_t len;               /* bytes */
+    struct fm_job *job; /* whose frame it is; the job has no other one, and is not released, until it is taken */
+    bool is_result;     /* or an event */
+    bool built;         /* the writer can take it */
+    struct fm_buf buf;  /* the builder's, then the writer's until it asks for the next one */
+    const char *frame;  /* in `buf` */
+    size_t len;         /* bytes */
 };
 
 /* ---- all of it ---- */
@@ -236,6 +236,7 @@ struct fm_front {
     struct fm_options options;
     int64_t started_ms;
     struct fm_outbox outbox;        /* to the host */
+    bool reply_first;               /* its writer's: the store's reply goes before a job's large frame, the next time not */
     atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
     bool stuck;                     /* see fm_front_run */
     struct fm_metrics metrics;      /* the lock's, but for the bytes */

@@ -14,20 +14,6 @@ static struct fm_answer *answer_of(struct fm_job *job) {
     return job->source ? &job->source->answer : &job->answer;
 }
 
-/* The reader has the next event. */
-static bool is_skipped(const struct fm_job *job) {
-    return job->cursor.sequence <= job->after;
-}
-
-/* All that the reader has: into a buffer that takes nothing, less than a microsecond each. */
-static void skip_events(struct fm_job *job) {
-    struct fm_buf nothing = {.failed = true};
-    struct fm_json_writer w = fm_json_writer_on(&nothing);
-    while (is_skipped(job) && fm_answer_has_event(answer_of(job), &job->cursor)) {
-        fm_answer_write_event(answer_of(job), &job->cursor, &w);
-    }
-}
-
 static void write_event(struct fm_job *job, struct fm_buf *buf) {
     struct fm_answer *answer = answer_of(job);
     const struct fm_surface *surface = answer->surface;
@@ -96,6 +82,12 @@ static bool waits_for_store(const struct fm_job *job) {
     return job->storing || (job->source && job->source->storing && job->stream);
 }
 
+/* Its frame is built, and the writer has not taken it yet. */
+static bool waits_for_writer(const struct fm_job *job) {
+    const struct fm_large_frame *large = &job->front->large;
+    return large->built && large->job == job;
+}
+
 /* The create call, then the cancel calls. */
 static const struct fm_rpc_id *next_answered(const struct fm_job *job) {
     return job->results_sent == 0 ? &job->call : &job->cancel_calls[job->results_sent - 1];
@@ -112,11 +104,11 @@ static void write_next_result(struct fm_job *job, struct fm_buf *buf) {
 enum frame { NO_FRAME, EVENT, SKIPPED_EVENTS, RESULT, NO_RESULT };
 
 static enum frame frame_of(struct fm_job *job) {
-    if (job->state == FM_JOB_FREE || waits_for_store(job)) {
+    if (job->state == FM_JOB_FREE || waits_for_store(job) || waits_for_writer(job)) {
         return NO_FRAME;
     }
     if (job->stream && fm_answer_has_event(answer_of(job), &job->cursor)) {
-        return is_skipped(job) ? SKIPPED_EVENTS : EVENT;
+        return job->cursor.sequence <= job->after ? SKIPPED_EVENTS : EVENT;
     }
     if (!has_result(job)) {
         return NO_FRAME;
@@ -155,18 +147,18 @@ static void build(struct fm_job *job, enum frame kind, struct fm_buf *buf) {
     if (kind == EVENT) {
         write_event(job, buf);
     } else if (kind == SKIPPED_EVENTS) {
-        skip_events(job);
+        fm_answer_skip_events(answer_of(job), &job->cursor, job->after);
     } else if (kind == RESULT) {
         write_next_result(job, buf);
     }
     fm_rpc_end(buf);
 }
 
-/* After its last result, the job is gone. */
-static void note_built_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
+/* After its last result, the job is gone; or, where the store still reads it, after that. */
+static void note_told_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     job->results_sent += kind == RESULT;
     job->last_event_sent = kind == EVENT || (job->last_event_sent && kind != SKIPPED_EVENTS);
-    if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0) {
+    if (job->state == FM_JOB_CLOSING && fm_job_is_done(job) && job->readers == 0 && !job->storing) {
         fm_job_release_locked(front, job);
     }
     pthread_cond_broadcast(&front->drained);
@@ -181,7 +173,7 @@ void fm_streams_pump_locked(struct fm_front *front) {
         if (kind == EVENT || kind == RESULT) {
             fm_send_frame(front, &front->outbox, buf);
         }
-        note_built_locked(front, job, kind);
+        note_told_locked(front, job, kind);
     }
     if (front->large.built || (has_large(front) && !front->said_all)) {
         fm_outbox_poke(&front->outbox);
@@ -193,7 +185,7 @@ void fm_streams_pump_locked(struct fm_front *front) {
 static bool takes_long(struct fm_job *job, enum frame kind) {
     bool whole_result = kind == RESULT && !has_had(job, next_answered(job));
     bool whole_event = kind == EVENT && !fm_answer_event_is_part(answer_of(job), &job->cursor);
-    return whole_result || whole_event || kind == SKIPPED_EVENTS;
+    return whole_result || whole_event;
 }
 
 /* After fm_front_build_begin_locked: builds, then takes the lock again. */
@@ -203,22 +195,24 @@ static void build_large(struct fm_front *front, struct fm_job *job, enum frame k
     fm_front_build_end_locked(front);
     bool made = kind == EVENT || kind == RESULT;
     large->built = made && fm_end_frame(front, &front->outbox, &large->buf, &large->frame, &large->len);
-    large->answers = kind == RESULT ? *next_answered(job) : (struct fm_rpc_id){.len = 0};
-    note_built_locked(front, job, kind); /* now: the job goes on, or is gone, while the frame waits for the writer */
+    if (!large->built) {
+        note_told_locked(front, job, kind);
+    }
 }
 
 static void *build_main(void *argument) {
     struct fm_front *front = argument;
-    build_large(front, front->large.job, frame_of(front->large.job));
+    build_large(front, front->large.job, front->large.is_result ? RESULT : EVENT);
     fm_outbox_poke(&front->outbox);
     fm_front_leave(front);
     return NULL;
 }
 
-/* True: a thread builds the frame, and the lock is not held any more. Else it is built, if there is one. */
+/* True: a thread builds the frame, and the lock is not held. False: it is built, if there is one, and the lock is held. */
 static bool begin_large_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     bool aside = takes_long(job, kind);
     front->large.job = job;
+    front->large.is_result = kind == RESULT;
     fm_front_build_begin_locked(front);
     if (aside && fm_thread_start(build_main, front) == 0) {
         return true;
@@ -237,7 +231,7 @@ static bool take_large_locked(struct fm_front *front, const char **frame, size_t
     *frame = large->frame;
     *len = large->len;
     fm_outbox_mark(&front->outbox); /* this job's frames from when it was not large yet are queued */
-    pthread_cond_broadcast(&front->drained);
+    note_told_locked(front, large->job, large->is_result ? RESULT : EVENT);
     return true;
 }
 

@@ -753,24 +753,32 @@ static size_t cut_piece(const struct fm_answer *answer, size_t end, bool logprob
     return logprobs ? fm_logprobs_piece_end(answer, end) : end;
 }
 
+/* The open part's deltas have log probabilities. */
+static bool has_logprobs(const struct fm_answer *answer) {
+    return answer->request.logprobs && fm_event_open_part(answer)->kind == FM_PART_TEXT;
+}
+
+/* Moves the reader past `count` pieces of the open part, the last of which ends at `end`. */
+static void pass_pieces(struct fm_answer *answer, size_t count, size_t end) {
+    if (has_logprobs(answer)) {
+        fm_logprobs_take(answer, end);
+    }
+    answer->cursor->sent = end;
+    answer->cursor->pieces += count;
+}
+
 /* Moves the reader past its next piece: the one that other readers had, or a new one up to `end`, its item's end. */
 static void take_piece(struct fm_answer *answer, size_t end) {
-    struct fm_cursor *cursor = answer->cursor;
-    bool text = fm_event_open_part(answer)->kind == FM_PART_TEXT;
-    bool logprobs = answer->request.logprobs && text;
-    if (cursor->pieces < fm_answer_piece_count(answer)) {
-        end = fm_answer_pieces(answer)[cursor->pieces];
+    size_t piece = answer->cursor->pieces;
+    if (piece < fm_answer_piece_count(answer)) {
+        end = fm_answer_pieces(answer)[piece];
     } else {
-        end = cut_piece(answer, end, logprobs);
+        end = cut_piece(answer, end, has_logprobs(answer));
         if (answer->request.store) { /* if memory runs out, deltas may differ between readers */
             fm_buf_append(&answer->pieces, &end, sizeof end);
         }
     }
-    if (logprobs) {
-        fm_logprobs_take(answer, end);
-    }
-    cursor->sent = end;
-    cursor->pieces++;
+    pass_pieces(answer, 1, end);
 }
 
 size_t fm_answer_piece_count(const struct fm_answer *answer) {
@@ -779,6 +787,44 @@ size_t fm_answer_piece_count(const struct fm_answer *answer) {
 
 const size_t *fm_answer_pieces(const struct fm_answer *answer) {
     return (const void *)answer->pieces.data;
+}
+
+/* How many of the `most` next pieces are known and end in the open part. */
+static size_t known_pieces(const struct fm_answer *answer, size_t most) {
+    const size_t *ends = fm_answer_pieces(answer);
+    size_t end = end_of(answer, fm_event_open_index(answer));
+    size_t first = answer->cursor->pieces; /* above the count where memory ran out */
+    size_t low = first;
+    size_t high = fm_answer_piece_count(answer);
+    high = high > first && high - first > most ? first + most : high;
+    size_t known = high;
+    while (low < high) { /* the ends rise; equal ones are those of a call without arguments, and of the part before it */
+        size_t middle = low + (high - low) / 2;
+        low = ends[middle] < end ? middle + 1 : low;
+        high = ends[middle] < end ? high : middle;
+    }
+    return low - first + (low < known && ends[low] == end);
+}
+
+/* True when it moved the reader past deltas, up to the event `last`. */
+static bool skip_pieces(struct fm_answer *answer, struct fm_cursor *cursor, int64_t last) {
+    bool delta = answer->surface->events[cursor->next_event].step == 0;
+    size_t count = delta ? known_pieces(answer, (size_t)(last - cursor->sequence) + 1) : 0;
+    if (count > 0) {
+        cursor->sequence += (int64_t)count;
+        pass_pieces(answer, count, fm_answer_pieces(answer)[cursor->pieces + count - 1]);
+    }
+    return count > 0;
+}
+
+void fm_answer_skip_events(struct fm_answer *answer, struct fm_cursor *cursor, int64_t last) {
+    struct fm_buf nothing = {.failed = true}; /* takes nothing */
+    struct fm_json_writer w = fm_json_writer_on(&nothing);
+    while (cursor->sequence <= last && fm_answer_has_event(answer, cursor)) {
+        if (!skip_pieces(choice_at(answer, cursor), cursor, last)) {
+            fm_answer_write_event(answer, cursor, &w);
+        }
+    }
 }
 
 void fm_answer_cut(struct fm_answer *answer) {

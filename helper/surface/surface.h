@@ -429,6 +429,12 @@ void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_write
 /* Writes the event that fm_answer_has_event announced, one JSON value, and counts it as sent. */
 void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
 
+/*
+ * Counts those of its events as sent whose sequence_number is at most `last`. Deltas that another reader had are counted at
+ * once, so that this takes microseconds for any number of them.
+ */
+void fm_answer_skip_events(struct fm_answer *answer, struct fm_cursor *cursor, int64_t last);
+
 /* True when that event has a part of the answer, as a delta has. Other events may have all of it. */
 bool fm_answer_event_is_part(struct fm_answer *answer, const struct fm_cursor *cursor);
 

@@ -733,11 +733,9 @@ void fm_outbox_mark(struct fm_outbox *outbox) {
  */
 static bool next_of_jobs(const char **frame, size_t *len) {
     bool more;
-    bool built = front.large.built;
-    if (!built) {
-        memcpy(jobs_before, front.jobs, sizeof jobs_before); /* a job is noted as told when its frame is built */
-    }
+    bool built;
     do {
+        memcpy(jobs_before, front.jobs, sizeof jobs_before);
         marked = false;
         more = fm_streams_next(&front, frame, len);
         HOLDS(!more || marked);
@@ -1148,7 +1146,6 @@ static void settle(void) {
 /* Calls with this id that one of `jobs` or the store will answer. */
 static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs, size_t count) {
     unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
-    found += front.large.built && fm_rpc_id_equal(&front.large.answers, id);
     for (size_t i = 0; i < count; i++) {
         const struct fm_job *job = jobs[i];
         bool stays = job->answer.request.background || job->readers > 0;

@@ -68,14 +68,26 @@ static void produce_logprobs(struct fm_job *job) {
     json_object_put(list);
 }
 
+/* The longest choice stands for a text whose frames are large. */
+static const char *choose_text(struct choices *from, size_t *len) {
+    static char large[FM_LARGE + 1];
+    *len = choose_of(from, 32);
+    if (*len < 31) {
+        return choose_bytes(from, len);
+    }
+    *len = sizeof large;
+    return memset(large, 'x', sizeof large);
+}
+
 static void produce(struct choices *from, struct fm_job *job) {
-    size_t len = choose_of(from, 32);
-    const char *text = choose_bytes(from, &len);
+    size_t len;
+    const char *text = choose_text(from, &len);
     if (job->state == FM_JOB_RUNNING && job->answer.opened && job->answer.request.input_count > 0) {
         produce_vector(job);
     } else if (job->state == FM_JOB_RUNNING && job->answer.opened && is_utf8(text, len)) {
         job->answer.usage.output++;
         HOLDS(fm_answer_append(&job->answer, text, len));
+        job->produced = true;
         if (len > 0) {
             produce_logprobs(job);
         }
@@ -107,6 +119,13 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
     }
 }
 
+/* As when the engine has died, and another one answers from the beginning. */
+static void restart(struct fm_job *job) {
+    if (fm_job_is_held(job) && fm_job_can_restart(job)) {
+        fm_job_restarted_locked(job);
+    }
+}
+
 static void engine_step(struct choices *from) {
     static const enum fm_code codes[] = {FM_TIMEOUT, FM_CANCELLED, FM_INTERNAL};
     static const enum fm_finish ends[] = {FM_FINISH_STOP, FM_FINISH_LENGTH, FM_FINISH_CONTENT_FILTER, FM_FINISH_FAILED};
@@ -120,6 +139,7 @@ static void engine_step(struct choices *from) {
     case 3: produce(from, job); break;
     case 4: finish(job, ends[choose_of(from, COUNT(ends))]); break;
     case 5: stop(job, codes[choose_of(from, COUNT(codes))]); break;
+    case 6: restart(job); break;
     default: slots = choice / 8 % 9; break;
     }
     fm_front_leave(&front);

@@ -79,6 +79,19 @@ static void same(const char *what, const struct stream *stream, size_t from, con
     }
 }
 
+/* Whoever has the events up to any one gets the others. */
+static void same_after_each(const char *what, struct fm_answer *answer, const struct stream *whole) {
+    for (size_t had = 0; had <= whole->count; had++) {
+        struct stream rest = {.count = had};
+        fm_answer_skip_events(answer, &rest.cursor, (int64_t)had - 1);
+        pull(answer, &rest);
+        same(what, whole, had, &rest);
+        for (size_t i = had; i < rest.count; i++) {
+            json_object_put(rest.events[i]);
+        }
+    }
+}
+
 /* What the front has stored. */
 static struct fm_stored_response stored_of(struct fm_answer *answer) {
     struct fm_stored_response stored = {0};
@@ -127,10 +140,12 @@ static void all_readers(const struct row *row, bool fast) {
     pull(&answer, &first);
     pull(&answer, &second);
     same(row->what, &first, 0, &second);
+    same_after_each(row->what, &answer, &first);
     assert_int_equal(fm_answer_restore(&restored, &stored, &error), FM_OK);
     restored.request.stream = true;
     pull(&restored, &last);
     same(row->what, &first, 0, &last);
+    same_after_each(row->what, &restored, &first);
     struct fm_stored_response again = stored_of(&restored);
     assert_int_equal(again.object.len, stored.object.len);
     stream_free(&first);

@@ -1,6 +1,7 @@
 /* What of which sequence lies in the KV memory, under cache.h. */
 #include "engine/llama/cache.h"
 #include "base/clock.h"
+#include "engine/llama/checkpoints.h"
 #include "engine/llama/context.h"
 #include "engine/llama/kv_memory.h"
 #include "engine/llama/swap.h"
@@ -200,10 +201,6 @@ static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_promp
 }
 
 /* ---- what goes ---- */
-
-double fm_cached_worth(const struct fm_cached *cached, int64_t now_ms) {
-    return (double)cached->count / (1 + (double)(now_ms - cached->used_ms) / 60000);
-}
 
 /* Kept, and in cells. */
 static bool is_inside(const struct fm_cached *cached) {

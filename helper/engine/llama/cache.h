@@ -13,39 +13,7 @@
 #ifndef FM_ENGINE_LLAMA_CACHE_H
 #define FM_ENGINE_LLAMA_CACHE_H
 
-#include "engine/llama/checkpoints.h"
-#include "engine/llama/model.h"
-
-/* One sequence of the memory: of an answer that is being made, or kept after one. */
-struct fm_cached {
-    struct fm_cache *cache;
-    llama_seq_id id;
-    llama_token *tokens; /* room for a whole context; FM_VISION_TOKEN in the places of images */
-    size_t count;
-    struct fm_span *spans; /* of images among the tokens; room for a whole context's */
-    size_t span_count;
-    size_t exact;         /* of count: computed as in a fresh run, up to a chunk's end */
-    size_t shared;        /* of count, from the first on: in cells that others of its family have or had too */
-    unsigned family;      /* of sequences that share cells; 0: it has never shared any */
-    bool busy;            /* an answer is being made with it */
-    int64_t used_ms;      /* when it was last busy */
-    unsigned char *state; /* all its cells, while it is outside of the KV memory; NULL: it is inside */
-    size_t state_bytes;
-    bool stays; /* it could not be moved out */
-    struct fm_checkpoints checkpoints;
-};
-
-struct fm_cache {
-    struct fm_llama_model *model; /* borrowed */
-    struct fm_cached *list;
-    size_t count;
-    bool states;             /* of recurrent layers, after the last token alone: back goes only to a checkpoint */
-    llama_pos window;        /* some layers may have no more than so many tokens before the last one; 0: all have all */
-    bool pure;               /* exact sequences alone have used it since it was empty */
-    size_t swapped;          /* bytes of sequences outside of the KV memory */
-    size_t checkpoint_bytes; /* of all sequences' checkpoints */
-    unsigned families;
-};
+#include "engine/llama/cached.h"
 
 /* With `count` sequences. On failure nothing is left to free. */
 FM_MUST_USE enum fm_code fm_cache_init(struct fm_cache *cache, struct fm_llama_model *model, size_t count,
@@ -78,9 +46,6 @@ bool fm_cache_make_room(struct fm_cache *cache);
  * last, unless it is short: it is likely to go on. None may be busy.
  */
 void fm_cache_move_out(struct fm_cache *cache);
-
-/* What a kept sequence is worth: what it would cost to compute it again, less and less as the minutes pass. */
-double fm_cached_worth(const struct fm_cached *cached, int64_t now_ms);
 
 /* The position of what comes after the first `count` tokens: an image's span may have fewer than it has places. */
 llama_pos fm_cached_position(const struct fm_cached *cached, size_t count);

@@ -2,7 +2,6 @@
 #include "engine/llama/checkpoints.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/llama/cache.h"
 
 #include <stdint.h>
 #include <stdlib.h>

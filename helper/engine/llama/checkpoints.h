@@ -12,25 +12,10 @@
 #ifndef FM_ENGINE_LLAMA_CHECKPOINTS_H
 #define FM_ENGINE_LLAMA_CHECKPOINTS_H
 
-#include <llama.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-/* Of a sequence. Where there would be more, those that are closest to others go. */
-#define FM_CHECKPOINTS_MAX 8
+#include "engine/llama/cached.h"
 
 /* Of all sequences together; then those of what is worth least go. */
 #define FM_CHECKPOINTS_BYTES ((size_t)256 << 20)
-
-struct fm_cached;
-struct fm_checkpoint;
-struct fm_prompt;
-
-struct fm_checkpoints {
-    struct fm_checkpoint *list[FM_CHECKPOINTS_MAX]; /* from the first to the last; sequences that share a beginning share them */
-    size_t count;
-    size_t places[2]; /* tokens after which one is to be made; 0: none */
-};
 
 /*
  * `cached`, which has the beginning of `prompt`, is to compute the rest: where that needs a checkpoint, or more.

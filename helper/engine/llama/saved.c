@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/private_files.h"
+#include "engine/llama/checkpoints.h"
 #include "engine/llama/context.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/clock.h"
 #include "base/private_files.h"
+#include "engine/llama/checkpoints.h"
 #include "engine/llama/saved.h"
 #include "engine/llama/swap.h"
 

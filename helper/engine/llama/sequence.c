@@ -3,6 +3,7 @@
 #include "engine/llama/sequence.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "engine/llama/checkpoints.h"
 #include "engine/llama/tokens.h"
 #include "engine/llama/vocabulary.h"
 

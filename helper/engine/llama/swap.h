@@ -7,7 +7,7 @@
 #ifndef FM_ENGINE_LLAMA_SWAP_H
 #define FM_ENGINE_LLAMA_SWAP_H
 
-#include "engine/llama/cache.h"
+#include "engine/llama/cached.h"
 
 /* Bytes of conversations outside of the KV memory, all together: 11,000 tokens of a model of 135M parameters. */
 #define FM_SWAP_MAX ((size_t)256 << 20)

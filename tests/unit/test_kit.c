@@ -911,7 +911,8 @@ static void an_engine_without_formats(void **state) {
         expect(
             "job.finished", "\"reason\":\"error\"",
             "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't hold its output to a format; "
-            "the llama engine can if it is built with Rust\",\"param\":\"format\",\"elsewhere\":true}");
+            "the llama engine can if it is built with Rust: run sh packaging/setup.sh in its clone\","
+            "\"param\":\"format\",\"elsewhere\":true}");
     }
     say(NOTE("job.start", "{\"job\":4,\"prompt\":\"a\"}"));
     expect("job.finished",
@@ -1041,7 +1042,8 @@ static void an_engine_without_tools(void **state) {
         say(jobs[i]);
         expect("job.finished", "\"reason\":\"error\"",
                "\"error\":{\"code\":\"INVALID_REQUEST\",\"detail\":\"the engine test can't use tools; "
-               "the llama engine can if it is built with Rust\",\"param\":\"tools\",\"elsewhere\":true}");
+               "the llama engine can if it is built with Rust: run sh packaging/setup.sh in its clone\","
+               "\"param\":\"tools\",\"elsewhere\":true}");
     }
     say(JOB(5, "", ",\"parallel_tool_calls\":false"));
     expect("job.accepted");

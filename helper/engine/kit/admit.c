@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define BUILD_HINT "; the llama engine can if it is built with Rust"
+#define BUILD_HINT "; the llama engine can if it is built with Rust: run sh packaging/setup.sh in its clone"
 
 static bool has_format(const struct fm_kit_job *job) {
     return job->format.kind != FM_FORMAT_TEXT;

@@ -14,7 +14,8 @@ enum fm_code fm_vision_load(struct fm_vision **vision, const char *path, const s
                             struct fm_error *error) {
     (void)weights, (void)threads;
     *vision = NULL;
-    return fm_fail(error, FM_UNAVAILABLE, "%s: this build has no models that see; build with FM_VISION=on", path);
+    return fm_fail(error, FM_UNAVAILABLE,
+                   "%s: this build has no models that see: run sh packaging/setup.sh in its clone", path);
 }
 
 void fm_vision_free(struct fm_vision *vision) {

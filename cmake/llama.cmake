@@ -4,8 +4,8 @@
 #   FM_LLAMA=source    built here from the same release's source, for Windows, for other platforms and for packagers
 #   FM_LLAMA=off       without the llama engine
 #
-#   FM_LLAMA_COMMON    how its C++ library of prebuilt libraries is linked: shared, or static, built here of its source, where
-#                      our C++ library is another one than theirs
+#   FM_LLAMA_COMMON    how its C++ library of prebuilt libraries is linked: shared; static, built here of its source, where
+#                      our C++ library is another one than theirs; or auto: shared where this system can load it
 #
 #   FM_DEPS_DIR        where packaging/setup.sh put them: llama/lib (libraries) and llama/src (source, headers)
 #
@@ -15,8 +15,8 @@ include_guard(GLOBAL)
 
 set(FM_LLAMA prebuilt CACHE STRING "where llama.cpp comes from: prebuilt, source or off")
 set_property(CACHE FM_LLAMA PROPERTY STRINGS prebuilt source off)
-set(FM_LLAMA_COMMON shared CACHE STRING "llama.cpp's C++ library, where the libraries are prebuilt: shared or static")
-set_property(CACHE FM_LLAMA_COMMON PROPERTY STRINGS shared static)
+set(FM_LLAMA_COMMON shared CACHE STRING "llama.cpp's C++ library, where the libraries are prebuilt: shared, static or auto")
+set_property(CACHE FM_LLAMA_COMMON PROPERTY STRINGS shared static auto)
 set(FM_DEPS_DIR "${CMAKE_SOURCE_DIR}/build/deps" CACHE PATH "what packaging/setup.sh downloaded")
 
 function(fm_llama_require path)
@@ -48,6 +48,13 @@ macro(fm_llama_prebuilt)
   fm_llama_import(ggml-base)
   fm_llama_import(ggml fm::ggml-base)
   fm_llama_import(llama fm::ggml)
+  if(FM_LLAMA_COMMON STREQUAL "auto")
+    execute_process(COMMAND ldd "${FM_LLAMA_LIB_DIR}/libllama-common.so" OUTPUT_VARIABLE fm_loads ERROR_VARIABLE fm_lacks)
+    set(FM_LLAMA_COMMON shared)
+    if(NOT fm_loads OR "${fm_loads}${fm_lacks}" MATCHES "not found")
+      set(FM_LLAMA_COMMON static)
+    endif()
+  endif()
   if(FM_LLAMA_COMMON STREQUAL "static")
     include(${CMAKE_SOURCE_DIR}/cmake/common.cmake)
   else()

@@ -49,17 +49,18 @@ use_node() {
 # configure PRESET DIR: runs cmake where it has not run yet, the presets have changed or the checkout was moved. Changes of
 # the CMake files themselves are ninja's business.
 configure() {
-  if [ -f "$2/build.ninja" ] && configured_for | cmp -s - "$2/.configured"; then
-    return 0
-  fi
+  ! configured "$@" || return 0
   mkdir -p "$2"
+  rm -f "$2/.configured"
   grep -Fqsx "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$2/CMakeCache.txt" || rm -rf "$2/CMakeCache.txt" "$2/CMakeFiles"
   logged "cmake --preset $1" cmake --preset "$1" || return 1
-  configured_for >"$2/.configured"
+  configured_for "$1" >"$2/.configured"
 }
 
+configured() { [ -f "$2/build.ninja" ] && configured_for "$1" | cmp -s - "$2/.configured"; }
+
 configured_for() {
-  printf '%s\n' "$ROOT"
+  printf '%s\n' "$1" "$ROOT"
   cat CMakePresets.json
   [ ! -e "$DEPS/rust/.vendored" ] || echo 'with the crates'
   [ ! -e "$DEPS/llhttp" ] || echo 'with the gateway'
@@ -72,8 +73,42 @@ build_native() {
   native_preset=$1
   native_dir=$2
   shift 2
-  [ -x "$native_dir/bin/fm-proxy" ] || say "building ($native_preset)"
-  configure "$native_preset" "$native_dir" && logged "the build ($native_preset)" cmake --build "$native_dir" --target "${@:-all}"
+  { [ -x "$native_dir/bin/fm-proxy" ] && configured "$native_preset" "$native_dir"; } || say "building ($native_preset)"
+  configure "$native_preset" "$native_dir" &&
+    logged "the build ($native_preset)" watched cmake --build "$native_dir" --target "${@:-all}" 8>&2
+}
+
+# watched COMMAND...: runs a command of ninja's whose output is in the log, and tells on descriptor 8 how far it is.
+watched() {
+  watch_ninja >/dev/null 2>&8 8>&- 9>&- &
+  watch=$!
+  NINJA_STATUS='[%f/%t] ' "$@" 8>&- && watched_status=0 || watched_status=$?
+  kill "$watch" 2>/dev/null || :
+  wait "$watch" 2>/dev/null || :
+  [ ! -t 8 ] || printf '\r%40s\r' '' >&8
+  return "$watched_status"
+}
+
+# A line that changes on a terminal, else one every 20 s. It ends with the script, which a signal may end without it.
+watch_ninja() {
+  watch_begun=$(date +%s)
+  watch_told=0
+  while sleep 1 2>/dev/null && kill -0 $$ 2>/dev/null; do
+    seconds=$(($(date +%s) - watch_begun))
+    steps=$(last_step)
+    if on_terminal; then
+      printf '\rfm-proxy: %s after %d:%02d ' "$steps" $((seconds / 60)) $((seconds % 60)) >&2
+    elif [ "$seconds" -ge $((watch_told + 20)) ]; then
+      watch_told=$seconds
+      say "$steps after $((seconds / 60)):$(printf %02d $((seconds % 60)))"
+    fi
+  done
+}
+
+# How far the ninja of the log is. A step may be a ninja of its own, with fewer steps.
+last_step() {
+  awk -F '[][/]' -v steps=building '/^\[[0-9]+\/[0-9]+\] / && $3 + 0 >= most { most = $3 + 0; steps = "[" $2 "/" $3 "]" }
+    END { print steps }' "$LOG"
 }
 
 # The thread sanitizer of older compilers can't start where the kernel randomizes addresses by more than 28 bits.

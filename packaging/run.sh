@@ -1,7 +1,7 @@
 #!/bin/sh
 # Asks the local model and streams its answer to stdout, through the npm package. The first run installs, downloads and
-# builds what is missing (packaging/setup.sh); later runs start at once and need no network. Where nobody reads the answer
-# any more, as with `| head`, it ends with status 141 and says nothing.
+# builds what is missing for that (packaging/setup.sh --text); later runs start at once and need no network. Where nobody
+# reads the answer any more, as with `| head`, it ends with status 141 and says nothing.
 #
 # usage: sh packaging/run.sh [--model PATH] PROMPT
 set -eu
@@ -49,7 +49,7 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$*" ] || wrong_usage "the prompt is missing"
 
-sh "$(dirname -- "$0")/setup.sh"
+sh "$(dirname -- "$0")/setup.sh" --text
 # shellcheck source=packaging/lib.sh
 . "$(dirname -- "$0")/lib.sh"
 use_node

@@ -3,7 +3,9 @@
 # the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
 # where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
-# usage: sh packaging/setup.sh [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
+# usage: sh packaging/setup.sh [--text] [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
+#   --text      no more than an answer in text takes: no structured output, no tools, no images, no servers elsewhere. Where
+#               all has been built, or another option is given, it changes nothing
 #   --gateway   also fm-gateway, with its page, an embedding model for its memory, and Chromium for its tool
 #   --system    also fm-system
 #   --tests     also what only the tests need; all of --gateway and --system is among it
@@ -27,6 +29,7 @@ TMP=
 child=
 
 main() {
+  text=
   gateway=
   system=
   tests=
@@ -37,6 +40,7 @@ main() {
   build=yes
   for arg; do
     case $arg in
+      --text) text=yes ;;
       --gateway) gateway=yes ;;
       --system) system=yes ;;
       --tests) gateway=yes system=yes tests=yes ;;
@@ -46,26 +50,34 @@ main() {
       --zig) zig=yes ;;
       --no-build) build= ;;
       *)
-        say "unknown option $arg; usage: sh packaging/setup.sh [--gateway] [--system] [--tests] [--arm64] [--gpu]" \
-          "[--macos] [--zig] [--no-build]"
+        say "unknown option $arg; usage: sh packaging/setup.sh [--text] [--gateway] [--system] [--tests] [--arm64]" \
+          "[--gpu] [--macos] [--zig] [--no-build]"
         exit 64
         ;;
     esac
   done
   check_platform
   lock
+  [ -z "$gateway$system$tests$arm64$gpu$macos$zig" ] && ! has_whole_build || text=
   install_system_packages
   download_all
   use_node
   [ -z "$gateway" ] || install_js gateway/ui
   [ -z "$tests" ] || { install_js tests/js && install_js tests/gateway/ui && install_js tests/system/clients; }
   [ -z "$build" ] || {
-    build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway} ${system:+fm-system}
+    if [ -n "$text" ]; then
+      build_native text build fm-proxy fm-engine-llama
+    else
+      build_native default build fm-proxy fm-engine-llama fm-engine-remote ${gateway:+fm-gateway} ${system:+fm-system}
+    fi
     [ -z "$arm64" ] || build_native arm64 build/arm64
     build_js
     [ -z "$gateway" ] || build_ui
   }
 }
+
+# The preset is the first line.
+has_whole_build() { read -r preset 2>/dev/null <build/.configured && [ "$preset" != text ]; }
 
 check_platform() {
   platform=$(uname -sm)
@@ -85,7 +97,7 @@ install_system_packages() {
   need_command pkg-config pkg-config
   need_library json-c libjson-c-dev
   need_library sqlite3 libsqlite3-dev
-  need_library cmocka libcmocka-dev
+  [ -n "$text" ] || need_library cmocka libcmocka-dev
   [ -z "$gateway" ] || need_for_gateway
   [ -z "$system" ] || need_for_system
   [ -z "$tests" ] || need_desktop
@@ -96,7 +108,7 @@ install_system_packages() {
   [ -z "$tests" ] || need_command clang clang
   [ -z "$tests" ] || [ -x /sbin/ip ] || need_command ip iproute2
   [ -z "$tests" ] || ! chromium_is_wanted || missing="$missing chromium"
-  has_curl || missing="$missing libcurl4"
+  [ -n "$text" ] || has_curl || missing="$missing libcurl4"
   [ -z "$arm64" ] || need_for_arm64
   [ -z "$gpu" ] || need_vulkan
   [ -z "$macos" ] || need_for_macos
@@ -120,7 +132,7 @@ install_missing() {
 
 # One library of the engine is written in Rust. Where no compiler for it can be had, the engine is built without it, and
 # refuses requests for a format: that is not worth a failure of all.
-rust_is_wanted() { ! rust_will_do && [ ! -e "$DEPS/.no-rust" ]; }
+rust_is_wanted() { [ -z "$text" ] && ! rust_will_do && [ ! -e "$DEPS/.no-rust" ]; }
 
 rust_will_do() {
   has cargo && has rustc || return 1
@@ -308,7 +320,7 @@ macos_ready() {
 
 # Pinned by the checksums of Cargo.lock, which cargo checks.
 crates_ready() {
-  [ -e "$DEPS/.no-rust" ] || ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
+  [ -n "$text" ] || [ -e "$DEPS/.no-rust" ] || ! rust_will_do || cmp -s "$CRATE/Cargo.lock" "$DEPS/rust/.vendored"
 }
 
 # fm-gateway's parser of HTTP.

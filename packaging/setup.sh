@@ -132,7 +132,12 @@ install_missing() {
 
 # One library of the engine is written in Rust. Where no compiler for it can be had, the engine is built without it, and
 # refuses requests for a format: that is not worth a failure of all.
-rust_is_wanted() { [ -z "$text" ] && ! rust_will_do && [ ! -e "$DEPS/.no-rust" ]; }
+rust_is_wanted() { [ -z "$text" ] && ! rust_will_do && ! guidance_built && [ ! -e "$DEPS/.no-rust" ]; }
+
+# What has been compiled needs no compiler; rustup's works for one HOME alone.
+guidance_built() {
+  ninja -C build -n "${DEPS#build/}/rust/target/release/libfm_guidance.a" 2>/dev/null | grep -qx 'ninja: no work to do.'
+}
 
 rust_will_do() {
   has cargo && has rustc || return 1

@@ -44,7 +44,7 @@ printf '#!/bin/sh\\n' >build/bin/fm-proxy
     "gcc": "",
     "git": "",
     "id": "echo 0",
-    "ninja": "",
+    "ninja": '[ -z "$GUIDANCE" ] || echo "ninja: no work to do."',
     "node": "echo v22.0.0",
     "npm": NOTED,
     "pkg-config": NOTED,
@@ -85,7 +85,7 @@ class SetUp(unittest.TestCase):
             write(os.path.join(programs, name), "#!/bin/sh\n" + text + "\n", 0o755)
         for name in STOCK:
             os.symlink(shutil.which(name), os.path.join(programs, name))
-        self.env = {"PATH": programs, "HOME": "/home/first", "CALLS": self.calls, "GO": self.go, "BROKEN": ""}
+        self.env = {"PATH": programs, "HOME": "/home/first", "CALLS": self.calls, "GO": self.go, "BROKEN": "", "GUIDANCE": ""}
 
     def make_downloads(self):
         with open(self.at("packaging/pins"), encoding="utf-8") as pins:
@@ -157,6 +157,22 @@ class Text(SetUp):
             found = {preset["name"]: preset for preset in json.load(presets)["configurePresets"]}
         self.assertEqual(found["text"]["cacheVariables"].keys(), found["default"]["cacheVariables"].keys())
         self.assertEqual(found["text"]["binaryDir"], found["default"]["binaryDir"])
+
+
+class Home(SetUp):
+    """Rust is rustup's, of one HOME."""
+
+    def test_another_one_needs_nothing(self):
+        self.builds()
+        calls, said = self.run_setup(HOME="/home/other", GUIDANCE="yes")
+        self.assertEqual([call for call in calls if call.split()[0] in ("apt-get", "cmake", "npm")], [WHOLE])
+        self.assertEqual(said, "")
+
+    def test_rust_is_looked_for_where_its_library_must_be_compiled(self):
+        self.builds()
+        calls, said = self.run_setup(HOME="/home/other")
+        self.assertIn("apt-get -q -o DPkg::Lock::Timeout=300 update", calls)
+        self.assertIn("building without structured output", said)
 
 
 class Progress(SetUp):

@@ -108,6 +108,26 @@ static void nothing_there(void **state) {
     expect_refused(NULL, FM_UNAVAILABLE, "the option modelsDir (--models-dir)", "--model");
 }
 
+/* A model in several files is one, which the first of them names. */
+static void a_split_model(void **state) {
+    (void)state;
+    struct fm_model model;
+    struct fm_error error;
+    gguf("b-00001-of-00003.gguf");
+    gguf("b-00002-of-00003.gguf");
+    write_file("b-00003-of-00003.gguf", BYTES("GGUF"));
+    gguf("a-00002-of-00002.gguf"); /* its first file is missing */
+    gguf("c-0001-of-0002.gguf");   /* as nobody splits */
+    gguf("-00001-of-00002.gguf");
+    expect_list("-00001-of-00002* b c-0001-of-0002 ");
+    expect_found("b", "b", at("b-00001-of-00003.gguf"), false);
+    options.model = at("b-00001-of-00003.gguf");
+    expect_list("b* -00001-of-00002 c-0001-of-0002 ");
+    assert_int_equal(fm_models_find(&options, &engine, NULL, &model, &error), FM_OK);
+    assert_int_equal(model.size, 2 * strlen("GGUF\x03___ and what follows") + strlen("GGUF"));
+    fm_model_free(&model);
+}
+
 static void a_name_that_is_none(void **state) {
     (void)state;
     gguf("a.gguf");
@@ -746,6 +766,7 @@ int main(void) {
 #define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(nothing_there),
+        IN_A_FOLDER(a_split_model),
         IN_A_FOLDER(a_name_that_is_none),
         IN_A_FOLDER(names_of_the_default),
         IN_A_FOLDER(aliases),

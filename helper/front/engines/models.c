@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define SUFFIX       ".gguf"
+#define DIGITS       "0123456789"
 #define CONTEXT_MAX  8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
 #define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
 #define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for answers side by side and kept conversations */
@@ -33,10 +34,45 @@ static bool is_path(const char *model) {
     return fm_file_last_separator(model) || has_suffix(model);
 }
 
+/* "-00001-of-00003", before the suffix of a file of a split model; NULL: it is none. */
+static const char *find_part(const char *path) {
+    const size_t len = strlen("-00001-of-00003" SUFFIX);
+    const char *part = has_suffix(path) && strlen(path) > len ? path + strlen(path) - len : NULL;
+    bool fits = part && part[0] == '-' && strspn(part + 1, DIGITS) == 5 && memcmp(part + 6, "-of-", 4) == 0 &&
+                strspn(part + 10, DIGITS) == 5;
+    return fits ? part : NULL;
+}
+
+/* Of a split model the first file is the one that names it, and finds the others. */
+static bool is_other_part(const char *path) {
+    const char *part = find_part(path);
+    return part && strtol(part + 1, NULL, 10) != 1;
+}
+
 static char *id_of_path(const char *path) {
     const char *slash = fm_file_last_separator(path);
     const char *name = slash ? slash + 1 : path;
-    return strndup(name, strlen(name) - (has_suffix(name) ? strlen(SUFFIX) : 0));
+    const char *part = find_part(name);
+    return strndup(name, part ? (size_t)(part - name) : strlen(name) - (has_suffix(name) ? strlen(SUFFIX) : 0));
+}
+
+/* Bytes of a model's files, of which the one at `path` has `first`. */
+static int64_t size_of_all(const char *path, int64_t first) {
+    const char *part = find_part(path);
+    long count = part ? strtol(part + 10, NULL, 10) : 1;
+    struct fm_file_info info = {.size = 0};
+    int64_t size = first;
+    for (long i = 2; i <= count; i++) {
+        char *other = NULL;
+        int len = asprintf(&other, "%.*s-%05ld%s", (int)(part - path), path, i, part + 6);
+        bool there = len >= 0 && fm_file_examine(other, &info) == 0;
+        free(len >= 0 ? other : NULL);
+        if (!there) {
+            break; /* the engine will say so */
+        }
+        size += info.size;
+    }
+    return size;
 }
 
 void fm_model_free(struct fm_model *model) {
@@ -110,7 +146,7 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
     struct fm_file_info info;
     if (path && fm_file_examine(path, &info) == 0) {
         model.created = info.changed;
-        model.size = info.size;
+        model.size = size_of_all(path, info.size);
     }
     return append(&list->models, &list->count, &model);
 }
@@ -166,13 +202,13 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
         return true;
     }
     model.created = info.changed;
-    model.size = info.size;
+    model.size = size_of_all(model.path, info.size);
     return append(&list->models, &list->count, &model);
 }
 
 /* A model's, in a form that JSON can say. */
 static bool is_model_name(const char *name) {
-    return name[0] != '.' && has_suffix(name) && fm_utf8_valid(name, strlen(name));
+    return name[0] != '.' && has_suffix(name) && !is_other_part(name) && fm_utf8_valid(name, strlen(name));
 }
 
 /* `*failure` is an errno value: why files of the folder may be missing. False when out of memory. */

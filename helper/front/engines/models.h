@@ -24,7 +24,7 @@ struct fm_model {
     bool found;          /* `mmproj`, absolute then, was found beside `path`; --mmproj did not name it */
     char *draft;         /* the file of --draft-model; owned; NULL: none, as for all but the default model */
     int64_t created;     /* the file's modification time, seconds since 1970 */
-    int64_t size;        /* of the file, in bytes; 0 where the engine has no model files */
+    int64_t size;        /* of all its files, in bytes; 0 where the engine has no model files */
     int64_t mmproj_size; /* the same of `mmproj`, where the model was looked up */
     int64_t draft_size;  /* and of `draft` */
     bool is_default;

@@ -33,6 +33,8 @@ export interface Downloaded {
   size: number;
   /** In hexadecimal. */
   sha256: string;
+  /** Who named the SHA-256 that it was compared with: a server, the option `sha256`, or an earlier download; null: nobody. */
+  sha256From: string | null;
 }
 
 /** Tries in a row without a new byte. */
@@ -51,8 +53,12 @@ export interface Source {
   url: URL;
   address: Address;
   file: string;
-  /** Null: nobody has told it. */
+  /** In bytes; null: nobody has told it yet. */
+  size: number | null;
+  /** The same. */
   sha256: string | null;
+  /** Who told it. */
+  sha256From: string | null;
 }
 
 /** What is known of a download that was begun, in a file beside it. */
@@ -226,7 +232,8 @@ export class Download {
     await rename(this.#part, this.#path);
     await syncFolder(dirname(this.#path));
     await rm(`${this.#part}.json`, { force: true });
-    return { path: this.#path, size, sha256 };
+    const from = this.#source.sha256From ?? this.#source.url.host;
+    return { path: this.#path, size, sha256, sha256From: wanted === null ? null : from };
   }
 
   async #discard(): Promise<void> {
@@ -320,6 +327,20 @@ async function request(url: URL, headers: Record<string, string>, signal: AbortS
   throw new FmError("UNAVAILABLE", `${url.host} redirects without end.`);
 }
 
+/** What the hub says in JSON. */
+export async function fetchJson(url: URL, options: DownloadOptions): Promise<unknown> {
+  checkProtocol(url);
+  const stall = new Stall(options.stallMs ?? 30_000, options.signal);
+  try {
+    return await (await request(url, {}, stall.signal)).json();
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw stall.reason() ?? toPullError(error, url, "");
+  } finally {
+    stall.end();
+  }
+}
+
 function withHeader(response: Response, name: string, value: string): Response {
   const headers = new Headers(response.headers);
   headers.set(name, value);
@@ -330,7 +351,7 @@ function statusError(status: number, url: URL): FmError {
   if (status === 404) return new FmError("NOT_FOUND", `${url.host} has no file ${url.pathname}.`);
   if (status === 401 || status === 403) {
     const what = `${url.host} does not give ${url.pathname} to you (${status}).`;
-    return new FinalError(`${what} It may need a token in the variable HF_TOKEN.`);
+    return new FinalError(`${what} It does not exist, or it needs a token in the variable HF_TOKEN.`);
   }
   const what = `${url.host} answered with status ${status}.`;
   return status === 408 || status === 429 || status >= 500 ? new FmError("UNAVAILABLE", what) : new FinalError(what);

@@ -9,9 +9,9 @@ export interface FoundModel {
   source: "fm-proxy" | "ollama" | "lm-studio" | "huggingface" | "llama.cpp";
   /** As its owner names it; fm-proxy's own have their id. */
   name: string;
-  /** What the option `model` of a client may be. */
+  /** What the option `model` of a client may be; of a model in several files the first one. */
   path: string;
-  /** In bytes. */
+  /** In bytes, of all its files. */
   size: number;
 }
 
@@ -32,9 +32,25 @@ async function ofFolder(folder: string): Promise<FoundModel[]> {
   return (await Promise.all(names.map((name) => entry("fm-proxy", idOf(name), join(folder, name))))).flat();
 }
 
-/** The id of a file among the models of its folder. */
+/** A file of a model that is split into several. */
+const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
+
+/** The id of a file among the models of its folder; a split model has the name that its files begin with. */
 export function idOf(path: string): string {
-  return basename(path).replace(/\.gguf$/i, "");
+  return basename(path).replace(PART, "").replace(/\.gguf$/i, "");
+}
+
+/** The files of the model that this one belongs to, the first one first: it names the model. */
+export function partsOf(path: string): string[] {
+  const count = Number(PART.exec(path)?.[2] ?? 0);
+  if (count === 0) return [path];
+  const number = (index: number): string => String(index + 1).padStart(5, "0");
+  return Array.from({ length: count }, (_, index) => path.replace(PART, `-${number(index)}-of-$2`));
+}
+
+/** Whether a file alone is a model, or is the one that names a split model. */
+export function isFirstPart(path: string): boolean {
+  return Number(PART.exec(path)?.[1] ?? 1) === 1;
 }
 
 /** Ollama: manifests/HOST/NAMESPACE/MODEL/TAG name a blob by its hash. */
@@ -122,14 +138,16 @@ async function ggufsBelow(source: FoundModel["source"], folder: string, nameOf: 
   return (await Promise.all(files.map((path) => entry(source, nameOf(path), path)))).flat();
 }
 
-/** Projectors are no models of their own, and of a model in several files the engine takes none. */
+/** Projectors are no models of their own. */
 function isModelFile(name: string): boolean {
-  return /\.gguf$/i.test(name) && !/mmproj/i.test(name) && !/-\d{5}-of-\d{5}\.gguf$/i.test(name);
+  return /\.gguf$/i.test(name) && !/mmproj/i.test(name) && isFirstPart(name);
 }
 
+/** A model whose files are all there. */
 async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
-  const size = await stat(path).then((it) => (it.isFile() ? it.size : 0), () => 0);
-  return size > 0 ? [{ source, name, path, size }] : [];
+  const sizes = await Promise.all(partsOf(path).map((part) => stat(part).then((it) => (it.isFile() ? it.size : 0), () => 0)));
+  const size = sizes.reduce((sum, each) => sum + each, 0);
+  return sizes.every((each) => each > 0) ? [{ source, name, path, size }] : [];
 }
 
 /** A small file of another program's; "" where there is none. A link may lead to what has no end. */

@@ -7,17 +7,18 @@ import {
   checkProtocol,
   diskError,
   Download,
-  hubEndpoint,
   isFrom,
   readJson,
   type Address,
   type Downloaded,
   type DownloadOptions,
+  type PullProgress,
   type Source,
 } from "./download.js";
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
-import { idOf } from "./model-files.js";
+import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
+import { idOf, partsOf } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
 
 /** Options of {@link pullModel}. */
@@ -28,42 +29,91 @@ export interface PullOptions extends DownloadOptions {
   sha256?: string | undefined;
 }
 
-/** A model file that is there. */
+/** A model that is there; path and hash are those of the file that names it, the size that of all its files. */
 export interface PulledModel extends Downloaded {
   /** Its name among the models of its folder. */
   id: string;
+  /** All its files: the projector, with which it sees, and the parts of one that is split. */
+  files: Downloaded[];
 }
 
 /** See files.ts. */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
-  const source = await parseReference(reference, options.sha256);
+  const sources = await sourcesOf(reference, options);
   const folder = options.folder ?? modelsFolder();
-  const path = join(folder, source.file);
   await mkdir(folder, { recursive: true }).catch((error: unknown) => Promise.reject(diskError(error, folder)));
+  const sizes = sources.map(({ size }) => size);
+  const files: Downloaded[] = [];
+  let size = 0;
+  for (const source of sources) {
+    const before = size;
+    const onProgress = options.onProgress && ((it: PullProgress): void => options.onProgress?.(ofAll(it, before, sizes)));
+    const file = await pullFile(source, join(folder, source.file), { ...options, onProgress });
+    size += file.size;
+    files.push(file);
+  }
+  const last = files[files.length - 1] as Downloaded;
+  return { id: idOf(last.path), ...last, size, files };
+}
+
+/** How far the download of several files is, of which those before this one have `before` bytes. */
+function ofAll({ received, total }: PullProgress, before: number, sizes: readonly (number | null)[]): PullProgress {
+  const whole = sizes.length === 1 ? total : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+  return { received: before + received, ...(whole === undefined ? {} : { total: whole }) };
+}
+
+async function pullFile(source: Source, path: string, options: DownloadOptions): Promise<Downloaded> {
   const unlock = await lock(`${path}.lock`);
   try {
-    const file = (await alreadyThere(path, source)) ?? (await new Download(source, path, options).run());
-    return { id: idOf(path), ...file };
+    return (await alreadyThere(path, source)) ?? (await new Download(source, path, options).run());
   } finally {
     await unlock();
   }
 }
 
+/** Who named a hash: the caller. */
+const OPTION = "the option sha256";
+
 /** Names that every system and terminal takes, and `models rm` too. */
 const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
 
-/** The `hf:` form, or a URL. */
-async function parseReference(reference: string, sha256: string | undefined): Promise<Source> {
-  if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256)) {
+/** What is to be downloaded; the file that names the model comes last, so that no part of one looks like a model. */
+async function sourcesOf(reference: string, options: PullOptions): Promise<Source[]> {
+  const sha256 = options.sha256?.toLowerCase() ?? null;
+  if (sha256 !== null && !/^[0-9a-f]{64}$/.test(sha256)) {
     throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
   }
+  const hub = parseHubReference(reference);
+  const sources = hub === null ? [await sourceOf(reference)] : await sourcesOnHub(hub, options);
+  const last = sources[sources.length - 1] as Source;
+  if (sha256 !== null && partsOf(last.file).length > 1) {
+    const what = `${reference} has several files, and one SHA-256 does not fit them all. Leave sha256 out.`;
+    throw new FmError("INVALID_REQUEST", what);
+  }
+  if (sha256 !== null) Object.assign(last, { sha256, sha256From: OPTION });
+  return sources;
+}
+
+async function sourcesOnHub(hub: HubReference, options: DownloadOptions): Promise<Source[]> {
+  const files = await filesOnHub(hub, options);
+  return Promise.all(files.map(async ({ url, name, size, sha256 }) => {
+    checkName(name, hub.repository);
+    return { url, address: await addressOf(url), file: name, size, sha256, sha256From: sha256 === null ? null : url.host };
+  }));
+}
+
+/** An address that is none of the hub's. */
+async function sourceOf(reference: string): Promise<Source> {
   const url = urlOf(reference);
   const file = fileOf(url);
-  if (!FILE.test(file)) {
-    const rule = "it must end in .gguf, not begin with a dot, and have no slash, colon or control character";
-    throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. Of its name: ${rule}.`);
-  }
-  return { url, address: await addressOf(url), file, sha256: sha256?.toLowerCase() ?? null };
+  checkName(file, reference);
+  return { url, address: await addressOf(url), file, size: null, sha256: null, sha256From: null };
+}
+
+function checkName(file: string, reference: string): void {
+  if (FILE.test(file)) return;
+  const rule = "it must end in .gguf, not begin with a dot, and have no slash, colon or control character";
+  throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. Of its name: ${rule}.`);
 }
 
 /** What the last part of an address names; "" where it is no percent-encoding. */
@@ -76,18 +126,14 @@ function fileOf(url: URL): string {
 }
 
 function urlOf(reference: string): URL {
-  const hub = /^hf:([^/]+\/[^/]+)\/(.+)$/.exec(reference);
-  const text = hub === null ? reference : `${hubEndpoint()}/${hub[1]}/resolve/main/${hub[2]}`;
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
+  if (!URL.canParse(reference)) {
     throw new FmError(
       "INVALID_REQUEST",
-      `${JSON.stringify(reference)} is not a model to download. Name a URL (https://...gguf), or a file on Hugging Face ` +
-        "(hf:OWNER/NAME/FILE.gguf).",
+      `${JSON.stringify(reference)} is not a model to download. Name one of Hugging Face (OWNER/NAME, OWNER/NAME:Q4_K_M or the ` +
+        "link of its page), or a URL (https://...gguf).",
     );
   }
+  const url = new URL(reference);
   checkProtocol(url);
   if (url.username !== "" || url.password !== "") {
     throw new FmError("INVALID_REQUEST", `${url.host} is not asked with a name and a password in the address. Leave them out.`);
@@ -136,20 +182,20 @@ async function removeLock(path: string): Promise<void> {
   else await rename(aside, path);
 }
 
-/** The file, if it is there as wanted: with the hash that was asked for, or from the same address. */
+/** The file, if it is there as wanted. Null: it is to be downloaded, even over one of the same address, or of another hash. */
 async function alreadyThere(path: string, source: Source): Promise<Downloaded | null> {
   const there = await stat(path).catch(() => null);
   if (there === null) return null;
   if (!there.isFile()) throw new FmError("INVALID_REQUEST", `${path} is not a file. Move it away, and try again.`);
   const { size } = there;
   const told = await readRecord(path);
-  const wanted = source.sha256 ?? (told !== null && isFrom(told, source.address) ? told.sha256 : null);
-  if (wanted === null) {
-    const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
-    throw new FmError("INVALID_REQUEST", what);
-  }
-  const sha256 = await hashFile(path);
-  return sha256 === wanted ? { path, size, sha256 } : null;
+  const isOurs = told !== null && isFrom(told, source.address);
+  const wanted = source.sha256 ?? (isOurs ? told.sha256 : null);
+  const sha256 = wanted === null ? "" : await hashFile(path);
+  if (sha256 === wanted) return { path, size, sha256, sha256From: source.sha256From ?? "an earlier download" };
+  if (isOurs || source.sha256From === OPTION) return null;
+  const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
+  throw new FmError("INVALID_REQUEST", what);
 }
 
 /** See files.ts. */

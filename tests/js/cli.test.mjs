@@ -188,7 +188,7 @@ test("wrong command lines: what is wrong, and the status for it", async (t) => {
   for (const [words, error] of [
     [["rum"], /no command 'rum'/],
     [["models"], /'models' needs one of: models list, models pull, models rm, models verify/],
-    [["models", "pull"], /'models pull' needs REFERENCE/],
+    [["models", "pull"], /'models pull' needs MODEL/],
     [["run", "a", "b"], /'run' does not take 'b'/],
     [["run", "--modl", "x"], /--modl/],
     [["run", "--temperature", "hot", "x"], /--temperature must be a number, not 'hot'/],

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
+import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
@@ -59,11 +59,12 @@ test("a whole file, with progress; a second pull finds it", async (t) => {
   const server = await serve(t);
   const seen = [];
   const { folder, path, result } = pull(t, server, { onProgress: (it) => seen.push(it) });
-  assert.deepEqual(await result, { id: "model", path, size: SIZE, sha256: hash(server.bytes) });
+  const file = { path, size: SIZE, sha256: hash(server.bytes), sha256From: null };
+  assert.deepEqual(await result, { id: "model", ...file, files: [file] });
   assert.deepEqual(seen.at(-1), { received: SIZE, total: SIZE });
   assert.deepEqual(readdirSync(folder).sort(), ["model.gguf", "model.gguf.json"]);
   assert.equal((await verifyModel(path)).state, "ok");
-  assert.equal((await pull(t, server, { folder }).result).size, SIZE);
+  assert.equal((await pull(t, server, { folder }).result).sha256From, "an earlier download");
   assert.equal(server.requests.length, 1);
   writeFileSync(path, "GGUF");
   assert.equal((await verifyModel(path)).state, "damaged");
@@ -149,6 +150,172 @@ for (const [name, faults, options, error] of [
     assert.equal(server.requests.length, 1);
   });
 }
+
+/** Repositories of the stand-in for Hugging Face: the names of their files. */
+const REPOSITORIES = {
+  "one/tiny-GGUF": ["README.md", "tiny-Q8_0.gguf"],
+  "two/many-GGUF": ["many-Q4_K_M.gguf", "many-Q8_0.gguf", "many-UD-IQ1_S.gguf", "imatrix_many.gguf"],
+  "two/odd-GGUF": ["odd-q5_k_m.gguf", "odd-Q8_0.gguf", "sub/odd-2-Q8_0.gguf", "unknown.gguf"],
+  "three/split-GGUF": [
+    ...[1, 2, 3].map((part) => `Q4_K_M/split-Q4_K_M-0000${part}-of-00003.gguf`),
+    "split-Q8_0-00001-of-00002.gguf",
+  ],
+  "four/sees-GGUF": ["mmproj-BF16.gguf", "mmproj-F16.gguf", "sees-Q4_K_M.gguf"],
+  "five/weights": ["model.safetensors"],
+};
+
+/** The hub, and where its files are sent from: another host, as far as a token goes. */
+async function serveHub(t) {
+  const hub = { asked: [], files: new Map(), wrong: "" };
+  for (const [repository, names] of Object.entries(REPOSITORIES)) {
+    for (const name of names) hub.files.set(`${repository}/${name}`, Buffer.from(`GGUF of ${repository}/${name}`));
+  }
+  const server = createServer((request, response) => {
+    const path = request.url.split("?")[0];
+    hub.asked.push(path);
+    const repository = /^\/api\/models\/(.+)\/tree\/[^/]+$/.exec(path)?.[1];
+    const bytes = hub.files.get(path.slice(1).replace(/\/resolve\/[^/]+/, ""));
+    if (REPOSITORIES[repository] !== undefined) {
+      const listed = REPOSITORIES[repository].map((name) => {
+        const file = hub.files.get(`${repository}/${name}`);
+        const oid = name === hub.wrong ? "0".repeat(64) : hash(file);
+        return { type: "file", oid: "1", path: name, size: file.length, ...(name === "README.md" ? {} : { lfs: { oid } }) };
+      });
+      response.end(JSON.stringify([{ type: "directory", oid: "2", size: 0, path: "sub" }, ...listed]));
+    } else if (bytes !== undefined) response.end(bytes);
+    else response.writeHead(path.startsWith("/api/models/nobody") ? 401 : 404).end();
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  hub.host = `127.0.0.1:${server.address().port}`;
+  const before = process.env.HF_ENDPOINT;
+  process.env.HF_ENDPOINT = `http://${hub.host}`;
+  t.after(() => {
+    if (before === undefined) delete process.env.HF_ENDPOINT;
+    else process.env.HF_ENDPOINT = before;
+    server.closeAllConnections();
+    server.close();
+  });
+  return hub;
+}
+
+test("what people type for a model on the hub: the file that comes", async (t) => {
+  const { host } = await serveHub(t);
+  const page = "https://huggingface.co";
+  for (const [reference, file] of [
+    ["one/tiny-GGUF", "tiny-Q8_0.gguf"],
+    ["hf:one/tiny-GGUF", "tiny-Q8_0.gguf"],
+    ["hf:one/tiny-GGUF/tiny-Q8_0.gguf", "tiny-Q8_0.gguf"],
+    ["two/many-GGUF", "many-Q4_K_M.gguf"],
+    ["two/many-GGUF:Q8_0", "many-Q8_0.gguf"],
+    ["hf:two/many-GGUF:q8_0", "many-Q8_0.gguf"],
+    ["two/many-GGUF:ud-iq1_s", "many-UD-IQ1_S.gguf"],
+    ["two/odd-GGUF:Q5_K_M", "odd-q5_k_m.gguf"],
+    ["two/odd-GGUF/sub/odd-2-Q8_0.gguf", "odd-2-Q8_0.gguf"],
+    [`${page}/two/many-GGUF`, "many-Q4_K_M.gguf"],
+    ["https://hf.co/two/many-GGUF/tree/main", "many-Q4_K_M.gguf"],
+    [`${page}/two/many-GGUF?show_file_info=many-Q8_0.gguf`, "many-Q8_0.gguf"],
+    [`${page}/two/many-GGUF/blob/main/many-Q8_0.gguf`, "many-Q8_0.gguf"],
+    [`http://${host}/two/odd-GGUF/resolve/main/sub/odd-2-Q8_0.gguf?download=true`, "odd-2-Q8_0.gguf"],
+    ["four/sees-GGUF/mmproj-F16.gguf", "mmproj-F16.gguf"],
+  ]) {
+    const { path, files } = await pullModel(reference, { folder: temporaryFolder(t) });
+    assert.deepEqual([basename(path), files.length], [file, 1], reference);
+    assert.equal(files[0].sha256From, host);
+  }
+});
+
+test("a link's revision is the one that is asked", async (t) => {
+  const hub = await serveHub(t);
+  await pullModel("https://huggingface.co/one/tiny-GGUF/blob/refs%2Fpr%2F1/tiny-Q8_0.gguf", { folder: temporaryFolder(t) });
+  const asked = ["/api/models/one/tiny-GGUF/tree/refs%2Fpr%2F1", "/one/tiny-GGUF/resolve/refs%2Fpr%2F1/tiny-Q8_0.gguf"];
+  assert.deepEqual(hub.asked, asked);
+});
+
+test("where several files fit, or none, the error lists names that can be pulled", async (t) => {
+  await serveHub(t);
+  const folder = temporaryFolder(t);
+  const files = ["odd-Q8_0.gguf", "sub/odd-2-Q8_0.gguf", "unknown.gguf"];
+  const all = ["two/odd-GGUF:Q5_K_M", ...files.map((file) => `two/odd-GGUF/${file}`)];
+  for (const [reference, what, names] of [
+    ["two/odd-GGUF", "has several models", all],
+    ["two/odd-GGUF:Q8_0", "has several models", all.slice(1, 3)],
+    ["two/odd-GGUF:Q2_K", "has no Q2_K", all],
+    ["two/odd-GGUF/other.gguf", "has no other.gguf", all],
+    ["two/many-GGUF:Q6_K", "has no Q6_K", ["two/many-GGUF:Q4_K_M", "two/many-GGUF:Q8_0", "two/many-GGUF:UD-IQ1_S"]],
+  ]) {
+    const message = `${reference.split(/:|\/[a-z.]+$/)[0]} ${what}. Pull one of these: ${names.join(", ")}`;
+    await assert.rejects(pullModel(reference, { folder }), { code: "INVALID_REQUEST", detail: message }, reference);
+    for (const name of names) await pullModel(name, { folder: temporaryFolder(t) });
+  }
+  await assert.rejects(pullModel("five/weights", { folder }), { code: "NOT_FOUND", message: /no model in GGUF files.*-GGUF/ });
+  await assert.rejects(pullModel("nobody/nothing", { folder }), { code: "UNAVAILABLE", message: /does not exist, or it needs/ });
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("a split model comes whole, its first file last; with one part missing on the hub nothing comes", async (t) => {
+  const hub = await serveHub(t);
+  const folder = temporaryFolder(t);
+  const seen = [];
+  const part = (number) => `split-Q4_K_M-0000${number}-of-00003.gguf`;
+  const { id, path, size, files } = await pullModel("three/split-GGUF", { folder, onProgress: (it) => seen.push(it) });
+  assert.deepEqual([id, basename(path)], ["split-Q4_K_M", part(1)]);
+  assert.deepEqual(files.map((file) => basename(file.path)), [part(3), part(2), part(1)]);
+  assert.deepEqual(seen.at(-1), { received: size, total: size });
+  assert.deepEqual(new Set(seen.map(({ total }) => total)), new Set([size]));
+  assert.equal((await pullModel(`three/split-GGUF/Q4_K_M/${part(2)}`, { folder })).id, id);
+  assert.equal(hub.asked.filter((it) => it.includes("/resolve/")).length, 3);
+  const options = { folder: temporaryFolder(t), sha256: "0".repeat(64) };
+  await assert.rejects(pullModel("three/split-GGUF", options), { code: "INVALID_REQUEST", message: /several files/ });
+  await assert.rejects(pullModel("three/split-GGUF:Q8_0", { folder }), { code: "UNAVAILABLE", message: /1 of the 2 files/ });
+  const [found] = await findModels({ FM_PROXY_MODELS_DIR: folder }, folder);
+  assert.deepEqual([found.name, found.path, found.size], [id, path, size]);
+  unlinkSync(join(folder, part(3)));
+  assert.deepEqual(await findModels({ FM_PROXY_MODELS_DIR: folder }, folder), []);
+});
+
+test("a model that sees comes with its projector, which has the model's name", async (t) => {
+  const hub = await serveHub(t);
+  const folder = temporaryFolder(t);
+  const { id, files } = await pullModel("four/sees-GGUF", { folder });
+  assert.deepEqual(files.map(({ path }) => basename(path)), ["mmproj-sees-Q4_K_M.gguf", "sees-Q4_K_M.gguf"]);
+  assert.equal(id, "sees-Q4_K_M");
+  assert.ok(readFileSync(files[0].path).equals(hub.files.get("four/sees-GGUF/mmproj-F16.gguf")));
+});
+
+test("the hub's hash counts, and a file of the user's own is not written over", async (t) => {
+  const hub = await serveHub(t);
+  const folder = temporaryFolder(t);
+  hub.wrong = "many-Q8_0.gguf";
+  await assert.rejects(pullModel("two/many-GGUF:Q8_0", { folder }), { message: /SHA-256 .* not 0{64}.*deleted/ });
+  assert.deepEqual(readdirSync(folder), []);
+  const path = join(folder, "many-Q4_K_M.gguf");
+  writeFileSync(path, "the user's own");
+  await assert.rejects(pullModel("two/many-GGUF", { folder }), { code: "INVALID_REQUEST", message: /exists, from elsewhere/ });
+  assert.equal(readFileSync(path, "utf8"), "the user's own");
+  writeFileSync(path, hub.files.get("two/many-GGUF/many-Q4_K_M.gguf"));
+  assert.equal((await pullModel("two/many-GGUF", { folder })).sha256From, hub.host);
+  writeFileSync(`${path}.json`, JSON.stringify({ url: `http://${hub.host}/two/many-GGUF/resolve/main/many-Q4_K_M.gguf` }));
+  writeFileSync(path, "GGUF of last year");
+  await pullModel("two/many-GGUF", { folder });
+  assert.ok(readFileSync(path).equals(hub.files.get("two/many-GGUF/many-Q4_K_M.gguf")), "a newer file takes the place of ours");
+});
+
+test("models pull, verify and rm: all files of a model, and whose SHA-256 it was", async (t) => {
+  const hub = await serveHub(t);
+  const folder = temporaryFolder(t);
+  const env = { ...process.env, FM_PROXY_MODELS_DIR: folder };
+  const models = async (...words) => (await promisify(execFile)(process.execPath, [cli, "models", ...words], { env })).stdout;
+  const hashes = (await models("pull", "four/sees-GGUF")).match(/^ {2}sha256 [0-9a-f]{64}, the same as from .*$/gm);
+  assert.deepEqual(hashes.map((line) => line.split(" from ")[1]), [hub.host, hub.host]);
+  await models("pull", "three/split-GGUF");
+  await models("pull", "one/tiny-GGUF");
+  assert.equal((await models("verify", "split-Q4_K_M")).match(/: as it was downloaded$/gm).length, 3);
+  writeFileSync(join(folder, "mmproj-sees-Q4_K_M.gguf"), "GGUF");
+  await assert.rejects(models("verify", "sees-Q4_K_M"), { code: 1, stdout: /^mmproj-sees-Q4_K_M.gguf: DAMAGED/m });
+  assert.equal((await models("rm", "split-Q4_K_M")).match(/^deleted /gm).length, 3);
+  await models("rm", "sees-Q4_K_M");
+  assert.deepEqual(readdirSync(folder).sort(), ["tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
+});
 
 test("references that are none are told before anything is asked", async (t) => {
   const wrong = ["qwen", "", "http://example.com/x.gguf", "https://example.com/x.bin", "hf:one/x.gguf", "file:///x.gguf"];

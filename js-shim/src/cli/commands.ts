@@ -32,9 +32,9 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     words: "models pull",
-    takes: "REFERENCE",
+    takes: "MODEL",
     count: [1, 1],
-    summary: "Downloads a model: https://HOST/FILE.gguf or hf:OWNER/NAME/FILE.gguf",
+    summary: "Downloads a model: OWNER/NAME[:QUANT] of Hugging Face, a link, or https://HOST/FILE.gguf",
     options: [{ name: "sha256", value: "HEX", help: "the SHA-256 that the file must have" }, JSON_OPTION],
     run: pullOne,
   },

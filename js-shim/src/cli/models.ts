@@ -1,7 +1,8 @@
 // The commands for model files.
-import { rm, stat } from "node:fs/promises";
-import { join } from "node:path";
-import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport } from "../index.js";
+import { readdir, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport, type PulledModel } from "../index.js";
+import { idOf, partsOf } from "../model-files.js";
 import { bytes, fail, plain, ProgressLine, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -16,7 +17,7 @@ export async function listModels({ options }: Arguments): Promise<number> {
 
 /** For who has no model. */
 export const HOW_TO_GET_ONE =
-  "Download one: fm-proxy models pull hf:OWNER/NAME/FILE.gguf, with the names of a page on huggingface.co.";
+  "Download one: fm-proxy models pull Qwen/Qwen3-0.6B-GGUF";
 
 /** Whether a model file would help where `report` says that nothing can answer. */
 export function lacksModel({ reason_code, engines = [] }: CompatibilityReport): boolean {
@@ -54,7 +55,7 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
     });
     line.end();
     if (options["json"] === true) sayJson(model);
-    else say(`${model.id}  ${bytes(model.size)}  sha256 ${model.sha256}\n${model.path}`);
+    else sayPulled(model);
     return 0;
   } finally {
     line.end();
@@ -62,18 +63,26 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
   }
 }
 
-export async function removeOne({ words }: Arguments): Promise<number> {
-  const path = ownFile(words[0] ?? "");
-  if ((await stat(path).catch(() => null)) === null) throw new Usage(`there is no model '${words[0]}' in ${modelsFolder()}`);
-  for (const end of ["", ".json", ".part", ".part.json"]) await rm(`${path}${end}`, { force: true });
-  say(`deleted ${plain(path)}`);
-  return 0;
+function sayPulled({ id, size, files }: PulledModel): void {
+  say(`${plain(id)}  ${bytes(size)}`);
+  for (const { path, sha256, sha256From } of files) {
+    const whose = sha256From === null ? "compared with nothing" : `the same as from ${sha256From}`;
+    say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
+  }
 }
 
-/** A file of the own folder, and of no other. */
-function ownFile(id: string): string {
-  if (id === "" || /[\\/]/.test(id) || id.startsWith(".")) throw new Usage(`'${id}' is not the id of a downloaded model`);
-  return join(modelsFolder(), `${id}.gguf`);
+export async function removeOne({ words }: Arguments): Promise<number> {
+  const [id] = words;
+  const folder = modelsFolder();
+  const isOfModel = (file: string): boolean => /\.gguf$/i.test(file) && (idOf(file) === id || file === `mmproj-${id}.gguf`);
+  const names = await readdir(folder).catch(() => []);
+  const found = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json)?$/, "")));
+  if (found.length === 0) throw new Usage(`there is no model '${id}' in ${folder}`);
+  for (const name of found) {
+    await rm(join(folder, name), { force: true });
+    if (!name.endsWith(".json")) say(`deleted ${plain(join(folder, name))}`);
+  }
+  return 0;
 }
 
 export async function verifyAll({ words, options }: Arguments): Promise<number> {
@@ -83,12 +92,20 @@ export async function verifyAll({ words, options }: Arguments): Promise<number> 
   if (only !== undefined && models.length === 0) throw new Usage(`there is no model '${only}' in ${modelsFolder()}`);
   const results = [];
   for (const { name, path } of models) {
-    const { state, sha256 } = await verifyModel(path);
-    results.push({ name, state, sha256, path });
-    if (options["json"] !== true) say(`${plain(name)}: ${VERDICTS[state]}`);
+    for (const file of await filesOf(path)) {
+      const { state, sha256 } = await verifyModel(file);
+      results.push({ name, state, sha256, path: file });
+      if (options["json"] !== true) say(`${plain(file === path ? name : basename(file))}: ${VERDICTS[state]}`);
+    }
   }
   if (options["json"] === true) sayJson(results);
   return results.some(({ state }) => state === "damaged") ? 1 : 0;
+}
+
+/** All files of a model in the own folder. */
+async function filesOf(path: string): Promise<string[]> {
+  const projector = join(dirname(path), `mmproj-${idOf(path)}.gguf`);
+  return [...partsOf(path), ...((await stat(projector).catch(() => null)) === null ? [] : [projector])];
 }
 
 const VERDICTS = {

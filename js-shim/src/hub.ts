@@ -1,0 +1,135 @@
+// Models on Hugging Face: what a reference names, and which files of a repository that means.
+import { basename } from "node:path";
+import { fetchJson, hubEndpoint, type DownloadOptions } from "./download.js";
+import { FmError } from "./errors.js";
+import { idOf, isFirstPart, partsOf } from "./model-files.js";
+
+/** What a reference names. */
+export interface HubReference {
+  /** OWNER/NAME. */
+  repository: string;
+  /** A branch or a commit. */
+  revision: string;
+  /** A path in the repository; absent: the one that `quant` says, or the usual one. */
+  file?: string;
+  /** A quantisation, such as Q4_K_M. */
+  quant?: string;
+}
+
+/** A file to download. */
+export interface HubFile {
+  url: URL;
+  /** Its name in the models folder. */
+  name: string;
+  size: number;
+  /** Null: the hub does not name it, as for small files. */
+  sha256: string | null;
+}
+
+/** A file as the hub lists it. */
+type Listed = Pick<HubFile, "size" | "sha256"> & { path: string };
+
+/** What is taken where nobody asks for a quantisation. */
+const USUAL = "Q4_K_M";
+/** Of several projectors the first of these: most models lose nothing by them. */
+const PROJECTORS = ["F16", "BF16", "Q8_0"];
+const NAMES = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?::([\w.-]+)|\/(.+))?$/;
+const HOSTS: ReadonlySet<string> = new Set(["huggingface.co", "hf.co"]);
+
+/** `hf:OWNER/NAME/FILE`, `OWNER/NAME:QUANT` and the like, or a link to one of the hub's pages; null: it is neither. */
+export function parseHubReference(reference: string): HubReference | null {
+  const [, repository = "", quant, file] = NAMES.exec(reference) ?? [];
+  if (repository === "") return URL.canParse(reference) ? ofLink(new URL(reference)) : null;
+  if (/\.gguf$/i.test(repository)) return null;
+  return { repository, revision: "main", ...(quant === undefined ? {} : { quant }), ...(file === undefined ? {} : { file }) };
+}
+
+/** /OWNER/NAME, and after it /blob/REVISION/FILE, /resolve/REVISION/FILE or /tree/REVISION. */
+function ofLink({ host, username, password, pathname, searchParams }: URL): HubReference | null {
+  if ((!HOSTS.has(host) && host !== new URL(hubEndpoint()).host) || username + password !== "") return null;
+  let words: string[];
+  try {
+    words = pathname.split("/").filter((word) => word !== "").map(decodeURIComponent);
+  } catch {
+    return null;
+  }
+  const [owner, name, kind = "", revision = "main", ...path] = words;
+  if (owner === undefined || name === undefined) return null;
+  const file = /^(blob|resolve|raw)$/.test(kind) ? path.join("/") : searchParams.get("show_file_info");
+  const known = /^(blob|resolve|raw|tree)$/.test(kind);
+  return { repository: `${owner}/${name}`, revision: known ? revision : "main", ...(file ? { file } : {}) };
+}
+
+/** The files of a model in the order of their download: the one that the model is named by comes last. */
+export async function filesOnHub(reference: HubReference, options: DownloadOptions): Promise<HubFile[]> {
+  const all = await listFiles(reference, options);
+  const chosen = choose(all, reference);
+  const names = partsOf(chosen.path);
+  const parts = all.filter(({ path }) => names.includes(path));
+  if (parts.length < names.length) {
+    const what = `${reference.repository} has ${parts.length} of the ${names.length} files of ${chosen.path}.`;
+    throw new FmError("UNAVAILABLE", what);
+  }
+  const files = parts.map((file) => ({ ...file, name: basename(file.path) }));
+  const projector = isProjector(chosen.path) ? undefined : projectorOf(all);
+  // The helper gives a model the projector whose name is most like its own.
+  if (projector !== undefined) files.push({ ...projector, name: `mmproj-${idOf(chosen.path)}.gguf` });
+  return files.reverse().map(({ path, name, size, sha256 }) => ({ url: addressOn(reference, path), name, size, sha256 }));
+}
+
+async function listFiles({ repository, revision }: HubReference, options: DownloadOptions): Promise<Listed[]> {
+  const url = new URL(`${hubEndpoint()}/api/models/${repository}/tree/${encodeURIComponent(revision)}?recursive=true`);
+  const list = await fetchJson(url, options);
+  if (!Array.isArray(list)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
+  return (list as { path: unknown; size: unknown; lfs?: { oid: unknown } }[])
+    .map(({ path, size, lfs }) => ({ path: String(path), size: Number(size), sha256: hashOf(lfs?.oid) }))
+    .filter(({ path }) => /\.gguf$/i.test(path));
+}
+
+const hashOf = (oid: unknown): string | null => (typeof oid === "string" && /^[0-9a-f]{64}$/.test(oid) ? oid : null);
+
+function addressOn({ repository, revision }: HubReference, path: string): URL {
+  const words = [revision, ...path.split("/")].map(encodeURIComponent);
+  return new URL(`${hubEndpoint()}/${repository}/resolve/${words.join("/")}`);
+}
+
+const isProjector = (path: string): boolean => /mmproj/i.test(basename(path));
+
+/** What a file's name says of its numbers, in capitals; "": nothing. */
+export function quantOf(path: string): string {
+  return /(?:^|[-._])((?:UD-)?(?:I?Q\d|TQ\d|MXFP4|B?FP?(?:16|32))\w*)$/i.exec(idOf(path))?.[1]?.toUpperCase() ?? "";
+}
+
+function choose(all: readonly Listed[], { repository, file, quant }: HubReference): Listed {
+  const named = file === undefined ? undefined : all.find(({ path }) => path === partsOf(file)[0]);
+  if (named !== undefined) return named;
+  const models = all.filter(({ path }) => !isProjector(path) && !/imatrix/i.test(path) && isFirstPart(path));
+  if (models.length === 0) {
+    const advice = "Name one that has: their names often end in -GGUF.";
+    throw new FmError("NOT_FOUND", `The repository ${repository} has no model in GGUF files. ${advice}`);
+  }
+  const wanted = quant?.toUpperCase() ?? USUAL;
+  const fitting = file === undefined ? models.filter(({ path }) => quantOf(path) === wanted) : [];
+  const candidates = fitting.length > 0 || quant !== undefined || file !== undefined ? fitting : models;
+  const [only] = candidates;
+  if (only !== undefined && candidates.length === 1) return only;
+  const what = candidates.length > 0 ? "has several models" : `has no ${file ?? wanted}`;
+  const names = choices(repository, candidates.length > 0 ? candidates : models);
+  throw new FmError("INVALID_REQUEST", `${repository} ${what}. Pull one of these: ${names.join(", ")}`);
+}
+
+/** Names of models that can be typed. */
+function choices(repository: string, models: readonly Listed[]): string[] {
+  const quants = models.map(({ path }) => quantOf(path));
+  return models.map(({ path }, index) => {
+    const quant = quants[index] ?? "";
+    const isUnique = quant !== "" && quants.indexOf(quant) === quants.lastIndexOf(quant);
+    return isUnique ? `${repository}:${quant}` : `${repository}/${path}`;
+  });
+}
+
+function projectorOf(all: readonly Listed[]): Listed | undefined {
+  const rank = ({ path }: Listed): number => (PROJECTORS.includes(quantOf(path)) ? PROJECTORS.indexOf(quantOf(path)) : Infinity);
+  const found = all.filter(({ path }) => isProjector(path));
+  return found.reduce<Listed | undefined>((best, it) => (best !== undefined && rank(best) <= rank(it) ? best : it), undefined);
+}

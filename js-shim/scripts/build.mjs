@@ -121,7 +121,8 @@ async function bundleAll() {
   await bundle("validate.js", join(fresh, "validate.cjs"), "cjs", { "errors.js": "./errors.cjs" }, { minify: true });
   await bundle("index.js", join(fresh, "bundler.mjs"), "esm", {}, { minify: true });
   const banner = { js: "#!/usr/bin/env node" };
-  await bundle("cli/main.js", join(fresh, "cli.cjs"), "cjs", { "index.js": "./index.cjs" }, { banner, minify: true });
+  const loaded = { "index.js": "./index.cjs", "later.js": "./later.cjs" };
+  await bundle("cli/main.js", join(fresh, "cli.cjs"), "cjs", loaded, { banner, minify: true });
   await chmod(join(fresh, "cli.cjs"), 0o755);
   const beside = { "errors.js": "./errors.js", "types.js": "./types.js" };
   await bundle("validate.js", join(esm, "validate.js"), "esm", beside, { minify: true, allowOverwrite: true });

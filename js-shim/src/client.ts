@@ -41,7 +41,7 @@ export interface ClientOptions {
   remote?: RemoteOptions | string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;
-  /** A model file's path, or the id of a model in `modelsDir`. */
+  /** A model file's path, or the id of a model in `modelsDir`. Default: the one that `models use` chose, or the first. */
   model?: string | undefined;
   /**
    * Other names of models, for code that has a cloud model's name in it: `{ "gpt-4o": "default" }`. The name `*` is every

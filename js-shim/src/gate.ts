@@ -4,6 +4,7 @@ import type { Call } from "./call.js";
 import { FmError, reasonCodeOf, type ReasonCode } from "./errors.js";
 import type { Helper } from "./helper.js";
 import type { Events } from "./events.js";
+import { modelsFolder, NO_MODEL } from "./models-folder.js";
 import type { RateLimiter } from "./ratelimit.js";
 import { toFmError } from "./thrown.js";
 import { isObject, type JsonObject } from "./types.js";
@@ -212,12 +213,17 @@ export class Compatibility {
       return verdict;
     }
     const reason = reasonCodeOf(capabilities["reason_code"]) ?? "HELPER_UNHEALTHY";
-    const detail = String(capabilities["detail"] ?? capabilities["reason_code"]);
+    const detail = adviceFor(String(capabilities["detail"] ?? capabilities["reason_code"]));
     const verdict = refusalOf({ ...no(reason, detail), ...engines });
     this.#known = { state: "waiting", verdict, until: performance.now() + (reason === "OFFLINE" ? OFFLINE_MS : WAIT_MS) };
     this.#events.changeState("waiting", { reason_code: reason, detail: verdict.error.detail });
     return verdict;
   }
+}
+
+/** What a user does who has no model, in place of what the helper says of the folder that `models pull` fills. */
+function adviceFor(detail: string): string {
+  return detail.includes(`no model file (*.gguf) in the folder ${modelsFolder()};`) ? NO_MODEL : detail;
 }
 
 function pause(): Promise<void> {

@@ -26,6 +26,9 @@ function existsSync(path: string): boolean {
   }
 }
 
+/** The origin of a helper that was built in the clone which this package lies in. */
+export const OWN_BUILD = "this repository's build";
+
 /** What may be the matter where all was installed. */
 export const LEFT_OUT =
   "If it is there where the application was made, what bundles or deploys it has left it out (README of fm-proxy, Bundlers).";
@@ -90,7 +93,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
   const built = join(repository, "build", "bin", NAME);
   // In another's project, a folder of that name is none of ours.
   if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {
-    if (existsSync(built)) return { type: "cli", executablePath: built, origin: "this repository's build" };
+    if (existsSync(built)) return { type: "cli", executablePath: built, origin: OWN_BUILD };
     tried.push(built);
   }
   const how = tried.includes(built) ? `Build it: run \`sh packaging/setup.sh\` in ${repository}.` : howToGetOne(name);

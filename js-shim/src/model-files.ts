@@ -1,6 +1,7 @@
 // Model files on this machine: those of fm-proxy's own folder, and what other programs have downloaded, which is only read.
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, sep } from "node:path";
+import { chosenModel } from "./default-model.js";
 import { modelsFolder, userHome, type Environment } from "./models-folder.js";
 
 /** A model file. */
@@ -13,6 +14,8 @@ export interface FoundModel {
   path: string;
   /** In bytes, of all its files. */
   size: number;
+  /** Whether it answers where nobody names a model: see `models use` of the command line. */
+  default: boolean;
 }
 
 /** The longest settings and manifests that are read, in bytes. */
@@ -20,20 +23,29 @@ const LONGEST_TEXT = 1_000_000;
 
 /** The models of this machine, fm-proxy's own first. A folder that can't be read has none. */
 export async function findModels(env: Environment = process.env, home = userHome()): Promise<FoundModel[]> {
-  const own = await ofFolder(modelsFolder(env, home));
+  const folder = modelsFolder(env, home);
+  const own = await ownModels(folder);
   const others = await Promise.all([ofOllama(env, home), ofLmStudio(home), ofHuggingFace(env, home), ofLlamaCpp(env, home)]);
   const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));
   const seen = new Set<string>();
-  return [...own, ...sorted].filter(({ path }) => !seen.has(path) && seen.add(path));
+  const chosen = await defaultModel(folder);
+  const found = [...own, ...sorted].filter(({ path }) => !seen.has(path) && seen.add(path));
+  return found.map((model) => ({ ...model, default: model.path === chosen }));
 }
 
-async function ofFolder(folder: string): Promise<FoundModel[]> {
-  const names = (await readdir(folder).catch(() => [])).filter(isModelFile).sort();
+/** The models of a folder, in the order of the helper. */
+export async function ownModels(folder: string): Promise<FoundModel[]> {
+  const names = (await readdir(folder).catch(() => [])).filter(isModelFile).sort((one, other) => compare(idOf(one), idOf(other)));
   return (await Promise.all(names.map((name) => entry("fm-proxy", idOf(name), join(folder, name))))).flat();
 }
 
 /** A file of a model that is split into several. */
 const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
+
+/** The model that answers where nobody names one: the chosen one, else the first of the folder, as for the helper. */
+export async function defaultModel(folder: string): Promise<string | null> {
+  return (await chosenModel(folder)) ?? (await ownModels(folder))[0]?.path ?? null;
+}
 
 /** The id of a file among the models of its folder; a split model has the name that its files begin with. */
 export function idOf(path: string): string {
@@ -147,7 +159,7 @@ function isModelFile(name: string): boolean {
 async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
   const sizes = await Promise.all(partsOf(path).map((part) => stat(part).then((it) => (it.isFile() ? it.size : 0), () => 0)));
   const size = sizes.reduce((sum, each) => sum + each, 0);
-  return sizes.every((each) => each > 0) ? [{ source, name, path, size }] : [];
+  return sizes.every((each) => each > 0) ? [{ source, name, path, size, default: false }] : [];
 }
 
 /** A small file of another program's; "" where there is none. A link may lead to what has no end. */

@@ -2,6 +2,9 @@
 import { homedir } from "node:os";
 import { join, resolve, sep } from "node:path";
 
+/** For who has no model. */
+export const NO_MODEL = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
+
 /** The part of a host's environment that says where files are. */
 export type Environment = Record<string, string | undefined>;
 

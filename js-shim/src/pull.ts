@@ -2,6 +2,7 @@
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
+import { chooseModel, chosenModel } from "./default-model.js";
 import {
   addressOf,
   checkProtocol,
@@ -18,7 +19,7 @@ import {
 import { FmError } from "./errors.js";
 import { hashFile } from "./hash.js";
 import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
-import { idOf, partsOf } from "./model-files.js";
+import { idOf, ownModels, partsOf } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
 
 /** Options of {@link pullModel}. */
@@ -35,6 +36,8 @@ export interface PulledModel extends Downloaded {
   id: string;
   /** All its files: the projector, with which it sees, and the parts of one that is split. */
   files: Downloaded[];
+  /** Whether it answers where nobody names a model: the first model of fm-proxy's own folder does. */
+  default: boolean;
 }
 
 /** See files.ts. */
@@ -53,7 +56,17 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
     files.push(file);
   }
   const last = files[files.length - 1] as Downloaded;
-  return { id: idOf(last.path), ...last, size, files };
+  const isDefault = options.folder === undefined && (await chooseFirst(last.path, folder));
+  return { id: idOf(last.path), ...last, size, files, default: isDefault };
+}
+
+/** Chooses a model that is alone in the folder and does not embed: no later one takes its place then. Whether it is chosen. */
+async function chooseFirst(path: string, folder: string): Promise<boolean> {
+  const chosen = await chosenModel(folder);
+  if (chosen !== null) return chosen === path;
+  if ((await ownModels(folder)).length > 1 || /embed/i.test(idOf(path))) return false;
+  await chooseModel(path, folder);
+  return true;
 }
 
 /** How far the download of several files is, of which those before this one have `before` bytes. */

@@ -1,7 +1,9 @@
 // How a client's helper is started: which program, with which arguments.
 import { dirname, join, resolve } from "node:path";
 import type { ClientOptions, RemoteOptions } from "./client.js";
-import { locateGpuLibrary, locateHelper, type HelperLocation } from "./locate.js";
+import { chosenModel } from "./default-model.js";
+import { locateGpuLibrary, locateHelper, OWN_BUILD, type HelperLocation } from "./locate.js";
+import { defaultModel } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
@@ -25,12 +27,15 @@ export async function spawnOptions(
   const { executablePath, origin } = location;
   // An error about a missing path must show where the helper looked.
   const whole = (path: string): string => resolve(options.cwd ?? "", path);
-  const models = options.modelsDir === undefined ? modelsOf(location, env) : null;
+  const models = options.modelsDir === undefined ? await modelsOf(location, env) : null;
   const args = ["--stdio", ...(models === null ? [] : ["--models-dir", whole(models)])];
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
   const settings: string[] = [];
-  if (asksAppleFirst(options, env)) args.push("--engine", "auto");
+  const isNamed = options.modelsDir !== undefined || options.model !== undefined;
+  const chosen = isNamed ? null : await chosenFor(location, options.engine, env);
+  if (chosen !== null) args.push("--model", chosen);
+  else if (asksAppleFirst(options, env)) args.push("--engine", "auto");
   if (options.remote !== undefined) args.push("--remote", remoteArgument(options.remote, env, whole));
   for (const [name, flag, variable, given] of SWITCHES) {
     if (options[name] === given) args.push(flag);
@@ -52,11 +57,26 @@ export async function spawnOptions(
 }
 
 /** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
-function modelsOf({ packagePath, copiedFrom }: HelperLocation, env: Record<string, string>): string | null {
+async function modelsOf(location: HelperLocation, env: Record<string, string>): Promise<string | null> {
+  const { packagePath, copiedFrom, origin } = location;
   // A variable counts for the helper, which has a working directory of its own.
   if ((env["FM_PROXY_MODELS_DIR"] ?? "") !== "") return null;
   if (packagePath !== undefined) return modelsFolder(env);
+  // The folder of the build has a model for a first try.
+  if (origin === OWN_BUILD) return (await defaultModel(modelsFolder(env))) === null ? null : modelsFolder(env);
   return copiedFrom === undefined ? null : join(dirname(copiedFrom), "..", "models");
+}
+
+/** What `models use` chose, if nobody names a model, or engines without model files. Programs that hosts name have their own. */
+export async function chosenFor(
+  { packagePath, origin }: HelperLocation,
+  engine: ClientOptions["engine"],
+  env: Record<string, string | undefined>,
+): Promise<string | null> {
+  const engines = String(engine ?? env["FM_PROXY_ENGINE"] ?? "");
+  const isOurs = packagePath !== undefined || origin === OWN_BUILD;
+  if (!isOurs || (env["FM_PROXY_MODEL"] ?? "") !== "" || !/^$|\b(auto|llama)\b/.test(engines)) return null;
+  return chosenModel(modelsFolder(env));
 }
 
 /**

@@ -5,7 +5,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFi
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
-import { helperPath, installStub, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
+import { helperPath, installStub, noModel, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
@@ -106,7 +106,8 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   const listed = JSON.parse((await run(t, ["models", "list", "--json"], { env })).stdout);
   const expected = [["mine", "fm-proxy", 4], ["other.gguf", "llama.cpp", 4]];
   assert.deepEqual(listed.map(({ name, source, size }) => [name, source, size]), expected);
-  assert.match((await run(t, ["models", "list"], { env })).stdout, /^NAME +SOURCE +SIZE +FILE\nmine +fm-proxy +4 B /);
+  const { stdout } = await run(t, ["models", "list"], { env });
+  assert.match(stdout, /^ +NAME +SOURCE +SIZE +FILE\n\* +mine +fm-proxy +4 B .*\n +other/);
   assert.match((await run(t, ["models", "verify"], { env })).stdout, /^mine: not downloaded by fm-proxy/);
   writeFileSync(`${ownFile(home, "mine.gguf")}.json`, JSON.stringify({ sha256: "0".repeat(64) }));
   assert.equal((await run(t, ["models", "verify", "mine"], { env })).status, 1);
@@ -122,9 +123,9 @@ test("names of files that a terminal would obey are shown, not obeyed", async (t
   const home = temporaryFolder(t);
   putOwn(home, "a\x1b[2J\nb\u009b31m.gguf");
   const { stdout } = await run(t, ["models", "list"], { env: { HOME: home } });
-  assert.match(stdout, /^a\?\[2J\?b\?31m +fm-proxy/m);
+  assert.match(stdout, /^\* +a\?\[2J\?b\?31m +fm-proxy/m);
   assert.doesNotMatch(stdout, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
-  assert.equal(stdout.split("\n").length, 3);
+  assert.equal(stdout.split("\n").length, 5);
   const { stderr } = await run(t, ["run", "--model", "c\x1b[2J", "x"], { env: { HOME: home } });
   assert.doesNotMatch(stderr, /\x1b/);
   assert.equal(stderr.split("\n").length, 2);
@@ -133,10 +134,50 @@ test("names of files that a terminal would obey are shown, not obeyed", async (t
 test("no model: what to do", async (t) => {
   const { status, stderr } = await run(t, ["models", "list"]);
   assert.equal(status, 0);
-  assert.match(stderr, /there is no model.*models pull/);
+  assert.equal(stderr, "fm-proxy: There is no model yet: npx fm-proxy models pull qwen3-0.6b\n");
   const named = await run(t, ["run", "--model", "nothing", "x"]);
   assert.equal(named.status, 64);
   assert.match(named.stderr, /no model and no file 'nothing'/);
+});
+
+test("models use: the model that answers where none is named, one of another program too", async (t) => {
+  const home = temporaryFolder(t);
+  for (const name of ["a", "b", "c"]) putOwn(home, `${name}.gguf`);
+  const other = join(home, ".cache", "llama.cpp", "other.gguf");
+  mkdirSync(dirname(other), { recursive: true });
+  writeFileSync(other, "GGUF");
+  const env = { HOME: home };
+  const names = async () => {
+    const models = JSON.parse((await run(t, ["models", "list", "--json"], { env })).stdout);
+    return models.filter((model) => model.default).map(({ name }) => name);
+  };
+  assert.deepEqual(await names(), ["a"], "the first, as long as none is chosen");
+  for (const name of ["b", "other.gguf", "c"]) {
+    const { status, stdout } = await run(t, ["models", "use", name], { env });
+    assert.deepEqual([status, await names()], [0, [name]]);
+    assert.match(stdout, new RegExp(`${name.replace(".gguf", "")}.gguf\nanswers from now on`));
+  }
+  assert.equal((await run(t, ["models", "use", "d"], { env })).status, 64);
+  assert.deepEqual(await names(), ["c"]);
+  await run(t, ["models", "rm", "c"], { env });
+  assert.deepEqual(await names(), ["a"]);
+});
+
+const smol = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
+test("a linked clone answers by the user's models, and by its own where there is none", { skip: noModel() ?? false }, async (t) => {
+  const home = temporaryFolder(t);
+  const env = { HOME: home, FM_PROXY_PATH: "", FM_PROXY_ENGINE: "" };
+  const model = async () => {
+    const { findings } = JSON.parse((await run(t, ["doctor", "--json"], { env })).stdout);
+    return findings.find(({ check }) => check === "model").detail.split(";")[0];
+  };
+  assert.equal(await model(), "SmolLM2-135M-Instruct.Q4_1");
+  putOwn(home, "a.gguf", readFileSync(smol));
+  assert.equal(await model(), "a");
+  putOwn(home, "b.gguf", readFileSync(smol));
+  await run(t, ["models", "use", "b"], { env });
+  assert.equal(await model(), "b");
+  assert.equal((await run(t, ["run", "--max-output-tokens", "2", "Hello"], { env })).status, 0);
 });
 
 test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
@@ -187,7 +228,7 @@ test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (
 test("wrong command lines: what is wrong, and the status for it", async (t) => {
   for (const [words, error] of [
     [["rum"], /no command 'rum'/],
-    [["models"], /'models' needs one of: models list, models pull, models rm, models verify/],
+    [["models"], /'models' needs one of: models list, models pull, models use, models rm, models verify/],
     [["models", "pull"], /'models pull' needs MODEL/],
     [["run", "a", "b"], /'run' does not take 'b'/],
     [["run", "--modl", "x"], /--modl/],

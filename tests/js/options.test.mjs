@@ -1,8 +1,10 @@
 // The options of createClient: what does not exist, and what has a wrong value, is an error that names it.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { chooseModel } from "../../js-shim/dist/esm/default-model.js";
+import { modelsFolder } from "../../js-shim/dist/esm/models-folder.js";
 import { spawnOptions } from "../../js-shim/dist/esm/start.js";
 import { clientFor, stubClient, temporaryFolder } from "./support/helper.mjs";
 
@@ -67,6 +69,42 @@ test("paths are told as a whole: those of options, of variables, and of the help
   assert.deepEqual(byName.args, ["--stdio", "--remote", "env:SERVERS", "--model", "an-id"]);
   const { detail } = await clientFor(t, { helperPath: "no/such" }).compatibility.check();
   assert.ok(detail.startsWith(`The helper ${join(process.cwd(), "no", "such")} does not exist (ENOENT).`), detail);
+});
+
+test("the chosen model is named, unless the host names one, a folder, or an engine without model files", async (t) => {
+  const before = process.env.FM_PROXY_PATH;
+  delete process.env.FM_PROXY_PATH;
+  t.after(() => before !== undefined && (process.env.FM_PROXY_PATH = before));
+  const data = temporaryFolder(t);
+  const folder = join(data, "fm-proxy", "models");
+  const args = async (options, env = {}) => {
+    const { args } = await spawnOptions(options, { XDG_DATA_HOME: data, FM_PROXY_GPU: "off", ...env });
+    return args.slice(1).join(" ");
+  };
+  assert.equal(await args({}), "", "a clone's own");
+  mkdirSync(folder, { recursive: true });
+  for (const name of ["a.gguf", "b.gguf"]) writeFileSync(join(folder, name), "GGUF");
+  assert.equal(await args({}), `--models-dir ${folder}`);
+  await chooseModel(join(folder, "b.gguf"), folder);
+  const chosen = `--models-dir ${folder} --model ${join(folder, "b.gguf")}`;
+  assert.equal(await args({}), chosen);
+  assert.equal(await args({ engine: ["apple", "llama"] }), `${chosen} --engine apple,llama`);
+  assert.equal(await args({ model: "a" }), `--models-dir ${folder} --model a`);
+  assert.equal(await args({ engine: "fake" }), `--models-dir ${folder} --engine fake`);
+  assert.equal(await args({}, { FM_PROXY_ENGINE: "apple" }), `--models-dir ${folder}`);
+  assert.equal(await args({}, { FM_PROXY_MODEL: "a" }), `--models-dir ${folder}`);
+  assert.equal(await args({ modelsDir: "/m" }), "--models-dir /m");
+  assert.equal(await args({}, { FM_PROXY_MODELS_DIR: "/m" }), "");
+  assert.equal(await args({}, { FM_PROXY_MODELS_DIR: folder }), `--model ${join(folder, "b.gguf")}`);
+  assert.equal(await args({ helperPath: "/h" }), "", "whoever names a program has its models beside it");
+  unlinkSync(join(folder, "b.gguf"));
+  assert.equal(await args({}), `--models-dir ${folder}`);
+});
+
+test("without a model the error is a line to copy", async (t) => {
+  const detail = `there is no model file (*.gguf) in the folder ${modelsFolder()}; put one there, or name one`;
+  const client = stubClient(t, { capabilities: { available: false, reason_code: "MODEL_NOT_READY", detail } });
+  assert.equal((await client.compatibility.check()).detail, "There is no model yet: npx fm-proxy models pull qwen3-0.6b");
 });
 
 test("a helper that can't be run: what to do", async (t) => {

@@ -60,7 +60,7 @@ test("a whole file, with progress; a second pull finds it", async (t) => {
   const seen = [];
   const { folder, path, result } = pull(t, server, { onProgress: (it) => seen.push(it) });
   const file = { path, size: SIZE, sha256: hash(server.bytes), sha256From: null };
-  assert.deepEqual(await result, { id: "model", ...file, files: [file] });
+  assert.deepEqual(await result, { id: "model", ...file, files: [file], default: false });
   assert.deepEqual(seen.at(-1), { received: SIZE, total: SIZE });
   assert.deepEqual(readdirSync(folder).sort(), ["model.gguf", "model.gguf.json"]);
   assert.equal((await verifyModel(path)).state, "ok");
@@ -162,6 +162,7 @@ const REPOSITORIES = {
   ],
   "four/sees-GGUF": ["mmproj-BF16.gguf", "mmproj-F16.gguf", "sees-Q4_K_M.gguf"],
   "five/weights": ["model.safetensors"],
+  "six/embed-GGUF": ["embed-Q8_0.gguf"],
 };
 
 /** The hub, and where its files are sent from: another host, as far as a token goes. */
@@ -314,7 +315,20 @@ test("models pull, verify and rm: all files of a model, and whose SHA-256 it was
   await assert.rejects(models("verify", "sees-Q4_K_M"), { code: 1, stdout: /^mmproj-sees-Q4_K_M.gguf: DAMAGED/m });
   assert.equal((await models("rm", "split-Q4_K_M")).match(/^deleted /gm).length, 3);
   await models("rm", "sees-Q4_K_M");
-  assert.deepEqual(readdirSync(folder).sort(), ["tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
+  assert.deepEqual(readdirSync(folder).sort(), ["default.json", "tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
+});
+
+test("the first model that is pulled is the default, no later one is; what to type next", async (t) => {
+  await serveHub(t);
+  const env = { ...process.env, FM_PROXY_MODELS_DIR: temporaryFolder(t) };
+  const models = async (...words) => (await promisify(execFile)(process.execPath, [cli, "models", ...words], { env })).stdout;
+  assert.doesNotMatch(await models("pull", "six/embed-GGUF"), /npx fm-proxy run/);
+  await models("rm", "embed-Q8_0");
+  assert.match(await models("pull", "one/tiny-GGUF"), /^ {2}npx fm-proxy run "[^"]+"\n$/m);
+  assert.match(await models("pull", "two/many-GGUF"), /^ {2}npx fm-proxy models use many-Q4_K_M\n$/m);
+  const chosen = JSON.parse(await models("list", "--json")).filter((model) => model.default);
+  assert.deepEqual(chosen.map(({ name }) => name), ["tiny-Q8_0"], "though another one is the first by name");
+  assert.match(await models("pull", "one/tiny-GGUF"), /npx fm-proxy run/);
 });
 
 test("references that are none are told before anything is asked", async (t) => {

@@ -104,8 +104,7 @@ static void nothing_there(void **state) {
     expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)"); /* whatever its name: a fallback may answer */
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
-    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "the models folder does not exist");
-    expect_refused(NULL, FM_UNAVAILABLE, "the option modelsDir (--models-dir)", "--model");
+    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "no model file (*.gguf)");
 }
 
 /* A model in several files is one, which the first of them names. */

@@ -468,14 +468,9 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
         tell_models(list, "; name a model of that folder, or a file, with the option model (--model)", error);
         return code;
     }
-    struct fm_file_info info;
-    bool absent = fm_file_examine(options->models_dir, &info) == ENOENT;
     return fm_fail(error, FM_UNAVAILABLE,
-                   absent
-                       ? "the models folder does not exist: %.*s; make it, or name another with the option modelsDir "
-                         "(--models-dir), or a model file with the option model (--model)"
-                       : "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with the "
-                         "option model (--model)",
+                   "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with the option model "
+                   "(--model)",
                    fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
 }
 

@@ -2,7 +2,7 @@
 import { bench } from "./helper.js";
 import { completion } from "./completion.js";
 import { doctor } from "./doctor.js";
-import { listModels, pullOne, removeOne, verifyAll } from "./models.js";
+import { listModels, pullOne, removeOne, useOne, verifyAll } from "./models.js";
 import type { Command } from "./parse.js";
 import { ask } from "./run.js";
 
@@ -37,6 +37,14 @@ export const COMMANDS: readonly Command[] = [
     summary: "Downloads a model: OWNER/NAME[:QUANT] of Hugging Face, a link, or https://HOST/FILE.gguf",
     options: [{ name: "sha256", value: "HEX", help: "the SHA-256 that the file must have" }, JSON_OPTION],
     run: pullOne,
+  },
+  {
+    words: "models use",
+    takes: "NAME",
+    count: [1, 1],
+    summary: "Chooses the model that answers where none is named, for all applications",
+    options: [],
+    run: useOne,
   },
   {
     words: "models rm",

@@ -9,7 +9,7 @@ import {
   type EngineReport,
 } from "../index.js";
 import { kindOf, type FileKind } from "../file-kind.js";
-import { HOW_TO_GET_ONE, lacksModel, modelOption } from "./models.js";
+import { adviceFor, modelOption } from "./models.js";
 import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -114,8 +114,8 @@ async function checkMachine(client: Client): Promise<Finding> {
     const model = (await defaultModel(client)) ?? "there is one";
     return { check: "model", ok: true, detail: [model, ...engines.map(lineOfEngine)].join("; ") };
   }
-  const advice = lacksModel(report) ? { advice: HOW_TO_GET_ONE } : {};
-  return { check: "model", ok: false, detail: `${reason_code}: ${detail}`, ...advice };
+  const advice = await adviceFor(report);
+  return { check: "model", ok: false, detail: `${reason_code}: ${detail}`, ...(advice === undefined ? {} : { advice }) };
 }
 
 function lineOfEngine({ name, available, reason_code, detail }: EngineReport): string {

@@ -2,15 +2,18 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { findHelper, modelsFolder } from "../index.js";
+import { chosenFor } from "../later.js";
 import { modelOption } from "./models.js";
 import type { Arguments } from "./parse.js";
 
 /** Runs the helper with these arguments, in this process's place; resolves to its exit status. */
 export async function runHelper(args: readonly string[]): Promise<number> {
-  const { executablePath, packagePath } = await findHelper();
+  const location = await findHelper();
+  const { executablePath, packagePath } = location;
   // As for a client: where `models pull` puts them. For the helper, an option counts more than a variable.
-  const models = packagePath === undefined ? {} : { FM_PROXY_MODELS_DIR: modelsFolder() };
-  const env = { ...process.env, ...models };
+  const chosen = await chosenFor(location, undefined, process.env);
+  const models = packagePath === undefined && chosen === null ? {} : { FM_PROXY_MODELS_DIR: modelsFolder() };
+  const env = { ...process.env, ...models, ...(chosen === null ? {} : { FM_PROXY_MODEL: chosen }) };
   const child = spawn(executablePath, args, { stdio: "inherit", env });
   // A terminal sends SIGINT to both; this process waits for the helper's end.
   process.on("SIGINT", () => {});

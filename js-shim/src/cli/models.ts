@@ -1,8 +1,9 @@
 // The commands for model files.
 import { readdir, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport, type PulledModel } from "../index.js";
-import { idOf, partsOf } from "../model-files.js";
+import { chooseModel, idOf, partsOf } from "../later.js";
+import { NO_MODEL } from "../models-folder.js";
 import { bytes, fail, plain, ProgressLine, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -10,18 +11,18 @@ export async function listModels({ options }: Arguments): Promise<number> {
   const models = await findModels();
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
-    say(table([["NAME", "SOURCE", "SIZE", "FILE"], ...models.map((it) => [it.name, it.source, bytes(it.size), it.path])]));
-  } else fail(`there is no model. ${HOW_TO_GET_ONE}`);
+    const rows = models.map((it) => [it.default ? "*" : "", it.name, it.source, bytes(it.size), it.path]);
+    say(table([["", "NAME", "SOURCE", "SIZE", "FILE"], ...rows]));
+    if (models.some((it) => it.default)) say("\n* answers where no model is named: fm-proxy models use NAME chooses another one");
+  } else fail(NO_MODEL);
   return 0;
 }
 
-/** For who has no model. */
-export const HOW_TO_GET_ONE =
-  "Download one: fm-proxy models pull Qwen/Qwen3-0.6B-GGUF";
-
-/** Whether a model file would help where `report` says that nothing can answer. */
-export function lacksModel({ reason_code, engines = [] }: CompatibilityReport): boolean {
-  return [reason_code, ...engines.map((engine) => engine.reason_code)].includes("MODEL_NOT_READY");
+/** What a user does whom `report` tells that nothing can answer; undefined: a model would not help, or `detail` says it. */
+export async function adviceFor({ reason_code, detail, engines = [] }: CompatibilityReport): Promise<string | undefined> {
+  const lacksModel = [reason_code, ...engines.map((engine) => engine.reason_code)].includes("MODEL_NOT_READY");
+  if (!lacksModel || detail === NO_MODEL) return undefined;
+  return (await findModels()).some(({ source }) => source === "fm-proxy") ? undefined : NO_MODEL;
 }
 
 /** What the option `model` of a client has to be for a model that a user names; undefined: the default one. */
@@ -32,7 +33,15 @@ export async function modelOption(name: string | undefined): Promise<string | un
   if (found !== undefined) return found.path;
   if ((await stat(name).catch(() => null))?.isFile() === true) return name;
   const known = models.map((model) => model.name).join(", ");
-  throw new Usage(`there is no model and no file '${name}'. ${known === "" ? HOW_TO_GET_ONE : `There are: ${known}`}`);
+  throw new Usage(`there is no model and no file '${name}'. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
+}
+
+/** Chooses the model that answers where nobody names one, for all applications. */
+export async function useOne({ words }: Arguments): Promise<number> {
+  const path = resolve((await modelOption(words[0])) ?? "");
+  await chooseModel(path, modelsFolder());
+  say(`${plain(path)}\nanswers from now on where no model is named, in each application that has no model of its own.`);
+  return 0;
 }
 
 export async function pullOne({ words, options }: Arguments): Promise<number> {
@@ -63,12 +72,15 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
   }
 }
 
-function sayPulled({ id, size, files }: PulledModel): void {
+function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
   say(`${plain(id)}  ${bytes(size)}`);
   for (const { path, sha256, sha256From } of files) {
     const whose = sha256From === null ? "compared with nothing" : `the same as from ${sha256From}`;
     say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
   }
+  const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
+  if (isDefault) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
+  else say(`\nTo use it where no model is named:\n  npx fm-proxy models use ${name}`);
 }
 
 export async function removeOne({ words }: Arguments): Promise<number> {

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { createClient, type Client, type ResponseCreateParams } from "../index.js";
-import { HOW_TO_GET_ONE, lacksModel, modelOption } from "./models.js";
+import { adviceFor, modelOption } from "./models.js";
 import { errorText, fail, say, sayText, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -15,7 +15,9 @@ export async function ask({ words, options }: Arguments): Promise<number> {
   try {
     const report = await client.compatibility.check();
     if (!report.compatible) {
-      fail(`${report.detail ?? report.reason_code}${lacksModel(report) ? ` ${HOW_TO_GET_ONE}` : ""}`);
+      fail(report.detail ?? report.reason_code ?? "");
+      const advice = await adviceFor(report);
+      if (advice !== undefined) fail(advice);
       return 1;
     }
     const [prompt] = words;

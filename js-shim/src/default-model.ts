@@ -1,0 +1,23 @@
+// The model that a user has chosen for all applications: it is named in a small file of the models folder.
+import { mkdir, rename, stat, writeFile } from "node:fs/promises";
+import { join, relative, resolve, sep } from "node:path";
+import { readJson } from "./download.js";
+
+const fileOf = (folder: string): string => join(folder, "default.json");
+
+/** The file of the chosen model; null: none was chosen, or it is gone. */
+export async function chosenModel(folder: string): Promise<string | null> {
+  const model = (await readJson<{ model?: unknown }>(fileOf(folder)))?.model;
+  if (typeof model !== "string") return null;
+  const path = resolve(folder, model);
+  return (await stat(path).catch(() => null))?.isFile() === true ? path : null;
+}
+
+/** Chooses a model file, which may be another program's. */
+export async function chooseModel(path: string, folder: string): Promise<void> {
+  const name = relative(folder, path);
+  const fresh = `${fileOf(folder)}.${process.pid}`;
+  await mkdir(folder, { recursive: true });
+  await writeFile(fresh, `${JSON.stringify({ model: name.includes(sep) ? path : name })}\n`);
+  await rename(fresh, fileOf(folder));
+}

@@ -9,10 +9,11 @@ export async function findModels(env?: Environment, home?: string): Promise<Foun
 }
 
 /**
- * Downloads a model. `reference` is a model on Hugging Face (or on the server that the variable `HF_ENDPOINT` names; `HF_TOKEN`
- * is sent there): `OWNER/NAME`, `OWNER/NAME:QUANT` or `OWNER/NAME/FILE.gguf`, all of them also with `hf:` in front, or a link to
- * its page or file; or the https URL of a GGUF file elsewhere. Without QUANT it is Q4_K_M, or the only model that there is. From
- * Hugging Face all files of a split model come, and its projector, if it sees.
+ * Downloads a model. `reference` is a short name that `models search` of the command line lists, such as `qwen3-0.6b`; a model
+ * on Hugging Face (or on the server that the variable `HF_ENDPOINT` names; `HF_TOKEN` is sent there): `OWNER/NAME`,
+ * `OWNER/NAME:QUANT` or `OWNER/NAME/FILE.gguf`, also with `hf:` in front, or a link to its page or file; or the https URL of a
+ * GGUF file elsewhere. Without QUANT it is Q4_K_M, or the only model that there is. From Hugging Face all files of a split model
+ * come, and its projector, if it sees.
  *
  * @throws FmError: INVALID_REQUEST for a reference that is none, or for several models, which `detail` lists; NOT_FOUND;
  *   UNAVAILABLE for everything that a later try may get over; the reason of the signal

@@ -93,6 +93,7 @@ function addressOn({ repository, revision }: HubReference, path: string): URL {
   return new URL(`${hubEndpoint()}/${repository}/resolve/${words.join("/")}`);
 }
 
+const isModel = (path: string): boolean => isFirstPart(path) && !isProjector(path) && !/imatrix/i.test(path);
 const isProjector = (path: string): boolean => /mmproj/i.test(basename(path));
 
 /** What a file's name says of its numbers, in capitals; "": nothing. */
@@ -103,7 +104,7 @@ export function quantOf(path: string): string {
 function choose(all: readonly Listed[], { repository, file, quant }: HubReference): Listed {
   const named = file === undefined ? undefined : all.find(({ path }) => path === partsOf(file)[0]);
   if (named !== undefined) return named;
-  const models = all.filter(({ path }) => !isProjector(path) && !/imatrix/i.test(path) && isFirstPart(path));
+  const models = all.filter(({ path }) => isModel(path) && !isTwice(path, all));
   if (models.length === 0) {
     const advice = "Name one that has: their names often end in -GGUF.";
     throw new FmError("NOT_FOUND", `The repository ${repository} has no model in GGUF files. ${advice}`);
@@ -116,6 +117,11 @@ function choose(all: readonly Listed[], { repository, file, quant }: HubReferenc
   const what = candidates.length > 0 ? "has several models" : `has no ${file ?? wanted}`;
   const names = choices(repository, candidates.length > 0 ? candidates : models);
   throw new FmError("INVALID_REQUEST", `${repository} ${what}. Pull one of these: ${names.join(", ")}`);
+}
+
+/** Whether a split model is there as one file too. */
+function isTwice(path: string, all: readonly Listed[]): boolean {
+  return partsOf(path).length > 1 && all.some((file) => basename(file.path) === `${idOf(path)}.gguf`);
 }
 
 /** Names of models that can be typed. */

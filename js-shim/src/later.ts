@@ -1,5 +1,6 @@
 // What no client needs before its first call. It is a file of its own, dist/later.cjs, which that call loads: a host that never
 // asks anything does not wait for it.
+export { searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModels, idOf, partsOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";

@@ -2,6 +2,7 @@
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
+import { findInCatalog } from "./catalog.js";
 import { chooseModel, chosenModel } from "./default-model.js";
 import {
   addressOf,
@@ -96,7 +97,8 @@ async function sourcesOf(reference: string, options: PullOptions): Promise<Sourc
   if (sha256 !== null && !/^[0-9a-f]{64}$/.test(sha256)) {
     throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
   }
-  const hub = parseHubReference(reference);
+  const known = findInCatalog(reference);
+  const hub = known === null ? parseHubReference(reference) : { ...known, revision: "main" };
   const sources = hub === null ? [await sourceOf(reference)] : await sourcesOnHub(hub, options);
   const last = sources[sources.length - 1] as Source;
   if (sha256 !== null && partsOf(last.file).length > 1) {
@@ -142,8 +144,8 @@ function urlOf(reference: string): URL {
   if (!URL.canParse(reference)) {
     throw new FmError(
       "INVALID_REQUEST",
-      `${JSON.stringify(reference)} is not a model to download. Name one of Hugging Face (OWNER/NAME, OWNER/NAME:Q4_K_M or the ` +
-        "link of its page), or a URL (https://...gguf).",
+      `${JSON.stringify(reference)} is not a model to download. Name one of \`models search\`, one of Hugging Face ` +
+        "(OWNER/NAME, OWNER/NAME:Q4_K_M or the link of its page), or a URL (https://...gguf).",
     );
   }
   const url = new URL(reference);

@@ -140,6 +140,18 @@ test("no model: what to do", async (t) => {
   assert.match(named.stderr, /no model and no file 'nothing'/);
 });
 
+test("models search: all, those that a word fits, or a sentence", async (t) => {
+  const found = async (...words) => JSON.parse((await run(t, ["models", "search", "--json", ...words])).stdout);
+  const names = async (...words) => (await found(...words)).map(({ name }) => name);
+  assert.ok((await names()).length > 10);
+  assert.deepEqual(await names("Embedding"), ["qwen3-embedding-0.6b"]);
+  assert.deepEqual(await names("images"), ["qwen3-vl-4b", "gemma-3-4b"]);
+  const { stdout } = await run(t, ["models", "search", "gemma"]);
+  assert.match(stdout, /^NAME .*\ngemma-3-4b +seeing +3\.3 GB +~4\.6 GB +Gemma +images/);
+  const { status, stderr } = await run(t, ["models", "search", "music"]);
+  assert.deepEqual([status, /OWNER\/NAME/.test(stderr)], [1, true]);
+});
+
 test("models use: the model that answers where none is named, one of another program too", async (t) => {
   const home = temporaryFolder(t);
   for (const name of ["a", "b", "c"]) putOwn(home, `${name}.gguf`);
@@ -164,7 +176,7 @@ test("models use: the model that answers where none is named, one of another pro
 });
 
 const smol = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
-test("a linked clone answers by the user's models, and by its own where there is none", { skip: noModel() ?? false }, async (t) => {
+test("a linked clone answers by the user's models, else by its own", { skip: noModel() ?? false }, async (t) => {
   const home = temporaryFolder(t);
   const env = { HOME: home, FM_PROXY_PATH: "", FM_PROXY_ENGINE: "" };
   const model = async () => {
@@ -228,7 +240,7 @@ test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (
 test("wrong command lines: what is wrong, and the status for it", async (t) => {
   for (const [words, error] of [
     [["rum"], /no command 'rum'/],
-    [["models"], /'models' needs one of: models list, models pull, models use, models rm, models verify/],
+    [["models"], /'models' needs one of: models list, models search, models pull, models use, models rm, models verify/],
     [["models", "pull"], /'models pull' needs MODEL/],
     [["run", "a", "b"], /'run' does not take 'b'/],
     [["run", "--modl", "x"], /--modl/],

@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { CATALOG } from "../../js-shim/dist/esm/catalog.js";
 import { ENVIRONMENT, helperEnvironment } from "../../js-shim/dist/esm/environment.js";
 import { programsOf, STRICT, USER_PAGES } from "./support/documents.mjs";
 import { helperPath, root, temporaryFolder } from "./support/helper.mjs";
@@ -74,6 +75,16 @@ test("what packaging/pins says that npm checks, it checks: each package has its 
     const packages = Object.entries(JSON.parse(read(join(folder, "package-lock.json"))).packages).slice(1);
     assert.deepEqual(packages.filter(([, { integrity }]) => integrity === undefined).map(([name]) => name), [], folder);
   }
+});
+
+test("docs/models.md has each model with a short name", () => {
+  const gigabytes = (count) => `${(count / 1e9).toFixed(1)} GB`;
+  const rows = CATALOG.map(({ name, kind, repository, file, size, memory, licence, goodFor }) => {
+    const link = `[${file}](https://huggingface.co/${repository})`;
+    return `| \`${name}\` | ${kind} | ${link} | ${gigabytes(size)} | ${gigabytes(memory)} | ${licence} | ${goodFor} |`;
+  });
+  const [, table] = /^\| Name \| Kind .*\n\|[-|]+\n([^]*?)\n\n/m.exec(read("docs/models.md"));
+  assert.equal(table, rows.join("\n"));
 });
 
 test("README.md is a front page", () => {

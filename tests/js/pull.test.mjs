@@ -7,6 +7,8 @@ import { createServer } from "node:http";
 import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { CATALOG, findInCatalog } from "../../js-shim/dist/esm/catalog.js";
+import { parseHubReference, quantOf } from "../../js-shim/dist/esm/hub.js";
 import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
@@ -163,6 +165,8 @@ const REPOSITORIES = {
   "four/sees-GGUF": ["mmproj-BF16.gguf", "mmproj-F16.gguf", "sees-Q4_K_M.gguf"],
   "five/weights": ["model.safetensors"],
   "six/embed-GGUF": ["embed-Q8_0.gguf"],
+  "seven/both-GGUF": ["both-q4_k_m-00001-of-00002.gguf", "both-q4_k_m-00002-of-00002.gguf", "both-q4_k_m.gguf"],
+  "Qwen/Qwen3-0.6B-GGUF": ["Qwen3-0.6B-Q8_0.gguf", "other.gguf"],
 };
 
 /** The hub, and where its files are sent from: another host, as far as a token goes. */
@@ -203,6 +207,8 @@ test("what people type for a model on the hub: the file that comes", async (t) =
   const { host } = await serveHub(t);
   const page = "https://huggingface.co";
   for (const [reference, file] of [
+    ["qwen3-0.6b", "Qwen3-0.6B-Q8_0.gguf"],
+    ["Qwen3-0.6B", "Qwen3-0.6B-Q8_0.gguf"],
     ["one/tiny-GGUF", "tiny-Q8_0.gguf"],
     ["hf:one/tiny-GGUF", "tiny-Q8_0.gguf"],
     ["hf:one/tiny-GGUF/tiny-Q8_0.gguf", "tiny-Q8_0.gguf"],
@@ -212,6 +218,7 @@ test("what people type for a model on the hub: the file that comes", async (t) =
     ["two/many-GGUF:ud-iq1_s", "many-UD-IQ1_S.gguf"],
     ["two/odd-GGUF:Q5_K_M", "odd-q5_k_m.gguf"],
     ["two/odd-GGUF/sub/odd-2-Q8_0.gguf", "odd-2-Q8_0.gguf"],
+    ["seven/both-GGUF", "both-q4_k_m.gguf"],
     [`${page}/two/many-GGUF`, "many-Q4_K_M.gguf"],
     ["https://hf.co/two/many-GGUF/tree/main", "many-Q4_K_M.gguf"],
     [`${page}/two/many-GGUF?show_file_info=many-Q8_0.gguf`, "many-Q8_0.gguf"],
@@ -222,6 +229,30 @@ test("what people type for a model on the hub: the file that comes", async (t) =
     const { path, files } = await pullModel(reference, { folder: temporaryFolder(t) });
     assert.deepEqual([basename(path), files.length], [file, 1], reference);
     assert.equal(files[0].sha256From, host);
+  }
+});
+
+test("a short name that no model has: those that may be meant", async (t) => {
+  const all = CATALOG.map(({ name }) => name).filter((name) => name.startsWith("qwen3-4b"));
+  for (const [name, meant] of [
+    ["qwen3-06b", "Did you mean 'qwen3-0.6b'?"],
+    ["qwen3:8b", "Did you mean 'qwen3-8b'?"],
+    ["gema-3-4b", "Did you mean 'gemma-3-4b'?"],
+    ["qwen3-4", `Did you mean one of these: ${all.join(", ")}?`],
+    ["llama", "npx fm-proxy models search lists"],
+  ]) {
+    const folder = temporaryFolder(t);
+    const what = `No model has the short name '${name}'. ${meant}`;
+    const isRight = ({ code, detail }) => code === "INVALID_REQUEST" && detail.startsWith(what);
+    await assert.rejects(pullModel(name, { folder }), isRight, name);
+  }
+});
+
+test("the models with short names: each can be pulled by it", () => {
+  for (const { name, repository, file, size, memory } of CATALOG) {
+    assert.equal(findInCatalog(name)?.file, file);
+    assert.deepEqual(parseHubReference(`${repository}/${file}`), { repository, revision: "main", file });
+    assert.ok(quantOf(file) !== "" && size > 1e8 && memory > size && memory < size * 3, name);
   }
 });
 

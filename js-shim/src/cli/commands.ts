@@ -2,7 +2,7 @@
 import { bench } from "./helper.js";
 import { completion } from "./completion.js";
 import { doctor } from "./doctor.js";
-import { listModels, pullOne, removeOne, useOne, verifyAll } from "./models.js";
+import { listModels, pullOne, removeOne, searchModels, useOne, verifyAll } from "./models.js";
 import type { Command } from "./parse.js";
 import { ask } from "./run.js";
 
@@ -31,10 +31,18 @@ export const COMMANDS: readonly Command[] = [
     run: listModels,
   },
   {
+    words: "models search",
+    takes: "[WORD]",
+    count: [0, 1],
+    summary: "Lists models with short names to pull: size, memory, licence, what they are good for",
+    options: [JSON_OPTION],
+    run: searchModels,
+  },
+  {
     words: "models pull",
     takes: "MODEL",
     count: [1, 1],
-    summary: "Downloads a model: OWNER/NAME[:QUANT] of Hugging Face, a link, or https://HOST/FILE.gguf",
+    summary: "Downloads a model: a name of `models search`, OWNER/NAME[:QUANT] of Hugging Face, or a link",
     options: [{ name: "sha256", value: "HEX", help: "the SHA-256 that the file must have" }, JSON_OPTION],
     run: pullOne,
   },

@@ -2,7 +2,7 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport, type PulledModel } from "../index.js";
-import { chooseModel, idOf, partsOf } from "../later.js";
+import { chooseModel, idOf, partsOf, searchCatalog } from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
 import { bytes, fail, plain, ProgressLine, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
@@ -34,6 +34,16 @@ export async function modelOption(name: string | undefined): Promise<string | un
   if ((await stat(name).catch(() => null))?.isFile() === true) return name;
   const known = models.map((model) => model.name).join(", ");
   throw new Usage(`there is no model and no file '${name}'. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
+}
+
+export async function searchModels({ words, options }: Arguments): Promise<number> {
+  const [word = ""] = words;
+  const found = searchCatalog(word);
+  const rows = found.map((it) => [it.name, it.kind, bytes(it.size), `~${bytes(it.memory)}`, it.licence, it.goodFor]);
+  if (options["json"] === true) sayJson(found);
+  else if (found.length > 0) say(table([["NAME", "KIND", "SIZE", "MEMORY", "LICENCE", "GOOD FOR"], ...rows]));
+  else fail(`no model with a short name fits '${word}'. All others are pulled by the name of their repository, OWNER/NAME`);
+  return found.length > 0 ? 0 : 1;
 }
 
 /** Chooses the model that answers where nobody names one, for all applications. */

@@ -2,7 +2,7 @@
 import { basename } from "node:path";
 import { fetchJson, hubEndpoint, type DownloadOptions } from "./download.js";
 import { FmError } from "./errors.js";
-import { idOf, isFirstPart, partsOf } from "./model-files.js";
+import { idOf, isFirstPart, partsOf, quantOf } from "./model-files.js";
 
 /** What a reference names. */
 export interface HubReference {
@@ -95,11 +95,6 @@ function addressOn({ repository, revision }: HubReference, path: string): URL {
 
 const isModel = (path: string): boolean => isFirstPart(path) && !isProjector(path) && !/imatrix/i.test(path);
 const isProjector = (path: string): boolean => /mmproj/i.test(basename(path));
-
-/** What a file's name says of its numbers, in capitals; "": nothing. */
-export function quantOf(path: string): string {
-  return /(?:^|[-._])((?:UD-)?(?:I?Q\d|TQ\d|MXFP4|B?FP?(?:16|32))\w*)$/i.exec(idOf(path))?.[1]?.toUpperCase() ?? "";
-}
 
 function choose(all: readonly Listed[], { repository, file, quant }: HubReference): Listed {
   const named = file === undefined ? undefined : all.find(({ path }) => path === partsOf(file)[0]);

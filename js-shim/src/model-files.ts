@@ -2,6 +2,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join, sep } from "node:path";
 import { chosenModel } from "./default-model.js";
+import { readFacts } from "./gguf.js";
 import { modelsFolder, userHome, type Environment } from "./models-folder.js";
 
 /** A model file. */
@@ -14,6 +15,10 @@ export interface FoundModel {
   path: string;
   /** In bytes, of all its files. */
   size: number;
+  /** How its weights are stored, such as Q4_K_M; null: neither its name nor its header says it. */
+  quantization: string | null;
+  /** The longest context that it was trained for, in tokens; null: its header does not say it. */
+  contextLength: number | null;
   /** Whether it answers where nobody names a model: see `models use` of the command line. */
   default: boolean;
 }
@@ -58,6 +63,11 @@ export function partsOf(path: string): string[] {
   if (count === 0) return [path];
   const number = (index: number): string => String(index + 1).padStart(5, "0");
   return Array.from({ length: count }, (_, index) => path.replace(PART, `-${number(index)}-of-$2`));
+}
+
+/** What a file's name says of how its weights are stored, in capitals; "": nothing. */
+export function quantOf(path: string): string {
+  return /(?:^|[-._])((?:UD-)?(?:I?Q\d|TQ\d|MXFP4|B?FP?(?:16|32))\w*)$/i.exec(idOf(path))?.[1]?.toUpperCase() ?? "";
 }
 
 /** Whether a file alone is a model, or is the one that names a split model. */
@@ -159,7 +169,9 @@ function isModelFile(name: string): boolean {
 async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
   const sizes = await Promise.all(partsOf(path).map((part) => stat(part).then((it) => (it.isFile() ? it.size : 0), () => 0)));
   const size = sizes.reduce((sum, each) => sum + each, 0);
-  return sizes.every((each) => each > 0) ? [{ source, name, path, size, default: false }] : [];
+  if (sizes.some((each) => each === 0)) return [];
+  const { quantization, contextLength } = await readFacts(path);
+  return [{ source, name, path, size, quantization: quantOf(path) || quantization, contextLength, default: false }];
 }
 
 /** A small file of another program's; "" where there is none. A link may lead to what has no end. */

@@ -18,6 +18,7 @@ import {
   type Source,
 } from "./download.js";
 import { FmError } from "./errors.js";
+import { readFacts } from "./gguf.js";
 import { hashFile } from "./hash.js";
 import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
 import { idOf, ownModels, partsOf } from "./model-files.js";
@@ -65,7 +66,7 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
 async function chooseFirst(path: string, folder: string): Promise<boolean> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen === path;
-  if ((await ownModels(folder)).length > 1 || /embed/i.test(idOf(path))) return false;
+  if ((await ownModels(folder)).length > 1 || (await readFacts(path)).embeds) return false;
   await chooseModel(path, folder);
   return true;
 }

@@ -4,6 +4,7 @@ import { execFile, spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { ProgressLine, timeOf } from "../../js-shim/dist/esm/cli/output.js";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
 import { helperPath, installStub, noModel, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
@@ -107,7 +108,7 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   const expected = [["mine", "fm-proxy", 4], ["other.gguf", "llama.cpp", 4]];
   assert.deepEqual(listed.map(({ name, source, size }) => [name, source, size]), expected);
   const { stdout } = await run(t, ["models", "list"], { env });
-  assert.match(stdout, /^ +NAME +SOURCE +SIZE +FILE\n\* +mine +fm-proxy +4 B .*\n +other/);
+  assert.match(stdout, /^ +NAME +SOURCE +SIZE +WEIGHTS +CONTEXT +FILE\n\* +mine +fm-proxy +4 B +- +- .*\n +other/);
   assert.match((await run(t, ["models", "verify"], { env })).stdout, /^mine: not downloaded by fm-proxy/);
   writeFileSync(`${ownFile(home, "mine.gguf")}.json`, JSON.stringify({ sha256: "0".repeat(64) }));
   assert.equal((await run(t, ["models", "verify", "mine"], { env })).status, 1);
@@ -150,6 +151,19 @@ test("models search: all, those that a word fits, or a sentence", async (t) => {
   assert.match(stdout, /^NAME .*\ngemma-3-4b +seeing +3\.3 GB +~4\.6 GB +Gemma +images/);
   const { status, stderr } = await run(t, ["models", "search", "music"]);
   assert.deepEqual([status, /OWNER\/NAME/.test(stderr)], [1, true]);
+});
+
+test("progress: one line on a terminal, a line every ten seconds elsewhere, and the time that is left", () => {
+  const shown = (isTerminal, until) => {
+    let [clock, text] = [0, ""];
+    const line = new ProgressLine({ isTerminal, now: () => clock, write: (more) => (text += more) });
+    for (; clock <= until; clock += 50) line.update(String(clock));
+    line.end();
+    return text;
+  };
+  assert.equal(shown(false, 25_000), "10000\n20000\n");
+  assert.equal(shown(true, 250), "0 100 200 ".split(" ").map((text) => `\r\x1b[2K${text}`).join(""));
+  assert.deepEqual([0.2, 60, 91, 3000, 9000].map(timeOf), ["1 s", "60 s", "2 min", "50 min", "2.5 h"]);
 });
 
 test("models use: the model that answers where none is named, one of another program too", async (t) => {

@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, copyFileSync, cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { findModels, modelsFolder } from "../../js-shim/dist/esm/index.js";
 import { modelsFolder as folderOf } from "../../js-shim/dist/esm/models-folder.js";
-import { snapshot, temporaryFolder } from "./support/helper.mjs";
+import { ggufHeader } from "./support/gguf.mjs";
+import { root, snapshot, temporaryFolder } from "./support/helper.mjs";
 
 const put = (path, text) => {
   mkdirSync(dirname(path), { recursive: true });
@@ -93,6 +94,31 @@ test("what other programs have left in disorder hides nothing else", async (t) =
   // Node can't remove such a path.
   spawnSync("rm", ["-rf", "d".repeat(250)], { cwd: hub });
   assert.deepEqual(found, ["fm-proxy own", "huggingface o/n/x.gguf", "ollama good:latest"]);
+});
+
+test("what a model's name and header say of it; a header that ends too soon, or is none, says nothing", async (t) => {
+  const folder = temporaryFolder(t);
+  const pairs = { "general.architecture": "x", "general.tags": ["a", "b"], "x.context_length": 40_960, "general.file_type": 15 };
+  const whole = ggufHeader({ ...pairs, "x.attention.context_length": 1 });
+  const facts = async (name, bytes) => {
+    put(join(folder, name), bytes);
+    const found = (await findModels({ FM_PROXY_MODELS_DIR: folder }, folder)).find(({ path }) => path === join(folder, name));
+    return [found.quantization, found.contextLength];
+  };
+  assert.deepEqual(await facts("a.gguf", whole), ["Q4_K_M", 40_960]);
+  assert.deepEqual(await facts("a-Q8_0.gguf", whole), ["Q8_0", 40_960]);
+  assert.deepEqual(await facts("none.gguf", "GGUF"), [null, null]);
+  assert.deepEqual(await facts("other.gguf", "GGUX".repeat(100)), [null, null]);
+  const [first, last] = [whole.indexOf("x.context_length"), whole.indexOf("general.file_type")];
+  for (let end = 1; end < last; end++) {
+    const told = end >= first + "x.context_length".length + 8 ? 40_960 : null;
+    assert.deepEqual(await facts("cut.gguf", whole.subarray(0, end)), [null, told], `${end} bytes`);
+  }
+  const odd = Buffer.from(whole);
+  odd.fill(0xff, 24, 32); // the length of the first key
+  assert.deepEqual(await facts("odd.gguf", odd), [null, null]);
+  const model = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
+  if (existsSync(model)) assert.deepEqual(await facts("real.gguf", readFileSync(model).subarray(0, 65_536)), ["Q4_1", 8192]);
 });
 
 test("the own folder comes first, and nothing is ever written", async (t) => {

@@ -8,8 +8,10 @@ import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { CATALOG, findInCatalog } from "../../js-shim/dist/esm/catalog.js";
-import { parseHubReference, quantOf } from "../../js-shim/dist/esm/hub.js";
+import { parseHubReference } from "../../js-shim/dist/esm/hub.js";
+import { quantOf } from "../../js-shim/dist/esm/model-files.js";
 import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
+import { ggufHeader } from "./support/gguf.mjs";
 import { root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
@@ -173,7 +175,10 @@ const REPOSITORIES = {
 async function serveHub(t) {
   const hub = { asked: [], files: new Map(), wrong: "" };
   for (const [repository, names] of Object.entries(REPOSITORIES)) {
-    for (const name of names) hub.files.set(`${repository}/${name}`, Buffer.from(`GGUF of ${repository}/${name}`));
+    for (const name of names) {
+      const pairs = { "general.name": `${repository}/${name}`, "x.pooling_type": repository === "six/embed-GGUF" ? 3 : 0 };
+      hub.files.set(`${repository}/${name}`, ggufHeader(pairs));
+    }
   }
   const server = createServer((request, response) => {
     const path = request.url.split("?")[0];

@@ -4,15 +4,23 @@ import { basename, dirname, join, resolve } from "node:path";
 import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport, type PulledModel } from "../index.js";
 import { chooseModel, idOf, partsOf, searchCatalog } from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
-import { bytes, fail, plain, ProgressLine, say, sayJson, table, Usage } from "./output.js";
+import { bytes, fail, plain, ProgressLine, say, sayJson, table, timeOf, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 export async function listModels({ options }: Arguments): Promise<number> {
   const models = await findModels();
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
-    const rows = models.map((it) => [it.default ? "*" : "", it.name, it.source, bytes(it.size), it.path]);
-    say(table([["", "NAME", "SOURCE", "SIZE", "FILE"], ...rows]));
+    const rows = models.map((it) => [
+      it.default ? "*" : "",
+      it.name,
+      it.source,
+      bytes(it.size),
+      it.quantization ?? "-",
+      it.contextLength?.toLocaleString("en") ?? "-",
+      it.path,
+    ]);
+    say(table([["", "NAME", "SOURCE", "SIZE", "WEIGHTS", "CONTEXT", "FILE"], ...rows]));
     if (models.some((it) => it.default)) say("\n* answers where no model is named: fm-proxy models use NAME chooses another one");
   } else fail(NO_MODEL);
   return 0;
@@ -69,7 +77,8 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
         if (first < 0) first = received;
         const rate = (received - first) / Math.max(0.001, (performance.now() - begun) / 1000);
         const share = total === undefined ? "" : ` of ${bytes(total)} (${Math.floor((100 * received) / total)} %)`;
-        line.update(`${bytes(received)}${share}, ${bytes(rate)}/s`);
+        const left = total === undefined || rate === 0 ? "" : `, ${timeOf((total - received) / rate)} left`;
+        line.update(`${bytes(received)}${share}, ${bytes(rate)}/s${left}`);
       },
     });
     line.end();

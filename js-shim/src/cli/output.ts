@@ -60,25 +60,54 @@ export function bytes(count: number): string {
   return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${units[power]}`;
 }
 
-/** One line of progress on a terminal, written over by the next; elsewhere nothing. */
+/** Seconds as a person reads them. */
+export function timeOf(seconds: number): string {
+  if (seconds < 90) return `${Math.ceil(seconds)} s`;
+  const minutes = Math.ceil(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
+
+/** Where progress goes, and the clock, in ms. */
+interface ProgressPlace {
+  isTerminal: boolean;
+  now(): number;
+  write(text: string): unknown;
+}
+
+const STDERR: ProgressPlace = {
+  isTerminal: process.stderr.isTTY === true,
+  now: () => performance.now(),
+  write: (text) => writeSync(2, text),
+};
+
+/** Progress: on a terminal one line, written over by the next; elsewhere, as in a log, a line every ten seconds. */
 export class ProgressLine {
-  readonly #enabled = process.stderr.isTTY === true;
-  #last = 0;
+  readonly #place: ProgressPlace;
+  readonly #pause: number;
+  #last: number;
+  #wrote = false;
+
+  constructor(place = STDERR) {
+    this.#place = place;
+    this.#pause = place.isTerminal ? 100 : 10_000;
+    this.#last = place.isTerminal ? -Infinity : place.now();
+  }
 
   update(text: string): void {
-    const now = performance.now();
-    if (!this.#enabled || now - this.#last < 100) return;
+    const now = this.#place.now();
+    if (now - this.#last < this.#pause) return;
     this.#last = now;
-    this.#write(`\r\x1b[2K${text}`);
+    this.#write(this.#place.isTerminal ? `\r\x1b[2K${text}` : `${text}\n`);
+    this.#wrote = true;
   }
 
   end(): void {
-    if (this.#last > 0) this.#write("\r\x1b[2K");
+    if (this.#wrote && this.#place.isTerminal) this.#write("\r\x1b[2K");
   }
 
   #write(text: string): void {
     try {
-      writeSync(2, text);
+      this.#place.write(text);
     } catch {
       // A terminal that is busy or gone misses a line.
     }

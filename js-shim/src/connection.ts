@@ -12,6 +12,8 @@ import { PROTOCOL_VERSION } from "./wire.js";
  * wait so long for one that hangs.
  */
 const HANGS_MS = 2000;
+/** A helper whose pong is late may be blamed once nothing came for so long: its host has read all that it has written. */
+const ANSWER_MS = 250;
 
 /** What a connection is made with. */
 export interface ConnectionOptions {
@@ -43,6 +45,8 @@ export class Connection {
   #brokeProtocol = false;
   /** When the last byte came, or the first call after a silence was made. */
   #heardAt = 0;
+  /** How often bytes came. */
+  #reads = 0;
   /** Pings that wait for their pong. */
   #pings = 0;
   /** Since when the first of them waits, or the last pong came; null: none does. */
@@ -91,7 +95,9 @@ export class Connection {
   /** Whether the helper says that it has a call in hand. Never rejects. */
   async hasInHand(id: number): Promise<boolean> {
     try {
-      await this.#rpc.call("requests.get", { request_id: id }).result;
+      const { result } = this.#rpc.call("requests.get", { request_id: id });
+      this.#tryPing();
+      await result;
       return true;
     } catch {
       return false;
@@ -104,11 +110,21 @@ export class Connection {
    * its other calls are over that it has read, each by its answer or its own limits. Those without a limit end with it.
    */
   giveUpOn(id: number, hangs: FmError, inHand: boolean): void {
-    if (!inHand) return this.#drain(id, hangs);
     this.cancel(id);
+    if (!inHand) return this.#blame(id, hangs);
     setTimeout(() => {
-      if (this.#calls.has(id)) this.#drain(id, hangs);
+      if (this.#calls.has(id)) this.#tryPing();
+      this.#blame(id, hangs);
     }, HANGS_MS).unref();
+  }
+
+  /** While other bytes come before a pong, the host reads slowly: the call's answer may be among what it has not read. */
+  #blame(id: number, hangs: FmError): void {
+    if (!this.#calls.has(id)) return;
+    if (this.#pings === 0) return this.#drain(id, hangs);
+    const reads = this.#reads;
+    const again = (): void => (this.#reads === reads ? this.#drain(id, hangs) : this.#blame(id, hangs));
+    setTimeout(() => setImmediate(again), ANSWER_MS).unref();
   }
 
   #drain(id: number, hangs: FmError): void {
@@ -208,6 +224,7 @@ export class Connection {
 
   #receive(bytes: Uint8Array): void {
     this.#heardAt = performance.now();
+    this.#reads++;
     try {
       this.#rpc.receive(bytes);
     } catch (error) {

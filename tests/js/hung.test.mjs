@@ -136,6 +136,20 @@ test("a deadline that passes costs other requests nothing, before and after it",
   await until(() => !alive(client.starts()[0].started), "the end of the first helper, once it has no more to do");
 }));
 
+test("a host that reads slowly is not taken for a helper that hangs", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t, { drip: 50 });
+  await client.health.ping();
+  // All of it is said at once. What follows is answered at once too, and waits in the pipe.
+  const going = drain(client.responses.stream({ input: "x ".repeat(60) }));
+  await assert.rejects(client.responses.create({ input: "x", fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
+  const next = client.responses.create({ input: "x" });
+  const { events, error } = await going;
+  assert.equal(error, null);
+  checkResponseStream(events);
+  checkResponse(await next);
+  assert.equal(client.starts().length, 1);
+});
+
 test("a cancel by id reaches a stream of a helper that gets no other call any more", { timeout: WAIT }, async (t) => {
   const client = stubClient(t);
   const words = Array.from({ length: 200 }, (_, index) => [`${index} `, { sleep_ms: 100 }]).flat();

@@ -28,6 +28,9 @@ void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
     fm_route_free(&job->route);
     job->state = FM_JOB_FREE;
     front->jobs_in_flight--;
+    while (front->jobs_end > 0 && front->jobs[front->jobs_end - 1].state == FM_JOB_FREE) {
+        front->jobs_end--;
+    }
     pthread_cond_broadcast(&job->changed); /* the watchdog looks, and finds its job gone */
 }
 
@@ -40,6 +43,8 @@ static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error
 
 /* What jobs of both kinds begin with; the answer is there. */
 static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
+    size_t end = (size_t)(job - front->jobs) + 1;
+    front->jobs_end = end > front->jobs_end ? end : front->jobs_end;
     front->jobs_in_flight++;
     job->engine = NULL;
     job->stopping = false;
@@ -87,7 +92,7 @@ enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id
 }
 
 static struct fm_job *find_closing(struct fm_front *front, uint64_t number) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (front->jobs[i].state == FM_JOB_CLOSING && front->jobs[i].number == number) {
             return &front->jobs[i];
         }
@@ -149,7 +154,7 @@ static bool is_answered(const struct fm_job *job) {
 }
 
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (!is_settled(&front->jobs[i]) && front->jobs[i].number == number) {
             return &front->jobs[i];
         }
@@ -158,7 +163,7 @@ struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number) 
 }
 
 struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (!is_settled(&front->jobs[i]) && front->jobs[i].run == run) {
             return &front->jobs[i];
         }
@@ -167,7 +172,7 @@ struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run) {
 }
 
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (!is_answered(&front->jobs[i]) && fm_rpc_id_equal(&front->jobs[i].call, call)) {
             return &front->jobs[i];
         }
@@ -176,7 +181,7 @@ struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc
 }
 
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         const struct fm_job *job = &front->jobs[i];
         bool there = !is_answered(job) || (job->state != FM_JOB_FREE && job->answer.request.background);
         if (there && !job->replays && strcmp(front->jobs[i].answer.id, id) == 0) {
@@ -197,7 +202,7 @@ static bool will_answer(const struct fm_job *job, const struct fm_rpc_id *call) 
 }
 
 bool fm_jobs_answer_locked(const struct fm_front *front, const struct fm_rpc_id *call) {
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (front->jobs[i].state != FM_JOB_FREE && will_answer(&front->jobs[i], call)) {
             return true;
         }
@@ -349,7 +354,7 @@ void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_c
 void fm_job_settle_all_locked(struct fm_front *front) {
     struct fm_error error;
     fm_fail(&error, FM_CANCELLED, "the helper is shutting down");
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (!is_settled(&front->jobs[i])) {
             fm_job_settle_locked(&front->jobs[i], FM_FINISH_CANCELLED, &error);
         }

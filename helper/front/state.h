@@ -249,8 +249,9 @@ struct fm_front {
     pthread_cond_t built;   /* `building` is no longer set */
     atomic_bool building;   /* the lock's to set: a frame is built without it, and no job may change */
     struct fm_job jobs[FM_JOBS_MAX];
+    size_t jobs_end; /* all from here on are free */
     unsigned jobs_in_flight;
-    unsigned next_stream;                        /* whose turn it is to say something, modulo FM_JOBS_MAX */
+    unsigned next_stream;                        /* whose turn it is to say something, modulo jobs_end */
     struct fm_program programs[FM_PROGRAMS_MAX]; /* in the order of --engine */
     size_t program_count;                        /* constant, at least 1 */
     struct fm_engine probes[FM_PROGRAMS_MAX];    /* of the program in the same place, which tells about it */

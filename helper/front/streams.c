@@ -122,8 +122,8 @@ static bool is_large(struct fm_job *job) {
 
 /* Whose turn it is: a job with a frame, or NULL. In turns, so that one long answer does not keep the others waiting. */
 static struct fm_job *take_turn(struct fm_front *front, bool large, enum frame *kind) {
-    for (unsigned i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
-        struct fm_job *job = &front->jobs[front->next_stream++ % FM_JOBS_MAX];
+    for (unsigned i = 0; i < front->jobs_end; i++) {
+        struct fm_job *job = &front->jobs[front->next_stream++ % front->jobs_end];
         *kind = frame_of(job);
         if (*kind != NO_FRAME && is_large(job) == large) {
             return job;
@@ -133,7 +133,7 @@ static struct fm_job *take_turn(struct fm_front *front, bool large, enum frame *
 }
 
 static bool has_large(struct fm_front *front) {
-    for (unsigned i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (unsigned i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         if (job->state != FM_JOB_FREE && is_large(job) && frame_of(job) != NO_FRAME) {
             return true;
@@ -257,7 +257,7 @@ bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
 
 size_t fm_streams_backlog_locked(struct fm_front *front) {
     size_t backlog = 0;
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         if (job->state != FM_JOB_FREE) {
             backlog += fm_answer_backlog(answer_of(job), job->stream ? &job->cursor : NULL);

@@ -58,7 +58,7 @@ static void find_engine(struct fm_front *front, struct fm_job *job) {
 /* Gives each job that waits the engine that has its model, or none. False when none waits. */
 static bool find_engines(struct fm_front *front) {
     bool any = false;
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         if (front->jobs[i].state == FM_JOB_QUEUED) {
             find_engine(front, &front->jobs[i]);
             any = true;
@@ -70,7 +70,7 @@ static bool find_engines(struct fm_front *front) {
 /* The first after the one numbered `after` that is ready for `engine` (NULL: for a place); NULL: there is none. */
 static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *engine, uint64_t after) {
     struct fm_job *first = NULL;
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         bool fits = is_ready(job, engine != NULL) && job->engine == engine && job->number > after;
         if (fits && (!first || job->number < first->number)) {
@@ -270,7 +270,7 @@ static void unload(struct fm_front *front, struct fm_job *job) {
 }
 
 static void unload_models(struct fm_front *front) {
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         if (job->state == FM_JOB_QUEUED && work_of(job) == FM_WORK_UNLOAD) {
             unload(front, job);
@@ -279,7 +279,7 @@ static void unload_models(struct fm_front *front) {
 }
 
 static void finish_loads(struct fm_front *front) {
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         bool loads = job->state == FM_JOB_QUEUED && work_of(job) == FM_WORK_LOAD;
         if (loads && job->engine && job->engine->state == FM_ENGINE_READY && !fm_engine_is_going_locked(job->engine)) {
@@ -315,7 +315,7 @@ static void keep_to_budget(struct fm_front *front) {
 /* ---- the pump ---- */
 
 static void send_aborts(struct fm_front *front) {
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         if (fm_job_is_held(job) && job->abort_due) {
             job->abort_due = false;

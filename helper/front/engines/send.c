@@ -85,7 +85,7 @@ void fm_engine_send_load_locked(struct fm_engine *engine) {
 
 /* A repeatable job is alone in the engine: it waits for those before it, and those after it wait for it. */
 static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < engine->front->jobs_end; i++) {
         const struct fm_job *other = &engine->front->jobs[i];
         bool beside = fm_job_is_held(other) && other->engine == engine;
         if (beside && (job->answer.request.repeatable || other->answer.request.repeatable)) {
@@ -108,7 +108,7 @@ struct fm_job *fm_engine_next_locked(const struct fm_engine *engine) {
         fm_engine_held_locked(engine) >= engine->slots) {
         return NULL;
     }
-    for (size_t i = 0; i < FM_JOBS_MAX && engine->front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < engine->front->jobs_end; i++) {
         struct fm_job *job = &engine->front->jobs[i];
         if (is_its_turn(engine, job) && (!next || job->number < next->number)) {
             next = job;

@@ -99,7 +99,7 @@ static void settle_after_death_locked(struct fm_engine *engine) {
     if (!again) {
         remember_failed_load_locked(engine);
     }
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         if (is_held(engine, job) && again && fm_job_can_restart(job) && !job->stopping) {
             fm_job_again_locked(job);
@@ -253,7 +253,7 @@ static int look_after(struct fm_engine *engine, bool *limited) {
 static void excuse_jobs_locked(struct fm_engine *engine) {
     int64_t now = fm_now_ms();
     engine->signs++; /* for those that wait */
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < engine->front->jobs_end; i++) {
         struct fm_job *job = &engine->front->jobs[i];
         if (is_held(engine, job)) {
             job->progress_ms = now;
@@ -266,7 +266,7 @@ static void excuse_jobs_locked(struct fm_engine *engine) {
 }
 
 static bool is_job_stopping(const struct fm_engine *engine) {
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < engine->front->jobs_end; i++) {
         const struct fm_job *job = &engine->front->jobs[i];
         if (is_held(engine, job) && job->stopping) {
             return true;

@@ -29,7 +29,7 @@ bool fm_engine_is_going_locked(const struct fm_engine *engine) {
 unsigned fm_engine_held_locked(const struct fm_engine *engine) {
     const struct fm_front *front = engine->front;
     unsigned held = 0;
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         held += fm_job_is_held(&front->jobs[i]) && front->jobs[i].engine == engine;
     }
     return held + engine->lost_count;
@@ -38,7 +38,7 @@ unsigned fm_engine_held_locked(const struct fm_engine *engine) {
 unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before) {
     const struct fm_front *front = engine->front;
     unsigned wanted = 0;
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         const struct fm_job *job = &front->jobs[i];
         bool waits = job->state == FM_JOB_QUEUED && (job->number < before || job->answer.opened);
         wanted += job->engine == engine && (waits || fm_job_is_held(job));

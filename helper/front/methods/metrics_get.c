@@ -9,7 +9,7 @@ static void write_requests_locked(const struct fm_front *front, struct fm_json_w
                                                    "timed_out", "cancelled",  "refused"};
     int64_t queued = 0;
     int64_t running = 0;
-    for (size_t i = 0; i < FM_JOBS_MAX; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         queued += front->jobs[i].state == FM_JOB_QUEUED;
         running += fm_job_is_held(&front->jobs[i]);
     }

@@ -423,7 +423,7 @@ static void put_job_locked(struct fm_front *front, struct fm_job *job) {
 }
 
 void fm_store_pump_locked(struct fm_front *front) {
-    for (size_t i = 0; i < FM_JOBS_MAX && front->jobs_in_flight; i++) {
+    for (size_t i = 0; i < front->jobs_end; i++) {
         struct fm_job *job = &front->jobs[i];
         if (job->state == FM_JOB_QUEUED && job->resolve_due) {
             resolve_job_locked(front, job);

@@ -350,7 +350,7 @@ class Tools(Case):
         tools = [{"name": f"tool_{i}"} for i in range(128)]
         calls = [{"name": f"tool_{i}", "arguments": "{}"} for i in range(128)]
         outcome = self.engine.run(script({"tool_calls": calls}), tools=tools)
-        self.assertEqual([name for name, _ in outcome.calls], [f"tool_{i}" for i in range(128)])
+        self.assert_undisturbed([name for name, _ in outcome.calls] == [f"tool_{i}" for i in range(128)], outcome.calls)
 
     def test_calls_that_come_one_after_the_other(self):
         """As on a busy machine: those of one answer are told together."""

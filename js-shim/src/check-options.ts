@@ -16,6 +16,7 @@ type Kind =
   | "ms"
   | "someMs"
   | "count"
+  | "some"
   | "bytes"
   | "gpu"
   | "restart"
@@ -41,6 +42,8 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   chatTemplate: "path",
   gpu: "gpu",
   gpuDir: "path",
+  contextLength: "some",
+  threads: "some",
   idleUnloadMs: "ms",
   maxEngines: "count",
   memoryBudget: "bytes",
@@ -96,6 +99,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   path: [(value) => typeof value === "string" && value !== "", "a string that is not empty"],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
+  some: [(value) => isCount(value) && value !== 0, "an integer from 1 on"],
   bytes: [isBytes, 'a number of bytes, or a text such as "512M" or "4G"'],
   gpu: [isGpu, '"auto", "off" or a number of layers'],
   function: [(value) => typeof value === "function", "a function"],
@@ -122,12 +126,12 @@ export function checkOptions(options: unknown): void {
   }
 }
 
-const ofLlama = (variable: string): string => ` It is a variable of the engine llama: { env: { ${variable}: "..." } }.`;
+const isCalled = (name: keyof ClientOptions): string => ` Did you mean '${name}'?`;
 const ofBody = (member: string): string => ` It is a member of each request's body: ${member}.`;
 /** What other packages have as options, in small letters alone, and where it is set here. */
 const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
-  [/^(n|num)?threads$/, ofLlama("FM_ENGINE_LLAMA_THREADS")],
-  [/^(n|num|max)?(ctx|context)(length|size|window)?$/, ofLlama("FM_ENGINE_LLAMA_CTX")],
+  [/^(n|num)?threads$/, isCalled("threads")],
+  [/^(n|num|max)?(ctx|context)(length|size|window)?$/, isCalled("contextLength")],
   [/^cpu(only)?$/, ' The CPU alone computes with { gpu: "off" }.'],
   [/^timeout(ms)?$/, ofBody("fm: { timeout_ms }")],
   [/^max(output|completion)?tokens$/, ofBody("max_output_tokens, or max_completion_tokens in chat")],

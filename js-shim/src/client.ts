@@ -64,6 +64,13 @@ export interface ClientOptions {
   gpu?: "auto" | "off" | number | undefined;
   /** The folder of `libggml-vulkan.so`. Default: that of the package, if it is installed. */
   gpuDir?: string | undefined;
+  /**
+   * The context of the engine llama in tokens, input and output together: 1 to 16,777,216. A model that embeds never has more
+   * than it was trained for. Default: the model's own, at most 8,192.
+   */
+  contextLength?: number | undefined;
+  /** Compute threads of the engine llama, at most: 1 to the number of processors that it may use. Default: one per core. */
+  threads?: number | undefined;
   /** After this time without a request a model's engine ends, and the next request loads it anew; 0: never. Default: 600000. */
   idleUnloadMs?: number | undefined;
   /** How many models are loaded at once, each in an engine process of its own: 1 to 8. Default: 3. */

@@ -53,8 +53,20 @@ export async function spawnOptions(
       settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
     }
   }
+  for (const [name, variable] of OF_LLAMA) {
+    const value = options[name];
+    if (value === undefined) continue;
+    env[variable] = String(value);
+    settings.push(`${name} ${value}`);
+  }
   return { path: executablePath, origin, args, settings, env, cwd: options.cwd };
 }
+
+/** Options that the engine llama reads from its environment. */
+const OF_LLAMA = [
+  ["contextLength", "FM_ENGINE_LLAMA_CTX"],
+  ["threads", "FM_ENGINE_LLAMA_THREADS"],
+] as const;
 
 /** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
 async function modelsOf(location: HelperLocation, env: Record<string, string>): Promise<string | null> {

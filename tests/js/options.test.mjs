@@ -16,9 +16,10 @@ for (const [options, param, message] of [
   [{ abc: 1 }, "abc", /has no option 'abc'\. See ClientOptions\.$/],
   [{ gpus: 1 }, "gpus", /Did you mean 'gpu'\?/],
   [{ cpu: true }, "cpu", /^createClient has no option 'cpu'\. The CPU alone computes with { gpu: "off" }\.$/],
-  [{ threads: 4 }, "threads", /env: { FM_ENGINE_LLAMA_THREADS: "\.\.\." }/],
-  [{ contextLength: 4096 }, "contextLength", /env: { FM_ENGINE_LLAMA_CTX: "\.\.\." }/],
-  [{ n_ctx: 4096 }, "n_ctx", /FM_ENGINE_LLAMA_CTX/],
+  [{ n_threads: 4 }, "n_threads", /Did you mean 'threads'\?/],
+  [{ threads: 0 }, "threads", /must be an integer from 1 on, not 0/],
+  [{ contextLength: "4096" }, "contextLength", /must be an integer from 1 on, not "4096"/],
+  [{ n_ctx: 4096 }, "n_ctx", /Did you mean 'contextLength'\?/],
   [{ timeout: 5 }, "timeout", /fm: { timeout_ms }/],
   [{ baseURL: "x" }, "baseURL", /an option of OpenAI's SDK/],
   [{ modelsDir: "" }, "modelsDir", /^Invalid option 'modelsDir': it must be a string that is not empty, not ""\.$/],
@@ -105,6 +106,12 @@ test("without a model the error is a line to copy", async (t) => {
   const detail = `there is no model file (*.gguf) in the folder ${modelsFolder()}; put one there, or name one`;
   const client = stubClient(t, { capabilities: { available: false, reason_code: "MODEL_NOT_READY", detail } });
   assert.equal((await client.compatibility.check()).detail, "There is no model yet: npx fm-proxy models pull qwen3-0.6b");
+});
+
+test("contextLength and threads reach the engine, before its variables", async () => {
+  const { env, settings } = await spawnOptions({ helperPath: "/h", contextLength: 512 }, { FM_ENGINE_LLAMA_CTX: "64" });
+  assert.deepEqual([env, settings], [{ FM_ENGINE_LLAMA_CTX: "512" }, ["contextLength 512"]]);
+  assert.equal((await spawnOptions({ helperPath: "/h", threads: 2 }, {})).env.FM_ENGINE_LLAMA_THREADS, "2");
 });
 
 test("a helper that can't be run: what to do", async (t) => {

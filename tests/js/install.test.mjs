@@ -1,7 +1,7 @@
 // The packages as a user gets them: packed from this build, installed by npm from a registry that has nothing else.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
-import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { before, after, test } from "node:test";
@@ -105,6 +105,54 @@ const { createClient } = require("fm-proxy");
   assert.equal(program, join(`${archive}.unpacked`, PLATFORM, "bin", "fm-proxy"));
   assert.ok(streamed.length > 10, streamed);
   assert.equal(streamed, whole);
+});
+
+/** A stand-in of Electron: the main process that it would run, and what a window would ask of it. */
+const electron = `
+const { EventEmitter, once } = require("node:events");
+const { execFileSync } = require("node:child_process");
+const app = new EventEmitter();
+Object.assign(app, { getPath: () => process.env.HOME, whenReady: async () => {}, quit: () => app.emit("quit") });
+const handlers = {};
+const ipcMain = Object.assign(new EventEmitter(), { handle: (name, handler) => (handlers[name] = handler) });
+class BrowserWindow { async loadFile() {} }
+const load = require("node:module")._load;
+require("node:module")._load = (name, ...rest) => (name === "electron" ? { app, BrowserWindow, ipcMain } : load(name, ...rest));
+const children = () => execFileSync("ps", ["--no-headers", "-o", "pid", "--ppid", process.pid], { encoding: "utf8" });
+const window = () => Object.assign(new EventEmitter(), { id: 1, isDestroyed: () => false, send() { this.emit("text"); } });
+const ask = async (onText) => {
+  const sender = window();
+  sender.once("text", () => onText(sender));
+  return handlers["model:ask"]({ sender }, "Count from one to one thousand.");
+};
+const helper = () => children().trim().split("\\n").map(Number).find((pid) => {
+  try { return require("node:fs").readlinkSync("/proc/" + pid + "/exe").endsWith("fm-proxy"); } catch { return false; }
+});
+const drive = async () => {
+  const { compatible } = await handlers["model:check"]();
+  const killed = await ask(() => process.kill(helper(), "SIGKILL"));
+  const stopped = await ask((sender) => ipcMain.emit("model:stop", { sender }));
+  const closed = await ask((sender) => sender.emit("destroyed"));
+  const quit = once(app, "quit");
+  app.emit("will-quit", { preventDefault() {} });
+  await quit;
+  console.log(JSON.stringify({ compatible, ends: [killed, stopped, closed].map(({ code }) => code), left: helper() ?? null }));
+};
+`;
+
+test("examples/electron in its archive: a helper dies, the window stops and closes, the application ends", { skip }, async () => {
+  const source = temporaryFolder(scope);
+  cpSync(join(folder, "node_modules"), join(source, "node_modules"), { recursive: true });
+  cpSync(join(root, "examples", "electron"), source, { recursive: true });
+  const { build, main } = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
+  for (const file of [main, ...build.files]) assert.ok(existsSync(join(source, file)), file);
+  const archive = join(temporaryFolder(scope), "resources", "app.asar");
+  await createPackageWithOptions(source, archive, { unpackDir: build.asarUnpack[0].replace("/**", "") });
+  const reader = `require(${JSON.stringify(require.resolve("asar-node"))}).register();`;
+  const start = `${reader}${electron}require(${JSON.stringify(join(archive, main))}); drive();`;
+  const env = { PATH: process.env.PATH, HOME: temporaryFolder(scope), FM_PROXY_MODELS_DIR: join(root, "build", "models") };
+  const { stdout } = await run(process.execPath, ["-e", start], { env, cwd: "/" });
+  assert.deepEqual(JSON.parse(stdout), { compatible: true, ends: ["HELPER_EXITED", "CANCELLED", "CANCELLED"], left: null });
 });
 
 test("without the platform's package the feature is absent, and says what is missing", { skip }, async () => {

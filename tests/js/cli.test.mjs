@@ -63,18 +63,48 @@ test("run: SIGINT ends the answer, with the status that shells know", { timeout:
 });
 
 const noTerminal = spawnSync("script", ["--version"]).status !== 0 && "no script(1)";
-test("run: a conversation on a terminal", { timeout: WAIT, skip: noTerminal }, async (t) => {
-  const child = spawn("script", ["-qec", `'${process.execPath}' '${cli}' run`, "/dev/null"], { env: environment(t) });
+/** A conversation on a terminal: types lines, each answered by some texts and the next prompt. */
+function terminal(t, env) {
+  const child = spawn("script", ["-qec", `'${process.execPath}' '${cli}' run`, "/dev/null"], { env: environment(t, env) });
   let seen = "";
-  const sees = async (text) => {
-    while (!seen.includes(text)) seen += await new Promise((resolve) => child.stdout.once("data", resolve));
-    seen = "";
+  const sees = async (...texts) => {
+    for (const text of texts) {
+      while (!seen.includes(text)) seen += await new Promise((resolve) => child.stdout.once("data", resolve));
+      seen = seen.slice(seen.indexOf(text) + text.length);
+    }
   };
+  const says = async (line, ...texts) => {
+    child.stdin.write(`${line}\n`);
+    await sees(line, "\n", ...texts, "> ");
+  };
+  const exit = new Promise((resolve) => child.on("exit", resolve));
+  return { sees, says, exit, type: (text) => child.stdin.write(text) };
+}
+
+test("run: a conversation on a terminal, and its commands", { timeout: WAIT, skip: noTerminal }, async (t) => {
+  const home = temporaryFolder(t);
+  putOwn(home, "own.gguf");
+  const { sees, says, exit, type } = terminal(t, { HOME: home });
+  await sees("own answers. /help lists the commands.\r\n", "> ");
+  await says(script("one ", "two"), "one two\r\n");
+  await says("/etc/hosts", "/etc/hosts\r\n");
+  await says("/help", "/model [NAME]", "/clear", "/exit", "/help");
+  await says("/clear");
+  await says("/nothing", "there is no command /nothing; /help lists them");
+  await says("/model none-such", "there is no model and no file 'none-such'");
+  await says("/model", "own  fm-proxy");
+  await says("/model own", "own answers, in a new conversation.");
+  await says(script("three ", "four"), "three four\r\n");
+  type("/exit\n");
+  assert.equal(await exit, 0);
+});
+
+test("run: how long a model takes is shown; Ctrl-D ends a conversation", { timeout: WAIT, skip: noTerminal }, async (t) => {
+  const { sees, says, exit, type } = terminal(t);
   await sees("> ");
-  child.stdin.write("hello you\n");
-  await sees("> ");
-  child.stdin.write("\x04");
-  assert.equal(await new Promise((resolve) => child.on("exit", resolve)), 0);
+  await says(script({ sleep_ms: 2500 }, "one ", "two"), "waiting for the model, 1 s", "\r\x1b[2Kone two\r\n");
+  type("\x04");
+  assert.equal(await exit, 0);
 });
 
 test("run: what a terminal would obey is left out of the answer there, and nowhere else", { skip: noTerminal }, async (t) => {

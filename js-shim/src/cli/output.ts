@@ -103,6 +103,7 @@ export class ProgressLine {
 
   end(): void {
     if (this.#wrote && this.#place.isTerminal) this.#write("\r\x1b[2K");
+    this.#wrote = false;
   }
 
   #write(text: string): void {

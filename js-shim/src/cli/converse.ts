@@ -1,0 +1,93 @@
+// A conversation on a terminal: `fm-proxy run` without a prompt.
+import { createInterface } from "node:readline/promises";
+import { createClient, findModels, type Client, type ResponseCreateParams } from "../index.js";
+import { answer } from "./answer.js";
+import { modelOption } from "./models.js";
+import { errorText, fail, plain, table } from "./output.js";
+
+const COMMANDS: readonly (readonly [string, string])[] = [
+  ["/model [NAME]", "lists the models, or goes on with another one, in a new conversation"],
+  ["/clear", "begins a new conversation"],
+  ["/exit", "ends; Ctrl-D does too"],
+  ["/help", "lists these commands; Ctrl-C ends an answer"],
+];
+/** A path at the beginning of a question is no command. */
+const COMMAND = /^\/([a-z]+)(?:\s+(.*))?$/;
+
+/** Questions and answers until the input ends, with this client and others; closes all but this one. */
+export async function converse(first: Client, model: string | undefined, settings: ResponseCreateParams): Promise<number> {
+  const talk = new Conversation(first, settings);
+  tell(`${plain((await nameOf(model)) ?? "The model")} answers. /help lists the commands.`);
+  const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: "> " });
+  lines.on("SIGINT", () => lines.close());
+  lines.prompt();
+  for await (const line of lines) {
+    const [, command, word] = COMMAND.exec(line.trim()) ?? [];
+    if (command === "exit") break;
+    if (command !== undefined) await talk.obey(command, word);
+    else if (line.trim() !== "") await talk.ask(line);
+    lines.prompt();
+  }
+  lines.close();
+  await talk.close();
+  return 0;
+}
+
+class Conversation {
+  readonly #first: Client;
+  readonly #settings: ResponseCreateParams;
+  #client: Client;
+  #previous: string | undefined;
+
+  constructor(client: Client, settings: ResponseCreateParams) {
+    this.#first = client;
+    this.#client = client;
+    this.#settings = settings;
+  }
+
+  async ask(input: string): Promise<void> {
+    const turn = this.#previous === undefined ? {} : { previous_response_id: this.#previous };
+    this.#previous = (await answer(this.#client, { ...this.#settings, input, ...turn })).id ?? this.#previous;
+  }
+
+  async obey(command: string, word: string | undefined): Promise<void> {
+    if (command === "help") tell(table(COMMANDS));
+    else if (command === "clear") this.#previous = undefined;
+    else if (command === "model" && word === undefined) tell(await listOfModels());
+    else if (command === "model") await this.#take(word as string);
+    else fail(`there is no command /${command}; /help lists them`);
+  }
+
+  /** Goes on with another model, if that is there. */
+  async #take(name: string): Promise<void> {
+    try {
+      const client = createClient({ model: await modelOption(name) });
+      await this.close();
+      this.#client = client;
+      this.#previous = undefined;
+      tell(`${plain(name)} answers, in a new conversation.`);
+    } catch (error) {
+      fail(errorText(error));
+    }
+  }
+
+  /** Closes the client, unless it is the first one, which is its owner's. */
+  async close(): Promise<void> {
+    if (this.#client !== this.#first) await this.#client.close();
+  }
+}
+
+/** Prints what is no answer. */
+function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+async function nameOf(model: string | undefined): Promise<string | undefined> {
+  return model ?? (await findModels()).find((found) => found.default)?.name;
+}
+
+async function listOfModels(): Promise<string> {
+  const models = await findModels();
+  if (models.length === 0) return "There are no other models: npx fm-proxy models pull qwen3-0.6b";
+  return table(models.map((it) => [it.default ? "*" : "", it.name, it.source]));
+}

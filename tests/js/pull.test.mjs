@@ -9,7 +9,8 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { CATALOG, findInCatalog } from "../../js-shim/dist/esm/catalog.js";
 import { parseHubReference } from "../../js-shim/dist/esm/hub.js";
-import { quantOf } from "../../js-shim/dist/esm/model-files.js";
+import { chooseModel } from "../../js-shim/dist/esm/default-model.js";
+import { defaultModel, quantOf } from "../../js-shim/dist/esm/model-files.js";
 import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { ggufHeader } from "./support/gguf.mjs";
 import { root, temporaryFolder } from "./support/helper.mjs";
@@ -354,17 +355,43 @@ test("models pull, verify and rm: all files of a model, and whose SHA-256 it was
   assert.deepEqual(readdirSync(folder).sort(), ["default.json", "tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
 });
 
-test("the first model that is pulled is the default, no later one is; what to type next", async (t) => {
+test("the first model that is pulled is the default, no later one is, nor one that embeds", async (t) => {
+  await serveHub(t);
+  const folder = temporaryFolder(t);
+  const { FM_PROXY_MODELS_DIR: before = "" } = process.env;
+  process.env.FM_PROXY_MODELS_DIR = folder;
+  t.after(() => (process.env.FM_PROXY_MODELS_DIR = before));
+  const isDefault = async (reference) => (await pullModel(reference)).default;
+  assert.equal(await isDefault("six/embed-GGUF"), false);
+  unlinkSync(join(folder, "embed-Q8_0.gguf"));
+  assert.equal(await isDefault("one/tiny-GGUF"), true);
+  assert.equal(await isDefault("two/many-GGUF"), false);
+  assert.equal(await defaultModel(folder), join(folder, "tiny-Q8_0.gguf"), "though another one is the first by name");
+  assert.equal(await isDefault("one/tiny-GGUF"), true);
+  unlinkSync(join(folder, "default.json"));
+  assert.equal(await isDefault("four/sees-GGUF"), false, "beside models that nobody chose");
+});
+
+test("models pull ends with the next command to type", async (t) => {
   await serveHub(t);
   const env = { ...process.env, FM_PROXY_MODELS_DIR: temporaryFolder(t) };
-  const models = async (...words) => (await promisify(execFile)(process.execPath, [cli, "models", ...words], { env })).stdout;
-  assert.doesNotMatch(await models("pull", "six/embed-GGUF"), /npx fm-proxy run/);
-  await models("rm", "embed-Q8_0");
-  assert.match(await models("pull", "one/tiny-GGUF"), /^ {2}npx fm-proxy run "[^"]+"\n$/m);
-  assert.match(await models("pull", "two/many-GGUF"), /^ {2}npx fm-proxy models use many-Q4_K_M\n$/m);
-  const chosen = JSON.parse(await models("list", "--json")).filter((model) => model.default);
-  assert.deepEqual(chosen.map(({ name }) => name), ["tiny-Q8_0"], "though another one is the first by name");
-  assert.match(await models("pull", "one/tiny-GGUF"), /npx fm-proxy run/);
+  const pulled = async (name) => (await promisify(execFile)(process.execPath, [cli, "models", "pull", name], { env })).stdout;
+  assert.match(await pulled("one/tiny-GGUF"), /^ {2}npx fm-proxy run "[^"]+"\n$/m);
+  assert.match(await pulled("two/many-GGUF"), /^ {2}npx fm-proxy models use many-Q4_K_M\n$/m);
+});
+
+test("a chosen model that is gone: the first one answers", async (t) => {
+  const folder = temporaryFolder(t);
+  const path = (name) => join(folder, `${name}.gguf`);
+  for (const name of ["a", "b"]) writeFileSync(path(name), "GGUF");
+  await chooseModel(path("b"), folder);
+  assert.equal(await defaultModel(folder), path("b"));
+  unlinkSync(path("b"));
+  assert.equal(await defaultModel(folder), path("a"));
+  for (const odd of ["", "{", "[]", '{"model":5}', '{"model":"."}']) {
+    writeFileSync(join(folder, "default.json"), odd);
+    assert.equal(await defaultModel(folder), path("a"), odd);
+  }
 });
 
 test("references that are none are told before anything is asked", async (t) => {

@@ -50,6 +50,8 @@ RATE_LIMIT = "ratelimit.ts"
 RELOCATE = "relocate.ts"
 DOWNLOAD = "download.ts"
 PULL = "pull.ts"
+HUB = "hub.ts"
+DEFAULT = "default-model.ts"
 MODEL_FILES = "model-files.ts"
 REPLY = "reply.ts"
 RESPONSES = "responses.ts"
@@ -551,7 +553,23 @@ MUTATIONS = [
     ("tries come to an end", DOWNLOAD, "failures >= TRIES", "failures >= 100", "pull", "^five tries"),
     ("one download of a file at a time", PULL, "if (owner !== null) throw", "if (false) throw", "pull", "^two at once"),
     ("a lock that is not signed yet counts", PULL, "< UNSIGNED_MS ?", "< 0 ?", "pull", "^a lock without a number"),
-    ("a user's own file stays", PULL, "if (wanted === null) {", "if (false) {", "pull", "another origin"),
+    ("a user's own file stays", PULL, "if (isOurs || source.sha256From === OPTION) return null;", "return null;",
+     "pull", "another origin|user's own"),
+    ("the hub's hash counts", HUB, "sha256: hashOf(lfs?.oid)", "sha256: null", "pull", "^the hub's hash"),
+    ("a model that is named by its quantisation", HUB, "quantOf(path) === wanted", "true", "pull", "^what people type"),
+    ("no model is chosen of several on the hub", HUB, "only !== undefined && candidates.length === 1", "only !== undefined",
+     "pull", "^where several files fit"),
+    ("the first file of a split model comes last", HUB, "files.reverse()", "files", "pull", "^a split model"),
+    ("a split model is whole, or none comes", HUB, "if (parts.length < names.length) {", "if (false) {",
+     "pull", "^a split model"),
+    ("a projector has its model's name", HUB, "name: `mmproj-${idOf(chosen.path)}.gguf`", "name: basename(projector.path)",
+     "pull", "^a model that sees"),
+    ("no later pull takes the default's place", PULL, "(await ownModels(folder)).length > 1 ||", "",
+     "pull", "^the first model that is pulled"),
+    ("a model that embeds is no default", PULL, "(await readFacts(path)).embeds", "false",
+     "pull", "^the first model that is pulled"),
+    ("a chosen model that is gone is none", DEFAULT, "?.isFile() === true ? path : null", "?.isFile() === false ? null : path",
+     "pull", "^a chosen model"),
     ("projectors are no models", MODEL_FILES, "!/mmproj/i.test(name)", "true", "model-files", "LM Studio"),
     ("each model once", MODEL_FILES, "!seen.has(path) && seen.add(path)", "true", "model-files", "Hugging Face"),
 ]

@@ -80,7 +80,7 @@ export function isFrom(told: Address, { url, query_sha256 }: Address): boolean {
 }
 
 /** Hugging Face, or another server with its addresses. */
-export const hubEndpoint = (): string => process.env["HF_ENDPOINT"] || "https://huggingface.co";
+export const hubEndpoint = (): string => (process.env["HF_ENDPOINT"] || "https://huggingface.co").replace(/\/+$/, "");
 
 /** Nothing but https, apart from servers on this machine. */
 export function checkProtocol(url: URL): void {

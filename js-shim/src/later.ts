@@ -5,4 +5,4 @@ export { Core } from "./core.js";
 export { findModels, idOf, partsOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";
-export { chosenFor, findRunnable } from "./start.js";
+export { chosenFor, findRunnable, modelsFor } from "./start.js";

@@ -4,7 +4,7 @@ import type { ClientOptions, RemoteOptions } from "./client.js";
 import { chosenModel } from "./default-model.js";
 import { locateGpuLibrary, locateHelper, OWN_BUILD, type HelperLocation } from "./locate.js";
 import { defaultModel } from "./model-files.js";
-import { modelsFolder } from "./models-folder.js";
+import { modelsFolder, type Environment } from "./models-folder.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
 import { makeRunnable } from "./relocate.js";
@@ -27,7 +27,7 @@ export async function spawnOptions(
   const { executablePath, origin } = location;
   // An error about a missing path must show where the helper looked.
   const whole = (path: string): string => resolve(options.cwd ?? "", path);
-  const models = options.modelsDir === undefined ? await modelsOf(location, env) : null;
+  const models = options.modelsDir === undefined ? await modelsFor(location, env) : null;
   const args = ["--stdio", ...(models === null ? [] : ["--models-dir", whole(models)])];
   const gpuFolder = wantsGpuFolder(options, env) ? locateGpuLibrary() : null;
   if (gpuFolder !== null) args.push("--gpu-dir", gpuFolder);
@@ -69,7 +69,7 @@ const OF_LLAMA = [
 ] as const;
 
 /** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
-async function modelsOf(location: HelperLocation, env: Record<string, string>): Promise<string | null> {
+export async function modelsFor(location: HelperLocation, env: Environment): Promise<string | null> {
   const { packagePath, copiedFrom, origin } = location;
   // A variable counts for the helper, which has a working directory of its own.
   if ((env["FM_PROXY_MODELS_DIR"] ?? "") !== "") return null;
@@ -83,7 +83,7 @@ async function modelsOf(location: HelperLocation, env: Record<string, string>): 
 export async function chosenFor(
   { packagePath, origin }: HelperLocation,
   engine: ClientOptions["engine"],
-  env: Record<string, string | undefined>,
+  env: Environment,
 ): Promise<string | null> {
   const engines = String(engine ?? env["FM_PROXY_ENGINE"] ?? "");
   const isOurs = packagePath !== undefined || origin === OWN_BUILD;

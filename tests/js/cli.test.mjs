@@ -234,6 +234,9 @@ test("a linked clone answers by the user's models, else by its own", { skip: noM
   await run(t, ["models", "use", "b"], { env });
   assert.equal(await model(), "b");
   assert.equal((await run(t, ["run", "--max-output-tokens", "2", "Hello"], { env })).status, 0);
+  const request = '{"jsonrpc":"2.0","id":1,"method":"models.list"}';
+  const input = `Content-Length: ${request.length}\r\n\r\n${request}`;
+  assert.match((await run(t, ["--stdio"], { env, input })).stdout, /"data":\[{"id":"b"/, "the helper's own command line too");
 });
 
 test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {

@@ -199,7 +199,7 @@ async function serveHub(t) {
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
   hub.host = `127.0.0.1:${server.address().port}`;
   const before = process.env.HF_ENDPOINT;
-  process.env.HF_ENDPOINT = `http://${hub.host}`;
+  process.env.HF_ENDPOINT = `http://${hub.host}/`;
   t.after(() => {
     if (before === undefined) delete process.env.HF_ENDPOINT;
     else process.env.HF_ENDPOINT = before;
@@ -343,8 +343,8 @@ test("models pull, verify and rm: all files of a model, and whose SHA-256 it was
   const folder = temporaryFolder(t);
   const env = { ...process.env, FM_PROXY_MODELS_DIR: folder };
   const models = async (...words) => (await promisify(execFile)(process.execPath, [cli, "models", ...words], { env })).stdout;
-  const hashes = (await models("pull", "four/sees-GGUF")).match(/^ {2}sha256 [0-9a-f]{64}, the same as from .*$/gm);
-  assert.deepEqual(hashes.map((line) => line.split(" from ")[1]), [hub.host, hub.host]);
+  const hashes = (await models("pull", "four/sees-GGUF")).match(/^ {2}sha256 [0-9a-f]{64}, which matches that of .*$/gm);
+  assert.deepEqual(hashes.map((line) => line.split(" that of ")[1]), [hub.host, hub.host]);
   await models("pull", "three/split-GGUF");
   await models("pull", "one/tiny-GGUF");
   assert.equal((await models("verify", "split-Q4_K_M")).match(/: as it was downloaded$/gm).length, 3);

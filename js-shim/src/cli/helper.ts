@@ -1,20 +1,22 @@
 // The helper program itself, for hosts that find it by the name `fm-proxy`.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
-import { findHelper, modelsFolder } from "../index.js";
-import { chosenFor } from "../later.js";
+import { findHelper } from "../index.js";
+import { chosenFor, modelsFor } from "../later.js";
 import { modelOption } from "./models.js";
 import type { Arguments } from "./parse.js";
 
 /** Runs the helper with these arguments, in this process's place; resolves to its exit status. */
 export async function runHelper(args: readonly string[]): Promise<number> {
   const location = await findHelper();
-  const { executablePath, packagePath } = location;
-  // As for a client: where `models pull` puts them. For the helper, an option counts more than a variable.
-  const chosen = await chosenFor(location, undefined, process.env);
-  const models = packagePath === undefined && chosen === null ? {} : { FM_PROXY_MODELS_DIR: modelsFolder() };
-  const env = { ...process.env, ...models, ...(chosen === null ? {} : { FM_PROXY_MODEL: chosen }) };
-  const child = spawn(executablePath, args, { stdio: "inherit", env });
+  // As for a client: the user's models. For the helper, an option counts more than a variable.
+  const engine = args.includes("--engine") ? args[args.indexOf("--engine") + 1] : undefined;
+  const folder = await modelsFor(location, process.env);
+  const chosen = await chosenFor(location, engine, process.env);
+  const env = { ...process.env };
+  if (folder !== null) env["FM_PROXY_MODELS_DIR"] = folder;
+  if (chosen !== null) env["FM_PROXY_MODEL"] = chosen;
+  const child = spawn(location.executablePath, args, { stdio: "inherit", env });
   // A terminal sends SIGINT to both; this process waits for the helper's end.
   process.on("SIGINT", () => {});
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.pid !== undefined && child.kill(signal));

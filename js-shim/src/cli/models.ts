@@ -94,7 +94,7 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
 function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
   say(`${plain(id)}  ${bytes(size)}`);
   for (const { path, sha256, sha256From } of files) {
-    const whose = sha256From === null ? "compared with nothing" : `the same as from ${sha256From}`;
+    const whose = sha256From === null ? "which nobody named to compare it with" : `which matches that of ${sha256From}`;
     say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
   }
   const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;

@@ -94,7 +94,7 @@ for (const [name, faults] of Object.entries(FAULTS)) {
 test("a file without a tag that is cut off begins anew", { timeout: WAIT }, async (t) => {
   const untagged = { headers: { etag: 'W/"weak"' } };
   const server = await serve(t, { ...untagged, after: 1000, stall: true }, untagged);
-  assert.equal((await pull(t, server, { stallMs: 200 }).result).sha256, hash(server.bytes));
+  assert.equal((await pull(t, server, { stallMs: 1000 }).result).sha256, hash(server.bytes));
   assert.equal(server.requests[1].range, undefined);
 });
 
@@ -110,26 +110,26 @@ test("a progress function that throws ends nothing", async (t) => {
 
 test("what was there is not sent again", async (t) => {
   const server = await serve(t, { after: 1000, stall: true });
-  await pull(t, server, { stallMs: 200 }).result;
+  await pull(t, server, { stallMs: 1000 }).result;
   assert.equal(server.requests[1].range, "bytes=1000-");
 });
 
 test("a server that falls silent is left after the limit", { timeout: WAIT }, async (t) => {
   const server = await serve(t, { after: 1000, stall: true });
-  assert.equal((await pull(t, server, { stallMs: 200 }).result).size, SIZE);
+  assert.equal((await pull(t, server, { stallMs: 1000 }).result).size, SIZE);
   assert.equal(server.requests.length, 2);
 });
 
 test("a rest that ends too early, without a length, is asked for again", { timeout: WAIT }, async (t) => {
   const early = { chunked: true, after: 1000, end: true };
   const server = await serve(t, { after: 1000, stall: true }, early, early);
-  assert.equal((await pull(t, server, { stallMs: 200 }).result).sha256, hash(server.bytes));
+  assert.equal((await pull(t, server, { stallMs: 1000 }).result).sha256, hash(server.bytes));
   assert.equal(server.requests.length, 4);
 });
 
 test("five tries in a row without a byte are the end, and the next pull goes on", async (t) => {
   const server = await serve(t, { after: 1000, stall: true }, ...Array(4).fill({ status: 503 }));
-  const { folder, path, result } = pull(t, server, { stallMs: 200 });
+  const { folder, path, result } = pull(t, server, { stallMs: 1000 });
   await assert.rejects(result, { code: "UNAVAILABLE", message: /503/ });
   assert.equal(server.requests.length, 5);
   assert.ok(!existsSync(path));

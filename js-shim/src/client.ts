@@ -41,7 +41,11 @@ export interface ClientOptions {
   remote?: RemoteOptions | string | undefined;
   /** The folder with the engine programs, when they are not beside the helper. */
   engineDir?: string | undefined;
-  /** A model file's path, or the id of a model in `modelsDir`. Default: the one that `models use` chose, or the first. */
+  /**
+   * A model file's path, the id of a model in `modelsDir`, a name as `findModels` shows it (`ollama:gemma3`), or, of a model that
+   * was downloaded, the name that `pullModel` took (`qwen3-0.6b`, `hf:OWNER/NAME`). Requests may name the model so too. Default:
+   * the one that `models use` chose, or the first.
+   */
   model?: string | undefined;
   /**
    * Other names of models, for code that has a cloud model's name in it: `{ "gpt-4o": "default" }`. The name `*` is every

@@ -2,6 +2,7 @@
 // asks anything does not wait for it.
 export { searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
+export { findModel, isFile } from "./find-model.js";
 export { findModels, idOf, partsOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";

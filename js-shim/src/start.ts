@@ -3,7 +3,8 @@ import { dirname, join, resolve } from "node:path";
 import type { ClientOptions, RemoteOptions } from "./client.js";
 import { chosenModel } from "./default-model.js";
 import { locateGpuLibrary, locateHelper, OWN_BUILD, type HelperLocation } from "./locate.js";
-import { defaultModel } from "./model-files.js";
+import { findModel, isFile } from "./find-model.js";
+import { defaultModel, idOf } from "./model-files.js";
 import { modelsFolder, type Environment } from "./models-folder.js";
 import { SWITCHES, VALUES } from "./options.js";
 import type { SpawnOptions } from "./process.js";
@@ -20,9 +21,10 @@ export async function findRunnable(
 
 /** What a helper with these options is started with, except for who gets its log. `env` is its environment, and is changed. */
 export async function spawnOptions(
-  options: ClientOptions,
+  given: ClientOptions,
   env: Record<string, string>,
 ): Promise<Omit<SpawnOptions, "stderr">> {
+  const options = await withModelFile(given, env);
   const location = await findRunnable(options, env["PATH"]);
   const { executablePath, origin } = location;
   // An error about a missing path must show where the helper looked.
@@ -47,7 +49,7 @@ export async function spawnOptions(
     const value = options[name];
     const fromEnv = env[variable];
     if (value !== undefined) args.push(flag, told(argumentOf(value), kind));
-    if (value !== undefined) settings.push(`${name} ${JSON.stringify(value)}`);
+    if (given[name] !== undefined) settings.push(`${name} ${JSON.stringify(given[name])}`);
     else if (fromEnv !== undefined && fromEnv !== "") {
       env[variable] = told(fromEnv, kind);
       settings.push(`${variable} ${JSON.stringify(fromEnv)}`);
@@ -61,6 +63,25 @@ export async function spawnOptions(
   }
   return { path: executablePath, origin, args, settings, env, cwd: options.cwd };
 }
+
+/**
+ * A model of this machine that is named as `models list` shows it, or as it was downloaded, is its file. Requests may name it
+ * as the option does. What the helper finds itself, by a path or an id of a folder that the host names, is left to it.
+ */
+async function withModelFile(options: ClientOptions, env: Environment): Promise<ClientOptions> {
+  const { model, modelsDir, engine, aliases, cwd } = options;
+  const hasFolder = modelsDir !== undefined || (env["FM_PROXY_MODELS_DIR"] ?? "") !== "";
+  if (model === undefined || hasFolder || !takesFiles(engine, env)) return options;
+  if (await isFile(resolve(cwd ?? "", model))) return options;
+  const found = await findModel(model);
+  if (found === undefined) return options;
+  const isId = /[,=]/.test(model) || idOf(found.path) === model; // or can't be an alias
+  return { ...options, model: found.path, aliases: isId ? aliases : { [model]: "default", ...aliases } };
+}
+
+/** Whether there is an engine for model files among those that are named. */
+const takesFiles = (engine: ClientOptions["engine"], env: Environment): boolean =>
+  /^$|\b(auto|llama)\b/.test(String(engine ?? env["FM_PROXY_ENGINE"] ?? ""));
 
 /** Options that the engine llama reads from its environment. */
 const OF_LLAMA = [
@@ -85,9 +106,8 @@ export async function chosenFor(
   engine: ClientOptions["engine"],
   env: Environment,
 ): Promise<string | null> {
-  const engines = String(engine ?? env["FM_PROXY_ENGINE"] ?? "");
   const isOurs = packagePath !== undefined || origin === OWN_BUILD;
-  if (!isOurs || (env["FM_PROXY_MODEL"] ?? "") !== "" || !/^$|\b(auto|llama)\b/.test(engines)) return null;
+  if (!isOurs || (env["FM_PROXY_MODEL"] ?? "") !== "" || !takesFiles(engine, env)) return null;
   return chosenModel(modelsFolder(env));
 }
 

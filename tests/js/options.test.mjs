@@ -108,6 +108,45 @@ test("without a model the error is a line to copy", async (t) => {
   assert.equal((await client.compatibility.check()).detail, "There is no model yet: npx fm-proxy models pull qwen3-0.6b");
 });
 
+test("a model is named as the list shows it, and as it was downloaded", async (t) => {
+  const [data, ollama, hub] = [temporaryFolder(t), temporaryFolder(t), temporaryFolder(t)];
+  for (const [name, value] of Object.entries({ XDG_DATA_HOME: data, OLLAMA_MODELS: ollama, HF_HUB_CACHE: hub })) {
+    const before = process.env[name];
+    process.env[name] = value;
+    t.after(() => (before === undefined ? delete process.env[name] : (process.env[name] = before)));
+  }
+  const put = (path, text = "GGUF") => (mkdirSync(dirname(path), { recursive: true }), writeFileSync(path, text), path);
+  const digest = `sha256:${"0".repeat(64)}`;
+  const layers = [{ mediaType: "application/vnd.ollama.image.model", digest }];
+  put(join(ollama, "manifests", "registry.ollama.ai", "library", "gemma3", "latest"), JSON.stringify({ layers }));
+  const blob = put(join(ollama, "blobs", digest.replace(":", "-")));
+  const own = put(join(data, "fm-proxy", "models", "Qwen3-0.6B-Q8_0.gguf"));
+  put(`${own}.json`, JSON.stringify({ url: "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf" }));
+  const cached = put(join(hub, "models--me--tiny-GGUF", "snapshots", "1", "tiny-Q4_0.gguf"));
+  const given = async (model, more = {}) => {
+    const { args } = await spawnOptions({ helperPath: "/h", model, gpu: "off", ...more }, {});
+    return args.slice(1).join(" ").replace(" --gpu off", "");
+  };
+  for (const [name, path] of [
+    ["gemma3", blob],
+    ["ollama:gemma3:latest", blob],
+    ["qwen3-0.6b", own],
+    ["hf:Qwen/Qwen3-0.6B-GGUF", own],
+    ["Qwen/Qwen3-0.6B-GGUF:q8_0", own],
+    ["hf:me/tiny-GGUF:Q4_0", cached],
+    ["me/tiny-GGUF/tiny-Q4_0.gguf", cached],
+  ]) {
+    assert.equal(await given(name), `--model ${path} --aliases ${name}=default`, name);
+  }
+  assert.equal(await given("Qwen3-0.6B-Q8_0"), `--model ${own}`);
+  assert.equal(await given("gemma3", { aliases: { gemma3: "other" } }), `--model ${blob} --aliases gemma3=other`);
+  for (const name of ["hf:Qwen/Qwen3-0.6B-GGUF:Q4_0", "none-such", "me/other-GGUF"]) {
+    assert.ok((await given(name)).endsWith(name), name);
+  }
+  assert.equal(await given("gemma3", { modelsDir: "/m" }), "--model gemma3 --models-dir /m");
+  assert.equal(await given("gemma3", { engine: "apple" }), "--engine apple --model gemma3");
+});
+
 test("contextLength and threads reach the engine, before its variables", async () => {
   const { env, settings } = await spawnOptions({ helperPath: "/h", contextLength: 512 }, { FM_ENGINE_LLAMA_CTX: "64" });
   assert.deepEqual([env, settings], [{ FM_ENGINE_LLAMA_CTX: "512" }, ["contextLength 512"]]);

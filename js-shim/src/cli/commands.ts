@@ -15,7 +15,7 @@ export const COMMANDS: readonly Command[] = [
     count: [0, 1],
     summary: "Asks the model; without a prompt, a conversation",
     options: [
-      { name: "model", value: "MODEL", help: "an id or a name of `models list`, or a GGUF file" },
+      { name: "model", value: "MODEL", help: "a name of `models list` or of a download, or a GGUF file" },
       { name: "instructions", value: "TEXT", help: "what the model is told first" },
       { name: "max-output-tokens", value: "N", help: "the longest answer" },
       { name: "temperature", value: "T", help: "how random answers are: 0 (not at all) to 2" },

@@ -2,7 +2,7 @@
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport, type PulledModel } from "../index.js";
-import { chooseModel, idOf, partsOf, searchCatalog } from "../later.js";
+import { chooseModel, findModel, idOf, isFile, partsOf, searchCatalog } from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
 import { bytes, fail, plain, ProgressLine, say, sayJson, table, timeOf, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
@@ -37,9 +37,9 @@ export async function adviceFor({ reason_code, detail, engines = [] }: Compatibi
 export async function modelOption(name: string | undefined): Promise<string | undefined> {
   if (name === undefined) return undefined;
   const models = await findModels();
-  const found = models.find((model) => [model.name, `${model.source}:${model.name}`, model.path].includes(name));
+  const found = await findModel(name, models);
   if (found !== undefined) return found.path;
-  if ((await stat(name).catch(() => null))?.isFile() === true) return name;
+  if (await isFile(name)) return name;
   const known = models.map((model) => model.name).join(", ");
   throw new Usage(`there is no model and no file '${name}'. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
 }

@@ -1,0 +1,45 @@
+// Which model of this machine a user means.
+import { stat } from "node:fs/promises";
+import { CATALOG } from "./catalog.js";
+import { readJson } from "./download.js";
+import { parseHubReference, type HubReference } from "./hub.js";
+import { findModels, type FoundModel } from "./model-files.js";
+
+/**
+ * The model of a name that `findModels` shows, alone or after its source (`ollama:qwen3:0.6b`), or that `pullModel` takes
+ * (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or of its path. Undefined: none that is there.
+ */
+export async function findModel(name: string, models?: readonly FoundModel[]): Promise<FoundModel | undefined> {
+  const all = models ?? (await findModels());
+  const known = CATALOG.find((model) => model.name === name.toLowerCase());
+  const hub = known ?? parseHubReference(name);
+  const found = all.find((model) => namesOf(model).includes(name));
+  if (found !== undefined || hub === null) return found;
+  const places = await Promise.all(all.map(placeOf));
+  return all.find((model, index) => fits(places[index] as string, model, hub));
+}
+
+/** Whether it names a file that is there. */
+export async function isFile(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isFile() === true;
+}
+
+/** Ollama itself leaves out the tag `latest`. */
+function namesOf({ source, name, path }: FoundModel): string[] {
+  const short = source === "ollama" ? name.replace(/:latest$/, "") : name;
+  return [name, short, `${source}:${name}`, `${source}:${short}`, path];
+}
+
+/** Where it was downloaded from, as OWNER/NAME/FILE; "": from elsewhere, or nobody knows. */
+async function placeOf({ source, name, path }: FoundModel): Promise<string> {
+  if (source === "huggingface") return name;
+  const url = source === "fm-proxy" ? (await readJson<{ url?: unknown }>(`${path}.json`))?.url : undefined;
+  const pathname = typeof url === "string" && URL.canParse(url) ? new URL(url).pathname : "";
+  const [, repository = "", file = ""] = /^\/([^/]+\/[^/]+)\/resolve\/[^/]+\/(.+)$/.exec(pathname) ?? [];
+  return repository === "" ? "" : `${repository}/${decodeURIComponent(file)}`;
+}
+
+function fits(place: string, { quantization }: FoundModel, { repository, file, quant }: Partial<HubReference>): boolean {
+  const isThere = file === undefined ? place.startsWith(`${repository}/`) : place === `${repository}/${file}`;
+  return isThere && (quant === undefined || quant.toUpperCase() === quantization);
+}

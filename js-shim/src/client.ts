@@ -1,4 +1,5 @@
 // createClient: the surface that hosts call. The first call loads what does the work (core.ts).
+import { resolve } from "node:path";
 import { ChatCompletions } from "./chat.js";
 import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
@@ -6,6 +7,7 @@ import type { Core } from "./core.js";
 import { Embeddings } from "./embeddings.js";
 import { Events, type ClientEvents } from "./events.js";
 import { FallbackTransport, type Fallback } from "./fallback.js";
+import { pullModel } from "./files.js";
 import type { CheckOptions, CompatibilityReport } from "./gate.js";
 import type { Generated, GenerateParams } from "./generate.js";
 import type { HelperLocation } from "./locate.js";
@@ -207,7 +209,13 @@ export class Client {
     this.chat = { completions: new ChatCompletions(withFallback) };
     this.completions = new Completions(withFallback);
     this.embeddings = new Embeddings(withFallback);
-    this.models = new Models(core);
+    this.models = new Models(core, async (reference, more) => {
+      const { modelsDir, cwd } = options;
+      const folder = modelsDir === undefined ? undefined : resolve(cwd ?? "", modelsDir);
+      const model = await pullModel(reference, { folder, ...more });
+      await core.check({ recheck: true });
+      return model;
+    });
     this.compatibility = { check: (more) => core.check(more) };
     this.capabilities = { get: async () => (await control(core, "capabilities.get")) as Capabilities };
     this.metrics = { get: async () => (await control(core, "metrics.get")) as JsonObject as unknown as Metrics };

@@ -45,6 +45,11 @@ export class Events {
   };
   #state: ClientState = "unknown";
 
+  /** The last state that was told. */
+  get state(): ClientState {
+    return this.#state;
+  }
+
   /** Whether someone listens. */
   has(name: keyof ClientEvents): boolean {
     return this.#listeners[name].size > 0;

@@ -210,6 +210,7 @@ export class Compatibility {
     if (capabilities["available"] === true) {
       const verdict = { report: { compatible: true, ...engines }, error: null, checking: isChecking(capabilities["order"]) };
       this.#known = { state: "ready", verdict };
+      if (this.#events.state === "waiting") this.#events.changeState("ready");
       return verdict;
     }
     const reason = reasonCodeOf(capabilities["reason_code"]) ?? "HELPER_UNHEALTHY";

@@ -1,4 +1,5 @@
 // client.models.
+import type { PulledModel, PullOptions } from "./pull.js";
 import { pick, withoutOk, withSignal } from "./stream.js";
 import type {
   JsonObject,
@@ -15,10 +16,12 @@ import type {
 /** `client.models`. */
 export class Models {
   readonly #transport: Transport;
+  readonly #pull: (reference: string, options: PullOptions) => Promise<PulledModel>;
 
   /** @internal */
-  constructor(transport: Transport) {
+  constructor(transport: Transport, pull: (reference: string, options: PullOptions) => Promise<PulledModel>) {
     this.#transport = transport;
+    this.#pull = pull;
   }
 
   /** All models that the helper can answer with. */
@@ -37,6 +40,15 @@ export class Models {
    */
   load(params: ModelParams = {}, options: RequestOptions = {}): Promise<LoadedModel> {
     return withSignal(() => useModel<LoadedModel>(this.#transport, "models.load", params), options.signal);
+  }
+
+  /**
+   * Downloads a model into the folder of this client's models, as `pullModel` does, and looks anew for what can answer: a client
+   * that had no model has one then. `onProgress` gets the bytes received, `signal` stops the download, and the same call goes on
+   * with what is there.
+   */
+  pull(reference: string, options: PullOptions = {}): Promise<PulledModel> {
+    return this.#pull(reference, options);
   }
 
   /** Frees the memory of a model. Rejects with the code OVERLOADED while the model has requests. */

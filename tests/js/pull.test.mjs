@@ -13,7 +13,7 @@ import { chooseModel } from "../../js-shim/dist/esm/default-model.js";
 import { defaultModel, quantOf } from "../../js-shim/dist/esm/model-files.js";
 import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { ggufHeader } from "./support/gguf.mjs";
-import { root, temporaryFolder } from "./support/helper.mjs";
+import { clientFor, modelOptions, noModel, root, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
@@ -106,6 +106,27 @@ test("a progress function that throws ends nothing", async (t) => {
   };
   assert.equal((await pull(t, server, { onProgress }).result).size, SIZE);
   assert.match((await warned).message, /onProgress/);
+});
+
+test("client.models.pull: a client without a model has one then", { timeout: WAIT, skip: noModel() ?? false }, async (t) => {
+  const server = await serve(t);
+  const models = join(root, "build", "models");
+  server.bytes = readFileSync(join(models, readdirSync(models).find((name) => name.endsWith(".gguf"))));
+  const cwd = temporaryFolder(t);
+  const client = clientFor(t, { ...modelOptions, cwd, modelsDir: "models" });
+  const states = [];
+  client.on("state", ({ state }) => states.push(state));
+  assert.equal((await client.compatibility.check()).reason_code, "MODEL_NOT_READY");
+  const stop = new AbortController();
+  const stopped = client.models.pull(server.url, { signal: stop.signal, onProgress: () => stop.abort(new Error("enough")) });
+  await assert.rejects(stopped, { message: "enough" });
+  assert.equal((await client.compatibility.check()).compatible, false);
+  const { path, size } = await client.models.pull(server.url);
+  assert.deepEqual([path, size], [join(cwd, "models", "model.gguf"), server.bytes.length]);
+  assert.ok(server.requests.at(-1).range !== undefined, "the second call goes on");
+  assert.deepEqual(await client.compatibility.check(), { compatible: true });
+  assert.equal((await client.models.list()).data[0].id, "model");
+  assert.deepEqual(states, ["starting", "ready", "waiting", "ready"]);
 });
 
 test("what was there is not sent again", async (t) => {

@@ -3,6 +3,7 @@
 export { searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModel, isFile } from "./find-model.js";
+export { readFacts } from "./gguf.js";
 export { findModels, idOf, partsOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";

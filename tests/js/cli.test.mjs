@@ -5,6 +5,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFi
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { ProgressLine, timeOf } from "../../js-shim/dist/esm/cli/output.js";
+import { TASKS } from "../../js-shim/dist/esm/cli/check.js";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
 import { helperPath, installStub, noModel, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
@@ -239,6 +240,31 @@ test("a linked clone answers by the user's models, else by its own", { skip: noM
   assert.match((await run(t, ["--stdio"], { env, input })).stdout, /"data":\[{"id":"b"/, "the helper's own command line too");
 });
 
+test("models check: what counts as right", () => {
+  const text = (output_text) => ({ output_text, output: [] });
+  const call = (name, city) => ({ output: [{ type: "function_call", name, arguments: JSON.stringify({ city }) }] });
+  for (const [name, right, wrong] of [
+    ["text", [text("Paris"), text("<b>PARIS</b>.")], [text("Lyon"), text("comparison"), text(undefined)]],
+    ["JSON", [text('{"city":"Oslo","name":"Anna","age":34}')], [text('{"name":"Anna","age":43,"city":"Oslo"}'), text("Anna")]],
+    ["tools", [call("get_weather", "Rome, Italy")], [call("get_weather", "Romeo"), text("It is sunny in Rome."), { output: [] }]],
+  ]) {
+    const { isRight } = TASKS.find((task) => task.name === name);
+    for (const answer of right) assert.equal(isRight(answer), true, JSON.stringify(answer));
+    for (const answer of wrong) assert.equal(isRight(answer), false, JSON.stringify(answer));
+  }
+});
+
+test("models check: the fake engine repeats each question, so all is wrong", async (t) => {
+  const { status, stdout, stderr } = await run(t, ["models", "check"]);
+  assert.deepEqual([status, stderr], [1, ""]);
+  const lines = stdout.split("\n");
+  assert.match(lines[0], /^FAIL {2}text {3}What is the capital of France\?/);
+  assert.match(lines[2], /^FAIL {2}tools {2}/);
+  assert.ok(stdout.includes("It is too weak for tools: choose a larger one for them (fm-proxy models search).\n"), stdout);
+  const { findings } = JSON.parse((await run(t, ["models", "check", "--json"])).stdout);
+  assert.deepEqual(findings.map(({ name, right }) => [name, right]), [["text", false], ["JSON", false], ["tools", false]]);
+});
+
 test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {
   const well = await run(t, ["doctor", "--json"]);
   const { ok, findings } = JSON.parse(well.stdout);
@@ -287,7 +313,7 @@ test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (
 test("wrong command lines: what is wrong, and the status for it", async (t) => {
   for (const [words, error] of [
     [["rum"], /no command 'rum'/],
-    [["models"], /'models' needs one of: models list, models search, models pull, models use, models rm, models verify/],
+    [["models"], /'models' needs one of: models list, models search, models pull, .*, models rm, models verify/],
     [["models", "pull"], /'models pull' needs MODEL/],
     [["run", "a", "b"], /'run' does not take 'b'/],
     [["run", "--modl", "x"], /--modl/],

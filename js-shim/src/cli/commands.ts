@@ -1,5 +1,6 @@
 // The commands, a row each.
 import { bench } from "./helper.js";
+import { checkOne } from "./check.js";
 import { completion } from "./completion.js";
 import { doctor } from "./doctor.js";
 import { listModels, pullOne, removeOne, searchModels, useOne, verifyAll } from "./models.js";
@@ -53,6 +54,14 @@ export const COMMANDS: readonly Command[] = [
     summary: "Chooses the model that answers where none is named, for all applications",
     options: [],
     run: useOne,
+  },
+  {
+    words: "models check",
+    takes: "[NAME]",
+    count: [0, 1],
+    summary: "Asks a model for a text, for JSON and for a call of a tool, and measures its speed and memory",
+    options: [JSON_OPTION],
+    run: checkOne,
   },
   {
     words: "models rm",

@@ -54,6 +54,11 @@ export async function searchModels({ words, options }: Arguments): Promise<numbe
   return found.length > 0 ? 0 : 1;
 }
 
+/** The file that answers where nobody names a model; undefined: none of this user's. */
+export async function defaultPath(): Promise<string | undefined> {
+  return (await findModels()).find((model) => model.default)?.path;
+}
+
 /** Chooses the model that answers where nobody names one, for all applications. */
 export async function useOne({ words }: Arguments): Promise<number> {
   const path = resolve((await modelOption(words[0])) ?? "");
@@ -98,8 +103,9 @@ function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
     say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
   }
   const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
-  if (isDefault) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
-  else say(`\nTo use it where no model is named:\n  npx fm-proxy models use ${name}`);
+  say(`\nWhat it can do, how fast it is and what memory it takes:\n  npx fm-proxy models check ${name}`);
+  if (isDefault) say("It answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
+  else say(`To use it where no model is named:\n  npx fm-proxy models use ${name}`);
 }
 
 export async function removeOne({ words }: Arguments): Promise<number> {

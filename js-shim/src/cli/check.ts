@@ -1,0 +1,164 @@
+// `fm-proxy models check`: whether a model is right in text, JSON and tools, how fast it is, and what memory it takes.
+import { createClient, type Client, type ResponseCreateParams, type ResponseObject } from "../index.js";
+import { readFacts } from "../later.js";
+import { defaultPath, modelOption } from "./models.js";
+import { bytes, errorText, plain, ProgressLine, say, sayJson, table } from "./output.js";
+import type { Arguments } from "./parse.js";
+
+/** What is asked, and what a right answer has. */
+interface Task {
+  name: string;
+  body: ResponseCreateParams & { stream?: false };
+  isRight(answer: ResponseObject): boolean;
+  /** What follows from a wrong answer. */
+  weakness: string;
+}
+
+interface Finding {
+  name: string;
+  right: boolean;
+  /** What the model said, or why it said nothing. */
+  answer: string;
+}
+
+const PERSON = { name: { type: "string" }, age: { type: "integer" }, city: { type: "string" } };
+const schemaOf = (properties: object): Record<string, unknown> => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+  additionalProperties: false,
+});
+
+/** Each of them a model of one thousand million parameters does. */
+export const TASKS: readonly Task[] = [
+  {
+    name: "text",
+    body: { input: "What is the capital of France? Answer with its name alone." },
+    isRight: ({ output_text }) => /\bparis\b/i.test(output_text ?? ""),
+    weakness: "Its answers are often wrong.",
+  },
+  {
+    name: "JSON",
+    body: {
+      instructions: "Give the person's name, age and city.",
+      input: "Anna is 34 years old and lives in Oslo.",
+      text: { format: { type: "json_schema", name: "person", strict: true, schema: schemaOf(PERSON) } },
+    },
+    isRight: ({ output_text }) => {
+      const { name, age, city } = parsed(output_text);
+      return name === "Anna" && age === 34 && city === "Oslo";
+    },
+    weakness: "Its JSON has the right shape, as from each model, and wrong values.",
+  },
+  {
+    name: "tools",
+    body: {
+      input: "What is the weather in Rome at the moment?",
+      tools: [
+        {
+          type: "function",
+          name: "get_weather",
+          description: "The weather in a city at the moment.",
+          strict: true,
+          parameters: schemaOf({ city: { type: "string" } }),
+        },
+      ],
+    },
+    isRight: ({ output }) =>
+      output.some((item) => item.type === "function_call" && /\brome\b/i.test(String(parsed(item["arguments"])["city"]))),
+    weakness: "It is too weak for tools: choose a larger one for them (fm-proxy models search).",
+  },
+];
+
+/** Long enough for a model that thinks first. */
+const LONGEST = 1500;
+/** Characters of an answer that are shown. */
+const SHOWN = 100;
+
+export async function checkOne({ words, options }: Arguments): Promise<number> {
+  const path = (await modelOption(words[0])) ?? (await defaultPath());
+  const client = createClient({ model: path });
+  try {
+    const isJson = options["json"] === true;
+    const { memory, loadMs, ...found } = await examine(client, path);
+    const wrong = found.findings.filter(({ right }) => !right).map(({ name }) => name);
+    if (isJson) sayJson({ ...found, memory_bytes: memory, load_ms: loadMs });
+    else {
+      say(table(found.findings.map(({ name, right, answer }) => [right ? "ok  " : "FAIL", name, answer.slice(0, SHOWN)])));
+      if (memory !== null) say(`It takes ${bytes(memory)} of memory, and ${(loadMs / 1000).toFixed(1)} s to load.`);
+      if (found.speed !== null) say(`It reads ${found.speed.read} tokens a second, and writes ${found.speed.written}.`);
+      for (const { name, weakness } of TASKS) if (wrong.includes(name)) say(weakness);
+    }
+    return wrong.length === 0 ? 0 : 1;
+  } finally {
+    await client.close();
+  }
+}
+
+interface Examined {
+  model: string;
+  memory: number | null;
+  loadMs: number;
+  findings: Finding[];
+  /** Tokens a second; null: nobody knows. */
+  speed: { read: number; written: number } | null;
+}
+
+async function examine(client: Client, path: string | undefined): Promise<Examined> {
+  const line = new ProgressLine();
+  try {
+    line.update("loading the model");
+    const { model, memory_bytes: memory, load_ms: loadMs } = await client.models.load();
+    const embeds = path !== undefined && (await readFacts(path)).embeds;
+    const tasks = embeds ? [] : TASKS;
+    const findings: Finding[] = embeds ? [await embed(client)] : [];
+    let speed: Examined["speed"] = null;
+    for (const task of tasks) {
+      line.update(`asking for ${task.name}`);
+      const { finding, timings } = await ask(client, task);
+      findings.push(finding);
+      if (timings !== undefined) speed = timings;
+    }
+    return { model, memory, loadMs, findings, speed };
+  } finally {
+    line.end();
+  }
+}
+
+async function ask(client: Client, task: Task): Promise<{ finding: Finding; timings?: NonNullable<Examined["speed"]> }> {
+  const { name } = task;
+  try {
+    const fm = { timings: true };
+    const body = { ...task.body, temperature: 0, max_output_tokens: LONGEST, store: false, fm };
+    const answer = await client.responses.create(body);
+    const { prompt_tokens_per_second: read, output_tokens_per_second: written } = answer.fm?.timings ?? {};
+    const finding = { name, right: task.isRight(answer), answer: plain(textOf(answer)) };
+    return read && written ? { finding, timings: { read: Math.round(read), written: Math.round(written) } } : { finding };
+  } catch (error) {
+    return { finding: { name, right: false, answer: plain(errorText(error)) } };
+  }
+}
+
+async function embed(client: Client): Promise<Finding> {
+  try {
+    const { data } = await client.embeddings.create({ input: "Rome" });
+    return { name: "vectors", right: true, answer: `${data[0]?.embedding.length ?? 0} numbers a text` };
+  } catch (error) {
+    return { name: "vectors", right: false, answer: plain(errorText(error)) };
+  }
+}
+
+/** The text, or the calls, of an answer. */
+function textOf({ output, output_text, status }: ResponseObject): string {
+  const calls = output.map((item) => (item.type === "function_call" ? `${item["name"]}(${item["arguments"]})` : ""));
+  const said = [output_text ?? "", ...calls].join(" ").replace(/\s+/g, " ").trim();
+  return said === "" ? `nothing (${status})` : said;
+}
+
+function parsed(text: unknown): Record<string, unknown> {
+  try {
+    return JSON.parse(String(text)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}

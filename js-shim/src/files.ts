@@ -1,4 +1,5 @@
 // Model files: what hosts and the command line do with them. The code is loaded by the first call.
+import type { CatalogModel } from "./catalog.js";
 import type { FoundModel } from "./model-files.js";
 import type { Environment } from "./models-folder.js";
 import type { PulledModel, PullOptions } from "./pull.js";
@@ -20,6 +21,11 @@ export async function findModels(env?: Environment, home?: string): Promise<Foun
  */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
   return (await import("./later.js")).pullModel(reference, options);
+}
+
+/** The models that `pullModel` knows by short names, or those with a word in their name, kind or use. Asks no server. */
+export async function searchModels(word = ""): Promise<readonly CatalogModel[]> {
+  return (await import("./later.js")).searchCatalog(word);
 }
 
 /** Compares a file with what was downloaded; `unknown`: another program brought it. */

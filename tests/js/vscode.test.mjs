@@ -1,9 +1,12 @@
 // The extension of packaging/vscode, bundled as in its VSIX, on a stand-in for the module `vscode`: what it shows, asks and
 // leaves behind. tests/vscode/run.mjs does the same in a real VS Code.
 import assert from "node:assert/strict";
-import { chmodSync, cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
+import { ggufHeader } from "./support/gguf.mjs";
 import {
   alive,
   helperPath,
@@ -163,6 +166,66 @@ test("without a model: the helper's reason; after a re-check that finds one, its
   await run("fm-proxy.recheck");
   assert.equal(seen.notes[1], "Local model ready: small");
   assert.deepEqual(seen.popUps, []);
+});
+
+/** A stand-in of the hub, with one repository of the catalog. */
+async function serveHub(t, bytes, { held = false } = {}) {
+  const oid = createHash("sha256").update(bytes).digest("hex");
+  const server = createServer(({ url }, response) => {
+    if (url.startsWith("/api/models/Qwen/Qwen3-0.6B-GGUF/tree/main")) {
+      const file = { type: "file", path: "Qwen3-0.6B-Q8_0.gguf", size: bytes.length, lfs: { oid } };
+      return response.end(JSON.stringify([file]));
+    }
+    response.setHeader("content-length", bytes.length);
+    response.write(bytes.subarray(0, 1000), () => !held && response.end(bytes.subarray(1000)));
+  });
+  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
+  t.after(() => (server.closeAllConnections(), server.close()));
+  const data = temporaryFolder(t);
+  setEnv(t, { HF_ENDPOINT: `http://127.0.0.1:${server.address().port}`, XDG_DATA_HOME: data, FM_PROXY_MODELS_DIR: undefined });
+  return join(data, "fm-proxy", "models");
+}
+
+const take = (name) => (items) => items.find(({ label }) => label === name);
+
+test("no model: a click gets one, with progress, and it is there", async (t) => {
+  const folder = await serveHub(t, ggufHeader({ "general.name": "x" }));
+  const { seen, item, run } = await withStub(t, { capabilities: UNAVAILABLE }, { choose: take("qwen3-0.6b") });
+  assert.equal(item.text, "$(cloud-download) No model: click to get one");
+  assert.match(item.tooltip, /Click to download a model\.$/);
+  process.env.FM_STUB = JSON.stringify({ capabilities: READY });
+  await run(item.command);
+  const [{ items }] = seen.picks;
+  assert.match(items[0].description, /^0\.6 GB, about 1\.7 GB of memory, Apache-2\.0$/);
+  assert.ok(!items.some(({ label }) => label.includes("embedding")));
+  assert.equal(seen.progress[0].title, "Downloading qwen3-0.6b");
+  assert.equal(seen.progress[0].messages.at(-1), "100 % of 0.0 GB");
+  assert.ok(existsSync(join(folder, "Qwen3-0.6B-Q8_0.gguf")));
+  assert.deepEqual(seen.popUps, []);
+  assert.equal(seen.notes.length, 1);
+});
+
+test("a model that is downloaded beside others becomes the one of the setting", async (t) => {
+  const folder = await serveHub(t, ggufHeader({ "general.name": "x" }));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "another.gguf"), "GGUF");
+  const settings = {};
+  const { run, starts } = await withStub(t, {}, { choose: take("qwen3-0.6b"), settings });
+  await run("fm-proxy.downloadModel");
+  await until(() => starts().length === 2, "a helper with the new setting");
+  assert.ok(starts()[1].args.join(" ").includes("Qwen3-0.6B-Q8_0"), starts()[1].args.join(" "));
+});
+
+test("a download that is cancelled leaves no model and no message; nothing chosen, nothing done", async (t) => {
+  const folder = await serveHub(t, Buffer.concat([ggufHeader({}), Buffer.alloc(5000)]), { held: true });
+  const onProgress = ({ cancel }) => setTimeout(cancel, 300);
+  const { seen, run } = await withStub(t, { capabilities: UNAVAILABLE }, { choose: take("qwen3-0.6b"), onProgress });
+  await run("fm-proxy.downloadModel");
+  assert.deepEqual(seen.popUps, []);
+  assert.ok(!existsSync(join(folder, "Qwen3-0.6B-Q8_0.gguf")));
+  const none = await withStub(t, { capabilities: UNAVAILABLE });
+  await none.run("fm-proxy.downloadModel");
+  assert.deepEqual([none.seen.picks.length, none.seen.progress.length], [1, 0]);
 });
 
 test("a changed setting replaces the helper, and the old one ends", async (t) => {

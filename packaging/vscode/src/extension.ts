@@ -1,6 +1,7 @@
 // The extension's entry: what VS Code calls when it starts and ends.
 import * as vscode from "vscode";
 import { writeCommitMessage } from "./commit.js";
+import { downloadModel } from "./download.js";
 import { LocalModel } from "./local-model.js";
 import { ChatProvider } from "./provider.js";
 import { StatusItem } from "./status.js";
@@ -24,6 +25,7 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.lm.registerLanguageModelChatProvider(VENDOR, provider),
     vscode.commands.registerCommand("fm-proxy.suggestName", () => suggestName(model)),
     vscode.commands.registerCommand("fm-proxy.writeCommitMessage", (source) => writeCommitMessage(model, source)),
+    vscode.commands.registerCommand("fm-proxy.downloadModel", () => downloadModel(model)),
     vscode.commands.registerCommand("fm-proxy.recheck", async () => tell(await model.check({ recheck: true }))),
     model.onDidChange(({ kind }) => void vscode.commands.executeCommand("setContext", "fm-proxy.ready", kind === "ready")),
     vscode.workspace.onDidChangeConfiguration((event) => {

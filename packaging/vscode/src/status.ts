@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import type { LocalModel, Status } from "./local-model.js";
 
-/** Shows what is known of the local model. A click looks again. */
+/** Shows what is known of the local model. A click looks again, or gets a model where none is. */
 export class StatusItem implements vscode.Disposable {
   readonly #item = vscode.window.createStatusBarItem("fm-proxy.status", vscode.StatusBarAlignment.Right, 0);
   readonly #listener: vscode.Disposable;
@@ -10,7 +10,6 @@ export class StatusItem implements vscode.Disposable {
   /** The item stays hidden until something is known. */
   constructor(local: LocalModel) {
     this.#item.name = "fm-proxy";
-    this.#item.command = "fm-proxy.recheck";
     this.#listener = local.onDidChange((status) => this.#show(status));
   }
 
@@ -22,6 +21,8 @@ export class StatusItem implements vscode.Disposable {
 
   #show(status: Status): void {
     if (status.kind === "unknown") return this.#item.hide();
+    const getsOne = status.kind === "absent" && status.lacksFile === true;
+    this.#item.command = getsOne ? "fm-proxy.downloadModel" : "fm-proxy.recheck";
     const { text, tooltip } = status.kind === "ready" ? ready(status.models[0]?.id) : absent(status);
     this.#item.text = text;
     this.#item.tooltip = tooltip;
@@ -36,8 +37,9 @@ function ready(id = "fm-proxy"): { text: string; tooltip: string } {
 }
 
 function absent({ reasonCode, detail, lacksFile }: Status & { kind: "absent" }): { text: string; tooltip: string } {
+  const what = `No local model. ${reasonCode}: ${detail}`;
+  if (lacksFile !== true) return { text: "$(circle-slash) fm-proxy", tooltip: `${what}\n\nClick to check again.` };
   // The helper names its own options.
-  const setting = lacksFile === true ? "\n\nIn VS Code, the setting fm-proxy.model names a model file." : "";
-  const tooltip = `No local model. ${reasonCode}: ${detail}${setting}\n\nClick to check again.`;
-  return { text: "$(circle-slash) fm-proxy", tooltip };
+  const tooltip = `${what}\n\nIn VS Code, the setting fm-proxy.model names a model file.\n\nClick to download a model.`;
+  return { text: "$(cloud-download) No model: click to get one", tooltip };
 }

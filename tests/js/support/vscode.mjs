@@ -236,7 +236,10 @@ function standIn({ settings = {}, editor, git, choose = () => undefined, onProgr
       },
     },
     workspace: {
-      getConfiguration: (section) => ({ get: (name) => settings[`${section}.${name}`] }),
+      getConfiguration: (section) => ({
+        get: (name) => settings[`${section}.${name}`],
+        update: async (name, value) => change({ [`${section}.${name}`]: value }),
+      }),
       onDidChangeConfiguration: configuration.event,
       asRelativePath: (uri) => uri.path.replace(/^\/work\//, ""),
       async applyEdit(edit) {
@@ -257,15 +260,11 @@ function standIn({ settings = {}, editor, git, choose = () => undefined, onProgr
     },
     extensions: { getExtension: (id) => (id === "vscode.git" ? git : undefined) },
   };
-  return {
-    api,
-    seen,
-    run: (id, ...args) => api.commands.executeCommand(id, ...args),
-    change(changed) {
-      Object.assign(settings, changed);
-      configuration.fire({ affectsConfiguration: (section) => Object.keys(changed).some((name) => name.startsWith(section)) });
-    },
-  };
+  function change(changed) {
+    Object.assign(settings, changed);
+    configuration.fire({ affectsConfiguration: (section) => Object.keys(changed).some((name) => name.startsWith(section)) });
+  }
+  return { api, seen, change, run: (id, ...args) => api.commands.executeCommand(id, ...args) };
 }
 
 /** One of the extension's modules that know nothing of VS Code. */

@@ -108,6 +108,19 @@ test("run: how long a model takes is shown; Ctrl-D ends a conversation", { timeo
   assert.equal(await exit, 0);
 });
 
+test("run: Ctrl-C ends an answer, and at the prompt the conversation", { timeout: WAIT, skip: noTerminal }, async (t) => {
+  const { sees, says, exit, type } = terminal(t);
+  const long = script("one ", { hang: "soft" });
+  await sees("> ");
+  type(`${long}\n`);
+  await sees(long, "\n", "one ");
+  type("\x03");
+  await sees("> ");
+  await says(script("two ", "three"), "two three\r\n");
+  type("\x03");
+  assert.equal(await exit, 0);
+});
+
 test("run: what a terminal would obey is left out of the answer there, and nowhere else", { skip: noTerminal }, async (t) => {
   const prompt = "red \x1b[31mtext \x9b2J";
   assert.equal((await run(t, ["run", prompt])).stdout, `${prompt}\n`);

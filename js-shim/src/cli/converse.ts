@@ -19,14 +19,17 @@ export async function converse(first: Client, model: string | undefined, setting
   const talk = new Conversation(first, settings);
   tell(`${plain((await nameOf(model)) ?? "The model")} answers. /help lists the commands.`);
   const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: "> " });
-  lines.on("SIGINT", () => lines.close());
+  let isOpen = true;
+  lines.once("close", () => (isOpen = false));
+  // The terminal gives Ctrl-C to the line editor, and an answer that comes waits for the signal.
+  lines.on("SIGINT", () => process.emit("SIGINT") || lines.close());
   lines.prompt();
   for await (const line of lines) {
     const [, command, word] = COMMAND.exec(line.trim()) ?? [];
     if (command === "exit") break;
     if (command !== undefined) await talk.obey(command, word);
     else if (line.trim() !== "") await talk.ask(line);
-    lines.prompt();
+    if (isOpen) lines.prompt();
   }
   lines.close();
   await talk.close();

@@ -47,8 +47,9 @@ export class Connection {
   #heardAt = 0;
   /** How often bytes came. */
   #reads = 0;
-  /** Pings that wait for their pong. */
+  /** Pings that were sent, and those that have their pong. */
   #pings = 0;
+  #pongs = 0;
   /** Since when the first of them waits, or the last pong came; null: none does. */
   #pingedAt: number | null = null;
   #watch: NodeJS.Timeout | null = null;
@@ -118,12 +119,12 @@ export class Connection {
     }, HANGS_MS).unref();
   }
 
-  /** While other bytes come before a pong, the host reads slowly: the call's answer may be among what it has not read. */
-  #blame(id: number, hangs: FmError): void {
+  /** While other bytes come before its pong, the host reads slowly: the call's answer may be among what it has not read. */
+  #blame(id: number, hangs: FmError, ping = this.#pings): void {
     if (!this.#calls.has(id)) return;
-    if (this.#pings === 0) return this.#drain(id, hangs);
+    if (this.#pongs >= ping) return this.#drain(id, hangs);
     const reads = this.#reads;
-    const again = (): void => (this.#reads === reads ? this.#drain(id, hangs) : this.#blame(id, hangs));
+    const again = (): void => (this.#reads === reads ? this.#drain(id, hangs) : this.#blame(id, hangs, ping));
     setTimeout(() => setImmediate(again), ANSWER_MS).unref();
   }
 
@@ -238,8 +239,8 @@ export class Connection {
     this.#pings++;
     this.#pingedAt ??= performance.now();
     const answered = (): void => {
-      this.#pings--;
-      this.#pingedAt = this.#pings > 0 ? performance.now() : null;
+      this.#pongs++;
+      this.#pingedAt = this.#pings > this.#pongs ? performance.now() : null;
     };
     result.then(answered, () => {});
   }

@@ -136,6 +136,19 @@ test("a deadline that passes costs other requests nothing, before and after it",
   await until(() => !alive(client.starts()[0].started), "the end of the first helper, once it has no more to do");
 }));
 
+test("a helper that hangs is replaced, though its host asks it other things without a pause", { timeout: WAIT }, async (t) => {
+  const client = stubClient(t);
+  let asks = true;
+  const asking = Array.from({ length: 4 }, async () => {
+    while (asks) await client.health.ping();
+  });
+  t.after(() => (asks = false));
+  await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
+  await until(() => client.starts().length === 2, "the next helper");
+  asks = false;
+  await Promise.all(asking);
+});
+
 test("a host that reads slowly is not taken for a helper that hangs", { timeout: WAIT }, async (t) => {
   const client = stubClient(t, { drip: 50 });
   await client.health.ping();

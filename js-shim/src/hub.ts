@@ -81,7 +81,8 @@ async function listFiles({ repository, revision }: HubReference, options: Downlo
   const url = new URL(`${hubEndpoint()}/api/models/${repository}/tree/${encodeURIComponent(revision)}?recursive=true`);
   const list = await fetchJson(url, options);
   if (!Array.isArray(list)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
-  return (list as { path: unknown; size: unknown; lfs?: { oid: unknown } }[])
+  return (list as ({ path: unknown; size: unknown; lfs?: { oid: unknown } } | null)[])
+    .filter((it) => it !== null)
     .map(({ path, size, lfs }) => ({ path: String(path), size: Number(size), sha256: hashOf(lfs?.oid) }))
     .filter(({ path }) => /\.gguf$/i.test(path));
 }

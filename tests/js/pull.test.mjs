@@ -207,7 +207,8 @@ async function serveHub(t) {
     hub.asked.push(path);
     const repository = /^\/api\/models\/(.+)\/tree\/[^/]+$/.exec(path)?.[1];
     const bytes = hub.files.get(path.slice(1).replace(/\/resolve\/[^/]+/, ""));
-    if (REPOSITORIES[repository] !== undefined) {
+    if (hub.list !== undefined) response.end(JSON.stringify(hub.list));
+    else if (REPOSITORIES[repository] !== undefined) {
       const listed = REPOSITORIES[repository].map((name) => {
         const file = hub.files.get(`${repository}/${name}`);
         const oid = name === hub.wrong ? "0".repeat(64) : hash(file);
@@ -413,6 +414,13 @@ test("a chosen model that is gone: the first one answers", async (t) => {
     writeFileSync(join(folder, "default.json"), odd);
     assert.equal(await defaultModel(folder), path("a"), odd);
   }
+});
+
+test("a hub that lists nonsense: an error that says so", async (t) => {
+  const hub = await serveHub(t);
+  hub.list = [null, 5, [], { path: null }, { path: 7, size: "x", lfs: 3 }];
+  const wanted = { code: "NOT_FOUND", message: /has no model in GGUF files/ };
+  await assert.rejects(pullModel("one/tiny-GGUF", { folder: temporaryFolder(t) }), wanted);
 });
 
 test("references that are none are told before anything is asked", async (t) => {

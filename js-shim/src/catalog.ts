@@ -29,7 +29,7 @@ export const CATALOG: readonly CatalogModel[] = [
     size: 639_446_688,
     memory: 1.7 * GB,
     licence: APACHE,
-    goodFor: "a first model: short answers, JSON, one tool; thinks if it may",
+    goodFor: "a first model: short answers, JSON, one tool; can think before it answers",
   },
   {
     name: "qwen3-1.7b",
@@ -39,7 +39,7 @@ export const CATALOG: readonly CatalogModel[] = [
     size: 1_834_426_016,
     memory: 2.9 * GB,
     licence: APACHE,
-    goodFor: "small machines: summaries, JSON, tools; thinks if it may",
+    goodFor: "small machines: summaries, JSON, tools; can think before it answers",
   },
   {
     name: "qwen3-4b",
@@ -49,7 +49,7 @@ export const CATALOG: readonly CatalogModel[] = [
     size: 2_497_280_256,
     memory: 3.8 * GB,
     licence: APACHE,
-    goodFor: "most tasks on a laptop: text, JSON, several tools; thinks if it may",
+    goodFor: "most tasks on a laptop: text, JSON, several tools; can think before it answers",
   },
   {
     name: "qwen3-8b",
@@ -59,7 +59,7 @@ export const CATALOG: readonly CatalogModel[] = [
     size: 5_027_783_488,
     memory: 6.4 * GB,
     licence: APACHE,
-    goodFor: "better texts and tool calls, with 16 GB of memory; thinks if it may",
+    goodFor: "better texts and tool calls, with 16 GB of memory; can think before it answers",
   },
   {
     name: "qwen2.5-coder-1.5b",

@@ -1,7 +1,7 @@
 // The model that a user has chosen for all applications: it is named in a small file of the models folder.
-import { mkdir, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join, relative, resolve, sep } from "node:path";
-import { readJson } from "./download.js";
+import { diskError, readJson } from "./download.js";
 
 const fileOf = (folder: string): string => join(folder, "default.json");
 
@@ -17,7 +17,12 @@ export async function chosenModel(folder: string): Promise<string | null> {
 export async function chooseModel(path: string, folder: string): Promise<void> {
   const name = relative(folder, path);
   const fresh = `${fileOf(folder)}.${process.pid}`;
-  await mkdir(folder, { recursive: true });
-  await writeFile(fresh, `${JSON.stringify({ model: name.includes(sep) ? path : name })}\n`);
-  await rename(fresh, fileOf(folder));
+  try {
+    await mkdir(folder, { recursive: true });
+    await writeFile(fresh, `${JSON.stringify({ model: name.includes(sep) ? path : name })}\n`);
+    await rename(fresh, fileOf(folder));
+  } catch (error) {
+    await rm(fresh, { force: true });
+    throw diskError(error, folder);
+  }
 }

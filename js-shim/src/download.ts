@@ -80,7 +80,12 @@ export function isFrom(told: Address, { url, query_sha256 }: Address): boolean {
 }
 
 /** Hugging Face, or another server with its addresses. */
-export const hubEndpoint = (): string => (process.env["HF_ENDPOINT"] || "https://huggingface.co").replace(/\/+$/, "");
+export function hubEndpoint(): string {
+  const given = process.env["HF_ENDPOINT"] || "https://huggingface.co";
+  if (URL.canParse(given)) return given.replace(/\/+$/, "");
+  const what = `The variable HF_ENDPOINT is no address: ${JSON.stringify(given)}. It must begin with https://, or be unset.`;
+  throw new FmError("INVALID_REQUEST", what);
+}
 
 /** Nothing but https, apart from servers on this machine. */
 export function checkProtocol(url: URL): void {
@@ -400,7 +405,7 @@ async function writeAll(handle: FileHandle, chunk: Uint8Array, position: number)
 }
 
 /** What a file's beginning is, if it is not that of a GGUF file. */
-async function whyNotGguf(path: string): Promise<string | null> {
+export async function whyNotGguf(path: string): Promise<string | null> {
   const handle = await open(path, "r");
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(4), 0, 4, 0);

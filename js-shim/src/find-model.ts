@@ -35,8 +35,12 @@ async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   if (source === "huggingface") return name;
   const url = source === "fm-proxy" ? (await readJson<{ url?: unknown }>(`${path}.json`))?.url : undefined;
   const pathname = typeof url === "string" && URL.canParse(url) ? new URL(url).pathname : "";
-  const [, repository = "", file = ""] = /^\/([^/]+\/[^/]+)\/resolve\/[^/]+\/(.+)$/.exec(pathname) ?? [];
-  return repository === "" ? "" : `${repository}/${decodeURIComponent(file)}`;
+  const [, repository = "", file = ""] = /\/([^/]+\/[^/]+)\/resolve\/[^/]+\/(.+)$/.exec(pathname) ?? [];
+  try {
+    return repository === "" ? "" : `${repository}/${decodeURIComponent(file)}`;
+  } catch {
+    return ""; // somebody else wrote it
+  }
 }
 
 function fits(place: string, { quantization }: FoundModel, { repository, file, quant }: Partial<HubReference>): boolean {

@@ -33,11 +33,14 @@ type Listed = Pick<HubFile, "size" | "sha256"> & { path: string };
 const USUAL = "Q4_K_M";
 /** Of several projectors the first of these: most models lose nothing by them. */
 const PROJECTORS = ["F16", "BF16", "Q8_0"];
-const NAMES = /^(?:hf:)?([\w.-]+\/[\w.-]+)(?::([\w.-]+)|\/(.+))?$/;
+const NAMES = /^(?:hf:)?(\w[\w.-]*\/\w[\w.-]*)(?::([\w.-]+)|\/(.+))?$/;
+/** As Ollama writes a model of the hub. */
+const WITHOUT_PROTOCOL = /^(?:hf|huggingface)\.co\//;
 const HOSTS: ReadonlySet<string> = new Set(["huggingface.co", "hf.co"]);
 
 /** `hf:OWNER/NAME/FILE`, `OWNER/NAME:QUANT` and the like, or a link to one of the hub's pages; null: it is neither. */
-export function parseHubReference(reference: string): HubReference | null {
+export function parseHubReference(given: string): HubReference | null {
+  const reference = WITHOUT_PROTOCOL.test(given) ? `https://${given}` : given.replace(/\/+$/, "");
   const [, repository = "", quant, file] = NAMES.exec(reference) ?? [];
   if (repository === "") return URL.canParse(reference) ? ofLink(new URL(reference)) : null;
   if (/\.gguf$/i.test(repository)) return null;
@@ -45,19 +48,22 @@ export function parseHubReference(reference: string): HubReference | null {
 }
 
 /** /OWNER/NAME, and after it /blob/REVISION/FILE, /resolve/REVISION/FILE or /tree/REVISION. */
-function ofLink({ host, username, password, pathname, searchParams }: URL): HubReference | null {
-  if ((!HOSTS.has(host) && host !== new URL(hubEndpoint()).host) || username + password !== "") return null;
+function ofLink({ protocol, host, username, password, pathname, searchParams }: URL): HubReference | null {
+  if (!/^https?:$/.test(protocol) || username + password !== "") return null;
+  if (!HOSTS.has(host) && host !== new URL(hubEndpoint()).host) return null;
   let words: string[];
   try {
     words = pathname.split("/").filter((word) => word !== "").map(decodeURIComponent);
   } catch {
     return null;
   }
-  const [owner, name, kind = "", revision = "main", ...path] = words;
-  if (owner === undefined || name === undefined) return null;
+  const [owner, title, kind = "", revision = "main", ...path] = words;
+  if (owner === undefined || title === undefined) return null;
+  const [name, quant] = title.split(":");
   const file = /^(blob|resolve|raw)$/.test(kind) ? path.join("/") : searchParams.get("show_file_info");
   const known = /^(blob|resolve|raw|tree)$/.test(kind);
-  return { repository: `${owner}/${name}`, revision: known ? revision : "main", ...(file ? { file } : {}) };
+  const more = { ...(file ? { file } : {}), ...(quant ? { quant } : {}) };
+  return { repository: `${owner}/${name}`, revision: known ? revision : "main", ...more };
 }
 
 /** The files of a model in the order of their download: the one that the model is named by comes last. */

@@ -3,7 +3,9 @@
 export { searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModel, isFile } from "./find-model.js";
+export { whyNotGguf } from "./download.js";
 export { readFacts } from "./gguf.js";
+export { parseHubReference } from "./hub.js";
 export { findModels, idOf, partsOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";

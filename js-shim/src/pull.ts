@@ -62,11 +62,13 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
   return { id: idOf(last.path), ...last, size, files, default: isDefault };
 }
 
-/** Chooses a model that is alone in the folder and does not embed: no later one takes its place then. Whether it is chosen. */
+/** Chooses the first model of the folder that does not embed: no later one takes its place then. Whether it is chosen. */
 async function chooseFirst(path: string, folder: string): Promise<boolean> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen === path;
-  if ((await ownModels(folder)).length > 1 || (await readFacts(path)).embeds) return false;
+  const embeds = async (file: string): Promise<boolean> => (await readFacts(file)).embeds;
+  const others = (await ownModels(folder)).filter((model) => model.path !== path).map((model) => embeds(model.path));
+  if ((await embeds(path)) || (await Promise.all(others)).includes(false)) return false;
   await chooseModel(path, folder);
   return true;
 }

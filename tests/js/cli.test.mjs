@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { ProgressLine, timeOf } from "../../js-shim/dist/esm/cli/output.js";
 import { TASKS } from "../../js-shim/dist/esm/cli/check.js";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
+import { ggufHeader } from "./support/gguf.mjs";
 import { helperPath, installStub, noModel, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
@@ -89,7 +90,8 @@ test("run: a conversation on a terminal, and its commands", { timeout: WAIT, ski
   await sees("own answers. /help lists the commands.\r\n", "> ");
   await says(script("one ", "two"), "one two\r\n");
   await says("/etc/hosts", "/etc/hosts\r\n");
-  await says("/help", "/model [NAME]", "/clear", "/exit", "/help");
+  await says("/tmp is full", "/tmp is full\r\n");
+  await says("/Help", "/model [NAME]", "/clear", "/exit", "/help");
   await says("/clear");
   await says("/nothing", "there is no command /nothing; /help lists them");
   await says("/model none-such", "there is no model and no file 'none-such'");
@@ -232,6 +234,30 @@ test("models use: the model that answers where none is named, one of another pro
   await run(t, ["models", "rm", "c"], { env });
   assert.deepEqual(await names(), ["a"]);
 });
+
+test("models use: no file that can't answer, and what to do for one that is not there", async (t) => {
+  const home = temporaryFolder(t);
+  const env = { HOME: home };
+  putOwn(home, "a.gguf");
+  putOwn(home, "vectors.gguf", ggufHeader({ "x.pooling_type": 1 }));
+  const text = join(home, "text.txt");
+  writeFileSync(text, "text");
+  for (const [name, message] of [
+    [text, /text\.txt is not a GGUF file/],
+    ["vectors", /'vectors' makes vectors of texts, and no answers/],
+    ["qwen3-4b", /'qwen3-4b' is not on this machine: npx fm-proxy models pull qwen3-4b downloads it/],
+    ["hf:some/model-GGUF:Q8_0", /npx fm-proxy models pull hf:some\/model-GGUF:Q8_0 downloads it/],
+  ]) {
+    const { status, stderr } = await run(t, ["models", "use", name], { env });
+    assert.deepEqual([status, message.test(stderr)], [64, true], stderr);
+  }
+  const folder = join(home, ".local", "share", "fm-proxy", "models");
+  assert.deepEqual(readdirSync(folder).sort(), ["a.gguf", "vectors.gguf"]);
+  mkdirSync(join(folder, "default.json"));
+  assert.match((await run(t, ["models", "use", "a"], { env })).stderr, /The folder \S+ can't be written to \(EISDIR\)/);
+  assert.deepEqual(readdirSync(folder).sort(), ["a.gguf", "default.json", "vectors.gguf"]);
+});
+
 
 const smol = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
 test("a linked clone answers by the user's models, else by its own", { skip: noModel() ?? false }, async (t) => {

@@ -253,6 +253,10 @@ test("what people type for a model on the hub: the file that comes", async (t) =
     [`${page}/two/many-GGUF/blob/main/many-Q8_0.gguf`, "many-Q8_0.gguf"],
     [`http://${host}/two/odd-GGUF/resolve/main/sub/odd-2-Q8_0.gguf?download=true`, "odd-2-Q8_0.gguf"],
     ["four/sees-GGUF/mmproj-F16.gguf", "mmproj-F16.gguf"],
+    ["hf.co/two/many-GGUF:Q8_0", "many-Q8_0.gguf"],
+    ["huggingface.co/two/many-GGUF/blob/main/many-Q8_0.gguf", "many-Q8_0.gguf"],
+    [`${page}/two/many-GGUF:Q8_0`, "many-Q8_0.gguf"],
+    ["two/many-GGUF/", "many-Q4_K_M.gguf"],
   ]) {
     const { path, files } = await pullModel(reference, { folder: temporaryFolder(t) });
     assert.deepEqual([basename(path), files.length], [file, 1], reference);
@@ -369,11 +373,13 @@ test("models pull, verify and rm: all files of a model, and whose SHA-256 it was
   assert.deepEqual(hashes.map((line) => line.split(" that of ")[1]), [hub.host, hub.host]);
   await models("pull", "three/split-GGUF");
   await models("pull", "one/tiny-GGUF");
+  assert.match(await models("verify", "hf:one/tiny-GGUF"), /^tiny-Q8_0: as it was downloaded\n$/);
   assert.equal((await models("verify", "split-Q4_K_M")).match(/: as it was downloaded$/gm).length, 3);
   writeFileSync(join(folder, "mmproj-sees-Q4_K_M.gguf"), "GGUF");
   await assert.rejects(models("verify", "sees-Q4_K_M"), { code: 1, stdout: /^mmproj-sees-Q4_K_M.gguf: DAMAGED/m });
   assert.equal((await models("rm", "split-Q4_K_M")).match(/^deleted /gm).length, 3);
-  await models("rm", "sees-Q4_K_M");
+  await models("rm", "four/sees-GGUF");
+  await assert.rejects(models("rm", "four/sees-GGUF"), { code: 64 });
   assert.deepEqual(readdirSync(folder).sort(), ["default.json", "tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
 });
 
@@ -385,7 +391,6 @@ test("the first model that is pulled is the default, no later one is, nor one th
   t.after(() => (process.env.FM_PROXY_MODELS_DIR = before));
   const isDefault = async (reference) => (await pullModel(reference)).default;
   assert.equal(await isDefault("six/embed-GGUF"), false);
-  unlinkSync(join(folder, "embed-Q8_0.gguf"));
   assert.equal(await isDefault("one/tiny-GGUF"), true);
   assert.equal(await isDefault("two/many-GGUF"), false);
   assert.equal(await defaultModel(folder), join(folder, "tiny-Q8_0.gguf"), "though another one is the first by name");
@@ -423,11 +428,22 @@ test("a hub that lists nonsense: an error that says so", async (t) => {
   await assert.rejects(pullModel("one/tiny-GGUF", { folder: temporaryFolder(t) }), wanted);
 });
 
+test("HF_ENDPOINT that is no address: an error that names it", async (t) => {
+  await serveHub(t);
+  const folder = temporaryFolder(t);
+  process.env.HF_ENDPOINT = "hub.example";
+  const message = /The variable HF_ENDPOINT is no address: "hub\.example"\. It must begin with https:\/\//;
+  for (const reference of ["one/tiny-GGUF", "https://huggingface.co/one/tiny-GGUF"]) {
+    await assert.rejects(pullModel(reference, { folder }), { code: "INVALID_REQUEST", message });
+  }
+});
+
 test("references that are none are told before anything is asked", async (t) => {
   const wrong = ["qwen", "", "http://example.com/x.gguf", "https://example.com/x.bin", "hf:one/x.gguf", "file:///x.gguf"];
   // Names that are no encoding, that a terminal would obey, or that "models rm" would not take.
   const names = ["%zz", "a%0ab", "a%1b%5b2Jb", "a%2fb", "%2e%2e%2f%2e%2e%2fb", ".hidden", "a%3ab"];
   wrong.push(...names.map((name) => `https://example.com/${name}.gguf`));
+  wrong.push("../x/foo.gguf", "./x/y", "C:\\models\\x.gguf");
   wrong.push("https://user:secret@example.com/x.gguf");
   for (const reference of wrong) {
     await assert.rejects(pullModel(reference, { folder: temporaryFolder(t) }), { code: "INVALID_REQUEST" }, reference);

@@ -48,7 +48,7 @@ export const TASKS: readonly Task[] = [
       const { name, age, city } = parsed(output_text);
       return name === "Anna" && age === 34 && city === "Oslo";
     },
-    weakness: "Its JSON has the right shape, as from each model, and wrong values.",
+    weakness: "Its JSON has the right form, which the engine enforces, but wrong values.",
   },
   {
     name: "tools",

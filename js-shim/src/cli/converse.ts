@@ -11,8 +11,8 @@ const COMMANDS: readonly (readonly [string, string])[] = [
   ["/exit", "ends; Ctrl-D does too"],
   ["/help", "lists these commands; Ctrl-C ends an answer"],
 ];
-/** A path at the beginning of a question is no command. */
-const COMMAND = /^\/([a-z]+)(?:\s+(.*))?$/;
+/** A question may begin with a path: then it goes on, and not with the name of a model. */
+const COMMAND = /^\/(?:([a-z]+)|(model)\s+(.*))$/i;
 
 /** Questions and answers until the input ends, with this client and others; closes all but this one. */
 export async function converse(first: Client, model: string | undefined, settings: ResponseCreateParams): Promise<number> {
@@ -25,7 +25,8 @@ export async function converse(first: Client, model: string | undefined, setting
   lines.on("SIGINT", () => process.emit("SIGINT") || lines.close());
   lines.prompt();
   for await (const line of lines) {
-    const [, command, word] = COMMAND.exec(line.trim()) ?? [];
+    const [, alone, model, word] = COMMAND.exec(line.trim()) ?? [];
+    const command = (alone ?? model)?.toLowerCase();
     if (command === "exit") break;
     if (command !== undefined) await talk.obey(command, word);
     else if (line.trim() !== "") await talk.ask(line);

@@ -1,8 +1,26 @@
 // The commands for model files.
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { findModels, modelsFolder, pullModel, verifyModel, type CompatibilityReport, type PulledModel } from "../index.js";
-import { chooseModel, findModel, idOf, isFile, partsOf, searchCatalog } from "../later.js";
+import {
+  findModels,
+  modelsFolder,
+  pullModel,
+  verifyModel,
+  type CompatibilityReport,
+  type FoundModel,
+  type PulledModel,
+} from "../index.js";
+import {
+  chooseModel,
+  findModel,
+  idOf,
+  isFile,
+  parseHubReference,
+  partsOf,
+  readFacts,
+  searchCatalog,
+  whyNotGguf,
+} from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
 import { bytes, fail, plain, ProgressLine, say, sayJson, table, timeOf, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
@@ -40,6 +58,8 @@ export async function modelOption(name: string | undefined): Promise<string | un
   const found = await findModel(name, models);
   if (found !== undefined) return found.path;
   if (await isFile(name)) return name;
+  const isPulled = searchCatalog(name).some((model) => model.name === name) || parseHubReference(name) !== null;
+  if (isPulled) throw new Usage(`'${name}' is not on this machine: npx fm-proxy models pull ${name} downloads it`);
   const known = models.map((model) => model.name).join(", ");
   throw new Usage(`there is no model and no file '${name}'. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
 }
@@ -61,7 +81,11 @@ export async function defaultPath(): Promise<string | undefined> {
 
 /** Chooses the model that answers where nobody names one, for all applications. */
 export async function useOne({ words }: Arguments): Promise<number> {
-  const path = resolve((await modelOption(words[0])) ?? "");
+  const name = words[0] ?? "";
+  const path = resolve((await modelOption(name)) ?? "");
+  const wrong = await whyNotGguf(path);
+  if (wrong !== null) throw new Usage(`${path} ${wrong}`);
+  if ((await readFacts(path)).embeds) throw new Usage(`'${name}' makes vectors of texts, and no answers`);
   await chooseModel(path, modelsFolder());
   say(`${plain(path)}\nanswers from now on where no model is named, in each application that has no model of its own.`);
   return 0;
@@ -99,7 +123,8 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
 function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
   say(`${plain(id)}  ${bytes(size)}`);
   for (const { path, sha256, sha256From } of files) {
-    const whose = sha256From === null ? "which nobody named to compare it with" : `which matches that of ${sha256From}`;
+    const unnamed = "which the server does not name, so it was compared with nothing";
+    const whose = sha256From === null ? unnamed : `which matches that of ${sha256From}`;
     say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
   }
   const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
@@ -108,14 +133,21 @@ function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
   else say(`To use it where no model is named:\n  npx fm-proxy models use ${name}`);
 }
 
+/** One of fm-proxy's own models by its id or the name of its download. */
+async function ownModel(name: string): Promise<FoundModel | undefined> {
+  return findModel(name, (await findModels()).filter(({ source }) => source === "fm-proxy"));
+}
+
 export async function removeOne({ words }: Arguments): Promise<number> {
-  const [id] = words;
+  const named = words[0] ?? "";
+  const found = await ownModel(named);
+  const id = found === undefined ? named : idOf(found.path); // a download that was cut off is no model
   const folder = modelsFolder();
   const isOfModel = (file: string): boolean => /\.gguf$/i.test(file) && (idOf(file) === id || file === `mmproj-${id}.gguf`);
   const names = await readdir(folder).catch(() => []);
-  const found = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json)?$/, "")));
-  if (found.length === 0) throw new Usage(`there is no model '${id}' in ${folder}`);
-  for (const name of found) {
+  const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json)?$/, "")));
+  if (files.length === 0) throw new Usage(`there is no model '${named}' in ${folder}`);
+  for (const name of files) {
     await rm(join(folder, name), { force: true });
     if (!name.endsWith(".json")) say(`deleted ${plain(join(folder, name))}`);
   }
@@ -125,7 +157,8 @@ export async function removeOne({ words }: Arguments): Promise<number> {
 export async function verifyAll({ words, options }: Arguments): Promise<number> {
   const [only] = words;
   const own = (await findModels()).filter(({ source }) => source === "fm-proxy");
-  const models = own.filter(({ name }) => only === undefined || only === name);
+  const wanted = only === undefined ? undefined : (await ownModel(only))?.path;
+  const models = own.filter(({ path }) => only === undefined || path === wanted);
   if (only !== undefined && models.length === 0) throw new Usage(`there is no model '${only}' in ${modelsFolder()}`);
   const results = [];
   for (const { name, path } of models) {

@@ -12,7 +12,7 @@ import { PROTOCOL_VERSION } from "./wire.js";
  * wait so long for one that hangs.
  */
 const HANGS_MS = 2000;
-/** A helper whose pong is late may be blamed once nothing came for so long: its host has read all that it has written. */
+/** If nothing comes for so long, the host has read all that the helper has written, and a missing pong is the helper's fault. */
 const ANSWER_MS = 250;
 
 /** What a connection is made with. */

@@ -16,7 +16,7 @@ export async function findModels(env?: Environment, home?: string): Promise<Foun
  * GGUF file elsewhere. Without QUANT it is Q4_K_M, or the only model that there is. From Hugging Face all files of a split model
  * come, and its projector, if it sees.
  *
- * @throws FmError: INVALID_REQUEST for a reference that is none, or for several models, which `detail` lists; NOT_FOUND;
+ * @throws FmError: INVALID_REQUEST for an invalid reference, or if several models fit, which `detail` lists; NOT_FOUND;
  *   UNAVAILABLE for everything that a later try may get over; the reason of the signal
  */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {

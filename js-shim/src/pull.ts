@@ -120,7 +120,7 @@ async function sourcesOnHub(hub: HubReference, options: DownloadOptions): Promis
   }));
 }
 
-/** An address that is none of the hub's. */
+/** The file at an address outside the hub. */
 async function sourceOf(reference: string): Promise<Source> {
   const url = urlOf(reference);
   const file = fileOf(url);

@@ -96,7 +96,7 @@ test("what other programs have left in disorder hides nothing else", async (t) =
   assert.deepEqual(found, ["fm-proxy own", "huggingface o/n/x.gguf", "ollama good:latest"]);
 });
 
-test("what a model's name and header say of it; a header that ends too soon, or is none, says nothing", async (t) => {
+test("what a model's name and header say of it; a header that ends too soon or is invalid says nothing", async (t) => {
   const folder = temporaryFolder(t);
   const pairs = { "general.architecture": "x", "general.tags": ["a", "b"], "x.context_length": 40_960, "general.file_type": 15 };
   const whole = ggufHeader({ ...pairs, "x.attention.context_length": 1 });

@@ -97,7 +97,7 @@ test("the chosen model is named, unless the host names one, a folder, or an engi
   assert.equal(await args({ modelsDir: "/m" }), "--models-dir /m");
   assert.equal(await args({}, { FM_PROXY_MODELS_DIR: "/m" }), "");
   assert.equal(await args({}, { FM_PROXY_MODELS_DIR: folder }), `--model ${join(folder, "b.gguf")}`);
-  assert.equal(await args({ helperPath: "/h" }), "", "whoever names a program has its models beside it");
+  assert.equal(await args({ helperPath: "/h" }), "", "a program that the host names has its models beside it");
   unlinkSync(join(folder, "b.gguf"));
   assert.equal(await args({}), `--models-dir ${folder}`);
 });

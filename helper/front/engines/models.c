@@ -34,7 +34,7 @@ static bool is_path(const char *model) {
     return fm_file_last_separator(model) || has_suffix(model);
 }
 
-/* "-00001-of-00003", before the suffix of a file of a split model; NULL: it is none. */
+/* Where "-00001-of-00003.gguf" begins in the path of a split model's file; NULL: the model has one file. */
 static const char *find_part(const char *path) {
     const size_t len = strlen("-00001-of-00003" SUFFIX);
     const char *part = has_suffix(path) && strlen(path) > len ? path + strlen(path) - len : NULL;

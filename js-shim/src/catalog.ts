@@ -139,6 +139,11 @@ export function searchCatalog(word: string): readonly CatalogModel[] {
   return CATALOG.filter(({ name, kind, goodFor }) => `${name} ${kind} ${goodFor}`.toLowerCase().includes(wanted));
 }
 
+/** The model with this short name, in capital or small letters. */
+export function catalogModel(name: string): CatalogModel | undefined {
+  return CATALOG.find((model) => model.name === name.toLowerCase());
+}
+
 /**
  * The model of a short name; null: `reference` is of another form.
  *
@@ -146,9 +151,9 @@ export function searchCatalog(word: string): readonly CatalogModel[] {
  */
 export function findInCatalog(reference: string): CatalogModel | null {
   if (!/^[\w.:-]+$/.test(reference) || /\.gguf$|^\w+:$/i.test(reference)) return null;
-  const name = reference.toLowerCase();
-  const found = CATALOG.find((model) => model.name === name);
+  const found = catalogModel(reference);
   if (found !== undefined) return found;
+  const name = reference.toLowerCase();
   const names = CATALOG.map((model) => model.name);
   const longer = names.filter((each) => each.includes(name));
   const meant = longer.length > 0 ? ` Did you mean one of these: ${longer.join(", ")}?` : (nearest(name, names, 4) ?? "");

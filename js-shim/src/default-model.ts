@@ -1,7 +1,8 @@
 // The model that a user has chosen for all applications: it is named in a small file of the models folder.
-import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join, relative, resolve, sep } from "node:path";
 import { diskError, readJson } from "./download.js";
+import { isFile } from "./file-kind.js";
 
 const fileOf = (folder: string): string => join(folder, "default.json");
 
@@ -10,7 +11,7 @@ export async function chosenModel(folder: string): Promise<string | null> {
   const model = (await readJson<{ model?: unknown }>(fileOf(folder)))?.model;
   if (typeof model !== "string") return null;
   const path = resolve(folder, model);
-  return (await stat(path).catch(() => null))?.isFile() === true ? path : null;
+  return (await isFile(path)) ? path : null;
 }
 
 /** Chooses a model file, which may be another program's. */

@@ -1,5 +1,6 @@
-// What a path that should name a program leads to.
+// What a path leads to.
 import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { stat } from "node:fs/promises";
 
 /** How programs begin: those of Linux, of macOS for one kind of processors or several, and of Windows. */
 const PROGRAMS = ["7f454c46", "cffaedfe", "cafebabe", "4d5a"];
@@ -8,7 +9,12 @@ const SCRIPT = "2321";
 /** `closed`: this user may not read it; it may be a program. `absent`: nobody sees it. */
 export type FileKind = "program" | "script" | "folder" | "other" | "closed" | "absent";
 
-/** Looks at the first bytes. Never throws. */
+/** Whether a path leads to a file. Never rejects. */
+export async function isFile(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null))?.isFile() === true;
+}
+
+/** What a path leads to that should name a program: looks at the first bytes. Never throws. */
 export function kindOf(path: string): FileKind {
   let file: number | undefined;
   try {

@@ -1,27 +1,20 @@
 // Which model of this machine a user means.
-import { stat } from "node:fs/promises";
-import { CATALOG } from "./catalog.js";
+import { catalogModel } from "./catalog.js";
 import { readJson } from "./download.js";
 import { parseHubReference, type HubReference } from "./hub.js";
 import { findModels, type FoundModel } from "./model-files.js";
 
 /**
- * The model of a name that `findModels` shows, alone or after its source (`ollama:qwen3:0.6b`), or that `pullModel` takes
- * (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or of its path. Undefined: none that is there.
+ * A model of this machine. `name` is as `findModels` shows it, alone or after its source (`ollama:qwen3:0.6b`), or as `pullModel`
+ * took it (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or the path of the file. Undefined: there is no such model.
  */
 export async function findModel(name: string, models?: readonly FoundModel[]): Promise<FoundModel | undefined> {
   const all = models ?? (await findModels());
-  const known = CATALOG.find((model) => model.name === name.toLowerCase());
-  const hub = known ?? parseHubReference(name);
   const found = all.find((model) => namesOf(model).includes(name));
+  const hub = catalogModel(name) ?? parseHubReference(name);
   if (found !== undefined || hub === null) return found;
   const places = await Promise.all(all.map(placeOf));
   return all.find((model, index) => fits(places[index] as string, model, hub));
-}
-
-/** Whether it names a file that is there. */
-export async function isFile(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null))?.isFile() === true;
 }
 
 /** Ollama itself leaves out the tag `latest`. */

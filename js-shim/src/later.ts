@@ -1,12 +1,12 @@
 // What no client needs before its first call. It is a file of its own, dist/later.cjs, which that call loads: a host that never
 // asks anything does not wait for it.
-export { searchCatalog } from "./catalog.js";
+export { catalogModel, searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
-export { findModel, isFile } from "./find-model.js";
+export { findModel } from "./find-model.js";
 export { whyNotGguf } from "./download.js";
 export { readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
-export { findModels, idOf, partsOf } from "./model-files.js";
+export { findModels, idOf, ownModels, partsOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";
 export { chosenFor, findRunnable, modelsFor } from "./start.js";

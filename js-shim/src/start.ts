@@ -3,7 +3,8 @@ import { dirname, join, resolve } from "node:path";
 import type { ClientOptions, RemoteOptions } from "./client.js";
 import { chosenModel } from "./default-model.js";
 import { locateGpuLibrary, locateHelper, OWN_BUILD, type HelperLocation } from "./locate.js";
-import { findModel, isFile } from "./find-model.js";
+import { isFile } from "./file-kind.js";
+import { findModel } from "./find-model.js";
 import { defaultModel, idOf } from "./model-files.js";
 import { modelsFolder, type Environment } from "./models-folder.js";
 import { SWITCHES, VALUES } from "./options.js";
@@ -100,7 +101,10 @@ export async function modelsFor(location: HelperLocation, env: Environment): Pro
   return copiedFrom === undefined ? null : join(dirname(copiedFrom), "..", "models");
 }
 
-/** What `models use` chose, if nobody names a model, or engines without model files. Programs that hosts name have their own. */
+/**
+ * The model that `models use` chose. Null: none was chosen, the environment names a model, no engine for model files is used, or
+ * the host named the program, which has its own models.
+ */
 export async function chosenFor(
   { packagePath, origin }: HelperLocation,
   engine: ClientOptions["engine"],

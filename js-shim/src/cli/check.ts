@@ -79,17 +79,10 @@ export async function checkOne({ words, options }: Arguments): Promise<number> {
   const path = (await modelOption(words[0])) ?? (await defaultPath());
   const client = createClient({ model: path });
   try {
-    const isJson = options["json"] === true;
-    const { memory, loadMs, ...found } = await examine(client, path);
-    const wrong = found.findings.filter(({ right }) => !right).map(({ name }) => name);
-    if (isJson) sayJson({ ...found, memory_bytes: memory, load_ms: loadMs });
-    else {
-      say(table(found.findings.map(({ name, right, answer }) => [right ? "ok  " : "FAIL", name, answer.slice(0, SHOWN)])));
-      if (memory !== null) say(`It takes ${bytes(memory)} of memory, and ${(loadMs / 1000).toFixed(1)} s to load.`);
-      if (found.speed !== null) say(`It reads ${found.speed.read} tokens a second, and writes ${found.speed.written}.`);
-      for (const { name, weakness } of TASKS) if (wrong.includes(name)) say(weakness);
-    }
-    return wrong.length === 0 ? 0 : 1;
+    const found = await examine(client, path);
+    if (options["json"] === true) sayJson(found);
+    else sayFound(found);
+    return found.findings.every(({ right }) => right) ? 0 : 1;
   } finally {
     await client.close();
   }
@@ -97,29 +90,35 @@ export async function checkOne({ words, options }: Arguments): Promise<number> {
 
 interface Examined {
   model: string;
-  memory: number | null;
-  loadMs: number;
   findings: Finding[];
-  /** Tokens a second; null: nobody knows. */
+  /** Tokens a second; null: unknown. */
   speed: { read: number; written: number } | null;
+  memory_bytes: number | null;
+  load_ms: number;
+}
+
+function sayFound({ findings, speed, memory_bytes: memory, load_ms: ms }: Examined): void {
+  say(table(findings.map(({ name, right, answer }) => [right ? "ok  " : "FAIL", name, answer.slice(0, SHOWN)])));
+  if (memory !== null) say(`It takes ${bytes(memory)} of memory, and ${(ms / 1000).toFixed(1)} s to load.`);
+  if (speed !== null) say(`It reads ${speed.read} tokens a second, and writes ${speed.written}.`);
+  for (const { name, weakness } of TASKS) if (findings.some((it) => it.name === name && !it.right)) say(weakness);
 }
 
 async function examine(client: Client, path: string | undefined): Promise<Examined> {
   const line = new ProgressLine();
   try {
     line.update("loading the model");
-    const { model, memory_bytes: memory, load_ms: loadMs } = await client.models.load();
+    const { model, memory_bytes, load_ms } = await client.models.load();
     const embeds = path !== undefined && (await readFacts(path)).embeds;
-    const tasks = embeds ? [] : TASKS;
     const findings: Finding[] = embeds ? [await embed(client)] : [];
     let speed: Examined["speed"] = null;
-    for (const task of tasks) {
+    for (const task of embeds ? [] : TASKS) {
       line.update(`asking for ${task.name}`);
       const { finding, timings } = await ask(client, task);
       findings.push(finding);
       if (timings !== undefined) speed = timings;
     }
-    return { model, memory, loadMs, findings, speed };
+    return { model, findings, speed, memory_bytes, load_ms };
   } finally {
     line.end();
   }

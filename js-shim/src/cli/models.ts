@@ -7,14 +7,15 @@ import {
   pullModel,
   verifyModel,
   type CompatibilityReport,
-  type FoundModel,
   type PulledModel,
 } from "../index.js";
+import { isFile } from "../file-kind.js";
 import {
+  catalogModel,
   chooseModel,
   findModel,
   idOf,
-  isFile,
+  ownModels,
   parseHubReference,
   partsOf,
   readFacts,
@@ -44,11 +45,11 @@ export async function listModels({ options }: Arguments): Promise<number> {
   return 0;
 }
 
-/** What a user does whom `report` tells that nothing can answer; undefined: a model would not help, or `detail` says it. */
+/** What a user can do if `report` says that nothing can answer; undefined: a model would not help, or `detail` says it. */
 export async function adviceFor({ reason_code, detail, engines = [] }: CompatibilityReport): Promise<string | undefined> {
   const lacksModel = [reason_code, ...engines.map((engine) => engine.reason_code)].includes("MODEL_NOT_READY");
   if (!lacksModel || detail === NO_MODEL) return undefined;
-  return (await findModels()).some(({ source }) => source === "fm-proxy") ? undefined : NO_MODEL;
+  return (await ownModels(modelsFolder())).length > 0 ? undefined : NO_MODEL;
 }
 
 /** What the option `model` of a client has to be for a model that a user names; undefined: the default one. */
@@ -58,8 +59,9 @@ export async function modelOption(name: string | undefined): Promise<string | un
   const found = await findModel(name, models);
   if (found !== undefined) return found.path;
   if (await isFile(name)) return name;
-  const isPulled = searchCatalog(name).some((model) => model.name === name) || parseHubReference(name) !== null;
-  if (isPulled) throw new Usage(`'${name}' is not on this machine: npx fm-proxy models pull ${name} downloads it`);
+  if (catalogModel(name) !== undefined || parseHubReference(name) !== null) {
+    throw new Usage(`'${name}' is not on this machine: npx fm-proxy models pull ${name} downloads it`);
+  }
   const known = models.map((model) => model.name).join(", ");
   throw new Usage(`there is no model and no file '${name}'. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
 }
@@ -133,16 +135,11 @@ function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
   else say(`To use it where no model is named:\n  npx fm-proxy models use ${name}`);
 }
 
-/** One of fm-proxy's own models by its id or the name of its download. */
-async function ownModel(name: string): Promise<FoundModel | undefined> {
-  return findModel(name, (await findModels()).filter(({ source }) => source === "fm-proxy"));
-}
-
 export async function removeOne({ words }: Arguments): Promise<number> {
   const named = words[0] ?? "";
-  const found = await ownModel(named);
-  const id = found === undefined ? named : idOf(found.path); // a download that was cut off is no model
   const folder = modelsFolder();
+  const found = await findModel(named, await ownModels(folder));
+  const id = found === undefined ? named : idOf(found.path); // a download that was cut off is no model
   const isOfModel = (file: string): boolean => /\.gguf$/i.test(file) && (idOf(file) === id || file === `mmproj-${id}.gguf`);
   const names = await readdir(folder).catch(() => []);
   const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json)?$/, "")));
@@ -156,9 +153,9 @@ export async function removeOne({ words }: Arguments): Promise<number> {
 
 export async function verifyAll({ words, options }: Arguments): Promise<number> {
   const [only] = words;
-  const own = (await findModels()).filter(({ source }) => source === "fm-proxy");
-  const wanted = only === undefined ? undefined : (await ownModel(only))?.path;
-  const models = own.filter(({ path }) => only === undefined || path === wanted);
+  const own = await ownModels(modelsFolder());
+  const wanted = only === undefined ? undefined : await findModel(only, own);
+  const models = only === undefined ? own : own.filter((model) => model === wanted);
   if (only !== undefined && models.length === 0) throw new Usage(`there is no model '${only}' in ${modelsFolder()}`);
   const results = [];
   for (const { name, path } of models) {

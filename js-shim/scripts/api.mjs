@@ -11,7 +11,7 @@ const file = join(root, "..", "docs", "api.md");
 
 const HEAD = `# API reference of the npm package
 
-Made of the types by \`node js-shim/scripts/api.mjs\`. How to use them: [js-shim/README.md](../js-shim/README.md). A member with
+Made of the types by \`node js-shim/scripts/api.mjs\`. How to use them: [package.md](package.md). A member with
 \`?\` may be absent.
 `;
 

@@ -2,7 +2,7 @@
 // runtime import, require and compile them, and stream an answer of the real model. Takes about ten minutes; the managers and
 // runtimes come from the package registries.
 //
-// usage: node tests/js/hosts.mjs [MANAGER...]       (after sh packaging/setup.sh; prints the table of js-shim/README.md)
+// usage: node tests/js/hosts.mjs [MANAGER...]       (after sh packaging/setup.sh; prints the table of docs/embedding.md)
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -56,7 +56,7 @@ if [ $# -gt 0 ]; then
   exec "$PROGRAM" do -- "$@"
 fi
 "$PROGRAM" doctor >&2 || :
-say "the configuration for an MCP client; system/README.md says where each client has it:"
+say "the configuration for an MCP client; docs/system.md says where each client has it:"
 command=$(json_string "$PROGRAM")
 environment=$(print_env)
 printf '{"mcpServers": {"desktop": {"command": %s, "args": [], "env": {%s}}}}\n' "$command" "$environment"

@@ -1,4 +1,4 @@
-/* The table of commands: a row each. system/README.md has the contract. */
+/* The table of commands: a row each. docs/system.md has the contract. */
 #ifndef SY_COMMANDS_H
 #define SY_COMMANDS_H
 

@@ -1,6 +1,6 @@
 /*
- * How fm-system says no. `reason` of the error is the code on the wire, such as "unknown_app" (system/README.md has the
- * list), `param` the path of the parameter.
+ * How fm-system says no. `reason` of the error is the code on the wire, such as "unknown_app"
+ * (docs/requirements-system.md has the list), `param` the path of the parameter.
  */
 #ifndef SY_REFUSE_H
 #define SY_REFUSE_H

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Attacks on the gateway's server, from another process, and what it has to answer to who behaves. gateway/README.md has the
-table of requirements that these tests hold."""
+"""Attacks on the gateway's server, from another process, and what it has to answer to who behaves.
+docs/requirements-gateway.md has the table of requirements that these tests hold."""
 
 import contextlib
 import json

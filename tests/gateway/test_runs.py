@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs in the real gateway with the fake engine: methods, events and their order, aborts at each stage, approvals and who
-settles them, the queue, requests that come again, joining in the midst, restarts. gateway/README.md has the table of
+settles them, the queue, requests that come again, joining in the midst, restarts. docs/requirements-gateway.md has the table of
 requirements that these tests hold."""
 
 import contextlib

@@ -1,5 +1,5 @@
-"""The table of refusals in system/README.md, code by code: each has a row here that brings it about on the fake desktop, at a
-parameter of its own, and changes nothing; and there are no others."""
+"""The table of refusals in docs/requirements-system.md, code by code: each has a row here that brings it about on the fake
+desktop, at a parameter of its own, and changes nothing; and there are no others."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import unittest
 
 from fake import Case, call, run_all
 
-README = os.path.join(os.path.dirname(__file__), "..", "..", "system", "README.md")
+PAGE = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "requirements-system.md")
 ANY = "any command"
 REQUEST = "a request"
 NOTES = "Notes (org.example.Notes.desktop)"
@@ -135,7 +135,7 @@ class Contract(Case):
         self.assertGreater(len(error["detail"]), 10)
 
     def test_the_tables_are_the_same(self):
-        with open(README, encoding="utf-8") as file:
+        with open(PAGE, encoding="utf-8") as file:
             text = file.read()
         table = text[text.index("## What each command refuses"):]
         table = table[:table.index("\n## ")] if "\n## " in table[3:] else table

@@ -68,7 +68,7 @@ const NOT_CHECKED = {
 const OF_HTTP = ["server-session-lifecycle", "server-sse-multiple-streams"];
 const EXTENSIONS = { tasks: "no tasks: calls take seconds at most", "sep-2640-skills": "no skills" };
 
-const readme = readFileSync(new URL("../../../system/README.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/requirements-system.md", import.meta.url), "utf8");
 
 const text = (...args) =>
   new Promise((resolve) => {
@@ -128,7 +128,7 @@ test("the conformance suite", async (t) => {
         for (const line of wanted.flatMap((name) => judge(name, ran.get(name), used))) t.diagnostic(line);
         const here = wanted.filter((name) => !Object.hasOwn(NOT_HERE, name)).length;
         const row = `| ${version} | ${here} | ${wanted.length - here} |`;
-        assert.ok(readme.includes(row), `system/README.md has not: ${row}`);
+        assert.ok(page.includes(row), `docs/requirements-system.md has not: ${row}`);
       }),
     ),
   );

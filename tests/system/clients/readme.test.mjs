@@ -1,4 +1,4 @@
-// The configurations of system/README.md: each is of its client's form, and starts a server that lists and answers, with no more
+// The configurations of docs/system.md: each is of its client's form, and starts a server that lists and answers, with no more
 // of the environment than MCP's SDKs give.
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 import { program } from "./support.mjs";
 
-const readme = readFileSync(new URL("../../../system/README.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/system.md", import.meta.url), "utf8");
 const INSTALLED = "/usr/local/bin/fm-system";
 
 // What each client's documentation has: the file, where servers are, and the members of one on stdio (true: required).
@@ -29,7 +29,7 @@ const CLIENTS = {
   },
 };
 
-const block = (client) => new RegExp(`^\\*\\*${client}\\*\\*: (.*)\\n\\n\`\`\`json\\n([^]*?)^\`\`\`$`, "m").exec(readme);
+const block = (client) => new RegExp(`^\\*\\*${client}\\*\\*: (.*)\\n\\n\`\`\`json\\n([^]*?)^\`\`\`$`, "m").exec(page);
 
 // As Cursor does with ${env:NAME}.
 const own = { DISPLAY: ":0", XDG_RUNTIME_DIR: "/run/user/1000" };
@@ -38,7 +38,7 @@ const environment = (env = {}) =>
 
 for (const [client, { file, servers, members }] of Object.entries(CLIENTS))
   test(`the configuration of ${client}`, async (t) => {
-    const [, where, text] = block(client) ?? assert.fail("README has none");
+    const [, where, text] = block(client) ?? assert.fail("docs/system.md has none");
     assert.ok(where.includes(file), where);
     const config = JSON.parse(text);
     assert.deepEqual(Object.keys(config), [servers]);

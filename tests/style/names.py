@@ -37,7 +37,7 @@ ELSEWHERE = {
     "bin/": "a platform's package", "manifest.json": "a platform's package", "sbom.cdx.json": "a platform's package",
     "fm-engine-llama.json": "a build", "fm-engine-NAME.json": "a build",
     "mcp.json": "VS Code, Cursor", "remote.json": "a user's", "key.txt": "a user's",
-    "first.mjs": "a user's", "example.mjs": "a user's",
+    "example.mjs": "a user's",
 }
 
 SPAN = re.compile(r"`([^`\n]+)`")

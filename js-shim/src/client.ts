@@ -210,7 +210,7 @@ export class Client {
     this.completions = new Completions(withFallback);
     this.embeddings = new Embeddings(withFallback);
     this.models = new Models(core, async (reference, more) => {
-      const { modelsDir, cwd } = options;
+      const { modelsDir = options.env?.["FM_PROXY_MODELS_DIR"] || undefined, cwd } = options;
       const folder = modelsDir === undefined ? undefined : resolve(cwd ?? "", modelsDir);
       const model = await pullModel(reference, { folder, ...more });
       await core.check({ recheck: true });

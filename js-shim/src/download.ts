@@ -39,6 +39,8 @@ export interface Downloaded {
 
 /** Tries in a row without a new byte. */
 const TRIES = 5;
+/** The most pages of a list that are read. */
+const MOST_PAGES = 100;
 /** The first bytes of a GGUF file (ggml/docs/gguf.md). */
 const MAGIC = "GGUF";
 
@@ -113,25 +115,12 @@ export class Download {
 
   async run(): Promise<Downloaded> {
     await this.#resume();
-    let pause = this.#options.retryMs ?? 1000;
-    for (let failures = 0; ; pause *= 2) {
-      const before = this.#received;
-      try {
-        await this.#connect();
-        return await this.#finish();
-      } catch (reason) {
-        this.#options.signal?.throwIfAborted();
-        const error = toPullError(reason, this.#source.url, dirname(this.#path));
-        failures = this.#received > before ? 1 : failures + 1;
-        if (error.code !== "UNAVAILABLE" || isFinal(error) || failures >= TRIES) throw error;
-      }
-      await this.#sleep(pause);
-    }
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const { signal } = this.#options;
-    await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    const once = async (): Promise<Downloaded> => {
+      await this.#connect();
+      return this.#finish();
+    };
+    const errorOf = (reason: unknown): FmError => toPullError(reason, this.#source.url, dirname(this.#path));
+    return withTries(this.#options, once, errorOf, () => this.#received);
   }
 
   /** What an earlier try has left, unless it was of another file. */
@@ -332,17 +321,58 @@ async function request(url: URL, headers: Record<string, string>, signal: AbortS
   throw new FmError("UNAVAILABLE", `${url.host} redirects without end.`);
 }
 
-/** What the hub says in JSON. */
-export async function fetchJson(url: URL, options: DownloadOptions): Promise<unknown> {
-  checkProtocol(url);
-  const stall = new Stall(options.stallMs ?? 30_000, options.signal);
-  try {
-    return await (await request(url, {}, stall.signal)).json();
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw stall.reason() ?? toPullError(error, url, "");
-  } finally {
-    stall.end();
+/** What the hub lists in JSON, all pages of it (RFC 8288, the link `next`), as GitHub has them too. */
+export async function fetchPages(first: URL, options: DownloadOptions): Promise<unknown[]> {
+  const pages: unknown[] = [];
+  for (let url: URL | null = first; url !== null && pages.length < MOST_PAGES; ) {
+    checkProtocol(url);
+    const { page, next }: Page = await fetchPage(url, options);
+    pages.push(page);
+    url = next?.origin === first.origin ? next : null;
+  }
+  return pages;
+}
+
+interface Page {
+  page: unknown;
+  next: URL | null;
+}
+
+function fetchPage(url: URL, options: DownloadOptions): Promise<Page> {
+  const once = async (): Promise<Page> => {
+    const stall = new Stall(options.stallMs ?? 30_000, options.signal);
+    try {
+      const response = await request(url, {}, stall.signal);
+      const [, next = ""] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(response.headers.get("link") ?? "") ?? [];
+      return { page: await response.json(), next: next !== "" && URL.canParse(next, url.href) ? new URL(next, url) : null };
+    } catch (error) {
+      throw stall.reason() ?? error;
+    } finally {
+      stall.end();
+    }
+  };
+  return withTries(options, once, (reason) => toPullError(reason, url, ""));
+}
+
+/** Repeats what a later try may get over, as long as it gets on, or a few times; after pauses that double. */
+async function withTries<Result>(
+  { signal, retryMs = 1000 }: DownloadOptions,
+  once: () => Promise<Result>,
+  errorOf: (reason: unknown) => FmError,
+  received = (): number => 0,
+): Promise<Result> {
+  let pause = retryMs;
+  for (let failures = 0; ; pause *= 2) {
+    const before = received();
+    try {
+      return await once();
+    } catch (reason) {
+      signal?.throwIfAborted();
+      const error = errorOf(reason);
+      failures = received() > before ? 1 : failures + 1;
+      if (error.code !== "UNAVAILABLE" || isFinal(error) || failures >= TRIES) throw error;
+    }
+    await sleep(pause, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
   }
 }
 
@@ -362,13 +392,19 @@ function statusError(status: number, url: URL): FmError {
   return status === 408 || status === 429 || status >= 500 ? new FmError("UNAVAILABLE", what) : new FinalError(what);
 }
 
+const UNREACHED = /^(ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
+/** Node's documentation, "NODE_USE_ENV_PROXY=1". */
+const PROXY =
+  " Is this machine online? Where a proxy is needed, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1, which Node 22.21 and later take.";
+
 function toPullError(reason: unknown, url: URL, folder: string): FmError {
   if (reason instanceof FmError) return reason;
   const { code, cause } = reason as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException };
   if (code === "ENOSPC" || code === "EDQUOT") return noSpace(folder, null);
   if (code !== undefined && /^E(ACCES|ROFS|PERM|IO|FBIG)$/.test(code)) return diskError(reason, folder);
   const why = cause?.code ?? cause?.message ?? code ?? toFmError(reason).detail;
-  return new FmError("UNAVAILABLE", `The download from ${url.host} failed: ${why}.`, { cause: reason });
+  const what = `The download from ${url.host} failed: ${why}.${UNREACHED.test(why) ? PROXY : ""}`;
+  return new FmError("UNAVAILABLE", what, { cause: reason });
 }
 
 export function diskError(error: unknown, folder: string): FmError {

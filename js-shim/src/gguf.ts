@@ -9,10 +9,29 @@ export interface ModelFacts {
   contextLength: number | null;
   /** Whether it makes vectors of texts, and no answers. */
   embeds: boolean;
+  /** Bytes of a token in the KV memory, about; 0: unknown. */
+  kvBytes: number;
+  /** Numbers of a token's vector, which a projector makes too; 0: unknown. */
+  width: number;
+}
+
+/** What a chat template has a place for. */
+export interface TemplateFacts {
+  tools: boolean;
+  thinks: boolean;
 }
 
 /** Bytes that are read: the keys that matter come before the vocabulary. */
 const LOOK = 65_536;
+/** The template comes after it. */
+const LOOK_FOR_TEMPLATE = 32 * 1024 * 1024;
+const TEMPLATE = "tokenizer.chat_template";
+/** The marks and fields of thoughts in the templates of Qwen, DeepSeek, gpt-oss, Mistral, Gemma, GLM and others. */
+const THOUGHTS = /think|reasoning|<\|channel\|>/i;
+/** As in the helper (fm_model_estimate): the tokens that a context has by default, and that a text to embed may have. */
+const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
+/** In bytes, and in contexts: what is kept beside a context at most, for answers side by side. */
+const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
 /** Types of values (`gguf_type`), and the bytes of each; 0: it has a length of its own. */
 const [STRING, ARRAY] = [8, 9];
 const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
@@ -26,32 +45,59 @@ const FILE_TYPES: Readonly<Record<number, string>> = {
 
 /** Never rejects: nothing is known of a file that can't be read. */
 export async function readFacts(path: string): Promise<ModelFacts> {
-  const bytes = await readStart(path).catch(() => Buffer.alloc(0));
-  const values = numbersOf(bytes);
+  const { numbers } = headerOf(await readStart(path, LOOK));
   const ofModel = (name: string): number | null => {
-    const key = [...values.keys()].find((each) => each.split(".").length === 2 && each.endsWith(`.${name}`));
-    return key === undefined ? null : (values.get(key) ?? null);
+    const key = [...numbers.keys()].find((each) => each.slice(each.indexOf(".") + 1) === name);
+    return key === undefined ? null : (numbers.get(key) ?? null);
   };
   return {
-    quantization: FILE_TYPES[values.get("general.file_type") ?? -1] ?? null,
+    quantization: FILE_TYPES[numbers.get("general.file_type") ?? -1] ?? null,
     contextLength: ofModel("context_length"),
     embeds: (ofModel("pooling_type") ?? 0) > 0,
+    kvBytes: kvBytesOf((name) => ofModel(name) ?? 0),
+    width: ofModel("embedding_length") ?? ofModel("vision.projection_dim") ?? 0,
   };
 }
 
-async function readStart(path: string): Promise<Buffer> {
-  const handle = await open(path, "r");
+/** Reads much more than `readFacts`. Never rejects. */
+export async function readTemplate(path: string): Promise<TemplateFacts> {
+  const { template } = headerOf(await readStart(path, LOOK_FOR_TEMPLATE));
+  return { tools: /\btools\b/.test(template), thinks: THOUGHTS.test(template) };
+}
+
+/** About how many bytes a model takes when it is loaded, its files of `size` bytes among them; null: unknown. */
+export function memoryOf(size: number, { kvBytes, contextLength, embeds }: ModelFacts): number | null {
+  const context = kvBytes * Math.min(contextLength || TOKENS, embeds ? TOKENS_EMBEDDED : TOKENS);
+  const beside = embeds ? 0 : Math.min(CONTEXTS_BESIDE * context, BESIDE);
+  return kvBytes === 0 ? null : Math.round(size + context + beside);
+}
+
+/** As in the helper (base/gguf.c). */
+function kvBytesOf(number: (name: string) => number): number {
+  const heads = number("attention.head_count");
+  const shared = heads === 0 ? 0 : number("embedding_length") / heads;
+  const numbers = (number("attention.key_length") || shared) + (number("attention.value_length") || shared);
+  return 2 * numbers * (number("attention.head_count_kv") || heads) * number("block_count");
+}
+
+/** The first bytes, as far as there are some. */
+async function readStart(path: string, most: number): Promise<Buffer> {
   try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(LOOK), 0, LOOK, 0);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await handle.close();
+    const handle = await open(path, "r");
+    try {
+      const bytes = Buffer.alloc(Math.min(most, (await handle.stat()).size));
+      return bytes.subarray(0, (await handle.read(bytes, 0, bytes.length, 0)).bytesRead);
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return Buffer.alloc(0);
   }
 }
 
-/** The keys whose values are numbers, up to where the bytes end or are not what they should be. */
-function numbersOf(bytes: Buffer): Map<string, number> {
-  const values = new Map<string, number>();
+/** What is in the keys whose values are numbers, and in the chat template, up to where the bytes end or are invalid. */
+function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: string } {
+  const found = { numbers: new Map<string, number>(), template: "" };
   let at = 0;
   const number = (size: number): number => {
     const low = bytes.readUIntLE(at, Math.min(size, 4));
@@ -59,32 +105,37 @@ function numbersOf(bytes: Buffer): Map<string, number> {
     at += size;
     return high * 2 ** 32 + low;
   };
-  const text = (): string => {
+  const skipText = (): void => {
     const length = number(8);
     at += length;
-    return bytes.toString("utf8", at - length, at);
+  };
+  const text = (): string => {
+    const start = at + 8;
+    skipText();
+    return bytes.toString("utf8", start, at);
   };
   const skipArray = (): void => {
     const [type, count] = [number(4), number(8)];
     const size = SIZES[type] ?? 0;
-    if (type === STRING) for (let i = 0; i < count; i++) text();
+    if (type === STRING) for (let i = 0; i < count; i++) skipText();
     else if (size > 0) at += size * count;
     else throw new RangeError("an array of no simple type");
   };
   try {
-    if (bytes.toString("latin1", 0, 4) !== "GGUF") return values;
+    if (bytes.toString("latin1", 0, 4) !== "GGUF") return found;
     at = 16; // after the version, and how many tensors there are
     for (let pairs = number(8); pairs > 0; pairs--) {
       const key = text();
       const type = number(4);
       const size = SIZES[type] ?? 0;
-      if (type === STRING) text();
+      if (type === STRING && key === TEMPLATE) found.template = text();
+      else if (type === STRING) skipText();
       else if (type === ARRAY) skipArray();
-      else if (size > 0) values.set(key, number(size));
+      else if (size > 0) found.numbers.set(key, number(size));
       else break;
     }
   } catch {
     // The bytes end here; `Buffer` throws.
   }
-  return values;
+  return found;
 }

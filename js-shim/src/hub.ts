@@ -1,6 +1,6 @@
 // Models on Hugging Face: what a reference names, and which files of a repository that means.
 import { basename } from "node:path";
-import { fetchJson, hubEndpoint, type DownloadOptions } from "./download.js";
+import { fetchPages, hubEndpoint, type DownloadOptions } from "./download.js";
 import { FmError } from "./errors.js";
 import { idOf, isFirstPart, partsOf, quantOf } from "./model-files.js";
 
@@ -85,9 +85,9 @@ export async function filesOnHub(reference: HubReference, options: DownloadOptio
 
 async function listFiles({ repository, revision }: HubReference, options: DownloadOptions): Promise<Listed[]> {
   const url = new URL(`${hubEndpoint()}/api/models/${repository}/tree/${encodeURIComponent(revision)}?recursive=true`);
-  const list = await fetchJson(url, options);
-  if (!Array.isArray(list)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
-  return (list as ({ path: unknown; size: unknown; lfs?: { oid: unknown } } | null)[])
+  const pages = await fetchPages(url, options);
+  if (!pages.every(Array.isArray)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
+  return (pages.flat() as ({ path: unknown; size: unknown; lfs?: { oid: unknown } } | null)[])
     .filter((it) => it !== null)
     .map(({ path, size, lfs }) => ({ path: String(path), size: Number(size), sha256: hashOf(lfs?.oid) }))
     .filter(({ path }) => /\.gguf$/i.test(path));

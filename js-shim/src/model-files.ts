@@ -1,8 +1,8 @@
 // Model files on this machine: those of fm-proxy's own folder, and what other programs have downloaded, which is only read.
 import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, join, sep } from "node:path";
+import { basename, dirname, join, sep } from "node:path";
 import { chosenModel } from "./default-model.js";
-import { readFacts } from "./gguf.js";
+import { memoryOf, readFacts, readTemplate, type TemplateFacts } from "./gguf.js";
 import { modelsFolder, userHome, type Environment } from "./models-folder.js";
 
 /** A model file. */
@@ -19,6 +19,11 @@ export interface FoundModel {
   quantization: string | null;
   /** The longest context that it was trained for, in tokens; null: its header does not say it. */
   contextLength: number | null;
+  /**
+   * In bytes, about: what it takes when it is loaded with the context that it has by default, at most 8,192 tokens. Null: its
+   * header does not say it.
+   */
+  memory: number | null;
   /** Whether it answers where nobody names a model: see `models use` of the command line. */
   default: boolean;
 }
@@ -170,8 +175,26 @@ async function entry(source: FoundModel["source"], name: string, path: string): 
   const sizes = await Promise.all(partsOf(path).map((part) => stat(part).then((it) => (it.isFile() ? it.size : 0), () => 0)));
   const size = sizes.reduce((sum, each) => sum + each, 0);
   if (sizes.some((each) => each === 0)) return [];
-  const { quantization, contextLength } = await readFacts(path);
-  return [{ source, name, path, size, quantization: quantOf(path) || quantization, contextLength, default: false }];
+  const facts = await readFacts(path);
+  const { contextLength } = facts;
+  const quantization = quantOf(path) || facts.quantization;
+  return [{ source, name, path, size, quantization, contextLength, memory: memoryOf(size, facts), default: false }];
+}
+
+/** What a model can do: for what its chat template has a place, and whether a projector that fits lies beside it. */
+export interface Abilities extends TemplateFacts {
+  embeds: boolean;
+  sees: boolean;
+}
+
+/** Reads up to 32 MiB of the file. Never rejects. */
+export async function readAbilities(path: string): Promise<Abilities> {
+  const { embeds, width } = await readFacts(path);
+  const folder = dirname(path);
+  const projectors = (await readdir(folder).catch(() => [])).filter((name) => /mmproj.*\.gguf$/i.test(name));
+  const widths = projectors.map(async (name) => (await readFacts(join(folder, name))).width);
+  const sees = width > 0 && !embeds && (await Promise.all(widths)).includes(width);
+  return { ...(await readTemplate(path)), embeds, sees };
 }
 
 /** A small file of another program's; "" where there is none. A link may lead to what has no end. */

@@ -96,7 +96,7 @@ test("run: a conversation on a terminal, and its commands", { timeout: WAIT, ski
   await says("/nothing", "there is no command /nothing; /help lists them");
   await says("/model none-such", "there is no model and no file 'none-such'");
   await says("/model", "own  fm-proxy");
-  await says("/model own", "own answers, in a new conversation.");
+  await says("/model own", "own answers. A new conversation begins.");
   await says(script("three ", "four"), "three four\r\n");
   type("/exit\n");
   assert.equal(await exit, 0);
@@ -154,7 +154,10 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   const expected = [["mine", "fm-proxy", 4], ["other.gguf", "llama.cpp", 4]];
   assert.deepEqual(listed.map(({ name, source, size }) => [name, source, size]), expected);
   const { stdout } = await run(t, ["models", "list"], { env });
-  assert.match(stdout, /^ +NAME +SOURCE +SIZE +WEIGHTS +CONTEXT +FILE\n\* +mine +fm-proxy +4 B +- +- .*\n +other/);
+  const [head, mine, other] = stdout.split("\n");
+  assert.match(head, /^ +NAME +SOURCE +SIZE +MEMORY +WEIGHTS +CONTEXT +DOES +FILE$/);
+  assert.match(mine, /^\* +mine +fm-proxy +4 B +- +- +- +- /);
+  assert.match(other, /^ +other/);
   assert.match((await run(t, ["models", "verify"], { env })).stdout, /^mine: not downloaded by fm-proxy/);
   writeFileSync(`${ownFile(home, "mine.gguf")}.json`, JSON.stringify({ sha256: "0".repeat(64) }));
   assert.equal((await run(t, ["models", "verify", "mine"], { env })).status, 1);
@@ -302,6 +305,34 @@ test("models check: the fake engine repeats each question, so all is wrong", asy
   assert.ok(stdout.includes("It is too weak for tools: choose a larger one for them (fm-proxy models search).\n"), stdout);
   const { findings } = JSON.parse((await run(t, ["models", "check", "--json"])).stdout);
   assert.deepEqual(findings.map(({ name, right }) => [name, right]), [["text", false], ["JSON", false], ["tools", false]]);
+});
+
+test("models check: a request that failed says nothing of the model", async (t) => {
+  const failing = { FM_ENGINE_FAKE_JOBS: "INTERNAL" };
+  const { stdout } = await run(t, ["models", "check"], { env: failing });
+  assert.match(stdout, /^FAIL {2}text/);
+  assert.doesNotMatch(stdout, /often wrong|too weak/);
+});
+
+test("a model that needs more memory than there is: a warning, and it is tried all the same", async (t) => {
+  const home = temporaryFolder(t);
+  const layers = { "x.block_count": 1e6, "x.attention.head_count": 1000, "x.embedding_length": 1e6, "x.context_length": 8192 };
+  putOwn(home, "large.gguf", ggufHeader(layers));
+  const { status, stdout, stderr } = await run(t, ["run", "one two"], { env: { HOME: home } });
+  assert.deepEqual([status, stdout], [0, "one two\n"]);
+  const warning = /^fm-proxy: the model takes about [\d.]+ TB of memory, and [\d.]+ [GM]B are free\. .* models search\n$/;
+  if (process.platform !== "darwin") assert.match(stderr, warning);
+  const { stdout: list } = await run(t, ["models", "list"], { env: { HOME: home } });
+  assert.match(list, /^\* +large +fm-proxy +\d+ B +~[\d.]+ TB +- +8,192 +- /m);
+});
+
+test("the memory that is shown before a load is what is taken then", { skip: noModel() ?? false }, async (t) => {
+  const home = temporaryFolder(t);
+  const env = { HOME: home, FM_PROXY_PATH: "", FM_PROXY_ENGINE: "" };
+  putOwn(home, "a.gguf", readFileSync(smol));
+  const [{ memory }] = JSON.parse((await run(t, ["models", "list", "--json"], { env })).stdout);
+  const { memory_bytes: taken } = JSON.parse((await run(t, ["models", "check", "--json"], { env })).stdout);
+  assert.ok(Math.abs(memory - taken) < 0.1 * taken, `${memory} bytes, and then ${taken}`);
 });
 
 test("doctor: all is well, and what is not", { timeout: WAIT }, async (t) => {

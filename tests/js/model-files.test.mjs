@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { findModels, modelsFolder } from "../../js-shim/dist/esm/index.js";
 import { modelsFolder as folderOf } from "../../js-shim/dist/esm/models-folder.js";
+import { readAbilities } from "../../js-shim/dist/esm/model-files.js";
 import { ggufHeader } from "./support/gguf.mjs";
 import { root, snapshot, temporaryFolder } from "./support/helper.mjs";
 
@@ -119,6 +120,45 @@ test("what a model's name and header say of it; a header that ends too soon or i
   assert.deepEqual(await facts("odd.gguf", odd), [null, null]);
   const model = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
   if (existsSync(model)) assert.deepEqual(await facts("real.gguf", readFileSync(model).subarray(0, 65_536)), ["Q4_1", 8192]);
+});
+
+test("about how much memory a model takes, and what it does, by its header and the files beside it", async (t) => {
+  const folder = temporaryFolder(t);
+  const MB = 1024 * 1024;
+  const layers = { "x.block_count": 4, "x.attention.head_count": 8, "x.attention.head_count_kv": 2, "x.embedding_length": 1024 };
+  const model = (name, pairs) => {
+    const path = join(folder, `${name}.gguf`);
+    put(path, ggufHeader({ "general.architecture": "x", ...pairs }));
+    return path;
+  };
+  // 2 bytes x (128 + 128) numbers x 2 heads x 4 layers = 4 KiB a token; beside it 7 contexts, at most 64 MiB.
+  const long = { ...layers, "x.context_length": 40_960 };
+  for (const [name, pairs, kv] of [
+    ["long", long, 8192 * 4096 + 64 * MB],
+    ["short", { ...layers, "x.context_length": 1024 }, 8 * 1024 * 4096],
+    ["heads", { ...long, "x.attention.key_length": 64, "x.attention.value_length": 64 }, 8192 * 2048 + 64 * MB],
+    ["embeds", { ...long, "x.pooling_type": 1 }, 2048 * 4096],
+    ["unknown", { "x.context_length": 1024 }, null],
+  ]) {
+    const path = model(name, pairs);
+    const { memory, size } = (await findModels({ FM_PROXY_MODELS_DIR: folder }, folder)).find((it) => it.path === path);
+    assert.equal(memory, kv === null ? null : size + kv, name);
+  }
+  const words = { "tokenizer.ggml.tokens": ["a".repeat(70_000), "b"] };
+  const template = (text) => ({ ...long, ...words, "tokenizer.chat_template": text });
+  const does = async (name, pairs) => {
+    const abilities = await readAbilities(model(name, pairs));
+    return Object.keys(abilities).filter((ability) => abilities[ability]);
+  };
+  assert.deepEqual(await does("plain", template("{{ messages }} {{ toolsmith }}")), []);
+  assert.deepEqual(await does("calls", template("{% if tools %}")), ["tools"]);
+  assert.deepEqual(await does("thinks", template("<think> {{ tools }}")), ["tools", "thinks"]);
+  put(join(folder, "mmproj-other.gguf"), ggufHeader({ "general.architecture": "clip", "clip.vision.projection_dim": 512 }));
+  assert.deepEqual(await does("plain", template("")), []);
+  put(join(folder, "mmproj-plain.gguf"), ggufHeader({ "general.architecture": "clip", "clip.vision.projection_dim": 1024 }));
+  assert.deepEqual(await does("plain", template("")), ["sees"]);
+  assert.deepEqual(await does("embeds", { ...long, "x.pooling_type": 1 }), ["embeds"]);
+  assert.deepEqual(await readAbilities(join(folder, "none.gguf")), { tools: false, thinks: false, embeds: false, sees: false });
 });
 
 test("the own folder comes first, and nothing is ever written", async (t) => {

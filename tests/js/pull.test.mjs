@@ -13,7 +13,7 @@ import { chooseModel } from "../../js-shim/dist/esm/default-model.js";
 import { defaultModel, quantOf } from "../../js-shim/dist/esm/model-files.js";
 import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { ggufHeader } from "./support/gguf.mjs";
-import { clientFor, modelOptions, noModel, root, temporaryFolder } from "./support/helper.mjs";
+import { clientFor, helperPath, modelOptions, noModel, root, sanitizerEnv, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
@@ -129,6 +129,13 @@ test("client.models.pull: a client without a model has one then", { timeout: WAI
   assert.deepEqual(states, ["starting", "ready", "waiting", "ready"]);
 });
 
+test("client.models.pull: the folder that the client's own environment names", async (t) => {
+  const server = await serve(t);
+  const folder = temporaryFolder(t);
+  const client = clientFor(t, { env: { FM_PROXY_MODELS_DIR: folder } });
+  assert.equal((await client.models.pull(server.url)).path, join(folder, "model.gguf"));
+});
+
 test("what was there is not sent again", async (t) => {
   const server = await serve(t, { after: 1000, stall: true });
   await pull(t, server, { stallMs: 1000 }).result;
@@ -193,9 +200,9 @@ const REPOSITORIES = {
   "Qwen/Qwen3-0.6B-GGUF": ["Qwen3-0.6B-Q8_0.gguf", "other.gguf"],
 };
 
-/** The hub, and where its files are sent from: another host, as far as a token goes. */
+/** The hub, and where its files are sent from: another host, as far as a token goes. Its lists have pages of two entries. */
 async function serveHub(t) {
-  const hub = { asked: [], files: new Map(), wrong: "" };
+  const hub = { asked: [], files: new Map(), wrong: "", overloads: 0 };
   for (const [repository, names] of Object.entries(REPOSITORIES)) {
     for (const name of names) {
       const pairs = { "general.name": `${repository}/${name}`, "x.pooling_type": repository === "six/embed-GGUF" ? 3 : 0 };
@@ -203,8 +210,9 @@ async function serveHub(t) {
     }
   }
   const server = createServer((request, response) => {
-    const path = request.url.split("?")[0];
+    const { pathname: path, searchParams } = new URL(request.url, `http://${hub.host}`);
     hub.asked.push(path);
+    if (hub.overloads-- > 0) return response.writeHead(503).end();
     const repository = /^\/api\/models\/(.+)\/tree\/[^/]+$/.exec(path)?.[1];
     const bytes = hub.files.get(path.slice(1).replace(/\/resolve\/[^/]+/, ""));
     if (hub.list !== undefined) response.end(JSON.stringify(hub.list));
@@ -214,7 +222,10 @@ async function serveHub(t) {
         const oid = name === hub.wrong ? "0".repeat(64) : hash(file);
         return { type: "file", oid: "1", path: name, size: file.length, ...(name === "README.md" ? {} : { lfs: { oid } }) };
       });
-      response.end(JSON.stringify([{ type: "directory", oid: "2", size: 0, path: "sub" }, ...listed]));
+      const all = [{ type: "directory", oid: "2", size: 0, path: "sub" }, ...listed];
+      const next = Number(searchParams.get("cursor") ?? 0) + 2;
+      const link = next < all.length ? { link: `<http://${hub.host}${path}?cursor=${next}>; rel="next"` } : {};
+      response.writeHead(200, link).end(JSON.stringify(all.slice(next - 2, next)));
     } else if (bytes !== undefined) response.end(bytes);
     else response.writeHead(path.startsWith("/api/models/nobody") ? 401 : 404).end();
   });
@@ -292,7 +303,7 @@ test("a link's revision is the one that is asked", async (t) => {
   const hub = await serveHub(t);
   await pullModel("https://huggingface.co/one/tiny-GGUF/blob/refs%2Fpr%2F1/tiny-Q8_0.gguf", { folder: temporaryFolder(t) });
   const asked = ["/api/models/one/tiny-GGUF/tree/refs%2Fpr%2F1", "/one/tiny-GGUF/resolve/refs%2Fpr%2F1/tiny-Q8_0.gguf"];
-  assert.deepEqual(hub.asked, asked);
+  assert.deepEqual([...new Set(hub.asked)], asked);
 });
 
 test("where several files fit, or none, the error lists names that can be pulled", async (t) => {
@@ -369,10 +380,11 @@ test("models pull, verify and rm: all files of a model, and whose SHA-256 it was
   const folder = temporaryFolder(t);
   const env = { ...process.env, FM_PROXY_MODELS_DIR: folder };
   const models = async (...words) => (await promisify(execFile)(process.execPath, [cli, "models", ...words], { env })).stdout;
-  const hashes = (await models("pull", "four/sees-GGUF")).match(/^ {2}sha256 [0-9a-f]{64}, which matches that of .*$/gm);
+  const pull = (name) => models("pull", "--no-check", name);
+  const hashes = (await pull("four/sees-GGUF")).match(/^ {2}sha256 [0-9a-f]{64}, which matches that of .*$/gm);
   assert.deepEqual(hashes.map((line) => line.split(" that of ")[1]), [hub.host, hub.host]);
-  await models("pull", "three/split-GGUF");
-  await models("pull", "one/tiny-GGUF");
+  await pull("three/split-GGUF");
+  await pull("one/tiny-GGUF");
   assert.match(await models("verify", "hf:one/tiny-GGUF"), /^tiny-Q8_0: as it was downloaded\n$/);
   assert.equal((await models("verify", "split-Q4_K_M")).match(/: as it was downloaded$/gm).length, 3);
   writeFileSync(join(folder, "mmproj-sees-Q4_K_M.gguf"), "GGUF");
@@ -399,12 +411,19 @@ test("the first model that is pulled is the default, no later one is, nor one th
   assert.equal(await isDefault("four/sees-GGUF"), false, "beside models that nobody chose");
 });
 
-test("models pull ends with the next command to type", async (t) => {
+test("models pull tries the model, unless it is told not to, and ends with the next command to type", async (t) => {
   await serveHub(t);
-  const env = { ...process.env, FM_PROXY_MODELS_DIR: temporaryFolder(t) };
-  const pulled = async (name) => (await promisify(execFile)(process.execPath, [cli, "models", "pull", name], { env })).stdout;
-  assert.match(await pulled("one/tiny-GGUF"), /^ {2}npx fm-proxy run "[^"]+"\n$/m);
-  assert.match(await pulled("two/many-GGUF"), /^ {2}npx fm-proxy models use many-Q4_K_M\n$/m);
+  const fake = { FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake", ...sanitizerEnv };
+  const env = { ...process.env, ...fake, FM_PROXY_MODELS_DIR: temporaryFolder(t) };
+  const pull = promisify(execFile);
+  const pulled = async (...words) => (await pull(process.execPath, [cli, "models", "pull", ...words], { env })).stdout;
+  const first = await pulled("one/tiny-GGUF");
+  assert.match(first, /^It is tried now\. .*\nFAIL  text   What is the capital of France/m);
+  assert.match(first, /^It is too weak for tools: /m);
+  assert.match(first, /^ {2}npx fm-proxy run "[^"]+"\n$/m);
+  const second = await pulled("--no-check", "two/many-GGUF");
+  assert.doesNotMatch(second, /tried now|FAIL/);
+  assert.match(second, /^ {2}npx fm-proxy models use many-Q4_K_M\n$/m);
 });
 
 test("a chosen model that is gone: the first one answers", async (t) => {
@@ -419,6 +438,23 @@ test("a chosen model that is gone: the first one answers", async (t) => {
     writeFileSync(join(folder, "default.json"), odd);
     assert.equal(await defaultModel(folder), path("a"), odd);
   }
+});
+
+test("a hub that is overloaded for a moment is asked again", async (t) => {
+  const hub = await serveHub(t);
+  hub.overloads = 2;
+  assert.equal((await pullModel("one/tiny-GGUF", { folder: temporaryFolder(t), retryMs: 1 })).id, "tiny-Q8_0");
+  hub.overloads = Infinity;
+  const options = { folder: temporaryFolder(t), retryMs: 1 };
+  await assert.rejects(pullModel("one/tiny-GGUF", options), { code: "UNAVAILABLE", message: /status 503/ });
+});
+
+test("a hub that can't be reached: the error names proxies", async (t) => {
+  await serveHub(t);
+  process.env.HF_ENDPOINT = "https://hub.invalid";
+  const message = /The download from hub\.invalid failed: E\w+\. Is this machine online\? .*HTTPS_PROXY and NODE_USE_ENV_PROXY=1/;
+  const options = { folder: temporaryFolder(t), retryMs: 1 };
+  await assert.rejects(pullModel("one/tiny-GGUF", options), { code: "UNAVAILABLE", message });
 });
 
 test("a hub that lists nonsense: an error that says so", async (t) => {

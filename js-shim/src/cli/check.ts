@@ -1,6 +1,7 @@
 // `fm-proxy models check`: whether a model is right in text, JSON and tools, how fast it is, and what memory it takes.
 import { createClient, type Client, type ResponseCreateParams, type ResponseObject } from "../index.js";
 import { readFacts } from "../later.js";
+import { about, memoryAhead, warnOfMemory } from "./memory.js";
 import { defaultPath, modelOption } from "./models.js";
 import { bytes, errorText, plain, ProgressLine, say, sayJson, table } from "./output.js";
 import type { Arguments } from "./parse.js";
@@ -17,6 +18,8 @@ interface Task {
 interface Finding {
   name: string;
   right: boolean;
+  /** Whether the request failed: then nothing is known of the model. */
+  failed: boolean;
   /** What the model said, or why it said nothing. */
   answer: string;
 }
@@ -77,10 +80,16 @@ const SHOWN = 100;
 
 export async function checkOne({ words, options }: Arguments): Promise<number> {
   const path = (await modelOption(words[0])) ?? (await defaultPath());
+  await warnOfMemory(path);
+  return checkModel(path, options["json"] === true);
+}
+
+/** Prints what a model does with each task. The exit status: 0 if it does all of them right. */
+export async function checkModel(path: string | undefined, json: boolean): Promise<number> {
   const client = createClient({ model: path });
   try {
     const found = await examine(client, path);
-    if (options["json"] === true) sayJson(found);
+    if (json) sayJson(found);
     else sayFound(found);
     return found.findings.every(({ right }) => right) ? 0 : 1;
   } finally {
@@ -101,13 +110,14 @@ function sayFound({ findings, speed, memory_bytes: memory, load_ms: ms }: Examin
   say(table(findings.map(({ name, right, answer }) => [right ? "ok  " : "FAIL", name, answer.slice(0, SHOWN)])));
   if (memory !== null) say(`It takes ${bytes(memory)} of memory, and ${(ms / 1000).toFixed(1)} s to load.`);
   if (speed !== null) say(`It reads ${speed.read} tokens a second, and writes ${speed.written}.`);
-  for (const { name, weakness } of TASKS) if (findings.some((it) => it.name === name && !it.right)) say(weakness);
+  for (const { name, weakness } of TASKS) if (findings.some((it) => it.name === name && !it.right && !it.failed)) say(weakness);
 }
 
 async function examine(client: Client, path: string | undefined): Promise<Examined> {
   const line = new ProgressLine();
   try {
-    line.update("loading the model");
+    const memory = about(await memoryAhead(path));
+    line.update(`loading the model${memory === "" ? "" : `, ${memory} of memory`}`);
     const { model, memory_bytes, load_ms } = await client.models.load();
     const embeds = path !== undefined && (await readFacts(path)).embeds;
     const findings: Finding[] = embeds ? [await embed(client)] : [];
@@ -131,19 +141,19 @@ async function ask(client: Client, task: Task): Promise<{ finding: Finding; timi
     const body = { ...task.body, temperature: 0, max_output_tokens: LONGEST, store: false, fm };
     const answer = await client.responses.create(body);
     const { prompt_tokens_per_second: read, output_tokens_per_second: written } = answer.fm?.timings ?? {};
-    const finding = { name, right: task.isRight(answer), answer: plain(textOf(answer)) };
+    const finding = { name, right: task.isRight(answer), failed: false, answer: plain(textOf(answer)) };
     return read && written ? { finding, timings: { read: Math.round(read), written: Math.round(written) } } : { finding };
   } catch (error) {
-    return { finding: { name, right: false, answer: plain(errorText(error)) } };
+    return { finding: { name, right: false, failed: true, answer: plain(errorText(error)) } };
   }
 }
 
 async function embed(client: Client): Promise<Finding> {
   try {
     const { data } = await client.embeddings.create({ input: "Rome" });
-    return { name: "vectors", right: true, answer: `${data[0]?.embedding.length ?? 0} numbers a text` };
+    return { name: "vectors", right: true, failed: false, answer: `${data[0]?.embedding.length ?? 0} numbers a text` };
   } catch (error) {
-    return { name: "vectors", right: false, answer: plain(errorText(error)) };
+    return { name: "vectors", right: false, failed: true, answer: plain(errorText(error)) };
   }
 }
 

@@ -3,8 +3,9 @@ import { bench } from "./helper.js";
 import { checkOne } from "./check.js";
 import { completion } from "./completion.js";
 import { doctor } from "./doctor.js";
-import { listModels, pullOne, removeOne, searchModels, useOne, verifyAll } from "./models.js";
+import { listModels, removeOne, searchModels, useOne, verifyAll } from "./models.js";
 import type { Command } from "./parse.js";
+import { pullOne } from "./pull.js";
 import { ask } from "./run.js";
 
 const JSON_OPTION = { name: "json", help: "prints JSON" };
@@ -44,7 +45,11 @@ export const COMMANDS: readonly Command[] = [
     takes: "MODEL",
     count: [1, 1],
     summary: "Downloads a model: a name of `models search`, OWNER/NAME[:QUANT] of Hugging Face, or a link",
-    options: [{ name: "sha256", value: "HEX", help: "the SHA-256 that the file must have" }, JSON_OPTION],
+    options: [
+      { name: "sha256", value: "HEX", help: "the SHA-256 that the file must have" },
+      { name: "no-check", help: "does not try the model afterwards, as `models check` does; nor does --json" },
+      JSON_OPTION,
+    ],
     run: pullOne,
   },
   {

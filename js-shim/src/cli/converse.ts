@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { createClient, findModels, type Client, type ResponseCreateParams } from "../index.js";
 import { answer } from "./answer.js";
+import { about } from "./memory.js";
 import { modelOption } from "./models.js";
 import { errorText, fail, plain, table } from "./output.js";
 
@@ -17,7 +18,7 @@ const COMMAND = /^\/(?:([a-z]+)|(model)\s+(.*))$/i;
 /** Questions and answers until the input ends, with this client and others; closes all but this one. */
 export async function converse(first: Client, model: string | undefined, settings: ResponseCreateParams): Promise<number> {
   const talk = new Conversation(first, settings);
-  tell(`${plain((await nameOf(model)) ?? "The model")} answers. /help lists the commands.`);
+  tell(`${await introduction(model)} /help lists the commands.`);
   const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: "> " });
   let isOpen = true;
   lines.once("close", () => (isOpen = false));
@@ -69,7 +70,7 @@ class Conversation {
       await this.close();
       this.#client = client;
       this.#previous = undefined;
-      tell(`${plain(name)} answers, in a new conversation.`);
+      tell(`${await introduction(name)} A new conversation begins.`);
     } catch (error) {
       fail(errorText(error));
     }
@@ -86,8 +87,11 @@ function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-async function nameOf(model: string | undefined): Promise<string | undefined> {
-  return model ?? (await findModels()).find((found) => found.default)?.name;
+/** Who answers, and what that takes. */
+async function introduction(model: string | undefined): Promise<string> {
+  const found = (await findModels()).find((it) => (model === undefined ? it.default : it.name === model));
+  const memory = about(found?.memory ?? null);
+  return `${plain(model ?? found?.name ?? "The model")} answers${memory === "" ? "" : `, with ${memory} of memory`}.`;
 }
 
 async function listOfModels(): Promise<string> {

@@ -1,14 +1,7 @@
 // The commands for model files.
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import {
-  findModels,
-  modelsFolder,
-  pullModel,
-  verifyModel,
-  type CompatibilityReport,
-  type PulledModel,
-} from "../index.js";
+import { findModels, modelsFolder, verifyModel, type CompatibilityReport } from "../index.js";
 import { isFile } from "../file-kind.js";
 import {
   catalogModel,
@@ -18,16 +11,19 @@ import {
   ownModels,
   parseHubReference,
   partsOf,
+  readAbilities,
   readFacts,
   searchCatalog,
   whyNotGguf,
 } from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
-import { bytes, fail, plain, ProgressLine, say, sayJson, table, timeOf, Usage } from "./output.js";
+import { about } from "./memory.js";
+import { bytes, fail, plain, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 export async function listModels({ options }: Arguments): Promise<number> {
-  const models = await findModels();
+  const found = await findModels();
+  const models = await Promise.all(found.map(async (model) => ({ ...model, ...(await readAbilities(model.path)) })));
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
     const rows = models.map((it) => [
@@ -35,15 +31,20 @@ export async function listModels({ options }: Arguments): Promise<number> {
       it.name,
       it.source,
       bytes(it.size),
+      about(it.memory) || "-",
       it.quantization ?? "-",
       it.contextLength?.toLocaleString("en") ?? "-",
+      ABILITIES.filter((name) => it[name]).join(", ") || "-",
       it.path,
     ]);
-    say(table([["", "NAME", "SOURCE", "SIZE", "WEIGHTS", "CONTEXT", "FILE"], ...rows]));
+    say(table([["", "NAME", "SOURCE", "SIZE", "MEMORY", "WEIGHTS", "CONTEXT", "DOES", "FILE"], ...rows]));
     if (models.some((it) => it.default)) say("\n* answers where no model is named: fm-proxy models use NAME chooses another one");
   } else fail(NO_MODEL);
   return 0;
 }
+
+/** What a model does besides answering, by the names of these members. */
+const ABILITIES = ["tools", "thinks", "sees", "embeds"] as const;
 
 /** What a user can do if `report` says that nothing can answer; undefined: a model would not help, or `detail` says it. */
 export async function adviceFor({ reason_code, detail, engines = [] }: CompatibilityReport): Promise<string | undefined> {
@@ -69,7 +70,7 @@ export async function modelOption(name: string | undefined): Promise<string | un
 export async function searchModels({ words, options }: Arguments): Promise<number> {
   const [word = ""] = words;
   const found = searchCatalog(word);
-  const rows = found.map((it) => [it.name, it.kind, bytes(it.size), `~${bytes(it.memory)}`, it.licence, it.goodFor]);
+  const rows = found.map((it) => [it.name, it.kind, bytes(it.size), about(it.memory), it.licence, it.goodFor]);
   if (options["json"] === true) sayJson(found);
   else if (found.length > 0) say(table([["NAME", "KIND", "SIZE", "MEMORY", "LICENCE", "GOOD FOR"], ...rows]));
   else fail(`no model with a short name fits '${word}'. All others are pulled by the name of their repository, OWNER/NAME`);
@@ -91,48 +92,6 @@ export async function useOne({ words }: Arguments): Promise<number> {
   await chooseModel(path, modelsFolder());
   say(`${plain(path)}\nanswers from now on where no model is named, in each application that has no model of its own.`);
   return 0;
-}
-
-export async function pullOne({ words, options }: Arguments): Promise<number> {
-  const line = new ProgressLine();
-  const stop = new AbortController();
-  const interrupt = (): void => stop.abort(new Error("Stopped. The same command goes on from here."));
-  process.once("SIGINT", interrupt);
-  const begun = performance.now();
-  let first = -1;
-  try {
-    const model = await pullModel(words[0] ?? "", {
-      sha256: options["sha256"] as string | undefined,
-      signal: stop.signal,
-      onProgress: ({ received, total }) => {
-        if (first < 0) first = received;
-        const rate = (received - first) / Math.max(0.001, (performance.now() - begun) / 1000);
-        const share = total === undefined ? "" : ` of ${bytes(total)} (${Math.floor((100 * received) / total)} %)`;
-        const left = total === undefined || rate === 0 ? "" : `, ${timeOf((total - received) / rate)} left`;
-        line.update(`${bytes(received)}${share}, ${bytes(rate)}/s${left}`);
-      },
-    });
-    line.end();
-    if (options["json"] === true) sayJson(model);
-    else sayPulled(model);
-    return 0;
-  } finally {
-    line.end();
-    process.off("SIGINT", interrupt);
-  }
-}
-
-function sayPulled({ id, size, files, default: isDefault }: PulledModel): void {
-  say(`${plain(id)}  ${bytes(size)}`);
-  for (const { path, sha256, sha256From } of files) {
-    const unnamed = "which the server does not name, so it was compared with nothing";
-    const whose = sha256From === null ? unnamed : `which matches that of ${sha256From}`;
-    say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
-  }
-  const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
-  say(`\nWhat it can do, how fast it is and what memory it takes:\n  npx fm-proxy models check ${name}`);
-  if (isDefault) say("It answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
-  else say(`To use it where no model is named:\n  npx fm-proxy models use ${name}`);
 }
 
 export async function removeOne({ words }: Arguments): Promise<number> {

@@ -3,14 +3,16 @@ import { text } from "node:stream/consumers";
 import { createClient, type ResponseCreateParams } from "../index.js";
 import { answer } from "./answer.js";
 import { converse } from "./converse.js";
-import { adviceFor, modelOption } from "./models.js";
+import { warnOfMemory } from "./memory.js";
+import { adviceFor, defaultPath, modelOption } from "./models.js";
 import { fail, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 export async function ask({ words, options }: Arguments): Promise<number> {
   const settings = requestOf(options);
   const model = options["model"] as string | undefined;
-  const client = createClient({ model: await modelOption(model) });
+  const path = await modelOption(model);
+  const client = createClient({ model: path });
   try {
     const report = await client.compatibility.check();
     if (!report.compatible) {
@@ -19,6 +21,7 @@ export async function ask({ words, options }: Arguments): Promise<number> {
       if (advice !== undefined) fail(advice);
       return 1;
     }
+    await warnOfMemory(path ?? (await defaultPath()));
     const [prompt] = words;
     if (prompt === undefined && process.stdin.isTTY === true) return await converse(client, model, settings);
     const input = prompt ?? (await text(process.stdin));

@@ -1,0 +1,32 @@
+// The memory of a model, before it is loaded.
+import { freemem } from "node:os";
+import { stat } from "node:fs/promises";
+import { memoryOf, partsOf, readFacts } from "../later.js";
+import { bytes, fail } from "./output.js";
+
+/** About how many bytes the model of a file will take; null: unknown. */
+export async function memoryAhead(path: string | undefined): Promise<number | null> {
+  if (path === undefined) return null;
+  const sizes = partsOf(path).map((part) => stat(part).then((it) => it.size, () => 0));
+  return memoryOf((await Promise.all(sizes)).reduce((sum, size) => sum + size, 0), await readFacts(path));
+}
+
+/** A memory size that is not measured; "": unknown. */
+export const about = (memory: number | null): string => (memory === null ? "" : `~${bytes(memory)}`);
+
+/** Warns of a model for which this machine has too little memory at the moment. Whether it did. */
+export async function warnOfMemory(path: string | undefined): Promise<boolean> {
+  const needed = await memoryAhead(path);
+  const free = freeMemory();
+  if (needed === null || free === null || needed <= free) return false;
+  const what = `the model takes about ${bytes(needed)} of memory, and ${bytes(free)} are free`;
+  fail(`${what}. It may be slow, or fail. Choose a smaller one: npx fm-proxy models search`);
+  return true;
+}
+
+/** In bytes, of the container where there is one. Null on macOS, which gives memory back that it counts as used. */
+function freeMemory(): number | null {
+  if (process.platform === "darwin") return null;
+  const { availableMemory = freemem } = process as { availableMemory?: () => number };
+  return availableMemory();
+}

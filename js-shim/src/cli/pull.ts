@@ -1,0 +1,71 @@
+// `fm-proxy models pull`.
+import { pullModel, type PulledModel } from "../index.js";
+import { checkModel } from "./check.js";
+import { about, memoryAhead, warnOfMemory } from "./memory.js";
+import { bytes, errorText, fail, plain, ProgressLine, say, sayJson, timeOf } from "./output.js";
+import type { Arguments } from "./parse.js";
+
+export async function pullOne({ words, options }: Arguments): Promise<number> {
+  const model = await download(words[0] ?? "", options["sha256"] as string | undefined);
+  if (options["json"] === true) {
+    sayJson(model);
+    return 0;
+  }
+  sayPulled(model);
+  if (options["no-check"] !== true && !(await warnOfMemory(model.path))) await tryPulled(model);
+  sayNext(model);
+  return 0;
+}
+
+/** With progress; Ctrl-C ends it so that it can go on later. */
+async function download(reference: string, sha256: string | undefined): Promise<PulledModel> {
+  const line = new ProgressLine();
+  const stop = new AbortController();
+  const interrupt = (): void => stop.abort(new Error("Stopped. The same command goes on from here."));
+  process.once("SIGINT", interrupt);
+  const begun = performance.now();
+  let first = -1;
+  try {
+    return await pullModel(reference, {
+      sha256,
+      signal: stop.signal,
+      onProgress: ({ received, total }) => {
+        if (first < 0) first = received;
+        const rate = (received - first) / Math.max(0.001, (performance.now() - begun) / 1000);
+        const share = total === undefined ? "" : ` of ${bytes(total)} (${Math.floor((100 * received) / total)} %)`;
+        const left = total === undefined || rate === 0 ? "" : `, ${timeOf((total - received) / rate)} left`;
+        line.update(`${bytes(received)}${share}, ${bytes(rate)}/s${left}`);
+      },
+    });
+  } finally {
+    line.end();
+    process.off("SIGINT", interrupt);
+  }
+}
+
+function sayPulled({ id, size, files }: PulledModel): void {
+  say(`${plain(id)}  ${bytes(size)}`);
+  for (const { path, sha256, sha256From } of files) {
+    const unnamed = "which the server does not name, so it was compared with nothing";
+    const whose = sha256From === null ? unnamed : `which matches that of ${sha256From}`;
+    say(`${plain(path)}\n  sha256 ${sha256}, ${whose}`);
+  }
+}
+
+/** As `models check` does. Whatever that finds, the model is there. */
+async function tryPulled({ path }: PulledModel): Promise<void> {
+  const memory = about(await memoryAhead(path));
+  say(`\nIt is tried now${memory === "" ? "" : `, with ${memory} of memory`}. Ctrl-C ends this; the model stays.`);
+  try {
+    await checkModel(path, false);
+  } catch (error) {
+    fail(errorText(error));
+  }
+}
+
+/** The next command to type. */
+function sayNext({ id, default: isDefault }: PulledModel): void {
+  const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
+  if (isDefault) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
+  else say(`\nTo use it where no model is named:\n  npx fm-proxy models use ${name}`);
+}

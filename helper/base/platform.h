@@ -120,6 +120,15 @@ struct fm_processors {
 /* The bytes of memory that a process has in use (resident); -1: not known. Any thread; reads a small file. */
 int64_t fm_process_memory(pid_t pid);
 
+/* The same of this process, without what it shares, as mapped files; so far known on Linux alone. */
+int64_t fm_private_memory(void);
+
+/*
+ * Takes what this process has mapped of the file at `path` for reading out of its resident memory: a page comes back when it is
+ * read. The system's cache keeps it as long as there is room. Linux; elsewhere it does nothing. Any thread; reads a small file.
+ */
+void fm_mapped_file_drop(const char *path);
+
 #define FM_HUGE_RANGES_MAX 16
 
 /* Mapped files whose bytes are yet to be moved into huge pages. All zero: none. */
@@ -139,9 +148,9 @@ struct fm_huge_pages {
 void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path);
 
 /*
- * Moves the next part from the file's pages to a huge page of this process' own memory: the same bytes at the same
- * addresses, which may be read meanwhile, but not unmapped. False: nothing is left, or there is no memory for it.
- * Blocks for about a millisecond.
+ * Moves the next part that was read so far from the file's pages to a huge page of this process' own memory: the same bytes at
+ * the same addresses, which may be read meanwhile, but not unmapped. False: nothing is left, or there is no memory for it.
+ * Blocks for about a millisecond, and for some microseconds a part that was not read.
  */
 bool fm_huge_pages_next(struct fm_huge_pages *pages);
 

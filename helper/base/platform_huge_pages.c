@@ -1,6 +1,7 @@
 /*
- * Huge pages (platform.h): on Linux transparent ones, Documentation/admin-guide/mm/transhuge.rst of the kernel. The
- * bytes at an address stay the same all the time: a copy takes the file's place in one system call.
+ * Pages of mapped files, and huge ones (platform.h): on Linux transparent ones,
+ * Documentation/admin-guide/mm/transhuge.rst of the kernel. The bytes at an address stay the same all the time: a copy
+ * takes the file's place in one system call.
  */
 #ifdef __linux__
 
@@ -46,30 +47,71 @@ static bool is_mapping(const char *line, const char *path, uintptr_t *from, uint
     return strncmp(rest, " r--", 4) == 0 && name && strcmp(name, path) == 0;
 }
 
-void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
+/* Calls `take` for each part of the file at `path` that this process has mapped for reading, until it returns false. */
+static void each_mapping(const char *path, bool (*take)(void *context, uintptr_t from, uintptr_t to), void *context) {
     char *real = realpath(path, NULL);
     FILE *maps = real ? fopen("/proc/self/maps", "re") : NULL;
     char *line = NULL;
     size_t room = 0;
     uintptr_t from;
     uintptr_t to;
-    pages->size = huge_size();
-    while (maps && pages->size > 0 && getline(&line, &room, maps) > 0 && pages->count < FM_HUGE_RANGES_MAX) {
+    bool more = maps;
+    while (more && getline(&line, &room, maps) > 0) {
         line[strcspn(line, "\n")] = '\0';
-        if (!is_mapping(line, real, &from, &to)) {
-            continue;
-        }
-        from = (from + pages->size - 1) / pages->size * pages->size;
-        if (from + pages->size <= to) {
-            pages->ranges[pages->count].from = from;
-            pages->ranges[pages->count++].to = to / pages->size * pages->size;
-        }
+        more = !is_mapping(line, real, &from, &to) || take(context, from, to);
     }
     if (maps) {
         fclose(maps);
     }
     free(line);
     free(real);
+}
+
+static bool drop(void *context, uintptr_t from, uintptr_t to) {
+    (void)context;
+    madvise((void *)from, (size_t)(to - from), MADV_DONTNEED); /* nothing is lost: the file has the bytes */
+    return true;
+}
+
+void fm_mapped_file_drop(const char *path) {
+    each_mapping(path, drop, NULL);
+}
+
+static bool add_range(void *context, uintptr_t from, uintptr_t to) {
+    struct fm_huge_pages *pages = context;
+    from = (from + pages->size - 1) / pages->size * pages->size;
+    if (from + pages->size <= to) {
+        pages->ranges[pages->count].from = from;
+        pages->ranges[pages->count++].to = to / pages->size * pages->size;
+    }
+    return pages->count < FM_HUGE_RANGES_MAX;
+}
+
+void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
+    pages->size = huge_size();
+    if (pages->size > 0 && pages->count < FM_HUGE_RANGES_MAX) {
+        each_mapping(path, add_range, pages);
+    }
+}
+
+/* Whether this process has read half of these bytes or more. Documentation/admin-guide/mm/pagemap.rst of the kernel: 8 bytes
+ * a page, of which the highest bit is set where the page is present. True where nothing is known. */
+static bool is_used(uintptr_t at, size_t size) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t count = size / page;
+    uint64_t *entries = calloc(count, sizeof *entries);
+    int fd = entries ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
+    const size_t len = count * sizeof *entries;
+    bool known = fd >= 0 && pread(fd, entries, len, (off_t)(at / page * sizeof *entries)) == (ssize_t)len;
+    size_t present = 0;
+    for (size_t i = 0; known && i < count; i++) {
+        present += entries[i] >> 63;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(entries);
+    return !known || present >= count / 2;
 }
 
 /* Memory for one huge page, at a multiple of its size; NULL: there is none. */
@@ -105,13 +147,17 @@ static bool move(uintptr_t at, size_t size) {
 bool fm_huge_pages_next(struct fm_huge_pages *pages) {
     while (pages->count > 0) {
         size_t last = pages->count - 1;
-        if (pages->ranges[last].from < pages->ranges[last].to) {
-            bool moved = move(pages->ranges[last].from, pages->size);
-            pages->ranges[last].from += pages->size;
+        uintptr_t at = pages->ranges[last].from;
+        if (at >= pages->ranges[last].to) {
+            pages->count--;
+            continue;
+        }
+        pages->ranges[last].from += pages->size;
+        if (is_used(at, pages->size)) {
+            bool moved = move(at, pages->size);
             pages->count = moved ? pages->count : 0;
             return moved;
         }
-        pages->count--;
     }
     return false;
 }
@@ -119,6 +165,10 @@ bool fm_huge_pages_next(struct fm_huge_pages *pages) {
 #else
 
 #include "base/platform.h"
+
+void fm_mapped_file_drop(const char *path) {
+    (void)path;
+}
 
 void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
     (void)pages;

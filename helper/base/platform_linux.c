@@ -193,23 +193,31 @@ bool fm_os_drop_capabilities(void) {
     return left == 0;
 }
 
-/* The second number of the file, in pages. */
-int64_t fm_process_memory(pid_t pid) {
+/* proc(5), statm: pages in all, resident, and of these shared. False: not known. */
+static bool read_statm(pid_t pid, long long pages[3]) {
     char text[128];
-    char *resident = NULL;
+    char *rest = text;
     snprintf(text, sizeof text, "/proc/%d/statm", (int)pid);
     int fd = open(text, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0) {
         close(fd);
     }
-    if (got <= 0) {
-        return -1;
+    text[got > 0 ? got : 0] = '\0';
+    for (size_t i = 0; i < 3; i++) {
+        pages[i] = strtoll(rest, &rest, 10);
     }
-    text[got] = '\0';
-    long long all = strtoll(text, &resident, 10);
-    long long pages = all > 0 ? strtoll(resident, NULL, 10) : -1;
-    return pages > 0 ? (int64_t)pages * sysconf(_SC_PAGESIZE) : -1;
+    return pages[1] > 0;
+}
+
+int64_t fm_process_memory(pid_t pid) {
+    long long pages[3];
+    return read_statm(pid, pages) ? (int64_t)pages[1] * sysconf(_SC_PAGESIZE) : -1;
+}
+
+int64_t fm_private_memory(void) {
+    long long pages[3];
+    return read_statm(getpid(), pages) ? (int64_t)(pages[1] - pages[2]) * sysconf(_SC_PAGESIZE) : -1;
 }
 
 int fm_cond_init(pthread_cond_t *cond) {

@@ -178,6 +178,10 @@ int64_t fm_process_memory(pid_t pid) {
     return got == (int)sizeof info ? (int64_t)info.pti_resident_size : -1;
 }
 
+int64_t fm_private_memory(void) {
+    return -1;
+}
+
 void fm_process_hide(void) {
     const struct rlimit none = {.rlim_cur = 0, .rlim_max = 0};
     setrlimit(RLIMIT_CORE, &none);

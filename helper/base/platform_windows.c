@@ -203,6 +203,10 @@ int64_t fm_process_memory(pid_t pid) {
     return known ? (int64_t)counters.WorkingSetSize : -1;
 }
 
+int64_t fm_private_memory(void) {
+    return -1;
+}
+
 const char *fm_platform_name(void) {
     return "windows";
 }

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -1023,8 +1024,75 @@ static void memory_of_a_process(void **state) {
     assert_true(fm_process_memory(INT32_MAX) == -1);
 }
 
+/* Twelve pages of 2 MiB, of which the kernel may make huge ones. */
+#define MAPPED ((size_t)24 << 20)
+
+static void expect_bytes(const char *bytes, size_t len, char wanted) {
+    for (size_t i = 0; i < len; i += 4096) {
+        assert_int_equal(((volatile const char *)bytes)[i], wanted);
+    }
+}
+
+/* All of it has been read. */
+static const char *map_file(char path[], char fill) {
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    char *bytes = malloc(MAPPED);
+    assert_non_null(bytes);
+    memset(bytes, fill, MAPPED);
+    assert_int_equal(write(fd, bytes, MAPPED), MAPPED);
+    free(bytes);
+    const char *mapped = mmap(NULL, MAPPED, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(mapped != MAP_FAILED);
+    expect_bytes(mapped, MAPPED, fill);
+    close(fd);
+    return mapped;
+}
+
+static void drops_a_mapped_file(void **state) {
+    (void)state;
+    char path[] = "/tmp/fm-mapped-XXXXXX";
+    const char *mapped = map_file(path, 'a');
+    int64_t before = fm_process_memory(getpid());
+    fm_mapped_file_drop(path);
+    if (strcmp(fm_platform_name(), "linux") == 0) {
+        assert_true(fm_private_memory() > 0 && fm_private_memory() < before);
+        assert_true(before - fm_process_memory(getpid()) > (int64_t)MAPPED / 2);
+    }
+    expect_bytes(mapped, MAPPED, 'a');
+    fm_mapped_file_drop("/nowhere");
+    munmap((void *)mapped, MAPPED);
+    unlink(path);
+}
+
+/* Of what is not read, no copy is made. */
+static void moves_what_is_read(void **state) {
+    (void)state;
+    char path[] = "/tmp/fm-moved-XXXXXX";
+    struct fm_huge_pages pages = {.size = 0};
+    const char *mapped = map_file(path, 'b');
+    fm_huge_pages_find(&pages, path);
+    if (pages.count == 0) {
+        print_message("no huge pages here\n");
+    } else {
+        fm_mapped_file_drop(path);
+        const char *from = (const char *)pages.ranges[0].from;
+        expect_bytes(from, 2 * pages.size, 'b');
+        size_t moved = 0;
+        while (fm_huge_pages_next(&pages)) {
+            moved++;
+        }
+        assert_int_equal(moved, 2);
+        expect_bytes(mapped, MAPPED, 'b');
+    }
+    munmap((void *)mapped, MAPPED);
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drops_a_mapped_file),
+        cmocka_unit_test(moves_what_is_read),
         cmocka_unit_test_setup(pipes_close_on_exec, reset),
         cmocka_unit_test_setup(reads_go_on, reset),
         cmocka_unit_test_setup(writes_go_on, reset),

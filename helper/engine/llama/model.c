@@ -31,6 +31,7 @@
 /* Of a load's progress: where the weights are read and a GPU is tried; and how much of the rest a piece of that is. */
 #define WEIGHTS_PART 0.7f
 #define TRIAL_PART   0.05f
+#define COPIED_PART  4 /* of a file's size, the least that counts as a copy of weights */
 
 /* ---- llama.cpp's log ---- */
 
@@ -380,6 +381,18 @@ static bool fit_gpu(struct fm_llama_model *model, const struct source *from, str
     return fits;
 }
 
+/*
+ * llama.cpp maps the file, and for some formats (Q4_0, Q4_K on most processors) computes with a copy in another order. What it no
+ * longer reads of the file then does not stay in memory. `before`: fm_private_memory, before the weights were there.
+ */
+static void drop_what_was_copied(const char *path, int64_t before) {
+    struct fm_file_info file;
+    if (before >= 0 && fm_file_examine(path, &file) == 0 &&
+        fm_private_memory() - before > (int64_t)(file.size / COPIED_PART)) {
+        fm_mapped_file_drop(path);
+    }
+}
+
 /* Loads all of it; on failure nothing is left but `gpu`. */
 static enum fm_code load_from(struct fm_llama_model *model, struct source *from, bool gpu, struct fm_error *error) {
     const struct fm_llama_model_options *options = from->options;
@@ -391,10 +404,12 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
     params.progress_callback = model->uses_gpu ? on_weights : from->progress;
     params.progress_callback_user_data = model->uses_gpu ? from : from->argument;
     log_reset();
+    int64_t before = fm_private_memory();
     model->weights = llama_model_load_from_file(from->path, params);
     if (!model->weights) {
         return fail_to_load(error, from->path);
     }
+    drop_what_was_copied(from->path, before);
     model->thread_count = options->threads > 0 ? (int)options->threads : fm_threads_default();
     enum fm_code code = check_kind(model, from->path, error);
     code = code ? code : init_prompter(model, options->chat_template, error);

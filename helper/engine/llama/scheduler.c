@@ -194,11 +194,12 @@ static bool only_compiles(const struct fm_scheduler *scheduler) {
 
 /* Waits for one where there is nothing else to do. */
 static struct fm_kit_job *take_job(struct fm_scheduler *scheduler) {
-    if (scheduler->running == 0) {
+    bool idle = scheduler->running == 0;
+    if (idle && scheduler->computed) {
         return fm_weights_wait(scheduler->pages, scheduler->kit);
     }
     return only_compiles(scheduler) ? fm_kit_take_within(scheduler->kit, FM_GRAMMAR_POLL_MS)
-                                    : fm_kit_take(scheduler->kit, false);
+                                    : fm_kit_take(scheduler->kit, idle);
 }
 
 /* Takes jobs that are there; waits if there is nothing to do. False: the end has come. */
@@ -551,6 +552,7 @@ static void compute(struct fm_scheduler *scheduler) {
     scheduler->cramped = result == FM_DECODE_FULL && drafts > 0;
     switch (result) {
     case FM_DECODE_OK:
+        scheduler->computed = true;
         if (drafts == 0) { /* each of them wants logits, which a prompt's tokens do not */
             measure(scheduler, took_us);
         }

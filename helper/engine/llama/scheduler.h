@@ -18,6 +18,7 @@ struct fm_scheduler {
     struct fm_kit *kit;       /* borrowed; while it runs, as the next */
     struct fm_saved *saved;
     struct fm_huge_pages *pages;
+    bool computed;                     /* something: which weights are read is known */
     const struct fm_sequence *busy;    /* whose job or image is worked on: it is not ended meanwhile. NULL: none */
     bool wanted;                       /* somebody waits for what is being computed */
     int64_t asked_ms;                  /* when that was looked at */

@@ -1,18 +1,22 @@
 // Packs the npm packages: one for each platform, with the programs and all that they load, and the main one, which names
 // them. The programs come from build/, as `sh packaging/setup.sh` left them. A platform that was not built is left out.
 //
-// usage: node packaging/npm/pack.mjs [--all] [--out FOLDER]
-//   --all         a platform that was not built is an error
-//   --out FOLDER  where the tarballs go, and beside them a folder with the files of each (default: build/npm); it is emptied
-//                 first
+// usage: node packaging/npm/pack.mjs [--all] [--only PLATFORM]... [--out FOLDER]
+//   --all            a platform that was not built is an error
+//   --only PLATFORM  such as linux-x64: packs this platform and no other; may be given more than once. The main package names
+//                    what is packed. Packages of other platforms stay where they are
+//   --out FOLDER     where the tarballs go, and beside them a folder with the files of each (default: build/npm). What is there
+//                    is replaced when all is packed
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { faultOf, MACOS_FLOOR } from "./macho.mjs";
 import { billOfMaterials } from "./sbom.mjs";
+import { tarballOf } from "./tarballs.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const build = join(root, "build");
@@ -109,20 +113,28 @@ const PLATFORMS = [
   isBinary: isElf,
   check: checkElf,
   ...platform,
+  id: `${platform.is.os}-${platform.is.cpu}`,
   name: `@fm-proxy/${platform.is.os}-${platform.is.cpu}`,
 }));
 
-const USAGE = "usage: node packaging/npm/pack.mjs [--all] [--out FOLDER]";
+const USAGE = "usage: node packaging/npm/pack.mjs [--all] [--only PLATFORM]... [--out FOLDER]";
 const values = readArguments();
 const out = resolve(values.out);
-const { version, license, engines } = readJson(join(root, "js-shim", "package.json"));
+/** Where the packages are made. A run that was killed may have left it. */
+const making = `${out}.new`;
+const { version, license, engines, repository, homepage, bugs, keywords } = readJson(join(root, "js-shim", "package.json"));
 
 function readArguments() {
   const flag = { type: "boolean", default: false };
-  const options = { all: flag, out: { type: "string", default: join(build, "npm") }, help: flag };
+  const only = { type: "string", multiple: true, default: [] };
+  const options = { all: flag, only, out: { type: "string", default: join(build, "npm") }, help: flag };
   let given;
   try {
     given = parseArgs({ options }).values;
+    const unknown = given.only.find((id) => !PLATFORMS.some((platform) => platform.id === id));
+    if (unknown !== undefined) {
+      throw new Error(`there is no platform '${unknown}'. There are: ${PLATFORMS.map(({ id }) => id).join(", ")}`);
+    }
   } catch (error) {
     console.error(`${error.message}\n${USAGE}`);
     process.exit(2);
@@ -133,22 +145,51 @@ function readArguments() {
 }
 
 try {
-  rmSync(out, { recursive: true, force: true });
-  const built = PLATFORMS.filter(isBuilt);
+  const built = PLATFORMS.filter(({ id }) => values.only.length === 0 || values.only.includes(id)).filter(isBuilt);
   if (built.length === 0) throw new Error("nothing is built. Run `sh packaging/setup.sh` first");
   built.forEach((platform) => platform.checkBuild(platform));
-  built.forEach(packPlatform);
-  packMain(built, join(out, "main"));
+  rmSync(making, { recursive: true, force: true });
+  const packed = [...built.map(packPlatform), packMain(built, join(making, "main"))];
+  replace();
+  tell(built, packed);
 } catch (error) {
   console.error(`pack: ${error.stderr?.toString().trim() || error.message}`);
-  process.exit(1);
+  process.exitCode = 1;
+} finally {
+  rmSync(making, { recursive: true, force: true });
+}
+
+/** Puts what was packed into the place of what was there. What does not fit to it any more goes. */
+function replace() {
+  mkdirSync(out, { recursive: true });
+  const made = readdirSync(making);
+  for (const name of made) {
+    rmSync(join(out, name), { recursive: true, force: true });
+    renameSync(join(making, name), join(out, name));
+  }
+  const isPackage = (name) => /^fm-proxy-.*\.tgz$/.test(name) || PLATFORMS.some(({ id }) => id === name);
+  const isStale = (name) => /^(SHA256SUMS(\.sig)?|NOTES\.md)$/.test(name) || (values.only.length === 0 && isPackage(name));
+  const stale = readdirSync(out).filter((name) => !made.includes(name) && isStale(name));
+  for (const name of stale) rmSync(join(out, name), { recursive: true });
+}
+
+/** What was written, and the command that installs it: on this machine, if that is one of the platforms. */
+function tell(platforms, packed) {
+  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  console.log(`${out} has:`);
+  for (const { name, sizes } of packed) {
+    console.log(`  ${tarballOf(name, version)}, ${megabytes(sizes.packed)}, installed ${megabytes(sizes.unpacked)}`);
+  }
+  const shown = platforms.find(({ id }) => id === `${process.platform}-${process.arch}`) ?? platforms[0];
+  const paths = ["fm-proxy", shown.name].map((name) => join(out, tarballOf(name, version)));
+  console.log(`To try them, run in an application's folder: npm install ${paths.join(" ")}`);
 }
 
 /** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
 function isBuilt({ name, build, programs, setup, suffix, mayLack }) {
   const missing = programs.map((program) => join(build, "bin", program + suffix)).filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
-  if (missing.length === programs.length && (mayLack || !values.all)) {
+  if (missing.length === programs.length && values.only.length === 0 && (mayLack || !values.all)) {
     if (values.all) console.log(`${name} is left out: it was not built`);
     return false;
   }
@@ -156,8 +197,8 @@ function isBuilt({ name, build, programs, setup, suffix, mayLack }) {
 }
 
 function packPlatform(platform) {
-  const { name, is, most } = platform;
-  const folder = join(out, `${is.os}-${is.cpu}`);
+  const { id, name, is, most } = platform;
+  const folder = join(making, id);
   platform.install(platform, folder);
   checkPrograms(platform, folder);
   filesBelow(folder).filter(platform.isBinary).forEach((file) => platform.check(folder, file));
@@ -170,6 +211,7 @@ function packPlatform(platform) {
     version,
     description: `The programs of fm-proxy for ${is.os} on ${is.cpu}`,
     license,
+    ...whereItIsFrom(),
     os: [is.os],
     cpu: [is.cpu],
     ...(is.libc === undefined ? {} : { libc: [is.libc] }),
@@ -177,7 +219,15 @@ function packPlatform(platform) {
     preferUnplugged: true,
   });
   writeJson(join(folder, "manifest.json"), manifestOf(platform, folder));
-  checkSizes(name, most, pack(folder));
+  const sizes = pack(folder);
+  checkSizes(name, most, sizes);
+  return { name, sizes };
+}
+
+/** What the page of a package shows. A service that vouches for a build compares the repository's address with its own. */
+function whereItIsFrom() {
+  const { directory: _, ...rest } = repository ?? {};
+  return { ...(repository && { repository: rest }), ...(homepage && { homepage }), ...(bugs && { bugs }), keywords };
 }
 
 /** What a copy is checked against, and what the programs need. */
@@ -193,13 +243,13 @@ function manifestOf({ name, is, type, floors }, folder) {
 function packMain(platforms, folder) {
   mkdirSync(folder, { recursive: true });
   run("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder], join(root, "js-shim"));
-  const tarball = join(folder, `fm-proxy-${version}.tgz`);
+  const tarball = join(folder, tarballOf("fm-proxy", version));
   run("tar", ["-xzf", tarball, "--strip-components=1"], folder);
   rmSync(tarball);
   const path = join(folder, "package.json");
   const { scripts: _, devDependencies: __, ...rest } = readJson(path);
   writeJson(path, { ...rest, optionalDependencies: Object.fromEntries(platforms.map(({ name }) => [name, version])) });
-  pack(folder);
+  return { name: rest.name, sizes: pack(folder) };
 }
 
 /** Makes the tarball of a folder; its sizes, as npm counts them. The permissions are not those that new files have here. */
@@ -207,7 +257,7 @@ function pack(folder) {
   for (const file of filesBelow(folder).map((name) => join(folder, name))) {
     chmodSync(file, (statSync(file).mode & 0o111) === 0 ? 0o644 : 0o755);
   }
-  const [told] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], folder));
+  const [told] = JSON.parse(run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", making], folder));
   return { unpacked: told.unpackedSize, packed: told.size };
 }
 
@@ -283,7 +333,7 @@ function checkApp({ name, build }) {
     console.log(`${what}: it is not for a release`);
   }
   if (values.all && !existsSync(join(CONTENTS, "_CodeSignature", "CodeResources"))) {
-    throw new Error(`${name} is not signed. Sign the app (packaging/RELEASE.md), or delete ${build} to release without macOS`);
+    throw new Error(`${name} is not signed. Sign the app (packaging/README.md), or delete ${build} to release without macOS`);
   }
 }
 

@@ -11,6 +11,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { basename, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { tarballsOf } from "./tarballs.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const out = join(root, "build", "npm");
@@ -23,18 +24,18 @@ const NAMESPACE = "file";
 /** Writes the sums of all files of the release that are there; returns their text. */
 export function writeSums() {
   const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
-  const tarballs = filesOf(out, `-${version}.tgz`);
-  if (tarballs.length === 0) throw new Error(`${out} has no tarball of ${version}. Run \`node packaging/npm/release.mjs\` first`);
-  const paths = [...tarballs, ...filesOf(join(root, "build", "vscode"), `-${version}.vsix`)];
+  const tarballs = tarballsOf(out, version).sort().map((name) => join(out, name));
+  const paths = [...tarballs, ...extensionsOf(version)];
   const lines = paths.map((path) => `${sha256(path)}  ${basename(path)}\n`);
   rmSync(`${SUMS}.sig`, { force: true });
   writeFileSync(SUMS, lines.join(""));
   return lines.join("");
 }
 
-function filesOf(folder, ending) {
+function extensionsOf(version) {
+  const folder = join(root, "build", "vscode");
   if (!existsSync(folder)) return [];
-  const names = readdirSync(folder).filter((name) => name.endsWith(ending));
+  const names = readdirSync(folder).filter((name) => name.endsWith(`-${version}.vsix`));
   return names.sort().map((name) => join(folder, name));
 }
 

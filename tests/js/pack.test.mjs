@@ -1,7 +1,7 @@
 // packaging/npm/pack.mjs on a small checkout, with a cmake that installs what a test says.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { root, temporaryFolder } from "./support/helper.mjs";
@@ -72,10 +72,11 @@ function makeBuild(folder) {
 }
 
 test("--help prints the usage, and so does a mistake: nothing is packed", (t) => {
-  for (const [options, status, usage] of [[["--help"], 0, "stdout"], [["--al"], 2, "stderr"], [["all"], 2, "stderr"]]) {
+  const mistakes = [["--al"], ["all"], ["--only", "linux-riscv64"]].map((options) => [options, 2, "stderr"]);
+  for (const [options, status, usage] of [[["--help"], 0, "stdout"], ...mistakes]) {
     const packed = pack(t, { options });
     assert.equal(packed.status, status);
-    assert.match(packed[usage], /^(.+\n)?usage: node packaging\/npm\/pack\.mjs \[--all\] \[--out FOLDER\]\n$/);
+    assert.match(packed[usage], /^(.+\n)?usage: node packaging\/npm\/pack\.mjs (\[--[a-z]+( [A-Z]+)?\](\.{3})? ?){3}\n$/);
     assert.ok(!existsSync(join(packed.folder, "build", "npm")));
   }
 });
@@ -122,7 +123,8 @@ const inApp = (folder, path) => join(folder, "build", "macos", "app", "fm-proxy.
 
 test("an app with Apple's library and its licence is packed with them", (t) => {
   const { status, stdout, stderr, folder } = pack(t, { builds: ["macos"] });
-  assert.deepEqual([status, stdout], [0, ""], stderr);
+  assert.equal(status, 0, stderr);
+  assert.doesNotMatch(stdout, /not for a release/);
   const { files } = JSON.parse(readFileSync(join(folder, "build", "npm", "darwin-arm64", "manifest.json"), "utf8"));
   const paths = files.map(({ path }) => path);
   for (const path of APPLE) assert.ok(paths.includes(`fm-proxy.app/Contents/${path}`), path);
@@ -144,6 +146,66 @@ test("without --all, an app without Apple's library can be tried, which is said"
   const { status, stdout, stderr } = pack(t, { builds: ["macos"], spoil });
   assert.equal(status, 0, stderr);
   assert.match(stdout, /Apple's own model can't answer: it is not for a release$/m);
+});
+
+const made = (folder) => readdirSync(join(folder, "build", "npm")).sort();
+const putOld = (folder, ...names) => {
+  mkdirSync(join(folder, "build", "npm"), { recursive: true });
+  for (const name of names) writeFileSync(join(folder, "build", "npm", name), "old");
+};
+const WINDOWS = ["fm-proxy-1.2.3.tgz", "fm-proxy-win32-x64-1.2.3.tgz", "main", "win32-x64"];
+
+test("what was written, and the command that installs it", (t) => {
+  const { stdout, folder } = pack(t);
+  const out = join(folder, "build", "npm");
+  const size = "0\\.\\d MB, installed 0\\.\\d MB";
+  assert.match(stdout, new RegExp(`^${out} has:\n  fm-proxy-win32-x64-1.2.3.tgz, ${size}\n  fm-proxy-1.2.3.tgz, ${size}\n`));
+  const command = `npm install ${join(out, "fm-proxy-1.2.3.tgz")} ${join(out, "fm-proxy-win32-x64-1.2.3.tgz")}`;
+  assert.ok(stdout.endsWith(`To try them, run in an application's folder: ${command}\n`), stdout);
+});
+
+test("what was packed before stays until all is packed, then it goes; what is not ours stays", (t) => {
+  const old = ["fm-proxy-1.2.3.tgz", "fm-proxy-1.2.2.tgz", "fm-proxy-linux-x64-1.2.2.tgz", "SHA256SUMS", "a note"];
+  const spoil = (folder) => putOld(folder, ...old);
+  const failed = pack(t, { spoil, told: "9.9.9" });
+  assert.equal(failed.status, 1);
+  assert.deepEqual(made(failed.folder), old.sort());
+  assert.ok(!existsSync(join(failed.folder, "build", "npm.new")));
+  const { status, stderr, folder } = pack(t, { spoil });
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(made(folder), ["a note", ...WINDOWS].sort());
+  assert.notEqual(readFileSync(join(folder, "build", "npm", "fm-proxy-1.2.3.tgz"), "latin1"), "old");
+});
+
+test("--only: one platform, which the main package names; packages of others stay, sums of other bytes don't", (t) => {
+  const spoil = (folder) => putOld(folder, "fm-proxy-linux-x64-1.2.3.tgz", "SHA256SUMS", "SHA256SUMS.sig", "NOTES.md");
+  const { status, stderr, folder } = pack(t, { builds: ["arm64", "windows"], options: ["--only", "win32-x64"], spoil });
+  assert.equal(status, 0, stderr);
+  assert.deepEqual(made(folder), ["fm-proxy-linux-x64-1.2.3.tgz", ...WINDOWS].sort());
+  const { optionalDependencies } = JSON.parse(readFileSync(join(folder, "build", "npm", "main", "package.json"), "utf8"));
+  assert.deepEqual(optionalDependencies, { "@fm-proxy/win32-x64": "1.2.3" });
+});
+
+test("--only of a platform that was not built is refused", (t) => {
+  const { status, stderr } = pack(t, { options: ["--only", "darwin-arm64"] });
+  assert.equal(status, 1);
+  assert.match(stderr, /^pack: @fm-proxy\/darwin-arm64 lacks .*Run `sh packaging\/macos\.sh` first$/m);
+});
+
+test("a platform's package shows where it is from, as the main one does", (t) => {
+  const from = {
+    repository: { type: "git", url: "git+https://example.org/a/b.git", directory: "js-shim" },
+    homepage: "https://example.org/a/b",
+    bugs: { url: "https://example.org/a/b/issues" },
+    keywords: ["llm"],
+  };
+  const spoil = (folder) =>
+    writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ name: "fm-proxy", version: "1.2.3", ...from }));
+  const { status, stderr, folder } = pack(t, { spoil });
+  assert.equal(status, 0, stderr);
+  const read = (name) => JSON.parse(readFileSync(join(folder, "build", "npm", name, "package.json"), "utf8"));
+  const { directory: _, ...repository } = from.repository;
+  for (const [field, value] of Object.entries({ ...from, repository })) assert.deepEqual(read("win32-x64")[field], value, field);
 });
 
 test("a release whose app is not signed is refused", (t) => {

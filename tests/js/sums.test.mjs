@@ -16,13 +16,18 @@ function checkout(t) {
     writeFileSync(join(folder, path), text);
   };
   put("js-shim/package.json", JSON.stringify({ version: "1.2.3" }));
+  const optionalDependencies = { "@fm-proxy/linux-x64": "1.2.3" };
+  put("build/npm/main/package.json", JSON.stringify({ name: "fm-proxy", version: "1.2.3", optionalDependencies }));
   put("build/npm/fm-proxy-linux-x64-1.2.3.tgz", "b");
+  put("build/npm/fm-proxy-linux-arm64-1.2.3.tgz", "that this main package does not name");
   put("build/npm/fm-proxy-1.2.3.tgz", "a");
   put("build/npm/fm-proxy-11.2.3.tgz", "of another release");
   put("build/vscode/fm-proxy-linux-x64-1.2.3.vsix", "c");
   put("build/vscode/fm-proxy-1.2.2.vsix", "of another release");
   put("packaging/npm/release-signers", "# nobody\n");
-  copyFileSync(join(root, "packaging", "npm", "sums.mjs"), join(folder, "packaging", "npm", "sums.mjs"));
+  for (const name of ["sums.mjs", "tarballs.mjs"]) {
+    copyFileSync(join(root, "packaging", "npm", name), join(folder, "packaging", "npm", name));
+  }
   const run = (...words) => spawnSync(process.execPath, ["packaging/npm/sums.mjs", ...words], { cwd: folder, encoding: "utf8" });
   return { folder, put, run, made: join(folder, "build", "npm") };
 }
@@ -90,5 +95,5 @@ test("without a tarball: what to do", (t) => {
   put("js-shim/package.json", JSON.stringify({ version: "3.0.0" }));
   const { status, stderr } = run();
   assert.equal(status, 1);
-  assert.match(stderr, /has no tarball of 3\.0\.0\. Run `node packaging\/npm\/release\.mjs` first/);
+  assert.match(stderr, /has no packages of 3\.0\.0\. Run `node packaging\/npm\/release\.mjs` first/);
 });

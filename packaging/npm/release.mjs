@@ -1,42 +1,80 @@
 // Makes a release out of a build: the tarballs, SHA256SUMS and the release's notes, in build/npm. packaging/RELEASE.md tells
 // what comes before and after.
 //
-// usage: node packaging/npm/release.mjs [--publish]
-//   --publish  also publishes the packages: the platforms' first, and the main one when all of them can be had. Without it,
-//              the commands are printed
+// usage: node packaging/npm/release.mjs [--only PLATFORM]... [--publish]
+//        node packaging/npm/release.mjs --rehearse [--only PLATFORM]... [--nodes VERSIONS|all] [--managers NAMES] [--out FOLDER]
+//   --only PLATFORM  such as linux-x64: makes the package of this platform and of no other; may be given more than once
+//   --publish        also publishes the packages: the platforms' first, and the main one when all of them can be had. Without
+//                    it, the commands are printed
+//   --rehearse       packs what is for this machine, publishes it to a registry that runs here for as long as that takes, and
+//                    installs it from there as users do: rehearse.mjs. It changes nothing in build/npm
+//   --nodes          with which Node it is used then, such as 22.20.0,24.19.0; all: 20, 22 and 24 (default: the present one)
+//   --managers       by which package managers, such as npm,pnpm (default: all)
+//   --out FOLDER     where the packages of a rehearsal stay (default: nowhere)
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { publishAll, publishOptions } from "./publish.mjs";
 import { writeSums } from "./sums.mjs";
+import { tarballsOf } from "./tarballs.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const out = join(root, "build", "npm");
-const { values } = parseArgs({ options: { publish: { type: "boolean", default: false } } });
-const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
+const text = { type: "string" };
+const flag = { type: "boolean", default: false };
+const only = { ...text, multiple: true, default: [] };
+const { values } = parseArgs({ options: { publish: flag, rehearse: flag, only, nodes: text, managers: text, out: text } });
+const main = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
+const { version } = main;
 /** Where a build service vouches for what it builds, npm passes that on; elsewhere it refuses to. */
 const PROVENANCE = process.env.ACTIONS_ID_TOKEN_REQUEST_URL ? ["--provenance"] : [];
-/** A version such as 2.0.0-rc.1 is for those who ask for it. */
-const TAG = version.includes("-") ? ["--tag", "next"] : [];
-const ACCESS = ["--access", "public", ...TAG, ...PROVENANCE];
-/** How long a package may take until the registry has it: 60 times 5 s. */
-const TRIES = 60;
-const PAUSE_MS = 5000;
+const ACCESS = [...publishOptions(version), ...PROVENANCE];
 
 try {
   const notes = notesOf(version);
   checkTree();
-  process.stdout.write(run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--all"]));
-  const tarballs = readdirSync(out).filter((name) => name.endsWith(".tgz")).sort();
-  const sums = writeSums();
-  writeFileSync(join(out, "NOTES.md"), notes);
-  console.log(`${sums}\nbuild/npm has the tarballs, SHA256SUMS and NOTES.md of ${version}.`);
-  await publish(tarballs);
+  checkOrigin();
+  await (values.rehearse ? rehearse() : release(notes));
 } catch (error) {
   console.error(`release: ${error.stderr?.toString().trim() || error.message}`);
   process.exit(1);
+}
+
+async function release(notes) {
+  pack(["--all", ...platforms(values.only)]);
+  const tarballs = tarballsOf(out, version);
+  const sums = writeSums();
+  writeFileSync(join(out, "NOTES.md"), notes);
+  console.log(`${sums}\nbuild/npm has the tarballs, SHA256SUMS and NOTES.md of ${version}.`);
+  if (values.publish) await publishAll(tarballs.map((name) => join(out, name)), ACCESS);
+  else for (const name of tarballs) console.log(`npm publish ${ACCESS.join(" ")} build/npm/${name}`);
+}
+
+async function rehearse() {
+  const { rehearseInstalls } = await import("./rehearse.mjs");
+  const work = mkdtempSync(join(tmpdir(), "fm-release-"));
+  try {
+    const folder = resolve(values.out ?? work);
+    const wanted = values.only.length > 0 ? values.only : [`${process.platform}-${process.arch}`];
+    pack([...platforms(wanted), "--out", folder]);
+    const tarballs = tarballsOf(folder, version).map((name) => join(folder, name));
+    const [nodes, managers] = [values.nodes, values.managers].map((list) => list?.split(","));
+    const failed = await rehearseInstalls({ tarballs, nodes, managers });
+    process.exitCode = failed > 0 ? 1 : 0;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function pack(options) {
+  process.stdout.write(run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), ...options]));
+}
+
+function platforms(ids) {
+  return ids.flatMap((id) => ["--only", id]);
 }
 
 /** The part of CHANGELOG.md that is about the version. */
@@ -55,46 +93,19 @@ function checkTree() {
   if (changed !== "") refuse(`there are changes that are not committed:\n${changed}`);
 }
 
+/** npm's page of a package shows where it is from, and `npm publish --provenance` compares that with where it was built. */
+function checkOrigin() {
+  const missing = ["repository", "homepage", "bugs", "keywords"].filter((field) => main[field] === undefined);
+  if (missing.length === 0) return;
+  refuse(`js-shim/package.json has no ${missing.join(", ")}: packaging/RELEASE.md, "Once", has the command that sets it`);
+}
+
 /** Ends what would be published; a trial goes on. */
 function refuse(why) {
   if (values.publish) throw new Error(why);
   console.error(`release: --publish would refuse this: ${why}`);
 }
 
-async function publish(tarballs) {
-  const isMain = (name) => /^fm-proxy-\d/.test(name);
-  const platforms = tarballs.filter((name) => !isMain(name));
-  const main = tarballs.filter(isMain);
-  if (!values.publish) {
-    for (const name of [...platforms, ...main]) console.log(`npm publish ${ACCESS.join(" ")} build/npm/${name}`);
-    return;
-  }
-  platforms.forEach(publishOne);
-  for (const name of platforms) await waitFor(packageOf(name));
-  main.forEach(publishOne);
-}
-
-function publishOne(name) {
-  run("npm", ["publish", ...ACCESS, join(out, name)], "inherit");
-}
-
-/** Some package managers fail on an optional package that is not there yet. */
-async function waitFor(name) {
-  for (let tries = 0; tries < TRIES; tries++) {
-    try {
-      if (run("npm", ["view", `${name}@${version}`, "version"]).trim() === version) return;
-    } catch {
-      // Not there yet.
-    }
-    await sleep(PAUSE_MS);
-  }
-  throw new Error(`the registry does not have ${name} ${version} yet. When it does, publish the main package by hand`);
-}
-
-function packageOf(tarball) {
-  return JSON.parse(run("tar", ["-xzOf", join(out, tarball), "package/package.json"])).name;
-}
-
-function run(command, args, stdio = ["ignore", "pipe", "pipe"]) {
-  return execFileSync(command, args, { cwd: root, encoding: "utf8", stdio }) ?? "";
+function run(command, args) {
+  return execFileSync(command, args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Signs fm-proxy.app of the package for macOS with a Developer ID and the hardened runtime, has Apple notarise it, and attaches
 # Apple's ticket. Without that, Gatekeeper does not let the helper start on a user's Mac. It needs no entitlement.
-# packaging/RELEASE.md tells how to get the certificate and the profile.
+# packaging/README.md tells how to get the certificate and the profile.
 #
 # usage: sh packaging/npm/sign-macos.sh [--dry-run] --identity NAME --profile NAME FOLDER/fm-proxy.app
 #   --identity NAME  the certificate "Developer ID Application: ..." in the keychain

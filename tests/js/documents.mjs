@@ -10,10 +10,9 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { blocksOf, programsOf, STRICT, USER_PAGES } from "./support/documents.mjs";
 import { root } from "./support/helper.mjs";
-import { fetchNode } from "./support/node.mjs";
+import { fetchNode, NODES } from "./support/node.mjs";
 
 const run = promisify(execFile);
-const NODES = ["20.18.0", "22.20.0", "24.19.0"];
 const CLONE = "PATH_OF_THE_CLONE";
 const work = mkdtempSync(join(tmpdir(), "fm-documents-"));
 /** Commands that can't run here. */

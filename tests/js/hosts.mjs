@@ -4,46 +4,32 @@
 //
 // usage: node tests/js/hosts.mjs [MANAGER...]       (after sh packaging/setup.sh; prints the table of docs/embedding.md)
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { root } from "./support/helper.mjs";
-import { fetchNode } from "./support/node.mjs";
+import { fetchManagers, managerCommand } from "./support/managers.mjs";
+import { fetchNode, NODES } from "./support/node.mjs";
 import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
 /** The first answer; at temperature 0 it is everyone's. */
 let expected;
 const work = mkdtempSync(join(tmpdir(), "fm-hosts-"));
-const tools = join(root, "build", "deps", "hosts");
-
-/** What is installed to install with: exact versions. */
-const MANAGERS = {
-  npm: null,
-  "pnpm 10": "pnpm@10.33.0",
-  "pnpm 12": "pnpm@12.21.0",
-  "Yarn 1": "yarn@1.22.22",
-  "Yarn 4": "@yarnpkg/cli-dist@4.18.1",
-  "Yarn 4, PnP": "@yarnpkg/cli-dist@4.18.1",
-  Bun: "bun@1.4.5",
-  Deno: "deno@2.9.6",
-};
-const NODES = ["20.18.0", "22.20.0", "24.19.0"];
 
 /** How each installs, in a project whose package.json names the package; REGISTRY is replaced. */
-const INSTALLS = {
+const MANAGERS = {
   npm: () => ["npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--registry=REGISTRY"],
-  "pnpm 10": (folder) => [bin(folder, "pnpm"), "install", "--registry=REGISTRY"],
-  "pnpm 12": (folder) => [bin(folder, "pnpm"), "install", "--registry=REGISTRY"],
-  "Yarn 1": (folder) => [bin(folder, "yarn"), "install", "--registry", "REGISTRY", "--non-interactive"],
-  "Yarn 4": (folder) => [join(folder, "node_modules", "@yarnpkg", "cli-dist", "bin", "yarn.js"), "install"],
-  "Yarn 4, PnP": (folder) => [join(folder, "node_modules", "@yarnpkg", "cli-dist", "bin", "yarn.js"), "install"],
-  Bun: (folder) => [bin(folder, "bun"), "install", "--registry=REGISTRY"],
-  Deno: (folder) => [bin(folder, "deno"), "install"],
+  "pnpm 10": () => [...managerCommand("pnpm-10", "pnpm"), "install", "--registry=REGISTRY"],
+  "pnpm 12": () => [...managerCommand("pnpm-12", "pnpm"), "install", "--registry=REGISTRY"],
+  "Yarn 1": () => [...managerCommand("yarn-1", "yarn"), "install", "--registry", "REGISTRY", "--non-interactive"],
+  "Yarn 4": () => [...managerCommand("@yarnpkg/cli-dist", "yarn"), "install"],
+  "Yarn 4, PnP": () => [...managerCommand("@yarnpkg/cli-dist", "yarn"), "install"],
+  Bun: () => [...managerCommand("bun", "bun"), "install", "--registry=REGISTRY"],
+  Deno: () => [...managerCommand("deno", "deno"), "install"],
 };
-const bin = (folder, name) => join(folder, "node_modules", ".bin", name);
 
 const BODY = `
 (async () => {
@@ -70,12 +56,13 @@ async function main() {
   const registry = await serveTarballs({ after: (it) => cleanups.push(it) }, tarballs);
   const nodes = {};
   for (const version of NODES) nodes[version] = await fetchNode(version);
+  await fetchManagers();
   const columns = [...NODES.map((version) => `Node ${version}`), "own runtime", "TypeScript node16", "TypeScript bundler"];
   console.log(`| Installed by | ${columns.join(" | ")} |\n|---|${"---|".repeat(columns.length)}`);
   let failed = 0;
-  for (const [name, spec] of Object.entries(MANAGERS)) {
+  for (const name of Object.keys(MANAGERS)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;
-    const cells = await row(name, spec, registry, nodes).catch((error) => [broken(error), ...columns.slice(1).map(() => "")]);
+    const cells = await row(name, registry, nodes).catch((error) => [broken(error), ...columns.slice(1).map(() => "")]);
     failed += cells.filter((cell) => cell.startsWith("FAILED")).length;
     console.log(`| ${name} | ${cells.join(" | ")} |`);
   }
@@ -84,32 +71,32 @@ async function main() {
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-async function row(name, spec, registry, nodes) {
-  const folder = join(tools, name.replace(/\W+/g, "-"));
-  if (spec !== null && !existsSync(join(folder, "node_modules"))) {
-    mkdirSync(folder, { recursive: true });
-    await run("npm", ["install", "--prefix", folder, "--no-audit", "--no-fund", spec]);
-  }
+async function row(name, registry, nodes) {
   const project = join(work, name.replace(/\W+/g, "-"));
   mkdirSync(project);
   const manifest = { name: "host", private: true, dependencies: { "fm-proxy": "*" } };
   writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
   for (const [file, text] of Object.entries(FILES)) writeFileSync(join(project, file), text);
   configure(name, project, registry);
-  const [command, ...words] = INSTALLS[name](folder).map((word) => word.replace("REGISTRY", registry));
+  const [command, ...words] = MANAGERS[name]().map((word) => word.replace("REGISTRY", registry));
   const caches = { XDG_CACHE_HOME: join(project, ".cache"), npm_config_cache: join(project, ".npm") };
   const env = { ...process.env, HOME: project, ...caches, CI: "1" };
-  if (command.endsWith(".js")) await run(process.execPath, [command, ...words], { cwd: project, env });
-  else await run(command, words, { cwd: project, env });
+  await run(command, words, { cwd: project, env });
   const pnp = name.endsWith("PnP") ? ["--require", "./.pnp.cjs", "--loader", "./.pnp.loader.mjs"] : [];
   const cells = [];
   for (const version of NODES) cells.push(await answers(nodes[version], pnp, project));
-  cells.push(name === "Bun" ? await answers(bin(folder, "bun"), [], project) : "");
-  if (name === "Deno") cells[NODES.length] = await answers(bin(folder, "deno"), ["run", "-A"], project);
+  cells.push(name === "Bun" ? await answers(...runtime("bun"), project) : "");
+  if (name === "Deno") cells[NODES.length] = await answers(...runtime("deno", "run", "-A"), project);
   for (const options of [["--module", "node16"], ["--module", "esnext", "--moduleResolution", "bundler"]]) {
     cells.push(pnp.length > 0 ? "" : await compiles(project, options));
   }
   return cells;
+}
+
+/** A program of a manager that runs JavaScript itself. */
+function runtime(name, ...words) {
+  const [program, ...more] = managerCommand(name, name);
+  return [program, [...more, ...words]];
 }
 
 /** What tells a manager of the registry where an option does not. */

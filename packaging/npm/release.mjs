@@ -44,7 +44,7 @@ try {
 }
 
 async function release(notes) {
-  pack(["--all", ...platforms(values.only)]);
+  process.stdout.write(pack(["--all", ...platforms(values.only)]));
   const tarballs = tarballsOf(out, version);
   const sums = writeSums();
   writeFileSync(join(out, "NOTES.md"), notes);
@@ -54,14 +54,16 @@ async function release(notes) {
 }
 
 async function rehearse() {
-  const { rehearseInstalls } = await import("./rehearse.mjs");
+  const { checkRehearsal, rehearseInstalls } = await import("./rehearse.mjs");
+  const [nodes, managers] = [values.nodes, values.managers].map((list) => list?.split(","));
+  checkRehearsal(managers);
   const work = mkdtempSync(join(tmpdir(), "fm-release-"));
   try {
     const folder = resolve(values.out ?? work);
     const wanted = values.only.length > 0 ? values.only : [`${process.platform}-${process.arch}`];
-    pack([...platforms(wanted), "--out", folder]);
+    const told = pack([...platforms(wanted), "--out", folder]);
+    if (values.out !== undefined) process.stdout.write(told);
     const tarballs = tarballsOf(folder, version).map((name) => join(folder, name));
-    const [nodes, managers] = [values.nodes, values.managers].map((list) => list?.split(","));
     const failed = await rehearseInstalls({ tarballs, nodes, managers });
     process.exitCode = failed > 0 ? 1 : 0;
   } finally {
@@ -70,7 +72,7 @@ async function rehearse() {
 }
 
 function pack(options) {
-  process.stdout.write(run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), ...options]));
+  return run(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), ...options]);
 }
 
 function platforms(ids) {

@@ -63,7 +63,8 @@ export async function rehearseInstalls({ tarballs, nodes, managers = Object.keys
     say("publint and attw: nothing found");
     await publishAll(tarballs, publishOptions(manifestOf(tarballs.at(-1)).version), registry.publisher);
     registry.age();
-    if (managers.some((name) => name !== "npm")) await fetchManagers();
+    const isWithout = ({ stderr, message }) => say(`the package managers can't be installed: ${stderr?.trim() || message}`);
+    if (managers.some((name) => name !== "npm")) await fetchManagers().catch(isWithout);
     const programs = await programsOf(nodes);
     say(`| ${COLUMNS.join(" | ")} |\n|${"---|".repeat(COLUMNS.length)}`);
     const notes = [];

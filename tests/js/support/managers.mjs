@@ -7,12 +7,15 @@ import { promisify } from "node:util";
 
 const folder = fileURLToPath(new URL("../managers", import.meta.url));
 const modules = join(folder, "node_modules");
+/** Without a network, npm tries for longer. */
+const LIMIT_MS = 300_000;
 
 /** Installs them, unless that has been done. One that the registry does not have for this machine is left out. */
 export async function fetchManagers() {
   const [lock, installed] = [join(folder, "package-lock.json"), join(modules, ".fm-installed")];
   if (existsSync(installed) && readFileSync(lock).equals(readFileSync(installed))) return;
-  await promisify(execFile)("npm", ["ci", "--prefix", folder, "--no-audit", "--no-fund", "--no-update-notifier"]);
+  const words = ["ci", "--prefix", folder, "--no-audit", "--no-fund", "--no-update-notifier"];
+  await promisify(execFile)("npm", words, { timeout: LIMIT_MS });
   copyFileSync(lock, installed);
 }
 

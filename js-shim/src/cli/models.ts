@@ -22,8 +22,8 @@ import { bytes, fail, plain, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 export async function listModels({ options }: Arguments): Promise<number> {
-  const found = await findModels();
-  const models = await Promise.all(found.map(async (model) => ({ ...model, ...(await readAbilities(model.path)) })));
+  const models = [];
+  for (const model of await findModels()) models.push({ ...model, ...(await readAbilities(model.path)) });
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
     const rows = models.map((it) => [

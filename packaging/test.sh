@@ -21,7 +21,7 @@ failed=0
 skipped=0
 HANGS_MS=900000 # a file of node --test that is still there then hangs; ctest's figure is in tests/CMakeLists.txt
 # What --fast leaves out of node --test; of ctest it leaves out what has the label "long".
-LONG_NODE_TESTS='repeat schema-suite openai-sampling openai-structured openai-tools package install rehearse'
+LONG_NODE_TESTS='repeat schema-suite openai-sampling openai-structured openai-tools package install rehearse first-hour'
 begun=$(date +%s)
 
 main() {

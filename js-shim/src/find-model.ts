@@ -14,7 +14,8 @@ export async function findModel(name: string, models?: readonly FoundModel[]): P
   const hub = catalogModel(name) ?? parseHubReference(name);
   if (found !== undefined || hub === null) return found;
   const places = await Promise.all(all.map(placeOf));
-  return all.find((model, index) => fits(places[index] as string, model, hub));
+  const fitting = all.filter((model, index) => fits(places[index] as string, model, hub));
+  return fitting.find((model) => model.default) ?? fitting[0];
 }
 
 /** Ollama itself leaves out the tag `latest`. */

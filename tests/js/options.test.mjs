@@ -143,6 +143,10 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
   for (const name of ["hf:Qwen/Qwen3-0.6B-GGUF:Q4_0", "none-such", "me/other-GGUF"]) {
     assert.ok((await given(name)).endsWith(name), name);
   }
+  const second = put(join(hub, "models--me--tiny-GGUF", "snapshots", "1", "tiny-Q8_0.gguf"));
+  assert.ok((await given("me/tiny-GGUF")).startsWith(`--model ${cached} `), "the first of several");
+  put(join(dirname(own), "default.json"), JSON.stringify({ model: second }));
+  assert.ok((await given("me/tiny-GGUF")).startsWith(`--model ${second} `), "or the one that answers by default");
   assert.equal(await given("gemma3", { modelsDir: "/m" }), "--model gemma3 --models-dir /m");
   assert.equal(await given("gemma3", { engine: "apple" }), "--engine apple --model gemma3");
 });

@@ -14,6 +14,7 @@ import { defaultModel, quantOf } from "../../js-shim/dist/esm/model-files.js";
 import { findModels, pullModel, verifyModel } from "../../js-shim/dist/esm/index.js";
 import { ggufHeader } from "./support/gguf.mjs";
 import { clientFor, helperPath, modelOptions, noModel, root, sanitizerEnv, temporaryFolder } from "./support/helper.mjs";
+import { serveHub as serveFiles } from "./support/hub.mjs";
 import { WAIT } from "./support/patience.mjs";
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
@@ -200,46 +201,16 @@ const REPOSITORIES = {
   "Qwen/Qwen3-0.6B-GGUF": ["Qwen3-0.6B-Q8_0.gguf", "other.gguf"],
 };
 
-/** The hub, and where its files are sent from: another host, as far as a token goes. Its lists have pages of two entries. */
-async function serveHub(t) {
-  const hub = { asked: [], files: new Map(), wrong: "", overloads: 0 };
+/** A hub with these repositories; a model's header says which one it is. */
+function serveHub(t) {
+  const files = new Map();
   for (const [repository, names] of Object.entries(REPOSITORIES)) {
     for (const name of names) {
       const pairs = { "general.name": `${repository}/${name}`, "x.pooling_type": repository === "six/embed-GGUF" ? 3 : 0 };
-      hub.files.set(`${repository}/${name}`, ggufHeader(pairs));
+      files.set(`${repository}/${name}`, ggufHeader(pairs));
     }
   }
-  const server = createServer((request, response) => {
-    const { pathname: path, searchParams } = new URL(request.url, `http://${hub.host}`);
-    hub.asked.push(path);
-    if (hub.overloads-- > 0) return response.writeHead(503).end();
-    const repository = /^\/api\/models\/(.+)\/tree\/[^/]+$/.exec(path)?.[1];
-    const bytes = hub.files.get(path.slice(1).replace(/\/resolve\/[^/]+/, ""));
-    if (hub.list !== undefined) response.end(JSON.stringify(hub.list));
-    else if (REPOSITORIES[repository] !== undefined) {
-      const listed = REPOSITORIES[repository].map((name) => {
-        const file = hub.files.get(`${repository}/${name}`);
-        const oid = name === hub.wrong ? "0".repeat(64) : hash(file);
-        return { type: "file", oid: "1", path: name, size: file.length, ...(name === "README.md" ? {} : { lfs: { oid } }) };
-      });
-      const all = [{ type: "directory", oid: "2", size: 0, path: "sub" }, ...listed];
-      const next = Number(searchParams.get("cursor") ?? 0) + 2;
-      const link = next < all.length ? { link: `<http://${hub.host}${path}?cursor=${next}>; rel="next"` } : {};
-      response.writeHead(200, link).end(JSON.stringify(all.slice(next - 2, next)));
-    } else if (bytes !== undefined) response.end(bytes);
-    else response.writeHead(path.startsWith("/api/models/nobody") ? 401 : 404).end();
-  });
-  await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
-  hub.host = `127.0.0.1:${server.address().port}`;
-  const before = process.env.HF_ENDPOINT;
-  process.env.HF_ENDPOINT = `http://${hub.host}/`;
-  t.after(() => {
-    if (before === undefined) delete process.env.HF_ENDPOINT;
-    else process.env.HF_ENDPOINT = before;
-    server.closeAllConnections();
-    server.close();
-  });
-  return hub;
+  return serveFiles(t, files);
 }
 
 test("what people type for a model on the hub: the file that comes", async (t) => {

@@ -5,10 +5,10 @@
 # clone is in root's home, which no other user may enter, the root is no mount point, and it has neither /sys nor /etc/hosts.
 # With --container it is what Docker gives by default instead (packaging/container.py). What the host's network needs
 # (mirror, proxies, certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about
-# 2 GB of disk.
+# 2 GB of disk. With --deb the root gets the Debian packages of build/deb and the model of build/models instead of a clone.
 #
 # usage: sh packaging/bare-root.sh [--root DIR] [--keep] [--fast] [--no-tests] [--container]
-#                                    [--gateway | --system]
+#                                    [--gateway | --system | --deb]
 #   --root DIR   where the root is made (default: ${TMPDIR:-/tmp}/fm-proxy-bare); DIR.base.tar keeps the bare system for
 #                the next time
 #   --keep       leave the root behind
@@ -17,6 +17,8 @@
 #   --container  in a container's place, with its rights (needs python3)
 #   --gateway    packaging/run-gateway.sh alone, as the first command of all
 #   --system     packaging/run-system.sh alone
+#   --deb        the Debian packages alone: lintian's findings, apt installs them, each is used by a user, apt removes
+#                them, and what they left is looked for. Needs lintian, and build/deb (packaging/deb/pack.mjs)
 set -eu
 
 PROMPT='Why is the sky blue?'
@@ -44,6 +46,74 @@ hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
 run = subprocess.run([how["command"], *how["args"]], input=json.dumps(hello) + "\n", capture_output=True, text=True, check=True)
 print(json.loads(run.stdout)["result"]["serverInfo"])
 END'
+# What each of them does, as a user who is not root. The gateway's page is read to its end.
+# shellcheck disable=SC2016 # expanded by the inner shell
+DEB_USE='set -eu
+  export HOME=/tmp/user FM_PROXY_NO_KV_CACHE_FILES=1 PROJ_JARVIS_PORT=0
+  for program in fm-proxy fm-gateway fm-system; do
+    "$program" --version
+    [ "$("$program" --help | wc -l)" -gt 10 ]
+  done
+  mkfifo "$HOME/in" "$HOME/out"
+  fm-proxy sessions --log-level error <"$HOME/in" >"$HOME/out" &
+  exec 3>"$HOME/in" 4<"$HOME/out"
+  echo "{\"command\":\"open-session\"}" >&3
+  read -r session <&4
+  session=${session#*session_id\":\"}
+  echo "{\"command\":\"message\",\"session_id\":\"${session%%\"*}\",\"prompt\":\"Say hello.\",\"content\":\"Hello\",
+    \"output_format\":\"text\"}" | tr -d "\n" >&3
+  echo >&3
+  read -r answer <&4
+  echo "fm-proxy: $answer"
+  case $answer in *\"ok\":true*) ;; *) exit 1 ;; esac
+  exec 3>&-
+  wait
+  mkdir "$HOME/jarvis"
+  cd "$HOME/jarvis"
+  cp -R /usr/share/fm-gateway/workspace .
+  fm-gateway &
+  until link=$(fm-gateway --link 2>/dev/null); do
+    kill -0 $!
+    sleep 0.1
+  done
+  port=${link#*127.0.0.1:}
+  exec 5<>"/dev/tcp/127.0.0.1/${port%%/*}"
+  printf "GET / HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n" "${port%%/*}" >&5
+  page=$(cat <&5)
+  echo "fm-gateway: ${#page} bytes of the page"
+  case $page in *"<jarvis-app"*) ;; *) exit 1 ;; esac
+  kill $!
+  wait
+  told=$(echo "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",
+    \"capabilities\":{},\"clientInfo\":{\"name\":\"bare\",\"version\":\"1\"}}}" | tr -d "\n" | fm-system)
+  echo "fm-system: $told" | head -c 200
+  echo
+  case $told in *\"serverInfo\"*) ;; *) exit 1 ;; esac'
+# What apt and dpkg keep of every package that was ever there is not looked at.
+# shellcheck disable=SC2016
+DEB='set -eu
+  files() {
+    find / -xdev \( -path /proc -o -path /dev -o -path /host -o -path /root -o -path /tmp -o -path /var/cache \
+      -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path /var/log \) -prune -o -print | sort
+  }
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  files >/tmp/before
+  apt-get install -y -qq --no-install-recommends ./*.deb >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
+  dpkg -l "fm-*" | tail -n 3
+  files | comm -13 /tmp/before - | wc -l
+  cp ./*.gguf /var/lib/fm-proxy/models
+  mkdir /tmp/user
+  chown 1000:1000 /tmp/user
+  setpriv --reuid=1000 --regid=1000 --clear-groups bash -c "$1"
+  rm /var/lib/fm-proxy/models/*.gguf
+  apt-get remove -y -qq fm-system >/tmp/log
+  [ ! -e /usr/bin/fm-system ] && [ -x /usr/bin/fm-gateway ]
+  apt-get purge -y -qq --autoremove fm-proxy >/tmp/log # and with it fm-gateway
+  files >/tmp/after
+  comm -13 /tmp/before /tmp/after >/tmp/left
+  cat /tmp/left
+  [ ! -s /tmp/left ] && echo "nothing is left"'
 SUITE=bookworm
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 root=${TMPDIR:-/tmp}/fm-proxy-bare
@@ -53,6 +123,7 @@ prompts=yes
 gateway=yes
 system=yes
 container=
+deb=
 test_options=
 
 say() { printf 'bare-root: %s\n' "$*" >&2; }
@@ -74,6 +145,10 @@ main() {
   make_root
   take_over_network
   chmod 700 "$root/root"
+  if [ -n "$deb" ]; then
+    try_packages
+    exit
+  fi
   git clone --quiet "file://$here" "$root/root/fm-proxy" || die "could not clone $here"
   run_commands
 }
@@ -88,6 +163,7 @@ read_options() {
       --container) container=yes ;;
       --gateway) tests='' prompts='' system='' ;;
       --system) tests='' prompts='' gateway='' ;;
+      --deb) deb=yes ;;
       *) say "unknown option $1; the comment in $0 lists them" && exit 64 ;;
     esac
     shift
@@ -183,6 +259,17 @@ take_over_registries() {
         pass "PIP_$(printf '%s' "$key" | tr a-z- A-Z_)" "$setting" ;;
     esac
   done
+}
+
+try_packages() {
+  command -v lintian >/dev/null || die "needs lintian: apt-get install lintian"
+  mkdir "$root/root/fm-proxy"
+  cp "$here"/build/deb/*.deb "$here"/build/models/*.gguf "$root/root/fm-proxy" ||
+    die "run \`sh packaging/setup.sh\`, then \`node packaging/deb/pack.mjs\`"
+  lintian --allow-root --fail-on error,warning "$root"/root/fm-proxy/*.deb || die "lintian finds faults in the packages"
+  say "lintian: no errors, no warnings"
+  step "the packages" inside bash -c "$DEB" bash "$DEB_USE"
+  say "all passed"
 }
 
 run_commands() {

@@ -1,6 +1,6 @@
-// Writes build/npm/SHA256SUMS, with the tarballs in build/npm and the VSIX files in build/vscode of this version, and signs it by
-// ssh-keygen of OpenSSH 8.2 or later. release.mjs does the first when it has packed; this does it again when all
-// files of the release are there.
+// Writes build/npm/SHA256SUMS, with the tarballs in build/npm, the VSIX files in build/vscode and the Debian packages in
+// build/deb of this version, and signs it by ssh-keygen of OpenSSH 8.2 or later. release.mjs does the first when it has
+// packed; this does it again when all files of the release are there.
 //
 // usage: node packaging/npm/sums.mjs [--sign KEY]
 //   --sign KEY  also writes SHA256SUMS.sig. KEY is the file of a private key of OpenSSH, or of the public one, if ssh-agent or a
@@ -25,17 +25,17 @@ const NAMESPACE = "file";
 export function writeSums() {
   const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
   const tarballs = tarballsOf(out, version).sort().map((name) => join(out, name));
-  const paths = [...tarballs, ...extensionsOf(version)];
+  const paths = [...tarballs, ...filesOf("vscode", `-${version}.vsix`), ...filesOf("deb", `_${version}_amd64.deb`)];
   const lines = paths.map((path) => `${sha256(path)}  ${basename(path)}\n`);
   rmSync(`${SUMS}.sig`, { force: true });
   writeFileSync(SUMS, lines.join(""));
   return lines.join("");
 }
 
-function extensionsOf(version) {
-  const folder = join(root, "build", "vscode");
+function filesOf(part, end) {
+  const folder = join(root, "build", part);
   if (!existsSync(folder)) return [];
-  const names = readdirSync(folder).filter((name) => name.endsWith(`-${version}.vsix`));
+  const names = readdirSync(folder).filter((name) => name.endsWith(end));
   return names.sort().map((name) => join(folder, name));
 }
 

@@ -24,6 +24,8 @@ function checkout(t) {
   put("build/npm/fm-proxy-11.2.3.tgz", "of another release");
   put("build/vscode/fm-proxy-linux-x64-1.2.3.vsix", "c");
   put("build/vscode/fm-proxy-1.2.2.vsix", "of another release");
+  put("build/deb/fm-proxy_1.2.3_amd64.deb", "d");
+  put("build/deb/fm-proxy_1.2.2_amd64.deb", "of another release");
   put("packaging/npm/release-signers", "# nobody\n");
   for (const name of ["sums.mjs", "tarballs.mjs"]) {
     copyFileSync(join(root, "packaging", "npm", name), join(folder, "packaging", "npm", name));
@@ -45,9 +47,11 @@ test("each file of the release is in the sums, and no other", (t) => {
   assert.equal(status, 0, stderr);
   const sums = readFileSync(join(made, "SHA256SUMS"), "utf8");
   assert.equal(stdout, `${sums}build/npm has SHA256SUMS, without a signature\n`);
-  assert.deepEqual(sums.match(/\S+$/gm), ["fm-proxy-1.2.3.tgz", "fm-proxy-linux-x64-1.2.3.tgz", "fm-proxy-linux-x64-1.2.3.vsix"]);
+  const others = { vscode: "fm-proxy-linux-x64-1.2.3.vsix", deb: "fm-proxy_1.2.3_amd64.deb" };
+  const tarballs = ["fm-proxy-1.2.3.tgz", "fm-proxy-linux-x64-1.2.3.tgz"];
+  assert.deepEqual(sums.match(/\S+$/gm), [...tarballs, ...Object.values(others)]);
   // A user has all files in one folder.
-  copyFileSync(join(folder, "build", "vscode", "fm-proxy-linux-x64-1.2.3.vsix"), join(made, "fm-proxy-linux-x64-1.2.3.vsix"));
+  for (const [part, name] of Object.entries(others)) copyFileSync(join(folder, "build", part, name), join(made, name));
   const checked = spawnSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: made, encoding: "utf8" });
   assert.deepEqual([checked.status, checked.stdout], [0, ""]);
 });

@@ -26,8 +26,8 @@ const LOOK = 65_536;
 /** The template comes after it. */
 const LOOK_FOR_TEMPLATE = 32 * 1024 * 1024;
 const TEMPLATE = "tokenizer.chat_template";
-/** The marks and fields of thoughts in the templates of Qwen, DeepSeek, gpt-oss, Mistral, Gemma, GLM and others. */
-const THOUGHTS = /think|reasoning|<\|channel\|>/i;
+/** The marks of thoughts in the templates of Qwen, DeepSeek, Gemma, MiniMax, Mistral, gpt-oss and Command, or their field. */
+const THOUGHTS = /<\|?\/?(\w+:)?think|\[THINK\]|<\|channel\|>|_THINKING\|>|reasoning_content/;
 /** As in the helper (fm_model_estimate): the tokens that a context has by default, and that a text to embed may have. */
 const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
 /** In bytes, and in contexts: what is kept beside a context at most, for answers side by side. */

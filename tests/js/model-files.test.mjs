@@ -161,6 +161,25 @@ test("about how much memory a model takes, and what it does, by its header and t
   assert.deepEqual(await readAbilities(join(folder, "none.gguf")), { tools: false, thinks: false, embeds: false, sees: false });
 });
 
+const templates = join(root, "build", "deps", "llama", "src", "models", "templates");
+test("which models think, by the templates that they have", { skip: !existsSync(templates) && `no ${templates}` }, async (t) => {
+  const folder = temporaryFolder(t);
+  const thinks = async (name) => {
+    const path = join(folder, `${name}.gguf`);
+    put(path, ggufHeader({ "tokenizer.chat_template": readFileSync(join(templates, `${name}.jinja`), "utf8") }));
+    return (await readAbilities(path)).thinks;
+  };
+  for (const [wanted, names] of [
+    [true, ["Qwen-Qwen3-0.6B", "Qwen3.5-4B", "deepseek-ai-DeepSeek-V3.2", "google-gemma-4-31B-it", "openai-gpt-oss-120b"]],
+    [true, ["GLM-4.6", "MiniMax-M3", "mistralai-Ministral-3-14B-Reasoning-2512", "HuggingFaceTB-SmolLM3-3B"]],
+    [false, ["Qwen3-Coder", "Qwen-Qwen2.5-7B-Instruct", "meta-llama-Llama-3.1-8B-Instruct", "google-gemma-2-2b-it"]],
+    [false, ["unsloth-mistral-Devstral-Small-2507", "Mistral-Small-3.2-24B-Instruct-2506", "ibm-granite-granite-4.0"]],
+    [false, ["meetkai-functionary-medium-v3.1", "GigaChat3-10B-A1.8B", "microsoft-Phi-3.5-mini-instruct"]],
+  ]) {
+    for (const name of names) assert.equal(await thinks(name), wanted, name);
+  }
+});
+
 test("the own folder comes first, and nothing is ever written", async (t) => {
   const home = temporaryFolder(t);
   putOllama(join(home, ".ollama", "models"), "registry.ollama.ai/library/a/latest", "GGUF");

@@ -166,7 +166,7 @@ class Tabs(Case):
         loop = driver.tabs()[1]["id"]
         driver.call("activate", loop)
         until("it hangs", lambda: driver.call("text", loop)["text"] is None)
-        self.assertEqual(driver.call("text", driver.tabs()[0]["id"])["text"], "page /a")
+        until("the other page answers", lambda: driver.call("text", driver.tabs()[0]["id"])["text"] == "page /a")
         self.assertEqual([tab["title"] for tab in driver.tabs()], ["/a", "loop"])
         self.assertNotIn("failed", driver.call("activate", driver.tabs()[0]["id"]))
 

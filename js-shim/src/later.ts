@@ -6,7 +6,7 @@ export { findModel } from "./find-model.js";
 export { whyNotGguf } from "./download.js";
 export { memoryOf, readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
-export { findModels, idOf, ownModels, partsOf, readAbilities } from "./model-files.js";
+export { findModels, idOf, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";
 export { chosenFor, findRunnable, modelsFor } from "./start.js";

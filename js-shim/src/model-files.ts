@@ -170,11 +170,16 @@ function isModelFile(name: string): boolean {
   return /\.gguf$/i.test(name) && !/mmproj/i.test(name) && isFirstPart(name);
 }
 
+/** The bytes of all files of a model; 0: one of them is missing. */
+export async function sizeOf(path: string): Promise<number> {
+  const sizes = await Promise.all(partsOf(path).map((part) => stat(part).then((it) => (it.isFile() ? it.size : 0), () => 0)));
+  return sizes.includes(0) ? 0 : sizes.reduce((sum, each) => sum + each, 0);
+}
+
 /** A model whose files are all there. */
 async function entry(source: FoundModel["source"], name: string, path: string): Promise<FoundModel[]> {
-  const sizes = await Promise.all(partsOf(path).map((part) => stat(part).then((it) => (it.isFile() ? it.size : 0), () => 0)));
-  const size = sizes.reduce((sum, each) => sum + each, 0);
-  if (sizes.some((each) => each === 0)) return [];
+  const size = await sizeOf(path);
+  if (size === 0) return [];
   const facts = await readFacts(path);
   const { contextLength } = facts;
   const quantization = quantOf(path) || facts.quantization;

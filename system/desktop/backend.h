@@ -1,5 +1,5 @@
 /*
- * What a desktop can do, as fm-system needs it: lists, and one deed at a time. A backend names things by ids that keep
+ * What a desktop can do, as fm-system needs it: lists, and one action at a time. A backend names things by ids that keep
  * their meaning while the thing lives; indices are made in snapshot.c and never get here.
  *
  * All functions are called from one thread. They return at once or within some milliseconds, but for `wait`; what a

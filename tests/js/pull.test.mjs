@@ -382,7 +382,7 @@ test("the first model that is pulled is the default, no later one is, nor one th
   assert.equal(await isDefault("four/sees-GGUF"), false, "beside models that nobody chose");
 });
 
-test("models pull tries the model, unless it is told not to, and ends with the next command to type", async (t) => {
+test("models pull tries the model, except with --no-check, and ends with the next command to type", async (t) => {
   await serveHub(t);
   const fake = { FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake", ...sanitizerEnv };
   const env = { ...process.env, ...fake, FM_PROXY_MODELS_DIR: temporaryFolder(t) };

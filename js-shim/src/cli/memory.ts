@@ -1,14 +1,11 @@
 // The memory of a model, before it is loaded.
 import { freemem } from "node:os";
-import { stat } from "node:fs/promises";
-import { memoryOf, partsOf, readFacts } from "../later.js";
+import { memoryOf, readFacts, sizeOf } from "../later.js";
 import { bytes, fail } from "./output.js";
 
 /** About how many bytes the model of a file will take; null: unknown. */
 export async function memoryAhead(path: string | undefined): Promise<number | null> {
-  if (path === undefined) return null;
-  const sizes = partsOf(path).map((part) => stat(part).then((it) => it.size, () => 0));
-  return memoryOf((await Promise.all(sizes)).reduce((sum, size) => sum + size, 0), await readFacts(path));
+  return path === undefined ? null : memoryOf(await sizeOf(path), await readFacts(path));
 }
 
 /** A memory size that is not measured; "": unknown. */

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import type { LocalModel, Status } from "./local-model.js";
 
-/** Shows what is known of the local model. A click checks again, or downloads a model if there is none. */
+/** Shows the state of the local model. A click checks it again, or downloads a model if there is none. */
 export class StatusItem implements vscode.Disposable {
   readonly #item = vscode.window.createStatusBarItem("fm-proxy.status", vscode.StatusBarAlignment.Right, 0);
   readonly #listener: vscode.Disposable;

@@ -12,8 +12,8 @@ import { lstatSync, lutimesSync, statSync, symlinkSync, writeFileSync } from "no
 import { createHash } from "node:crypto";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
+import { readArguments } from "../arguments.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const built = join(root, "build", "bin");
@@ -72,26 +72,17 @@ say. Where code does not know what is meant, it asks fm-proxy.`,
 ];
 
 const USAGE = 'usage: node packaging/deb/pack.mjs [--maintainer "NAME <ADDRESS>"] [--out FOLDER]';
-const values = readArguments();
+const { DEBFULLNAME: fullName, DEBEMAIL: address } = process.env;
+const values = readArguments(
+  {
+    maintainer: { type: "string", default: fullName && address ? `${fullName} <${address}>` : "" },
+    out: { type: "string", default: join(root, "build", "deb") },
+  },
+  USAGE,
+);
 const out = resolve(values.out);
 /** Where the packages are made. A run that was killed may have left it. */
 const making = `${out}.new`;
-
-function readArguments() {
-  const { DEBFULLNAME: name, DEBEMAIL: address } = process.env;
-  const maintainer = { type: "string", default: name && address ? `${name} <${address}>` : "" };
-  const out = { type: "string", default: join(root, "build", "deb") };
-  let given;
-  try {
-    given = parseArgs({ options: { maintainer, out, help: { type: "boolean" } } }).values;
-  } catch (error) {
-    console.error(`${error.message}\n${USAGE}`);
-    process.exit(2);
-  }
-  if (!given.help) return given;
-  console.log(USAGE);
-  process.exit(0);
-}
 
 try {
   if (!/^[^<>\n]+ <[^<>@\s]+@[^<>@\s]+>$/.test(values.maintainer)) {

@@ -13,7 +13,7 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync } f
 import { renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { readArguments } from "../arguments.mjs";
 import { faultOf, MACOS_FLOOR } from "./macho.mjs";
 import { billOfMaterials } from "./sbom.mjs";
 import { tarballOf } from "./tarballs.mjs";
@@ -118,30 +118,21 @@ const PLATFORMS = [
 }));
 
 const USAGE = "usage: node packaging/npm/pack.mjs [--all] [--only PLATFORM]... [--out FOLDER]";
-const values = readArguments();
+const OPTIONS = {
+  all: { type: "boolean", default: false },
+  only: { type: "string", multiple: true, default: [] },
+  out: { type: "string", default: join(build, "npm") },
+};
+const values = readArguments(OPTIONS, USAGE, checkPlatforms);
 const out = resolve(values.out);
 /** Where the packages are made. A run that was killed may have left it. */
 const making = `${out}.new`;
 const { version, license, engines, repository, homepage, bugs, keywords } = readJson(join(root, "js-shim", "package.json"));
 
-function readArguments() {
-  const flag = { type: "boolean", default: false };
-  const only = { type: "string", multiple: true, default: [] };
-  const options = { all: flag, only, out: { type: "string", default: join(build, "npm") }, help: flag };
-  let given;
-  try {
-    given = parseArgs({ options }).values;
-    const unknown = given.only.find((id) => !PLATFORMS.some((platform) => platform.id === id));
-    if (unknown !== undefined) {
-      throw new Error(`there is no platform '${unknown}'. There are: ${PLATFORMS.map(({ id }) => id).join(", ")}`);
-    }
-  } catch (error) {
-    console.error(`${error.message}\n${USAGE}`);
-    process.exit(2);
-  }
-  if (!given.help) return given;
-  console.log(USAGE);
-  process.exit(0);
+function checkPlatforms({ only }) {
+  const unknown = only.find((id) => !PLATFORMS.some((platform) => platform.id === id));
+  if (unknown === undefined) return;
+  throw new Error(`there is no platform '${unknown}'. There are: ${PLATFORMS.map(({ id }) => id).join(", ")}`);
 }
 
 try {

@@ -17,7 +17,8 @@ const A_PERSON = ["--maintainer", "A Person <a.person@example.org>"];
 /** Packs a build in which every program says that it is `told`. `spoil` gets the folder of all before that. */
 function pack(t, { told = VERSION, options = A_PERSON, umask = 0o077, spoil = () => {}, env = {} } = {}) {
   const folder = temporaryFolder(t);
-  const copied = ["packaging/deb", "gateway/workspace", "CMakeLists.txt", "CHANGELOG.md", "LICENSE", "THIRD-PARTY-NOTICES"];
+  const packaging = ["packaging/arguments.mjs", "packaging/deb"];
+  const copied = [...packaging, "gateway/workspace", "CMakeLists.txt", "CHANGELOG.md", "LICENSE", "THIRD-PARTY-NOTICES"];
   for (const path of copied) cpSync(join(root, path), join(folder, path), { recursive: true });
   const put = (path, text) => {
     mkdirSync(dirname(join(folder, path)), { recursive: true });

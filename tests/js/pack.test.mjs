@@ -20,7 +20,8 @@ function pack(t, { builds = ["windows"], installed = BOTH, told = "1.2.3", optio
   for (const path of [bin, join(folder, "js-shim")]) mkdirSync(path, { recursive: true });
   cpSync(join(root, "packaging", "npm"), join(folder, "packaging", "npm"), { recursive: true });
   writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ name: "fm-proxy", version: "1.2.3" }));
-  for (const path of ["LICENSE", "THIRD-PARTY-NOTICES", "packaging/pins", "helper/engine/guide/guidance/Cargo.lock"]) {
+  const packaging = ["packaging/arguments.mjs", "packaging/pins"];
+  for (const path of ["LICENSE", "THIRD-PARTY-NOTICES", ...packaging, "helper/engine/guide/guidance/Cargo.lock"]) {
     cpSync(join(root, path), join(folder, path));
   }
   for (const build of builds) makeBuild(join(folder, "build", build));

@@ -1,0 +1,20 @@
+// The command lines of the scripts that pack.
+import { parseArgs } from "node:util";
+
+/**
+ * The values of `options` (parseArgs) and of --help, which prints `usage` and ends the program. What is wrong, also by what
+ * `check` throws, ends it with the status 2.
+ */
+export function readArguments(options, usage, check = () => {}) {
+  let given;
+  try {
+    given = parseArgs({ options: { ...options, help: { type: "boolean" } } }).values;
+    check(given);
+  } catch (error) {
+    console.error(`${error.message}\n${usage}`);
+    process.exit(2);
+  }
+  if (!given.help) return given;
+  console.log(usage);
+  process.exit(0);
+}

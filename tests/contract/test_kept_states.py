@@ -15,6 +15,7 @@ import small_models
 from engine import SLOW, WAIT, Engine, Outcome, user
 
 PROGRAM = None
+SLOW_READS = None
 
 RULES = "Be brief. " + "".join(chr(98 + (i * i * 7 + i // 5) % 25) for i in range(640))
 TOKENS = 12
@@ -130,6 +131,22 @@ class Kept:
                 seen += self.unusable
         self.assertIn("the file is damaged", seen)
 
+    @unittest.skipUnless(sys.platform == "linux", "the slow disk is a library for glibc's LD_PRELOAD")
+    def test_a_slow_disk(self):
+        """A stall that nobody notices costs nothing. Reading that would take longer than computing is given up."""
+        first = system(RULES) + user(QUESTION)
+        with tempfile.TemporaryFile() as whole:
+            engine = self.start([whole])
+            text, _ = self.ask(engine, first)
+            goes_on = first + assistant(text) + user("Why?")
+            self.end(engine)
+            for ms, least in (10, len(rendered(first)) + TOKENS - 1), (1000, 0):
+                with self.subTest(ms=ms), tempfile.TemporaryFile() as new:
+                    slow = {"LD_PRELOAD": SLOW_READS, "FM_SLOW_READS_MS": str(ms)}
+                    slow["ASAN_OPTIONS"] = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
+                    _, cached = self.ask(self.start([new, whole], **slow), goes_on, least)
+                    self.assertEqual(cached > 0, least > 0)
+
     def test_beside_each_other(self):
         """Where two prompts have parted, others go on, also from what an answer is being made of."""
         engine = self.start(FM_ENGINE_LLAMA_SLOTS="3")
@@ -172,4 +189,5 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     PROGRAM = os.path.abspath(sys.argv.pop(1))
+    SLOW_READS = os.path.join(os.path.dirname(PROGRAM), "..", "tests-bin", "libslow_reads.so")
     unittest.main(verbosity=2)

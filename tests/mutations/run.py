@@ -22,7 +22,7 @@ SOURCE = os.path.join(COPY, "source")
 BUILD = os.path.join(COPY, "build")
 FULL_BUILD = os.path.join(COPY, "build-full")
 FULL_TESTS = ("contract.llama_", "contract.remote_")  # what their names begin with
-FULL_TARGETS = ("--target", "fm-engine-llama", "fm-engine-remote")
+FULL_TARGETS = ("--target", "fm-engine-llama", "fm-engine-remote", "slow_reads")
 FULL_DEPS = os.path.join(COPY, "deps")  # llguidance is built once more, apart from the checkout's
 LIMIT_S = 240  # of a row's tests
 
@@ -508,6 +508,10 @@ MUTATIONS = [
     ("a window has to be whole", CACHE, "least >= 0 && least <= (first > 0 ? first : 0)", "least >= -2 || first < 0",
      "contract.llama_kept_states"),
     ("saved: a state is read to its end", "helper/engine/llama/saved.c", "common(way, block) < block->count", "0",
+     "contract.llama_kept_states"),
+    ("saved: a short stall is no slow disk", "helper/engine/llama/saved.c", "took_us < JUDGE_US", "took_us < 0",
+     "contract.llama_kept_states"),
+    ("saved: a slow disk is given up", "helper/engine/llama/saved.c", "if (!pays(way)) {", "if (0) {",
      "contract.llama_kept_states"),
     ("a branch shares no more than what is common", CACHE, "to->count = count;", "to->count = from->count;",
      "contract.llama_settings"),

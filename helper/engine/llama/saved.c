@@ -13,7 +13,7 @@
 
 #define GAIN_MIN     16 /* tokens: less is computed as fast as restored */
 #define PIECE        ((size_t)1 << 20)
-#define JUDGE_US     2000 /* how long reading takes before one can tell how long it will take */
+#define JUDGE_US     100000 /* nobody notices reading that takes less, whatever computing would take */
 #define SAMPLES      64   /* pieces of the model's file that tell it from another */
 #define SAMPLE_BYTES 4096
 
@@ -177,11 +177,11 @@ static void find_state(const struct fm_saved_index *index, struct way *way, size
 
 /* ---- reading ---- */
 
-/* As fast as it was so far, reading the rest is done before the tokens would be computed. */
+/* As fast as it was so far, the rest is read before the tokens would be computed. */
 static bool pays(const struct way *way) {
     double took_us = (double)(fm_now_us() - way->start_us);
     return way->worth_us <= 0 || took_us < JUDGE_US ||
-           took_us * (double)way->bytes <= way->worth_us * (double)way->read_bytes;
+           took_us * (double)(way->bytes - way->read_bytes) <= way->worth_us * (double)way->read_bytes;
 }
 
 /* The block's data. NULL, or the reason why they can't be used; "": they can, but it takes too long. */

@@ -192,10 +192,8 @@ export class WsClient {
     // 1008 after a login: the token was changed. A code is good for one try.
     if (code === POLICY || (byCode && !wasLoggedIn)) {
       this.login = undefined;
-      this.setState(
-        "refused",
-        reason || (wasLoggedIn ? "The gateway has a new token." : "The gateway refused the login."),
-      );
+      const otherwise = wasLoggedIn ? "The gateway has a new token." : "The gateway refused the login.";
+      this.setState("refused", reason || (code === POLICY ? otherwise : "The gateway did not answer. Open a new link."));
       return;
     }
     this.setState("offline", reason);

@@ -31,7 +31,12 @@ const it = (name, run) => test(name, { skip }, run);
 const field = (where = page) => where.getByRole("textbox", { name: "Message" });
 const item = (role, where = page) => where.locator(`jarvis-message-item.${role}`);
 const button = (name, where = page) => where.getByRole("button", { name, exact: true });
-const enter = () => page.goto(gateway.link()).then(() => field().waitFor());
+/** Until the page is logged in: it shows its field while it connects. */
+async function enter() {
+  await page.goto(gateway.link());
+  await until(() => sessionStorage.getItem("jarvis.token") !== null);
+  await field().waitFor();
+}
 /** What has the focus: its label, or else its text. Runs in the page. */
 function focusedLabel() {
   let at = document.activeElement;

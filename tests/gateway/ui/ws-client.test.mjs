@@ -146,6 +146,13 @@ test("waits longer from try to try, up to a limit, and starts anew after a login
   gateway = await new StandIn().start();
 });
 
+test("a link is good for one try: a gateway that goes away meanwhile is not one that refuses", async () => {
+  gateway.logIn = () => gateway.cut();
+  connect({ code: "a".repeat(64) });
+  await until(() => client.state === "refused");
+  assert.deepEqual(states.at(-1), ["refused", "The gateway did not answer. Open a new link."]);
+});
+
 test("a wrong token is refused, and not tried again", async () => {
   connect({ token: "wrong" });
   await until(() => client.state === "refused");

@@ -67,12 +67,13 @@ export async function spawnOptions(
 
 /**
  * A model of this machine that is named as `models list` shows it, or as it was downloaded, is its file. Requests may name it
- * as the option does. What the helper finds itself, by a path or an id of a folder that the host names, is left to it.
+ * as the option or the variable does. What the helper finds itself, by a path or an id of a folder that the host names, is left
+ * to it.
  */
-async function withModelFile(options: ClientOptions, env: Environment): Promise<ClientOptions> {
-  const { model, modelsDir, engine, aliases, cwd } = options;
+export async function withModelFile(options: ClientOptions, env: Environment): Promise<ClientOptions> {
+  const { model = env["FM_PROXY_MODEL"] ?? "", modelsDir, engine, aliases, cwd } = options;
   const hasFolder = modelsDir !== undefined || (env["FM_PROXY_MODELS_DIR"] ?? "") !== "";
-  if (model === undefined || hasFolder || !takesFiles(engine, env)) return options;
+  if (model === "" || hasFolder || !takesFiles(engine, env)) return options;
   if (await isFile(resolve(cwd ?? "", model))) return options;
   const found = await findModel(model);
   if (found === undefined) return options;

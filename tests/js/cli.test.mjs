@@ -418,6 +418,20 @@ test("the helper's own command line goes to the helper", async (t) => {
   assert.ok(stdout.length > 0 && status === 0, stdout);
 });
 
+test("the helper gets the file of the model that FM_PROXY_MODEL names", async (t) => {
+  const HOME = temporaryFolder(t);
+  putOwn(HOME, "Qwen3-0.6B-Q8_0.gguf");
+  const helper = join(HOME, "helper");
+  writeFileSync(helper, '#!/bin/sh\necho "$FM_PROXY_MODEL"\n', { mode: 0o755 });
+  const env = { HOME, FM_PROXY_PATH: helper, FM_PROXY_ENGINE: "llama" };
+  for (const [FM_PROXY_MODEL, told] of [
+    ["fm-proxy:Qwen3-0.6B-Q8_0", ownFile(HOME, "Qwen3-0.6B-Q8_0.gguf")],
+    ["none-such", "none-such"],
+  ]) {
+    assert.equal((await run(t, ["--stdio"], { env: { ...env, FM_PROXY_MODEL } })).stdout, `${told}\n`);
+  }
+});
+
 test("the helper of an installed package gets the folder that models are pulled to", async (t) => {
   const modules = join(temporaryFolder(t), "node_modules");
   const dist = join(modules, "fm-proxy", "dist");

@@ -123,9 +123,9 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
   const own = put(join(data, "fm-proxy", "models", "Qwen3-0.6B-Q8_0.gguf"));
   put(`${own}.json`, JSON.stringify({ url: "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/resolve/main/Qwen3-0.6B-Q8_0.gguf" }));
   const cached = put(join(hub, "models--me--tiny-GGUF", "snapshots", "1", "tiny-Q4_0.gguf"));
-  const given = async (model, more = {}) => {
-    const { args } = await spawnOptions({ helperPath: "/h", model, gpu: "off", ...more }, {});
-    return args.slice(1).join(" ").replace(" --gpu off", "");
+  const given = async (model, more = {}, env = {}) => {
+    const { args } = await spawnOptions({ helperPath: "/h", model, gpu: "off", ...more }, env);
+    return args.slice(1).join(" ").replace(/ ?--gpu off/, "");
   };
   for (const [name, path] of [
     ["gemma3", blob],
@@ -137,6 +137,7 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
     ["me/tiny-GGUF/tiny-Q4_0.gguf", cached],
   ]) {
     assert.equal(await given(name), `--model ${path} --aliases ${name}=default`, name);
+    assert.equal(await given(undefined, {}, { FM_PROXY_MODEL: name }), await given(name), name);
   }
   assert.equal(await given("Qwen3-0.6B-Q8_0"), `--model ${own}`);
   assert.equal(await given("gemma3", { aliases: { gemma3: "other" } }), `--model ${blob} --aliases gemma3=other`);
@@ -148,6 +149,8 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
   put(join(dirname(own), "default.json"), JSON.stringify({ model: second }));
   assert.ok((await given("me/tiny-GGUF")).startsWith(`--model ${second} `), "or the one that answers by default");
   assert.equal(await given("gemma3", { modelsDir: "/m" }), "--model gemma3 --models-dir /m");
+  assert.equal(await given(own, {}, { FM_PROXY_MODEL: "gemma3" }), `--model ${own}`, "the option counts more");
+  assert.equal(await given(undefined, {}, { FM_PROXY_MODEL: "none-such" }), "", "the helper says what is wrong");
   assert.equal(await given("gemma3", { engine: "apple" }), "--engine apple --model gemma3");
 });
 

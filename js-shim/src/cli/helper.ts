@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { findHelper } from "../index.js";
-import { chosenFor, modelsFor } from "../later.js";
+import { chosenFor, modelsFor, withModelFile } from "../later.js";
 import { modelOption } from "./models.js";
 import type { Arguments } from "./parse.js";
 
@@ -12,7 +12,8 @@ export async function runHelper(args: readonly string[]): Promise<number> {
   // As for a client: the user's models. For the helper, an option counts more than a variable.
   const engine = args.includes("--engine") ? args[args.indexOf("--engine") + 1] : undefined;
   const folder = await modelsFor(location, process.env);
-  const chosen = await chosenFor(location, engine, process.env);
+  const { model } = await withModelFile({ engine }, process.env);
+  const chosen = model ?? (await chosenFor(location, engine, process.env));
   const env = { ...process.env };
   if (folder !== null) env["FM_PROXY_MODELS_DIR"] = folder;
   if (chosen !== null) env["FM_PROXY_MODEL"] = chosen;

@@ -107,9 +107,7 @@ export function fill(gateway) {
           ["user", `Tell me about: ${title}`],
           ["assistant", `Here is what I know about ${title}.`],
         ];
-    const usage = first
-      ? { inputTokens: 18_402, outputTokens: 1_233, costUsd: 0.0417 }
-      : { inputTokens: 210, outputTokens: 40 };
+    const usage = first ? { inputTokens: 18_402, outputTokens: 1_233 } : { inputTokens: 210, outputTokens: 40 };
     const key = gateway.add({ title, messages, updatedAt, usage });
     if (first) whole = key;
   }
@@ -127,14 +125,14 @@ function wholeChat(gateway) {
       role: "assistant",
       content: ANSWER,
       parts: [{ type: "text", text: ANSWER }],
-      usage: { inputTokens: 1_402, outputTokens: 611, costUsd: 0.0132 },
+      usage: { inputTokens: 1_402, outputTokens: 611 },
       model: "local/default",
     },
     ["user", "What do I have about it in ~/dns? And what does their page look like?"],
     {
       role: "assistant",
       content: "There are two files.",
-      usage: { inputTokens: 17_000, outputTokens: 622, costUsd: 0.0285 },
+      usage: { inputTokens: 17_000, outputTokens: 622 },
       model: "local/default",
       parts: [
         { type: "text", text: "I'll look into the folder first." },

@@ -3,10 +3,12 @@
 Makes docs/recording.svg: runs a command in a pseudo-terminal and draws its output as an SVG image that replays it at the
 speed of the run, with long pauses shortened. Viewers without CSS animation show the last frame. Standard library only.
 
-    python3 packaging/recording.py             the command of README.md
-    python3 packaging/recording.py COMMAND...  another one
+    python3 packaging/recording.py COMMAND...
 
-Run it after packaging/setup.sh, so that the image shows the answer and not the downloads.
+The command runs in the current folder. README.md shows the first program of docs/recipes.md, saved as appointment.mjs in a
+project, with the model that FM_PROXY_MODEL names:
+
+    node appointment.mjs "Lunch with Anna and Bob, Friday at half past 12, Blue Cafe"
 """
 import codecs
 import fcntl
@@ -20,7 +22,6 @@ import sys
 import termios
 import time
 
-COMMAND = ["sh", "packaging/run.sh", "Why is the sky blue?"]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGE = os.path.join(ROOT, "docs", "recording.svg")
 
@@ -54,7 +55,7 @@ def record(command):
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     begun = time.monotonic()
-    child = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs)
+    child = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     pieces = []
     while True:
@@ -165,4 +166,4 @@ def main(command):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or COMMAND))
+    sys.exit(main(sys.argv[1:]) if len(sys.argv) > 1 else __doc__)

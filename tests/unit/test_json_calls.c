@@ -64,6 +64,10 @@ static void calls(void **state) {
     expect("{\"type\": \"function\", \"function\": {\"name\": \"a.b\", \"arguments\": {}}}", "|C:a.b|A:{}");
     expect("{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}", "|C:f|A:{}");
     expect("{\"function\":\n\n{\"name\":\"f\",\"parameters\":{}}}", "|C:f|A:{}");
+    expect("{" F "}", "|C:f|A:{\"a\":\"}\"}");
+    expect("```json\n{ \n" F "\n}\n```", "|C:f|A:{\"a\":\"}\"}");
+    expect("[{" F "}, {" F "}]", "|C:f|A:{\"a\":\"}\"}|C:f|A:{\"a\":\"}\"}");
+    expect("[{{\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":{}}}}]", "|C:f|A:{}");
     expect(F "\n" F, "|C:f|A:{\"a\":\"}\"}|C:f|A:{\"a\":\"}\"}");
     expect("```\n" F "\n```\n\n```json\n{\"function\": {\"name\": \"f2\", \"arguments\": {}}}\n```",
            "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
@@ -90,7 +94,8 @@ static void texts(void **state) {
         "{\"Name\": \"f\"}",
         "{\"id\": 1, \"name\": \"f\"}",
         "{\"type\": \"object\", \"name\": \"f\"}",
-        "{{\"name\": \"f\"}}",
+        "{{{\"name\": \"f\"}}}",
+        "{{}, {\"name\": \"f\"}}",
         "[[{\"name\": \"f\"}]]",
         "[1, {\"name\": \"f\"}]",
         "{\"tools\": [\n  {\"name\": \"f\"}]}",
@@ -123,20 +128,22 @@ static uint32_t random_below(uint32_t *seed, uint32_t below) {
 
 /* `count` words of a call's beginning, some left out, some in their place, with white space between. */
 static void add_words(uint32_t *seed, struct fm_buf *text) {
-    static const char *const call[] = {"~", "\n",  "```json\n", "<tools>", "[",  "{",        "\"type\"", ":", "\"function\"",
-                                       ",", "\"function\"", ":",  "{",        "\"name\"", ":", "\"",
-                                       "f", "\"",  "~"};
-    static const char *const others[] = {"{",  "[", "}",  "]", "(",   "=",  ",", ":", "\"", "'",  "\\",    "`",       "```",
-                                         "\n", "2", "\v", "<", "<b>", "\r\n", "no", "F", "a.b", "\"name\"", "{\"name\":\"f"};
+    static const char *const call[] = {"~",  "\n", "```json\n",   "<tools>", "[",          "{", "{",  "\"type\"", ":",
+                                       "\"function\"", ",", "\"function\"", ":", "{", "\"name\"", ":", "\"", "f",
+                                       "\"", "~"};
+    static const char *const others[] = {"{", "[", "}", "]", "(", "=", ",", ":", "\"", "'", "\\", "`", "```", "\n", "2",
+                                         "\v", "<", "<b>", "\r\n", "no", "F", "a.b", "\"name\"", "{\"name\":\"f"};
     static const char *const spaces[] = {" ", "\n", "\t", "\r\n", "\n\n", "        ", "               "};
     uint32_t skipped = random_below(seed, 12);
     for (uint32_t i = random_below(seed, 4); i < COUNT(call); i++) {
-        bool type = i > 5 && i < 10;
-        bool function = i > 9 && i < 13;
-        bool left_out = (type && skipped % 3 > 0) || (function && skipped % 4 > 0) || random_below(seed, 20) == 0;
+        bool type = i > 6 && i < 11;
+        bool function = i > 10 && i < 14;
+        bool doubled = i == 6;
+        bool left_out = (doubled && skipped % 2 > 0) || (type && skipped % 3 > 0) || (function && skipped % 4 > 0) ||
+                        random_below(seed, 20) == 0;
         fm_buf_append_str(text, left_out ? "" : call[i]);
         fm_buf_append_str(text, random_below(seed, 40) ? "" : others[random_below(seed, COUNT(others))]);
-        for (int k = 0; k < 2 && i < 15; k++) {
+        for (int k = 0; k < 2 && i < 16; k++) {
             fm_buf_append_str(text, random_below(seed, 4) ? "" : spaces[random_below(seed, COUNT(spaces))]);
         }
     }

@@ -13,6 +13,7 @@ enum state {
     AFTER_FENCE, /* or a tag */
     IN_LIST,
     IN_CALL,
+    IN_DOUBLED, /* after a second brace */
     AFTER_TYPE,
     TYPE,
     AFTER_TYPE_VALUE,
@@ -26,7 +27,7 @@ enum state {
     STATES
 };
 
-#define STEPS_MAX 3
+#define STEPS_MAX 4
 
 /* For each state, the words that may come next, and the state after each. Two words may begin alike. */
 static const struct step {
@@ -36,7 +37,11 @@ static const struct step {
     [AT_FENCE] = {{"```", IN_FENCE}},
     [AFTER_FENCE] = {{"[", IN_LIST}, {"{", IN_CALL}},
     [IN_LIST] = {{"{", IN_CALL}},
-    [IN_CALL] = {{"\"name\"", AFTER_NAME_KEY}, {"\"function\"", AFTER_FUNCTION}, {"\"type\"", AFTER_TYPE}},
+    [IN_CALL] = {{"\"name\"", AFTER_NAME_KEY},
+                 {"\"function\"", AFTER_FUNCTION},
+                 {"\"type\"", AFTER_TYPE},
+                 {"{", IN_DOUBLED}},
+    [IN_DOUBLED] = {{"\"name\"", AFTER_NAME_KEY}, {"\"function\"", AFTER_FUNCTION}, {"\"type\"", AFTER_TYPE}},
     [AFTER_TYPE] = {{":", TYPE}},
     [TYPE] = {{"\"function\"", AFTER_TYPE_VALUE}},
     [AFTER_TYPE_VALUE] = {{",", AFTER_TYPE_MEMBER}},

@@ -36,7 +36,8 @@ export async function build({ target, platformPackage, out = join(root, "build",
   mkdirSync(join(stage, "dist"), { recursive: true });
   writeFileSync(join(stage, "dist", "extension.js"), bundle());
   cpSync(join(jsShim, "dist", "THIRD-PARTY-NOTICES"), join(stage, "THIRD-PARTY-NOTICES"));
-  cpSync(join(here, "README.md"), join(stage, "README.md"));
+  cpSync(join(here, "icon.png"), join(stage, "icon.png"));
+  writeFileSync(join(stage, "README.md"), withoutPictures(readFileSync(join(here, "README.md"), "utf8")));
   cpSync(join(root, "LICENSE"), join(stage, "LICENSE"));
   const brought = target === undefined ? {} : addPlatform(stage, target, resolve(platformPackage));
   const { devDependencies, private: _, ...published } = manifest;
@@ -51,6 +52,9 @@ export async function build({ target, platformPackage, out = join(root, "build",
   checkModes(stage, packagePath);
   return packagePath;
 }
+
+/** VS Code shows pictures that have an address, and no repository has one yet. */
+const withoutPictures = (markdown) => markdown.replace(/^!\[.*\n\n/gm, "");
 
 /** Copies the platform's package to where the bundle finds it; returns it as a dependency of the extension. */
 function addPlatform(stage, target, folder) {

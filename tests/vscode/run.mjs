@@ -2,7 +2,7 @@
 // to the end of the last process; and the same without the platform's package. tests/vscode/run.sh installs what it needs.
 //
 // usage: node tests/vscode/run.mjs [--model FILE] [--screenshots FOLDER] [WINDOW...]
-//   WINDOW                only these: helper, absent, model
+//   WINDOW                only these: helper, absent, download, model
 //   --model FILE          asks this model too; without it, only the fake engine answers
 //   --screenshots FOLDER  where the pictures go (default: build/vscode/screenshots)
 //
@@ -17,6 +17,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "../../packaging/vscode/build.mjs";
+import { serveHub } from "../js/support/hub.mjs";
 import { until, Window } from "./window.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -95,7 +96,7 @@ function workspace(name) {
 let number = 0;
 async function picture(window, name) {
   const file = `${String(++number).padStart(2, "0")}-${name}.png`;
-  await window.page.screenshot({ path: join(pictures, file) });
+  await window.page.screenshot({ path: join(pictures, file), animations: "disabled" });
 }
 
 /** A window with these extensions installed, that is closed whatever happens. */
@@ -262,7 +263,7 @@ async function withoutHelper(window) {
     assert.deepEqual(await window.ask("models"), []);
     assert.deepEqual(window.helpers(), []);
   });
-  await check("without the platform's package: the palette has the re-check alone", async () => {
+  await check("without the platform's package: the palette has what needs no model", async () => {
     await window.page.keyboard.press("F1");
     await window.page.waitForSelector(".quick-input-widget:visible");
     await window.page.keyboard.type("fm-proxy");
@@ -272,11 +273,53 @@ async function withoutHelper(window) {
       return ours.length > 0 && ours;
     }, "the palette");
     await picture(window, "absent-palette");
-    assert.deepEqual(rows, ["fm-proxy: Re-check Compatibility"]);
+    assert.deepEqual(rows, ["fm-proxy: Download a Model", "fm-proxy: Re-check Compatibility"]);
     await window.page.keyboard.press("Escape");
     for (const id of ["suggestName", "writeCommitMessage", "recheck"]) await (await window.start(`fm-proxy.${id}`))();
     await picture(window, "absent-after-commands");
     assert.equal(await window.page.locator(TOAST).count(), 0);
+  });
+}
+
+// A model of the list, from a stand-in of the hub
+
+/** What python3 tests/models/fetch.py --size 1.5b fetches: a model of the list. */
+const FILE = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf";
+const WEATHER = {
+  name: "get_weather",
+  description: "The weather in a city now.",
+  inputSchema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+};
+
+async function withDownload(window) {
+  await check("without a model: the item offers one, and a click lists what there is", async () => {
+    const { text, label } = await statusItem(window);
+    console.log(`    ${text} | ${label}`);
+    assert.match(label, /MODEL_NOT_READY/);
+    await picture(window, "no-model");
+    await window.page.click(ITEM);
+    await window.page.mouse.move(600, 600); // its text would hide the notification
+    await window.page.waitForSelector(PICK, { timeout: 60_000 });
+    await picture(window, "models");
+    assert.ok((await window.page.locator(`${PICK} .label-name`).allTextContents()).includes("qwen3-0.6b"));
+  });
+  await check("the chosen model is downloaded under a notification, and is ready", async () => {
+    await window.page.keyboard.type("coder-1.5b");
+    await until(async () => (await window.page.locator(PICK).count()) === 1, "the one model");
+    await window.page.keyboard.press("Enter");
+    await window.page.waitForSelector(`${TOAST}:has-text("%")`, { timeout: 60_000 });
+    await picture(window, "download");
+    const ready = async () => (await statusItem(window)).label.includes("ready");
+    await until(ready, "the model");
+    await until(async () => (await window.page.locator(TOAST).count()) === 0, "the end of the notifications");
+    await picture(window, "downloaded");
+  });
+  await check("the model calls a tool, and answers with its result", async () => {
+    const result = "22 degrees, light rain";
+    const { calls, answer } = await window.ask("useTool", { text: "What is the weather in Rome?", tool: WEATHER, result });
+    console.log(`    ${JSON.stringify({ calls, answer })}`);
+    assert.deepEqual(calls, [{ name: "get_weather", input: { city: "Rome" } }]);
+    assert.match(answer, /22/);
   });
 }
 
@@ -316,11 +359,23 @@ async function main() {
   const fake = { env: { FM_PROXY_ENGINE: "fake" } };
   await withWindow("helper", [full, tools], fake, withHelper);
   await withWindow("absent", [universal, tools], {}, withoutHelper);
+  const file = join(root, "build", "models-tools", FILE);
+  const hasFile = existsSync(file);
+  if (!hasFile) console.log(`left out: download. It needs ${file}: python3 tests/models/fetch.py --size 1.5b`);
+  if (!hasFile && options.model === undefined) return;
+  const real = await build({ target: TARGET, platformPackage: released() });
+  if (hasFile) {
+    const hub = { after: (work) => process.once("exit", work) };
+    await serveHub(hub, new Map([[`Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/${FILE}`, readFileSync(file)]]));
+    await withWindow("download", [real, tools], {}, withDownload);
+  }
   if (options.model !== undefined) {
     const settings = { "fm-proxy.model": resolve(options.model) };
-    const real = await build({ target: TARGET, platformPackage: released() });
     await withWindow("model", [real, tools], { settings }, withModel);
   }
+}
+
+function report() {
   console.log(`\nscreenshots: ${pictures}\n${passed} passed, ${failed} failed`);
 }
 
@@ -330,7 +385,8 @@ if (!existsSync(join(bin, "fm-proxy"))) {
 }
 try {
   await main();
+  report();
 } finally {
   rmSync(scratch, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
-process.exitCode = failed === 0 ? 0 : 1;
+process.exit(failed === 0 ? 0 : 1);

@@ -33,6 +33,25 @@ const actions = {
     return { pieces, error, ms: Date.now() - begun };
   },
 
+  /** Asks the model with a tool, and, with what the call gave, for an answer without one. */
+  async useTool({ text, tool, result }) {
+    const [model] = await vscode.lm.selectChatModels({ vendor: "fm-proxy" });
+    const { LanguageModelChatMessage: Message, LanguageModelTextPart: Text, LanguageModelToolCallPart: Call } = vscode;
+    const ask = async (messages, tools) => {
+      const options = { tools, modelOptions: { temperature: 0 } };
+      const response = await model.sendRequest(messages, options, new vscode.CancellationTokenSource().token);
+      const parts = [];
+      for await (const part of response.stream) parts.push(part);
+      return parts;
+    };
+    const messages = [Message.User(text)];
+    const parts = await ask(messages, [tool]);
+    const calls = parts.filter((part) => part instanceof Call);
+    const results = calls.map(({ callId }) => new vscode.LanguageModelToolResultPart(callId, [new Text(result)]));
+    const answer = await ask([...messages, Message.Assistant(parts), Message.User(results)], []);
+    return { calls: calls.map(({ name, input }) => ({ name, input })), answer: answer.map(({ value }) => value).join("") };
+  },
+
   async count({ text }) {
     const [model] = await vscode.lm.selectChatModels({ vendor: "fm-proxy" });
     return model.countTokens(text);

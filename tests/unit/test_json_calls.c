@@ -71,6 +71,8 @@ static void calls(void **state) {
     expect(F "\n" F, "|C:f|A:{\"a\":\"}\"}|C:f|A:{\"a\":\"}\"}");
     expect("```\n" F "\n```\n\n```json\n{\"function\": {\"name\": \"f2\", \"arguments\": {}}}\n```",
            "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
+    expect("<" F ">", "|C:f|A:{\"a\":\"}\"}");
+    expect("So:\n\n<{" F "}>\n", "T:So:|C:f|A:{\"a\":\"}\"}");
     expect("Sure.\n<tools>\n" F "\n</tools>", "T:Sure.|C:f|A:{\"a\":\"}\"}");
     expect("<tools>" F "</tools>\n<tools> {\"name\":\"f2\",\"arguments\":{}}</tools>", "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
     /* a form's own call beside it */
@@ -115,6 +117,8 @@ static void texts(void **state) {
         "(\n<b>{\"name\": \"f\"}",
         "<function=f>{\"name\": \"f\"}",
         "<>{\"name\": \"f\"}",
+        "< {\"name\": \"f\"}",
+        "a <{\"name\": \"f\"}>",
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         expect_no_call(rows[i]);

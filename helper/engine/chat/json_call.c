@@ -127,6 +127,10 @@ static bool read_fence(struct fm_json_call *call, char c) {
 
 static bool read_tag(struct fm_json_call *call, char c) {
     bool ends = c == '>' && call->spaces > 0;
+    if (call->spaces == 0 && is_one_of(c, "[{")) {
+        enter(call, AFTER_FENCE);
+        return read_word(call, c);
+    }
     if (ends) {
         enter(call, AFTER_FENCE);
     }

@@ -7,9 +7,10 @@
  *
  * A call begins with an object, or a list of them, whose first member names a tool that may be called. The object may
  * lie in another one, as in {"type": "function", "function": {"name": ...}}, and its braces may be doubled: the template
- * of Qwen2.5-Coder shows them so. It begins the answer or a line, there in a tag such as <tools> or not: after a blank
- * line, or after one that ends with no sign that something goes on. All other JSON is text. What is recognised here byte
- * by byte, the tool grammar has as the regular expressions below: both decide alike on every text. Pure.
+ * of Qwen2.5-Coder shows them so. It begins the answer or a line, there in a tag such as <tools>, between < and >, or
+ * bare: after a blank line, or after one that ends with no sign that something goes on. All other JSON is text. What is
+ * recognised here byte by byte, the tool grammar has as the regular expressions below: both decide alike on every text.
+ * Pure.
  */
 #ifndef FM_ENGINE_CHAT_JSON_CALL_H
 #define FM_ENGINE_CHAT_JSON_CALL_H
@@ -32,7 +33,7 @@
 /* The text before a call. */
 #define FM_JSON_CALL_PLACE                                                                                             \
     "(((?s:.*)\\n)?[ \\t\\r]*\\n|(?s:.*)[^\\[\\]{}(,=\"'\\\\ \\t\\r\\n][ \\t\\r]*\\n)?[ \\t\\r]*"                            \
-    "(" FM_JSON_CALL_TAG FM_JSON_CALL_SPACE ")?"
+    "(" FM_JSON_CALL_TAG FM_JSON_CALL_SPACE "|<)?"
 
 /* A call up to the quote before its name. */
 #define FM_JSON_CALL_BEGIN                                                                                             \
@@ -46,7 +47,7 @@
     FM_JSON_CALL_SPACE "," FM_JSON_CALL_SPACE "\"(arguments|parameters)\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE
 #define FM_JSON_CALL_END                                                                                               \
     FM_JSON_CALL_SPACE "\\}(" FM_JSON_CALL_SPACE "[}\\]]){0,3}(" FM_JSON_CALL_SPACE                                        \
-                       "(```|<\\/[A-Za-z_]{1,16}>))?" FM_JSON_CALL_SPACE
+                       "(```|<\\/[A-Za-z_]{1,16}>|>))?" FM_JSON_CALL_SPACE
 #define FM_JSON_CALL_NEXT                                                                                              \
     FM_JSON_CALL_END "(," FM_JSON_CALL_SPACE ")?((```[A-Za-z0-9_]{0,16}|" FM_JSON_CALL_TAG ")" FM_JSON_CALL_SPACE              \
                      ")?" FM_JSON_CALL_BEGIN

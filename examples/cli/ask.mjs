@@ -9,10 +9,10 @@ const { values, positionals } = parseArgs({
 });
 const input = positionals.join(" ");
 if (input === "") end(64, "usage: ask [--local] [--model NAME] QUESTION");
-
 const local = values.local ? await startLocal() : null;
 const stop = new AbortController();
 process.once("SIGINT", () => stop.abort());
+process.stdout.on("error", () => stop.abort()); // nobody reads any more
 try {
   const openai = new OpenAI(local === null ? {} : { apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: local.fetch });
   const stream = await openai.responses.create({ model: values.model, input, stream: true }, { signal: stop.signal });

@@ -3,7 +3,7 @@ import { nearest } from "./check-options.js";
 import { FmError, textOfResponse } from "./errors.js";
 import { sourceOf } from "./fallback.js";
 import { createResponse } from "./responses.js";
-import { withSignal } from "./stream.js";
+import { withSignal, wrongSignal } from "./stream.js";
 import { messageOf, toFmError } from "./thrown.js";
 import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from "./types.js";
 import { isObject } from "./types.js";
@@ -136,6 +136,8 @@ function checkRequest(request: unknown): void {
 
 function checkOptions(options: unknown): void {
   if (!isObject(options)) throw new FmError("INVALID_REQUEST", "The options of `generate` must be an object.");
+  const wrong = wrongSignal(options["signal"]);
+  if (wrong !== null) throw wrong;
   for (const name of Object.keys(options)) {
     if (name === "signal") continue;
     const meant =
@@ -185,8 +187,8 @@ function judgeValue<T>(raw: unknown, { sanitize, validate }: GenerateParams<T>):
   let value: T;
   let verdict: unknown;
   try {
-    value = sanitize === undefined ? (raw as T) : sanitize(raw);
-    verdict = validate === undefined ? true : validate(value);
+    value = withoutNoise(sanitize === undefined ? (raw as T) : sanitize(raw));
+    verdict = withoutNoise(validate === undefined ? true : validate(value));
   } catch (error) {
     return { reason: messageOf(error) };
   }
@@ -196,4 +198,10 @@ function judgeValue<T>(raw: unknown, { sanitize, validate }: GenerateParams<T>):
   if (typeof verdict === "string") return { reason: verdict };
   const kind = verdict instanceof Promise ? "a Promise" : typeof verdict;
   throw mistake("validate", `it must return true, false or a sentence, not ${kind}`);
+}
+
+/** A Promise is refused, and must not end the host when it rejects. */
+function withoutNoise<V>(value: V): V {
+  if (value instanceof Promise) value.catch(() => {});
+  return value;
 }

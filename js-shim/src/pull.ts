@@ -23,6 +23,7 @@ import { hashFile } from "./hash.js";
 import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
 import { idOf, ownModels, partsOf } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
+import { wrongSignal } from "./stream.js";
 
 /** Options of {@link pullModel}. */
 export interface PullOptions extends DownloadOptions {
@@ -44,6 +45,8 @@ export interface PulledModel extends Downloaded {
 
 /** See files.ts. */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
+  const wrong = wrongSignal(options.signal);
+  if (wrong !== null) throw wrong;
   const sources = await sourcesOf(reference, options);
   const folder = options.folder ?? modelsFolder();
   await mkdir(folder, { recursive: true }).catch((error: unknown) => Promise.reject(diskError(error, folder)));

@@ -67,8 +67,8 @@ export async function spawnOptions(
 
 /**
  * A model of this machine that is named as `models list` shows it, or as it was downloaded, is its file. Requests may name it
- * as the option or the variable does. What the helper finds itself, by a path or an id of a folder that the host names, is left
- * to it.
+ * as the option or the variable does: an alias beside those of the option or its variable. What the helper finds itself, by a
+ * path or an id of a folder that the host names, is left to it.
  */
 export async function withModelFile(options: ClientOptions, env: Environment): Promise<ClientOptions> {
   const { model = env["FM_PROXY_MODEL"] ?? "", modelsDir, engine, aliases, cwd } = options;
@@ -78,7 +78,15 @@ export async function withModelFile(options: ClientOptions, env: Environment): P
   const found = await findModel(model);
   if (found === undefined) return options;
   const isId = /[,=]/.test(model) || idOf(found.path) === model; // or can't be an alias
-  return { ...options, model: found.path, aliases: isId ? aliases : { [model]: "default", ...aliases } };
+  const others = aliases ?? aliasesOf(env["FM_PROXY_ALIASES"] ?? "");
+  return { ...options, model: found.path, aliases: isId || others === null ? aliases : { [model]: "default", ...others } };
+}
+
+/** The pairs of NAME=VALUE of a list; null: it is none, which the helper tells. */
+function aliasesOf(list: string): Record<string, string> | null {
+  if (list === "") return {};
+  const pairs = list.split(",").map((pair) => /^([^=]+)=(.+)$/.exec(pair)?.slice(1) ?? []);
+  return pairs.every((pair) => pair.length === 2) ? (Object.fromEntries(pairs) as Record<string, string>) : null;
 }
 
 /** Whether there is an engine for model files among those that are named. */

@@ -26,13 +26,15 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
    * @param signal - stops it; where it is aborted already, nothing is started, and the loop throws its reason
    */
   protected constructor(start: (push: (event: E) => void) => Operation<F>, signal: AbortSignal | null | undefined) {
-    this.#signal = signal ?? null;
+    const wrong = wrongSignal(signal);
+    const failure = wrong !== null ? { reason: wrong } : signal?.aborted ? { reason: signal.reason } : null;
+    this.#signal = wrong === null ? (signal ?? null) : null;
     this.opened = new Promise((resolve, reject) => {
       this.#open = (failure) => (failure === null ? resolve() : reject(failure.reason));
     });
     this.opened.catch(() => {});
-    this.#operation = signal?.aborted ? refused(signal.reason) : start((event) => this.#push(event));
-    if (signal?.aborted) this.#end({ reason: signal.reason });
+    this.#operation = failure === null ? start((event) => this.#push(event)) : refused(failure.reason);
+    if (failure !== null) this.#end(failure);
     this.#final = new Promise<F>((resolve, reject) => {
       this.#operation.result.then(
         (final) => {
@@ -169,8 +171,19 @@ export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
   return rest;
 }
 
+/** What is wrong with a signal that a caller gave; null: nothing. The controller is often given in its place. */
+export function wrongSignal(signal: unknown): FmError | null {
+  if (signal === undefined || signal === null) return null;
+  const { aborted, addEventListener, removeEventListener } = signal as Partial<AbortSignal>;
+  if (typeof aborted === "boolean" && addEventListener !== undefined && removeEventListener !== undefined) return null;
+  const detail = "Invalid 'signal': it must be an AbortSignal, such as the `signal` of an AbortController.";
+  return new FmError("INVALID_REQUEST", detail, { openai: { param: "signal" } });
+}
+
 /** The result of a call that a signal may stop: it then rejects with the signal's reason. */
 export function withSignal<T>(start: () => Operation<T>, signal: AbortSignal | null | undefined): Promise<T> {
+  const wrong = wrongSignal(signal);
+  if (wrong !== null) return Promise.reject(wrong);
   if (!signal) return start().result;
   if (signal.aborted) return Promise.reject(signal.reason);
   const operation = start();

@@ -422,14 +422,19 @@ test("the helper gets the file of the model that FM_PROXY_MODEL names", async (t
   const HOME = temporaryFolder(t);
   putOwn(HOME, "Qwen3-0.6B-Q8_0.gguf");
   const helper = join(HOME, "helper");
-  writeFileSync(helper, '#!/bin/sh\necho "$FM_PROXY_MODEL"\n', { mode: 0o755 });
+  writeFileSync(helper, '#!/bin/sh\necho "$FM_PROXY_MODEL $FM_PROXY_ALIASES"\n', { mode: 0o755 });
   const env = { HOME, FM_PROXY_PATH: helper, FM_PROXY_ENGINE: "llama" };
-  for (const [FM_PROXY_MODEL, told] of [
-    ["fm-proxy:Qwen3-0.6B-Q8_0", ownFile(HOME, "Qwen3-0.6B-Q8_0.gguf")],
-    ["none-such", "none-such"],
+  const path = ownFile(HOME, "Qwen3-0.6B-Q8_0.gguf");
+  for (const [FM_PROXY_MODEL, told, ...words] of [
+    ["fm-proxy:Qwen3-0.6B-Q8_0", `${path} fm-proxy:Qwen3-0.6B-Q8_0=default`],
+    ["Qwen3-0.6B-Q8_0", `${path} `],
+    ["Qwen3-0.6B-Q8_0", "Qwen3-0.6B-Q8_0 ", "--models-dir", "/elsewhere"],
+    ["none-such", "none-such "],
   ]) {
-    assert.equal((await run(t, ["--stdio"], { env: { ...env, FM_PROXY_MODEL } })).stdout, `${told}\n`);
+    assert.equal((await run(t, ["--stdio", ...words], { env: { ...env, FM_PROXY_MODEL } })).stdout, `${told}\n`);
   }
+  const missing = { ...env, FM_PROXY_MODEL: "qwen3-4b" };
+  assert.match((await run(t, ["run", "x"], { env: missing })).stderr, /npx fm-proxy models pull qwen3-4b downloads it/);
 });
 
 test("the helper of an installed package gets the folder that models are pulled to", async (t) => {

@@ -245,6 +245,27 @@ test("a cancel frees the engine: by break, by signal, by id, by abort()", async 
   assert.equal((await client.responses.create({ input: script("b") })).status, "completed");
 });
 
+test("a controller in the place of its signal: an error that names it, and nothing is sent", async (t) => {
+  const client = fakeClient(t);
+  const wrong = { code: "INVALID_REQUEST", message: /Invalid 'signal': it must be an AbortSignal/ };
+  const options = { signal: new AbortController() };
+  const messages = user("a");
+  for (const ask of [
+    () => client.responses.create({ input: "a" }, options),
+    () => client.responses.create({ input: "a", stream: true }, options),
+    () => client.responses.stream({ input: "a" }, options).finalResponse(),
+    () => client.chat.completions.create({ messages, stream: true }, options),
+    () => client.embeddings.create({ input: "a" }, options),
+    () => client.generate({ input: "a", fallback: () => "b" }, options),
+    () => client.models.pull("qwen3-0.6b", options),
+  ]) {
+    await assert.rejects(ask, wrong);
+  }
+  assert.equal((await client.safe.responses.create({ input: "a" }, options)).error.code, "INVALID_REQUEST");
+  assert.equal((await drain(client.responses.stream({ input: "a" }, options))).error.code, "INVALID_REQUEST");
+  assert.equal((await client.metrics.get()).requests.completed, 0);
+});
+
 test("SIGKILL to the helper in mid-stream: one terminal event, a typed error, and the next request works", repeated(async (t) => {
   const client = fakeClient(t);
   const { pid } = await client.health.ping();

@@ -147,7 +147,10 @@ test("options of generate that it does not take are refused, and what the reques
 });
 
 test("a check that promises a verdict, or gives none, is the host's mistake", async (t) => {
-  for (const options of [{ validate: async () => true }, { sanitize: async () => "x" }, { validate: () => 0.7 }]) {
+  const late = async () => Promise.reject(new Error("and nobody handles it"));
+  const wrong = [{ validate: async () => true }, { sanitize: async () => "x" }, { validate: () => 0.7 }];
+  const rejecting = [{ validate: late }, { sanitize: late }, { sanitize: late, validate: late }];
+  for (const options of [...wrong, ...rejecting]) {
     const call = answering(t, "a").generate({ input: "x", fallback: () => "b", ...options });
     await assert.rejects(call, { name: "FmError", code: "INVALID_REQUEST" });
   }

@@ -141,6 +141,9 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
   }
   assert.equal(await given("Qwen3-0.6B-Q8_0"), `--model ${own}`);
   assert.equal(await given("gemma3", { aliases: { gemma3: "other" } }), `--model ${blob} --aliases gemma3=other`);
+  const cloud = { FM_PROXY_ALIASES: "gpt-5-mini=default,a=b=c" };
+  assert.equal(await given("gemma3", {}, cloud), `--model ${blob} --aliases gemma3=default,gpt-5-mini=default,a=b=c`);
+  assert.equal(await given("gemma3", {}, { FM_PROXY_ALIASES: "nonsense" }), `--model ${blob}`, "the helper says what is wrong");
   for (const name of ["hf:Qwen/Qwen3-0.6B-GGUF:Q4_0", "none-such", "me/other-GGUF"]) {
     assert.ok((await given(name)).endsWith(name), name);
   }

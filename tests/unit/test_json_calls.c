@@ -72,6 +72,7 @@ static void calls(void **state) {
     expect("```\n" F "\n```\n\n```json\n{\"function\": {\"name\": \"f2\", \"arguments\": {}}}\n```",
            "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
     expect("<" F ">", "|C:f|A:{\"a\":\"}\"}");
+    expect("<" F ">\n<" F ">", "|C:f|A:{\"a\":\"}\"}|C:f|A:{\"a\":\"}\"}");
     expect("So:\n\n<{" F "}>\n", "T:So:|C:f|A:{\"a\":\"}\"}");
     expect("Sure.\n<tools>\n" F "\n</tools>", "T:Sure.|C:f|A:{\"a\":\"}\"}");
     expect("<tools>" F "</tools>\n<tools> {\"name\":\"f2\",\"arguments\":{}}</tools>", "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");

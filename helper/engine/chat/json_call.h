@@ -50,7 +50,7 @@
                        "(```|<\\/[A-Za-z_]{1,16}>|>))?" FM_JSON_CALL_SPACE
 #define FM_JSON_CALL_NEXT                                                                                              \
     FM_JSON_CALL_END "(," FM_JSON_CALL_SPACE ")?((```[A-Za-z0-9_]{0,16}|" FM_JSON_CALL_TAG ")" FM_JSON_CALL_SPACE              \
-                     ")?" FM_JSON_CALL_BEGIN
+                     "|<)?" FM_JSON_CALL_BEGIN
 
 /* How far a text is in the beginning of a call. */
 struct fm_json_call {

@@ -10,13 +10,15 @@ import type { Arguments } from "./parse.js";
 export async function runHelper(args: readonly string[]): Promise<number> {
   const location = await findHelper();
   // As for a client: the user's models. For the helper, an option counts more than a variable.
-  const engine = args.includes("--engine") ? args[args.indexOf("--engine") + 1] : undefined;
-  const folder = await modelsFor(location, process.env);
-  const { model } = await withModelFile({ engine }, process.env);
-  const chosen = model ?? (await chosenFor(location, engine, process.env));
+  const option = (name: string): string | undefined => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined);
+  const [engine, modelsDir] = [option("--engine"), option("--models-dir")];
   const env = { ...process.env };
+  const folder = await modelsFor(location, env);
+  const { model, aliases } = await withModelFile({ engine, modelsDir }, env);
+  const chosen = model ?? (modelsDir === undefined ? await chosenFor(location, engine, env) : null);
   if (folder !== null) env["FM_PROXY_MODELS_DIR"] = folder;
   if (chosen !== null) env["FM_PROXY_MODEL"] = chosen;
+  if (aliases !== undefined) env["FM_PROXY_ALIASES"] = Object.entries(aliases).map((pair) => pair.join("=")).join(",");
   const child = spawn(location.executablePath, args, { stdio: "inherit", env });
   // A terminal sends SIGINT to both; this process waits for the helper's end.
   process.on("SIGINT", () => {});

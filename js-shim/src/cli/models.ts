@@ -54,8 +54,9 @@ export async function adviceFor({ reason_code, detail, engines = [] }: Compatibi
 }
 
 /** What the option `model` of a client has to be for a model that a user names; undefined: the default one. */
-export async function modelOption(name: string | undefined): Promise<string | undefined> {
-  if (name === undefined) return undefined;
+export async function modelOption(option: string | undefined): Promise<string | undefined> {
+  const name = option ?? process.env["FM_PROXY_MODEL"] ?? "";
+  if (name === "") return undefined;
   const models = await findModels();
   const found = await findModel(name, models);
   if (found !== undefined) return found.path;

@@ -21,7 +21,7 @@ type Kind =
   | "gpu"
   | "restart"
   | "function"
-  | "object"
+  | "env"
   | "functionOrObject"
   | readonly unknown[];
 
@@ -55,7 +55,7 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   strictParameters: "flag",
   logLevel: "text",
   onLog: "function",
-  env: "object",
+  env: "env",
   cwd: "path",
   handshakeTimeoutMs: "someMs",
   shutdownTimeoutMs: "ms",
@@ -86,17 +86,20 @@ const isRestart = (value: unknown): boolean =>
   );
 const isEngine = (value: unknown): boolean =>
   typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === "string"));
+/** A program gets no text with a NUL. */
+const isText = (value: unknown): boolean => typeof value === "string" && !value.includes("\0");
+const isEnv = (value: unknown): boolean => isObject(value) && !Object.values(value).some((text) => String(text).includes("\0"));
 const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || (isCount(value) && value !== 0);
 const isBytes = (value: unknown): boolean =>
   (isCount(value) && value !== 0) || (typeof value === "string" && /^[0-9]+[KMG]?$/.test(value));
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
-  text: [(value) => typeof value === "string", "a string"],
+  text: [isText, "a string that has no NUL"],
   engine: [isEngine, "an engine's name, or an array of names"],
   remote: [(value) => typeof value === "string" || isObject(value), "an object, or the path of a file"],
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [isMs, `an integer from 0 to ${LONGEST_MS}, in ms`],
   someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
-  path: [(value) => typeof value === "string" && value !== "", "a string that is not empty"],
+  path: [(value) => isText(value) && value !== "", "a string that is not empty and has no NUL"],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
   some: [(value) => isCount(value) && value !== 0, "an integer from 1 on"],
@@ -104,7 +107,7 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
   gpu: [isGpu, '"auto", "off" or a number of layers'],
   function: [(value) => typeof value === "function", "a function"],
   aliases: [isAliases, "an object of model names, which have no comma, and as a name no ="],
-  object: [(value) => typeof value === "object" && value !== null, "an object"],
+  env: [isEnv, "an object of texts that have no NUL"],
   functionOrObject: [
     (value) => typeof value === "function" || (typeof value === "object" && value !== null),
     "a function or an object",
@@ -121,7 +124,7 @@ export function checkOptions(options: unknown): void {
     }
     if (value === undefined) continue;
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
-    const told = name === "remote" ? typeof value : shown(value);
+    const told = name === "remote" || name === "env" ? typeof value : shown(value); // they may hold keys
     if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
   }
 }

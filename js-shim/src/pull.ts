@@ -47,6 +47,7 @@ export interface PulledModel extends Downloaded {
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
   const wrong = wrongSignal(options.signal);
   if (wrong !== null) throw wrong;
+  if (typeof reference !== "string") throw new FmError("INVALID_REQUEST", "A model to pull is named by a string.");
   const sources = await sourcesOf(reference, options);
   const folder = options.folder ?? modelsFolder();
   await mkdir(folder, { recursive: true }).catch((error: unknown) => Promise.reject(diskError(error, folder)));

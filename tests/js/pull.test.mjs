@@ -446,7 +446,7 @@ test("HF_ENDPOINT that is no address: an error that names it", async (t) => {
 });
 
 test("references that are none are told before anything is asked", async (t) => {
-  const wrong = ["qwen", "", "http://example.com/x.gguf", "https://example.com/x.bin", "hf:one/x.gguf", "file:///x.gguf"];
+  const wrong = [5, "qwen", "", "http://example.com/x.gguf", "https://example.com/x.bin", "hf:one/x.gguf", "file:///x.gguf"];
   // Names that are no encoding, that a terminal would obey, or that "models rm" would not take.
   const names = ["%zz", "a%0ab", "a%1b%5b2Jb", "a%2fb", "%2e%2e%2f%2e%2e%2fb", ".hidden", "a%3ab"];
   wrong.push(...names.map((name) => `https://example.com/${name}.gguf`));

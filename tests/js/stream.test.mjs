@@ -150,6 +150,18 @@ test("a signal that never came has no listener left either: streams and whole an
   }
 });
 
+test("a signal is one, and not its controller: nothing is sent", async () => {
+  const transport = new StubTransport();
+  const responses = stubResponses(transport);
+  const options = { signal: new AbortController() };
+  const wrong = { code: "INVALID_REQUEST", message: /Invalid 'signal'/ };
+  await assert.rejects(responses.create({ input: "x" }, options), wrong);
+  const stream = responses.stream({ input: "x" }, options);
+  assert.equal((await drain(stream)).error.code, "INVALID_REQUEST");
+  await assert.rejects(stream.finalResponse(), wrong);
+  assert.deepEqual(transport.calls, []);
+});
+
 test("a signal that is aborted already: the loop throws its reason, as does who waits first; nothing is sent", async () => {
   const transport = new StubTransport();
   const responses = stubResponses(transport);

@@ -3,6 +3,7 @@
 import tempfile
 
 import wire
+from patience import SLOW
 from wire import HelperTest, script
 
 TOLD = {"queue_ms", "prefill_ms", "decode_ms", "prompt_tokens_per_second", "output_tokens_per_second", "cached_tokens"}
@@ -93,7 +94,8 @@ class Timings(HelperTest):
         helper.event(call, "response.output_text.delta")
         helper.send("$/cancelRequest", {"id": call})
         self.assertEqual(set(helper.collect(call)[1]["response"]["fm"]["timings"]), TOLD)
-        result = helper.call("responses.create", {"input": script("x", {"hang": "hard"}), "fm": {"timeout_ms": 200, **ASKED}})
+        limit = {"timeout_ms": int(500 * SLOW)}  # after which it hangs for sure
+        result = helper.call("responses.create", {"input": script("x", {"hang": "hard"}), "fm": {**limit, **ASKED}})
         timings = result["response"]["fm"]["timings"]
         self.assertEqual((timings["prefill_ms"], timings["decode_ms"]), (None, None), "the engine was killed")
 

@@ -13,6 +13,7 @@ import time
 
 import wire
 from gateway import Gateway
+from patience import Late
 from wire import SLOW, HelperTest, alive, script, wait_until
 
 NOTHING = "nothing"
@@ -47,6 +48,8 @@ class KvFiles(HelperTest):
         return sorted(os.listdir(self.folder)) if os.path.exists(self.folder) else []
 
     def only_file(self):
+        if not self.files():
+            raise Late("no file was saved within the helper's time for its end")
         self.assertEqual(len(self.files()), 1, self.files())
         return os.path.join(self.folder, self.files()[0])
 

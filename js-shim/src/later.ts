@@ -9,4 +9,4 @@ export { parseHubReference } from "./hub.js";
 export { findModels, idOf, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
 export { pullModel, verifyModel } from "./pull.js";
 export { chooseModel } from "./default-model.js";
-export { chosenFor, findRunnable, modelsFor, withModelFile } from "./start.js";
+export { argumentOf, chosenFor, findRunnable, modelsFor, withModelFile } from "./start.js";

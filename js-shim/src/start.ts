@@ -82,7 +82,7 @@ export async function withModelFile(options: ClientOptions, env: Environment): P
   return { ...options, model: found.path, aliases: isId || others === null ? aliases : { [model]: "default", ...others } };
 }
 
-/** The pairs of NAME=VALUE of a list; null: it is none, which the helper tells. */
+/** The aliases in a list of NAME=VALUE. Null: the list is invalid, which the helper reports. */
 function aliasesOf(list: string): Record<string, string> | null {
   if (list === "") return {};
   const pairs = list.split(",").map((pair) => /^([^=]+)=(.+)$/.exec(pair)?.slice(1) ?? []);
@@ -173,7 +173,7 @@ function isPath(value: string, kind: string): boolean {
 }
 
 /** A value as the helper reads it; an array is a list, and an object one of NAME=VALUE. */
-function argumentOf(value: string | number | readonly string[] | Record<string, string>): string {
+export function argumentOf(value: string | number | readonly string[] | Record<string, string>): string {
   if (Array.isArray(value)) return value.join(",");
   if (typeof value !== "object") return String(value);
   return Object.entries(value)

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { findHelper } from "../index.js";
-import { chosenFor, modelsFor, withModelFile } from "../later.js";
+import { argumentOf, chosenFor, modelsFor, withModelFile } from "../later.js";
 import { modelOption } from "./models.js";
 import type { Arguments } from "./parse.js";
 
@@ -18,7 +18,7 @@ export async function runHelper(args: readonly string[]): Promise<number> {
   const chosen = model ?? (modelsDir === undefined ? await chosenFor(location, engine, env) : null);
   if (folder !== null) env["FM_PROXY_MODELS_DIR"] = folder;
   if (chosen !== null) env["FM_PROXY_MODEL"] = chosen;
-  if (aliases !== undefined) env["FM_PROXY_ALIASES"] = Object.entries(aliases).map((pair) => pair.join("=")).join(",");
+  if (aliases !== undefined) env["FM_PROXY_ALIASES"] = argumentOf(aliases);
   const child = spawn(location.executablePath, args, { stdio: "inherit", env });
   // A terminal sends SIGINT to both; this process waits for the helper's end.
   process.on("SIGINT", () => {});

@@ -150,7 +150,7 @@ function decode(chunks: Uint8Array[]): string {
   try {
     return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode();
   } catch {
-    throw badBody("The body is not UTF-8.");
+    throw badBody("The body is not UTF-8: send JSON as it is, not compressed.");
   }
 }
 

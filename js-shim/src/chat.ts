@@ -1,5 +1,5 @@
 // client.chat.completions: chat completions over the helper.
-import { EventStream, pending, pick, withSignal, type Pending } from "./stream.js";
+import { EventStream, pending, pick, withOptions, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type {
   ChatCompletion,
@@ -16,7 +16,7 @@ import type {
 export class ChatStream extends EventStream<ChatCompletionChunk, ChatCompletion> {
   /** @internal */
   constructor(transport: Transport, body: ChatCreateParams, options: RequestOptions) {
-    super((push) => streamChat(transport, body, push), options.signal);
+    super((push) => streamChat(transport, body, push), options);
   }
 
   /** The whole completion, once it is there; rejects as `create` does. It can be had with or without iterating. */
@@ -43,7 +43,7 @@ export class ChatCompletions {
   create(body: ChatCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<ChatCompletion>;
   create(body: ChatCreateParams, options?: RequestOptions): Promise<ChatCompletion | ChatStream>;
   create(body: ChatCreateParams, options: RequestOptions = {}): Promise<ChatCompletion | ChatStream> {
-    if (body?.stream !== true) return withSignal(() => createChat(this.#transport, body), options.signal);
+    if (body?.stream !== true) return withOptions(() => createChat(this.#transport, body), options);
     return pending(new ChatStream(this.#transport, body, options));
   }
 }

@@ -1,5 +1,5 @@
 // client.completions: the legacy text completions.
-import { EventStream, pending, pick, withSignal, type Pending } from "./stream.js";
+import { EventStream, pending, pick, withOptions, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type {
   Completion,
@@ -15,7 +15,7 @@ import type {
 export class CompletionStream extends EventStream<CompletionChunk, Completion> {
   /** @internal */
   constructor(transport: Transport, body: CompletionCreateParams, options: RequestOptions) {
-    super((push) => streamCompletion(transport, body, push), options.signal);
+    super((push) => streamCompletion(transport, body, push), options);
   }
 
   /** The whole completion, once it is there; rejects as `create` does. It can be had with or without iterating. */
@@ -42,7 +42,7 @@ export class Completions {
   create(body: CompletionCreateParams & { stream?: false | null }, options?: RequestOptions): Promise<Completion>;
   create(body: CompletionCreateParams, options?: RequestOptions): Promise<Completion | CompletionStream>;
   create(body: CompletionCreateParams, options: RequestOptions = {}): Promise<Completion | CompletionStream> {
-    if (body?.stream !== true) return withSignal(() => createCompletion(this.#transport, body), options.signal);
+    if (body?.stream !== true) return withOptions(() => createCompletion(this.#transport, body), options);
     return pending(new CompletionStream(this.#transport, body, options));
   }
 }

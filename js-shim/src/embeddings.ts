@@ -1,5 +1,5 @@
 // client.embeddings.
-import { pick, withSignal } from "./stream.js";
+import { pick, withOptions } from "./stream.js";
 import type {
   EmbeddingCreateParams,
   EmbeddingList,
@@ -22,7 +22,7 @@ export class Embeddings {
   create(body: EmbeddingCreateParams & { encoding_format: "base64" }, options?: RequestOptions): Promise<EmbeddingList<string>>;
   create(body: EmbeddingCreateParams, options?: RequestOptions): Promise<EmbeddingList>;
   create(body: EmbeddingCreateParams, options: RequestOptions = {}): Promise<EmbeddingList<never>> {
-    return withSignal(() => createEmbeddings(this.#transport, body), options.signal);
+    return withOptions(() => createEmbeddings(this.#transport, body), options);
   }
 }
 

@@ -53,7 +53,8 @@ function textOf(value: unknown): string | null {
 function listOf(value: unknown, name: string, ofText: ((text: string) => JsonObject) | null, what: string): unknown[] {
   if (value === undefined || value === null) throw new Error("it gave nothing");
   const list = isObject(value) ? value[name] : undefined;
-  if (Array.isArray(list)) return list;
+  // A response may have no item; a list of choices or vectors without one answers nothing.
+  if (Array.isArray(list) && (list.length > 0 || name === "output")) return list;
   const text = textOf(value);
   if (text === null || ofText === null) throw new Error(`it gave no ${what}: that has '${name}'`);
   return [ofText(text)];

@@ -3,7 +3,7 @@ import { nearest } from "./check-options.js";
 import { FmError, textOfResponse } from "./errors.js";
 import { sourceOf } from "./fallback.js";
 import { createResponse } from "./responses.js";
-import { withSignal, wrongSignal } from "./stream.js";
+import { signalOf, withSignal } from "./stream.js";
 import { messageOf, toFmError } from "./thrown.js";
 import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from "./types.js";
 import { isObject } from "./types.js";
@@ -59,8 +59,7 @@ export async function generate<T>(
   if (!isObject(params)) throw new FmError("INVALID_REQUEST", "The parameters of `generate` must be an object.");
   checkNames(params);
   checkRequest(params.request);
-  checkOptions(options);
-  const { signal } = options;
+  const signal = signalOf(options);
   checkRetries(params.retries ?? 1);
   const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
   const rejected: Rejection[] = [];
@@ -131,18 +130,6 @@ function checkRequest(request: unknown): void {
   for (const [name, what] of Object.entries(NOT_IN_REQUEST)) {
     const value = request[name];
     if (value !== undefined && value !== null && value !== false) throw mistake(`request.${name}`, what);
-  }
-}
-
-function checkOptions(options: unknown): void {
-  if (!isObject(options)) throw new FmError("INVALID_REQUEST", "The options of `generate` must be an object.");
-  const wrong = wrongSignal(options["signal"]);
-  if (wrong !== null) throw wrong;
-  for (const name of Object.keys(options)) {
-    if (name === "signal") continue;
-    const meant =
-      nearest(name, ["signal"], 3) ?? " They have `signal` alone; time limits go into `request`: { fm: { timeout_ms } }.";
-    throw new FmError("INVALID_REQUEST", `The options of generate have no '${name}'.${meant}`, { openai: { param: name } });
   }
 }
 

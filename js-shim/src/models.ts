@@ -1,6 +1,6 @@
 // client.models.
 import type { PulledModel, PullOptions } from "./pull.js";
-import { pick, withoutOk, withSignal } from "./stream.js";
+import { pick, withoutOk, withOptions } from "./stream.js";
 import type {
   JsonObject,
   LoadedModel,
@@ -26,12 +26,12 @@ export class Models {
 
   /** All models that the helper can answer with. */
   list(options: RequestOptions = {}): Promise<ModelList> {
-    return withSignal(() => listModels(this.#transport), options.signal);
+    return withOptions(() => listModels(this.#transport), options);
   }
 
   /** One of them, by its id. */
   retrieve(id: string, options: RequestOptions = {}): Promise<Model> {
-    return withSignal(() => retrieveModel(this.#transport, id), options.signal);
+    return withOptions(() => retrieveModel(this.#transport, id), options);
   }
 
   /**
@@ -39,7 +39,7 @@ export class Models {
    * if it can't be. `signal` ends the load, unless a request waits for it.
    */
   load(params: ModelParams = {}, options: RequestOptions = {}): Promise<LoadedModel> {
-    return withSignal(() => useModel<LoadedModel>(this.#transport, "models.load", params), options.signal);
+    return withOptions(() => useModel<LoadedModel>(this.#transport, "models.load", params), options);
   }
 
   /**
@@ -53,7 +53,7 @@ export class Models {
 
   /** Frees the memory of a model. Rejects with the code OVERLOADED while the model has requests. */
   unload(params: ModelParams = {}, options: RequestOptions = {}): Promise<UnloadedModel> {
-    return withSignal(() => useModel<UnloadedModel>(this.#transport, "models.unload", params), options.signal);
+    return withOptions(() => useModel<UnloadedModel>(this.#transport, "models.unload", params), options);
   }
 }
 

@@ -23,7 +23,7 @@ import { hashFile } from "./hash.js";
 import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
 import { idOf, ownModels, partsOf } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
-import { wrongSignal } from "./stream.js";
+import { signalOf } from "./stream.js";
 
 /** Options of {@link pullModel}. */
 export interface PullOptions extends DownloadOptions {
@@ -32,6 +32,9 @@ export interface PullOptions extends DownloadOptions {
   /** The SHA-256 that the file must have, in hexadecimal. Hugging Face tells it by itself. */
   sha256?: string | undefined;
 }
+
+/** All that they may have beside a signal. */
+const OPTIONS: readonly Exclude<keyof PullOptions, "signal">[] = ["onProgress", "folder", "sha256", "stallMs", "retryMs"];
 
 /** A model that is there; path and hash are those of the file that names it, the size that of all its files. */
 export interface PulledModel extends Downloaded {
@@ -45,8 +48,8 @@ export interface PulledModel extends Downloaded {
 
 /** See files.ts. */
 export async function pullModel(reference: string, options: PullOptions = {}): Promise<PulledModel> {
-  const wrong = wrongSignal(options.signal);
-  if (wrong !== null) throw wrong;
+  options ??= {};
+  signalOf(options, OPTIONS);
   if (typeof reference !== "string") throw new FmError("INVALID_REQUEST", "A model to pull is named by a string.");
   const sources = await sourcesOf(reference, options);
   const folder = options.folder ?? modelsFolder();

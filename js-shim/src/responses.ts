@@ -1,7 +1,7 @@
 // client.responses: the Responses API over the helper.
 import { FmError, withOutputText } from "./errors.js";
 import { PartialResponse, type AnyEvent } from "./partial.js";
-import { EventStream, pending, pick, withoutOk, withSignal, type Pending } from "./stream.js";
+import { EventStream, pending, pick, withoutOk, withOptions, type Pending } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type {
   CompactedResponse,
@@ -27,7 +27,7 @@ import { isObject } from "./types.js";
 export class ResponseStream extends EventStream<ResponseEvent, ResponseObject> {
   /** @internal */
   constructor(start: (push: (event: WireEvent) => void) => Operation<WireResponse>, options: RequestOptions) {
-    super((push) => pick(start((event) => push(withText(event))), withOutputText), options.signal);
+    super((push) => pick(start((event) => push(withText(event))), withOutputText), options);
   }
 
   /**
@@ -63,7 +63,7 @@ export class Responses {
   create(body: ResponseCreateParams, options?: RequestOptions): Promise<ResponseObject | ResponseStream>;
   create(body: ResponseCreateParams, options: RequestOptions = {}): Promise<ResponseObject | ResponseStream> {
     if (body?.stream === true) return pending(this.stream(body, options));
-    return withSignal(() => createResponse(this.#transport, body), options.signal).then(withOutputText);
+    return withOptions(() => createResponse(this.#transport, body), options).then(withOutputText);
   }
 
   /** The same as `create` with `stream: true`, at once. */
@@ -85,25 +85,25 @@ export class Responses {
     query: ResponseRetrieveParams = {},
     options: RequestOptions = {},
   ): Promise<ResponseObject | ResponseStream> {
-    if (query.stream !== true) {
-      return withSignal(() => retrieveResponse(this.#transport, id, query), options.signal).then(withOutputText);
+    if (query?.stream !== true) {
+      return withOptions(() => retrieveResponse(this.#transport, id, query), options).then(withOutputText);
     }
     return pending(new ResponseStream((push) => streamRetrieved(this.#transport, id, query, push), options));
   }
 
   /** Forgets a stored response. */
   delete(id: string, options: RequestOptions = {}): Promise<DeletedResponse> {
-    return withSignal(() => deleteResponse(this.#transport, id), options.signal);
+    return withOptions(() => deleteResponse(this.#transport, id), options);
   }
 
   /** Stops a response that is under way; answers with what was produced. */
   cancel(id: string, options: RequestOptions = {}): Promise<ResponseObject> {
-    return withSignal(() => cancelResponse(this.#transport, id), options.signal).then(withOutputText);
+    return withOptions(() => cancelResponse(this.#transport, id), options).then(withOutputText);
   }
 
   /** Shortens a conversation: its `output` stands for it in the `input` of the next request. */
   compact(body: ResponseCompactParams, options: RequestOptions = {}): Promise<CompactedResponse> {
-    return withSignal(() => compactResponse(this.#transport, body), options.signal);
+    return withOptions(() => compactResponse(this.#transport, body), options);
   }
 }
 
@@ -118,7 +118,7 @@ export class InputItems {
 
   /** One page of the items that a stored response was made from. */
   list(id: string, query: InputItemListParams = {}, options: RequestOptions = {}): Promise<InputItemList> {
-    return withSignal(() => listInputItems(this.#transport, id, query), options.signal);
+    return withOptions(() => listInputItems(this.#transport, id, query), options);
   }
 }
 
@@ -133,7 +133,7 @@ export class InputTokens {
 
   /** How many tokens a request would have. Generates nothing. */
   count(body: ResponseCreateParams, options: RequestOptions = {}): Promise<InputTokenCount> {
-    return withSignal(() => countInputTokens(this.#transport, body), options.signal);
+    return withOptions(() => countInputTokens(this.#transport, body), options);
   }
 }
 

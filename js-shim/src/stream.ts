@@ -1,6 +1,8 @@
 // Streams of events: async iteration, abort, and the last result.
+import { nearest } from "./check-options.js";
 import { FmError } from "./errors.js";
-import type { JsonObject, Operation } from "./types.js";
+import type { JsonObject, Operation, RequestOptions } from "./types.js";
+import { isObject } from "./types.js";
 
 /**
  * The events of one call, for one `for await`. Leaving the loop early stops the call. The call is under way from the
@@ -23,12 +25,18 @@ export class EventStream<E, F> implements AsyncIterableIterator<E> {
 
   /**
    * @param start - starts the call and hands its events on
-   * @param signal - stops it; where it is aborted already, nothing is started, and the loop throws its reason
+   * @param options - their signal stops it; where it is aborted already, nothing is started, and the loop throws its reason
    */
-  protected constructor(start: (push: (event: E) => void) => Operation<F>, signal: AbortSignal | null | undefined) {
-    const wrong = wrongSignal(signal);
-    const failure = wrong !== null ? { reason: wrong } : signal?.aborted ? { reason: signal.reason } : null;
-    this.#signal = wrong === null ? (signal ?? null) : null;
+  protected constructor(start: (push: (event: E) => void) => Operation<F>, options: RequestOptions) {
+    let signal: AbortSignal | null = null;
+    let failure: { reason: unknown } | null = null;
+    try {
+      signal = signalOf(options);
+      if (signal?.aborted === true) failure = { reason: signal.reason };
+    } catch (reason) {
+      failure = { reason };
+    }
+    this.#signal = signal;
     this.opened = new Promise((resolve, reject) => {
       this.#open = (failure) => (failure === null ? resolve() : reject(failure.reason));
     });
@@ -171,19 +179,45 @@ export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
   return rest;
 }
 
-/** What is wrong with a signal that a caller gave; null: nothing. The controller is often given in its place. */
-export function wrongSignal(signal: unknown): FmError | null {
-  if (signal === undefined || signal === null) return null;
+/** Where a caller of OpenAI's SDK finds what its options do. */
+const ELSEWHERE =
+  " A call has the option `signal` alone. Time limits are in the request: `fm: { timeout_ms }`. Headers and retries belong to a" +
+  " server; for code that gives them, use OpenAI's SDK with `client.fetch`.";
+
+/**
+ * The signal of the options that a caller gave; null: none.
+ *
+ * @param others - what they may have beside it
+ * @throws FmError (INVALID_REQUEST) for options that are no object, one that does not exist, and a signal that is none
+ */
+export function signalOf(options: unknown, others: readonly string[] = []): AbortSignal | null {
+  if (options === undefined || options === null) return null;
+  if (!isObject(options)) throw invalid("options", "The options of a call must be an object.");
+  const names = ["signal", ...others];
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown !== undefined) {
+    const meant = nearest(unknown, names, 3) ?? (others.length > 0 ? ` It has: ${names.join(", ")}.` : ELSEWHERE);
+    throw invalid(unknown, `A call has no option '${unknown}'.${meant}`);
+  }
+  const signal = (options as RequestOptions).signal ?? null;
+  if (signal === null) return null;
+  // The controller is often given in its place.
   const { aborted, addEventListener, removeEventListener } = signal as Partial<AbortSignal>;
-  if (typeof aborted === "boolean" && addEventListener !== undefined && removeEventListener !== undefined) return null;
-  const detail = "Invalid 'signal': it must be an AbortSignal, such as the `signal` of an AbortController.";
-  return new FmError("INVALID_REQUEST", detail, { openai: { param: "signal" } });
+  if (typeof aborted === "boolean" && addEventListener !== undefined && removeEventListener !== undefined) return signal;
+  throw invalid("signal", "Invalid 'signal': it must be an AbortSignal, such as the `signal` of an AbortController.");
+}
+
+function invalid(param: string, detail: string): FmError {
+  return new FmError("INVALID_REQUEST", detail, { openai: { param } });
+}
+
+/** The result of a call that its options may stop. Rejects with an FmError (INVALID_REQUEST) for wrong options. */
+export async function withOptions<T>(start: () => Operation<T>, options: RequestOptions): Promise<T> {
+  return withSignal(start, signalOf(options));
 }
 
 /** The result of a call that a signal may stop: it then rejects with the signal's reason. */
 export function withSignal<T>(start: () => Operation<T>, signal: AbortSignal | null | undefined): Promise<T> {
-  const wrong = wrongSignal(signal);
-  if (wrong !== null) return Promise.reject(wrong);
   if (!signal) return start().result;
   if (signal.aborted) return Promise.reject(signal.reason);
   const operation = start();

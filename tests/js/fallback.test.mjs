@@ -136,6 +136,8 @@ test("a fallback that fails too: the local error, with what both said; a stock c
     assert.match(error.message, said);
     assert.equal(response.headers.get("x-fm-source"), null);
   }
+  const client = stubClient(t, NO_MODEL, { fallback: () => ({ choices: [] }) });
+  await assert.rejects(client.chat.completions.create({ messages: [] }), /it gave no [a-z ]+: that has 'choices'/);
 });
 
 test("a fallback gets the body as the host gave it, and a signal that follows the request's", { timeout: WAIT }, async (t) => {

@@ -134,7 +134,7 @@ for (const [params, param, message] of [
 
 test("options of generate that it does not take are refused, and what the request may have is passed on", async (t) => {
   const client = answering(t, "a");
-  for (const [options, param] of [[{ timeout: 5 }, "timeout"], [{ signals: 5 }, "signals"], ["x", null], [null, null]]) {
+  for (const [options, param] of [[{ timeout: 5 }, "timeout"], [{ signals: 5 }, "signals"], ["x", "options"]]) {
     await assert.rejects(client.generate({ input: "x" }, options), (error) => {
       assert.deepEqual([error.code, error.openai.param ?? null], ["INVALID_REQUEST", param]);
       return true;

@@ -150,16 +150,29 @@ test("a signal that never came has no listener left either: streams and whole an
   }
 });
 
-test("a signal is one, and not its controller: nothing is sent", async () => {
+test("options of a call that it can't have, and a controller in the place of its signal: nothing is sent", async () => {
   const transport = new StubTransport();
   const responses = stubResponses(transport);
-  const options = { signal: new AbortController() };
-  const wrong = { code: "INVALID_REQUEST", message: /Invalid 'signal'/ };
-  await assert.rejects(responses.create({ input: "x" }, options), wrong);
-  const stream = responses.stream({ input: "x" }, options);
-  assert.equal((await drain(stream)).error.code, "INVALID_REQUEST");
-  await assert.rejects(stream.finalResponse(), wrong);
+  for (const [options, param, message] of [
+    [{ signal: new AbortController() }, "signal", /it must be an AbortSignal/],
+    [{ timeout: 5000 }, "timeout", /has no option 'timeout'.*fm: { timeout_ms }/],
+    [{ headers: {} }, "headers", /client\.fetch/],
+    [{ singal: null }, "singal", /Did you mean 'signal'/],
+    ["fast", "options", /must be an object/],
+  ]) {
+    const wrong = (error) => {
+      assert.deepEqual([error.code, error.openai.param], ["INVALID_REQUEST", param]);
+      assert.match(error.message, message);
+      return true;
+    };
+    await assert.rejects(responses.create({ input: "x" }, options), wrong);
+    const stream = responses.stream({ input: "x" }, options);
+    wrong((await drain(stream)).error);
+    await assert.rejects(stream.finalResponse(), wrong);
+  }
   assert.deepEqual(transport.calls, []);
+  for (const options of [null, undefined, {}, { signal: null }]) void responses.create({ input: "x" }, options);
+  assert.equal(transport.calls.length, 4);
 });
 
 test("a signal that is aborted already: the loop throws its reason, as does who waits first; nothing is sent", async () => {

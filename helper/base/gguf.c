@@ -62,23 +62,23 @@ static bool take_text(struct rest *rest, struct text *text) {
     return true;
 }
 
-/* Skips a value. False also for arrays of arrays, which no file has. */
-static bool skip_array(struct rest *rest) {
+/* Adds up the numbers of an array. False also for arrays of arrays, which no file has. */
+static bool take_array(struct rest *rest, double *sum) {
     uint64_t type;
     uint64_t count;
-    const unsigned char *bytes;
+    uint64_t number;
     struct text text;
+    *sum = 0;
     if (!take_number(rest, 4, &type) || !take_number(rest, 8, &count) || type >= TYPE_COUNT || type == TYPE_ARRAY) {
         return false;
     }
-    if (type != TYPE_STRING) {
-        return count <= rest->len / sizes[type] && take(rest, count * sizes[type], &bytes);
+    for (uint64_t i = 0; i < count; i++) {
+        if (type == TYPE_STRING ? !take_text(rest, &text) : !take_number(rest, sizes[type], &number)) {
+            return false;
+        }
+        *sum += type == TYPE_STRING ? 0 : (double)number;
     }
-    bool there = true;
-    for (uint64_t i = 0; i < count && there; i++) {
-        there = take_text(rest, &text);
-    }
-    return there;
+    return true;
 }
 
 static bool equals(struct text text, const char *other) {
@@ -101,7 +101,9 @@ struct said {
     uint64_t context;
     uint64_t layers;
     uint64_t heads;
-    uint64_t kv_heads; /* 0: as many as `heads`, or the layers differ in it */
+    uint64_t kv_heads;   /* 0: as many as `heads`, or the layers differ in it */
+    double all_kv_heads; /* of all layers together, where they differ; 0: they do not */
+    uint64_t interval;   /* one layer of so many has keys and values, the others states; 0: each has */
     uint64_t key;      /* numbers of a head's key and value; 0: what the heads share is `embedded` */
     uint64_t value;
 };
@@ -115,6 +117,7 @@ static void note_context(struct said *said, struct text key, uint64_t number) {
         {"context_length", &said->context},     {"block_count", &said->layers},
         {"attention.head_count", &said->heads}, {"attention.head_count_kv", &said->kv_heads},
         {"attention.key_length", &said->key},   {"attention.value_length", &said->value},
+        {"full_attention_interval", &said->interval},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (is_of_model(key, rows[i].name)) {
@@ -142,7 +145,9 @@ static double kv_bytes(const struct said *said) {
     double shared = said->heads ? (double)said->embedded / (double)said->heads : 0;
     double key = said->key ? (double)said->key : shared;
     double value = said->value ? (double)said->value : shared;
-    return 2 * (key + value) * (double)(said->kv_heads ? said->kv_heads : said->heads) * (double)said->layers;
+    double heads = (double)(said->kv_heads ? said->kv_heads : said->heads);
+    double layers = (double)(said->layers / (said->interval ? said->interval : 1));
+    return 2 * (key + value) * (said->all_kv_heads > 0 ? said->all_kv_heads : heads * layers);
 }
 
 /* Reads one key-value pair. False when the bytes end within it, or are not one. */
@@ -151,11 +156,14 @@ static bool read_pair(struct rest *rest, struct said *said) {
     struct text text;
     uint64_t type;
     uint64_t number;
+    double sum;
     if (!take_text(rest, &key) || !take_number(rest, 4, &type) || type >= TYPE_COUNT) {
         return false;
     }
     if (type == TYPE_ARRAY) {
-        return skip_array(rest);
+        bool there = take_array(rest, &sum);
+        said->all_kv_heads = there && is_of_model(key, "attention.head_count_kv") ? sum : said->all_kv_heads;
+        return there;
     }
     if (type == TYPE_STRING) {
         bool there = take_text(rest, &text);

@@ -32,6 +32,8 @@ const THOUGHTS = /<\|?\/?(\w+:)?think|\[THINK\]|<\|channel\|>|_THINKING\|>|reaso
 const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
 /** In bytes, and in contexts: what is kept beside a context at most, for answers side by side. */
 const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
+/** More than a model has. */
+const LAYERS = 1024;
 /** Types of values (`gguf_type`), and the bytes of each; 0: it has a length of its own. */
 const [STRING, ARRAY] = [8, 9];
 const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
@@ -77,7 +79,9 @@ function kvBytesOf(number: (name: string) => number): number {
   const heads = number("attention.head_count");
   const shared = heads === 0 ? 0 : number("embedding_length") / heads;
   const numbers = (number("attention.key_length") || shared) + (number("attention.value_length") || shared);
-  return 2 * numbers * (number("attention.head_count_kv") || heads) * number("block_count");
+  // Some models have keys and values in some layers alone: one of so many, or each says how many heads it has.
+  const layers = Math.floor(number("block_count") / (number("full_attention_interval") || 1));
+  return 2 * numbers * (number("attention.head_count_kv.sum") || (number("attention.head_count_kv") || heads) * layers);
 }
 
 /** The first bytes, as far as there are some. */
@@ -114,12 +118,16 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
     skipText();
     return bytes.toString("utf8", start, at);
   };
-  const skipArray = (): void => {
+  /** The sum of its numbers, if it may have one for each layer. */
+  const sumOfArray = (): number => {
     const [type, count] = [number(4), number(8)];
     const size = SIZES[type] ?? 0;
+    let sum = 0;
     if (type === STRING) for (let i = 0; i < count; i++) skipText();
-    else if (size > 0) at += size * count;
-    else throw new RangeError("an array of no simple type");
+    else if (size === 0) throw new RangeError("an array of no simple type");
+    else if (count > LAYERS) at += size * count;
+    else for (let i = 0; i < count; i++) sum += number(size);
+    return sum;
   };
   try {
     if (bytes.toString("latin1", 0, 4) !== "GGUF") return found;
@@ -130,7 +138,7 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
       const size = SIZES[type] ?? 0;
       if (type === STRING && key === TEMPLATE) found.template = text();
       else if (type === STRING) skipText();
-      else if (type === ARRAY) skipArray();
+      else if (type === ARRAY) found.numbers.set(`${key}.sum`, sumOfArray());
       else if (size > 0) found.numbers.set(key, number(size));
       else break;
     }

@@ -1,7 +1,8 @@
 """Tiny GGUF models of random weights, one for each way in which llama.cpp remembers a sequence: `full` keeps each token in each
-layer, `window` keeps only the last tokens in half of its layers (Gemma 2), `hybrid` has layers with a state beside others (LFM2),
-and `recurrent` has nothing but states (Mamba). A token is a byte. What they say means nothing, but depends on all that they have
-read and is not a close call, so that a state which is not the right one gives another text. Python's standard library only."""
+layer, `window` keeps only the last tokens in half of its layers (Gemma 2), `hybrid` has layers with a state beside others
+(LFM2), `delta` too (Qwen 3.5), and `recurrent` has nothing but states (Mamba). A token is a byte. What they say means nothing,
+but depends on all that they have read and is not a close call, so that a state which is not the right one gives another text.
+Python's standard library only."""
 
 import array
 import os
@@ -50,6 +51,20 @@ def hybrid(layer):
         for name, dims in (("conv", [KERNEL, EMBD]), ("in_proj", [EMBD, 3 * EMBD]), ("out_proj", [EMBD, EMBD]))]
 
 
+def delta(layer):
+    """Each second layer has keys and values; its queries are twice as wide, for a gate."""
+    more = norms(layer, "attn_norm", "post_attention_norm") + feed_forward(layer)[1:]
+    if layer % 2:
+        wide = [(f"blk.{layer}.attn_q.weight", [EMBD, 2 * EMBD])]
+        return more + wide + attention(layer)[1:] + norms(layer, "attn_q_norm", "attn_k_norm", dims=[EMBD // HEADS])
+    return more + [
+        (f"blk.{layer}.{name}", dims)
+        for name, dims in (("attn_qkv.weight", [EMBD, 3 * EMBD]), ("attn_gate.weight", [EMBD, EMBD]),
+                           ("ssm_conv1d.weight", [KERNEL, 3 * EMBD]), ("ssm_dt.bias", [HEADS]), ("ssm_a", [HEADS]),
+                           ("ssm_beta.weight", [EMBD, HEADS]), ("ssm_alpha.weight", [EMBD, HEADS]),
+                           ("ssm_norm.weight", [EMBD // HEADS]), ("ssm_out.weight", [EMBD, EMBD]))]
+
+
 def recurrent(layer):
     return norms(layer, "attn_norm") + [
         (f"blk.{layer}.{name}", dims)
@@ -66,6 +81,10 @@ KINDS = {
     "hybrid": ("lfm2", hybrid, "token_embd_norm",
                [("shortconv.l_cache", gguf.U32, KERNEL),
                 ("attention.head_count_kv", gguf.ARRAY, (gguf.U32, [HEADS * (i % 2) for i in range(LAYERS)]))]),
+    "delta": ("qwen35", delta, "output_norm",
+              [("full_attention_interval", gguf.U32, 2), ("rope.dimension_sections", gguf.ARRAY, (gguf.U32, [4, 2, 2, 0])),
+               ("ssm.conv_kernel", gguf.U32, KERNEL), ("ssm.inner_size", gguf.U32, EMBD), ("ssm.group_count", gguf.U32, HEADS),
+               ("ssm.state_size", gguf.U32, EMBD // HEADS), ("ssm.time_step_rank", gguf.U32, HEADS)]),
     "recurrent": ("mamba", recurrent, "output_norm",
                   [("ssm.conv_kernel", gguf.U32, KERNEL), ("ssm.inner_size", gguf.U32, INNER),
                    ("ssm.state_size", gguf.U32, STATE), ("ssm.time_step_rank", gguf.U32, RANK)]),

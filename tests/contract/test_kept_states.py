@@ -181,6 +181,19 @@ class Hybrid(Kept, unittest.TestCase):
     kind = "hybrid"
 
 
+class Delta(Kept, unittest.TestCase):
+    kind = "delta"
+
+    def test_memory(self):
+        """One layer of two has keys and values."""
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_KV_TOKENS": "8192"})
+        self.addCleanup(engine.close)
+        engine.initialize()
+        memory = engine.load(self.file)[0]["memory_bytes"]
+        kv = 8192 * 2 * 2 * small_models.EMBD * small_models.LAYERS // 2
+        self.assertAlmostEqual(memory - kv, os.path.getsize(self.file), delta=kv // 8)
+
+
 class Recurrent(Kept, unittest.TestCase):
     kind = "recurrent"
 

@@ -715,6 +715,36 @@ static void what_a_model_takes(void **state) {
     remove(at("eyes.bin"));
 }
 
+/* Some models have keys and values in some of their layers alone. */
+static void layers_without_keys(void **state) {
+    (void)state;
+    static const unsigned by_layer[] = {0, 0, 3, 0, 0, 1};
+    struct fm_gguf_kind kind;
+    begin_header(3, 5);
+    put_u32("a.block_count", COUNT(by_layer));
+    put_u32("a.embedding_length", 512);
+    put_u32("a.attention.head_count", 8);
+    put_u32("a.attention.head_count_kv", 2);
+    put_u32("a.full_attention_interval", 4);
+    fm_gguf_kind_parse(header.bytes, header.len, &kind);
+    assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 2 * 1);
+    begin_header(3, 4);
+    put_u32("a.block_count", COUNT(by_layer));
+    put_u32("a.embedding_length", 512);
+    put_u32("a.attention.head_count", 8);
+    put_text("a.attention.head_count_kv");
+    put_number(9, 4);
+    put_number(5, 4); /* int32 */
+    put_number(COUNT(by_layer), 8);
+    for (size_t i = 0; i < COUNT(by_layer); i++) {
+        put_number(by_layer[i], 4);
+    }
+    fm_gguf_kind_parse(header.bytes, header.len, &kind);
+    assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 4);
+    fm_gguf_kind_parse(header.bytes, header.len - 1, &kind); /* cut: then each layer has all heads */
+    assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 8 * COUNT(by_layer));
+}
+
 /* Another engine has one model that bears its name, and looks at the path itself. */
 static void engine_without_files(void **state) {
     (void)state;
@@ -788,6 +818,7 @@ int main(void) {
         IN_A_FOLDER(the_folder_of_the_model_counts),
         IN_A_FOLDER(headers_that_are_none),
         IN_A_FOLDER(what_a_model_takes),
+        cmocka_unit_test(layers_without_keys),
         IN_A_FOLDER(engine_without_files),
         IN_A_FOLDER(engine_program),
     };

@@ -83,7 +83,9 @@ static double all_kv_heads(const struct llama_model *weights, const char *path) 
     char key[128];
     meta_key(weights, name, key, sizeof key);
     int64_t sum = meta_number(weights, name, -1) < 0 ? fm_gguf_sum(path, key) : 0;
-    return sum > 0 ? (double)sum : (double)llama_model_n_head_kv(weights) * llama_model_n_layer(weights);
+    int64_t interval = fm_context_has_states(weights) ? meta_number(weights, "full_attention_interval", 1) : 1;
+    double layers = llama_model_n_layer(weights) / (interval > 0 ? interval : 1);
+    return sum > 0 ? (double)sum : llama_model_n_head_kv(weights) * layers;
 }
 
 /* Bytes of the KV memory for one token, 2 a number, in each layer. What a file claims may be beyond an int64_t. */

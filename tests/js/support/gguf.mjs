@@ -5,11 +5,14 @@ const u64 = (value) => Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
 const text = (value) => Buffer.concat([u64(Buffer.byteLength(value)), Buffer.from(value)]);
 
 function valueOf(value) {
-  if (Array.isArray(value)) return [u32(ARRAY), u32(STRING), u64(value.length), ...value.map(text)];
+  if (Array.isArray(value)) {
+    const [type, write] = typeof value[0] === "number" ? [UINT32, u32] : [STRING, text];
+    return [u32(ARRAY), u32(type), u64(value.length), ...value.map(write)];
+  }
   return typeof value === "string" ? [u32(STRING), text(value)] : [u32(UINT32), u32(value)];
 }
 
-/** A header; a value is a text, a number of 32 bits, or an array of texts. */
+/** A header; a value is a text, a number of 32 bits, or an array of either. */
 export function ggufHeader(pairs) {
   const written = Object.entries(pairs).flatMap(([key, value]) => [text(key), ...valueOf(value)]);
   return Buffer.concat([Buffer.from("GGUF"), u32(3), u64(0), u64(Object.keys(pairs).length), ...written]);

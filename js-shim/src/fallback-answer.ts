@@ -6,6 +6,12 @@ import { eventsOf } from "./replay.js";
 import type { ChatCompletionChunk, CompletionChunk, JsonObject, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 
+/** What the id of a response begins with that was made here, of a text: nobody has stored it. */
+export const UNSTORED = "resp_fallback_";
+
+/** The events that end a response's stream. */
+const ENDS = /^response\.(completed|incomplete|failed|cancelled)$/;
+
 /** How an answer of one method is made whole. */
 export interface Whole {
   /** Where the helper's result has it. */
@@ -72,6 +78,7 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
     content: [{ type: "output_text", text, annotations: [], logprobs: [] }],
   });
   let last: JsonObject | null = null;
+  let ended = false;
   return {
     name: "response",
     of: (value) => {
@@ -82,10 +89,12 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
     observe: (event) => {
       if (!isObject(event["response"])) return { event };
       last = marked(event["response"]);
+      ended = ENDS.test(String(event["type"]));
       return { event: { ...event, response: last } };
     },
     observed: () => {
       if (last === null) throw new Error("its stream had no response");
+      if (!ended) throw new Error("The fallback's stream broke off.");
       return last;
     },
   };
@@ -95,7 +104,7 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
 function responseOf(body: JsonObject, created: number, model: unknown): JsonObject {
   const asked = (name: string, otherwise: unknown): unknown => body[name] ?? otherwise;
   return {
-    id: newId("resp_"),
+    id: newId(UNSTORED),
     object: "response",
     created_at: created,
     status: "completed",

@@ -1,7 +1,9 @@
 // The host's fallback: who answers when the local model does not, whichever way the request was made.
-import { wholeAnswer, type Whole } from "./fallback-answer.js";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setMaxListeners } from "node:events";
+import { UNSTORED, wholeAnswer, type Whole } from "./fallback-answer.js";
 import { FmError, type FmErrorCode } from "./errors.js";
-import { withSignal } from "./stream.js";
+import { refused, withSignal } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
 import { isObject } from "./types.js";
@@ -84,6 +86,17 @@ export function sourceOf(answer: unknown): "local" | "fallback" {
   return isObject(report) && report["source"] === "fallback" ? "fallback" : "local";
 }
 
+/** A fallback that is being asked. */
+interface Asking {
+  of: FallbackTransport;
+  /** The one that this one asks in turn. */
+  within: Asking | undefined;
+  over: boolean;
+}
+
+/** The one that a call is made in. */
+const asking = new AsyncLocalStorage<Asking>();
+
 /** A transport whose requests the fallback answers when they fail. It answers in the helper's form, and says so in `fm`. */
 export class FallbackTransport implements Transport {
   readonly #transport: Transport;
@@ -95,13 +108,31 @@ export class FallbackTransport implements Transport {
     this.#transport = transport;
     this.#options = options;
     this.#closed = closed;
+    setMaxListeners(0, closed); // each request whose fallback is asked is one
   }
 
   /** {@inheritDoc Transport.call} */
   call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
     if (!METHODS.has(method)) return this.#transport.call(method, params, options);
-    return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options);
+    const before = isObject(params) ? params["previous_response_id"] : undefined;
+    if (typeof before === "string" && before.startsWith(UNSTORED)) return refused(unstored(before));
+    // A fallback that asks this client again would be asked for ever.
+    if (this.#isAsking()) return this.#transport.call(method, params, options);
+    return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options, this);
   }
+
+  #isAsking(): boolean {
+    for (let each = asking.getStore(); each !== undefined; each = each.within) {
+      if (each.of === this && !each.over) return true;
+    }
+    return false;
+  }
+}
+
+function unstored(id: string): FmError {
+  const why = `the fallback answered ${id}, which is not stored. Send the conversation in \`input\``;
+  const what = `Invalid 'previous_response_id': ${why}.`;
+  return new FmError("INVALID_REQUEST", what, { openai: { param: "previous_response_id" } });
 }
 
 /** One request, to the local model and then to the fallback. */
@@ -114,6 +145,7 @@ class Attempt implements Operation {
   readonly #local: Operation;
   readonly #notify: (message: JsonObject) => void;
   readonly #cancelled = new AbortController();
+  readonly #of: FallbackTransport;
   #begun = false;
 
   constructor(
@@ -123,7 +155,9 @@ class Attempt implements Operation {
     method: FallbackMethod,
     params: JsonObject,
     options: CallOptions,
+    of: FallbackTransport,
   ) {
+    this.#of = of;
     this.#fallback = fallback;
     this.#closed = closed;
     this.#method = method;
@@ -151,7 +185,7 @@ class Attempt implements Operation {
     if (closed.aborted) close();
     try {
       // A fallback need not look at the signal itself.
-      return await withSignal(() => ({ result: this.#ask(error), cancel() {} }), signal);
+      return await withSignal(() => ({ result: this.#askOnce(error), cancel() {} }), signal);
     } catch (reason) {
       if (signal.aborted && signal.reason === closed.reason) throw closed.reason;
       if (signal.aborted) throw new FmError("CANCELLED", "The request was cancelled.", { cause: reason });
@@ -162,6 +196,15 @@ class Attempt implements Operation {
       throw new FmError(error.code, what, { ...error, openai: { ...error.openai, message: what }, cause: reason });
     } finally {
       closed.removeEventListener("abort", close);
+    }
+  }
+
+  async #askOnce(error: FmError): Promise<JsonObject> {
+    const call: Asking = { of: this.#of, within: asking.getStore(), over: false };
+    try {
+      return await asking.run(call, () => this.#ask(error));
+    } finally {
+      call.over = true; // what the host has begun in it may go on
     }
   }
 

@@ -59,19 +59,31 @@ export function encodeFrame(message: unknown): Uint8Array {
 
 function serialise(message: unknown): string {
   try {
-    return JSON.stringify(message);
+    return stringify(message);
   } catch (error) {
     throw unencodable(findUnserialisable(message), `it is not JSON (${describe(error)})`);
   }
 }
 
-/** The first field of the message's params that JSON.stringify throws for. */
+/** As JSON.stringify, which makes null of NaN and Infinity: a limit that was miscalculated would be none. Throws for them. */
+function stringify(value: unknown): string {
+  const json = JSON.stringify(value);
+  if (json?.includes("null")) {
+    JSON.stringify(value, (_, each: unknown) => {
+      if (typeof each === "number" && !Number.isFinite(each)) throw new RangeError(`${each} is no number of JSON`);
+      return each;
+    });
+  }
+  return json;
+}
+
+/** The first field of the message's params that can't be serialised. */
 function findUnserialisable(message: unknown): string | null {
   const params = isObject(message) && isObject(message["params"]) ? message["params"] : message;
   if (!isObject(params)) return null;
   for (const key of Object.keys(params)) {
     try {
-      JSON.stringify({ [key]: params[key] });
+      stringify({ [key]: params[key] });
     } catch {
       return key;
     }

@@ -1,4 +1,5 @@
 // Streams of events: async iteration, abort, and the last result.
+import { setMaxListeners } from "node:events";
 import { nearest } from "./check-options.js";
 import { FmError } from "./errors.js";
 import type { JsonObject, Operation, RequestOptions } from "./types.js";
@@ -203,8 +204,12 @@ export function signalOf(options: unknown, others: readonly string[] = []): Abor
   if (signal === null) return null;
   // The controller is often given in its place.
   const { aborted, addEventListener, removeEventListener } = signal as Partial<AbortSignal>;
-  if (typeof aborted === "boolean" && addEventListener !== undefined && removeEventListener !== undefined) return signal;
-  throw invalid("signal", "Invalid 'signal': it must be an AbortSignal, such as the `signal` of an AbortController.");
+  if (typeof aborted !== "boolean" || addEventListener === undefined || removeEventListener === undefined) {
+    throw invalid("signal", "Invalid 'signal': it must be an AbortSignal, such as the `signal` of an AbortController.");
+  }
+  // Node takes many calls with one signal for a leak, and warns.
+  if (signal instanceof EventTarget) setMaxListeners(0, signal);
+  return signal;
 }
 
 function invalid(param: string, detail: string): FmError {

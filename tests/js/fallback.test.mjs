@@ -140,6 +140,50 @@ test("a fallback that fails too: the local error, with what both said; a stock c
   await assert.rejects(client.chat.completions.create({ messages: [] }), /it gave no [a-z ]+: that has 'choices'/);
 });
 
+test("a conversation does not go on after a text of a fallback", async (t) => {
+  const client = stubClient(t, NO_MODEL, { fallback: () => "elsewhere" });
+  const { id } = await client.responses.create({ input: "My name is Bob." });
+  const wrong = { code: "INVALID_REQUEST", message: /Invalid 'previous_response_id': the fallback answered resp_.* in `input`/ };
+  await assert.rejects(client.responses.create({ input: "Who am I?", previous_response_id: id }), wrong);
+  assert.equal((await drain(client.responses.stream({ input: "x", previous_response_id: id }))).error.code, wrong.code);
+});
+
+test("a fallback that asks its own client fails, once; another client's may", { timeout: WAIT }, async (t) => {
+  let asked = 0;
+  const clients = [0, 1].map((at) => {
+    const fallback = ({ body }) => (asked++, clients[1 - at].responses.create(body));
+    return stubClient(t, NO_MODEL, { fallback });
+  });
+  const own = stubClient(t, NO_MODEL, { fallback: ({ body }) => (asked++, own.fetch("http://x/responses", post(body))) });
+  const post = (body) => ({ method: "POST", body: JSON.stringify(body) });
+  await assert.rejects(own.responses.create({ input: "x" }), { code: "UNAVAILABLE" });
+  assert.equal(asked, 1);
+  await assert.rejects(clients[0].responses.create({ input: "x" }), { code: "UNAVAILABLE" });
+  assert.equal(asked, 3);
+  const later = stubClient(t, NO_MODEL, {
+    fallback: ({ body }) => {
+      if (body.input === "first") setTimeout(() => resolve(later.responses.create({ input: "second" })), 5);
+      return body.input;
+    },
+  });
+  let resolve;
+  const second = new Promise((it) => (resolve = it));
+  await later.responses.create({ input: "first" });
+  assert.equal((await second).output_text, "second", "what a fallback has begun may ask when it is over");
+});
+
+test("many requests at once that fall back, or have one signal: Node has no warning", { timeout: WAIT }, async (t) => {
+  const warnings = [];
+  const onWarning = (warning) => warnings.push(warning.name);
+  process.on("warning", onWarning);
+  t.after(() => process.off("warning", onWarning));
+  const client = stubClient(t, NO_MODEL, { fallback: () => new Promise((resolve) => setTimeout(resolve, 20, "elsewhere")) });
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 12 }, () => client.responses.create({ input: "x" }, { signal })));
+  await new Promise(setImmediate); // warnings come then
+  assert.deepEqual(warnings, []);
+});
+
 test("a fallback gets the body as the host gave it, and a signal that follows the request's", { timeout: WAIT }, async (t) => {
   const calls = [];
   const fallback = (call) => (calls.push(call), call.body.input === "hang" ? new Promise(() => {}) : "elsewhere");
@@ -220,6 +264,8 @@ test("a fallback's stream that breaks: what came, and its error", async (t) => {
   const { events, error } = await drain(client.responses.stream({ input: "x" }));
   assert.equal(checkResponseStream(events).status, "failed");
   assert.match(error.detail, /the line is cut/);
+  const cut = stubClient(t, NO_MODEL, { fallback: async function* () { yield created; } });
+  assert.match((await drain(cut.responses.stream({ input: "x" }))).error.detail, /^The fallback's stream broke off/);
 });
 
 test("generate asks the client's fallback in place of the model, and its own where it has one", async (t) => {

@@ -121,6 +121,8 @@ const unencodable = {
   "more than the cap": ["x".repeat(MAX_BODY_BYTES - 1), /limit is 10000000/],
   "a NUL in a key": [{ "a\0b": 1 }, /NUL/],
   "a BigInt": [{ a: 1n }, /not JSON/],
+  "NaN, which would be null": [{ params: { input: "x", max_output_tokens: NaN } }, /'max_output_tokens'.*NaN is no number/],
+  "Infinity far down": [{ params: { a: null, fm: { timeout_ms: [Infinity] } } }, /'fm'.*Infinity is no number/],
 };
 for (const [name, [value, message]] of Object.entries(unencodable)) {
   test(`the encoder refuses: ${name}`, () => {
@@ -151,7 +153,7 @@ test("the encoder looks at what is sent, not at the object", () => {
     e: "\\u0000",
   });
   assert.deepEqual(body({ "\\u0000": 1 }), { "\\u0000": 1 });
-  assert.deepEqual(body([Number.MAX_VALUE, -5e-324, 1e21, NaN]), [Number.MAX_VALUE, -5e-324, 1e21, null]);
+  assert.deepEqual(body([Number.MAX_VALUE, -5e-324, 1e21, null]), [Number.MAX_VALUE, -5e-324, 1e21, null]);
 });
 
 const raw = { skip: JSON.rawJSON === undefined && "this Node has no JSON.rawJSON" };

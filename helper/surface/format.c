@@ -270,7 +270,19 @@ static void rename_passed_param(struct fm_error *error) {
     }
 }
 
-void fm_request_rename_param(const struct fm_request *request, struct fm_error *error) {
+/* Some SDKs show an error's text alone, so it names the field, too. */
+static void name_param(struct fm_error *error) {
+    char detail[sizeof error->detail];
+    if (error->code != FM_INVALID_REQUEST || !error->param[0] || strstr(error->detail, error->param)) {
+        return;
+    }
+    int len = snprintf(detail, sizeof detail, "Invalid '%s': ", error->param);
+    size_t room = sizeof detail - 1 - (size_t)len;
+    snprintf(detail + len, sizeof detail - (size_t)len, "%.*s", fm_utf8_shown(error->detail, room), error->detail);
+    memcpy(error->detail, detail, sizeof detail);
+}
+
+static void rename_param(const struct fm_request *request, struct fm_error *error) {
     size_t image;
     if (blames_image(error, &image)) {
         rename_image_param(request, image, error);
@@ -287,6 +299,11 @@ void fm_request_rename_param(const struct fm_request *request, struct fm_error *
             return;
         }
     }
+}
+
+void fm_request_rename_param(const struct fm_request *request, struct fm_error *error) {
+    rename_param(request, error);
+    name_param(error);
 }
 
 /* ---- writing ---- */

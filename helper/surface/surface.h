@@ -490,7 +490,8 @@ bool fm_request_image_param(const struct fm_request *request, size_t index, cons
 /*
  * Translates the `param` of an engine's error into the path in the host's body: if it is in the job's `format` or
  * `embed`, in a tool, or an image (ENGINE.md, Formats, Tools, Embeddings, Images). A path that gets too long is cut
- * between characters. Any other `param` stays. An image's error also gets its reason, FM_IMAGE_INVALID.
+ * between characters. Any other `param` stays. An image's error also gets its reason, FM_IMAGE_INVALID. The
+ * text of an INVALID_REQUEST names the field afterwards.
  */
 void fm_request_rename_param(const struct fm_request *request, struct fm_error *error);
 

@@ -153,7 +153,8 @@ class Formats(HelperTest):
                                           (self.responses, GRAMMAR, grammar), (self.chat, GRAMMAR, grammar)):
                 if param:
                     error = self.assert_error(create(say, **params), "INVALID_REQUEST", param, "invalid_value")
-                    self.assertEqual((error["openai"]["status"], error["detail"]), (400, "because"))
+                    self.assertEqual((error["openai"]["status"], error["detail"]),
+                                     (400, f"Invalid '{param}': because"))
 
 
 class StopStrings(HelperTest):

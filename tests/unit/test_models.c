@@ -171,9 +171,9 @@ static void aliases(void **state) {
     expect_found("gpt-4o", "b", at("b.gguf"), true);
     expect_found("small", "c", at("c.gguf"), false);
     expect_found("b", "b", at("b.gguf"), true); /* a model's own name goes before */
-    expect_refused("gone", FM_NOT_FOUND, "'gone'", "does not exist");
-    expect_refused("again", FM_NOT_FOUND, "'again'", "does not exist"); /* no alias of an alias */
-    expect_refused("x", FM_NOT_FOUND, "'x'", "does not exist");
+    expect_refused("gone", FM_NOT_FOUND, "the alias 'gone' stands for the model 'd', which", "change the option aliases");
+    expect_refused("again", FM_NOT_FOUND, "'again' stands for the model 'small'", "exist"); /* no alias of an alias */
+    expect_refused("x", FM_NOT_FOUND, "the model 'x' does not exist", "to use another name");
     options.aliases = "*=c";
     expect_found("x", "c", at("c.gguf"), false);
     expect_found("default", "b", at("b.gguf"), true);

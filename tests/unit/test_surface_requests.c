@@ -789,7 +789,9 @@ static void check_param(const struct place *place, const char *format, const cha
     snprintf(error.param, sizeof error.param, "%s", said);
     fm_request_rename_param(&request, &error);
     assert_string_equal(error.param, told);
-    assert_string_equal(error.detail, "because");
+    char detail[sizeof error.detail]; /* it names the field */
+    snprintf(detail, sizeof detail, told[0] ? "Invalid '%s': because" : "because", told);
+    assert_string_equal(error.detail, detail);
     fm_request_free(&request);
 }
 

@@ -171,7 +171,7 @@ static uint32_t tokens_in(double usable, double bytes) {
 /* Which setting decides about the length of the memory, or else the file. */
 static const char *decides(const struct fm_llama_model_options *options, const char *path) {
     return options->kv_tokens > 0        ? "FM_ENGINE_LLAMA_KV_TOKENS"
-           : options->context_length > 0 ? "FM_ENGINE_LLAMA_CTX"
+           : options->context_length > 0 ? FM_CONTEXT_SETTING
                                          : path;
 }
 
@@ -192,21 +192,21 @@ enum fm_code fm_context_check(const struct fm_llama_model *model, const struct f
         return fm_fail(
             error, FM_UNAVAILABLE,
             "FM_ENGINE_LLAMA_KV_TOKENS is %lld, less than one context of %u tokens: set it to that at least, or "
-            "FM_ENGINE_LLAMA_CTX to less: %s",
+            FM_CONTEXT_SETTING " to less: %s",
             (long long)options->kv_tokens, context, path);
     }
     if (bytes * length > usable && usable > 0 && fm_context_keeps_all_tokens(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "%s: %u tokens of this model's context need %.0f MiB, above the %.0f MiB that are three "
                        "quarters of the memory; %s%u would fit%s%s",
-                       what, length, bytes * length / MIB, usable / MIB, what != path ? "" : "FM_ENGINE_LLAMA_CTX=",
+                       what, length, bytes * length / MIB, usable / MIB, what != path ? "" : FM_CONTEXT_SETTING " ",
                        tokens_in(usable, bytes), what != path ? ": " : "", what != path ? path : "");
     }
     double needed = bytes * context;
     if (options->context_length == 0 && needed > CONTEXT_SMALL && needed > CONTEXT_PER_WEIGHTS * weights) {
         return fm_fail(error, FM_UNAVAILABLE,
                        "%s: %u tokens of this model's context need %.0f MiB, out of proportion to its weights of %.0f "
-                       "MiB; FM_ENGINE_LLAMA_CTX sets a shorter one",
+                       "MiB; " FM_CONTEXT_SETTING " sets a shorter one",
                        path, context, needed / MIB, weights / MIB);
     }
     return FM_OK;

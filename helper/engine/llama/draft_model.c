@@ -80,7 +80,7 @@ static enum fm_code check_memory(const struct fm_draft_model *draft, double byte
         return FM_OK;
     }
     return fm_fail(error, FM_UNAVAILABLE,
-                   "leave " OPTION " out, or set FM_ENGINE_LLAMA_CTX to less: the context needs %.0f MiB for the model "
+                   "leave " OPTION " out, or set " FM_CONTEXT_SETTING " to less: the context needs %.0f MiB for the model "
                    "and %.0f MiB for the draft model, above the %.0f MiB that are three quarters of the memory: %s",
                    model / MIB, bytes / MIB, usable / MIB, path);
 }

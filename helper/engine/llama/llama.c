@@ -58,8 +58,13 @@ static bool on_progress(float progress, void *argument) {
     return !fm_kit_ending(state->kit);
 }
 
-/* An environment variable that is a number from 1 to `max`; 0 when it is not set. */
-static enum fm_code read_setting(const char *name, int64_t max, int64_t *value, struct fm_error *error) {
+/*
+ * An environment variable that is a number from 1 to `max`; 0 when it is not set. `told`: how an error names it, which
+ * begins with its name.
+ */
+static enum fm_code read_setting(const char *told, int64_t max, int64_t *value, struct fm_error *error) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(told, " "), told);
     const char *text = getenv(name);
     char *end;
     *value = 0;
@@ -68,7 +73,7 @@ static enum fm_code read_setting(const char *name, int64_t max, int64_t *value, 
     }
     *value = strtoll(text, &end, 10);
     if (*end || *value < 1 || *value > max) { /* what is too long for the type is read as its maximum */
-        return fm_fail(error, FM_UNAVAILABLE, "%s is not a number from 1 to %lld", name, (long long)max);
+        return fm_fail(error, FM_UNAVAILABLE, "%s is not a number from 1 to %lld", told, (long long)max);
     }
     return FM_OK;
 }
@@ -133,12 +138,12 @@ static enum fm_code read_kernels(struct fm_llama_model_options *options, struct 
 }
 
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
-    enum fm_code code = read_setting("FM_ENGINE_LLAMA_CTX", FM_MODEL_CONTEXT_MAX, &options->context_length, error);
+    enum fm_code code = read_setting(FM_CONTEXT_SETTING, FM_MODEL_CONTEXT_MAX, &options->context_length, error);
     code = code ? code : read_slots(options, error);
     code = code ? code : read_drafts(options, error);
     code = code ? code : read_kernels(options, error);
     code = code ? code : read_setting("FM_ENGINE_LLAMA_KV_TOKENS", FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
-    return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS", threads_max(), &options->threads, error);
+    return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS (threads)", threads_max(), &options->threads, error);
 }
 
 /* The draft model too, where something is guessed at all. */

@@ -217,7 +217,7 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     model->context = fm_matmul_context(model->weights, first);
     if (!model->context) {
         return fail_with_log(error, path,
-                             asked ? "no memory for the context that FM_ENGINE_LLAMA_CTX asks for"
+                             asked ? "no memory for the context that " FM_CONTEXT_SETTING " asks for"
                                    : "no memory for the context");
     }
     model->context_length = smaller(wanted, params->n_ctx);

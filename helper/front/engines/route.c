@@ -34,8 +34,8 @@ static enum fm_code check_program(const struct fm_program *program, struct fm_er
         return error->code;
     }
     if (files->descriptor.needs_config && !program->config.text) {
-        fm_fail(error, FM_UNAVAILABLE, "the engine %s has no configuration; name one with --%s", files->name,
-                files->name);
+        fm_fail(error, FM_UNAVAILABLE, "the engine %s has no configuration; set the option %s (--%s)", files->name,
+                files->name, files->name);
         return because(error, "NOT_CONFIGURED");
     }
     return FM_OK;

@@ -15,8 +15,10 @@ type Kind =
   | "aliases"
   | "ms"
   | "someMs"
+  | "dayMs"
   | "count"
   | "some"
+  | "engines"
   | "bytes"
   | "gpu"
   | "restart"
@@ -27,6 +29,8 @@ type Kind =
 
 /** The longest time that Node's timers take, in ms; a longer one would be over at once. */
 const LONGEST_MS = 2_147_483_647;
+/** The longest that an engine without requests is kept. */
+const DAY_MS = 86_400_000;
 
 const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   helperPath: "text",
@@ -44,8 +48,8 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   gpuDir: "path",
   contextLength: "some",
   threads: "some",
-  idleUnloadMs: "ms",
-  maxEngines: "count",
+  idleUnloadMs: "dayMs",
+  maxEngines: "engines",
   memoryBudget: "bytes",
   kvCacheDir: "path",
   kvCacheBytes: "count",
@@ -53,7 +57,7 @@ const KINDS: { readonly [Name in keyof Required<ClientOptions>]: Kind } = {
   store: "text",
   storeBytes: "count",
   strictParameters: "flag",
-  logLevel: "text",
+  logLevel: ["off", "error", "warn", "info", "debug"],
   onLog: "function",
   env: "env",
   cwd: "path",
@@ -76,7 +80,9 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (val
 const isMs = (value: unknown): boolean => isCount(value) && (value as number) <= LONGEST_MS;
 const isAliases = (value: unknown): boolean =>
   isObject(value) &&
-  Object.entries(value).every(([name, model]) => /^[^,=]+$/.test(name) && typeof model === "string" && /^[^,]+$/.test(model));
+  Object.entries(value).every(
+    ([name, model]) => /^[^,=\0]+$/.test(name) && typeof model === "string" && /^[^,\0]+$/.test(model),
+  );
 /** Infinity is a number of crashes, too. */
 const isRestart = (value: unknown): boolean =>
   isObject(value) &&
@@ -84,29 +90,46 @@ const isRestart = (value: unknown): boolean =>
     ([name, number]) =>
       Object.hasOwn(RESTART_POLICY, name) && (number === undefined || (typeof number === "number" && number >= 0)),
   );
-const isEngine = (value: unknown): boolean =>
-  typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every((name) => typeof name === "string"));
+/** Different names, as the helper reads them (front/options.c): a list, or one with commas. */
+const isEngine = (value: unknown): boolean => {
+  const names: unknown[] = Array.isArray(value) ? value : typeof value === "string" ? value.split(",") : [null];
+  const fits = names.every((name) => typeof name === "string" && /^[a-z0-9-]{1,32}$/.test(name));
+  return fits && names.length > 0 && names.length <= 8 && new Set(names).size === names.length;
+};
+/** What it holds is read by the engine. */
+const isRemote = (value: unknown): boolean => {
+  try {
+    return isObject(value) ? Array.isArray(value["endpoints"]) && JSON.stringify(value) !== "" : isText(value) && value !== "";
+  } catch {
+    return false;
+  }
+};
 /** A program gets no text with a NUL. */
 const isText = (value: unknown): boolean => typeof value === "string" && !value.includes("\0");
-const isEnv = (value: unknown): boolean => isObject(value) && !Object.values(value).some((text) => String(text).includes("\0"));
-const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || (isCount(value) && value !== 0);
+const isEnv = (value: unknown): boolean =>
+  isObject(value) && Object.entries(value).flat().every((text) => typeof text !== "object" && isText(String(text)));
+const isAtMost = (value: unknown, most: number): boolean => isCount(value) && value !== 0 && (value as number) <= most;
+/** The bounds are those of front/options.h. */
+const isGpu = (value: unknown): boolean => value === "auto" || value === "off" || isAtMost(value, 100_000);
 const isBytes = (value: unknown): boolean =>
-  (isCount(value) && value !== 0) || (typeof value === "string" && /^[0-9]+[KMG]?$/.test(value));
+  (isCount(value) && value !== 0) || (typeof value === "string" && /^0*[1-9][0-9]{0,9}[KMG]?$/.test(value));
 const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boolean, string]> = {
   text: [isText, "a string that has no NUL"],
-  engine: [isEngine, "an engine's name, or an array of names"],
-  remote: [(value) => typeof value === "string" || isObject(value), "an object, or the path of a file"],
+  engine: [isEngine, "the name of an engine, or an array of up to 8 different ones, of a-z, 0-9 and -"],
+  remote: [isRemote, "an object with an array of `endpoints`, or the path of a file"],
   flag: [(value) => typeof value === "boolean", "true or false"],
   ms: [isMs, `an integer from 0 to ${LONGEST_MS}, in ms`],
   someMs: [(value) => isMs(value) && value !== 0, `an integer from 1 to ${LONGEST_MS}, in ms`],
+  dayMs: [(value) => isMs(value) && (value as number) <= DAY_MS, `an integer from 0 to ${DAY_MS}, in ms`],
   path: [(value) => isText(value) && value !== "", "a string that is not empty and has no NUL"],
   restart: [isRestart, `an object with numbers from 0 on: ${Object.keys(RESTART_POLICY).join(", ")}`],
   count: [isCount, "an integer that is not negative"],
   some: [(value) => isCount(value) && value !== 0, "an integer from 1 on"],
+  engines: [(value) => isAtMost(value, 8), "an integer from 1 to 8"],
   bytes: [isBytes, 'a number of bytes, or a text such as "512M" or "4G"'],
-  gpu: [isGpu, '"auto", "off" or a number of layers'],
+  gpu: [isGpu, '"auto", "off" or a number of layers, up to 100,000'],
   function: [(value) => typeof value === "function", "a function"],
-  aliases: [isAliases, "an object of model names, which have no comma, and as a name no ="],
+  aliases: [isAliases, "an object of model names, which have no comma and no NUL, and as a name no ="],
   env: [isEnv, "an object of texts that have no NUL"],
   functionOrObject: [
     (value) => typeof value === "function" || (typeof value === "object" && value !== null),

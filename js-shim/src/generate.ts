@@ -68,7 +68,7 @@ export async function generate<T>(
       const body = bodyOf(params, rejected.at(-1));
       const response = await withSignal(() => createResponse(transport, body), signal);
       const text = textOfResponse(response);
-      const judged = judge(text, params, check);
+      const judged = judge(text, response.status === "incomplete", params, check);
       if ("value" in judged) return { value: judged.value, source: sourceOf(response), rejected };
       rejected.push({ text, reason: judged.reason });
     }
@@ -121,6 +121,7 @@ const NOT_IN_REQUEST: Readonly<Record<string, string>> = {
   response_format: "give the parameter `schema`",
   stream: "the answer is checked as a whole. Leave it out",
   background: "the answer is waited for. Leave it out",
+  tools: "a call has no value to check. Use `responses.create` for tools",
 };
 
 /** What would be replaced, or would leave no answer to check. */
@@ -156,13 +157,19 @@ function bodyOf<T>(params: GenerateParams<T>, last: Rejection | undefined): Resp
   };
 }
 
-function judge<T>(text: string, params: GenerateParams<T>, check: Validator): { value: T } | { reason: string } {
+/** `isCut`: the answer ended at a limit. */
+function judge<T>(
+  text: string,
+  isCut: boolean,
+  params: GenerateParams<T>,
+  check: Validator,
+): { value: T } | { reason: string } {
   let value: unknown = text;
   if (params.schema !== undefined) {
     try {
       value = JSON.parse(text);
     } catch {
-      return { reason: "It is not JSON." };
+      return { reason: isCut ? "It was cut off by the limit on its tokens: it is too long for that." : "It is not JSON." };
     }
     const wrong = check(value);
     if (wrong !== null) return { reason: wrong };

@@ -87,7 +87,8 @@ export function nameFromText(text: string, options: SlugOptions = {}): string {
 }
 
 function firstLine(text: string): string {
-  const lines = text.split(/[\r\n]+/).map((line) => {
+  // A model may have given nothing.
+  const lines = String(text ?? "").split(/[\r\n]+/).map((line) => {
     const bare = line.replace(/^[\s>*#-]+/, "");
     return PREAMBLES.reduce((rest, preamble) => rest.replace(preamble, ""), bare);
   });
@@ -96,7 +97,7 @@ function firstLine(text: string): string {
 
 /** Letters and digits in ASCII; what has no such form divides words. */
 function wordsOf(text: string): string[] {
-  const ascii = text
+  const ascii = String(text ?? "")
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")
     .replace(/['\u2019]/g, "")

@@ -24,6 +24,7 @@ import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
 import { idOf, ownModels, partsOf } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
 import { signalOf } from "./stream.js";
+import { messageOf } from "./thrown.js";
 
 /** Options of {@link pullModel}. */
 export interface PullOptions extends DownloadOptions {
@@ -103,7 +104,7 @@ const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
 
 /** What is to be downloaded; the file that names the model comes last, so that no part of one looks like a model. */
 async function sourcesOf(reference: string, options: PullOptions): Promise<Source[]> {
-  const sha256 = options.sha256?.toLowerCase() ?? null;
+  const sha256 = options.sha256 == null ? null : String(options.sha256).toLowerCase();
   if (sha256 !== null && !/^[0-9a-f]{64}$/.test(sha256)) {
     throw new FmError("INVALID_REQUEST", `Invalid sha256: it must have 64 hexadecimal digits, not ${JSON.stringify(sha256)}.`);
   }
@@ -226,7 +227,9 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
 /** See files.ts. */
 export async function verifyModel(path: string): Promise<{ state: "ok" | "damaged" | "unknown"; sha256: string }> {
   const told = (await readRecord(path))?.sha256;
-  const sha256 = await hashFile(path);
+  const sha256 = await hashFile(path).catch((error: unknown) => {
+    throw new FmError("NOT_FOUND", `The file ${path} can't be read (${messageOf(error)}).`, { cause: error });
+  });
   return { state: told === undefined ? "unknown" : told === sha256 ? "ok" : "damaged", sha256 };
 }
 

@@ -11,6 +11,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOEXEC: "is not a program for this machine",
   ETXTBSY: "is being written",
   EMFILE: "could not be started: this process has too many open files. Close some, or raise the limit (ulimit -n)",
+  E2BIG: "could not be started: its options and its environment are too large together",
   ENFILE: "could not be started: the system has too many open files. Close some",
   EAGAIN: "could not be started: the user has too many processes. End some, or raise the limit (ulimit -u)",
   ENOMEM: "could not be started: there is not enough memory",

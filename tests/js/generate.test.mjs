@@ -55,6 +55,15 @@ test("no answer passes: the fallback, which sees them all; without one, an error
   });
 });
 
+test("an answer that a limit cut off is rejected as such; tools are for other calls", async (t) => {
+  const client = fakeClient(t);
+  const body = { input: script("{ and no end"), schema: { type: "object" }, retries: 0 };
+  const cut = { code: "NO_VALID_ANSWER", message: /It was cut off by the limit on its tokens/ };
+  await assert.rejects(client.generate({ ...body, request: { max_output_tokens: 1 } }), cut);
+  const wrong = { code: "INVALID_REQUEST", message: /Invalid 'request\.tools'/ };
+  await assert.rejects(client.generate({ ...body, request: { tools: [] } }), wrong);
+});
+
 for (const [name, options, rejected] of [
   ["says false", { validate: () => false }, "It does not fit."],
   ["says why", { validate: () => "Too blue." }, "Too blue."],
@@ -201,11 +210,12 @@ for (const [text, name] of [
   ["COM1", "com1-1"],
   ["日本語", ""],
   ["", ""],
+  [undefined, ""],
   ["the cat's pyjamas", "the-cats-pyjamas"],
   [`${"word ".repeat(30)}`, Array(12).fill("word").join("-")],
   ["x".repeat(100), "x".repeat(60)],
 ]) {
-  test(`slug of ${JSON.stringify(text.slice(0, 50))}`, () => {
+  test(`slug of ${JSON.stringify(text?.slice(0, 50))}`, () => {
     assert.equal(slug(text), name);
     assert.equal(slug(slug(text)), slug(text), "a name stays as it is");
   });

@@ -74,6 +74,7 @@ test("a whole file, with progress; a second pull finds it", async (t) => {
   assert.equal(server.requests.length, 1);
   writeFileSync(path, "GGUF");
   assert.equal((await verifyModel(path)).state, "damaged");
+  await assert.rejects(verifyModel(`${path}.gone`), { code: "NOT_FOUND", message: /gone can't be read/ });
 });
 
 const FAULTS = {
@@ -184,6 +185,11 @@ for (const [name, faults, options, error] of [
     assert.equal(server.requests.length, 1);
   });
 }
+
+test("a hash that is a number is refused by its name", async () => {
+  const wrong = { code: "INVALID_REQUEST", message: /Invalid sha256: it must have 64 hexadecimal digits, not "5"/ };
+  await assert.rejects(pullModel("qwen3-0.6b", { sha256: 5 }), wrong);
+});
 
 /** Repositories of the stand-in for Hugging Face: the names of their files. */
 const REPOSITORIES = {

@@ -476,7 +476,7 @@ MUTATIONS = [
      "^options of generate"),
     ("what a fallback has begun may ask when it is over", FALLBACK, "each.of === this && !each.over", "each.of === this",
      "fallback", "^a fallback that asks its own"),
-    ("a conversation does not go on after a fallback", FALLBACK, "before.startsWith(UNSTORED)", "false", "fallback",
+    ("a conversation does not go on after a fallback", FALLBACK, "before.startsWith(UNSTORED)", 'before === ""', "fallback",
      "^a conversation does not"),
     ("many requests may fall back at once", FALLBACK, "    setMaxListeners(0, closed);", "   ", "fallback", "^many requests"),
     ("many requests may have one signal", STREAM, "if (signal instanceof EventTarget) setMaxListeners(0, signal);", "",

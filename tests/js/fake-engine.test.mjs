@@ -378,10 +378,10 @@ test("a deep object from toJSON fails alone on the real wire", async (t) => {
 });
 
 test("options that the helper refuses: the error names its program, the option and the reason", async (t) => {
+  const long = "x".repeat(256);
   for (const [options, ...said] of [
-    [{ engine: "../x" }, 'engine "../x"', "not an engine's name"],
-    [{ engine: "" }, 'engine ""', "not an engine's name"],
-    [{ logLevel: "loud" }, 'logLevel "loud"', "must be off, error"],
+    [{ aliases: { [long]: "default" } }, `aliases {"${long}":"default"}`, "(1 to 255 bytes each)"],
+    [{ logLevel: undefined, env: { ...sanitizerEnv, FM_PROXY_LOG_LEVEL: "loud" } }, 'LEVEL "loud"', "must be off, error"],
     [{ engine: undefined, env: { ...sanitizerEnv, FM_PROXY_ENGINE: "a b" } }, 'FM_PROXY_ENGINE "a b"', "engine's name"],
     [{ helperPath: "/etc/hostname" }, "/etc/hostname", "helperPath"],
     [{ helperPath: "/bin/true" }, "/bin/true", "helperPath"],

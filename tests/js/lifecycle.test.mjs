@@ -890,12 +890,12 @@ test("a chat completion that its helper's death cut off has no finish_reason and
 
 test("what a helper says before it has answered is in the error: the end of it, on one line", async (t) => {
   const noise = "noise \u00e9\n".repeat(2000);
-  const client = stubClient(t, { start: "exit", stderr: `first\n${noise}the \x1b[31mreason\n\n` }, { engine: "e\nx" });
+  const client = stubClient(t, { start: "exit", stderr: `first\n${noise}the \x1b[31mreason\n\n` }, { store: "e\nx" });
   await assert.rejects(client.health.ping(), ({ code, detail }) => {
     assert.equal(code, "SPAWN_FAILED");
     assert.ok(detail.includes(stubPath), detail);
     assert.match(detail, /helperPath/);
-    assert.match(detail, /engine "e\\nx"/);
+    assert.match(detail, /store "e\\nx"/);
     assert.match(detail, /status 9/);
     assert.match(detail, /noise \u00e9.*reason$/);
     assert.doesNotMatch(detail, /first|\ufffd|[\x00-\x1f]/);

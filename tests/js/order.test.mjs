@@ -138,7 +138,7 @@ for (const [name, endpoint] of [
 test("a key is in no error of an option", (t) => {
   assert.throws(
     () => clientFor(t, { remote: 7 }),
-    (error) => /it must be an object, or the path of a file, not number/.test(error.message),
+    (error) => /must be an object with an array of `endpoints`, or the path of a file, not number/.test(error.message),
   );
 });
 

@@ -104,7 +104,7 @@ struct said {
     uint64_t kv_heads;   /* 0: as many as `heads`, or the layers differ in it */
     double all_kv_heads; /* of all layers together, where they differ; 0: they do not */
     uint64_t interval;   /* one layer of so many has keys and values, the others states; 0: each has */
-    uint64_t key;      /* numbers of a head's key and value; 0: what the heads share is `embedded` */
+    uint64_t key;        /* numbers of a head's key and value; 0: what the heads share is `embedded` */
     uint64_t value;
 };
 

@@ -1,6 +1,6 @@
 // What createClient and client.on are given: names and types are checked, so that a mistake does not go unnoticed.
 import type { ClientOptions } from "./client.js";
-import { FmError } from "./errors.js";
+import { invalid } from "./errors.js";
 import type { ClientEvents } from "./events.js";
 import { RESTART_POLICY } from "./restart.js";
 import { isObject } from "./types.js";
@@ -96,7 +96,7 @@ const isEngine = (value: unknown): boolean => {
   const fits = names.every((name) => typeof name === "string" && /^[a-z0-9-]{1,32}$/.test(name));
   return fits && names.length > 0 && names.length <= 8 && new Set(names).size === names.length;
 };
-/** What it holds is read by the engine. */
+/** The engine reads what it holds. A circle can't be sent. */
 const isRemote = (value: unknown): boolean => {
   try {
     return isObject(value) ? Array.isArray(value["endpoints"]) && JSON.stringify(value) !== "" : isText(value) && value !== "";
@@ -139,16 +139,16 @@ const CHECKS: Record<Exclude<Kind, readonly unknown[]>, [(value: unknown) => boo
 
 /** Throws an FmError (INVALID_REQUEST) that names the option. `undefined` is the default, as if it were absent. */
 export function checkOptions(options: unknown): void {
-  if (typeof options !== "object" || options === null) throw wrong("options", "The options must be an object.");
+  if (typeof options !== "object" || options === null) throw invalid("options", "The options must be an object.");
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(KINDS, name)) {
       const meant = elsewhere(name) ?? nearest(name, Object.keys(KINDS), 3) ?? " See ClientOptions.";
-      throw wrong(name, `createClient has no option '${name}'.${meant}`);
+      throw invalid(name, `createClient has no option '${name}'.${meant}`);
     }
     if (value === undefined) continue;
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
     const told = name === "remote" || name === "env" ? typeof value : shown(value); // they may hold keys
-    if (!fits(value)) throw wrong(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
+    if (!fits(value)) throw invalid(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
   }
 }
 
@@ -179,19 +179,15 @@ export function checkListener(name: unknown, listener: unknown): void {
   if (!Object.hasOwn(EVENTS, told)) {
     const known = Object.keys(EVENTS);
     const all = ` It has ${known.map((each) => `'${each}'`).join(" and ")}.`;
-    throw wrong("name", `The client has no event '${told}'.${nearest(told, known, 2) ?? all}`);
+    throw invalid("name", `The client has no event '${told}'.${nearest(told, known, 2) ?? all}`);
   }
   if (typeof listener === "function") return;
-  throw wrong("listener", `The listener of '${told}' must be a function, not ${shown(listener)}.`);
+  throw invalid("listener", `The listener of '${told}' must be a function, not ${shown(listener)}.`);
 }
 
 function checkOf(kind: Kind): [(value: unknown) => boolean, string] {
   if (typeof kind === "string") return CHECKS[kind];
   return [(value) => kind.includes(value), kind.map((each) => JSON.stringify(each)).join(" or ")];
-}
-
-function wrong(param: string, message: string): FmError {
-  return new FmError("INVALID_REQUEST", message, { openai: { param } });
 }
 
 function shown(value: unknown): string {

@@ -200,3 +200,8 @@ export function withOutputText(response: WireResponse | ResponseObject): Respons
   const text = Array.isArray(response.output) ? { output_text: textOfResponse(response) } : {};
   return { ...response, ...text } as ResponseObject;
 }
+
+/** A request, or an option, that is refused for its field `param`. */
+export function invalid(param: string, detail: string): FmError {
+  return new FmError("INVALID_REQUEST", detail, { openai: { param } });
+}

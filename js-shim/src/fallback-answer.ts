@@ -2,15 +2,13 @@
 import { ChatChunks } from "./chat.js";
 import { CompletionChunks } from "./completions.js";
 import type { FallbackMethod } from "./fallback.js";
+import { TERMINAL } from "./partial.js";
 import { eventsOf } from "./replay.js";
 import type { ChatCompletionChunk, CompletionChunk, JsonObject, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 
 /** What the id of a response begins with that was made here, of a text: nobody has stored it. */
 export const UNSTORED = "resp_fallback_";
-
-/** The events that end a response's stream. */
-const ENDS = /^response\.(completed|incomplete|failed|cancelled)$/;
 
 /** How an answer of one method is made whole. */
 export interface Whole {
@@ -89,7 +87,7 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
     observe: (event) => {
       if (!isObject(event["response"])) return { event };
       last = marked(event["response"]);
-      ended = ENDS.test(String(event["type"]));
+      ended = TERMINAL.has(event["type"]);
       return { event: { ...event, response: last } };
     },
     observed: () => {

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { UNSTORED, wholeAnswer, type Whole } from "./fallback-answer.js";
-import { FmError, type FmErrorCode } from "./errors.js";
+import { FmError, invalid, type FmErrorCode } from "./errors.js";
 import { refused, withSignal } from "./stream.js";
 import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Operation, Transport } from "./types.js";
@@ -88,7 +88,7 @@ export function sourceOf(answer: unknown): "local" | "fallback" {
 
 /** A fallback that is being asked. */
 interface Asking {
-  of: FallbackTransport;
+  of: FallbackOptions;
   /** The one that this one asks in turn. */
   within: Asking | undefined;
   over: boolean;
@@ -118,12 +118,12 @@ export class FallbackTransport implements Transport {
     if (typeof before === "string" && before.startsWith(UNSTORED)) return refused(unstored(before));
     // A fallback that asks this client again would be asked for ever.
     if (this.#isAsking()) return this.#transport.call(method, params, options);
-    return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options, this);
+    return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options);
   }
 
   #isAsking(): boolean {
     for (let each = asking.getStore(); each !== undefined; each = each.within) {
-      if (each.of === this && !each.over) return true;
+      if (each.of === this.#options && !each.over) return true;
     }
     return false;
   }
@@ -131,8 +131,7 @@ export class FallbackTransport implements Transport {
 
 function unstored(id: string): FmError {
   const why = `the fallback answered ${id}, which is not stored. Send the conversation in \`input\``;
-  const what = `Invalid 'previous_response_id': ${why}.`;
-  return new FmError("INVALID_REQUEST", what, { openai: { param: "previous_response_id" } });
+  return invalid("previous_response_id", `Invalid 'previous_response_id': ${why}.`);
 }
 
 /** One request, to the local model and then to the fallback. */
@@ -145,7 +144,6 @@ class Attempt implements Operation {
   readonly #local: Operation;
   readonly #notify: (message: JsonObject) => void;
   readonly #cancelled = new AbortController();
-  readonly #of: FallbackTransport;
   #begun = false;
 
   constructor(
@@ -155,9 +153,7 @@ class Attempt implements Operation {
     method: FallbackMethod,
     params: JsonObject,
     options: CallOptions,
-    of: FallbackTransport,
   ) {
-    this.#of = of;
     this.#fallback = fallback;
     this.#closed = closed;
     this.#method = method;
@@ -200,7 +196,7 @@ class Attempt implements Operation {
   }
 
   async #askOnce(error: FmError): Promise<JsonObject> {
-    const call: Asking = { of: this.#of, within: asking.getStore(), over: false };
+    const call: Asking = { of: this.#fallback, within: asking.getStore(), over: false };
     try {
       return await asking.run(call, () => this.#ask(error));
     } finally {

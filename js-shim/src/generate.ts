@@ -1,6 +1,6 @@
 // client.generate: an answer that has passed checks, or else what the host has in its place.
 import { nearest } from "./check-options.js";
-import { FmError, textOfResponse } from "./errors.js";
+import { FmError, invalid, textOfResponse } from "./errors.js";
 import { sourceOf } from "./fallback.js";
 import { createResponse } from "./responses.js";
 import { signalOf, withSignal } from "./stream.js";
@@ -106,7 +106,7 @@ function checkNames(params: object): void {
   for (const [name, value] of Object.entries(params)) {
     if (!Object.hasOwn(TAKEN, name)) {
       const meant = nearest(name, Object.keys(TAKEN), 3) ?? " Parameters of `responses.create` go into `request`.";
-      throw new FmError("INVALID_REQUEST", `generate has no parameter '${name}'.${meant}`, { openai: { param: name } });
+      throw invalid(name, `generate has no parameter '${name}'.${meant}`);
     }
     const fits = !TAKEN[name as keyof typeof TAKEN] || value === undefined || typeof value === "function";
     if (!fits) throw mistake(name, `it must be a function, not ${typeof value}`);
@@ -140,7 +140,7 @@ function checkRetries(retries: number): void {
 }
 
 function mistake(param: string, what: string): FmError {
-  return new FmError("INVALID_REQUEST", `Invalid '${param}': ${what}.`, { openai: { param } });
+  return invalid(param, `Invalid '${param}': ${what}.`);
 }
 
 /** The request; after an answer that did not pass, with that answer and what is wrong with it. */

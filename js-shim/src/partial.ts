@@ -3,7 +3,8 @@ import type { FmError } from "./errors.js";
 import type { JsonObject, WireEvent, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 
-const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
+/** The events that end a response's stream. */
+export const TERMINAL: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
 /** Events, items and parts of all kinds, by the members that several of them have. */
 export interface AnyEvent extends JsonObject {

@@ -1,7 +1,7 @@
 // Streams of events: async iteration, abort, and the last result.
 import { setMaxListeners } from "node:events";
 import { nearest } from "./check-options.js";
-import { FmError } from "./errors.js";
+import { FmError, invalid } from "./errors.js";
 import type { JsonObject, Operation, RequestOptions } from "./types.js";
 import { isObject } from "./types.js";
 
@@ -189,7 +189,7 @@ const ELSEWHERE =
  * The signal of the options that a caller gave; null: none.
  *
  * @param others - what they may have beside it
- * @throws FmError (INVALID_REQUEST) for options that are no object, one that does not exist, and a signal that is none
+ * @throws FmError (INVALID_REQUEST): the options are not an object, have an unknown name, or their signal is invalid
  */
 export function signalOf(options: unknown, others: readonly string[] = []): AbortSignal | null {
   if (options === undefined || options === null) return null;
@@ -210,10 +210,6 @@ export function signalOf(options: unknown, others: readonly string[] = []): Abor
   // Node takes many calls with one signal for a leak, and warns.
   if (signal instanceof EventTarget) setMaxListeners(0, signal);
   return signal;
-}
-
-function invalid(param: string, detail: string): FmError {
-  return new FmError("INVALID_REQUEST", detail, { openai: { param } });
 }
 
 /** The result of a call that its options may stop. Rejects with an FmError (INVALID_REQUEST) for wrong options. */

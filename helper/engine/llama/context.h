@@ -4,8 +4,9 @@
 
 #include "engine/llama/model.h"
 
-/* The variable that sets the context's length, and the option of createClient that is it. */
-#define FM_CONTEXT_SETTING "FM_ENGINE_LLAMA_CTX (contextLength)"
+/* The variable that sets the context's length, and how an error names it: with the option of createClient. */
+#define FM_CONTEXT_VARIABLE "FM_ENGINE_LLAMA_CTX"
+#define FM_CONTEXT_SETTING  FM_CONTEXT_VARIABLE " (contextLength)"
 
 /* Tokens; more than a batch, so that batches are those of a whole memory. */
 #define FM_CONTEXT_FIRST 1024

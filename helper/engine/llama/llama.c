@@ -18,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SLOTS     "FM_ENGINE_LLAMA_SLOTS"
+#define KV_TOKENS "FM_ENGINE_LLAMA_KV_TOKENS"
+#define THREADS   "FM_ENGINE_LLAMA_THREADS"
+
 #define SLOTS_MAX 64
 
 /*
@@ -58,13 +62,9 @@ static bool on_progress(float progress, void *argument) {
     return !fm_kit_ending(state->kit);
 }
 
-/*
- * An environment variable that is a number from 1 to `max`; 0 when it is not set. `told`: how an error names it, which
- * begins with its name.
- */
-static enum fm_code read_setting(const char *told, int64_t max, int64_t *value, struct fm_error *error) {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(told, " "), told);
+/* An environment variable that is a number from 1 to `max`; 0 when it is not set. `told`: how an error names it. */
+static enum fm_code read_setting(const char *name, const char *told, int64_t max, int64_t *value,
+                                 struct fm_error *error) {
     const char *text = getenv(name);
     char *end;
     *value = 0;
@@ -92,7 +92,7 @@ static int64_t threads_max(void) {
 static enum fm_code read_slots(struct fm_llama_model_options *options, struct fm_error *error) {
     const char *repeatable = getenv("FM_ENGINE_LLAMA_REPEATABLE");
     options->repeatable = repeatable && strcmp(repeatable, "1") == 0;
-    enum fm_code code = read_setting("FM_ENGINE_LLAMA_SLOTS", SLOTS_MAX, &options->slots, error);
+    enum fm_code code = read_setting(SLOTS, SLOTS, SLOTS_MAX, &options->slots, error);
     if (code != FM_OK) {
         return code;
     }
@@ -138,12 +138,13 @@ static enum fm_code read_kernels(struct fm_llama_model_options *options, struct 
 }
 
 static enum fm_code read_settings(struct fm_llama_model_options *options, struct fm_error *error) {
-    enum fm_code code = read_setting(FM_CONTEXT_SETTING, FM_MODEL_CONTEXT_MAX, &options->context_length, error);
+    enum fm_code code = read_setting(FM_CONTEXT_VARIABLE, FM_CONTEXT_SETTING, FM_MODEL_CONTEXT_MAX,
+                                     &options->context_length, error);
     code = code ? code : read_slots(options, error);
     code = code ? code : read_drafts(options, error);
     code = code ? code : read_kernels(options, error);
-    code = code ? code : read_setting("FM_ENGINE_LLAMA_KV_TOKENS", FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
-    return code ? code : read_setting("FM_ENGINE_LLAMA_THREADS (threads)", threads_max(), &options->threads, error);
+    code = code ? code : read_setting(KV_TOKENS, KV_TOKENS, FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
+    return code ? code : read_setting(THREADS, THREADS " (threads)", threads_max(), &options->threads, error);
 }
 
 /* The draft model too, where something is guessed at all. */

@@ -449,18 +449,17 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                                   struct fm_error *error) {
     char target[FM_ALIAS_MAX + 1];
     if (!fm_model_names_default(name) && list->count > 0) {
-        enum fm_code code =
-            fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
         if (fm_aliases_find(options->aliases, name, target)) {
             fm_fail(error, FM_NOT_FOUND, "the alias '%.*s' stands for the model '%.*s', which does not exist",
                     fm_utf8_shown(name, NAME_SHOWN), name, fm_utf8_shown(target, NAME_SHOWN), target);
             tell_models(list, "; change the option aliases (--aliases)", error);
         } else {
+            fm_fail(error, FM_NOT_FOUND, "the model '%.*s' does not exist", fm_utf8_shown(name, NAME_SHOWN), name);
             tell_models(list, "; " FM_MODEL_ALIAS_HINT, error);
         }
         error->reason = "model_not_found";
         snprintf(error->param, sizeof error->param, "model");
-        return code;
+        return FM_NOT_FOUND;
     }
     if (list->named_projector) {
         return fm_fail(error, FM_UNAVAILABLE,

@@ -141,10 +141,16 @@ class Kept:
             goes_on = first + assistant(text) + user("Why?")
             self.end(engine)
             for ms, least in (10, len(rendered(first)) + TOKENS - 1), (1000, 0):
-                with self.subTest(ms=ms), tempfile.TemporaryFile() as new:
+                with self.subTest(ms=ms):
                     slow = {"LD_PRELOAD": SLOW_READS, "FM_SLOW_READS_MS": str(ms)}
                     slow["ASAN_OPTIONS"] = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
-                    _, cached = self.ask(self.start([new, whole], **slow), goes_on, least)
+                    for tries_left in 4, 3, 2, 1, 0:
+                        with tempfile.TemporaryFile() as new:
+                            _, cached = self.ask(self.start([new, whole], **slow), goes_on)
+                        # Where another program has the processor, reading takes longer than `ms`, and may be given up.
+                        if cached >= least or not tries_left:
+                            break
+                    self.assertGreaterEqual(cached, least)
                     self.assertEqual(cached > 0, least > 0)
 
     def test_beside_each_other(self):

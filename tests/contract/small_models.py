@@ -91,8 +91,8 @@ KINDS = {
 }
 
 
-def pairs_of(architecture, more):
-    values = {"general.architecture": architecture, "llama.context_length": CONTEXT, "llama.embedding_length": EMBD,
+def pairs_of(architecture, more, context):
+    values = {"general.architecture": architecture, "llama.context_length": context, "llama.embedding_length": EMBD,
               "llama.block_count": LAYERS, "llama.feed_forward_length": FF, "llama.attention.head_count": HEADS,
               "llama.attention.head_count_kv": HEADS, "llama.rope.dimension_count": EMBD // HEADS,
               "tokenizer.chat_template": TEMPLATE}
@@ -118,12 +118,12 @@ def said(token):
     return 0x20 < token < 0x7F and token not in b"a<"
 
 
-def make(kind):
-    """The file's bytes."""
+def make(kind, context=CONTEXT):
+    """The file's bytes. `context`: of how many tokens it knows, as it says."""
     architecture, layer, last, more = KINDS[kind]
     tensors = [("token_embd.weight", [EMBD, len(gguf.byte_tokens())]), (last + ".weight", [EMBD])]
     tensors += [tensor for i in range(LAYERS) for tensor in layer(i)]
-    data = bytearray(gguf.whole([gguf.pair(*pair) for pair in pairs_of(architecture, more)], tensors))
+    data = bytearray(gguf.whole([gguf.pair(*pair) for pair in pairs_of(architecture, more, context)], tensors))
     reader, draw = gguf.Reader(data), random.Random(kind)
     for name, (dims, offset) in reader.tensors.items():
         found = numbers(name, dims, draw)

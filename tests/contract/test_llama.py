@@ -5,6 +5,7 @@
 Exit status 77: skipped, because MODEL is not there.
 """
 
+import functools
 import os
 import re
 import resource
@@ -16,6 +17,7 @@ import tempfile
 import time
 import unittest
 
+import small_models
 from engine import Engine, Outcome, program_and_model, user
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
@@ -30,6 +32,17 @@ KV_TOKENS = "FM_ENGINE_LLAMA_KV_TOKENS"
 THREADS = "FM_ENGINE_LLAMA_THREADS"
 CTX_MAX = 16_777_216  # docs/options.md names it
 LINE_MAX = 524_288  # characters; docs/limits.md names it
+
+
+@functools.cache
+def small():
+    """A model of random weights, which computes in no time. A token is a byte."""
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    path = os.path.join(folder.name, "small.gguf")
+    with open(path, "wb") as file:
+        file.write(small_models.make("full", context=16384))
+    return path
 
 
 class Case(unittest.TestCase):
@@ -565,7 +578,7 @@ class Reuse(Fast):
 
     def test_more_than_the_memory_holds(self):
         """A conversation that nobody goes on with is moved out of the KV memory, and comes back whole, alone or as a branch."""
-        engine, _ = self.ready(log_level="debug", **{CTX: "512", KV_TOKENS: "512"})
+        engine, _ = self.ready(small(), log_level="debug", **{CTX: "2048", KV_TOKENS: "2048"})
         prompts = [user(f"{self.STORY * 18} It is {word}.") for word in ("red", "green", "blue", "white")]
         prompts = [[{"role": "system", "content": f"Say {i}."}, *prompt] for i, prompt in enumerate(prompts)]
 
@@ -579,7 +592,7 @@ class Reuse(Fast):
         begin = [*prompts[0][:1], *user(self.STORY * 15)]
         branch = run(begin)
         self.assertGreater(branch.cached, 150)
-        fresh, _ = self.ready()
+        fresh, _ = self.ready(small())
         self.assert_same(branch, fresh.run(begin, max_tokens=8, temperature=0, logprobs=2))
         again = run(prompts[0])
         self.assertEqual(again.cached, again.accepted - 1)
@@ -595,7 +608,7 @@ class Reuse(Fast):
 
     def test_a_seed_is_repeatable(self):
         """To the bit, whatever was computed before, as long as the engine does nothing else."""
-        engine, _ = self.ready()
+        engine, _ = self.ready(small())
         fresh = self.run_story(engine, 20, temperature=1, seed=7)
         again = self.run_story(engine, 20, temperature=1, seed=7)
         self.assertEqual((again.cached % 128, again.text), (0, fresh.text))
@@ -611,7 +624,7 @@ class Reuse(Fast):
 class Repeatable(Case):
     def test_greedy_texts_come_again(self):
         """To the bit, as the log probabilities tell, whatever came before."""
-        engine, _ = self.ready()
+        engine, _ = self.ready(small())
 
         def run(prompt, max_tokens=10):
             outcome = engine.run(user(prompt), max_tokens=max_tokens, temperature=0, logprobs=0)
@@ -630,9 +643,9 @@ class Repeatable(Case):
             return [(entry["bytes"], entry["logprob"]) for entry in outcome.logprobs]
         wanted = {"repeatable": True, "seed": 3}
         fast = {"FM_ENGINE_LLAMA_REPEATABLE": "", SLOTS: "4"}
-        fresh, _ = self.ready(**fast)
+        fresh, _ = self.ready(small(), **fast)
         want = told(fresh.outcomes([start(fresh, "Tell a story about a storm. " * 20, **wanted)])[0])
-        engine, _ = self.ready(**fast)
+        engine, _ = self.ready(small(), **fast)
         jobs = []
         for words in (3, 18, 30):
             jobs += [start(engine, "Tell a story about a storm. " * words) for _ in range(2)]
@@ -775,8 +788,8 @@ class Together(Fast):
 
     def test_one_that_finds_no_room_waits(self):
         """A KV memory of one context: long answers at once do not fit, and none is cut for another."""
-        engine, context = self.ready(**{SLOTS: "3", CTX: "256", KV_TOKENS: "256"})
-        jobs = [engine.start(user(f"{word} " * 150), temperature=0, ignore_eos=True) for word in ("a", "the", "of")]
+        engine, context = self.ready(small(), **{SLOTS: "3", CTX: "1024", KV_TOKENS: "1024"})
+        jobs = [engine.start(user(f"{word} " * 300), temperature=0, ignore_eos=True) for word in ("a", "b", "c")]
         for outcome in engine.outcomes(jobs):
             self.assertEqual(outcome.reason, "length")
             self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
@@ -817,12 +830,15 @@ class Growth(Fast):
 
     GREW = b"the KV memory has room for"
 
+    def letters(self, engine, tokens):
+        return user("x" * (tokens - engine.run(user("x"), max_tokens=0).accepted + 1))
+
     def test_amid_an_answer(self):
         """To the bit the same as with all of it from the beginning; and nothing of the conversation is lost."""
         texts = []
         for settings, times in (({}, 1), ({CTX: "2000", KV_TOKENS: "2000"}, 0)):
-            engine, _ = self.ready(log_level="debug", **settings)
-            prompt = self.prompt_of(engine, 950)
+            engine, _ = self.ready(small(), log_level="debug", **settings)
+            prompt = self.letters(engine, 950)
             run = engine.run(prompt, max_tokens=90, temperature=0, seed=1, ignore_eos=True, logprobs=1)
             texts.append([(entry["bytes"], entry["logprob"]) for entry in run.logprobs])
             again = engine.run(prompt, max_tokens=1)
@@ -834,21 +850,21 @@ class Growth(Fast):
 
     def test_in_steps(self):
         """Four times as much, not the whole context."""
-        engine, context = self.ready(log_level="debug")
+        engine, context = self.ready(small(), log_level="debug")
         self.assertGreater(context, 4096)
-        self.assertEqual(engine.run(self.prompt_of(engine, 1100), max_tokens=1).accepted, 1100)
+        self.assertEqual(engine.run(self.letters(engine, 1100), max_tokens=1).accepted, 1100)
         engine.close()
         self.assertEqual(re.findall(self.GREW + rb" (\d+) tokens", engine.stderr), [b"4096"])
 
     def test_amid_the_answers_of_several(self):
-        engine, _ = self.ready(log_level="debug", **{SLOTS: "4"})
+        engine, _ = self.ready(small(), log_level="debug", **{SLOTS: "4"})
         begin = "Tell a story about a lighthouse and a storm. " * 20
         prompts = [user(f"{begin} It is {word}.") for word in ("red", "green", "blue", "white")]
         params = {"max_tokens": 70, "temperature": 0, "ignore_eos": True, "logprobs": 2}
         jobs = [engine.start(prompt, **params) for prompt in prompts]
         together = engine.outcomes(jobs)
         for prompt, outcome in zip(prompts, together):
-            fresh, _ = self.ready()
+            fresh, _ = self.ready(small())
             self.assert_same(outcome, fresh.run(prompt, **params))
             again = engine.run(prompt, max_tokens=1)
             self.assertEqual(again.cached, again.accepted - 1)

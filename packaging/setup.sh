@@ -27,6 +27,7 @@ VEC_CRATE=gateway/deps/sqlite-vec
 RUST_MIN=87 # of 1.87: the rust-version of helper/engine/guide/guidance/Cargo.toml
 TMP=
 child=
+wheels=
 
 main() {
   text=
@@ -357,6 +358,9 @@ download_all() {
   trap 'exit 143' TERM
   rm -rf "$DEPS"/.tmp.* # of a run that was killed; the lock says that none is at work
   TMP=$(mktemp -d "$ROOT/$DEPS/.tmp.XXXXXX")
+  # Beside the others, as pip computes for longer than it waits.
+  (LOG=$LOG-pip && get_all_wheels) 9>&- &
+  wheels=$!
   node_ready || get_node
   use_node
   llama_lib_ready || get_llama_lib
@@ -368,15 +372,13 @@ download_all() {
   embedding_ready || get_embedding
   projector_ready || get_projector
   routers_ready || get_routers
-  llmock_ready || get_wheels llmock "$LLMOCK"
-  mcp_ready || for list in $MCP_LISTS; do
-    mcp_list_ready "$list" || get_wheels "$list" "$MCP/$list.txt"
-  done
   llhttp_ready || get_llhttp
   vec_ready || get_vec
   arm64_ready || get_arm64
   zig_ready || get_zig
   macos_ready || get_macos
+  wait "$wheels" || exit 1
+  wheels=
   clean_up
   TMP=
 }
@@ -384,6 +386,7 @@ download_all() {
 clean_up() {
   # The download has a process group of its own, because python3 or npm may be a wrapper.
   [ -z "$child" ] || kill -TERM "-$child" 2>/dev/null || kill -TERM "$child" 2>/dev/null || :
+  [ -z "$wheels" ] || kill -TERM "$wheels" 2>/dev/null || :
   [ -z "$TMP" ] || rm -rf "$TMP"
 }
 
@@ -500,6 +503,13 @@ get_routers() {
     download "router-$router"
     python3 -m zipfile -e "$file_path" "$TMP/router-$router"
     put "router-$router" "$TMP/router-$router" "$DEPS/routers/$router"
+  done
+}
+
+get_all_wheels() {
+  llmock_ready || get_wheels llmock "$LLMOCK"
+  mcp_ready || for list in $MCP_LISTS; do
+    mcp_list_ready "$list" || get_wheels "$list" "$MCP/$list.txt"
   done
 }
 

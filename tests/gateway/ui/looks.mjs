@@ -137,7 +137,7 @@ export async function look(browser, name, width, height, check = () => {}) {
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       await page.screenshot({ path: join(PICTURES, `${name}-${width}-${colorScheme}.png`) });
-      await check(page, `${name}, ${width} wide, ${colorScheme}`);
+      await check(page, `${name}, ${width} wide, ${colorScheme}`, colorScheme === "dark");
     }
   } finally {
     await page.context().close();

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import unittest
 
+import small_models
 from engine import Engine, skip_without, template_file, user
 
 PROGRAM = MODEL = TEMPLATES = None
@@ -55,11 +56,11 @@ class Case(unittest.TestCase):
         """With a template of the folder, or of its own text. It logs what it does."""
         return self.engine_with(template_file(self, TEMPLATES, template))
 
-    def engine_with(self, path):
-        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "2048"})
+    def engine_with(self, path, model=None):
+        engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "8192" if model else "2048"})
         self.addCleanup(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
-        self.result, _ = engine.load(MODEL, chat_template=path)
+        self.result, _ = engine.load(model or MODEL, chat_template=path)
         return engine
 
     def check_calls(self, outcome):
@@ -74,16 +75,21 @@ class Case(unittest.TestCase):
 
 class Forms(Case):
     def test_templates(self):
+        """By a model of random weights: what it chooses between is what the form leaves open. A token is a byte."""
+        file = tempfile.NamedTemporaryFile(suffix=".gguf")
+        self.addCleanup(file.close)
+        file.write(small_models.make("full", context=8192))
+        file.flush()
         for template, form in FORMS.items():
             with self.subTest(template):
-                engine = self.engine(template)
+                engine = self.engine_with(template_file(self, TEMPLATES, template), file.name)
                 # some of them think first, which is told elsewhere
                 plain = {"tool_choice": REQUIRED, "reasoning": {"effort": "none"}}
-                outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=40 if form == OWN else 0, **plain)
+                outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=200 if form == OWN else 0, **plain)
                 if form == OWN:
                     self.check_calls(outcome)
                 self.assertIn(outcome.reason, ("stop", "length"))
-                one = engine.run(ASK, tools=[LAMP], parallel_tool_calls=False, max_tokens=80, **plain)
+                one = engine.run(ASK, tools=[LAMP], parallel_tool_calls=False, max_tokens=400, **plain)
                 self.check_calls(one)
                 self.assertEqual((one.reason, len(one.calls)), ("stop", 1))
                 engine.close()

@@ -1,6 +1,6 @@
 // What axe-core says of each state of the page at three widths, in the dark of its contrast alone, as nothing else differs;
-// that nothing is wider than the page, and that what is touched is large enough. The pictures are in build/gateway-ui. Node starts files in the order of their names: this
-// one takes the longest, and is the first.
+// that nothing is wider than the page, and that what is touched is large enough. The pictures are in build/gateway-ui. Node
+// starts files in the order of their names: this one takes the longest, and is the first.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hasChromium } from "./browser.mjs";

@@ -1223,6 +1223,7 @@ MUTATIONS = [
     ("nor does an engine", ADMIT, "job->image_count > 0 && !images", "0", "unit.kit"),
     ("the projector is the default model's", MODELS, "if (options->mmproj && model->is_default) {", "if (options->mmproj) {",
      "unit.models"),
+    ("the default model answers", MODELS, "? earlier : first->kind.embeds", "? earlier : earlier", "unit.models"),
     ("the draft model is the default model's", MODELS, "options->draft_model && model->is_default", "options->draft_model",
      "unit.models"),
     ("a projector's file is looked at", MODELS, "model->found ? NULL : model->mmproj;", "NULL;", "unit.models"),

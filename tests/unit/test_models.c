@@ -510,6 +510,25 @@ static void write_header(const char *name) {
     write_file(name, header.bytes, header.len);
 }
 
+static void put_bert(const char *name) {
+    begin_header(3, 2);
+    put_string("general.architecture", "bert");
+    put_u32("bert.pooling_type", 1);
+    write_header(name);
+}
+
+static void the_default_answers(void **state) {
+    (void)state;
+    put_bert("b.gguf");
+    put_bert("a.gguf");
+    expect_list("a* b ");
+    gguf("d.gguf");
+    gguf("c.gguf");
+    expect_list("c* a b d ");
+    options.model = "b"; /* who asks for one that embeds gets it */
+    expect_list("b* a c d ");
+}
+
 static void text_model(const char *name, uint32_t width) {
     begin_header(3, 4);
     put_string("general.architecture", "llama");
@@ -801,6 +820,7 @@ int main(void) {
         IN_A_FOLDER(aliases),
         IN_A_FOLDER(what_there_is_is_told),
         IN_A_FOLDER(the_first_is_the_default),
+        IN_A_FOLDER(the_default_answers),
         IN_A_FOLDER(named_by_id),
         IN_A_FOLDER(named_by_path),
         IN_A_FOLDER(files_that_are_no_models),

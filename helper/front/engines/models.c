@@ -262,17 +262,30 @@ static int by_default_then_id(const void *left, const void *right) {
     return a->is_default != b->is_default ? b->is_default - a->is_default : strcmp(a->id, b->id);
 }
 
+/* The first by id that answers, else the first that embeds. The list is not empty. */
+static struct fm_model *first_of(struct fm_model_list *list) {
+    struct fm_model *first = &list->models[0];
+    for (size_t i = 1; i < list->count; i++) {
+        struct fm_model *each = &list->models[i];
+        bool earlier = strcmp(each->id, first->id) < 0;
+        if (each->kind.embeds == first->kind.embeds ? earlier : first->kind.embeds) {
+            first = each;
+        }
+    }
+    return first;
+}
+
 /* Marks the default: the one that --model names by id, else (without --model) the first. */
 static void choose_default(struct fm_model_list *list, const char *model) {
     struct fm_model *named = model && !is_path(model) ? find_id(list, model) : NULL;
     if (named) {
         named->is_default = true;
     }
+    if (list->count && !model) {
+        first_of(list)->is_default = true;
+    }
     if (list->count) {
         qsort(list->models, list->count, sizeof *list->models, by_default_then_id);
-    }
-    if (list->count && !model) {
-        list->models[0].is_default = true;
     }
 }
 

@@ -314,6 +314,13 @@ test("models check: a request that failed says nothing of the model", async (t) 
   assert.doesNotMatch(stdout, /often wrong|too weak/);
 });
 
+test("models check: what the helper was not built for is no fault of the model", async (t) => {
+  const lacking = { FM_ENGINE_FAKE_JOBS: "INVALID_REQUEST" };
+  const { status, stdout } = await run(t, ["models", "check"], { env: lacking });
+  assert.match(stdout, /^- {5}text.*\n- {5}JSON.*\n- {5}tools/);
+  assert.equal(status, 0);
+});
+
 test("a model that needs more memory than there is: a warning, and it is tried all the same", async (t) => {
   const home = temporaryFolder(t);
   const layers = { "x.block_count": 1e6, "x.attention.head_count": 1000, "x.embedding_length": 1e6, "x.context_length": 8192 };

@@ -1,5 +1,5 @@
 // `fm-proxy models check`: whether a model is right in text, JSON and tools, how fast it is, and what memory it takes.
-import { createClient, type Client, type ResponseCreateParams, type ResponseObject } from "../index.js";
+import { createClient, FmError, type Client, type ResponseCreateParams, type ResponseObject } from "../index.js";
 import { readFacts } from "../later.js";
 import { about, memoryAhead, warnOfMemory } from "./memory.js";
 import { defaultPath, modelOption } from "./models.js";
@@ -20,6 +20,8 @@ interface Finding {
   right: boolean;
   /** Whether the request failed: then nothing is known of the model. */
   failed: boolean;
+  /** Whether it failed because this helper can't do it, whatever the model is. */
+  refused: boolean;
   /** What the model said, or why it said nothing. */
   answer: string;
 }
@@ -84,14 +86,14 @@ export async function checkOne({ words, options }: Arguments): Promise<number> {
   return checkModel(path, options["json"] === true);
 }
 
-/** Prints what a model does with each task. The exit status: 0 if it does all of them right. */
+/** Prints what a model does with each task. The exit status: 0 if it does all that the helper can right. */
 export async function checkModel(path: string | undefined, json: boolean): Promise<number> {
   const client = createClient({ model: path });
   try {
     const found = await examine(client, path);
     if (json) sayJson(found);
     else sayFound(found);
-    return found.findings.every(({ right }) => right) ? 0 : 1;
+    return found.findings.every(({ right, refused }) => right || refused) ? 0 : 1;
   } finally {
     await client.close();
   }
@@ -107,11 +109,13 @@ interface Examined {
 }
 
 function sayFound({ findings, speed, memory_bytes: memory, load_ms: ms }: Examined): void {
-  say(table(findings.map(({ name, right, answer }) => [right ? "ok  " : "FAIL", name, answer.slice(0, SHOWN)])));
+  say(table(findings.map((it) => [labelOf(it), it.name, it.refused ? it.answer : it.answer.slice(0, SHOWN)])));
   if (memory !== null) say(`It takes ${bytes(memory)} of memory, and ${(ms / 1000).toFixed(1)} s to load.`);
   if (speed !== null) say(`It reads ${speed.read} tokens a second, and writes ${speed.written}.`);
   for (const { name, weakness } of TASKS) if (findings.some((it) => it.name === name && !it.right && !it.failed)) say(weakness);
 }
+
+const labelOf = ({ right, refused }: Finding): string => (right ? "ok  " : refused ? "-   " : "FAIL");
 
 async function examine(client: Client, path: string | undefined): Promise<Examined> {
   const line = new ProgressLine();
@@ -141,20 +145,28 @@ async function ask(client: Client, task: Task): Promise<{ finding: Finding; timi
     const body = { ...task.body, temperature: 0, max_output_tokens: LONGEST, store: false, fm };
     const answer = await client.responses.create(body);
     const { prompt_tokens_per_second: read, output_tokens_per_second: written } = answer.fm?.timings ?? {};
-    const finding = { name, right: task.isRight(answer), failed: false, answer: plain(textOf(answer)) };
+    const finding = { ...answered, name, right: task.isRight(answer), answer: plain(textOf(answer)) };
     return read && written ? { finding, timings: { read: Math.round(read), written: Math.round(written) } } : { finding };
   } catch (error) {
-    return { finding: { name, right: false, failed: true, answer: plain(errorText(error)) } };
+    return { finding: failedWith(name, error) };
   }
 }
 
 async function embed(client: Client): Promise<Finding> {
   try {
     const { data } = await client.embeddings.create({ input: "Rome" });
-    return { name: "vectors", right: true, failed: false, answer: `${data[0]?.embedding.length ?? 0} numbers a text` };
+    return { ...answered, name: "vectors", right: true, answer: `${data[0]?.embedding.length ?? 0} numbers a text` };
   } catch (error) {
-    return { name: "vectors", right: false, failed: true, answer: plain(errorText(error)) };
+    return failedWith("vectors", error);
   }
+}
+
+const answered = { failed: false, refused: false };
+
+/** The requests are right, so what is wrong with one is that this helper has not been built for it. */
+function failedWith(name: string, error: unknown): Finding {
+  const refused = error instanceof FmError && error.code === "INVALID_REQUEST";
+  return { name, right: false, failed: true, refused, answer: plain(errorText(error)) };
 }
 
 /** The text, or the calls, of an answer. */

@@ -133,7 +133,8 @@ enum fm_code fm_llama_request_read(struct fm_llama_request *request, struct fm_l
     *request = (struct fm_llama_request){
         .model = model, .job = job, .go_on = go_on, .state = state, .thought_state = FM_THOUGHT_OVER};
     if (job->inputs) {
-        (void)fm_fail(error, FM_INVALID_REQUEST, "this model generates text; it does not embed any");
+        (void)fm_fail(error, FM_INVALID_REQUEST, "this model generates text and gives no embeddings: name one that does, "
+                                                 "such as Qwen3-Embedding or all-MiniLM");
         snprintf(error->param, sizeof error->param, "model");
         return error->code;
     }

@@ -590,7 +590,6 @@ MUTATIONS = [
     ("a chosen model that is gone is none", DEFAULT, "(await isFile(path)) ? path : null", "path",
      "pull", "^a chosen model"),
     ("projectors are no models", MODEL_FILES, "!/mmproj/i.test(name)", "true", "model-files", "LM Studio"),
-    ("what is refused is not the model's fault", "cli/check.ts", 'error.code === "INVALID_REQUEST"', "false", "cli", "^models check"),
     ("each model once", MODEL_FILES, "!seen.has(path) && seen.add(path)", "true", "model-files", "Hugging Face"),
 ]
 

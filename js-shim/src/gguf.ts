@@ -30,7 +30,10 @@ const TEMPLATE = "tokenizer.chat_template";
 const THOUGHTS = /<\|?\/?(\w+:)?think|\[THINK\]|<\|channel\|>|_THINKING\|>|reasoning_content/;
 /** As in the helper (fm_model_estimate): the tokens that a context has by default, and that a text to embed may have. */
 const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
-/** In bytes, and in contexts: what is kept beside a context at most, for answers side by side. */
+/**
+ * In bytes, and in contexts: what is kept beside a context at most, for answers side by side. Computing a text to embed, which is
+ * done in one piece, takes as many bytes.
+ */
 const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
 /** More than a model has. */
 const LAYERS = 1024;
@@ -70,7 +73,7 @@ export async function readTemplate(path: string): Promise<TemplateFacts> {
 /** About how many bytes a model takes when it is loaded, its files of `size` bytes among them; null: unknown. */
 export function memoryOf(size: number, { kvBytes, contextLength, embeds }: ModelFacts): number | null {
   const context = kvBytes * Math.min(contextLength || TOKENS, embeds ? TOKENS_EMBEDDED : TOKENS);
-  const beside = embeds ? 0 : Math.min(CONTEXTS_BESIDE * context, BESIDE);
+  const beside = embeds ? BESIDE : Math.min(CONTEXTS_BESIDE * context, BESIDE);
   return kvBytes === 0 ? null : Math.round(size + context + beside);
 }
 

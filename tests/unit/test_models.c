@@ -721,7 +721,7 @@ static void what_a_model_takes(void **state) {
     model = (struct fm_model){.kind = {.context = 100, .kv_bytes = 2 * (32 + 32) * 3 * 30}};
     assert_int_equal(fm_model_estimate(&model), 8 * short_context); /* eight slots' contexts, then */
     model.kind.embeds = true;
-    assert_int_equal(fm_model_estimate(&model), short_context);
+    assert_int_equal(fm_model_estimate(&model), short_context + 64 * 1024 * 1024);
     write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts as long as it is used */
     options.mmproj = at("eyes.bin");
     assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);

@@ -426,7 +426,8 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
         fm_file_examine(options->mmproj, &projector);
     }
     model->kv_bytes = fm_context_memory(model, options, from->path);
-    model->memory_bytes = (int64_t)llama_model_size(model->weights) + projector.size + model->kv_bytes;
+    model->memory_bytes = (int64_t)llama_model_size(model->weights) + projector.size + model->kv_bytes +
+                          (model->embeds ? FM_MODEL_EMBED_WORK : 0);
     model->gpu.total_layers = llama_model_n_layer(model->weights) + 1; /* the last one makes the logits */
     bool all = params.n_gpu_layers < 0 || params.n_gpu_layers > model->gpu.total_layers;
     model->gpu.layers = all ? model->gpu.total_layers : params.n_gpu_layers;

@@ -21,6 +21,8 @@
 
 /* Tokens that an exact sequence computes at once (cache.h), and one that embeds. */
 #define FM_MODEL_CHUNK 128
+/* Bytes that computing a text to embed takes, as front/engines/models.c says before a load. */
+#define FM_MODEL_EMBED_WORK ((int64_t)64 * 1024 * 1024)
 
 /* The largest context that can be asked for: above what any model was trained for. In docs/options.md. */
 #define FM_MODEL_CONTEXT_MAX 16777216
@@ -56,7 +58,7 @@ struct fm_llama_model {
                              llama.cpp takes less */
     uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                              context_length */
-    int64_t memory_bytes; /* what the weights, the KV memory and the projector take */
+    int64_t memory_bytes; /* what the weights, the KV memory, the projector and a text to embed take */
     int64_t kv_bytes;     /* the KV memory of that */
     int thread_count;     /* at most */
     bool exact;           /* what is computed now is of an exact sequence (cache.h) */

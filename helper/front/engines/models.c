@@ -18,6 +18,7 @@
 #define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
 #define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for answers side by side and kept conversations */
 #define SHARED_PARTS 7                    /* ... which have no more than so many contexts */
+#define EMBEDS_WORK  (64.0 * 1024 * 1024) /* bytes to compute a text in one piece; all-MiniLM's 512 tokens take 60 MB */
 #define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
 #define FILE_SHOWN   120  /* and of one of several */
@@ -382,7 +383,7 @@ int64_t fm_model_estimate(const struct fm_model *model) {
     double context = kind->context > 0 && (double)kind->context < most ? (double)kind->context : most;
     double memory = context * kind->kv_bytes;
     double shared = memory * SHARED_PARTS < SHARED_MAX ? memory * SHARED_PARTS : SHARED_MAX;
-    memory += kind->embeds ? 0 : shared;
+    memory += kind->embeds ? EMBEDS_WORK : shared;
     double bytes = (double)model->size + (double)model->mmproj_size + (double)model->draft_size + memory;
     return bytes < ESTIMATE_MAX ? (int64_t)bytes : (int64_t)ESTIMATE_MAX;
 }

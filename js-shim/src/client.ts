@@ -75,7 +75,7 @@ export interface ClientOptions {
    * than it was trained for. Default: the model's own, at most 8,192.
    */
   contextLength?: number | undefined;
-  /** Compute threads of the engine llama, at most: 1 to the number of processors that it may use. Default: one per core. */
+  /** Compute threads of the engine llama, 1 to 512, and no more than the processors that it may use. Default: one per core. */
   threads?: number | undefined;
   /** After this time without a request a model's engine ends, and the next request loads it anew; 0: never. Default: 600000. */
   idleUnloadMs?: number | undefined;

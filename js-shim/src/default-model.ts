@@ -14,6 +14,11 @@ export async function chosenModel(folder: string): Promise<string | null> {
   return (await isFile(path)) ? path : null;
 }
 
+/** Takes the choice of a file back. */
+export async function forgetChoice(path: string, folder: string): Promise<void> {
+  if ((await chosenModel(folder)) === path) await rm(fileOf(folder), { force: true });
+}
+
 /** Chooses a model file, which may be another program's. */
 export async function chooseModel(path: string, folder: string): Promise<void> {
   const name = relative(folder, path);

@@ -22,8 +22,10 @@ export interface DownloadOptions {
   signal?: AbortSignal | undefined;
   /** After this time without a byte, the connection is given up and another one tried. Default: 30000. */
   stallMs?: number | undefined;
-  /** The pause before the second try, doubled with each further one. Default: 1000. */
+  /** The pause before the second try, doubled with each further one that gets nothing, up to 30000. Default: 1000. */
   retryMs?: number | undefined;
+  /** Called before such a pause (in ms), with what went wrong. */
+  onRetry?: ((error: FmError, pauseMs: number) => void) | undefined;
 }
 
 /** A file that is there. */
@@ -354,23 +356,29 @@ function fetchPage(url: URL, options: DownloadOptions): Promise<Page> {
   return withTries(options, once, (reason) => toPullError(reason, url, ""));
 }
 
-/** Repeats what a later try may get over, as long as it gets on, or a few times; after pauses that double. */
+/** The longest pause between two tries, in ms. */
+const LONGEST_PAUSE = 30_000;
+
+/** Repeats what a later try may get over, as long as it gets on, or a few times; after pauses that double until it gets on. */
 async function withTries<Result>(
-  { signal, retryMs = 1000 }: DownloadOptions,
+  { signal, retryMs = 1000, onRetry }: DownloadOptions,
   once: () => Promise<Result>,
   errorOf: (reason: unknown) => FmError,
   received = (): number => 0,
 ): Promise<Result> {
   let pause = retryMs;
-  for (let failures = 0; ; pause *= 2) {
+  for (let failures = 0; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
     const before = received();
     try {
       return await once();
     } catch (reason) {
       signal?.throwIfAborted();
       const error = errorOf(reason);
-      failures = received() > before ? 1 : failures + 1;
+      const gotOn = received() > before;
+      failures = gotOn ? 1 : failures + 1;
+      if (gotOn) pause = retryMs;
       if (error.code !== "UNAVAILABLE" || isFinal(error) || failures >= TRIES) throw error;
+      onRetry?.(error, pause);
     }
     await sleep(pause, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
   }
@@ -392,7 +400,7 @@ function statusError(status: number, url: URL): FmError {
   return status === 408 || status === 429 || status >= 500 ? new FmError("UNAVAILABLE", what) : new FinalError(what);
 }
 
-const UNREACHED = /^(ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
+const UNREACHED = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/;
 /** Node's documentation, "NODE_USE_ENV_PROXY=1". */
 const PROXY =
   " Is this machine online? Where a proxy is needed, set HTTPS_PROXY and NODE_USE_ENV_PROXY=1, which Node 22.21 and later take.";

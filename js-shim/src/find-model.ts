@@ -27,6 +27,7 @@ function namesOf({ source, name, path }: FoundModel): string[] {
 /** Where it was downloaded from, as OWNER/NAME/FILE; "": from elsewhere, or nobody knows. */
 async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   if (source === "huggingface") return name;
+  if (source === "ollama") return /^(?:hf\.co|huggingface\.co)\/([^/]+\/[^/:]+):/.exec(name)?.[1]?.concat("/") ?? "";
   const url = source === "fm-proxy" ? (await readJson<{ url?: unknown }>(`${path}.json`))?.url : undefined;
   const pathname = typeof url === "string" && URL.canParse(url) ? new URL(url).pathname : "";
   const [, repository = "", file = ""] = /\/([^/]+\/[^/]+)\/resolve\/[^/]+\/(.+)$/.exec(pathname) ?? [];

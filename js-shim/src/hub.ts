@@ -85,7 +85,11 @@ export async function filesOnHub(reference: HubReference, options: DownloadOptio
 
 async function listFiles({ repository, revision }: HubReference, options: DownloadOptions): Promise<Listed[]> {
   const url = new URL(`${hubEndpoint()}/api/models/${repository}/tree/${encodeURIComponent(revision)}?recursive=true`);
-  const pages = await fetchPages(url, options);
+  const pages = await fetchPages(url, options).catch((error: FmError) => {
+    if (error.code !== "NOT_FOUND") throw error;
+    const what = revision === "main" ? `no repository ${repository}` : `no repository ${repository} with a revision ${revision}`;
+    throw new FmError("NOT_FOUND", `${url.host} has ${what}. Check its spelling, capital letters too.`);
+  });
   if (!pages.every(Array.isArray)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
   return (pages.flat() as ({ path: unknown; size: unknown; lfs?: { oid: unknown } } | null)[])
     .filter((it) => it !== null)

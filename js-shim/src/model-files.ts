@@ -39,8 +39,13 @@ export async function findModels(env: Environment = process.env, home = userHome
   const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));
   const seen = new Set<string>();
   const chosen = await defaultModel(folder);
-  const found = [...own, ...sorted].filter(({ path }) => !seen.has(path) && seen.add(path));
-  return found.map((model) => ({ ...model, default: model.path === chosen }));
+  const all = [...own, ...sorted];
+  const elsewhere = chosen === null || all.some(({ path }) => path === chosen) ? [] : await entry("fm-proxy", chosen, chosen);
+  // Ollama may have several names for a file. Elsewhere two names of one are two ways to it.
+  const keyOf = ({ source, name, path }: FoundModel): string => (source === "ollama" ? `${name}\0${path}` : path);
+  const found = [...elsewhere, ...all].filter((model) => !seen.has(keyOf(model)) && seen.add(keyOf(model)));
+  const first = found.findIndex(({ path }) => path === chosen);
+  return found.map((model, index) => ({ ...model, default: index === first }));
 }
 
 /** The models of a folder, in the order of the helper. */
@@ -52,9 +57,13 @@ export async function ownModels(folder: string): Promise<FoundModel[]> {
 /** A file of a model that is split into several. */
 const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
 
-/** The model that answers where nobody names one: the chosen one, else the first of the folder, as for the helper. */
+/** The model that answers where nobody names one: the chosen one, else the folder's first that answers, as for the helper. */
 export async function defaultModel(folder: string): Promise<string | null> {
-  return (await chosenModel(folder)) ?? (await ownModels(folder))[0]?.path ?? null;
+  const chosen = await chosenModel(folder);
+  if (chosen !== null) return chosen;
+  const own = await ownModels(folder);
+  for (const { path } of own) if (!(await readFacts(path)).embeds) return path;
+  return own[0]?.path ?? null;
 }
 
 /** The id of a file among the models of its folder; a split model has the name that its files begin with. */
@@ -87,7 +96,7 @@ async function ofOllama(env: Environment, home: string): Promise<FoundModel[]> {
     const manifests = join(root, "manifests");
     const models = (await filesBelow(manifests)).map(async (path) => {
       const digest = modelDigest(await readText(path));
-      const [, ...name] = path.slice(manifests.length + 1).split(sep);
+      const name = path.slice(manifests.length + 1).split(sep);
       const blob = join(root, "blobs", digest.replace(":", "-"));
       return digest === "" ? [] : entry("ollama", ollamaName(name), blob);
     });
@@ -106,9 +115,10 @@ function modelDigest(manifest: string): string {
   }
 }
 
-/** `qwen3:0.6b`; the namespace stands before it unless it is Ollama's own. */
-function ollamaName(parts: readonly string[]): string {
-  const named = parts[0] === "library" ? parts.slice(1) : parts;
+/** `qwen3:0.6b`; the host and the namespace stand before it unless they are Ollama's own. */
+function ollamaName([host = "", ...parts]: readonly string[]): string {
+  const path = parts[0] === "library" ? parts.slice(1) : parts;
+  const named = host === "registry.ollama.ai" ? path : [host, ...parts];
   return `${named.slice(0, -1).join("/")}:${named[named.length - 1] ?? ""}`;
 }
 

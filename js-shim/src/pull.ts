@@ -35,7 +35,9 @@ export interface PullOptions extends DownloadOptions {
 }
 
 /** All that they may have beside a signal. */
-const OPTIONS: readonly Exclude<keyof PullOptions, "signal">[] = ["onProgress", "folder", "sha256", "stallMs", "retryMs"];
+const OPTIONS: readonly Exclude<keyof PullOptions, "signal">[] = [
+  "onProgress", "folder", "sha256", "stallMs", "retryMs", "onRetry",
+];
 
 /** A model that is there; path and hash are those of the file that names it, the size that of all its files. */
 export interface PulledModel extends Downloaded {
@@ -170,13 +172,20 @@ function urlOf(reference: string): URL {
 /** So long the owner of a lock may take to write its number into it, in ms. */
 const UNSIGNED_MS = 10_000;
 
+/** The locks of this process. */
+const held = new Set<string>();
+
 /** One process downloads a file at a time. A lock of a process that is gone is none. */
 async function lock(path: string): Promise<() => Promise<void>> {
   for (let tries = 0; tries < 2; tries++) {
     try {
       const handle = await open(path, "wx");
+      held.add(path);
       await handle.writeFile(String(process.pid)).finally(() => handle.close());
-      return () => rm(path, { force: true });
+      return async () => {
+        await rm(path, { force: true });
+        held.delete(path);
+      };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw diskError(error, dirname(path));
     }
@@ -195,9 +204,19 @@ function inUse(owner: string, path: string): FmError {
 /** Whose lock it is; "": of one that has not said so yet; null: of nobody who lives. */
 async function ownerOf(path: string): Promise<string | null> {
   const owner = await readFile(path, "utf8").catch(() => "");
+  // In a container a process may have the number of one that was killed in the container before it.
+  if (owner === String(process.pid) && !held.has(path)) return null;
   if (owner !== "") return Number(owner) > 0 && isAlive(Number(owner)) ? owner : null;
   const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: 0 }));
   return Date.now() - mtimeMs < UNSIGNED_MS ? "" : null;
+}
+
+/** Throws where a process downloads one of the files of a model in its folder. */
+export async function checkIdle(files: readonly string[]): Promise<void> {
+  for (const path of files.filter((file) => file.endsWith(".lock"))) {
+    const owner = await ownerOf(path);
+    if (owner !== null) throw inUse(owner, path);
+  }
 }
 
 /** Removes the lock of a process that is gone, and of no other: somebody may have been faster and hold it by now. */

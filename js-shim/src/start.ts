@@ -1,7 +1,9 @@
 // How a client's helper is started: which program, with which arguments.
 import { dirname, join, resolve } from "node:path";
+import { catalogModel } from "./catalog.js";
 import type { ClientOptions, RemoteOptions } from "./client.js";
 import { chosenModel } from "./default-model.js";
+import { FmError } from "./errors.js";
 import { locateGpuLibrary, locateHelper, OWN_BUILD, type HelperLocation } from "./locate.js";
 import { isFile } from "./file-kind.js";
 import { findModel } from "./find-model.js";
@@ -76,6 +78,10 @@ export async function withModelFile(options: ClientOptions, env: Environment): P
   if (model === "" || hasFolder || !takesFiles(engine, env)) return options;
   if (await isFile(resolve(cwd ?? "", model))) return options;
   const found = await findModel(model);
+  if (found === undefined && (catalogModel(model) !== undefined || model.startsWith("hf:"))) {
+    const what = `The model ${model} is not on this machine: npx fm-proxy models pull ${model} downloads it.`;
+    throw new FmError("UNAVAILABLE", what, { reasonCode: "MODEL_NOT_READY" });
+  }
   if (found === undefined) return options;
   const isId = /[,=]/.test(model) || idOf(found.path) === model; // or can't be an alias
   const others = aliases ?? aliasesOf(env["FM_PROXY_ALIASES"] ?? "");

@@ -165,7 +165,15 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
     assert.equal((await run(t, ["models", "rm", id], { env })).status, 64, id);
   }
   assert.equal(readFileSync(foreign, "utf8"), "GGUF");
-  assert.equal((await run(t, ["models", "rm", "mine"], { env })).status, 0);
+  const lock = `${ownFile(home, "mine.gguf")}.lock`;
+  writeFileSync(lock, String(process.pid));
+  assert.match((await run(t, ["models", "rm", "mine"], { env })).stderr, /Process \d+ is downloading this file/);
+  writeFileSync(lock, "999999999");
+  putOwn(home, "next.gguf");
+  const removed = await run(t, ["models", "rm", "mine"], { env });
+  assert.match(removed.stdout, /^deleted .*mine\.gguf\nnext answers now where no model is named: .*\n$/);
+  assert.equal(removed.status, 0);
+  assert.match((await run(t, ["models", "rm", "next"], { env })).stdout, /next\.gguf\nThere is no model yet/);
   assert.deepEqual(readdirSync(dirname(ownFile(home, "x"))), []);
 });
 
@@ -241,12 +249,18 @@ test("models use: the model that answers where none is named, one of another pro
 test("models use: no file that can't answer, and what to do for one that is not there", async (t) => {
   const home = temporaryFolder(t);
   const env = { HOME: home };
+  const put = (folder, name) => {
+    writeFileSync(join(folder, name), "GGUF");
+    return join(folder, name);
+  };
   putOwn(home, "a.gguf");
   putOwn(home, "vectors.gguf", ggufHeader({ "x.pooling_type": 1 }));
   const text = join(home, "text.txt");
   writeFileSync(text, "text");
   for (const [name, message] of [
     [text, /text\.txt is not a GGUF file/],
+    [put(home, "s-00001-of-00002.gguf"), /needs all of its 2 files beside it/],
+    [put(home, "t-00002-of-00002.gguf"), /is a part of a model: name t-00001-of-00002\.gguf/],
     ["vectors", /'vectors' makes vectors of texts, and no answers/],
     ["qwen3-4b", /'qwen3-4b' is not on this machine: npx fm-proxy models pull qwen3-4b downloads it/],
     ["hf:some/model-GGUF:Q8_0", /npx fm-proxy models pull hf:some\/model-GGUF:Q8_0 downloads it/],

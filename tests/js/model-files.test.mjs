@@ -7,7 +7,9 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { findModels, modelsFolder } from "../../js-shim/dist/esm/index.js";
 import { modelsFolder as folderOf } from "../../js-shim/dist/esm/models-folder.js";
-import { readAbilities } from "../../js-shim/dist/esm/model-files.js";
+import { chooseModel } from "../../js-shim/dist/esm/default-model.js";
+import { findModel } from "../../js-shim/dist/esm/find-model.js";
+import { defaultModel, readAbilities } from "../../js-shim/dist/esm/model-files.js";
 import { ggufHeader } from "./support/gguf.mjs";
 import { root, snapshot, temporaryFolder } from "./support/helper.mjs";
 
@@ -38,9 +40,42 @@ test("Ollama", async (t) => {
   putOllama(join(home, "elsewhere"), "hf.co/owner/model/Q4_K_M", "GGUF three");
   put(join(home, ".ollama", "models", "manifests", "h", "library", "broken", "latest"), "{");
   put(join(home, ".ollama", "models", "manifests", "h", "library", "gone", "latest"), JSON.stringify({ layers: [] }));
-  const expected = ["ollama owner/model:Q4_K_M", "ollama qwen3:0.6b", "ollama somebody/mistral:latest"];
-  assert.deepEqual(await names({ OLLAMA_MODELS: join(home, "elsewhere") }, home), expected);
+  const expected = ["ollama hf.co/owner/model:Q4_K_M", "ollama qwen3:0.6b", "ollama somebody/mistral:latest"];
+  const env = { OLLAMA_MODELS: join(home, "elsewhere") };
+  assert.deepEqual(await names(env, home), expected);
   assert.equal((await findModels({}, home))[0].path, path);
+  for (const name of ["hf.co/owner/model:Q4_K_M", "hf:owner/model"]) {
+    assert.equal((await findModel(name, await findModels(env, home)))?.name, "hf.co/owner/model:Q4_K_M", name);
+  }
+});
+
+test("Ollama: each of the names of one file", async (t) => {
+  const home = temporaryFolder(t);
+  const models = join(home, ".ollama", "models");
+  const path = putOllama(models, "registry.ollama.ai/library/qwen3/latest", "GGUF one");
+  putOllama(models, "registry.ollama.ai/library/qwen3/8b", "GGUF one");
+  putOllama(models, "hf.co/me/x-GGUF/Q8_0", "GGUF one");
+  const all = await findModels({}, home);
+  assert.deepEqual(all.map(({ name }) => name), ["hf.co/me/x-GGUF:Q8_0", "qwen3:8b", "qwen3:latest"]);
+  for (const name of ["qwen3", "qwen3:8b", "ollama:qwen3", "hf.co/me/x-GGUF:Q8_0"]) {
+    assert.equal((await findModel(name, all))?.path, path, name);
+  }
+  await chooseModel(path, folderOf({}, home));
+  assert.deepEqual((await findModels({}, home)).map((model) => model.default), [true, false, false]);
+});
+
+test("without a choice, the first of the folder that answers; a chosen file of any place is listed", async (t) => {
+  const home = temporaryFolder(t);
+  const folder = folderOf({}, home);
+  put(join(folder, "a.gguf"), ggufHeader({ "x.pooling_type": 1 }));
+  assert.equal(await defaultModel(folder), join(folder, "a.gguf"));
+  put(join(folder, "b.gguf"), "GGUF");
+  assert.equal(await defaultModel(folder), join(folder, "b.gguf"));
+  const elsewhere = join(home, "elsewhere.gguf");
+  put(elsewhere, "GGUF");
+  await chooseModel(elsewhere, folder);
+  const shown = (await findModels({}, home)).map((model) => [model.name, model.default]);
+  assert.deepEqual(shown, [[elsewhere, true], ["a", false], ["b", false]]);
 });
 
 test("LM Studio, at its default place, at another one, and where its settings say", async (t) => {

@@ -161,8 +161,10 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
   const cloud = { FM_PROXY_ALIASES: "gpt-5-mini=default,a=b=c" };
   assert.equal(await given("gemma3", {}, cloud), `--model ${blob} --aliases gemma3=default,gpt-5-mini=default,a=b=c`);
   assert.equal(await given("gemma3", {}, { FM_PROXY_ALIASES: "nonsense" }), `--model ${blob}`, "the helper says what is wrong");
-  for (const name of ["hf:Qwen/Qwen3-0.6B-GGUF:Q4_0", "none-such", "me/other-GGUF"]) {
-    assert.ok((await given(name)).endsWith(name), name);
+  for (const name of ["none-such", "me/other-GGUF"]) assert.ok((await given(name)).endsWith(name), name);
+  for (const name of ["hf:Qwen/Qwen3-0.6B-GGUF:Q4_0", "qwen3-4b"]) {
+    const message = `The model ${name} is not on this machine: npx fm-proxy models pull ${name} downloads it.`;
+    await assert.rejects(given(name), { code: "UNAVAILABLE", reasonCode: "MODEL_NOT_READY", message });
   }
   const second = put(join(hub, "models--me--tiny-GGUF", "snapshots", "1", "tiny-Q8_0.gguf"));
   assert.ok((await given("me/tiny-GGUF")).startsWith(`--model ${cached} `), "the first of several");

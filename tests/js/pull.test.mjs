@@ -167,6 +167,15 @@ test("five tries in a row without a byte are the end, and the next pull goes on"
   assert.equal(server.requests[5].range, "bytes=1000-");
 });
 
+test("pauses double while nothing comes, and begin anew once something has", async (t) => {
+  const cut = { after: 100, stall: true };
+  const server = await serve(t, { status: 503 }, { status: 503 }, cut, { status: 503 }, cut);
+  const waited = [];
+  const onRetry = ({ detail }, pauseMs) => waited.push([/503/.test(detail), pauseMs]);
+  await pull(t, server, { stallMs: 1000, retryMs: 2, onRetry }).result;
+  assert.deepEqual(waited, [[true, 2], [true, 4], [false, 2], [true, 4], [false, 2]]);
+});
+
 const foreignHash = { "x-linked-etag": `"${"1".repeat(64)}"` };
 const plain = { status: 302, headers: { location: "http://example.com/x.gguf" } };
 for (const [name, faults, options, error] of [
@@ -403,6 +412,16 @@ test("models pull tries the model, except with --no-check, and ends with the nex
   assert.match(second, /^ {2}npx fm-proxy models use many-Q4_K_M\n$/m);
 });
 
+test("models pull: a model that can't be loaded is not chosen, and the status says so", async (t) => {
+  await serveHub(t);
+  const fake = { FM_PROXY_PATH: helperPath, FM_PROXY_ENGINE: "fake", FM_ENGINE_FAKE_LOAD: "error", ...sanitizerEnv };
+  const folder = temporaryFolder(t);
+  const env = { ...process.env, ...fake, FM_PROXY_MODELS_DIR: folder };
+  const pulled = promisify(execFile)(process.execPath, [cli, "models", "pull", "one/tiny-GGUF"], { env });
+  await assert.rejects(pulled, ({ code, stderr }) => code === 1 && /npx fm-proxy models rm tiny-Q8_0\n$/.test(stderr));
+  assert.deepEqual(readdirSync(folder).sort(), ["tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
+});
+
 test("a chosen model that is gone: the first one answers", async (t) => {
   const folder = temporaryFolder(t);
   const path = (name) => join(folder, `${name}.gguf`);
@@ -490,6 +509,13 @@ test("a folder of the file's name is not touched", async (t) => {
   const options = { folder, sha256: hash(server.bytes) };
   await assert.rejects(pull(t, server, options).result, { code: "INVALID_REQUEST", message: /is not a file/ });
   assert.equal(server.requests.length, 0);
+});
+
+test("a lock of a process that had this one's number is nobody's", async (t) => {
+  const server = await serve(t);
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, "model.gguf.lock"), String(process.pid));
+  assert.equal((await pull(t, server, { folder }).result).size, SIZE);
 });
 
 test("a lock without a number is that of one who just came; soon it is nobody's", async (t) => {

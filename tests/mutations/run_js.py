@@ -570,7 +570,8 @@ MUTATIONS = [
     ("a full disk is told beforehand", DOWNLOAD,
      "if (wanted > bavail * bsize) throw", "if (false) throw", "pull", "full disk, told"),
     ("tries come to an end", DOWNLOAD, "failures >= TRIES", "failures >= 100", "pull", "^five tries"),
-    ("one download of a file at a time", PULL, "if (owner !== null) throw", "if (false) throw", "pull", "^two at once"),
+    ("one download of a file at a time", PULL, "throw inUse(owner, path);\n    await removeLock", "await removeLock",
+     "pull", "^two at once"),
     ("a lock that is not signed yet counts", PULL, "< UNSIGNED_MS ?", "< 0 ?", "pull", "^a lock without a number"),
     ("a user's own file stays", PULL, "if (isOurs || source.sha256From === OPTION) return null;", "return null;",
      "pull", "another origin|user's own"),
@@ -590,7 +591,13 @@ MUTATIONS = [
     ("a chosen model that is gone is none", DEFAULT, "(await isFile(path)) ? path : null", "path",
      "pull", "^a chosen model"),
     ("projectors are no models", MODEL_FILES, "!/mmproj/i.test(name)", "true", "model-files", "LM Studio"),
-    ("each model once", MODEL_FILES, "!seen.has(path) && seen.add(path)", "true", "model-files", "Hugging Face"),
+    ("each model once", MODEL_FILES, "!seen.has(keyOf(model)) && seen.add(keyOf(model))", "true",
+     "model-files", "Hugging Face"),
+    ("a pause is short again after bytes have come", DOWNLOAD, "if (gotOn) pause = retryMs;", "", "pull", "^pauses"),
+    ("a lock of this number, which this process does not hold", PULL, "&& !held.has(path)) return null;",
+     "&& !held.has(path)) return owner;", "pull", "^a lock of a process that had"),
+    ("a model that embeds is no default of a folder", MODEL_FILES, "if (!(await readFacts(path)).embeds) return path;",
+     "return path;", "model-files", "^without a choice"),
 ]
 
 

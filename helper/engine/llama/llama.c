@@ -144,7 +144,10 @@ static enum fm_code read_settings(struct fm_llama_model_options *options, struct
     code = code ? code : read_drafts(options, error);
     code = code ? code : read_kernels(options, error);
     code = code ? code : read_setting(KV_TOKENS, KV_TOKENS, FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
-    return code ? code : read_setting(THREADS, THREADS " (threads)", threads_max(), &options->threads, error);
+    code = code ? code : read_setting(THREADS, THREADS " (threads)", GGML_MAX_N_THREADS, &options->threads, error);
+    /* An application's number is of its author's machine; on one with fewer processors it means all of them. */
+    options->threads = options->threads < threads_max() ? options->threads : threads_max();
+    return code;
 }
 
 /* The draft model too, where something is guessed at all. */

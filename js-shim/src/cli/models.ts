@@ -5,15 +5,18 @@ import { findModels, modelsFolder, verifyModel, type CompatibilityReport } from 
 import { isFile } from "../file-kind.js";
 import {
   catalogModel,
+  checkIdle,
   chooseModel,
   findModel,
   idOf,
+  isFirstPart,
   ownModels,
   parseHubReference,
   partsOf,
   readAbilities,
   readFacts,
   searchCatalog,
+  sizeOf,
   whyNotGguf,
 } from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
@@ -65,7 +68,8 @@ export async function modelOption(option: string | undefined): Promise<string | 
     throw new Usage(`'${name}' is not on this machine: npx fm-proxy models pull ${name} downloads it`);
   }
   const known = models.map((model) => model.name).join(", ");
-  throw new Usage(`there is no model and no file '${name}'. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
+  const whose = option === undefined ? ", which the variable FM_PROXY_MODEL names" : "";
+  throw new Usage(`there is no model and no file '${name}'${whose}. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
 }
 
 export async function searchModels({ words, options }: Arguments): Promise<number> {
@@ -83,11 +87,24 @@ export async function defaultPath(): Promise<string | undefined> {
   return (await findModels()).find((model) => model.default)?.path;
 }
 
+/** What is wrong with a file as one of several, or of one. */
+async function whyNotWhole(path: string): Promise<string | null> {
+  const parts = partsOf(path);
+  if (!isFirstPart(path)) return `is a part of a model: name ${basename(parts[0] as string)}`;
+  return (await sizeOf(path)) > 0 ? null : `needs all of its ${parts.length} files beside it`;
+}
+
+async function sayDefault(): Promise<void> {
+  const now = (await findModels()).find((model) => model.default);
+  const how = "answers now where no model is named: fm-proxy models use NAME chooses another one";
+  say(now === undefined ? NO_MODEL : `${plain(now.name)} ${how}`);
+}
+
 /** Chooses the model that answers where nobody names one, for all applications. */
 export async function useOne({ words }: Arguments): Promise<number> {
   const name = words[0] ?? "";
   const path = resolve((await modelOption(name)) ?? "");
-  const wrong = await whyNotGguf(path);
+  const wrong = (await whyNotGguf(path)) ?? (await whyNotWhole(path));
   if (wrong !== null) throw new Usage(`${path} ${wrong}`);
   if ((await readFacts(path)).embeds) throw new Usage(`'${name}' makes vectors of texts, and no answers`);
   await chooseModel(path, modelsFolder());
@@ -102,12 +119,15 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   const id = found === undefined ? named : idOf(found.path); // a download that was cut off is no model
   const isOfModel = (file: string): boolean => /\.gguf$/i.test(file) && (idOf(file) === id || file === `mmproj-${id}.gguf`);
   const names = await readdir(folder).catch(() => []);
-  const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json)?$/, "")));
+  const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json|\.lock)?$/, "")));
   if (files.length === 0) throw new Usage(`there is no model '${named}' in ${folder}`);
+  await checkIdle(files.map((name) => join(folder, name)));
+  const before = await defaultPath();
   for (const name of files) {
     await rm(join(folder, name), { force: true });
-    if (!name.endsWith(".json")) say(`deleted ${plain(join(folder, name))}`);
+    if (!/\.(json|lock)$/.test(name)) say(`deleted ${plain(join(folder, name))}`);
   }
+  if (before !== undefined && before !== (await defaultPath())) await sayDefault();
   return 0;
 }
 

@@ -101,6 +101,12 @@ export class ProgressLine {
     this.#wrote = true;
   }
 
+  /** A line that stays, at once. */
+  tell(text: string): void {
+    this.end();
+    this.#write(`${text}\n`);
+  }
+
   end(): void {
     if (this.#wrote && this.#place.isTerminal) this.#write("\r\x1b[2K");
     this.#wrote = false;

@@ -1,5 +1,6 @@
 // `fm-proxy models pull`.
-import { pullModel, type PulledModel } from "../index.js";
+import { FmError, modelsFolder, pullModel, type PulledModel } from "../index.js";
+import { forgetChoice } from "../later.js";
 import { checkModel } from "./check.js";
 import { about, memoryAhead, warnOfMemory } from "./memory.js";
 import { bytes, errorText, fail, plain, ProgressLine, say, sayJson, timeOf } from "./output.js";
@@ -12,7 +13,11 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
     return 0;
   }
   sayPulled(model);
-  if (options["no-check"] !== true && !(await warnOfMemory(model.path))) await tryPulled(model);
+  if (options["no-check"] !== true && !(await warnOfMemory(model.path)) && !(await tryPulled(model))) {
+    if (model.default) await forgetChoice(model.path, modelsFolder());
+    fail(`The model can't be used. To delete it: npx fm-proxy models rm ${nameOf(model)}`);
+    return 1;
+  }
   sayNext(model);
   return 0;
 }
@@ -29,6 +34,7 @@ async function download(reference: string, sha256: string | undefined): Promise<
     return await pullModel(reference, {
       sha256,
       signal: stop.signal,
+      onRetry: ({ detail }, pauseMs) => line.tell(`${plain(detail)} It is tried again in ${timeOf(pauseMs / 1000)}.`),
       onProgress: ({ received, total }) => {
         if (first < 0) first = received;
         const rate = (received - first) / Math.max(0.001, (performance.now() - begun) / 1000);
@@ -52,20 +58,27 @@ function sayPulled({ id, size, files }: PulledModel): void {
   }
 }
 
-/** As `models check` does. Whatever that finds, the model is there. */
-async function tryPulled({ path }: PulledModel): Promise<void> {
+/** As `models check` does. False: the model can't be loaded. */
+async function tryPulled({ path }: PulledModel): Promise<boolean> {
   const memory = about(await memoryAhead(path));
   say(`\nIt is tried now${memory === "" ? "" : `, with ${memory} of memory`}. Ctrl-C ends this; the model stays.`);
   try {
     await checkModel(path, false);
   } catch (error) {
     fail(errorText(error));
+    return !(error instanceof FmError && error.code === "UNAVAILABLE");
   }
+  return true;
+}
+
+/** As it is typed in a command. */
+function nameOf({ id }: PulledModel): string {
+  const quoted = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
+  return id.startsWith("-") ? `-- ${quoted}` : quoted;
 }
 
 /** The next command to type. */
-function sayNext({ id, default: isDefault }: PulledModel): void {
-  const name = /^[\w.-]+$/.test(id) ? id : `"${plain(id)}"`;
-  if (isDefault) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
-  else say(`\nTo use it where no model is named:\n  npx fm-proxy models use ${name}`);
+function sayNext(model: PulledModel): void {
+  if (model.default) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
+  else say(`\nTo use it where no model is named:\n  npx fm-proxy models use ${nameOf(model)}`);
 }

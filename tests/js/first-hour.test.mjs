@@ -109,8 +109,11 @@ test("the first hour", { skip: noModel() ?? false }, async (t) => {
     "ok    models: 2 in ~/.local/share/fm-proxy/models, 0 of other programs (fm-proxy models list)",
   ]);
 
-  for (const { file } of names) {
-    await sees(`npx fm-proxy models rm ${file.replace(".gguf", "")}`, [`deleted ~/.local/share/fm-proxy/models/${file}`]);
+  const next = "Qwen3-4B-Q4_K_M answers now where no model is named: npx fm-proxy models use NAME chooses another one";
+  const none = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
+  for (const [index, { file }] of names.entries()) {
+    const lines = [`deleted ~/.local/share/fm-proxy/models/${file}`, [next, none][index]];
+    await sees(`npx fm-proxy models rm ${file.replace(".gguf", "")}`, lines);
   }
   assert.equal((await type("npm uninstall fm-proxy", npm)).status, 0);
   assert.equal(existsSync(join(app, "node_modules", "fm-proxy")), false);

@@ -96,7 +96,7 @@ async function whyNotWhole(path: string): Promise<string | null> {
 
 async function sayDefault(): Promise<void> {
   const now = (await findModels()).find((model) => model.default);
-  const how = "answers now where no model is named: fm-proxy models use NAME chooses another one";
+  const how = "answers now where no model is named: npx fm-proxy models use NAME chooses another one";
   say(now === undefined ? NO_MODEL : `${plain(now.name)} ${how}`);
 }
 

@@ -213,6 +213,7 @@ export class Client {
       const { modelsDir = options.env?.["FM_PROXY_MODELS_DIR"] || undefined, cwd } = options;
       const folder = modelsDir === undefined ? undefined : resolve(cwd ?? "", modelsDir);
       const model = await pullModel(reference, { folder, ...more });
+      if (model.default) (await core.load()).renew(); // a helper of a clone has the models of the clone
       await core.check({ recheck: true });
       return model;
     });

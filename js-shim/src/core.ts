@@ -52,6 +52,11 @@ export class Core {
     this.fetch = createFetch(withFallback, isStrict(options));
   }
 
+  /** {@inheritDoc Helper.renew} */
+  renew(): void {
+    this.#helper.renew();
+  }
+
   /** {@inheritDoc Client.generate} */
   generate<T>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
     return generate(params?.fallback === undefined ? this.#withFallback : this.transport, params, options);

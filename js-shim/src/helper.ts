@@ -91,6 +91,11 @@ export class Helper implements Transport {
     this.#crashes.reset();
   }
 
+  /** Lets the helper end if it does nothing. The next call starts one, which may find other models. */
+  renew(): void {
+    if (this.#busy === 0) this.#park();
+  }
+
   /** {@inheritDoc Transport.call} */
   call(method: string, params: JsonObject, options: CallOptions = {}): Call {
     const call = new Call(method, params, options);

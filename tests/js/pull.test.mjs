@@ -131,6 +131,23 @@ test("client.models.pull: a client without a model has one then", { timeout: WAI
   assert.deepEqual(states, ["starting", "ready", "waiting", "ready"]);
 });
 
+test("client.models.pull: a client of a linked clone goes on with what it pulled", { skip: noModel() ?? false }, async (t) => {
+  const server = await serve(t);
+  const models = join(root, "build", "models");
+  server.bytes = readFileSync(join(models, readdirSync(models).find((name) => name.endsWith(".gguf"))));
+  const code = `
+    import { createClient } from ${JSON.stringify(join(root, "js-shim", "dist", "esm", "index.js"))};
+    const client = createClient();
+    const ids = async () => (await client.models.list()).data.map(({ id }) => id);
+    const before = await ids();
+    await client.models.pull(${JSON.stringify(server.url)});
+    console.log(JSON.stringify([before.includes("model"), (await ids())[0]]));
+    await client.close();`;
+  const env = { ...process.env, HOME: temporaryFolder(t), FM_PROXY_PATH: "", FM_PROXY_ENGINE: "", ...sanitizerEnv };
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", code], { env });
+  assert.deepEqual(JSON.parse(stdout), [false, "model"]);
+});
+
 test("client.models.pull: the folder that the client's own environment names", async (t) => {
   const server = await serve(t);
   const folder = temporaryFolder(t);

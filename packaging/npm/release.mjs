@@ -16,7 +16,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { readArguments } from "../arguments.mjs";
 import { publishAll, publishOptions } from "./publish.mjs";
 import { writeSums } from "./sums.mjs";
 import { tarballsOf } from "./tarballs.mjs";
@@ -26,7 +26,9 @@ const out = join(root, "build", "npm");
 const text = { type: "string" };
 const flag = { type: "boolean", default: false };
 const only = { ...text, multiple: true, default: [] };
-const { values } = parseArgs({ options: { publish: flag, rehearse: flag, only, nodes: text, managers: text, out: text } });
+const USAGE = `usage: node packaging/npm/release.mjs [--only PLATFORM]... [--publish]
+       node packaging/npm/release.mjs --rehearse [--only PLATFORM]... [--nodes VERSIONS|all] [--managers NAMES] [--out FOLDER]`;
+const values = readArguments({ publish: flag, rehearse: flag, only, nodes: text, managers: text, out: text }, USAGE);
 const main = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
 const { version } = main;
 /** Where a build service vouches for what it builds, npm passes that on; elsewhere it refuses to. */

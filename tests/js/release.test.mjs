@@ -37,6 +37,7 @@ function release(t, { version = "1.2.3", heading = `## ${version}`, isCommitted 
   for (const name of ["release.mjs", "publish.mjs", "sums.mjs", "tarballs.mjs"]) {
     copyFileSync(join(root, "packaging", "npm", name), join(folder, "packaging", "npm", name));
   }
+  copyFileSync(join(root, "packaging", "arguments.mjs"), join(folder, "packaging", "arguments.mjs"));
   writeFileSync(join(folder, "packaging", "npm", "pack.mjs"), PACK);
   writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ version, ...more }));
   writeFileSync(join(folder, "CHANGELOG.md"), `# Changes\n\n${heading}\n\nNew things.\n\n## 1.2.2\n\nOld things.\n`);

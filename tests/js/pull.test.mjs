@@ -189,7 +189,7 @@ test("pauses double while nothing comes, and begin anew once something has", asy
   const server = await serve(t, { status: 503 }, { status: 503 }, cut, { status: 503 }, cut);
   const waited = [];
   const onRetry = ({ detail }, pauseMs) => waited.push([/503/.test(detail), pauseMs]);
-  await pull(t, server, { stallMs: 1000, retryMs: 2, onRetry }).result;
+  await pull(t, server, { stallMs: 2000, retryMs: 2, onRetry }).result;
   assert.deepEqual(waited, [[true, 2], [true, 4], [false, 2], [true, 4], [false, 2]]);
 });
 

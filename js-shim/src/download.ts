@@ -366,18 +366,17 @@ async function withTries<Result>(
   errorOf: (reason: unknown) => FmError,
   received = (): number => 0,
 ): Promise<Result> {
-  let pause = retryMs;
-  for (let failures = 0; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+  for (let failures = 0; ; ) {
     const before = received();
+    let pause: number;
     try {
       return await once();
     } catch (reason) {
       signal?.throwIfAborted();
       const error = errorOf(reason);
-      const gotOn = received() > before;
-      failures = gotOn ? 1 : failures + 1;
-      if (gotOn) pause = retryMs;
+      failures = received() > before ? 1 : failures + 1;
       if (error.code !== "UNAVAILABLE" || isFinal(error) || failures >= TRIES) throw error;
+      pause = Math.min(retryMs * 2 ** (failures - 1), LONGEST_PAUSE);
       onRetry?.(error, pause);
     }
     await sleep(pause, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());

@@ -87,8 +87,9 @@ async function listFiles({ repository, revision }: HubReference, options: Downlo
   const url = new URL(`${hubEndpoint()}/api/models/${repository}/tree/${encodeURIComponent(revision)}?recursive=true`);
   const pages = await fetchPages(url, options).catch((error: FmError) => {
     if (error.code !== "NOT_FOUND") throw error;
-    const what = revision === "main" ? `no repository ${repository}` : `no repository ${repository} with a revision ${revision}`;
-    throw new FmError("NOT_FOUND", `${url.host} has ${what}. Check its spelling, capital letters too.`);
+    const where = revision === "main" ? "" : ` with a revision ${revision}`;
+    const what = `${url.host} has no repository ${repository}${where}. Check its spelling, capital letters too.`;
+    throw new FmError("NOT_FOUND", what);
   });
   if (!pages.every(Array.isArray)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
   return (pages.flat() as ({ path: unknown; size: unknown; lfs?: { oid: unknown } } | null)[])

@@ -6,7 +6,7 @@ export { findModel } from "./find-model.js";
 export { whyNotGguf } from "./download.js";
 export { memoryOf, readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
-export { findModels, idOf, isFirstPart, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
+export { defaultModel, findModels, idOf, isFirstPart, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
 export { checkIdle, pullModel, verifyModel } from "./pull.js";
 export { chooseModel, forgetChoice } from "./default-model.js";
 export { argumentOf, chosenFor, findRunnable, modelsFor, withModelFile } from "./start.js";

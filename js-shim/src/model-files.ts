@@ -38,7 +38,7 @@ export async function findModels(env: Environment = process.env, home = userHome
   const others = await Promise.all([ofOllama(env, home), ofLmStudio(home), ofHuggingFace(env, home), ofLlamaCpp(env, home)]);
   const sorted = others.flat().sort((one, other) => compare(one.source, other.source) || compare(one.name, other.name));
   const seen = new Set<string>();
-  const chosen = await defaultModel(folder);
+  const chosen = await defaultModel(folder, own);
   const all = [...own, ...sorted];
   const elsewhere = chosen === null || all.some(({ path }) => path === chosen) ? [] : await entry("fm-proxy", chosen, chosen);
   // Ollama may have several names for a file. Elsewhere two names of one are two ways to it.
@@ -58,10 +58,10 @@ export async function ownModels(folder: string): Promise<FoundModel[]> {
 const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
 
 /** The model that answers where nobody names one: the chosen one, else the folder's first that answers, as for the helper. */
-export async function defaultModel(folder: string): Promise<string | null> {
+export async function defaultModel(folder: string, models?: readonly FoundModel[]): Promise<string | null> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen;
-  const own = await ownModels(folder);
+  const own = models ?? (await ownModels(folder));
   for (const { path } of own) if (!(await readFacts(path)).embeds) return path;
   return own[0]?.path ?? null;
 }

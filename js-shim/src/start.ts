@@ -78,11 +78,11 @@ export async function withModelFile(options: ClientOptions, env: Environment): P
   if (model === "" || hasFolder || !takesFiles(engine, env)) return options;
   if (await isFile(resolve(cwd ?? "", model))) return options;
   const found = await findModel(model);
-  if (found === undefined && (catalogModel(model) !== undefined || model.startsWith("hf:"))) {
+  if (found === undefined) {
+    if (catalogModel(model) === undefined && !model.startsWith("hf:")) return options;
     const what = `The model ${model} is not on this machine: npx fm-proxy models pull ${model} downloads it.`;
     throw new FmError("UNAVAILABLE", what, { reasonCode: "MODEL_NOT_READY" });
   }
-  if (found === undefined) return options;
   const isId = /[,=]/.test(model) || idOf(found.path) === model; // or can't be an alias
   const others = aliases ?? aliasesOf(env["FM_PROXY_ALIASES"] ?? "");
   return { ...options, model: found.path, aliases: isId || others === null ? aliases : { [model]: "default", ...others } };

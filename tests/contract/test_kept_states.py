@@ -44,11 +44,7 @@ class Kept:
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.file = os.path.join(folder.name, cls.kind + ".gguf")
-        with open(cls.file, "wb") as file:
-            file.write(small_models.make(cls.kind))
+        cls.file = small_models.file(cls.kind)
         cls.cold = cls.start(FM_ENGINE_LLAMA_REPEATABLE="1")  # reads each prompt as if it were its first
 
     @classmethod
@@ -144,11 +140,11 @@ class Kept:
                 with self.subTest(ms=ms):
                     slow = {"LD_PRELOAD": SLOW_READS, "FM_SLOW_READS_MS": str(ms)}
                     slow["ASAN_OPTIONS"] = "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")
-                    for tries_left in 4, 3, 2, 1, 0:
+                    for _ in range(5):
                         with tempfile.TemporaryFile() as new:
                             _, cached = self.ask(self.start([new, whole], **slow), goes_on)
                         # Where another program has the processor, reading takes longer than `ms`, and may be given up.
-                        if cached >= least or not tries_left:
+                        if cached >= least:
                             break
                     self.assertGreaterEqual(cached, least)
                     self.assertEqual(cached > 0, least > 0)

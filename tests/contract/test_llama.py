@@ -5,7 +5,6 @@
 Exit status 77: skipped, because MODEL is not there.
 """
 
-import functools
 import os
 import re
 import resource
@@ -34,15 +33,9 @@ CTX_MAX = 16_777_216  # docs/options.md names it
 LINE_MAX = 524_288  # characters; docs/limits.md names it
 
 
-@functools.cache
 def small():
     """A model of random weights, which computes in no time. A token is a byte."""
-    folder = tempfile.TemporaryDirectory()
-    unittest.addModuleCleanup(folder.cleanup)
-    path = os.path.join(folder.name, "small.gguf")
-    with open(path, "wb") as file:
-        file.write(small_models.make("full", context=16384))
-    return path
+    return small_models.file("full", context=16384)
 
 
 class Case(unittest.TestCase):

@@ -76,13 +76,10 @@ class Case(unittest.TestCase):
 class Forms(Case):
     def test_templates(self):
         """By a model of random weights: what it chooses between is what the form leaves open. A token is a byte."""
-        file = tempfile.NamedTemporaryFile(suffix=".gguf")
-        self.addCleanup(file.close)
-        file.write(small_models.make("full", context=8192))
-        file.flush()
+        model = small_models.file("full", context=8192)
         for template, form in FORMS.items():
             with self.subTest(template):
-                engine = self.engine_with(template_file(self, TEMPLATES, template), file.name)
+                engine = self.engine_with(template_file(self, TEMPLATES, template), model)
                 # some of them think first, which is told elsewhere
                 plain = {"tool_choice": REQUIRED, "reasoning": {"effort": "none"}}
                 outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=200 if form == OWN else 0, **plain)

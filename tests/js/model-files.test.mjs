@@ -172,7 +172,7 @@ test("about how much memory a model takes, and what it does, by its header and t
     ["long", long, 8192 * 4096 + 64 * MB],
     ["short", { ...layers, "x.context_length": 1024 }, 8 * 1024 * 4096],
     ["heads", { ...long, "x.attention.key_length": 64, "x.attention.value_length": 64 }, 8192 * 2048 + 64 * MB],
-    ["embeds", { ...long, "x.pooling_type": 1 }, 2048 * 4096 + 64 * 1024 * 1024],
+    ["embeds", { ...long, "x.pooling_type": 1 }, 2048 * 4096 + 64 * MB],
     ["a-layer-in-two", { ...long, "x.full_attention_interval": 2 }, 8192 * 2048 + 64 * MB],
     ["heads-by-layer", { ...long, "x.attention.head_count_kv": [0, 2, 0, 1] }, 8192 * 1536 + 64 * MB],
     ["unknown", { "x.context_length": 1024 }, null],

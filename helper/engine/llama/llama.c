@@ -146,7 +146,8 @@ static enum fm_code read_settings(struct fm_llama_model_options *options, struct
     code = code ? code : read_setting(KV_TOKENS, KV_TOKENS, FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
     code = code ? code : read_setting(THREADS, THREADS " (threads)", GGML_MAX_N_THREADS, &options->threads, error);
     /* An application's number is of its author's machine; on one with fewer processors it means all of them. */
-    options->threads = options->threads < threads_max() ? options->threads : threads_max();
+    const int64_t most = threads_max();
+    options->threads = options->threads < most ? options->threads : most;
     return code;
 }
 

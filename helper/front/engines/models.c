@@ -278,16 +278,14 @@ static struct fm_model *first_of(struct fm_model_list *list) {
 
 /* Marks the default: the one that --model names by id, else (without --model) the first. */
 static void choose_default(struct fm_model_list *list, const char *model) {
-    struct fm_model *named = model && !is_path(model) ? find_id(list, model) : NULL;
-    if (named) {
-        named->is_default = true;
+    if (list->count == 0) {
+        return;
     }
-    if (list->count && !model) {
-        first_of(list)->is_default = true;
+    struct fm_model *chosen = !model ? first_of(list) : is_path(model) ? NULL : find_id(list, model);
+    if (chosen) {
+        chosen->is_default = true;
     }
-    if (list->count) {
-        qsort(list->models, list->count, sizeof *list->models, by_default_then_id);
-    }
+    qsort(list->models, list->count, sizeof *list->models, by_default_then_id);
 }
 
 /* ---- projectors that are found ---- */

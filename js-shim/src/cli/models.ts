@@ -7,6 +7,7 @@ import {
   catalogModel,
   checkIdle,
   chooseModel,
+  defaultModel,
   findModel,
   idOf,
   isFirstPart,
@@ -94,12 +95,6 @@ async function whyNotWhole(path: string): Promise<string | null> {
   return (await sizeOf(path)) > 0 ? null : `needs all of its ${parts.length} files beside it`;
 }
 
-async function sayDefault(): Promise<void> {
-  const now = (await findModels()).find((model) => model.default);
-  const how = "answers now where no model is named: npx fm-proxy models use NAME chooses another one";
-  say(now === undefined ? NO_MODEL : `${plain(now.name)} ${how}`);
-}
-
 /** Chooses the model that answers where nobody names one, for all applications. */
 export async function useOne({ words }: Arguments): Promise<number> {
   const name = words[0] ?? "";
@@ -122,12 +117,14 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json|\.lock)?$/, "")));
   if (files.length === 0) throw new Usage(`there is no model '${named}' in ${folder}`);
   await checkIdle(files.map((name) => join(folder, name)));
-  const before = await defaultPath();
+  const before = await defaultModel(folder);
   for (const name of files) {
     await rm(join(folder, name), { force: true });
     if (!/\.(json|lock)$/.test(name)) say(`deleted ${plain(join(folder, name))}`);
   }
-  if (before !== undefined && before !== (await defaultPath())) await sayDefault();
+  const now = await defaultModel(folder);
+  const how = "answers now where no model is named: npx fm-proxy models use NAME chooses another one";
+  if (now !== before) say(now === null ? NO_MODEL : `${plain(idOf(now))} ${how}`);
   return 0;
 }
 

@@ -16,6 +16,9 @@ import sys
 
 from engine import Engine, Outcome, user
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import gguf  # noqa: E402
+
 SLOTS = 5
 STORIES = [[{"role": "system", "content": f"{word} " * 60}] for word in ("red", "green", "blue")]
 
@@ -147,6 +150,7 @@ def main(program, model, jobs="60", seed=None, repeatable="2"):
     if not os.path.exists(model):
         print(f"skipped: {model} is not there")
         return 77
+    model = gguf.shallow(model)
     seed = int(seed) if seed else random.randrange(1 << 30)
     print(f"mixes: {jobs} jobs, seed {seed}", flush=True)
     often = (repeatable_job,) * len(KINDS) if int(repeatable) > int(jobs) else ()

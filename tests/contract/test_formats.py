@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gguf  # noqa: E402
 
 PROGRAM = None
-MODEL = None
+MODEL = None  # gguf.shallow
 
 PROMPT = user("Tell me about a cat called Tom.")
 CAT = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "kind": {"enum": ["cat", "dog"]},
@@ -465,4 +465,5 @@ class Grammars(Case):
 if __name__ == "__main__":
     PROGRAM, MODEL = sys.argv[1:3]
     skip_without(PROGRAM, MODEL)
+    MODEL = gguf.shallow(MODEL)
     unittest.main(argv=sys.argv[:1])

@@ -23,7 +23,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gguf  # noqa: E402
 
 PROGRAM = None
-MODEL = None
+MODEL = None  # gguf.shallow
+WHOLE = None
 
 CTX = "FM_ENGINE_LLAMA_CTX"
 SLOTS = "FM_ENGINE_LLAMA_SLOTS"
@@ -226,10 +227,10 @@ class Context(Case):
     def test_the_memory_of_a_cgroup(self):
         """Whatever the machine has: beyond it, the kernel would end the engine amid an answer."""
         popen = {"preexec_fn": self.cgroup(600)}
-        _, result = self.load(popen=popen, **{CTX: "100000"})
+        _, result = self.load(WHOLE, popen, **{CTX: "100000"})
         self.assert_refused(result, CTX, "450 MiB", "would fit")
         fits = re.search(r"(\d+) would fit", result["error"]["detail"]).group(1)
-        self.assertEqual(self.ready(popen=popen, **{CTX: fits})[1], int(fits))
+        self.assertEqual(self.ready(WHOLE, popen, **{CTX: fits})[1], int(fits))
 
     def wide(self, *args):
         """The path of a file whose context takes more than such a file should."""
@@ -886,5 +887,6 @@ class Sampling(Case):
 
 
 if __name__ == "__main__":
-    PROGRAM, MODEL = program_and_model(__doc__)
+    PROGRAM, WHOLE = program_and_model(__doc__)
+    MODEL = gguf.shallow(WHOLE)
     unittest.main()

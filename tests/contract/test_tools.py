@@ -14,8 +14,12 @@ import unittest
 
 from engine import GRACE, SLOW, TimedTest, shared_engine, skip_without, user
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import gguf  # noqa: E402
+
 PROGRAM = None
-MODEL = None
+MODEL = None  # gguf.shallow
+WHOLE = None
 
 PROMPT = user("What is the weather in Linz?")
 WEATHER = {"name": "weather", "description": "How it is outside",
@@ -41,9 +45,11 @@ def only(tool):
 class Case(TimedTest):
     """One engine for all."""
 
+    model = "MODEL"
+
     @classmethod
     def setUpClass(cls):
-        cls.engine = shared_engine(cls, PROGRAM, MODEL)
+        cls.engine = shared_engine(cls, PROGRAM, globals()[cls.model])
 
     def call(self, choice=None, messages=PROMPT, **params):
         params = {"tools": TOOLS, "max_tokens": 120, "temperature": 0, **params}
@@ -74,21 +80,6 @@ class Case(TimedTest):
 
 
 class Choices(Case):
-    def test_required(self):
-        names = set()
-        several = 0
-        for seed in range(3 * SEEDS):
-            if seed >= SEEDS and len(names) > 1 and several:
-                break
-            outcome = self.call(REQUIRED, seed=seed, **WILD)
-            self.assertEqual(outcome.text, "")
-            self.assertGreater(len(outcome.calls), 0)
-            self.assertIn(outcome.reason, ("stop", "length"))
-            names |= {name for name, _ in outcome.calls}
-            several += len(outcome.calls) > 1
-        self.assertGreater(len(names), 1)
-        self.assertGreater(several, 0, "parallel calls are possible")
-
     def test_one_call(self):
         for seed in range(SEEDS):
             outcome = self.call(REQUIRED, seed=seed, parallel_tool_calls=False, **WILD)
@@ -119,6 +110,30 @@ class Choices(Case):
             self.assertNotIn("<tool_call>", outcome.text)
             self.assertTrue(outcome.text or outcome.calls)
 
+    def test_greedy_repeats(self):
+        self.assertEqual(*(self.call(REQUIRED, max_tokens=60).calls for _ in range(2)))
+
+
+class Will(Case):
+    """What takes a model that makes sense of what it reads."""
+
+    model = "WHOLE"
+
+    def test_required(self):
+        names = set()
+        several = 0
+        for seed in range(3 * SEEDS):
+            if seed >= SEEDS and len(names) > 1 and several:
+                break
+            outcome = self.call(REQUIRED, seed=seed, **WILD)
+            self.assertEqual(outcome.text, "")
+            self.assertGreater(len(outcome.calls), 0)
+            self.assertIn(outcome.reason, ("stop", "length"))
+            names |= {name for name, _ in outcome.calls}
+            several += len(outcome.calls) > 1
+        self.assertGreater(len(names), 1)
+        self.assertGreater(several, 0, "parallel calls are possible")
+
     def test_auto_calls(self):
         """A model that has seen what is wanted calls of its own will, with the text before it that it wants."""
         lamp = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
@@ -143,9 +158,6 @@ class Choices(Case):
         for limit in range(2, 12):
             text = self.call(messages=asked, max_tokens=limit).text
             self.assertTrue("Of course.\n".startswith(text), text)
-
-    def test_greedy_repeats(self):
-        self.assertEqual(*(self.call(REQUIRED, max_tokens=60).calls for _ in range(2)))
 
 
 class Rules(Case):
@@ -266,6 +278,7 @@ class Conversations(Case):
 
 
 if __name__ == "__main__":
-    PROGRAM, MODEL = sys.argv[1:3]
-    skip_without(PROGRAM, MODEL)
+    PROGRAM, WHOLE = sys.argv[1:3]
+    skip_without(PROGRAM, WHOLE)
+    MODEL = gguf.shallow(WHOLE)
     unittest.main(argv=sys.argv[:1])

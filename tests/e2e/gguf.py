@@ -1,9 +1,15 @@
-"""GGUF files for tests: a reader and writer of headers, and a tiny model without weights. Python's standard library only.
+"""GGUF files for tests: a reader and writer of headers, a tiny model without weights, and a copy of a model that has its first
+layers alone. Python's standard library only.
 
     file = magic "GGUF", version, number of tensors, number of pairs, the pairs, the tensors' descriptions, padding, data
 """
 
+import atexit
+import functools
+import os
+import re
 import struct
+import tempfile
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q", I64: "q", F64: "d"}
@@ -62,6 +68,7 @@ class Reader:
         self.tensor_count, self.pair_count = self._take("QQ")
         self.pairs = [self._pair() for _ in range(self.pair_count)]  # (key, type, first byte, byte after)
         self.pairs_end = self.at
+        self.types = {}  # name: type of the tensor
         self.tensors = dict(self._tensor() for _ in range(self.tensor_count))  # name: (dims, offset in the data)
         self.end = self.at
         self.data_start = self.end + (-self.end % ALIGNMENT)
@@ -90,7 +97,7 @@ class Reader:
         name = self._string().decode()
         count, = self._take("I")
         dims = self._take(f"{count}Q")
-        _, offset = self._take("IQ")
+        self.types[name], offset = self._take("IQ")
         return name, (dims, offset)
 
     def _value(self, kind):
@@ -241,3 +248,31 @@ def whole(pairs, tensors, described=None, **counts):
         good.append(tensor(name, dims, offset))
         offset += size(dims) + (-size(dims) % ALIGNMENT)
     return padded(header(pairs, good if described is None else described, **counts)) + b"\0" * offset
+
+
+# ---- a model's first layers ----
+
+def first_layers(data, count):
+    """A whole model's file with only `count` of its layers."""
+    reader, described, kept = Reader(data), [], bytearray()
+    places = sorted((offset, name) for name, (_, offset) in reader.tensors.items())
+    ends = [offset for offset, _ in places[1:]] + [len(data) - reader.data_start]
+    for (start, name), end in zip(places, ends):
+        layer = re.match(r"blk\.(\d+)\.", name)
+        if not layer or int(layer[1]) < count:
+            described.append(tensor(name, reader.tensors[name][0], len(kept), reader.types[name]))
+            kept += padded(data[reader.data_start + start:reader.data_start + end])
+    pairs = [pair(key, U32, count) if key.endswith(".block_count") else data[start:end] for key, _, start, end in reader.pairs]
+    return padded(header(pairs, described)) + bytes(kept)
+
+
+@functools.cache
+def shallow(model, layers=4):
+    """The path of a copy of `model` with its first layers alone, which is there as long as the process. It has the tokens and
+    the template of the whole one and takes a fraction of its time; what it says means nothing, and is often a close call."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = os.path.join(folder.name, "shallow-" + os.path.basename(model))
+    with open(model, "rb") as whole_file, open(path, "wb") as file:
+        file.write(first_layers(whole_file.read(), layers))
+    return path

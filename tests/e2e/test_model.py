@@ -89,7 +89,7 @@ class Answers(ModelTest):
         numbers = "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen"
         loop = 'for (int i = 1; i <= 10; i++) printf("%d\\n", i);'
         back = 'for (int i = 10; i >= 1; i--) printf("%d\\n", i);'
-        context = 420  # small, so that the end of a loop is near; one of 1,024 tokens is the fake engine's matter
+        context = 280  # small, so that the end of a loop is near; one of 1,024 tokens is the fake engine's matter
         helper = self.helper("--model", FILES[0], engine="llama",
                              env={"FM_ENGINE_LLAMA_CTX": str(context), "FM_ENGINE_LLAMA_THREADS": "1"})
         model = helper.call("models.list")["data"][0]["id"]

@@ -309,9 +309,9 @@ class Ends(SavedTest):
     def test_in_time(self):
         """Also where a prompt is being computed. The KV memory has grown before: on a busy machine that alone takes as long."""
         helper = self.start()
-        self.ask(helper, user("First this. " + LONG * 6))
+        self.ask(helper, user("First this. " + LONG * 3))
         self.ask(helper, user(LONG))
-        call = self.create(helper, user("Now this. " + LONG * 6))
+        call = self.create(helper, user("Now this. " + LONG * 3))
         helper.event(call, "response.in_progress")
         before = time.monotonic()
         helper.call("process.shutdown")

@@ -14,7 +14,7 @@ from gateway import Gateway
 MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
-COUNT = int(os.environ.get("FM_MESSAGES", 2 if wire.SANITIZED else 15))  # of each format; tests/nightly.sh has 50
+COUNT = int(os.environ.get("FM_MESSAGES", 1 if wire.SANITIZED else 8))  # of each format; tests/nightly.sh has 50
 PATIENCE = 120 * wire.SLOW
 
 TOPICS = ("rivers of Europe", "musical instruments", "a short poem", "the history of bread", "planets", "how engines work",

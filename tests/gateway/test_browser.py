@@ -579,7 +579,7 @@ class Browser(TimedTest):
         self.assertIn("the first 200000 were read", result["output"])
 
     def test_a_page_that_hangs(self):
-        result = self.browse(navigate(self.web.url("/loop")), {"action": "wait", "ms": 300}, TEXT, timeout=15_000)
+        result = self.browse(navigate(self.web.url("/loop")), {"action": "wait", "ms": 300}, TEXT, timeout=9_000)
         self.assertEqual(result["end"], "timeout", result["output"])
         self.assertIn("ended in actions[", result["output"])
 

@@ -410,6 +410,7 @@ function toPullError(reason: unknown, url: URL, folder: string): FmError {
   if (code === "ENOSPC" || code === "EDQUOT") return noSpace(folder, null);
   if (code !== undefined && /^E(ACCES|ROFS|PERM|IO|FBIG)$/.test(code)) return diskError(reason, folder);
   const why = cause?.code ?? cause?.message ?? code ?? toFmError(reason).detail;
+  if (why === "bad port") return new FinalError(`Node refuses the port of ${url.host} (WHATWG Fetch, "bad port"): use another.`);
   const what = `The download from ${url.host} failed: ${why}.${UNREACHED.test(why) ? PROXY : ""}`;
   return new FmError("UNAVAILABLE", what, { cause: reason });
 }

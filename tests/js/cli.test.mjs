@@ -158,6 +158,8 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   assert.match(head, /^ +NAME +SOURCE +SIZE +MEMORY +WEIGHTS +CONTEXT +DOES +FILE$/);
   assert.match(mine, /^\* +mine +fm-proxy +4 B +- +- +- +- /);
   assert.match(other, /^ +other/);
+  const { stdout: named } = await run(t, ["models", "list"], { env: { ...env, FM_PROXY_MODEL: "other.gguf" } });
+  assert.match(named, /^ +mine .*\n.*\n\nThe variable FM_PROXY_MODEL is set: where no model is named, other\.gguf answers\n$/m);
   assert.match((await run(t, ["models", "verify"], { env })).stdout, /^mine: not downloaded by fm-proxy/);
   writeFileSync(`${ownFile(home, "mine.gguf")}.json`, JSON.stringify({ sha256: "0".repeat(64) }));
   assert.equal((await run(t, ["models", "verify", "mine"], { env })).status, 1);

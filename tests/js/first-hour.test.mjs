@@ -67,7 +67,7 @@ test("the first hour", { skip: noModel() ?? false }, async (t) => {
     "…  text   …",
     "…  JSON   …",
     "…  tools  …",
-    "It takes … MB of memory, and … s to load.",
+    "It takes about … MB of memory with a full context, and loads in … s.",
     "It reads … tokens a second, and writes ….",
     "……", // what the model is too weak for
     "It answers where no model is named:",

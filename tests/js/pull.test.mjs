@@ -212,6 +212,13 @@ for (const [name, faults, options, error] of [
   });
 }
 
+test("a port that Node refuses is no reason to try again", async (t) => {
+  const folder = temporaryFolder(t);
+  const why = { code: "UNAVAILABLE", message: /Node refuses the port of 127\.0\.0\.1:6000/ };
+  const onRetry = () => assert.fail("it is tried once");
+  await assert.rejects(pullModel("http://127.0.0.1:6000/a.gguf", { folder, onRetry }), why);
+});
+
 test("a hash that is a number is refused by its name", async () => {
   const wrong = { code: "INVALID_REQUEST", message: /Invalid sha256: it must have 64 hexadecimal digits, not "5"/ };
   await assert.rejects(pullModel("qwen3-0.6b", { sha256: 5 }), wrong);

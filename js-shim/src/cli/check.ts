@@ -110,7 +110,7 @@ interface Examined {
 
 function sayFound({ findings, speed, memory_bytes: memory, load_ms: ms }: Examined): void {
   say(table(findings.map((it) => [labelOf(it), it.name, it.refused ? it.answer : it.answer.slice(0, SHOWN)])));
-  if (memory !== null) say(`It takes ${bytes(memory)} of memory, and ${(ms / 1000).toFixed(1)} s to load.`);
+  if (memory !== null) say(`It takes about ${bytes(memory)} of memory with a full context, and loads in ${(ms / 1000).toFixed(1)} s.`);
   if (speed !== null) say(`It reads ${speed.read} tokens a second, and writes ${speed.written}.`);
   for (const { name, weakness } of TASKS) if (findings.some((it) => it.name === name && !it.right && !it.failed)) say(weakness);
 }

@@ -30,8 +30,9 @@ export async function listModels({ options }: Arguments): Promise<number> {
   for (const model of await findModels()) models.push({ ...model, ...(await readAbilities(model.path)) });
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
+    const named = process.env["FM_PROXY_MODEL"] ?? "";
     const rows = models.map((it) => [
-      it.default ? "*" : "",
+      it.default && named === "" ? "*" : "",
       it.name,
       it.source,
       bytes(it.size),
@@ -42,7 +43,8 @@ export async function listModels({ options }: Arguments): Promise<number> {
       it.path,
     ]);
     say(table([["", "NAME", "SOURCE", "SIZE", "MEMORY", "WEIGHTS", "CONTEXT", "DOES", "FILE"], ...rows]));
-    if (models.some((it) => it.default)) say("\n* answers where no model is named: fm-proxy models use NAME chooses another one");
+    if (named !== "") say(`\nThe variable FM_PROXY_MODEL is set: where no model is named, ${named} answers`);
+    else if (models.some((it) => it.default)) say("\n* answers where no model is named: fm-proxy models use NAME chooses another one");
   } else fail(NO_MODEL);
   return 0;
 }

@@ -8,10 +8,21 @@ const fileOf = (folder: string): string => join(folder, "default.json");
 
 /** The file of the chosen model; null: none was chosen, or it is gone. */
 export async function chosenModel(folder: string): Promise<string | null> {
+  const { path, there } = await readChoice(folder);
+  return there ? path : null;
+}
+
+/** The file that was chosen and is gone; null: there is none. */
+export async function lostModel(folder: string): Promise<string | null> {
+  const { path, there } = await readChoice(folder);
+  return there ? null : path;
+}
+
+async function readChoice(folder: string): Promise<{ path: string | null; there: boolean }> {
   const model = (await readJson<{ model?: unknown }>(fileOf(folder)))?.model;
-  if (typeof model !== "string") return null;
+  if (typeof model !== "string") return { path: null, there: false };
   const path = resolve(folder, model);
-  return (await isFile(path)) ? path : null;
+  return { path, there: await isFile(path) };
 }
 
 /** Takes the choice of a file back. */

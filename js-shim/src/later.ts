@@ -8,5 +8,5 @@ export { memoryOf, readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
 export { defaultModel, findModels, idOf, isFirstPart, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
 export { checkIdle, pullModel, verifyModel } from "./pull.js";
-export { chooseModel, forgetChoice } from "./default-model.js";
+export { chooseModel, forgetChoice, lostModel } from "./default-model.js";
 export { argumentOf, chosenFor, findRunnable, modelsFor, withModelFile } from "./start.js";

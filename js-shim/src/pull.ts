@@ -239,7 +239,7 @@ async function alreadyThere(path: string, source: Source): Promise<Downloaded | 
   const sha256 = wanted === null ? "" : await hashFile(path);
   if (sha256 === wanted) return { path, size, sha256, sha256From: source.sha256From ?? "an earlier download" };
   if (isOurs || source.sha256From === OPTION) return null;
-  const what = `${path} exists, from elsewhere. Delete it (fm-proxy models rm ${idOf(path)}), or keep it.`;
+  const what = `${path} exists, from elsewhere. Delete it (npx fm-proxy models rm ${idOf(path)}), or keep it.`;
   throw new FmError("INVALID_REQUEST", what);
 }
 

@@ -80,7 +80,7 @@ export async function withModelFile(options: ClientOptions, env: Environment): P
   const found = await findModel(model);
   if (found === undefined) {
     if (catalogModel(model) === undefined && !model.startsWith("hf:")) return options;
-    const what = `The model ${model} is not on this machine: npx fm-proxy models pull ${model} downloads it.`;
+    const what = `The model ${model} is not on this machine. Download it: npx fm-proxy models pull ${model}`;
     throw new FmError("UNAVAILABLE", what, { reasonCode: "MODEL_NOT_READY" });
   }
   const isId = /[,=]/.test(model) || idOf(found.path) === model; // or can't be an alias

@@ -39,6 +39,7 @@ try {
   const notes = notesOf(version);
   checkTree();
   checkOrigin();
+  checkPage();
   await (values.rehearse ? rehearse() : release(notes));
 } catch (error) {
   console.error(`release: ${error.stderr?.toString().trim() || error.message}`);
@@ -102,6 +103,14 @@ function checkOrigin() {
   const missing = ["repository", "homepage", "bugs", "keywords"].filter((field) => main[field] === undefined);
   if (missing.length === 0) return;
   refuse(`js-shim/package.json has no ${missing.join(", ")}: packaging/RELEASE.md, "Once", has the command that sets it`);
+}
+
+/** The page that npm shows. */
+function checkPage() {
+  const page = readFileSync(join(root, "js-shim", "README.md"), "utf8");
+  if (/in a registry\s+yet/.test(page)) {
+    refuse(`js-shim/README.md says that there is no package in a registry: packaging/RELEASE.md, "Once", says what to write`);
+  }
 }
 
 /** Ends what would be published; a trial goes on. */

@@ -1,7 +1,7 @@
 // The command `fm-proxy` of the package, over the built helper with the fake engine.
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { ProgressLine, timeOf } from "../../js-shim/dist/esm/cli/output.js";
@@ -103,8 +103,10 @@ test("run: a conversation on a terminal, and its commands", { timeout: WAIT, ski
 });
 
 test("run: how long a model takes is shown; Ctrl-D ends a conversation", { timeout: WAIT, skip: noTerminal }, async (t) => {
-  const { sees, says, exit, type } = terminal(t);
-  await sees("> ");
+  const home = temporaryFolder(t);
+  for (const name of ["a", "b"]) putOwn(home, `${name}.gguf`);
+  const { sees, says, exit, type } = terminal(t, { HOME: home, FM_PROXY_MODEL: "b" });
+  await sees("b answers. /help lists the commands.\r\n", "> ");
   await says(script({ sleep_ms: 2500 }, "one ", "two"), "waiting for the model, 1 s", "\r\x1b[2Kone two\r\n");
   type("\x04");
   assert.equal(await exit, 0);
@@ -173,7 +175,7 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   writeFileSync(lock, "999999999");
   putOwn(home, "next.gguf");
   const removed = await run(t, ["models", "rm", "mine"], { env });
-  assert.match(removed.stdout, /^deleted .*mine\.gguf\nnext answers now where no model is named: .*\n$/);
+  assert.match(removed.stdout, /^deleted .*mine\.gguf\nnext answers where no model is named: .*\n$/);
   assert.equal(removed.status, 0);
   assert.match((await run(t, ["models", "rm", "next"], { env })).stdout, /next\.gguf\nThere is no model yet/);
   assert.deepEqual(readdirSync(dirname(ownFile(home, "x"))), []);
@@ -244,7 +246,12 @@ test("models use: the model that answers where none is named, one of another pro
   }
   assert.equal((await run(t, ["models", "use", "d"], { env })).status, 64);
   assert.deepEqual(await names(), ["c"]);
-  await run(t, ["models", "rm", "c"], { env });
+  unlinkSync(ownFile(home, "c.gguf"));
+  const { stdout } = await run(t, ["models", "list"], { env });
+  assert.match(stdout, /\nThe model that was chosen is gone: \S+\/c\.gguf\n\n\* answers/);
+  assert.deepEqual(await names(), ["a"]);
+  await run(t, ["models", "use", "b"], { env });
+  await run(t, ["models", "rm", "b"], { env });
   assert.deepEqual(await names(), ["a"]);
 });
 
@@ -264,8 +271,8 @@ test("models use: no file that can't answer, and what to do for one that is not 
     [put(home, "s-00001-of-00002.gguf"), /needs all of its 2 files beside it/],
     [put(home, "t-00002-of-00002.gguf"), /is a part of a model: name t-00001-of-00002\.gguf/],
     ["vectors", /'vectors' makes vectors of texts, and no answers/],
-    ["qwen3-4b", /'qwen3-4b' is not on this machine: npx fm-proxy models pull qwen3-4b downloads it/],
-    ["hf:some/model-GGUF:Q8_0", /npx fm-proxy models pull hf:some\/model-GGUF:Q8_0 downloads it/],
+    ["qwen3-4b", /'qwen3-4b' is not on this machine\. Download it: npx fm-proxy models pull qwen3-4b\n$/],
+    ["hf:some/model-GGUF:Q8_0", /Download it: npx fm-proxy models pull hf:some\/model-GGUF:Q8_0\n$/],
   ]) {
     const { status, stderr } = await run(t, ["models", "use", name], { env });
     assert.deepEqual([status, message.test(stderr)], [64, true], stderr);
@@ -318,7 +325,7 @@ test("models check: the fake engine repeats each question, so all is wrong", asy
   const lines = stdout.split("\n");
   assert.match(lines[0], /^FAIL {2}text {3}What is the capital of France\?/);
   assert.match(lines[2], /^FAIL {2}tools {2}/);
-  assert.ok(stdout.includes("It is too weak for tools: choose a larger one for them (fm-proxy models search).\n"), stdout);
+  assert.ok(stdout.includes("It is too weak for tools: choose a larger one for them (npx fm-proxy models search).\n"), stdout);
   const { findings } = JSON.parse((await run(t, ["models", "check", "--json"])).stdout);
   assert.deepEqual(findings.map(({ name, right }) => [name, right]), [["text", false], ["JSON", false], ["tools", false]]);
 });
@@ -457,7 +464,7 @@ test("the helper gets the file of the model that FM_PROXY_MODEL names", async (t
     assert.equal((await run(t, ["--stdio", ...words], { env: { ...env, FM_PROXY_MODEL } })).stdout, `${told}\n`);
   }
   const missing = { ...env, FM_PROXY_MODEL: "qwen3-4b" };
-  assert.match((await run(t, ["run", "x"], { env: missing })).stderr, /npx fm-proxy models pull qwen3-4b downloads it/);
+  assert.match((await run(t, ["run", "x"], { env: missing })).stderr, /Download it: npx fm-proxy models pull qwen3-4b\n/);
 });
 
 test("the helper of an installed package gets the folder that models are pulled to", async (t) => {

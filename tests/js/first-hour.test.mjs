@@ -1,5 +1,6 @@
-// The first hour of a new user: what README says, typed in its order, with each line that is printed. The packages come from a
-// registry on this machine, and the models from a stand-in for Hugging Face, which has the small model in the place of each.
+// The first hour of a new user: what README and the npm page say, typed in their order, with each line that is printed. The
+// packages come from a registry on this machine, in the place of a clone, and the models from a stand-in for Hugging Face, which
+// has the small model in the place of each.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -96,7 +97,7 @@ test("the first hour", { skip: noModel() ?? false }, async (t) => {
     "*  Qwen3-0.6B-Q8_0  fm-proxy  … MB  ~… MB  Q8_0 …  8,192 …  - …  ~/.local/share/fm-proxy/models/Qwen3-0.6B-Q8_0.gguf",
     "   Qwen3-4B-Q4_K_M  fm-proxy  … MB  ~… MB  Q4_K_M …  8,192 …  - …  ~/.local/share/fm-proxy/models/Qwen3-4B-Q4_K_M.gguf",
     "",
-    "* answers where no model is named: fm-proxy models use NAME chooses another one",
+    "* answers where no model is named: npx fm-proxy models use NAME chooses another one",
   ]);
   await sees("npx fm-proxy doctor", [
     "ok    Node: v…",
@@ -106,10 +107,10 @@ test("the first hour", { skip: noModel() ?? false }, async (t) => {
     "ok    answer: … tokens, … ms with the model's load",
     "ok    sandbox: …",
     "ok    GPU: none: …",
-    "ok    models: 2 in ~/.local/share/fm-proxy/models, 0 of other programs (fm-proxy models list)",
+    "ok    models: 2 in ~/.local/share/fm-proxy/models, 0 of other programs (npx fm-proxy models list)",
   ]);
 
-  const next = "Qwen3-4B-Q4_K_M answers now where no model is named: npx fm-proxy models use NAME chooses another one";
+  const next = "Qwen3-4B-Q4_K_M answers where no model is named: npx fm-proxy models use NAME chooses another one";
   const none = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
   for (const [index, { file }] of names.entries()) {
     const lines = [`deleted ~/.local/share/fm-proxy/models/${file}`, [next, none][index]];

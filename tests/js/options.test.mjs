@@ -163,7 +163,7 @@ test("a model is named as the list shows it, and as it was downloaded", async (t
   assert.equal(await given("gemma3", {}, { FM_PROXY_ALIASES: "nonsense" }), `--model ${blob}`, "the helper says what is wrong");
   for (const name of ["none-such", "me/other-GGUF"]) assert.ok((await given(name)).endsWith(name), name);
   for (const name of ["hf:Qwen/Qwen3-0.6B-GGUF:Q4_0", "qwen3-4b"]) {
-    const message = `The model ${name} is not on this machine: npx fm-proxy models pull ${name} downloads it.`;
+    const message = `The model ${name} is not on this machine. Download it: npx fm-proxy models pull ${name}`;
     await assert.rejects(given(name), { code: "UNAVAILABLE", reasonCode: "MODEL_NOT_READY", message });
   }
   const second = put(join(hub, "models--me--tiny-GGUF", "snapshots", "1", "tiny-Q8_0.gguf"));

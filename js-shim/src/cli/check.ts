@@ -71,7 +71,7 @@ export const TASKS: readonly Task[] = [
     },
     isRight: ({ output }) =>
       output.some((item) => item.type === "function_call" && /\brome\b/i.test(String(parsed(item["arguments"])["city"]))),
-    weakness: "It is too weak for tools: choose a larger one for them (fm-proxy models search).",
+    weakness: "It is too weak for tools: choose a larger one for them (npx fm-proxy models search).",
   },
 ];
 
@@ -110,7 +110,8 @@ interface Examined {
 
 function sayFound({ findings, speed, memory_bytes: memory, load_ms: ms }: Examined): void {
   say(table(findings.map((it) => [labelOf(it), it.name, it.refused ? it.answer : it.answer.slice(0, SHOWN)])));
-  if (memory !== null) say(`It takes about ${bytes(memory)} of memory with a full context, and loads in ${(ms / 1000).toFixed(1)} s.`);
+  const load = `loads in ${(ms / 1000).toFixed(1)} s`;
+  if (memory !== null) say(`It takes about ${bytes(memory)} of memory with a full context, and ${load}.`);
   if (speed !== null) say(`It reads ${speed.read} tokens a second, and writes ${speed.written}.`);
   for (const { name, weakness } of TASKS) if (findings.some((it) => it.name === name && !it.right && !it.failed)) say(weakness);
 }

@@ -64,7 +64,7 @@ export const COMMANDS: readonly Command[] = [
     words: "models check",
     takes: "[NAME]",
     count: [0, 1],
-    summary: "Asks a model for a text, for JSON and for a call of a tool, and measures its speed and memory",
+    summary: "Asks a model for a text, for JSON and for a call of a tool; tells its speed, and estimates its memory",
     options: [JSON_OPTION],
     run: checkOne,
   },

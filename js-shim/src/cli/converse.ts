@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { createClient, findModels, type Client, type ResponseCreateParams } from "../index.js";
 import { answer } from "./answer.js";
 import { about } from "./memory.js";
-import { modelOption } from "./models.js";
+import { modelOption, modelVariable } from "./models.js";
 import { errorText, fail, plain, table } from "./output.js";
 
 const COMMANDS: readonly (readonly [string, string])[] = [
@@ -97,5 +97,5 @@ async function introduction(model: string | undefined): Promise<string> {
 async function listOfModels(): Promise<string> {
   const models = await findModels();
   if (models.length === 0) return "There are no other models: npx fm-proxy models pull qwen3-0.6b";
-  return table(models.map((it) => [it.default ? "*" : "", it.name, it.source]));
+  return table(models.map((it) => [it.default && modelVariable() === undefined ? "*" : "", it.name, it.source]));
 }

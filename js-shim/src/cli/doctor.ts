@@ -154,6 +154,6 @@ async function checkAnswer(client: Client): Promise<Finding> {
 async function checkModels(): Promise<Finding> {
   const models = await findModels();
   const own = models.filter(({ source }) => source === "fm-proxy").length;
-  const detail = `${own} in ${modelsFolder()}, ${models.length - own} of other programs (fm-proxy models list)`;
+  const detail = `${own} in ${modelsFolder()}, ${models.length - own} of other programs (npx fm-proxy models list)`;
   return { check: "models", ok: true, detail };
 }

@@ -38,7 +38,9 @@ main(process.argv.slice(2)).then(
     process.exitCode = status;
   },
   (error: unknown) => {
-    fail(error instanceof Usage ? `${error.message}. See fm-proxy --help` : errorText(error));
+    const text = errorText(error);
+    // A command to copy ends its line.
+    fail(error instanceof Usage && !text.includes("npx fm-proxy ") ? `${text}. See npx fm-proxy --help` : text);
     process.exitCode = error instanceof Usage ? USAGE : 1;
   },
 );

@@ -9,8 +9,10 @@ import {
   chooseModel,
   defaultModel,
   findModel,
+  forgetChoice,
   idOf,
   isFirstPart,
+  lostModel,
   ownModels,
   parseHubReference,
   partsOf,
@@ -30,9 +32,9 @@ export async function listModels({ options }: Arguments): Promise<number> {
   for (const model of await findModels()) models.push({ ...model, ...(await readAbilities(model.path)) });
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
-    const named = process.env["FM_PROXY_MODEL"] ?? "";
+    const named = modelVariable();
     const rows = models.map((it) => [
-      it.default && named === "" ? "*" : "",
+      it.default && named === undefined ? "*" : "",
       it.name,
       it.source,
       bytes(it.size),
@@ -43,11 +45,18 @@ export async function listModels({ options }: Arguments): Promise<number> {
       it.path,
     ]);
     say(table([["", "NAME", "SOURCE", "SIZE", "MEMORY", "WEIGHTS", "CONTEXT", "DOES", "FILE"], ...rows]));
-    if (named !== "") say(`\nThe variable FM_PROXY_MODEL is set: where no model is named, ${named} answers`);
-    else if (models.some((it) => it.default)) say("\n* answers where no model is named: fm-proxy models use NAME chooses another one");
+    const lost = await lostModel(modelsFolder());
+    if (lost !== null) say(`\nThe model that was chosen is gone: ${plain(lost)}`);
+    if (named !== undefined) say(`\nThe variable FM_PROXY_MODEL is set: where no model is named, ${plain(named)} answers`);
+    else if (models.some((it) => it.default)) say(`\n* ${ANSWERS}`);
   } else fail(NO_MODEL);
   return 0;
 }
+
+const ANSWERS = "answers where no model is named: npx fm-proxy models use NAME chooses another one";
+
+/** The model that this command's environment names. */
+export const modelVariable = (): string | undefined => process.env["FM_PROXY_MODEL"] || undefined;
 
 /** What a model does besides answering, by the names of these members. */
 const ABILITIES = ["tools", "thinks", "sees", "embeds"] as const;
@@ -61,14 +70,14 @@ export async function adviceFor({ reason_code, detail, engines = [] }: Compatibi
 
 /** What the option `model` of a client has to be for a model that a user names; undefined: the default one. */
 export async function modelOption(option: string | undefined): Promise<string | undefined> {
-  const name = option ?? process.env["FM_PROXY_MODEL"] ?? "";
-  if (name === "") return undefined;
+  const name = option ?? modelVariable();
+  if (name === undefined || name === "") return undefined;
   const models = await findModels();
   const found = await findModel(name, models);
   if (found !== undefined) return found.path;
   if (await isFile(name)) return name;
   if (catalogModel(name) !== undefined || parseHubReference(name) !== null) {
-    throw new Usage(`'${name}' is not on this machine: npx fm-proxy models pull ${name} downloads it`);
+    throw new Usage(`'${name}' is not on this machine. Download it: npx fm-proxy models pull ${name}`);
   }
   const known = models.map((model) => model.name).join(", ");
   const whose = option === undefined ? ", which the variable FM_PROXY_MODEL names" : "";
@@ -81,7 +90,7 @@ export async function searchModels({ words, options }: Arguments): Promise<numbe
   const rows = found.map((it) => [it.name, it.kind, bytes(it.size), about(it.memory), it.licence, it.goodFor]);
   if (options["json"] === true) sayJson(found);
   else if (found.length > 0) say(table([["NAME", "KIND", "SIZE", "MEMORY", "LICENCE", "GOOD FOR"], ...rows]));
-  else fail(`no model with a short name fits '${word}'. All others are pulled by the name of their repository, OWNER/NAME`);
+  else fail(`no model with a short name fits '${word}' (npx fm-proxy models search lists all). Others are pulled as OWNER/NAME`);
   return found.length > 0 ? 0 : 1;
 }
 
@@ -103,7 +112,9 @@ export async function useOne({ words }: Arguments): Promise<number> {
   const path = resolve((await modelOption(name)) ?? "");
   const wrong = (await whyNotGguf(path)) ?? (await whyNotWhole(path));
   if (wrong !== null) throw new Usage(`${path} ${wrong}`);
-  if ((await readFacts(path)).embeds) throw new Usage(`'${name}' makes vectors of texts, and no answers`);
+  if ((await readFacts(path)).embeds) {
+    throw new Usage(`'${name}' makes vectors of texts, and no answers. For others: npx fm-proxy models list`);
+  }
   await chooseModel(path, modelsFolder());
   say(`${plain(path)}\nanswers from now on where no model is named, in each application that has no model of its own.`);
   return 0;
@@ -117,17 +128,23 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   const isOfModel = (file: string): boolean => /\.gguf$/i.test(file) && (idOf(file) === id || file === `mmproj-${id}.gguf`);
   const names = await readdir(folder).catch(() => []);
   const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json|\.lock)?$/, "")));
-  if (files.length === 0) throw new Usage(`there is no model '${named}' in ${folder}`);
+  if (files.length === 0) throw await notOwn(named, folder);
   await checkIdle(files.map((name) => join(folder, name)));
   const before = await defaultModel(folder);
   for (const name of files) {
+    await forgetChoice(join(folder, name), folder);
     await rm(join(folder, name), { force: true });
     if (!/\.(json|lock)$/.test(name)) say(`deleted ${plain(join(folder, name))}`);
   }
   const now = await defaultModel(folder);
-  const how = "answers now where no model is named: npx fm-proxy models use NAME chooses another one";
-  if (now !== before) say(now === null ? NO_MODEL : `${plain(idOf(now))} ${how}`);
+  if (now !== before) say(now === null ? NO_MODEL : `${plain(idOf(now))} ${ANSWERS}`);
   return 0;
+}
+
+/** Models of Ollama and others are theirs. */
+async function notOwn(named: string, folder: string): Promise<Usage> {
+  const own = (await ownModels(folder)).map(({ name }) => name).join(", ");
+  return new Usage(`there is no model '${named}' in ${folder}${own === "" ? "" : `. There are: ${own}`}`);
 }
 
 export async function verifyAll({ words, options }: Arguments): Promise<number> {
@@ -135,7 +152,7 @@ export async function verifyAll({ words, options }: Arguments): Promise<number> 
   const own = await ownModels(modelsFolder());
   const wanted = only === undefined ? undefined : await findModel(only, own);
   const models = only === undefined ? own : own.filter((model) => model === wanted);
-  if (only !== undefined && models.length === 0) throw new Usage(`there is no model '${only}' in ${modelsFolder()}`);
+  if (only !== undefined && models.length === 0) throw await notOwn(only, modelsFolder());
   const results = [];
   for (const { name, path } of models) {
     for (const file of await filesOf(path)) {
@@ -157,5 +174,5 @@ async function filesOf(path: string): Promise<string[]> {
 const VERDICTS = {
   ok: "as it was downloaded",
   unknown: "not downloaded by fm-proxy, so there is nothing to compare it with",
-  damaged: "DAMAGED: it differs from what was downloaded. Delete it and download it again",
+  damaged: "DAMAGED: it differs from what was downloaded. Delete it (npx fm-proxy models rm NAME) and pull it again",
 };

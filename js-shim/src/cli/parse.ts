@@ -56,8 +56,8 @@ export function overview(commands: readonly Command[]): string {
     "",
     table(rows),
     "",
-    "fm-proxy COMMAND --help shows the options of a command. fm-proxy sessions and command lines that begin with an",
-    "option are passed to the helper program; fm-proxy --help-helper shows them.",
+    "In a project that has the package: npx fm-proxy COMMAND. COMMAND --help shows its options. fm-proxy sessions and",
+    "command lines that begin with an option are passed to the helper program; fm-proxy --help-helper shows them.",
   ].join("\n");
 }
 

@@ -13,7 +13,11 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
     return 0;
   }
   sayPulled(model);
-  if (options["no-check"] !== true && !(await warnOfMemory(model.path)) && !(await tryPulled(model))) {
+  const isTried = options["no-check"] !== true && !(await warnOfMemory(model.path));
+  if (options["no-check"] !== true && !isTried) {
+    fail(`So it was not tried. To try it all the same: npx fm-proxy models check ${nameOf(model)}`);
+  }
+  if (isTried && !(await tryPulled(model))) {
     if (model.default) await forgetChoice(model.path, modelsFolder());
     fail(`The model can't be used. To delete it: npx fm-proxy models rm ${nameOf(model)}`);
     return 1;

@@ -4,7 +4,7 @@ import { createClient, type ResponseCreateParams } from "../index.js";
 import { answer } from "./answer.js";
 import { converse } from "./converse.js";
 import { warnOfMemory } from "./memory.js";
-import { adviceFor, defaultPath, modelOption } from "./models.js";
+import { adviceFor, defaultPath, modelOption, modelVariable } from "./models.js";
 import { fail, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -23,9 +23,9 @@ export async function ask({ words, options }: Arguments): Promise<number> {
     }
     await warnOfMemory(path ?? (await defaultPath()));
     const [prompt] = words;
-    if (prompt === undefined && process.stdin.isTTY === true) return await converse(client, model, settings);
+    if (prompt === undefined && process.stdin.isTTY === true) return await converse(client, model ?? modelVariable(), settings);
     const input = prompt ?? (await text(process.stdin));
-    if (input.trim() === "") throw new Usage("the prompt is empty");
+    if (input.trim() === "") throw new Usage('the prompt is empty. An example: npx fm-proxy run "Why is the sky blue?"');
     return (await answer(client, { ...settings, input })).status;
   } finally {
     await client.close();

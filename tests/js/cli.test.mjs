@@ -291,14 +291,16 @@ test("a linked clone answers by the user's models, else by its own", { skip: noM
   const env = { HOME: home, FM_PROXY_PATH: "", FM_PROXY_ENGINE: "" };
   const model = async () => {
     const { findings } = JSON.parse((await run(t, ["doctor", "--json"], { env })).stdout);
-    return findings.find(({ check }) => check === "model").detail.split(";")[0];
+    const { detail, advice } = findings.find(({ check }) => check === "model");
+    return [detail.split(";")[0], advice];
   };
-  assert.equal(await model(), "SmolLM2-135M-Instruct.Q4_1");
+  const better = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
+  assert.deepEqual(await model(), ["SmolLM2-135M-Instruct.Q4_1", better]);
   putOwn(home, "a.gguf", readFileSync(smol));
-  assert.equal(await model(), "a");
+  assert.deepEqual(await model(), ["a", undefined]);
   putOwn(home, "b.gguf", readFileSync(smol));
   await run(t, ["models", "use", "b"], { env });
-  assert.equal(await model(), "b");
+  assert.deepEqual(await model(), ["b", undefined]);
   assert.equal((await run(t, ["run", "--max-output-tokens", "2", "Hello"], { env })).status, 0);
   const request = '{"jsonrpc":"2.0","id":1,"method":"models.list"}';
   const input = `Content-Length: ${request.length}\r\n\r\n${request}`;

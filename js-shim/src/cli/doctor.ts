@@ -22,6 +22,9 @@ interface Finding {
   advice?: string;
 }
 
+/** What a clone is built with. */
+const FIRST_TRY = "SmolLM2-135M-Instruct";
+const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
 /** Node's first version that the package supports. */
 const NODE = 20;
 
@@ -112,7 +115,8 @@ async function checkMachine(client: Client): Promise<Finding> {
   const { compatible, reason_code, detail, engines = [] } = report;
   if (compatible) {
     const model = (await defaultModel(client)) ?? "there is one";
-    return { check: "model", ok: true, detail: [model, ...engines.map(lineOfEngine)].join("; ") };
+    const advice = model.startsWith(FIRST_TRY) ? { advice: BETTER } : {};
+    return { check: "model", ok: true, detail: [model, ...engines.map(lineOfEngine)].join("; "), ...advice };
   }
   const advice = await adviceFor(report);
   return { check: "model", ok: false, detail: `${reason_code}: ${detail}`, ...(advice === undefined ? {} : { advice }) };

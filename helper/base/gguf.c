@@ -62,17 +62,17 @@ static bool take_text(struct rest *rest, struct text *text) {
     return true;
 }
 
-/* Adds up the numbers of an array. False also for arrays of arrays, which no file has. */
-static bool take_array(struct rest *rest, double *sum) {
+/* Counts the items of an array and adds up its numbers. False also for arrays of arrays, which no file has. */
+static bool take_array(struct rest *rest, uint64_t *count, double *sum) {
     uint64_t type;
-    uint64_t count;
     uint64_t number;
     struct text text;
+    *count = 0;
     *sum = 0;
-    if (!take_number(rest, 4, &type) || !take_number(rest, 8, &count) || type >= TYPE_COUNT || type == TYPE_ARRAY) {
+    if (!take_number(rest, 4, &type) || !take_number(rest, 8, count) || type >= TYPE_COUNT || type == TYPE_ARRAY) {
         return false;
     }
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < *count; i++) {
         if (type == TYPE_STRING ? !take_text(rest, &text) : !take_number(rest, sizes[type], &number)) {
             return false;
         }
@@ -106,6 +106,7 @@ struct said {
     uint64_t interval;   /* one layer of so many has keys and values, the others states; 0: each has */
     uint64_t key;        /* numbers of a head's key and value; 0: what the heads share is `embedded` */
     uint64_t value;
+    uint64_t vocabulary;
 };
 
 /* What the KV memory is made of. */
@@ -156,12 +157,14 @@ static bool read_pair(struct rest *rest, struct said *said) {
     struct text text;
     uint64_t type;
     uint64_t number;
+    uint64_t count;
     double sum;
     if (!take_text(rest, &key) || !take_number(rest, 4, &type) || type >= TYPE_COUNT) {
         return false;
     }
     if (type == TYPE_ARRAY) {
-        bool there = take_array(rest, &sum);
+        bool there = take_array(rest, &count, &sum); /* the header goes on after the bytes that are read */
+        said->vocabulary = equals(key, "tokenizer.ggml.tokens") ? count : said->vocabulary;
         said->all_kv_heads = there && is_of_model(key, "attention.head_count_kv") ? sum : said->all_kv_heads;
         return there;
     }
@@ -197,6 +200,7 @@ void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind
     kind->embeds = said.pooling != 0;
     kind->kv_bytes = kv_bytes(&said);
     kind->context = said.context;
+    kind->vocabulary = said.vocabulary;
     kind->tokens = !said.clip ? said.embedded : said.blind ? 0 : said.projected;
 }
 

@@ -11,6 +11,8 @@ export interface ModelFacts {
   embeds: boolean;
   /** Bytes of a token in the KV memory, about; 0: unknown. */
   kvBytes: number;
+  /** Tokens of the vocabulary; 0: unknown. */
+  vocabulary: number;
   /** Numbers of a token's vector, which a projector makes too; 0: unknown. */
   width: number;
 }
@@ -35,6 +37,9 @@ const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
  * done in one piece, takes as many bytes.
  */
 const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
+/** In bytes, about: what a loaded vocabulary takes for each of its tokens. As in the helper (base/gguf.h). */
+const TOKEN_BYTES = 200;
+const VOCABULARY = "tokenizer.ggml.tokens";
 /** More than a model has. */
 const LAYERS = 1024;
 /** Types of values (`gguf_type`), and the bytes of each; 0: it has a length of its own. */
@@ -60,6 +65,7 @@ export async function readFacts(path: string): Promise<ModelFacts> {
     contextLength: ofModel("context_length"),
     embeds: (ofModel("pooling_type") ?? 0) > 0,
     kvBytes: kvBytesOf((name) => ofModel(name) ?? 0),
+    vocabulary: numbers.get(VOCABULARY) ?? 0,
     width: ofModel("embedding_length") ?? ofModel("vision.projection_dim") ?? 0,
   };
 }
@@ -71,10 +77,10 @@ export async function readTemplate(path: string): Promise<TemplateFacts> {
 }
 
 /** About how many bytes a model takes when it is loaded, its files of `size` bytes among them; null: unknown. */
-export function memoryOf(size: number, { kvBytes, contextLength, embeds }: ModelFacts): number | null {
+export function memoryOf(size: number, { kvBytes, contextLength, embeds, vocabulary }: ModelFacts): number | null {
   const context = kvBytes * Math.min(contextLength || TOKENS, embeds ? TOKENS_EMBEDDED : TOKENS);
   const beside = embeds ? BESIDE : Math.min(CONTEXTS_BESIDE * context, BESIDE);
-  return kvBytes === 0 ? null : Math.round(size + context + beside);
+  return kvBytes === 0 ? null : Math.round(size + context + beside + vocabulary * TOKEN_BYTES);
 }
 
 /** As in the helper (base/gguf.c). */
@@ -122,8 +128,9 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
     return bytes.toString("utf8", start, at);
   };
   /** The sum of its numbers, if it may have one for each layer. */
-  const sumOfArray = (): number => {
+  const sumOfArray = (key: string): number => {
     const [type, count] = [number(4), number(8)];
+    if (key === VOCABULARY) found.numbers.set(key, count);
     const size = SIZES[type] ?? 0;
     let sum = 0;
     if (type === STRING) for (let i = 0; i < count; i++) skipText();
@@ -141,7 +148,7 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
       const size = SIZES[type] ?? 0;
       if (type === STRING && key === TEMPLATE) found.template = text();
       else if (type === STRING) skipText();
-      else if (type === ARRAY) found.numbers.set(`${key}.sum`, sumOfArray());
+      else if (type === ARRAY) found.numbers.set(`${key}.sum`, sumOfArray(key));
       else if (size > 0) found.numbers.set(key, number(size));
       else break;
     }

@@ -166,6 +166,7 @@ test("about how much memory a model takes, and what it does, by its header and t
     put(path, ggufHeader({ "general.architecture": "x", ...pairs }));
     return path;
   };
+  const words = { "tokenizer.ggml.tokens": ["a".repeat(70_000), "b"] };
   // 2 bytes x (128 + 128) numbers x 2 heads x 4 layers = 4 KiB a token; beside it 7 contexts, at most 64 MiB.
   const long = { ...layers, "x.context_length": 40_960 };
   for (const [name, pairs, kv] of [
@@ -176,12 +177,12 @@ test("about how much memory a model takes, and what it does, by its header and t
     ["a-layer-in-two", { ...long, "x.full_attention_interval": 2 }, 8192 * 2048 + 64 * MB],
     ["heads-by-layer", { ...long, "x.attention.head_count_kv": [0, 2, 0, 1] }, 8192 * 1536 + 64 * MB],
     ["unknown", { "x.context_length": 1024 }, null],
+    ["words", { ...long, ...words }, 8192 * 4096 + 64 * MB + 2 * 200], // which go on after the bytes that are read
   ]) {
     const path = model(name, pairs);
     const { memory, size } = (await findModels({ FM_PROXY_MODELS_DIR: folder }, folder)).find((it) => it.path === path);
     assert.equal(memory, kv === null ? null : size + kv, name);
   }
-  const words = { "tokenizer.ggml.tokens": ["a".repeat(70_000), "b"] };
   const template = (text) => ({ ...long, ...words, "tokenizer.chat_template": text });
   const does = async (name, pairs) => {
     const abilities = await readAbilities(model(name, pairs));

@@ -402,7 +402,7 @@ test("models pull, verify and rm: all files of a model, and whose SHA-256 it was
   assert.equal((await models("rm", "split-Q4_K_M")).match(/^deleted /gm).length, 3);
   await models("rm", "four/sees-GGUF");
   await assert.rejects(models("rm", "four/sees-GGUF"), { code: 64 });
-  assert.deepEqual(readdirSync(folder).sort(), ["default.json", "tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
+  assert.deepEqual(readdirSync(folder).sort(), ["tiny-Q8_0.gguf", "tiny-Q8_0.gguf.json"]);
 });
 
 test("the first model that is pulled is the default, no later one is, nor one that embeds", async (t) => {

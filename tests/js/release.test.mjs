@@ -29,9 +29,12 @@ echo "$*" >>"$LOG"
 `;
 
 const ORIGIN = { repository: "x", homepage: "x", bugs: "x", keywords: ["x"] };
+const PAGE = "npm install fm-proxy\n";
 
 /** A checkout whose changes are committed, or not. */
-function release(t, { version = "1.2.3", heading = `## ${version}`, isCommitted = true, options = [], more = ORIGIN } = {}) {
+function release(t, given = {}) {
+  const { version = "1.2.3", isCommitted = true, options = [], more = ORIGIN, page = PAGE } = given;
+  const { heading = `## ${version}` } = given;
   const folder = temporaryFolder(t);
   for (const path of ["packaging/npm", "js-shim", "bin"]) mkdirSync(join(folder, path), { recursive: true });
   for (const name of ["release.mjs", "publish.mjs", "sums.mjs", "tarballs.mjs"]) {
@@ -40,6 +43,7 @@ function release(t, { version = "1.2.3", heading = `## ${version}`, isCommitted 
   copyFileSync(join(root, "packaging", "arguments.mjs"), join(folder, "packaging", "arguments.mjs"));
   writeFileSync(join(folder, "packaging", "npm", "pack.mjs"), PACK);
   writeFileSync(join(folder, "js-shim", "package.json"), JSON.stringify({ version, ...more }));
+  writeFileSync(join(folder, "js-shim", "README.md"), page);
   writeFileSync(join(folder, "CHANGELOG.md"), `# Changes\n\n${heading}\n\nNew things.\n\n## 1.2.2\n\nOld things.\n`);
   writeFileSync(join(folder, ".gitignore"), "/build/\n/log\n");
   writeFileSync(join(folder, "bin", "npm"), NPM);
@@ -104,6 +108,7 @@ for (const [what, more, told] of [
   ["what is not committed", { isCommitted: false }, /there are changes that are not committed/],
   ["a version without a section", { heading: "## 1.2.4" }, /CHANGELOG\.md has no section "## 1\.2\.3"/],
   ["a package that does not say where it is from", { more: {} }, /package\.json has no repository, homepage, bugs, keywords: /],
+  ["a page that says there is no package", { page: "It is not in a registry\nyet." }, /README\.md says that there is no package/],
   ["notes that say it is not released", { heading: "## 1.2.3, not released yet" }, /"## 1\.2\.3, not released yet"/],
 ]) {
   test(`--publish refuses ${what}`, (t) => {

@@ -734,6 +734,21 @@ static void what_a_model_takes(void **state) {
     remove(at("eyes.bin"));
 }
 
+/* A vocabulary goes on after the bytes that are read, and takes memory for each token that it claims. */
+static void vocabulary(void **state) {
+    (void)state;
+    struct fm_model model = {.kind = {.context = 1}};
+    begin_header(3, 2);
+    put_text("tokenizer.ggml.tokens");
+    put_number(9, 4);
+    put_number(8, 4); /* strings */
+    put_number(150000, 8);
+    put_text("one of them");
+    fm_gguf_kind_parse(header.bytes, header.len, &model.kind);
+    assert_int_equal(model.kind.vocabulary, 150000);
+    assert_int_equal(fm_model_estimate(&model), 150000 * 200);
+}
+
 /* Some models have keys and values in some of their layers alone. */
 static void layers_without_keys(void **state) {
     (void)state;
@@ -839,6 +854,7 @@ int main(void) {
         IN_A_FOLDER(headers_that_are_none),
         IN_A_FOLDER(what_a_model_takes),
         cmocka_unit_test(layers_without_keys),
+        cmocka_unit_test(vocabulary),
         IN_A_FOLDER(engine_without_files),
         IN_A_FOLDER(engine_program),
     };

@@ -1,6 +1,7 @@
 /* Loads a GGUF file with llama.cpp, and says why it does not load. */
 #include "engine/llama/model.h"
 #include "base/file.h"
+#include "base/gguf.h"
 #include "base/log.h"
 #include "base/platform.h"
 #include "base/utf8.h"
@@ -427,7 +428,8 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
     }
     model->kv_bytes = fm_context_memory(model, options, from->path);
     model->memory_bytes = (int64_t)llama_model_size(model->weights) + projector.size + model->kv_bytes +
-                          (model->embeds ? FM_MODEL_EMBED_WORK : 0);
+                          (model->embeds ? FM_MODEL_EMBED_WORK : 0) +
+                          (int64_t)llama_vocab_n_tokens(model->prompter.vocab) * FM_GGUF_TOKEN_BYTES;
     model->gpu.total_layers = llama_model_n_layer(model->weights) + 1; /* the last one makes the logits */
     bool all = params.n_gpu_layers < 0 || params.n_gpu_layers > model->gpu.total_layers;
     model->gpu.layers = all ? model->gpu.total_layers : params.n_gpu_layers;

@@ -58,7 +58,7 @@ struct fm_llama_model {
                              llama.cpp takes less */
     uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                              context_length */
-    int64_t memory_bytes; /* what the weights, the KV memory, the projector and a text to embed take */
+    int64_t memory_bytes; /* what the weights, the KV memory, the projector, the vocabulary and a text to embed take */
     int64_t kv_bytes;     /* the KV memory of that */
     int thread_count;     /* at most */
     bool exact;           /* what is computed now is of an exact sequence (cache.h) */

@@ -381,7 +381,7 @@ int64_t fm_model_estimate(const struct fm_model *model) {
     double context = kind->context > 0 && (double)kind->context < most ? (double)kind->context : most;
     double memory = context * kind->kv_bytes;
     double shared = memory * SHARED_PARTS < SHARED_MAX ? memory * SHARED_PARTS : SHARED_MAX;
-    memory += kind->embeds ? EMBEDS_WORK : shared;
+    memory += (kind->embeds ? EMBEDS_WORK : shared) + (double)kind->vocabulary * FM_GGUF_TOKEN_BYTES;
     double bytes = (double)model->size + (double)model->mmproj_size + (double)model->draft_size + memory;
     return bytes < ESTIMATE_MAX ? (int64_t)bytes : (int64_t)ESTIMATE_MAX;
 }

@@ -92,7 +92,7 @@ static enum fm_code take_key(struct reading *reading, const struct place *place,
     const struct gw_key *key = gw_key_find(reading->group_name, reading->group_len, name, len);
     struct json_object *value = NULL;
     if (!key) {
-        return refuse_key(reading, place, name, len, "no such key; gateway/README.md lists them");
+        return refuse_key(reading, place, name, len, "no such key; docs/gateway.md lists them");
     }
     unsigned bit = 1u << (key - gw_keys);
     if (reading->seen & bit) {

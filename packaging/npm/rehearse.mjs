@@ -68,17 +68,18 @@ export async function rehearseInstalls({ tarballs, nodes, managers = Object.keys
     const programs = await programsOf(nodes);
     say(`| ${COLUMNS.join(" | ")} |\n|${"---|".repeat(COLUMNS.length)}`);
     const notes = [];
-    let failed = 0;
+    let [failed, leftOut] = [0, 0];
     for (const node of programs) {
       for (const name of managers) {
         const { cells, note, isFailed } = await row(name, node, registry.url, mkdtempSync(join(work, "user-")));
-        if (cells !== undefined) say(`| ${cells.join(" | ")} |`);
+        if (cells === undefined) leftOut++;
+        else say(`| ${cells.join(" | ")} |`);
         if (note !== undefined) notes.push(note);
         if (isFailed) failed++;
       }
     }
     notes.forEach((note) => say(note));
-    say(`rehearsal: ${failed} failed`);
+    say(`rehearsal: ${failed} failed, ${leftOut} left out`);
     return failed;
   } finally {
     await registry.close();

@@ -31,7 +31,7 @@ test("installed from a registry: doctor, an answer, and nothing is left of it", 
   assert.deepEqual([doctor, uninstall], ["ok", "nothing left"]);
   assert.ok(answer.length > 10, answer);
   assert.match(stdout, /^publint and attw: nothing found$/m);
-  assert.match(stdout, /^rehearsal: 0 failed$/m);
+  assert.match(stdout, /^rehearsal: 0 failed, 0 left out$/m);
 });
 
 test("a platform's package that is not in the registry makes the row fail, with what doctor says", { skip }, async () => {

@@ -31,5 +31,5 @@ add_dependencies(fm::llama-common fm_common_build)
 set_target_properties(fm::llama-common PROPERTIES
   IMPORTED_LOCATION "${fm_common_library}" IMPORTED_LINK_INTERFACE_LANGUAGES CXX)
 target_link_libraries(fm::llama-common INTERFACE fm::llama Threads::Threads)
-# What is not used names functions of files that are left out.
+# Some functions that the engine does not use call functions of files that are left out: the linker drops them.
 target_link_options(fm::llama-common INTERFACE "-Wl,$<IF:$<BOOL:${APPLE}>,-dead_strip,--gc-sections>")

@@ -6,23 +6,21 @@ import { isFile } from "./file-kind.js";
 
 const fileOf = (folder: string): string => join(folder, "default.json");
 
-/** The file of the chosen model; null: none was chosen, or it is gone. */
+/** The file of the chosen model. Null: no model is chosen, or its file no longer exists. */
 export async function chosenModel(folder: string): Promise<string | null> {
-  const { path, there } = await readChoice(folder);
-  return there ? path : null;
+  const path = await readChoice(folder);
+  return path !== null && (await isFile(path)) ? path : null;
 }
 
-/** The file that was chosen and is gone; null: there is none. */
+/** The path of a chosen model whose file no longer exists. Null: no model is chosen, or its file exists. */
 export async function lostModel(folder: string): Promise<string | null> {
-  const { path, there } = await readChoice(folder);
-  return there ? null : path;
+  const path = await readChoice(folder);
+  return path !== null && (await isFile(path)) ? null : path;
 }
 
-async function readChoice(folder: string): Promise<{ path: string | null; there: boolean }> {
+async function readChoice(folder: string): Promise<string | null> {
   const model = (await readJson<{ model?: unknown }>(fileOf(folder)))?.model;
-  if (typeof model !== "string") return { path: null, there: false };
-  const path = resolve(folder, model);
-  return { path, there: await isFile(path) };
+  return typeof model === "string" ? resolve(folder, model) : null;
 }
 
 /** Takes the choice of a file back. */

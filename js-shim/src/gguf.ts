@@ -39,7 +39,6 @@ const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
 const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
 /** In bytes, about: what a loaded vocabulary takes for each of its tokens. As in the helper (base/gguf.h). */
 const TOKEN_BYTES = 200;
-const VOCABULARY = "tokenizer.ggml.tokens";
 /** More than a model has. */
 const LAYERS = 1024;
 /** Types of values (`gguf_type`), and the bytes of each; 0: it has a length of its own. */
@@ -65,7 +64,7 @@ export async function readFacts(path: string): Promise<ModelFacts> {
     contextLength: ofModel("context_length"),
     embeds: (ofModel("pooling_type") ?? 0) > 0,
     kvBytes: kvBytesOf((name) => ofModel(name) ?? 0),
-    vocabulary: numbers.get(VOCABULARY) ?? 0,
+    vocabulary: numbers.get("tokenizer.ggml.tokens.count") ?? 0,
     width: ofModel("embedding_length") ?? ofModel("vision.projection_dim") ?? 0,
   };
 }
@@ -127,17 +126,17 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
     skipText();
     return bytes.toString("utf8", start, at);
   };
-  /** The sum of its numbers, if it may have one for each layer. */
-  const sumOfArray = (key: string): number => {
+  /** How many items it has, and the sum of its numbers if it may have one for each layer. The bytes may end in it. */
+  const readArray = (key: string): void => {
     const [type, count] = [number(4), number(8)];
-    if (key === VOCABULARY) found.numbers.set(key, count);
+    found.numbers.set(`${key}.count`, count);
     const size = SIZES[type] ?? 0;
     let sum = 0;
     if (type === STRING) for (let i = 0; i < count; i++) skipText();
     else if (size === 0) throw new RangeError("an array of no simple type");
     else if (count > LAYERS) at += size * count;
     else for (let i = 0; i < count; i++) sum += number(size);
-    return sum;
+    found.numbers.set(`${key}.sum`, sum);
   };
   try {
     if (bytes.toString("latin1", 0, 4) !== "GGUF") return found;
@@ -148,7 +147,7 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
       const size = SIZES[type] ?? 0;
       if (type === STRING && key === TEMPLATE) found.template = text();
       else if (type === STRING) skipText();
-      else if (type === ARRAY) found.numbers.set(`${key}.sum`, sumOfArray(key));
+      else if (type === ARRAY) readArray(key);
       else if (size > 0) found.numbers.set(key, number(size));
       else break;
     }

@@ -5,7 +5,7 @@
 Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Goes
 on until there are as many answers of repeatable jobs as REPEATABLE says (if that is more than JOBS, every second job is
 repeatable): each is compared, to the last bit of its log probabilities, with that of a fresh process. Prints the seed:
-with it, the same jobs come again. Exit status 77: skipped, because MODEL is not there.
+with it, the same jobs come again. The engine loads the first layers of MODEL. Exit status 77: skipped, as MODEL is not there.
 """
 
 import json

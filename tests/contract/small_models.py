@@ -5,13 +5,11 @@ but depends on all that they have read and is not a close call, so that a state 
 Python's standard library only."""
 
 import array
-import atexit
 import functools
 import os
 import random
 import struct
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import gguf  # noqa: E402
@@ -139,9 +137,4 @@ def make(kind, context=CONTEXT):
 @functools.cache
 def file(kind, context=CONTEXT):
     """The path of one that is there as long as the process."""
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    path = os.path.join(folder.name, kind + ".gguf")
-    with open(path, "wb") as model:
-        model.write(make(kind, context))
-    return path
+    return gguf.kept(kind + ".gguf", make(kind, context))

@@ -99,11 +99,9 @@ class Penalties(unittest.TestCase):
 class ExtrasCase(unittest.TestCase):
     """top_k, min_p, repeat_penalty and ignore_eos, which `parameters` of engine.initialize names."""
 
-    model = "MODEL"
-
     @classmethod
     def setUpClass(cls):
-        cls.engine = shared_engine(cls, PROGRAM, globals()[cls.model])
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
 
     def run_job(self, prompt, **params):
         outcome = self.engine.run(user(prompt), **{"max_tokens": 40, "temperature": 0, **params})
@@ -174,7 +172,9 @@ class Extras(ExtrasCase):
 class ExtrasWithSense(ExtrasCase):
     """What takes a model that makes sense of what it reads."""
 
-    model = "WHOLE"
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = shared_engine(cls, PROGRAM, WHOLE)
 
     def plain(self, prompt, **params):
         """The first token after a prompt without a template."""

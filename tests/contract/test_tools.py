@@ -45,11 +45,9 @@ def only(tool):
 class Case(TimedTest):
     """One engine for all."""
 
-    model = "MODEL"
-
     @classmethod
     def setUpClass(cls):
-        cls.engine = shared_engine(cls, PROGRAM, globals()[cls.model])
+        cls.engine = shared_engine(cls, PROGRAM, MODEL)
 
     def call(self, choice=None, messages=PROMPT, **params):
         params = {"tools": TOOLS, "max_tokens": 120, "temperature": 0, **params}
@@ -117,7 +115,9 @@ class Choices(Case):
 class Will(Case):
     """What takes a model that makes sense of what it reads."""
 
-    model = "WHOLE"
+    @classmethod
+    def setUpClass(cls):
+        cls.engine = shared_engine(cls, PROGRAM, WHOLE)
 
     def test_required(self):
         names = set()

@@ -250,29 +250,37 @@ def whole(pairs, tensors, described=None, **counts):
     return padded(header(pairs, good if described is None else described, **counts)) + b"\0" * offset
 
 
+# ---- files that are there as long as the process ----
+
+def kept(name, data):
+    """The path of a file with that content, in a folder that goes with the process."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = os.path.join(folder.name, name)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
 # ---- a model's first layers ----
 
 def first_layers(data, count):
     """A whole model's file with only `count` of its layers."""
-    reader, described, kept = Reader(data), [], bytearray()
+    reader, described, weights = Reader(data), [], bytearray()
     places = sorted((offset, name) for name, (_, offset) in reader.tensors.items())
     ends = [offset for offset, _ in places[1:]] + [len(data) - reader.data_start]
     for (start, name), end in zip(places, ends):
         layer = re.match(r"blk\.(\d+)\.", name)
         if not layer or int(layer[1]) < count:
-            described.append(tensor(name, reader.tensors[name][0], len(kept), reader.types[name]))
-            kept += padded(data[reader.data_start + start:reader.data_start + end])
+            described.append(tensor(name, reader.tensors[name][0], len(weights), reader.types[name]))
+            weights += padded(data[reader.data_start + start:reader.data_start + end])
     pairs = [pair(key, U32, count) if key.endswith(".block_count") else data[start:end] for key, _, start, end in reader.pairs]
-    return padded(header(pairs, described)) + bytes(kept)
+    return padded(header(pairs, described)) + bytes(weights)
 
 
 @functools.cache
 def shallow(model, layers=4):
-    """The path of a copy of `model` with its first layers alone, which is there as long as the process. It has the tokens and
-    the template of the whole one and takes a fraction of its time; what it says means nothing, and is often a close call."""
-    folder = tempfile.TemporaryDirectory()
-    atexit.register(folder.cleanup)
-    path = os.path.join(folder.name, "shallow-" + os.path.basename(model))
-    with open(model, "rb") as whole_file, open(path, "wb") as file:
-        file.write(first_layers(whole_file.read(), layers))
-    return path
+    """The path of a copy of `model` with its first layers alone. It has the tokens and the template of the whole one and takes a
+    fraction of its time; what it says means nothing, and is often a close call."""
+    with open(model, "rb") as file:
+        return kept("shallow-" + os.path.basename(model), first_layers(file.read(), layers))

@@ -588,7 +588,7 @@ MUTATIONS = [
      "pull", "^the first model that is pulled"),
     ("a model that embeds is no default", PULL, "(await embeds(path)) || ", "",
      "pull", "^the first model that is pulled"),
-    ("a chosen model that is gone is none", DEFAULT, "return there ? path : null", "return path",
+    ("a chosen model that is gone is none", DEFAULT, "(await isFile(path)) ? path : null", "true ? path : null",
      "pull", "^a chosen model"),
     ("projectors are no models", MODEL_FILES, "!/mmproj/i.test(name)", "true", "model-files", "LM Studio"),
     ("each model once", MODEL_FILES, "!seen.has(keyOf(model)) && seen.add(keyOf(model))", "true",

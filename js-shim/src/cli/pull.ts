@@ -13,11 +13,10 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
     return 0;
   }
   sayPulled(model);
-  const isTried = options["no-check"] !== true && !(await warnOfMemory(model.path));
-  if (options["no-check"] !== true && !isTried) {
+  const isChecked = options["no-check"] !== true;
+  if (isChecked && (await warnOfMemory(model.path))) {
     fail(`So it was not tried. To try it all the same: npx fm-proxy models check ${nameOf(model)}`);
-  }
-  if (isTried && !(await tryPulled(model))) {
+  } else if (isChecked && !(await tryPulled(model))) {
     if (model.default) await forgetChoice(model.path, modelsFolder());
     fail(`The model can't be used. To delete it: npx fm-proxy models rm ${nameOf(model)}`);
     return 1;

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Shows that the commands work from nothing: makes a bare Debian 12 root with debootstrap (no compiler, no Node), clones this
-# repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network,
-# packaging/run-gateway.sh until its page answers, packaging/run-system.sh, and packaging/test.sh. The place is a hard one: the
-# clone is in root's home, which no other user may enter, the root is no mount point, and it has neither /sys nor /etc/hosts.
+# repository's last commit into it, and runs there packaging/run.sh, packaging/run.sh again without a network, the rest of
+# README's first hour (tests/js/first-hour.test.mjs), packaging/run-gateway.sh until its page answers, packaging/run-system.sh,
+# and packaging/test.sh. The place is a hard one: the clone is in root's home, which no other user may enter, the root is no mount
+# point, and it has neither /sys nor /etc/hosts.
 # With --container it is what Docker gives by default instead (packaging/container.py). What the host's network needs
 # (mirror, proxies, certificates, registries) is taken over from the host. Needs root, debootstrap and a network; takes about
 # 2 GB of disk. With --deb the root gets the Debian packages of build/deb and the model of build/models instead of a clone.
@@ -22,6 +23,9 @@
 set -eu
 
 PROMPT='Why is the sky blue?'
+# What the first run may print beside the answer.
+FIRST_LINES='fm-proxy: (installing with apt: .*|downloading .* \([0-9]+ MB\)|building \(text\)|\[[0-9]+/[0-9]+\] after [0-9:]+'
+FIRST_LINES="$FIRST_LINES|installing the npm packages of js-shim|compiling js-shim)"
 # The gateway ends with the namespace of this command. Its link leads to the page; the browser for its tool is there.
 GATEWAY='set -e
   export PROJ_JARVIS_PORT=0
@@ -274,13 +278,24 @@ try_packages() {
 
 run_commands() {
   if [ -n "$prompts" ]; then
-    step "first run" inside sh packaging/run.sh "$PROMPT"
+    step "first run" first_run
     step "second run, without a network" offline sh packaging/run.sh "$PROMPT"
+    step "the first hour" inside build/deps/node/bin/node --test --test-reporter=spec tests/js/first-hour.test.mjs
   fi
   [ -z "$gateway" ] || step "the gateway" inside sh -c "$GATEWAY"
   [ -z "$system" ] || step "the desktop" inside sh -c "$SYSTEM"
   [ -z "$tests" ] || step "tests" inside sh packaging/test.sh $test_options
   say "all passed"
+}
+
+first_run() {
+  inside sh packaging/run.sh "$PROMPT" 2>"$root/host/lines" && first_status=0 || first_status=$?
+  cat "$root/host/lines" >&2
+  if grep -vxE "$FIRST_LINES" "$root/host/lines" >&2; then
+    say "first run: the line above was not expected"
+    return 1
+  fi
+  return "$first_status"
 }
 
 # step TEXT COMMAND...: shows when the command's first output came and how long it took.

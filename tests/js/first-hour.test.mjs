@@ -1,10 +1,10 @@
-// The first hour of a new user: what README and the npm page say, typed in their order, with each line that is printed. The
-// packages come from a registry on this machine, in the place of a clone, and the models from a stand-in for Hugging Face, which
-// has the small model in the place of each.
+// The first hour of a new user: what README and the npm page say, typed in their order, with each line that is printed. It is
+// played with a clone, as README has it, and with the packages from a registry on this machine. The models come from a stand-in
+// for Hugging Face, which has the small model in the place of each.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { CATALOG } from "../../js-shim/dist/esm/catalog.js";
 import { blocksOf } from "./support/documents.mjs";
@@ -13,19 +13,34 @@ import { serveHub } from "./support/hub.mjs";
 import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const MODEL = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
+/** The SDK of the tests. Without them it comes from npm's registry. */
 const SDK = join(root, "tests", "js", "node_modules", "openai");
 /** README's program; it is saved by this name. */
 const PROGRAM = "ask.mjs";
+const ASK = `node ${PROGRAM} "Name a colour."`;
+const LARGE = "Qwen3-4B-Q4_K_M";
+const SMALL = "Qwen3-0.6B-Q8_0";
+const NONE = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
+const OWN = "SmolLM2-135M-Instruct";
+const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
+const NEXT = "answers where no model is named: npx fm-proxy models use NAME chooses another one";
+const README = readFileSync(join(root, "README.md"), "utf8");
 
-/** An empty folder, a home where nothing is yet, and a shell in it. */
-function user(t, more) {
+/** An empty folder with an npm project, a home where nothing is yet, and a shell in the folder. */
+async function user(t, registry) {
   const place = temporaryFolder(t);
   const [app, home] = [join(place, "app"), join(place, "home")];
   for (const folder of [app, home]) mkdirSync(folder);
-  const env = { PATH: process.env.PATH, HOME: home, LANG: "C.UTF-8", ...more };
-  const type = (command, npm = {}) =>
+  // Without a Node of the system, README names the clone's. The small model may go on and on; a context that is full ends it.
+  const PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
+  const env = { PATH, HOME: home, LANG: "C.UTF-8", HF_ENDPOINT: process.env.HF_ENDPOINT, FM_ENGINE_LLAMA_CTX: "1024" };
+  const npmEnv = { ...process.env, ...env, npm_config_audit: "false", npm_config_fund: "false" };
+  if (registry !== undefined) npmEnv.npm_config_registry = registry;
+  const type = (command, cwd = app) =>
     new Promise((resolve) => {
-      const child = execFile("sh", ["-c", `${command} 2>&1`], { cwd: app, env: { ...env, ...npm } }, (error, stdout) =>
+      // What npm needs to reach its registry may be in this machine's environment.
+      const options = { cwd, env: command.startsWith("npm ") ? npmEnv : env };
+      const child = execFile("sh", ["-c", `${command} 2>&1`], options, (error, stdout) =>
         resolve({ status: error === null ? 0 : error.code, told: stdout.replaceAll(home, "~").trimEnd() }),
       );
       child.stdin.end();
@@ -37,31 +52,41 @@ function user(t, more) {
     assert.match(told, new RegExp(`^${escaped}$`), command);
     assert.equal(status, wanted, `${command}\n${told}`);
   };
-  return { app, home, type, sees };
+  /** Types a command whose output is a text of the model, or is not looked at. */
+  const works = async (command, cwd) => {
+    const { status, told } = await type(command, cwd);
+    assert.equal(status, 0, `${command}\n${told}`);
+    assert.notEqual(told, "", command);
+  };
+  await works("npm init -y");
+  return { app, home, type, sees, works };
 }
 
-test("the first hour", { skip: noModel() ?? false }, async (t) => {
+async function serveModels(t) {
   const bytes = readFileSync(MODEL);
-  const names = ["qwen3-0.6b", "qwen3-4b"].map((name) => CATALOG.find((model) => model.name === name));
-  await serveHub(t, new Map(names.map(({ repository, file }) => [`${repository}/${file}`, bytes])));
-  const registry = await serveTarballs(t, await packAll(join(temporaryFolder(t), "npm")));
-  // The small model may go on and on; a context that is full ends it.
-  const { app, home, type, sees } = user(t, { HF_ENDPOINT: process.env.HF_ENDPOINT, FM_ENGINE_LLAMA_CTX: "1024" });
-  const npm = { npm_config_registry: registry, npm_config_audit: "false", npm_config_fund: "false" };
-  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const models = ["qwen3-0.6b", "qwen3-4b"].map((name) => CATALOG.find((model) => model.name === name));
+  await serveHub(t, new Map(models.map(({ repository, file }) => [`${repository}/${file}`, bytes])));
+}
 
-  await type("npm init -y");
-  assert.equal((await type("npm install fm-proxy", npm)).status, 0);
-  assert.equal((await type(`npm install --no-save ${SDK}`, npm)).status, 0);
+/** README's program as it stands, and one that prints which model answers. */
+function savePrograms({ app }) {
+  const [{ code }] = blocksOf("README.md").filter(({ language }) => language === "js");
+  assert.ok(README.includes(`\`${ASK}\``));
+  writeFileSync(join(app, PROGRAM), code);
+  const loop = "for await (const event of stream) {\n";
+  assert.ok(code.includes(loop));
+  const tell = 'if (event.type === "response.created") console.log(event.response.model);\n';
+  writeFileSync(join(app, "which.mjs"), code.replace(loop, loop + tell).replace("300", "9"));
+}
 
-  await sees("npx fm-proxy run 'Why is the sky blue?'", [
-    "fm-proxy: There is no model yet: npx fm-proxy models pull qwen3-0.6b",
-  ], 1);
+const answers = ({ sees }, model) => sees("node which.mjs", [model, "……"]);
 
-  assert.ok(readme.includes("npx fm-proxy models pull qwen3-4b"), "the command of README");
+/** README's command for a better model. */
+async function pull({ sees }) {
+  assert.ok(README.includes("npx fm-proxy models pull qwen3-4b"), "the command of README");
   await sees("npx fm-proxy models pull qwen3-4b", [
-    "Qwen3-4B-Q4_K_M  … MB",
-    "~/.local/share/fm-proxy/models/Qwen3-4B-Q4_K_M.gguf",
+    `${LARGE}  … MB`,
+    `~/.local/share/fm-proxy/models/${LARGE}.gguf`,
     "  sha256 …, which matches that of 127.0.0.1:…",
     "",
     "It is tried now, with ~… MB of memory. Ctrl-C ends this; the model stays.",
@@ -74,49 +99,100 @@ test("the first hour", { skip: noModel() ?? false }, async (t) => {
     "It answers where no model is named:",
     '  npx fm-proxy run "Why is the sky blue?"',
   ]);
+}
 
-  const [program] = blocksOf("README.md").filter(({ language }) => language === "js");
-  assert.ok(readme.includes(`\`${PROGRAM}\``));
-  writeFileSync(join(app, PROGRAM), program.code);
-  await sees(`node ${PROGRAM} "Name a colour."`, ["……"]);
-
+/** Another model is chosen, and deleted again. */
+async function choose(person) {
+  const { sees } = person;
   await sees("npx fm-proxy models pull --no-check qwen3-0.6b", [
-    "Qwen3-0.6B-Q8_0  … MB",
-    "~/.local/share/fm-proxy/models/Qwen3-0.6B-Q8_0.gguf",
+    `${SMALL}  … MB`,
+    `~/.local/share/fm-proxy/models/${SMALL}.gguf`,
     "  sha256 …, which matches that of 127.0.0.1:…",
     "",
     "To use it where no model is named:",
-    "  npx fm-proxy models use Qwen3-0.6B-Q8_0",
+    `  npx fm-proxy models use ${SMALL}`,
   ]);
-  await sees("npx fm-proxy models use Qwen3-0.6B-Q8_0", [
-    "~/.local/share/fm-proxy/models/Qwen3-0.6B-Q8_0.gguf",
+  await answers(person, LARGE);
+  await sees(`npx fm-proxy models use ${SMALL}`, [
+    `~/.local/share/fm-proxy/models/${SMALL}.gguf`,
     "answers from now on where no model is named, in each application that has no model of its own.",
   ]);
+  await answers(person, SMALL);
   await sees("npx fm-proxy models list", [
     "   NAME             SOURCE    SIZE …  MEMORY …  WEIGHTS  CONTEXT  DOES  FILE",
-    "*  Qwen3-0.6B-Q8_0  fm-proxy  … MB  ~… MB  Q8_0 …  8,192 …  - …  ~/.local/share/fm-proxy/models/Qwen3-0.6B-Q8_0.gguf",
-    "   Qwen3-4B-Q4_K_M  fm-proxy  … MB  ~… MB  Q4_K_M …  8,192 …  - …  ~/.local/share/fm-proxy/models/Qwen3-4B-Q4_K_M.gguf",
+    `*  ${SMALL}  fm-proxy  … MB  ~… MB  Q8_0 …  8,192 …  - …  ~/.local/share/fm-proxy/models/${SMALL}.gguf`,
+    `   ${LARGE}  fm-proxy  … MB  ~… MB  Q4_K_M …  8,192 …  - …  ~/.local/share/fm-proxy/models/${LARGE}.gguf`,
     "",
-    "* answers where no model is named: npx fm-proxy models use NAME chooses another one",
+    `* ${NEXT}`,
   ]);
-  await sees("npx fm-proxy doctor", [
-    "ok    Node: v…",
-    "ok    helper: …",
-    "ok    start: version …",
-    "ok    model: Qwen3-0.6B-Q8_0",
-    "ok    answer: … tokens, … ms with the model's load",
-    "ok    sandbox: …",
-    "ok    GPU: none: …",
-    "ok    models: 2 in ~/.local/share/fm-proxy/models, 0 of other programs (npx fm-proxy models list)",
+  await sees(`npx fm-proxy models rm ${SMALL}`, [
+    `deleted ~/.local/share/fm-proxy/models/${SMALL}.gguf`,
+    `${LARGE} ${NEXT}`,
   ]);
+}
 
-  const next = "Qwen3-4B-Q4_K_M answers where no model is named: npx fm-proxy models use NAME chooses another one";
-  const none = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
-  for (const [index, { file }] of names.entries()) {
-    const lines = [`deleted ~/.local/share/fm-proxy/models/${file}`, [next, none][index]];
-    await sees(`npx fm-proxy models rm ${file.replace(".gguf", "")}`, lines);
-  }
-  assert.equal((await type("npm uninstall fm-proxy", npm)).status, 0);
+/** The last model is deleted. */
+const remove = ({ sees }, none) =>
+  sees(`npx fm-proxy models rm ${LARGE}`, [`deleted ~/.local/share/fm-proxy/models/${LARGE}.gguf`, none]);
+
+const doctor = (model, pulled, ...advice) => [
+  "ok    Node: v…",
+  "ok    helper: …",
+  "ok    start: version …",
+  `ok    model: ${model}`,
+  ...advice.map((line) => `      ${line}`),
+  "ok    answer: … tokens, … ms with the model's load",
+  "ok    sandbox: …",
+  "ok    GPU: none: …",
+  `ok    models: ${pulled} in ~/.local/share/fm-proxy/models, 0 of other programs (npx fm-proxy models list)`,
+];
+
+async function uninstall({ app, home, works }) {
+  await works("npm uninstall fm-proxy");
   assert.equal(existsSync(join(app, "node_modules", "fm-proxy")), false);
   assert.deepEqual(readdirSync(join(home, ".local", "share", "fm-proxy", "models")).filter((name) => name.endsWith(".gguf")), []);
+}
+
+test("the first hour with a clone", { skip: noModel() ?? false }, async (t) => {
+  await serveModels(t);
+  const person = await user(t);
+  const { sees, works } = person;
+  const [{ code }] = blocksOf("README.md").filter(({ language }) => language === "sh");
+  const [clone, ask] = code.trim().split("\n"); // packaging/bare-root.sh has typed both before
+  assert.equal(clone, "git clone URL fm-proxy && cd fm-proxy");
+  await works(ask, root);
+  const install = "npm install PATH_OF_THE_CLONE/js-shim openai";
+  assert.ok(README.includes(`\`${install}\``));
+  await works(install.replace("PATH_OF_THE_CLONE", root).replace(/openai$/, existsSync(SDK) ? SDK : "openai"));
+  savePrograms(person);
+  await works(ASK);
+  const own = `${OWN}.Q4_1`;
+  await sees("npx fm-proxy doctor", doctor(own, 0, BETTER));
+  const none = `There is no model but the clone's own, ${OWN}. ${BETTER}`;
+  await sees("npx fm-proxy models list", [`fm-proxy: ${none}`]);
+  await pull(person);
+  await answers(person, LARGE);
+  await choose(person);
+  await answers(person, LARGE);
+  await remove(person, none);
+  await answers(person, own);
+  await uninstall(person);
+});
+
+const built = existsSync(join(root, "build", "bin", "fm-engine-remote"));
+const unpacked = built ? false : "only what an answer in text needs is built";
+test("the first hour with a registry", { skip: noModel() ?? unpacked }, async (t) => {
+  await serveModels(t);
+  const person = await user(t, await serveTarballs(t, await packAll(join(temporaryFolder(t), "npm"))));
+  const { sees, works } = person;
+  await works("npm install fm-proxy");
+  await works(`npm install --no-save ${SDK}`);
+  await sees("npx fm-proxy run 'Why is the sky blue?'", [`fm-proxy: ${NONE}`], 1);
+  savePrograms(person);
+  await pull(person);
+  await works(ASK);
+  await answers(person, LARGE);
+  await sees("npx fm-proxy doctor", doctor(LARGE, 1));
+  await remove(person, NONE);
+  await uninstall(person);
 });

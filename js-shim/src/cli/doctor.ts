@@ -9,7 +9,7 @@ import {
   type EngineReport,
 } from "../index.js";
 import { kindOf, type FileKind } from "../file-kind.js";
-import { adviceFor, modelOption } from "./models.js";
+import { adviceFor, BETTER, FIRST_TRY, modelOption } from "./models.js";
 import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -22,9 +22,6 @@ interface Finding {
   advice?: string;
 }
 
-/** What a clone is built with. */
-const FIRST_TRY = "SmolLM2-135M-Instruct";
-const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
 /** Node's first version that the package supports. */
 const NODE = 20;
 

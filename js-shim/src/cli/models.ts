@@ -1,7 +1,7 @@
 // The commands for model files.
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { findModels, modelsFolder, verifyModel, type CompatibilityReport } from "../index.js";
+import { findHelper, findModels, modelsFolder, verifyModel, type CompatibilityReport } from "../index.js";
 import { isFile } from "../file-kind.js";
 import {
   catalogModel,
@@ -22,6 +22,7 @@ import {
   sizeOf,
   whyNotGguf,
 } from "../later.js";
+import { OWN_BUILD } from "../locate.js";
 import { NO_MODEL } from "../models-folder.js";
 import { about } from "./memory.js";
 import { bytes, fail, plain, say, sayJson, table, Usage } from "./output.js";
@@ -49,8 +50,18 @@ export async function listModels({ options }: Arguments): Promise<number> {
     if (lost !== null) say(`\nThe model that was chosen is gone: ${plain(lost)}`);
     if (named !== undefined) say(`\nThe variable FM_PROXY_MODEL is set: where no model is named, ${plain(named)} answers`);
     else if (models.some((it) => it.default)) say(`\n* ${ANSWERS}`);
-  } else fail(NO_MODEL);
+  } else fail(await whyNoModel());
   return 0;
+}
+
+/** What a clone is built with. */
+export const FIRST_TRY = "SmolLM2-135M-Instruct";
+export const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
+
+/** What to say to a user who has no model. */
+async function whyNoModel(): Promise<string> {
+  const isClone = await findHelper().then(({ origin }) => origin === OWN_BUILD, () => false);
+  return isClone ? `There is no model but the clone's own, ${FIRST_TRY}. ${BETTER}` : NO_MODEL;
 }
 
 const ANSWERS = "answers where no model is named: npx fm-proxy models use NAME chooses another one";
@@ -137,7 +148,7 @@ export async function removeOne({ words }: Arguments): Promise<number> {
     if (!/\.(json|lock)$/.test(name)) say(`deleted ${plain(join(folder, name))}`);
   }
   const now = await defaultModel(folder);
-  if (now !== before) say(now === null ? NO_MODEL : `${plain(idOf(now))} ${ANSWERS}`);
+  if (now !== before) say(now === null ? await whyNoModel() : `${plain(idOf(now))} ${ANSWERS}`);
   return 0;
 }
 

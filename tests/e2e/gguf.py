@@ -8,7 +8,9 @@ import atexit
 import functools
 import os
 import re
+import shutil
 import struct
+import sys
 import tempfile
 
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
@@ -284,3 +286,7 @@ def shallow(model, layers=4):
     fraction of its time; what it says means nothing, and is often a close call."""
     with open(model, "rb") as file:
         return kept("shallow-" + os.path.basename(model), first_layers(file.read(), layers))
+
+
+if __name__ == "__main__":  # gguf.py MODEL COPY: for the tests in JavaScript
+    shutil.copyfile(shallow(sys.argv[1]), sys.argv[2])

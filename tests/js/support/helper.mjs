@@ -1,6 +1,6 @@
 // Where the helpers are, and clients for them that a test need not close itself.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   copyFileSync,
@@ -10,7 +10,9 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -90,8 +92,31 @@ export const modelOptions = {
     FM_ENGINE_LLAMA_REPEATABLE: "1",
     ...sanitizerEnv,
   },
-  modelsDir: join(root, "build", "models"),
+  get modelsDir() {
+    return shallowModels();
+  },
 };
+
+/** The folder of the whole model, for a test that needs an answer to end. */
+export const wholeModels = join(root, "build", "models");
+
+/**
+ * A folder with the first layers of each model alone (tests/e2e/gguf.py): they take a quarter of the time. What they say means
+ * nothing, which is what a test may ask of the small model anyway.
+ */
+function shallowModels() {
+  const folder = join(root, "build", "models-shallow");
+  mkdirSync(folder, { recursive: true });
+  const names = existsSync(wholeModels) ? readdirSync(wholeModels) : [];
+  for (const name of names.filter((each) => each.endsWith(".gguf"))) {
+    const [model, copy] = [join(wholeModels, name), join(folder, name)];
+    if (existsSync(copy) && statSync(copy).mtimeMs >= statSync(model).mtimeMs) continue;
+    const fresh = `${copy}.${process.pid}`; // other test files do the same at this time
+    execFileSync("python3", ["-B", join(root, "tests", "e2e", "gguf.py"), model, fresh]);
+    renameSync(fresh, copy);
+  }
+  return folder;
+}
 
 /** The built helper with the fake engine. */
 export const fakeClient = (t, options = {}) => clientFor(t, { ...fakeOptions, ...options });

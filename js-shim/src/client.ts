@@ -45,8 +45,8 @@ export interface ClientOptions {
   engineDir?: string | undefined;
   /**
    * A model file's path, the id of a model in `modelsDir`, a name as `findModels` shows it (`ollama:gemma3`), or, of a model that
-   * was downloaded, the name that `pullModel` took (`qwen3-0.6b`, `hf:OWNER/NAME`). Requests may name the model so too. Default:
-   * the one that `models use` chose, or the first.
+   * was downloaded, the name that `pullModel` took (`qwen3-0.6b`, `hf:OWNER/NAME`). A request to this client may have the same
+   * name in `model`, for this model. Default: the one that `models use` chose, or the first.
    */
   model?: string | undefined;
   /**

@@ -417,11 +417,13 @@ function toPullError(reason: unknown, url: URL, folder: string): FmError {
 
 export function diskError(error: unknown, folder: string): FmError {
   const { code, message } = error as NodeJS.ErrnoException;
-  return new FinalError(`The folder ${folder} can't be written to (${code ?? message}).`);
+  if (code === "EFBIG") return new FinalError(`A limit of this system for the size of files ends the download in ${folder}.`);
+  const advice = "Correct its permissions, or name another folder with the variable FM_PROXY_MODELS_DIR.";
+  return new FinalError(`The folder ${folder} can't be written to (${code ?? message}). ${advice}`);
 }
 
 function noSpace(folder: string, wanted: number | null): FmError {
-  const size = wanted === null ? "" : ` for a file of ${wanted} bytes`;
+  const size = wanted === null ? "" : ` for a file of ${(wanted / 1e6).toFixed(1)} MB`;
   return new FinalError(`The disk of ${folder} has not enough room${size}. Make room and try again.`);
 }
 
@@ -466,6 +468,25 @@ export async function readJson<T>(path: string): Promise<T | null> {
   } catch {
     return null;
   }
+}
+
+/** What is known of a downloaded file. */
+interface DownloadRecord extends Address {
+  sha256: string;
+  /** In bytes. */
+  size: number;
+  /** False: it was tried, and can't be used. */
+  usable?: boolean;
+}
+
+/** What was written down of a model file when it was downloaded; null: nothing. */
+export const readRecord = (path: string): Promise<DownloadRecord | null> => readJson(`${path}.json`);
+
+/** Notes whether a downloaded model can be used. If not, another one answers where no model is named. */
+export async function noteUsable(path: string, usable: boolean): Promise<void> {
+  const record = await readRecord(path);
+  if (record === null || (record.usable ?? true) === usable) return;
+  await writeFile(`${path}.json`, `${JSON.stringify({ ...record, usable })}\n`);
 }
 
 /** So that the new name outlives a power cut; Windows has no such call. */

@@ -1,16 +1,19 @@
 // Which model of this machine a user means.
 import { catalogModel } from "./catalog.js";
-import { readJson } from "./download.js";
+import { readRecord } from "./download.js";
 import { parseHubReference, type HubReference } from "./hub.js";
 import { findModels, type FoundModel } from "./model-files.js";
 
 /**
  * A model of this machine. `name` is as `findModels` shows it, alone or after its source (`ollama:qwen3:0.6b`), or as `pullModel`
- * took it (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or the path of the file. Undefined: there is no such model.
+ * took it (`qwen3-0.6b`, `hf:OWNER/NAME:QUANT`), or the path of the file. A name may end in .gguf, and have capital letters or
+ * not. Undefined: there is no such model.
  */
 export async function findModel(name: string, models?: readonly FoundModel[]): Promise<FoundModel | undefined> {
   const all = models ?? (await findModels());
-  const found = all.find((model) => namesOf(model).includes(name));
+  const exact = all.find((model) => namesOf(model).includes(name));
+  const typed = name.replace(/\.gguf$/i, "").toLowerCase();
+  const found = exact ?? all.find((model) => namesOf(model).some((each) => each.toLowerCase() === typed));
   const hub = catalogModel(name) ?? parseHubReference(name);
   if (found !== undefined || hub === null) return found;
   const places = await Promise.all(all.map(placeOf));
@@ -28,7 +31,7 @@ function namesOf({ source, name, path }: FoundModel): string[] {
 async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   if (source === "huggingface") return name;
   if (source === "ollama") return /^(?:hf\.co|huggingface\.co)\/([^/]+\/[^/:]+):/.exec(name)?.[1]?.concat("/") ?? "";
-  const url = source === "fm-proxy" ? (await readJson<{ url?: unknown }>(`${path}.json`))?.url : undefined;
+  const url = source === "fm-proxy" ? (await readRecord(path))?.url : undefined;
   const pathname = typeof url === "string" && URL.canParse(url) ? new URL(url).pathname : "";
   const [, repository = "", file = ""] = /\/([^/]+\/[^/]+)\/resolve\/[^/]+\/(.+)$/.exec(pathname) ?? [];
   try {

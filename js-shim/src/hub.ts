@@ -29,6 +29,7 @@ export interface HubFile {
 /** A file as the hub lists it. */
 type Listed = Pick<HubFile, "size" | "sha256"> & { path: string };
 
+const GGUF = " Name one that has GGUF files: its name often ends in -GGUF.";
 /** What is taken where nobody asks for a quantisation. */
 const USUAL = "Q4_K_M";
 /** Of several projectors the first of these: most models lose nothing by them. */
@@ -36,6 +37,8 @@ const PROJECTORS = ["F16", "BF16", "Q8_0"];
 const NAMES = /^(?:hf:)?(\w[\w.-]*\/\w[\w.-]*)(?::([\w.-]+)|\/(.+))?$/;
 /** As Ollama writes a model of the hub. */
 const WITHOUT_PROTOCOL = /^(?:hf|huggingface)\.co\//;
+/** First words of the hub's addresses that are no owner's name. */
+const SECTIONS: ReadonlySet<string> = new Set(["collections", "datasets", "models", "organizations", "papers", "spaces"]);
 const HOSTS: ReadonlySet<string> = new Set(["huggingface.co", "hf.co"]);
 
 /** `hf:OWNER/NAME/FILE`, `OWNER/NAME:QUANT` and the like, or a link to one of the hub's pages; null: it is neither. */
@@ -58,7 +61,7 @@ function ofLink({ protocol, host, username, password, pathname, searchParams }: 
     return null;
   }
   const [owner, title, kind = "", revision = "main", ...path] = words;
-  if (owner === undefined || title === undefined) return null;
+  if (owner === undefined || title === undefined || SECTIONS.has(owner)) return null;
   const [name, quant] = title.split(":");
   const file = /^(blob|resolve|raw)$/.test(kind) ? path.join("/") : searchParams.get("show_file_info");
   const known = /^(blob|resolve|raw|tree)$/.test(kind);
@@ -88,8 +91,8 @@ async function listFiles({ repository, revision }: HubReference, options: Downlo
   const pages = await fetchPages(url, options).catch((error: FmError) => {
     if (error.code !== "NOT_FOUND") throw error;
     const where = revision === "main" ? "" : ` with a revision ${revision}`;
-    const what = `${url.host} has no repository ${repository}${where}. Check its spelling, capital letters too.`;
-    throw new FmError("NOT_FOUND", what);
+    const advice = `Check its spelling, capital letters too.${/-GGUF$/i.test(repository) ? "" : GGUF}`;
+    throw new FmError("NOT_FOUND", `${url.host} has no repository ${repository}${where}. ${advice}`);
   });
   if (!pages.every(Array.isArray)) throw new FmError("UNAVAILABLE", `${url.host} does not list the files of ${repository}.`);
   return (pages.flat() as ({ path: unknown; size: unknown; lfs?: { oid: unknown } } | null)[])
@@ -113,8 +116,7 @@ function choose(all: readonly Listed[], { repository, file, quant }: HubReferenc
   if (named !== undefined) return named;
   const models = all.filter(({ path }) => isModel(path) && !isTwice(path, all));
   if (models.length === 0) {
-    const advice = "Name one that has: their names often end in -GGUF.";
-    throw new FmError("NOT_FOUND", `The repository ${repository} has no model in GGUF files. ${advice}`);
+    throw new FmError("NOT_FOUND", `The repository ${repository} has no model in GGUF files.${GGUF}`);
   }
   const wanted = quant?.toUpperCase() ?? USUAL;
   const fitting = file === undefined ? models.filter(({ path }) => quantOf(path) === wanted) : [];

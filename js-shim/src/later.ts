@@ -3,7 +3,7 @@
 export { catalogModel, searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModel } from "./find-model.js";
-export { whyNotGguf } from "./download.js";
+export { noteUsable, readRecord, whyNotGguf } from "./download.js";
 export { memoryOf, readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
 export { defaultModel, findModels, idOf, isFirstPart, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";

@@ -2,6 +2,7 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 import { chosenModel } from "./default-model.js";
+import { readRecord } from "./download.js";
 import { memoryOf, readFacts, readTemplate, type TemplateFacts } from "./gguf.js";
 import { modelsFolder, userHome, type Environment } from "./models-folder.js";
 
@@ -57,13 +58,18 @@ export async function ownModels(folder: string): Promise<FoundModel[]> {
 /** A file of a model that is split into several. */
 const PART = /-(\d{5})-of-(\d{5})(?=\.gguf$)/i;
 
-/** The model that answers where nobody names one: the chosen one, else the folder's first that answers, as for the helper. */
+/**
+ * The model that answers where nobody names one: the chosen one, else the folder's first that answers, as for the helper, without
+ * those that were tried and can't be used.
+ */
 export async function defaultModel(folder: string, models?: readonly FoundModel[]): Promise<string | null> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen;
   const own = models ?? (await ownModels(folder));
-  for (const { path } of own) if (!(await readFacts(path)).embeds) return path;
-  return own[0]?.path ?? null;
+  const usable: string[] = [];
+  for (const { path } of own) if ((await readRecord(path))?.usable !== false) usable.push(path);
+  for (const path of usable) if (!(await readFacts(path)).embeds) return path;
+  return usable[0] ?? null;
 }
 
 /** The id of a file among the models of its folder; a split model has the name that its files begin with. */

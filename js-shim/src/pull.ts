@@ -10,8 +10,7 @@ import {
   diskError,
   Download,
   isFrom,
-  readJson,
-  type Address,
+  readRecord,
   type Downloaded,
   type DownloadOptions,
   type PullProgress,
@@ -76,9 +75,10 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
 async function chooseFirst(path: string, folder: string): Promise<boolean> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen === path;
-  const embeds = async (file: string): Promise<boolean> => (await readFacts(file)).embeds;
-  const others = (await ownModels(folder)).filter((model) => model.path !== path).map((model) => embeds(model.path));
-  if ((await embeds(path)) || (await Promise.all(others)).includes(false)) return false;
+  const answers = async (file: string): Promise<boolean> =>
+    (await readRecord(file))?.usable !== false && !(await readFacts(file)).embeds;
+  const others = (await ownModels(folder)).filter((model) => model.path !== path).map((model) => answers(model.path));
+  if (!(await answers(path)) || (await Promise.all(others)).includes(true)) return false;
   await chooseModel(path, folder);
   return true;
 }
@@ -140,8 +140,9 @@ async function sourceOf(reference: string): Promise<Source> {
 
 function checkName(file: string, reference: string): void {
   if (FILE.test(file)) return;
-  const rule = "it must end in .gguf, not begin with a dot, and have no slash, colon or control character";
-  throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. Of its name: ${rule}.`);
+  const rule = "The file's name must end in .gguf, and have no slash, colon or control character, nor a dot at its beginning.";
+  const other = "On Hugging Face, open the page of one model whose name ends in -GGUF, and copy that link.";
+  throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. ${rule} ${other}`);
 }
 
 /** What the last part of an address names; "" where it is no percent-encoding. */
@@ -250,9 +251,4 @@ export async function verifyModel(path: string): Promise<{ state: "ok" | "damage
     throw new FmError("NOT_FOUND", `The file ${path} can't be read (${messageOf(error)}).`, { cause: error });
   });
   return { state: told === undefined ? "unknown" : told === sha256 ? "ok" : "damaged", sha256 };
-}
-
-/** What was written down of a model file when it was downloaded; null: nothing. */
-function readRecord(path: string): Promise<(Address & { sha256: string; size: number }) | null> {
-  return readJson(`${path}.json`);
 }

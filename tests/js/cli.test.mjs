@@ -9,7 +9,10 @@ import { TASKS } from "../../js-shim/dist/esm/cli/check.js";
 import { COMMANDS } from "../../js-shim/dist/esm/cli/commands.js";
 import { ggufHeader } from "./support/gguf.mjs";
 import { helperPath, installStub, noModel, root, sanitizerEnv, script, stubPath, temporaryFolder } from "./support/helper.mjs";
+import { serveHub } from "./support/hub.mjs";
 import { WAIT } from "./support/patience.mjs";
+
+const smol = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
 
@@ -161,7 +164,7 @@ test("models: listed, verified, deleted; those of others are not", async (t) => 
   assert.match(mine, /^\* +mine +fm-proxy +4 B +- +- +- +- /);
   assert.match(other, /^ +other/);
   const { stdout: named } = await run(t, ["models", "list"], { env: { ...env, FM_PROXY_MODEL: "other.gguf" } });
-  assert.match(named, /^ +mine .*\n.*\n\nThe variable FM_PROXY_MODEL is set: where no model is named, other\.gguf answers\n$/m);
+  assert.match(named, /^ +mine .*\n.*\n\nThe variable FM_PROXY_MODEL names the model that answers: other\.gguf\n$/m);
   assert.match((await run(t, ["models", "verify"], { env })).stdout, /^mine: not downloaded by fm-proxy/);
   writeFileSync(`${ownFile(home, "mine.gguf")}.json`, JSON.stringify({ sha256: "0".repeat(64) }));
   assert.equal((await run(t, ["models", "verify", "mine"], { env })).status, 1);
@@ -248,11 +251,35 @@ test("models use: the model that answers where none is named, one of another pro
   assert.deepEqual(await names(), ["c"]);
   unlinkSync(ownFile(home, "c.gguf"));
   const { stdout } = await run(t, ["models", "list"], { env });
-  assert.match(stdout, /\nThe model that was chosen is gone: \S+\/c\.gguf\n\n\* answers/);
+  const gone = /The model that was chosen is gone: \S+\/c\.gguf\. Choose another one: npx fm-proxy models use NAME\n/;
+  assert.match(stdout, new RegExp(`\n${gone.source}\n\\* answers`));
+  assert.match((await run(t, ["run", "x"], { env })).stderr, gone);
+  assert.match((await run(t, ["doctor"], { env })).stdout, gone);
+  const named = await run(t, ["models", "use", "B.gguf"], { env: { ...env, FM_PROXY_MODEL: "a" } });
+  assert.match(named.stdout, /b\.gguf\nanswers .*\n\nThe variable FM_PROXY_MODEL names the model that answers: a\n$/);
+  await run(t, ["models", "rm", "b.gguf"], { env });
+  putOwn(home, "b.gguf");
   assert.deepEqual(await names(), ["a"]);
   await run(t, ["models", "use", "b"], { env });
   await run(t, ["models", "rm", "b"], { env });
   assert.deepEqual(await names(), ["a"]);
+});
+
+test("a downloaded model that can't be used is not the default, and the next one is", { skip: noModel() ?? false }, async (t) => {
+  const whole = readFileSync(smol);
+  await serveHub(t, new Map([["a/damaged-GGUF/a.gguf", whole.subarray(0, 3000)], ["b/good-GGUF/b.gguf", whole]]));
+  const home = temporaryFolder(t);
+  const env = { HOME: home, HF_ENDPOINT: process.env.HF_ENDPOINT, FM_PROXY_ENGINE: "llama" };
+  const chosen = async () => JSON.parse((await run(t, ["models", "list", "--json"], { env })).stdout).filter((it) => it.default);
+  const { status, stderr } = await run(t, ["models", "pull", "a/damaged-GGUF"], { env });
+  assert.equal(status, 1);
+  assert.match(stderr, /The model can't be used\. To delete it: npx fm-proxy models rm a\n$/);
+  assert.deepEqual(await chosen(), []);
+  const used = await run(t, ["models", "use", "a"], { env });
+  assert.match(used.stderr, /'a' could not be used when it was tried\. To try it again: npx fm-proxy models check a\n/);
+  const { stdout } = await run(t, ["models", "pull", "--no-check", "b/good-GGUF"], { env });
+  assert.match(stdout, /It answers where no model is named:/);
+  assert.deepEqual((await chosen()).map(({ name }) => name), ["b"]);
 });
 
 test("models use: no file that can't answer, and what to do for one that is not there", async (t) => {
@@ -285,7 +312,6 @@ test("models use: no file that can't answer, and what to do for one that is not 
 });
 
 
-const smol = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
 test("a linked clone answers by the user's models, else by its own", { skip: noModel() ?? false }, async (t) => {
   const home = temporaryFolder(t);
   const env = { HOME: home, FM_PROXY_PATH: "", FM_PROXY_ENGINE: "" };
@@ -412,12 +438,31 @@ test("doctor --json prints JSON, whatever is broken", { timeout: WAIT }, async (
   }
 });
 
+test("help for a group of commands", async (t) => {
+  for (const words of [["models", "--help"], ["help", "models"]]) {
+    const { status, stdout } = await run(t, words);
+    assert.equal(status, 0);
+    assert.match(stdout, /^ {2}models pull MODEL .*$/m);
+    assert.doesNotMatch(stdout, /doctor/);
+  }
+});
+
 test("wrong command lines: what is wrong, and the status for it", async (t) => {
   for (const [words, error] of [
     [["rum"], /no command 'rum'/],
     [["models"], /'models' needs one of: models list, models search, models pull, .*, models rm, models verify/],
     [["models", "pull"], /'models pull' needs MODEL/],
-    [["run", "a", "b"], /'run' does not take 'b'/],
+    [["pull"], /no command 'pull'\. Did you mean 'models pull'\? See npx fm-proxy --help\n/],
+    [["model", "list"], /Did you mean 'models list'\?/],
+    [["chat"], /Did you mean 'run'\?/],
+    [["models", "pull", "a/b", "Q8_0"], /takes one MODEL at a time: 'Q8_0' is too many\. Did you mean 'a\/b:Q8_0'\?/],
+    [["models", "pull", "qwen3", "4b"], /Did you mean 'qwen3-4b'\?/],
+    [["models", "rm", "a", "b"], /takes one ID at a time: 'b' is too many\. See/],
+    [["models", "use", "qwen3-8b.gguf"], /there is no model and no file 'qwen3-8b\.gguf'/],
+    [["--model", "x", "run", "a b"], /options come after the command: npx fm-proxy run "a b" --model x\n/],
+    [["--json", "doctor"], /options come after the command: npx fm-proxy doctor --json\n/],
+    [["run", "a", "b"], /put the prompt in quotes: npx fm-proxy run "a b"\n/],
+    [["doctor", "b"], /'doctor' does not take 'b'/],
     [["run", "--modl", "x"], /--modl/],
     [["run", "--temperature", "hot", "x"], /--temperature must be a number, not 'hot'/],
     [["run"], /the prompt is empty/],

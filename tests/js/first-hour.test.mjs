@@ -119,9 +119,10 @@ async function choose(person) {
   ]);
   await answers(person, SMALL);
   await sees("npx fm-proxy models list", [
-    "   NAME             SOURCE    SIZE …  MEMORY …  WEIGHTS  CONTEXT  DOES  FILE",
-    `*  ${SMALL}  fm-proxy  … MB  ~… MB  Q8_0 …  8,192 …  - …  ~/.local/share/fm-proxy/models/${SMALL}.gguf`,
-    `   ${LARGE}  fm-proxy  … MB  ~… MB  Q4_K_M …  8,192 …  - …  ~/.local/share/fm-proxy/models/${LARGE}.gguf`,
+    "   NAME                        SOURCE    SIZE …  MEMORY …  WEIGHTS  CONTEXT  DOES  FILE",
+    `*  ${SMALL.padEnd(28)}fm-proxy  … MB  ~… MB  Q8_0 …  8,192 …  - …  ~/.local/share/fm-proxy/models/${SMALL}.gguf`,
+    `   ${LARGE.padEnd(28)}fm-proxy  … MB  ~… MB  Q4_K_M …  8,192 …  - …  ~/.local/share/fm-proxy/models/${LARGE}.gguf`,
+    `   ${OWN}.Q4_1  fm-proxy  … MB  ~… MB  Q4_1 …  8,192 …  - …  …/build/models/${OWN}.Q4_1.gguf`,
     "",
     `* ${NEXT}`,
   ]);
@@ -168,13 +169,18 @@ test("the first hour with a clone", { skip: noModel() ?? false }, async (t) => {
   await works(ASK);
   const own = `${OWN}.Q4_1`;
   await sees("npx fm-proxy doctor", doctor(own, 0, BETTER));
-  const none = `There is no model but the clone's own, ${OWN}. ${BETTER}`;
-  await sees("npx fm-proxy models list", [`fm-proxy: ${none}`]);
+  await sees("npx fm-proxy models list", [
+    "   NAME                        SOURCE    SIZE …  MEMORY …  WEIGHTS  CONTEXT  DOES  FILE",
+    `*  ${own}  fm-proxy  98.4 MB  ~… MB  Q4_1     8,192    -     …/build/models/${own}.gguf`,
+    "",
+    `* ${NEXT}`,
+    `  ${BETTER}`,
+  ]);
   await pull(person);
   await answers(person, LARGE);
   await choose(person);
   await answers(person, LARGE);
-  await remove(person, none);
+  await remove(person, `${own} ${NEXT}`);
   await answers(person, own);
   await uninstall(person);
 });

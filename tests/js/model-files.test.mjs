@@ -44,7 +44,7 @@ test("Ollama", async (t) => {
   const env = { OLLAMA_MODELS: join(home, "elsewhere") };
   assert.deepEqual(await names(env, home), expected);
   assert.equal((await findModels({}, home))[0].path, path);
-  for (const name of ["hf.co/owner/model:Q4_K_M", "hf:owner/model"]) {
+  for (const name of ["hf.co/owner/model:Q4_K_M", "hf:owner/model", "HF.co/owner/model:q4_k_m.gguf"]) {
     assert.equal((await findModel(name, await findModels(env, home)))?.name, "hf.co/owner/model:Q4_K_M", name);
   }
 });

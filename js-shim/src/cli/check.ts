@@ -1,6 +1,6 @@
 // `fm-proxy models check`: whether a model is right in text, JSON and tools, how fast it is, and what memory it takes.
 import { createClient, FmError, type Client, type ResponseCreateParams, type ResponseObject } from "../index.js";
-import { readFacts } from "../later.js";
+import { noteUsable, readFacts } from "../later.js";
 import { about, memoryAhead, warnOfMemory } from "./memory.js";
 import { defaultPath, modelOption } from "./models.js";
 import { bytes, errorText, plain, ProgressLine, say, sayJson, table } from "./output.js";
@@ -83,7 +83,9 @@ const SHOWN = 100;
 export async function checkOne({ words, options }: Arguments): Promise<number> {
   const path = (await modelOption(words[0])) ?? (await defaultPath());
   await warnOfMemory(path);
-  return checkModel(path, options["json"] === true);
+  const status = await checkModel(path, options["json"] === true);
+  if (path !== undefined) await noteUsable(path, true); // it was loaded
+  return status;
 }
 
 /** Prints what a model does with each task. The exit status: 0 if it does all that the helper can right. */

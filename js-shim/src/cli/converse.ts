@@ -1,9 +1,11 @@
 // A conversation on a terminal: `fm-proxy run` without a prompt.
 import { createInterface } from "node:readline/promises";
-import { createClient, findModels, type Client, type ResponseCreateParams } from "../index.js";
+import { createClient, type Client, type ResponseCreateParams } from "../index.js";
 import { answer } from "./answer.js";
+import { findModel } from "../later.js";
+import { NO_MODEL } from "../models-folder.js";
 import { about } from "./memory.js";
-import { modelOption, modelVariable } from "./models.js";
+import { knownModels, modelOption, modelVariable } from "./models.js";
 import { errorText, fail, plain, table } from "./output.js";
 
 const COMMANDS: readonly (readonly [string, string])[] = [
@@ -12,6 +14,8 @@ const COMMANDS: readonly (readonly [string, string])[] = [
   ["/exit", "ends; Ctrl-D does too"],
   ["/help", "lists these commands; Ctrl-C ends an answer"],
 ];
+/** What people type to end a conversation, with a slash before it or not. */
+const ENDS: ReadonlySet<string> = new Set(["exit", "quit", "bye"]);
 /** A question may begin with a path: then it goes on, and not with the name of a model. */
 const COMMAND = /^\/(?:([a-z]+)|(model)\s+(.*))$/i;
 
@@ -28,7 +32,7 @@ export async function converse(first: Client, model: string | undefined, setting
   for await (const line of lines) {
     const [, alone, model, word] = COMMAND.exec(line.trim()) ?? [];
     const command = (alone ?? model)?.toLowerCase();
-    if (command === "exit") break;
+    if (ENDS.has(command ?? line.trim().toLowerCase())) break;
     if (command !== undefined) await talk.obey(command, word);
     else if (line.trim() !== "") await talk.ask(line);
     if (isOpen) lines.prompt();
@@ -89,13 +93,14 @@ function tell(text: string): void {
 
 /** Who answers, and what that takes. */
 async function introduction(model: string | undefined): Promise<string> {
-  const found = (await findModels()).find((it) => (model === undefined ? it.default : it.name === model));
+  const models = await knownModels();
+  const found = model === undefined ? models.find((it) => it.default) : await findModel(model, models);
   const memory = about(found?.memory ?? null);
   return `${plain(model ?? found?.name ?? "The model")} answers${memory === "" ? "" : `, with ${memory} of memory`}.`;
 }
 
 async function listOfModels(): Promise<string> {
-  const models = await findModels();
-  if (models.length === 0) return "There are no other models: npx fm-proxy models pull qwen3-0.6b";
+  const models = await knownModels();
+  if (models.length === 0) return NO_MODEL;
   return table(models.map((it) => [it.default && modelVariable() === undefined ? "*" : "", it.name, it.source]));
 }

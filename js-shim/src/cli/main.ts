@@ -1,4 +1,5 @@
 // The command `fm-proxy` of the npm package.
+import { nearest } from "../check-options.js";
 import { COMMANDS } from "./commands.js";
 import { runHelper } from "./helper.js";
 import { errorText, fail, quietOnBrokenPipe, say, Usage } from "./output.js";
@@ -13,23 +14,52 @@ async function main(words: readonly string[]): Promise<number> {
   if (first === undefined || first === "--help" || first === "-h" || first === "help") return help(words.slice(1));
   // The helper's own command line: what an application starts.
   if (first === "--help-helper") return runHelper(["--help"]);
+  const late = words.findIndex((word, index) => isCommand(word) && !takesValue(words[index - 1]));
+  if (first.startsWith("-") && late > 0) {
+    const right = [...words.slice(late), ...words.slice(0, late)].map((word) => (/\s/.test(word) ? `"${word}"` : word));
+    throw new Usage(`options come after the command: npx fm-proxy ${right.join(" ")}`);
+  }
   if (first === "sessions" || (first.startsWith("--") && first !== "--")) return runHelper(words);
+  if (words.length === 2 && isHelp(words[1]) && !isWhole(first)) return help(words.slice(0, 1));
   const command = find(words);
   const rest = words.slice(command.words.split(" ").length);
-  if (rest.includes("--help") || rest.includes("-h")) return help(command.words.split(" "));
+  if (rest.some(isHelp)) return help(command.words.split(" "));
   return command.run(parse(command, rest));
 }
 
 function help(words: readonly string[]): number {
-  say(words.length === 0 ? overview(COMMANDS) : helpOf(find(words)));
+  const group = COMMANDS.filter((command) => words.length === 1 && command.words.startsWith(`${words[0]} `));
+  say(words.length === 0 ? overview(COMMANDS) : group.length > 0 ? overview(group) : helpOf(find(words)));
   return 0;
 }
+
+const isHelp = (word: string | undefined): boolean => word === "--help" || word === "-h";
+const isWhole = (word: string): boolean => COMMANDS.some((command) => command.words === word);
+const isCommand = (word: string): boolean => COMMANDS.some((command) => command.words.split(" ")[0] === word);
+/** Whether what follows this word may be an option's value. */
+const takesValue = (word: string | undefined): boolean => word !== undefined && /^-[^=]*$/.test(word) && word !== "--json";
 
 function find(words: readonly string[]): Command {
   const found = COMMANDS.find((command) => command.words.split(" ").every((word, index) => word === words[index]));
   if (found !== undefined) return found;
   const group = COMMANDS.filter((command) => command.words.startsWith(`${words[0]} `)).map((command) => command.words);
-  throw new Usage(group.length > 0 ? `'${words[0]}' needs one of: ${group.join(", ")}` : `there is no command '${words[0]}'`);
+  if (group.length > 0) throw new Usage(`'${words[0]}' needs one of: ${group.join(", ")}`);
+  throw new Usage(`there is no command '${words[0]}'.${meantBy(words[0] ?? "") ?? ""}`);
+}
+
+/** What is called otherwise elsewhere: llama.cpp and Ollama have most of these words. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  ask: "run",
+  chat: "run",
+  delete: "models rm",
+  ls: "models list",
+  remove: "models rm",
+};
+
+function meantBy(word: string): string | undefined {
+  const all = COMMANDS.map((command) => command.words);
+  const found = ELSEWHERE[word] ?? all.find((words) => words.endsWith(` ${word}`) || words.startsWith(`${word}s `));
+  return found === undefined ? nearest(word, all, 2) : ` Did you mean '${found}'?`;
 }
 
 quietOnBrokenPipe();
@@ -40,7 +70,8 @@ main(process.argv.slice(2)).then(
   (error: unknown) => {
     const text = errorText(error);
     // A command to copy ends its line.
-    fail(error instanceof Usage && !text.includes("npx fm-proxy ") ? `${text}. See npx fm-proxy --help` : text);
+    const isEnough = !(error instanceof Usage) || text.includes("npx fm-proxy ");
+    fail(isEnough ? text : `${text.replace(/[^.?]$/, "$&.")} See npx fm-proxy --help`);
     process.exitCode = error instanceof Usage ? USAGE : 1;
   },
 );

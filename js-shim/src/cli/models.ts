@@ -1,13 +1,20 @@
 // The commands for model files.
 import { readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { findHelper, findModels, modelsFolder, verifyModel, type CompatibilityReport } from "../index.js";
+import {
+  findHelper,
+  findModels,
+  modelsFolder,
+  verifyModel,
+  type CompatibilityReport,
+  type FoundModel,
+} from "../index.js";
+import { nearest } from "../check-options.js";
 import { isFile } from "../file-kind.js";
 import {
   catalogModel,
   checkIdle,
   chooseModel,
-  defaultModel,
   findModel,
   forgetChoice,
   idOf,
@@ -18,6 +25,7 @@ import {
   partsOf,
   readAbilities,
   readFacts,
+  readRecord,
   searchCatalog,
   sizeOf,
   whyNotGguf,
@@ -28,14 +36,29 @@ import { about } from "./memory.js";
 import { bytes, fail, plain, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
+/** What a clone is built with. */
+export const FIRST_TRY = "SmolLM2-135M-Instruct";
+export const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
+
+/** The models of this machine. In a clone of the repository, those that it was built with are among them. */
+export async function knownModels(): Promise<FoundModel[]> {
+  const models = await findModels();
+  const helper = await findHelper().catch(() => null);
+  if (helper?.origin !== OWN_BUILD || process.env["FM_PROXY_MODELS_DIR"]) return models;
+  const built = await ownModels(join(dirname(helper.executablePath), "..", "models"));
+  const more = built.filter(({ path }) => models.every((model) => model.path !== path));
+  const isLast = !models.some((model) => model.default);
+  return [...models, ...more.map((model, index) => ({ ...model, default: isLast && index === 0 }))];
+}
+
 export async function listModels({ options }: Arguments): Promise<number> {
   const models = [];
-  for (const model of await findModels()) models.push({ ...model, ...(await readAbilities(model.path)) });
+  for (const model of await knownModels()) models.push({ ...model, ...(await readAbilities(model.path)) });
+  const wrong = await whyNotChosen();
   if (options["json"] === true) sayJson(models);
   else if (models.length > 0) {
-    const named = modelVariable();
     const rows = models.map((it) => [
-      it.default && named === undefined ? "*" : "",
+      it.default && modelVariable() === undefined ? "*" : "",
       it.name,
       it.source,
       bytes(it.size),
@@ -46,28 +69,36 @@ export async function listModels({ options }: Arguments): Promise<number> {
       it.path,
     ]);
     say(table([["", "NAME", "SOURCE", "SIZE", "MEMORY", "WEIGHTS", "CONTEXT", "DOES", "FILE"], ...rows]));
-    const lost = await lostModel(modelsFolder());
-    if (lost !== null) say(`\nThe model that was chosen is gone: ${plain(lost)}`);
-    if (named !== undefined) say(`\nThe variable FM_PROXY_MODEL is set: where no model is named, ${plain(named)} answers`);
-    else if (models.some((it) => it.default)) say(`\n* ${ANSWERS}`);
-  } else fail(await whyNoModel());
+    if (wrong !== null) say(`\n${wrong}`);
+    const first = models.find((it) => it.default);
+    if (!sayVariable() && first !== undefined) say(`\n* ${ANSWERS}${first.name.startsWith(FIRST_TRY) ? `\n  ${BETTER}` : ""}`);
+  } else fail(wrong ?? NO_MODEL);
   return 0;
-}
-
-/** What a clone is built with. */
-export const FIRST_TRY = "SmolLM2-135M-Instruct";
-export const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
-
-/** What to say to a user who has no model. */
-async function whyNoModel(): Promise<string> {
-  const isClone = await findHelper().then(({ origin }) => origin === OWN_BUILD, () => false);
-  return isClone ? `There is no model but the clone's own, ${FIRST_TRY}. ${BETTER}` : NO_MODEL;
 }
 
 const ANSWERS = "answers where no model is named: npx fm-proxy models use NAME chooses another one";
 
 /** The model that this command's environment names. */
 export const modelVariable = (): string | undefined => process.env["FM_PROXY_MODEL"] || undefined;
+
+/** Says so where the environment names a model, which counts for more than a choice. Whether it does. */
+export function sayVariable(): boolean {
+  const named = modelVariable();
+  if (named !== undefined) say(`\nThe variable FM_PROXY_MODEL names the model that answers: ${plain(named)}`);
+  return named !== undefined;
+}
+
+/** Why another model answers than the one that a user has chosen or downloaded; null: no other one does. */
+export async function whyNotChosen(): Promise<string | null> {
+  const folder = modelsFolder();
+  const error = await readdir(folder).then(() => null, ({ code }: NodeJS.ErrnoException) => code ?? "");
+  if (error !== null && error !== "ENOENT") return `The folder ${plain(folder)} can't be read (${error}). ${PERMISSIONS}.`;
+  const lost = await lostModel(folder);
+  const advice = "Choose another one: npx fm-proxy models use NAME";
+  return lost === null ? null : `The model that was chosen is gone: ${plain(lost)}. ${advice}`;
+}
+
+const PERMISSIONS = "Correct its permissions";
 
 /** What a model does besides answering, by the names of these members. */
 const ABILITIES = ["tools", "thinks", "sees", "embeds"] as const;
@@ -83,7 +114,7 @@ export async function adviceFor({ reason_code, detail, engines = [] }: Compatibi
 export async function modelOption(option: string | undefined): Promise<string | undefined> {
   const name = option ?? modelVariable();
   if (name === undefined || name === "") return undefined;
-  const models = await findModels();
+  const models = await knownModels();
   const found = await findModel(name, models);
   if (found !== undefined) return found.path;
   if (await isFile(name)) return name;
@@ -92,7 +123,8 @@ export async function modelOption(option: string | undefined): Promise<string | 
   }
   const known = models.map((model) => model.name).join(", ");
   const whose = option === undefined ? ", which the variable FM_PROXY_MODEL names" : "";
-  throw new Usage(`there is no model and no file '${name}'${whose}. ${known === "" ? NO_MODEL : `There are: ${known}`}`);
+  const meant = nearest(name, models.map((model) => model.name), 4) ?? "";
+  throw new Usage(`there is no model and no file '${name}'${whose}.${meant} ${known === "" ? NO_MODEL : `There are: ${known}`}`);
 }
 
 export async function searchModels({ words, options }: Arguments): Promise<number> {
@@ -107,7 +139,7 @@ export async function searchModels({ words, options }: Arguments): Promise<numbe
 
 /** The file that answers where nobody names a model; undefined: none of this user's. */
 export async function defaultPath(): Promise<string | undefined> {
-  return (await findModels()).find((model) => model.default)?.path;
+  return (await knownModels()).find((model) => model.default)?.path;
 }
 
 /** What is wrong with a file as one of several, or of one. */
@@ -121,13 +153,18 @@ async function whyNotWhole(path: string): Promise<string | null> {
 export async function useOne({ words }: Arguments): Promise<number> {
   const name = words[0] ?? "";
   const path = resolve((await modelOption(name)) ?? "");
-  const wrong = (await whyNotGguf(path)) ?? (await whyNotWhole(path));
+  const unread = ({ code }: NodeJS.ErrnoException): string => `can't be read (${code}). ${PERMISSIONS}`;
+  const wrong = (await whyNotGguf(path).catch(unread)) ?? (await whyNotWhole(path));
   if (wrong !== null) throw new Usage(`${path} ${wrong}`);
   if ((await readFacts(path)).embeds) {
     throw new Usage(`'${name}' makes vectors of texts, and no answers. For others: npx fm-proxy models list`);
   }
+  if ((await readRecord(path))?.usable === false) {
+    throw new Usage(`'${name}' could not be used when it was tried. To try it again: npx fm-proxy models check ${name}`);
+  }
   await chooseModel(path, modelsFolder());
   say(`${plain(path)}\nanswers from now on where no model is named, in each application that has no model of its own.`);
+  sayVariable();
   return 0;
 }
 
@@ -141,14 +178,14 @@ export async function removeOne({ words }: Arguments): Promise<number> {
   const files = names.filter((name) => isOfModel(name.replace(/(\.part)?(\.json|\.lock)?$/, "")));
   if (files.length === 0) throw await notOwn(named, folder);
   await checkIdle(files.map((name) => join(folder, name)));
-  const before = await defaultModel(folder);
+  const before = await defaultPath();
   for (const name of files) {
     await forgetChoice(join(folder, name), folder);
     await rm(join(folder, name), { force: true });
     if (!/\.(json|lock)$/.test(name)) say(`deleted ${plain(join(folder, name))}`);
   }
-  const now = await defaultModel(folder);
-  if (now !== before) say(now === null ? await whyNoModel() : `${plain(idOf(now))} ${ANSWERS}`);
+  const now = await defaultPath();
+  if (now !== before) say(now === undefined ? NO_MODEL : `${plain(idOf(now))} ${ANSWERS}`);
   return 0;
 }
 

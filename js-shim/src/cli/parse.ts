@@ -42,8 +42,17 @@ export function parse(command: Command, rest: readonly string[]): Arguments {
   const [fewest, most] = command.count;
   const words = parsed.positionals;
   if (words.length < fewest) throw new Usage(`'${command.words}' needs ${command.takes}`);
-  if (words.length > most) throw new Usage(`'${command.words}' does not take '${words[most]}'`);
+  if (words.length > most) throw new Usage(tooMany(command, words));
   return { words, options: parsed.values as Arguments["options"] };
+}
+
+function tooMany({ words: command, count: [, most], takes }: Command, words: readonly string[]): string {
+  const [first = "", next = ""] = words;
+  if (/PROMPT/.test(takes)) return `put the prompt in quotes: npx fm-proxy ${command} "${words.join(" ")}"`;
+  if (most === 0) return `'${command}' does not take '${first}'`;
+  const joined = first.includes("/") ? `${first}:${next}` : `${first}-${next}`;
+  const meant = /^I?Q\d|^\d+(\.\d+)?b$/i.test(next) ? `. Did you mean '${joined}'?` : "";
+  return `'${command}' takes one ${takes.replace(/[[\]]/g, "")} at a time: '${next}' is too many${meant}`;
 }
 
 /** All commands, a line each. */

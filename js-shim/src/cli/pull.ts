@@ -1,8 +1,9 @@
 // `fm-proxy models pull`.
 import { FmError, modelsFolder, pullModel, type PulledModel } from "../index.js";
-import { forgetChoice } from "../later.js";
+import { forgetChoice, noteUsable } from "../later.js";
 import { checkModel } from "./check.js";
 import { about, memoryAhead, warnOfMemory } from "./memory.js";
+import { sayVariable } from "./models.js";
 import { bytes, errorText, fail, plain, ProgressLine, say, sayJson, timeOf } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -16,10 +17,14 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
   const isChecked = options["no-check"] !== true;
   if (isChecked && (await warnOfMemory(model.path))) {
     fail(`So it was not tried. To try it all the same: npx fm-proxy models check ${nameOf(model)}`);
-  } else if (isChecked && !(await tryPulled(model))) {
-    if (model.default) await forgetChoice(model.path, modelsFolder());
-    fail(`The model can't be used. To delete it: npx fm-proxy models rm ${nameOf(model)}`);
-    return 1;
+  } else if (isChecked) {
+    const usable = await tryPulled(model);
+    await noteUsable(model.path, usable);
+    if (!usable) {
+      if (model.default) await forgetChoice(model.path, modelsFolder());
+      fail(`The model can't be used. To delete it: npx fm-proxy models rm ${nameOf(model)}`);
+      return 1;
+    }
   }
   sayNext(model);
   return 0;
@@ -82,6 +87,7 @@ function nameOf({ id }: PulledModel): string {
 
 /** The next command to type. */
 function sayNext(model: PulledModel): void {
+  if (sayVariable()) return;
   if (model.default) say("\nIt answers where no model is named:\n  npx fm-proxy run \"Why is the sky blue?\"");
   else say(`\nTo use it where no model is named:\n  npx fm-proxy models use ${nameOf(model)}`);
 }

@@ -4,7 +4,7 @@ import { createClient, type ResponseCreateParams } from "../index.js";
 import { answer } from "./answer.js";
 import { converse } from "./converse.js";
 import { warnOfMemory } from "./memory.js";
-import { adviceFor, defaultPath, modelOption, modelVariable } from "./models.js";
+import { adviceFor, defaultPath, modelOption, modelVariable, whyNotChosen } from "./models.js";
 import { fail, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -21,6 +21,8 @@ export async function ask({ words, options }: Arguments): Promise<number> {
       if (advice !== undefined) fail(advice);
       return 1;
     }
+    const wrong = path === undefined ? await whyNotChosen() : null;
+    if (wrong !== null) fail(wrong);
     await warnOfMemory(path ?? (await defaultPath()));
     const [prompt] = words;
     if (prompt === undefined && process.stdin.isTTY === true) return await converse(client, model ?? modelVariable(), settings);

@@ -112,6 +112,11 @@ run_clang() {
   fi
 }
 
+# One processor asks the compiler most of the time: so this is done beside the tests.
+prepare_macos() {
+  sh packaging/setup.sh --zig --no-build && sh packaging/static-deps.sh macos
+} >"$RESULTS/macos.log" 2>&1
+
 run_macos() {
   if sh packaging/macos.sh --link; then
     count 1 0 0
@@ -128,6 +133,7 @@ run_ctest() {
     return 0
   }
   shift 2
+  [ "$preset" != default ] || [ -n "$fast" ] || prepare_macos &
   xml=$ROOT/$RESULTS/ctest-$preset.xml
   status=0
   without_aslr ctest --preset "$preset" --output-junit "$xml" "$@" || status=$?

@@ -11,9 +11,10 @@ import tempfile
 import unittest
 
 import small_models
+from small_models import gguf
 from engine import Engine, skip_without, template_file, user
 
-PROGRAM = MODEL = TEMPLATES = None
+PROGRAM = MODEL = WHOLE = TEMPLATES = None
 
 LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                        "additionalProperties": False}}
@@ -52,9 +53,9 @@ FORMS = {
 
 
 class Case(unittest.TestCase):
-    def engine(self, template):
+    def engine(self, template, model=None):
         """With a template of the folder, or of its own text. It logs what it does."""
-        return self.engine_with(template_file(self, TEMPLATES, template))
+        return self.engine_with(template_file(self, TEMPLATES, template), model)
 
     def engine_with(self, path, model=None):
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "8192" if model else "2048"})
@@ -154,7 +155,7 @@ class Forms(Case):
 class Choices(Case):
     def test_auto(self):
         """A model that has seen what is wanted calls of its own will, with the text before it that it wants."""
-        engine = self.engine("Qwen-Qwen2.5-7B-Instruct")
+        engine = self.engine("Qwen-Qwen2.5-7B-Instruct", WHOLE)
         for content in ("", "Of course."):
             asked = (ASK + [{"role": "assistant", "content": content, "tool_calls": CALL}]) * 2 + ASK
             outcomes = [engine.run(asked, tools=[LAMP], seed=seed, max_tokens=60) for seed in range(3)]
@@ -244,6 +245,7 @@ class Files(Case):
 
 
 if __name__ == "__main__":
-    PROGRAM, MODEL, TEMPLATES = sys.argv[1:4]
-    skip_without(PROGRAM, MODEL)
+    PROGRAM, WHOLE, TEMPLATES = sys.argv[1:4]
+    skip_without(PROGRAM, WHOLE)
+    MODEL = gguf.shallow(WHOLE)
     unittest.main(argv=sys.argv[:1])

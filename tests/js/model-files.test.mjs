@@ -71,11 +71,14 @@ test("without a choice, the first of the folder that answers; a chosen file of a
   assert.equal(await defaultModel(folder), join(folder, "a.gguf"));
   put(join(folder, "b.gguf"), "GGUF");
   assert.equal(await defaultModel(folder), join(folder, "b.gguf"));
+  put(join(folder, "ab.gguf"), "GGUF");
+  put(join(folder, "ab.gguf.json"), JSON.stringify({ usable: false }));
+  assert.equal(await defaultModel(folder), join(folder, "b.gguf"), "not one that was tried and can't be used");
   const elsewhere = join(home, "elsewhere.gguf");
   put(elsewhere, "GGUF");
   await chooseModel(elsewhere, folder);
   const shown = (await findModels({}, home)).map((model) => [model.name, model.default]);
-  assert.deepEqual(shown, [[elsewhere, true], ["a", false], ["b", false]]);
+  assert.deepEqual(shown, [[elsewhere, true], ["a", false], ["ab", false], ["b", false]]);
 });
 
 test("LM Studio, at its default place, at another one, and where its settings say", async (t) => {

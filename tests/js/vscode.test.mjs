@@ -151,6 +151,12 @@ test("the platform's package beside the bundle is found without a setting", asyn
   assert.equal(seen.items[0].text, "$(chip) small");
 });
 
+test("without a model: no command of the npm package, which a user of the extension does not have", async (t) => {
+  const detail = "There is no model yet: npx fm-proxy models pull qwen3-0.6b";
+  const { item } = await withStub(t, { capabilities: { ...UNAVAILABLE, detail } });
+  assert.match(item.tooltip, /^No local model\. MODEL_NOT_READY: There is no model yet\.\n\n.*\n\nClick to download a model\.$/);
+});
+
 test("without a model: the helper's reason; after a re-check that finds one, its name", async (t) => {
   const { seen, item, run, change, received } = await withStub(t, { capabilities: UNAVAILABLE });
   assert.match(item.tooltip, /^No local model\. MODEL_NOT_READY: There is no model file in \/models\./);

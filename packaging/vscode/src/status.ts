@@ -37,7 +37,8 @@ function ready(id = "fm-proxy"): { text: string; tooltip: string } {
 }
 
 function absent({ reasonCode, detail, lacksFile }: Status & { kind: "absent" }): { text: string; tooltip: string } {
-  const what = `No local model. ${reasonCode}: ${detail}`;
+  // Users of the extension have no command line of the package.
+  const what = `No local model. ${reasonCode}: ${detail.replace(/: npx fm-proxy .*$/, ".")}`;
   if (lacksFile !== true) return { text: "$(circle-slash) fm-proxy", tooltip: `${what}\n\nClick to check again.` };
   // The helper names its own options.
   const tooltip = `${what}\n\nIn VS Code, the setting fm-proxy.model names a model file.\n\nClick to download a model.`;

@@ -455,6 +455,7 @@ test("wrong command lines: what is wrong, and the status for it", async (t) => {
     [["pull"], /no command 'pull'\. Did you mean 'models pull'\? See npx fm-proxy --help\n/],
     [["model", "list"], /Did you mean 'models list'\?/],
     [["chat"], /Did you mean 'run'\?/],
+    [["constructor"], /no command 'constructor'\. See/],
     [["models", "pull", "a/b", "Q8_0"], /takes one MODEL at a time: 'Q8_0' is too many\. Did you mean 'a\/b:Q8_0'\?/],
     [["models", "pull", "qwen3", "4b"], /Did you mean 'qwen3-4b'\?/],
     [["models", "rm", "a", "b"], /takes one ID at a time: 'b' is too many\. See/],

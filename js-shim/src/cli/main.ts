@@ -48,17 +48,17 @@ function find(words: readonly string[]): Command {
 }
 
 /** What is called otherwise elsewhere: llama.cpp and Ollama have most of these words. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
-  ask: "run",
-  chat: "run",
-  delete: "models rm",
-  ls: "models list",
-  remove: "models rm",
-};
+const ELSEWHERE: ReadonlyMap<string, string> = new Map([
+  ["ask", "run"],
+  ["chat", "run"],
+  ["delete", "models rm"],
+  ["ls", "models list"],
+  ["remove", "models rm"],
+]);
 
 function meantBy(word: string): string | undefined {
   const all = COMMANDS.map((command) => command.words);
-  const found = ELSEWHERE[word] ?? all.find((words) => words.endsWith(` ${word}`) || words.startsWith(`${word}s `));
+  const found = ELSEWHERE.get(word) ?? all.find((words) => words.endsWith(` ${word}`) || words.startsWith(`${word}s `));
   return found === undefined ? nearest(word, all, 2) : ` Did you mean '${found}'?`;
 }
 

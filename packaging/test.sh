@@ -133,7 +133,9 @@ run_ctest() {
     return 0
   }
   shift 2
-  [ "$preset" != default ] || [ -n "$fast" ] || prepare_macos &
+  if [ "$preset" = default ] && [ -z "$fast" ]; then
+    prepare_macos &
+  fi
   xml=$ROOT/$RESULTS/ctest-$preset.xml
   status=0
   without_aslr ctest --preset "$preset" --output-junit "$xml" "$@" || status=$?

@@ -3,10 +3,10 @@
 export { catalogModel, searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModel } from "./find-model.js";
-export { noteUsable, readRecord, whyNotGguf } from "./download.js";
+export { noteUsable, whyNotGguf } from "./download.js";
 export { memoryOf, readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
-export { defaultModel, findModels, idOf, isFirstPart, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
+export { findModels, idOf, isFirstPart, isUsable, ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
 export { checkIdle, pullModel, verifyModel } from "./pull.js";
 export { chooseModel, forgetChoice, lostModel } from "./default-model.js";
 export { argumentOf, chosenFor, findRunnable, modelsFor, withModelFile } from "./start.js";

@@ -66,11 +66,17 @@ export async function defaultModel(folder: string, models?: readonly FoundModel[
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen;
   const own = models ?? (await ownModels(folder));
-  const usable: string[] = [];
-  for (const { path } of own) if ((await readRecord(path))?.usable !== false) usable.push(path);
-  for (const path of usable) if (!(await readFacts(path)).embeds) return path;
-  return usable[0] ?? null;
+  let first: string | null = null;
+  for (const { path } of own) {
+    if (!(await isUsable(path))) continue;
+    if (!(await readFacts(path)).embeds) return path;
+    first ??= path;
+  }
+  return first;
 }
+
+/** False: the model was tried after its download, and can't be used. */
+export const isUsable = async (path: string): Promise<boolean> => (await readRecord(path))?.usable !== false;
 
 /** The id of a file among the models of its folder; a split model has the name that its files begin with. */
 export function idOf(path: string): string {

@@ -20,7 +20,7 @@ import { FmError } from "./errors.js";
 import { readFacts } from "./gguf.js";
 import { hashFile } from "./hash.js";
 import { filesOnHub, parseHubReference, type HubReference } from "./hub.js";
-import { idOf, ownModels, partsOf } from "./model-files.js";
+import { idOf, isUsable, ownModels, partsOf } from "./model-files.js";
 import { modelsFolder } from "./models-folder.js";
 import { signalOf } from "./stream.js";
 import { messageOf } from "./thrown.js";
@@ -75,8 +75,7 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
 async function chooseFirst(path: string, folder: string): Promise<boolean> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen === path;
-  const answers = async (file: string): Promise<boolean> =>
-    (await readRecord(file))?.usable !== false && !(await readFacts(file)).embeds;
+  const answers = async (file: string): Promise<boolean> => (await isUsable(file)) && !(await readFacts(file)).embeds;
   const others = (await ownModels(folder)).filter((model) => model.path !== path).map((model) => answers(model.path));
   if (!(await answers(path)) || (await Promise.all(others)).includes(true)) return false;
   await chooseModel(path, folder);

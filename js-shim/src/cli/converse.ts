@@ -1,9 +1,9 @@
 // A conversation on a terminal: `fm-proxy run` without a prompt.
 import { createInterface } from "node:readline/promises";
 import { createClient, type Client, type ResponseCreateParams } from "../index.js";
-import { answer } from "./answer.js";
 import { findModel } from "../later.js";
 import { NO_MODEL } from "../models-folder.js";
+import { answer } from "./answer.js";
 import { about } from "./memory.js";
 import { knownModels, modelOption, modelVariable } from "./models.js";
 import { errorText, fail, plain, table } from "./output.js";

@@ -9,7 +9,7 @@ import {
   type EngineReport,
 } from "../index.js";
 import { kindOf, type FileKind } from "../file-kind.js";
-import { adviceFor, BETTER, FIRST_TRY, modelOption, whyNotChosen } from "./models.js";
+import { adviceFor, betterThan, modelOption, whyNotChosen } from "./models.js";
 import { errorText, plain, say, sayJson } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -112,7 +112,7 @@ async function checkMachine(client: Client): Promise<Finding> {
   const { compatible, reason_code, detail, engines = [] } = report;
   if (compatible) {
     const model = (await defaultModel(client)) ?? "there is one";
-    const advice = (await whyNotChosen()) ?? (model.startsWith(FIRST_TRY) ? BETTER : undefined);
+    const advice = (await whyNotChosen()) ?? betterThan(model);
     const detail = [model, ...engines.map(lineOfEngine)].join("; ");
     return { check: "model", ok: true, detail, ...(advice === undefined ? {} : { advice }) };
   }

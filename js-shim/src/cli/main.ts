@@ -20,7 +20,7 @@ async function main(words: readonly string[]): Promise<number> {
     throw new Usage(`options come after the command: npx fm-proxy ${right.join(" ")}`);
   }
   if (first === "sessions" || (first.startsWith("--") && first !== "--")) return runHelper(words);
-  if (words.length === 2 && isHelp(words[1]) && !isWhole(first)) return help(words.slice(0, 1));
+  if (words.length === 2 && isHelp(words[1]) && groupOf(first).length > 0) return help([first]);
   const command = find(words);
   const rest = words.slice(command.words.split(" ").length);
   if (rest.some(isHelp)) return help(command.words.split(" "));
@@ -28,13 +28,15 @@ async function main(words: readonly string[]): Promise<number> {
 }
 
 function help(words: readonly string[]): number {
-  const group = COMMANDS.filter((command) => words.length === 1 && command.words.startsWith(`${words[0]} `));
-  say(words.length === 0 ? overview(COMMANDS) : group.length > 0 ? overview(group) : helpOf(find(words)));
+  const [first = ""] = words;
+  const group = words.length > 1 ? [] : first === "" ? COMMANDS : groupOf(first);
+  say(group.length > 0 ? overview(group) : helpOf(find(words)));
   return 0;
 }
 
+/** `models list` and so on, for `models`. */
+const groupOf = (word: string): Command[] => COMMANDS.filter((command) => command.words.startsWith(`${word} `));
 const isHelp = (word: string | undefined): boolean => word === "--help" || word === "-h";
-const isWhole = (word: string): boolean => COMMANDS.some((command) => command.words === word);
 const isCommand = (word: string): boolean => COMMANDS.some((command) => command.words.split(" ")[0] === word);
 /** Whether what follows this word may be an option's value. */
 const takesValue = (word: string | undefined): boolean => word !== undefined && /^-[^=]*$/.test(word) && word !== "--json";
@@ -42,9 +44,10 @@ const takesValue = (word: string | undefined): boolean => word !== undefined && 
 function find(words: readonly string[]): Command {
   const found = COMMANDS.find((command) => command.words.split(" ").every((word, index) => word === words[index]));
   if (found !== undefined) return found;
-  const group = COMMANDS.filter((command) => command.words.startsWith(`${words[0]} `)).map((command) => command.words);
-  if (group.length > 0) throw new Usage(`'${words[0]}' needs one of: ${group.join(", ")}`);
-  throw new Usage(`there is no command '${words[0]}'.${meantBy(words[0] ?? "") ?? ""}`);
+  const [first = ""] = words;
+  const group = groupOf(first).map((command) => command.words);
+  if (group.length > 0) throw new Usage(`'${first}' needs one of: ${group.join(", ")}`);
+  throw new Usage(`there is no command '${first}'.${meantBy(first) ?? ""}`);
 }
 
 /** What is called otherwise elsewhere: llama.cpp and Ollama have most of these words. */

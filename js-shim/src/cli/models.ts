@@ -19,13 +19,13 @@ import {
   forgetChoice,
   idOf,
   isFirstPart,
+  isUsable,
   lostModel,
   ownModels,
   parseHubReference,
   partsOf,
   readAbilities,
   readFacts,
-  readRecord,
   searchCatalog,
   sizeOf,
   whyNotGguf,
@@ -37,8 +37,12 @@ import { bytes, fail, plain, say, sayJson, table, Usage } from "./output.js";
 import type { Arguments } from "./parse.js";
 
 /** What a clone is built with. */
-export const FIRST_TRY = "SmolLM2-135M-Instruct";
-export const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b";
+const FIRST_TRY = "SmolLM2-135M-Instruct";
+
+/** What to say of a model that is for a first try; undefined: it is another one. */
+export function betterThan(name: string): string | undefined {
+  return name.startsWith(FIRST_TRY) ? "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b" : undefined;
+}
 
 /** The models of this machine. In a clone of the repository, those that it was built with are among them. */
 export async function knownModels(): Promise<FoundModel[]> {
@@ -71,7 +75,11 @@ export async function listModels({ options }: Arguments): Promise<number> {
     say(table([["", "NAME", "SOURCE", "SIZE", "MEMORY", "WEIGHTS", "CONTEXT", "DOES", "FILE"], ...rows]));
     if (wrong !== null) say(`\n${wrong}`);
     const first = models.find((it) => it.default);
-    if (!sayVariable() && first !== undefined) say(`\n* ${ANSWERS}${first.name.startsWith(FIRST_TRY) ? `\n  ${BETTER}` : ""}`);
+    if (!sayVariable() && first !== undefined) {
+      say(`\n* ${ANSWERS}`);
+      const better = betterThan(first.name);
+      if (better !== undefined) say(`  ${better}`);
+    }
   } else fail(wrong ?? NO_MODEL);
   return 0;
 }
@@ -159,7 +167,7 @@ export async function useOne({ words }: Arguments): Promise<number> {
   if ((await readFacts(path)).embeds) {
     throw new Usage(`'${name}' makes vectors of texts, and no answers. For others: npx fm-proxy models list`);
   }
-  if ((await readRecord(path))?.usable === false) {
+  if (!(await isUsable(path))) {
     throw new Usage(`'${name}' could not be used when it was tried. To try it again: npx fm-proxy models check ${name}`);
   }
   await chooseModel(path, modelsFolder());

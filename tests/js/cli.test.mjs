@@ -280,6 +280,10 @@ test("a downloaded model that can't be used is not the default, and the next one
   const { stdout } = await run(t, ["models", "pull", "--no-check", "b/good-GGUF"], { env });
   assert.match(stdout, /It answers where no model is named:/);
   assert.deepEqual((await chosen()).map(({ name }) => name), ["b"]);
+  putOwn(home, "c.gguf", whole);
+  await run(t, ["models", "rm", "b"], { env });
+  assert.deepEqual((await chosen()).map(({ name }) => name), ["c"]);
+  assert.deepEqual(JSON.parse(readFileSync(ownFile(home, "default.json"), "utf8")), { model: "c.gguf" }, "as the helper takes a");
 });
 
 test("models use: no file that can't answer, and what to do for one that is not there", async (t) => {
@@ -461,6 +465,7 @@ test("wrong command lines: what is wrong, and the status for it", async (t) => {
     [["models", "rm", "a", "b"], /takes one ID at a time: 'b' is too many\. See/],
     [["models", "use", "qwen3-8b.gguf"], /there is no model and no file 'qwen3-8b\.gguf'/],
     [["--model", "x", "run", "a b"], /options come after the command: npx fm-proxy run "a b" --model x\n/],
+    [["models", "use", ""], /'models use' needs NAME\. See/],
     [["--json", "doctor"], /options come after the command: npx fm-proxy doctor --json\n/],
     [["run", "a", "b"], /put the prompt in quotes: npx fm-proxy run "a b"\n/],
     [["doctor", "b"], /'doctor' does not take 'b'/],
@@ -488,6 +493,12 @@ for (const [name, command] of [
     assert.deepEqual([stderr, status], ["", 0]);
   });
 }
+
+test("options before a command of the helper's are the helper's", async (t) => {
+  for (const words of [["--models-dir", "/nowhere", "bench", "--json"], ["--engine-dir", "run", "--version"]]) {
+    assert.doesNotMatch((await run(t, words)).stderr, /come after/, words.join(" "));
+  }
+});
 
 test("the helper's own command line goes to the helper", async (t) => {
   assert.match((await run(t, ["--version"])).stdout, /^fm-proxy \d/);

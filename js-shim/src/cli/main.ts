@@ -14,8 +14,8 @@ async function main(words: readonly string[]): Promise<number> {
   if (first === undefined || first === "--help" || first === "-h" || first === "help") return help(words.slice(1));
   // The helper's own command line: what an application starts.
   if (first === "--help-helper") return runHelper(["--help"]);
-  const late = words.findIndex((word, index) => isCommand(word) && !takesValue(words[index - 1]));
-  if (first.startsWith("-") && late > 0) {
+  const late = words.findIndex((word, index) => hasOption(word, first) && !takesValue(words[index - 1]));
+  if (late > 0) {
     const right = [...words.slice(late), ...words.slice(0, late)].map((word) => (/\s/.test(word) ? `"${word}"` : word));
     throw new Usage(`options come after the command: npx fm-proxy ${right.join(" ")}`);
   }
@@ -37,7 +37,11 @@ function help(words: readonly string[]): number {
 /** `models list` and so on, for `models`. */
 const groupOf = (word: string): Command[] => COMMANDS.filter((command) => command.words.startsWith(`${word} `));
 const isHelp = (word: string | undefined): boolean => word === "--help" || word === "-h";
-const isCommand = (word: string): boolean => COMMANDS.some((command) => command.words.split(" ")[0] === word);
+/** Whether a command that begins so has this option. The helper has a `bench` itself, with other options. */
+const hasOption = (word: string, option: string): boolean =>
+  COMMANDS.some(({ words, options }) => {
+    return words !== "bench" && words.split(" ")[0] === word && options.some(({ name }) => `--${name}` === option.split("=")[0]);
+  });
 /** Whether what follows this word may be an option's value. */
 const takesValue = (word: string | undefined): boolean => word !== undefined && /^-[^=]*$/.test(word) && word !== "--json";
 

@@ -15,6 +15,7 @@ import {
   catalogModel,
   checkIdle,
   chooseModel,
+  defaultModel,
   findModel,
   forgetChoice,
   idOf,
@@ -50,9 +51,9 @@ export async function knownModels(): Promise<FoundModel[]> {
   const helper = await findHelper().catch(() => null);
   if (helper?.origin !== OWN_BUILD || process.env["FM_PROXY_MODELS_DIR"]) return models;
   const built = await ownModels(join(dirname(helper.executablePath), "..", "models"));
-  const more = built.filter(({ path }) => models.every((model) => model.path !== path));
-  const isLast = !models.some((model) => model.default);
-  return [...models, ...more.map((model, index) => ({ ...model, default: isLast && index === 0 }))];
+  const others = models.filter(({ path }) => built.every((model) => model.path !== path));
+  const chosen = models.find((model) => model.default)?.path ?? built[0]?.path;
+  return [...others, ...built.map((model) => ({ ...model, default: model.path === chosen }))];
 }
 
 export async function listModels({ options }: Arguments): Promise<number> {
@@ -100,13 +101,14 @@ export function sayVariable(): boolean {
 export async function whyNotChosen(): Promise<string | null> {
   const folder = modelsFolder();
   const error = await readdir(folder).then(() => null, ({ code }: NodeJS.ErrnoException) => code ?? "");
-  if (error !== null && error !== "ENOENT") return `The folder ${plain(folder)} can't be read (${error}). ${PERMISSIONS}.`;
+  if (error !== null && error !== "ENOENT") return `The folder ${plain(folder)} ${unread(error)}.`;
   const lost = await lostModel(folder);
   const advice = "Choose another one: npx fm-proxy models use NAME";
   return lost === null ? null : `The model that was chosen is gone: ${plain(lost)}. ${advice}`;
 }
 
-const PERMISSIONS = "Correct its permissions";
+const unread = (code: string): string =>
+  `can't be read (${code})${/^E(ACCES|PERM)$/.test(code) ? ". Correct its permissions" : ""}`;
 
 /** What a model does besides answering, by the names of these members. */
 const ABILITIES = ["tools", "thinks", "sees", "embeds"] as const;
@@ -123,9 +125,10 @@ export async function modelOption(option: string | undefined): Promise<string | 
   const name = option ?? modelVariable();
   if (name === undefined || name === "") return undefined;
   const models = await knownModels();
+  const isName = models.some((model) => model.name === name);
+  if (!isName && (await isFile(name))) return name;
   const found = await findModel(name, models);
   if (found !== undefined) return found.path;
-  if (await isFile(name)) return name;
   if (catalogModel(name) !== undefined || parseHubReference(name) !== null) {
     throw new Usage(`'${name}' is not on this machine. Download it: npx fm-proxy models pull ${name}`);
   }
@@ -160,9 +163,10 @@ async function whyNotWhole(path: string): Promise<string | null> {
 /** Chooses the model that answers where nobody names one, for all applications. */
 export async function useOne({ words }: Arguments): Promise<number> {
   const name = words[0] ?? "";
+  if (name === "") throw new Usage("'models use' needs NAME");
   const path = resolve((await modelOption(name)) ?? "");
-  const unread = ({ code }: NodeJS.ErrnoException): string => `can't be read (${code}). ${PERMISSIONS}`;
-  const wrong = (await whyNotGguf(path).catch(unread)) ?? (await whyNotWhole(path));
+  const read = whyNotGguf(path).catch(({ code }: NodeJS.ErrnoException) => unread(code ?? ""));
+  const wrong = (await read) ?? (await whyNotWhole(path));
   if (wrong !== null) throw new Usage(`${path} ${wrong}`);
   if ((await readFacts(path)).embeds) {
     throw new Usage(`'${name}' makes vectors of texts, and no answers. For others: npx fm-proxy models list`);
@@ -174,6 +178,13 @@ export async function useOne({ words }: Arguments): Promise<number> {
   say(`${plain(path)}\nanswers from now on where no model is named, in each application that has no model of its own.`);
   sayVariable();
   return 0;
+}
+
+/** Chooses the first model of the folder that can be used, where the helper would take one that can't. */
+export async function chooseUsable(folder: string): Promise<void> {
+  const usable = await Promise.all((await ownModels(folder)).map(({ path }) => isUsable(path)));
+  const path = await defaultModel(folder);
+  if (usable.includes(false) && path !== null) await chooseModel(path, folder);
 }
 
 export async function removeOne({ words }: Arguments): Promise<number> {
@@ -193,6 +204,7 @@ export async function removeOne({ words }: Arguments): Promise<number> {
     if (!/\.(json|lock)$/.test(name)) say(`deleted ${plain(join(folder, name))}`);
   }
   const now = await defaultPath();
+  if (now !== before) await chooseUsable(folder);
   if (now !== before) say(now === undefined ? NO_MODEL : `${plain(idOf(now))} ${ANSWERS}`);
   return 0;
 }

@@ -3,7 +3,7 @@ import { FmError, modelsFolder, pullModel, type PulledModel } from "../index.js"
 import { forgetChoice, noteUsable } from "../later.js";
 import { checkModel } from "./check.js";
 import { about, memoryAhead, warnOfMemory } from "./memory.js";
-import { sayVariable } from "./models.js";
+import { chooseUsable, sayVariable } from "./models.js";
 import { bytes, errorText, fail, plain, ProgressLine, say, sayJson, timeOf } from "./output.js";
 import type { Arguments } from "./parse.js";
 
@@ -22,6 +22,7 @@ export async function pullOne({ words, options }: Arguments): Promise<number> {
     await noteUsable(model.path, usable);
     if (!usable) {
       if (model.default) await forgetChoice(model.path, modelsFolder());
+      await chooseUsable(modelsFolder());
       fail(`The model can't be used. To delete it: npx fm-proxy models rm ${nameOf(model)}`);
       return 1;
     }

@@ -12,6 +12,8 @@ export async function ask({ words, options }: Arguments): Promise<number> {
   const settings = requestOf(options);
   const model = options["model"] as string | undefined;
   const path = await modelOption(model);
+  const wrong = path === undefined ? await whyNotChosen() : null;
+  if (wrong !== null) fail(wrong);
   const client = createClient({ model: path });
   try {
     const report = await client.compatibility.check();
@@ -21,8 +23,6 @@ export async function ask({ words, options }: Arguments): Promise<number> {
       if (advice !== undefined) fail(advice);
       return 1;
     }
-    const wrong = path === undefined ? await whyNotChosen() : null;
-    if (wrong !== null) fail(wrong);
     await warnOfMemory(path ?? (await defaultPath()));
     const [prompt] = words;
     if (prompt === undefined && process.stdin.isTTY === true) return await converse(client, model ?? modelVariable(), settings);

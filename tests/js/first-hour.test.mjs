@@ -32,13 +32,15 @@ async function user(t, registry) {
   const [app, home] = [join(place, "app"), join(place, "home")];
   for (const folder of [app, home]) mkdirSync(folder);
   // Without a Node of the system, README names the clone's. The small model may go on and on; a context that is full ends it.
-  const PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
-  const env = { PATH, HOME: home, LANG: "C.UTF-8", HF_ENDPOINT: process.env.HF_ENDPOINT, FM_ENGINE_LLAMA_CTX: "1024" };
-  const npmEnv = { ...process.env, ...env, npm_config_audit: "false", npm_config_fund: "false" };
-  if (registry !== undefined) npmEnv.npm_config_registry = registry;
+  const env = { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: home, LANG: "C.UTF-8" };
+  Object.assign(env, { HF_ENDPOINT: process.env.HF_ENDPOINT, FM_ENGINE_LLAMA_CTX: "1024" });
+  // npm names a newer npm once a day, after what any command prints.
+  Object.assign(env, { npm_config_update_notifier: "false", npm_config_audit: "false", npm_config_fund: "false" });
+  if (registry !== undefined) env.npm_config_registry = registry;
+  // What npm needs to reach its own registry may be in this machine's environment.
+  const npmEnv = existsSync(SDK) ? env : { ...process.env, ...env };
   const type = (command, cwd = app) =>
     new Promise((resolve) => {
-      // What npm needs to reach its registry may be in this machine's environment.
       const options = { cwd, env: command.startsWith("npm ") ? npmEnv : env };
       const child = execFile("sh", ["-c", `${command} 2>&1`], options, (error, stdout) =>
         resolve({ status: error === null ? 0 : error.code, told: stdout.replaceAll(home, "~").trimEnd() }),
@@ -165,7 +167,7 @@ test("the first hour with a clone", { skip: noModel() ?? false }, async (t) => {
   const install = "npm install PATH_OF_THE_CLONE/js-shim openai";
   assert.ok(README.includes(`\`${install}\``));
   const typed = install.replace("PATH_OF_THE_CLONE", root).replace(/openai$/, existsSync(SDK) ? SDK : "openai");
-  await sees(typed, ["……added 2 packages in …s……"]); // npm may warn of an old Node, and name a newer npm
+  await sees(typed, ["……added 2 packages in …s……"]); // npm may warn of an old Node
   savePrograms(person);
   await works(ASK);
   const own = `${OWN}.Q4_1`;

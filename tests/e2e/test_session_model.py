@@ -46,7 +46,8 @@ class Model(wire.TimedTest):
                     self.assertTrue(all(isinstance(item, str) for item in answer["result"]), answer)
                 self.assertTrue(self.gateway.ask("close-session", session_id=session)["ok"])
                 session = self.gateway.open()
-        self.assertLess(long, COUNT, f"of {2 * COUNT}")
+        if COUNT > 1:  # of two answers both may
+            self.assertLess(long, COUNT, f"of {2 * COUNT}")
 
     def test_signal_in_mid_generation(self):
         session = self.open()

@@ -159,17 +159,17 @@ function remoteArgument(
   whole: (path: string) => string,
 ): string {
   if (typeof remote === "string") return remote.startsWith("env:") ? remote : whole(remote);
-  let keys = 0;
-  env[CONFIG] = JSON.stringify(remote, function (this: unknown, name: string, value: unknown) {
-    if (name === "key" && isObject(this) && "url" in this) return undefined;
-    if (name === "key_env" && typeof value === "string" && process.env[value] !== undefined) {
-      env[value] ??= process.env[value];
-    }
-    if (!isObject(value) || typeof value["key"] !== "string" || !("url" in value)) return value;
-    const variable = `FM_REMOTE_KEY_${++keys}`;
-    env[variable] = value["key"];
-    return { ...value, key_env: variable };
+  const endpoints = remote.endpoints.map((endpoint: unknown, index) => {
+    if (!isObject(endpoint)) return endpoint;
+    const { key, ...others } = endpoint;
+    const named = others["key_env"];
+    if (typeof named === "string" && process.env[named] !== undefined) env[named] ??= process.env[named];
+    if (typeof key !== "string") return endpoint;
+    const variable = `KEY_OF_ENDPOINT_${index + 1}`; // errors name it
+    env[variable] = key;
+    return { ...others, key_env: variable };
   });
+  env[CONFIG] = JSON.stringify({ ...remote, endpoints });
   return `env:${CONFIG}`;
 }
 

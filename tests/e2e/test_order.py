@@ -477,7 +477,7 @@ class Configuration(OrderTest):
                 entry = helper.call("capabilities.get")["order"][0]
                 self.assertEqual(entry["reason_code"], "NOT_CONFIGURED")
                 self.assertIn(f"the variable {name} itself", entry["detail"])
-        for name in ("PATH_KEY", "HOME2", "LDKEY", "FM_REMOTE_KEY_1"):
+        for name in ("PATH_KEY", "HOME2", "LDKEY", "KEY_OF_ENDPOINT_1"):
             with self.subTest(name):
                 self.setUp()
                 path = self.write(json.dumps({"key_env": name}))

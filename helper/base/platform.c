@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/platform.h"
+#include "base/platform_confine.h"
 #include "base/platform_os.h"
 
 #include <dirent.h>
@@ -446,7 +447,7 @@ static void become(const char *path, char *const argv[], char *const env[], cons
     sigprocmask(SIG_SETMASK, &none, NULL);
     close_rest_on_exec();
     forbid_core_dumps();
-    fm_os_drop_capabilities();
+    fm_drop_capabilities();
     if (dup2(standard[0], STDIN_FILENO) >= 0 && dup2(standard[1], STDOUT_FILENO) >= 0 &&
         dup2(standard[2], STDERR_FILENO) >= 0 && (!given || (take_given(given, &report) && limit_files(given)))) {
         execve(path, argv, env);

@@ -252,7 +252,7 @@ void fm_ask_for_end(void);
 struct fm_sandbox_client {
     const int *ports; /* of TCP, to connect to, besides that of names (53) */
     size_t port_count;
-    const char *const *files; /* that it reads, besides those of system folders; NULL in it: none */
+    const char *const *files; /* that it reads, besides those of system folders */
     size_t file_count;
 };
 

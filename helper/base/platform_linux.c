@@ -7,9 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/sched.h>
-#include <linux/securebits.h>
 #include <linux/sockios.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -173,24 +171,6 @@ bool fm_os_close_rest_on_exec(void) {
 /* It closes /proc/PID to others too, and leaves out the dump that a program in core_pattern would get. */
 void fm_process_hide(void) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-}
-
-#define ROOT_IS_NOBODY (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE)
-
-bool fm_os_drop_capabilities(void) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
-    for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++) {
-        prctl(PR_CAPBSET_DROP, number, 0, 0, 0); /* so no exec can give it; without the right to drop, there is none */
-    }
-    prctl(PR_SET_SECUREBITS, ROOT_IS_NOBODY, 0, 0, 0);
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    syscall(SYS_capset, &header, sets);
-    uint32_t left = syscall(SYS_capget, &header, sets) == 0 ? 0 : 1;
-    for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-        left |= sets[i].permitted | sets[i].effective | sets[i].inheritable;
-    }
-    return left == 0;
 }
 
 /* proc(5), statm: pages in all, resident, and of these shared. False: not known. */

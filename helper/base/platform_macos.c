@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/platform_confine.h"
 #include "base/platform_os.h"
 
 #include <fcntl.h>
@@ -188,7 +189,7 @@ void fm_process_hide(void) {
 }
 
 /* macOS has no capabilities: root's powers come from its user id. */
-bool fm_os_drop_capabilities(void) {
+bool fm_drop_capabilities(void) {
     return false;
 }
 

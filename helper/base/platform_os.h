@@ -56,12 +56,6 @@ void fm_os_die_with_parent(pid_t parent);
 bool fm_os_close_rest_on_exec(void);
 
 /*
- * Gives up every capability of the calling thread for good. Call it in a child before exec, or before the first thread.
- * True when the thread has none. Async-signal-safe.
- */
-bool fm_os_drop_capabilities(void);
-
-/*
  * The part of fm_sandbox_enter that is Landlock's; Linux alone has it. Returns its ABI's number, 0 when it is not in
  * force. `may_write`: files may be changed. Sets `devices_denied` and `gpus_allowed` of `in_force`. May open files.
  */

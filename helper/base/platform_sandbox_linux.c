@@ -1,18 +1,15 @@
 /*
- * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock
- * decides by file, whatever the system call; seccomp decides by system call, whatever the file. Both deny most things,
- * so that a kernel with only one of them still denies them.
+ * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. The last two deny
+ * most things both, so that a kernel with only one of them still denies them.
  */
 #ifdef __linux__
 
 #include "base/platform.h"
+#include "base/platform_confine.h"
 #include "base/platform_os.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -30,21 +27,12 @@
 
 /* ---- seccomp: which calls ---- */
 
-#if defined(__x86_64__)
-#define OUR_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OUR_ARCH AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef OUR_ARCH
-
-#define X32_BIT 0x40000000u
+#ifdef FM_SECCOMP
 
 /* The same numbers on every architecture, newer than some headers. */
 enum {
     NR_PIDFD_SEND_SIGNAL = 424,
-    NR_IO_URING_SETUP,
-    NR_IO_URING_ENTER,
+    NR_IO_URING_ENTER = 426,
     NR_IO_URING_REGISTER,
     NR_OPEN_TREE,
     NR_MOVE_MOUNT,
@@ -53,7 +41,6 @@ enum {
     NR_FSMOUNT,
     NR_FSPICK,
     NR_CLONE3 = 435,
-    NR_OPENAT2 = 437,
     NR_PIDFD_GETFD = 438,
     NR_PROCESS_MADVISE = 440,
     NR_MOUNT_SETATTR = 442,
@@ -123,7 +110,7 @@ static const int denied[] = {
     SYS_setrlimit,
     NR_LSM_SET_SELF_ATTR,
     /* parts of the kernel in which many vulnerabilities were found */
-    NR_IO_URING_SETUP,
+    FM_NR_IO_URING_SETUP,
     NR_IO_URING_ENTER,
     NR_IO_URING_REGISTER,
     SYS_io_setup,
@@ -223,175 +210,126 @@ static const uint32_t denied_prctls[] = {PR_SET_PDEATHSIG};
 
 /* ---- seccomp: the filter ---- */
 
-/* Offsets of the low and the high half of an argument: both architectures are little-endian. */
-#define ARGUMENT(index)      ((uint32_t)(offsetof(struct seccomp_data, args) + 8u * (index)))
-#define ARGUMENT_HIGH(index) (ARGUMENT(index) + 4u)
-#define ALLOW                SECCOMP_RET_ALLOW
-#define FAIL(number)         (SECCOMP_RET_ERRNO | (uint32_t)(number))
-#define FILTER_MAX           1024u
-
-struct filter {
-    struct sock_filter code[FILTER_MAX];
-    size_t len; /* above FILTER_MAX: it did not fit */
-};
-
-static void emit(struct filter *filter, uint16_t code, uint32_t k, uint8_t if_true, uint8_t if_false) {
-    if (filter->len < FILTER_MAX) {
-        filter->code[filter->len] = (struct sock_filter)BPF_JUMP(code, k, if_true, if_false);
-    }
-    filter->len++;
-}
-
-static void load(struct filter *filter, size_t offset) {
-    emit(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
-}
-
-static void answer(struct filter *filter, uint32_t action) {
-    emit(filter, BPF_RET | BPF_K, action, 0, 0);
-}
-
-/* Returns `action` if the comparison of the loaded value with `value` holds. */
-static void answer_if(struct filter *filter, uint16_t comparison, uint32_t value, uint32_t action) {
-    emit(filter, BPF_JMP | BPF_K | comparison, value, 0, 1);
-    answer(filter, action);
-}
-
-static void deny_all(struct filter *filter, const int *numbers, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        answer_if(filter, BPF_JEQ, (uint32_t)numbers[i], FAIL(EPERM));
-    }
-}
-
-/* The next `len` instructions run for the call `number` only, and decide about it. */
-static void only_for(struct filter *filter, int number, size_t len) {
-    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, (uint32_t)number, 0, (uint8_t)len);
-}
+#define ALLOW SECCOMP_RET_ALLOW
 
 /* Returns `listed` if the low 32 bits of the argument (the kernel uses no more) are one of the values, else `other`. */
-static void by_value(struct filter *filter, int number, unsigned argument, const uint32_t *values, size_t count,
+static void by_value(struct fm_filter *filter, int number, unsigned argument, const uint32_t *values, size_t count,
                      uint32_t listed, uint32_t other) {
-    only_for(filter, number, 2 * count + 2);
-    load(filter, ARGUMENT(argument));
+    fm_filter_only_for(filter, number, 2 * count + 2);
+    fm_filter_load(filter, FM_ARGUMENT(argument));
     for (size_t i = 0; i < count; i++) {
-        answer_if(filter, BPF_JEQ, values[i], listed);
+        fm_filter_answer_if(filter, BPF_JEQ, values[i], listed);
     }
-    answer(filter, other);
+    fm_filter_answer(filter, other);
 }
 
 /*
  * Denies O_ASYNC: on a terminal it sends SIGIO, which ends most programs, to the foreground processes at the next key.
  */
-static void no_signals_from_files(struct filter *filter) {
-    only_for(filter, SYS_fcntl, 2 * COUNT(denied_fcntls) + 6);
-    load(filter, ARGUMENT(1));
+static void no_signals_from_files(struct fm_filter *filter) {
+    fm_filter_only_for(filter, SYS_fcntl, 2 * COUNT(denied_fcntls) + 6);
+    fm_filter_load(filter, FM_ARGUMENT(1));
     for (size_t i = 0; i < COUNT(denied_fcntls); i++) {
-        answer_if(filter, BPF_JEQ, denied_fcntls[i], FAIL(EPERM));
+        fm_filter_answer_if(filter, BPF_JEQ, denied_fcntls[i], FM_FAIL(EPERM));
     }
-    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, F_SETFL, 0, 3);
-    load(filter, ARGUMENT(2));
-    answer_if(filter, BPF_JSET, O_ASYNC, FAIL(EPERM));
-    answer(filter, ALLOW);
+    fm_filter_add(filter, BPF_JMP | BPF_K | BPF_JEQ, F_SETFL, 0, 3);
+    fm_filter_load(filter, FM_ARGUMENT(2));
+    fm_filter_answer_if(filter, BPF_JSET, O_ASYNC, FM_FAIL(EPERM));
+    fm_filter_answer(filter, ALLOW);
 }
 
 /* All but a few are denied. */
-static void few_ioctls(struct filter *filter, bool gpus) {
+static void few_ioctls(struct fm_filter *filter, bool gpus) {
     size_t kinds = gpus ? COUNT(gpu_ioctls) : 0;
-    only_for(filter, SYS_ioctl, 2 * (COUNT(allowed_ioctls) + kinds) + 3);
-    load(filter, ARGUMENT(1));
+    fm_filter_only_for(filter, SYS_ioctl, 2 * (COUNT(allowed_ioctls) + kinds) + 3);
+    fm_filter_load(filter, FM_ARGUMENT(1));
     for (size_t i = 0; i < COUNT(allowed_ioctls); i++) {
-        answer_if(filter, BPF_JEQ, allowed_ioctls[i], ALLOW);
+        fm_filter_answer_if(filter, BPF_JEQ, allowed_ioctls[i], ALLOW);
     }
-    emit(filter, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);
+    fm_filter_add(filter, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);
     for (size_t i = 0; i < kinds; i++) {
-        answer_if(filter, BPF_JEQ, gpu_ioctls[i], ALLOW);
+        fm_filter_answer_if(filter, BPF_JEQ, gpu_ioctls[i], ALLOW);
     }
-    answer(filter, FAIL(EPERM));
+    fm_filter_answer(filter, FM_FAIL(EPERM));
 }
 
 /* Denies the flags. */
-static void no_flags(struct filter *filter, int number, unsigned argument, uint32_t flags) {
-    only_for(filter, number, 4);
-    load(filter, ARGUMENT(argument));
-    answer_if(filter, BPF_JSET, flags, FAIL(EPERM));
-    answer(filter, ALLOW);
+static void no_flags(struct fm_filter *filter, int number, unsigned argument, uint32_t flags) {
+    fm_filter_only_for(filter, number, 4);
+    fm_filter_load(filter, FM_ARGUMENT(argument));
+    fm_filter_answer_if(filter, BPF_JSET, flags, FM_FAIL(EPERM));
+    fm_filter_answer(filter, ALLOW);
 }
 
 #ifdef FM_SANITIZE /* LeakSanitizer stops the threads from another process */
 #define NEW_PROCESS ALLOW
 #else
-#define NEW_PROCESS FAIL(EPERM)
+#define NEW_PROCESS FM_FAIL(EPERM)
 #endif
 
-static void threads_only(struct filter *filter) {
-    only_for(filter, SYS_clone, 6);
-    load(filter, ARGUMENT(0));
-    answer_if(filter, BPF_JSET, NAMESPACES, FAIL(EPERM));
-    answer_if(filter, BPF_JSET, CLONE_THREAD, ALLOW);
-    answer(filter, NEW_PROCESS);
+static void threads_only(struct fm_filter *filter) {
+    fm_filter_only_for(filter, SYS_clone, 6);
+    fm_filter_load(filter, FM_ARGUMENT(0));
+    fm_filter_answer_if(filter, BPF_JSET, NAMESPACES, FM_FAIL(EPERM));
+    fm_filter_answer_if(filter, BPF_JSET, CLONE_THREAD, ALLOW);
+    fm_filter_answer(filter, NEW_PROCESS);
 }
 
 /* Limits may be read, not set: to read, the C library calls prlimit64 without a new value. */
-static void limits_stay(struct filter *filter) {
-    only_for(filter, SYS_prlimit64, 6);
-    load(filter, ARGUMENT(2));
-    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, 0, 0, 3);
-    load(filter, ARGUMENT_HIGH(2));
-    answer_if(filter, BPF_JEQ, 0, ALLOW);
-    answer(filter, FAIL(EPERM));
+static void limits_stay(struct fm_filter *filter) {
+    fm_filter_only_for(filter, SYS_prlimit64, 6);
+    fm_filter_load(filter, FM_ARGUMENT(2));
+    fm_filter_add(filter, BPF_JMP | BPF_K | BPF_JEQ, 0, 0, 3);
+    fm_filter_load(filter, FM_ARGUMENT_HIGH(2));
+    fm_filter_answer_if(filter, BPF_JEQ, 0, ALLOW);
+    fm_filter_answer(filter, FM_FAIL(EPERM));
 }
 
 /*
  * Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. A GPU is opened by O_RDWR: then Landlock alone
  * keeps files from being opened so.
  */
-static void build_writes(struct filter *filter, bool gpus) {
+static void build_writes(struct fm_filter *filter, bool gpus) {
     uint32_t flags = O_WRONLY | O_CREAT | O_TRUNC | (gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR);
-    deny_all(filter, denied_writes, COUNT(denied_writes));
+    fm_filter_deny(filter, denied_writes, COUNT(denied_writes));
 #ifdef __x86_64__
     no_flags(filter, SYS_open, 1, flags);
 #endif
     no_flags(filter, SYS_openat, 2, flags);
 }
 
-static void build_filter(struct filter *filter, const struct fm_sandbox_needs *needs, bool gpus) {
+static void build_filter(struct fm_filter *filter, const struct fm_sandbox_needs *needs, bool gpus) {
     const uint32_t self[] = {(uint32_t)getpid()};
-    load(filter, offsetof(struct seccomp_data, arch));
-    emit(filter, BPF_JMP | BPF_K | BPF_JEQ, OUR_ARCH, 1, 0);
-    answer(filter, SECCOMP_RET_KILL_PROCESS);
-    load(filter, offsetof(struct seccomp_data, nr));
-#ifdef __x86_64__
-    answer_if(filter, BPF_JSET, X32_BIT, SECCOMP_RET_KILL_PROCESS);
-#endif
-    answer_if(filter, BPF_JGT, NR_LAST, FAIL(ENOSYS));
+    fm_filter_begin(filter);
+    fm_filter_answer_if(filter, BPF_JGT, NR_LAST, FM_FAIL(ENOSYS));
     /* Their flags lie in memory, which a filter can't read. With ENOSYS, programs use openat and clone instead. */
-    answer_if(filter, BPF_JEQ, NR_OPENAT2, FAIL(ENOSYS));
-    answer_if(filter, BPF_JEQ, NR_CLONE3, FAIL(ENOSYS));
-    deny_all(filter, denied, COUNT(denied));
+    fm_filter_answer_if(filter, BPF_JEQ, FM_NR_OPENAT2, FM_FAIL(ENOSYS));
+    fm_filter_answer_if(filter, BPF_JEQ, NR_CLONE3, FM_FAIL(ENOSYS));
+    fm_filter_deny(filter, denied, COUNT(denied));
     if (!MAY_WRITE) {
         build_writes(filter, gpus);
     }
     if (!needs->network) {
-        deny_all(filter, denied_network, COUNT(denied_network));
+        fm_filter_deny(filter, denied_network, COUNT(denied_network));
     } else if (needs->client) {
-        deny_all(filter, denied_client, COUNT(denied_client));
+        fm_filter_deny(filter, denied_client, COUNT(denied_client));
     }
-    by_value(filter, SYS_kill, 0, self, 1, ALLOW, FAIL(EPERM));
-    by_value(filter, SYS_tgkill, 0, self, 1, ALLOW, FAIL(EPERM)); /* abort() */
-    by_value(filter, SYS_rt_sigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
-    by_value(filter, SYS_rt_tgsigqueueinfo, 0, self, 1, ALLOW, FAIL(EPERM));
+    by_value(filter, SYS_kill, 0, self, 1, ALLOW, FM_FAIL(EPERM));
+    by_value(filter, SYS_tgkill, 0, self, 1, ALLOW, FM_FAIL(EPERM)); /* abort() */
+    by_value(filter, SYS_rt_sigqueueinfo, 0, self, 1, ALLOW, FM_FAIL(EPERM));
+    by_value(filter, SYS_rt_tgsigqueueinfo, 0, self, 1, ALLOW, FM_FAIL(EPERM));
     few_ioctls(filter, gpus);
     no_signals_from_files(filter);
-    by_value(filter, SYS_prctl, 0, denied_prctls, COUNT(denied_prctls), FAIL(EPERM), ALLOW);
+    by_value(filter, SYS_prctl, 0, denied_prctls, COUNT(denied_prctls), FM_FAIL(EPERM), ALLOW);
     limits_stay(filter);
     threads_only(filter);
-    answer(filter, ALLOW);
+    fm_filter_answer(filter, ALLOW);
 }
 
 static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
-    static struct filter filter;
+    static struct fm_filter filter;
     build_filter(&filter, needs, gpus);
-    const struct sock_fprog program = {.len = (unsigned short)filter.len, .filter = filter.code};
-    return filter.len <= FILTER_MAX && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+    return fm_filter_enter(&filter);
 }
 
 #else
@@ -406,7 +344,7 @@ static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
 #endif
 
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
-    in_force->no_capabilities = fm_os_drop_capabilities(); /* before seccomp denies it */
+    in_force->no_capabilities = fm_drop_capabilities(); /* before seccomp denies it */
     in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     in_force->landlock = fm_os_landlock_enter(needs, MAY_WRITE, in_force);
     in_force->seccomp = enter_seccomp(needs, in_force->gpus_allowed);

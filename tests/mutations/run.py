@@ -67,6 +67,7 @@ TRUNCATION = "helper/engine/kit/truncation.c"
 COMPLETIONS_REQUEST = "helper/surface/completions_request.c"
 SANDBOX = "helper/base/platform_sandbox_linux.c"
 LANDLOCK = "helper/base/platform_landlock_linux.c"
+CONFINE = "helper/base/platform_confine_linux.c"
 CACHE = "helper/engine/llama/cache.c"
 SCHEDULER = "helper/engine/llama/scheduler.c"
 PRIVATE_FILES = "helper/base/platform_private_files.c"
@@ -819,18 +820,18 @@ MUTATIONS = [
      "(gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR)",
      "(gpus ? 0 : (uint32_t)O_RDWR)",
      "e2e.sandbox"),
-    ("with a GPU, too, few ioctls pass", SANDBOX, "emit(filter, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);",
-     "answer(filter, ALLOW);", "e2e.sandbox"),
+    ("with a GPU, too, few ioctls pass", SANDBOX,
+     "fm_filter_add(filter, BPF_ALU | BPF_AND | BPF_K, 0xff00, 0, 0);", "fm_filter_answer(filter, ALLOW);", "e2e.sandbox"),
     ("the sandbox is entered", KIT, "fm_sandbox_enter(&needs, &kit->sandbox);", "", "e2e.sandbox"),
     ("an engine reads no device", LANDLOCK,
-     "rules.files |= devices_denied ? LANDLOCK_READ_FILE | LANDLOCK_READ_DIR : 0;",
+     "handled.files |= devices_denied ? READS : 0;",
      "",
      "e2e.sandbox"),
     ("nor one that is mounted twice", LANDLOCK, "if (type && is_denied_type(type + 3)) {", "if (0) {", "e2e.sandbox"),
-    ("an engine has no capabilities", PLATFORM, "    fm_os_drop_capabilities();\n", "", "e2e.sandbox"),
-    ("and can't have them back", LINUX, "prctl(PR_CAPBSET_DROP, number, 0, 0, 0);", "", "e2e.sandbox"),
+    ("an engine has no capabilities", PLATFORM, "    fm_drop_capabilities();\n", "", "e2e.sandbox"),
+    ("and can't have them back", CONFINE, "prctl(PR_CAPBSET_DROP, number, 0, 0, 0);", "", "e2e.sandbox"),
     ("the kit drops them too", SANDBOX,
-     "in_force->no_capabilities = fm_os_drop_capabilities();",
+     "in_force->no_capabilities = fm_drop_capabilities();",
      "in_force->no_capabilities = true;",
      "contract.fake"),
     ("a model that an engine may not read is said to be", KIT,

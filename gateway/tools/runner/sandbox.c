@@ -1,64 +1,23 @@
 /*
- * The sandbox of a command: no new privileges, Landlock for files (Documentation/userspace-api/landlock.rst; our own
- * numbers, as headers may be older than the kernel) and seccomp for what Landlock does not see. Landlock can only
- * grant: to hide a folder, the rules grant everything beside it, and beside each folder above it, as it is at this
- * moment; so nothing that appears there later is granted. A part that the kernel lacks is an error, never a weaker
- * sandbox.
+ * The sandbox of a command: no new privileges, Landlock for files and seccomp for what Landlock does not see. A part that the
+ * kernel lacks is an error, never a weaker sandbox.
  */
 #include "tools/runner/sandbox.h"
+#include "base/platform_confine.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/audit.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NR_CREATE_RULESET 444
-#define NR_ADD_RULE       445
-#define NR_RESTRICT_SELF  446
-#define ASK_VERSION       1u
-#define PATH_BENEATH      1
-
-#define EXECUTE   (1u << 0)
-#define READ_FILE (1u << 2)
-#define READ_DIR  (1u << 3)
-#define READS     (EXECUTE | READ_FILE | READ_DIR)
-#define WRITES    ((1u << 1) | 0x1ff0u) /* write_file, remove_dir to make_sym */
-#define REFER     (1u << 13)
-#define TRUNCATE  (1u << 14)
-#define ON_FILES  (EXECUTE | READ_FILE | (1u << 1) | TRUNCATE)
-#define SCOPES    3u /* abstract UNIX sockets, signals */
-
-enum { ABI_REFER = 2, ABI_TRUNCATE, ABI_SCOPES = 6 };
-
-struct ruleset_attributes {
-    uint64_t files;
-    uint64_t network;
-    uint64_t scopes;
-};
-
-struct path_rule {
-    uint64_t rights;
-    int32_t fd;
-} __attribute__((packed));
-
-struct ruleset {
-    int fd;
-    uint64_t writes;     /* those that this kernel knows */
-    char *const *hidden; /* absolute and without links, NULL-terminated */
-};
+#define READS      (FM_LANDLOCK_EXECUTE | FM_LANDLOCK_READ_FILE | FM_LANDLOCK_READ_DIR)
+#define HIDDEN_MAX ((size_t)1 << 24) /* bytes of paths */
 
 /* ---- what is hidden ---- */
 
@@ -95,103 +54,42 @@ static char *resolve_name(const char *path) {
     return name;
 }
 
+static void hide(struct fm_buf *hidden, const char *path) {
+    if (path && strcmp(path, "/") != 0) {
+        fm_buf_append(hidden, path, strlen(path) + 1);
+    }
+}
+
 /*
  * The list of a job as it is on the disk now, and /dev: a disk, a microphone or a keyboard is a file there, and the few
- * that programs need are granted one by one. It lives as long as the process. NULL: no memory.
+ * that programs need are granted one by one. Each path ends with a NUL. False when out of memory.
  */
-static char **find_hidden(char *const *named) {
-    size_t count = 0;
-    while (named[count]) {
-        count++;
-    }
-    char **result = calloc(2 * count + 2, sizeof *result);
-    size_t taken = 0;
-    bool whole = result && (result[taken++] = strdup("/dev"));
-    for (size_t i = 0; whole && i < count; i++) {
-        char *name = resolve_name(named[i]);
-        char *real = resolve(named[i]);
+static bool find_hidden(char *const *named, struct fm_buf *hidden) {
+    bool whole = true;
+    fm_buf_init(hidden, HIDDEN_MAX);
+    hide(hidden, "/dev");
+    for (; *named && whole; named++) {
+        char *name = resolve_name(*named);
+        char *real = resolve(*named);
         whole = name && real;
-        for (char **one = (char *[]){name, real, NULL}; whole && *one; one++) {
-            if (strcmp(*one, "/") != 0) {
-                result[taken++] = *one;
-            }
-        }
+        hide(hidden, name);
+        hide(hidden, real);
+        free(name);
+        free(real);
     }
-    return whole ? result : NULL;
+    return whole && !hidden->failed;
 }
 
-/* ---- Landlock ---- */
-
-/* Grants rights below what `fd` is; on what is no folder, those that files have. */
-static bool grant(const struct ruleset *rules, int fd, uint64_t rights) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        return false;
-    }
-    struct path_rule rule = {.rights = S_ISDIR(info.st_mode) ? rights : rights & ON_FILES, .fd = fd};
-    return syscall(NR_ADD_RULE, rules->fd, PATH_BENEATH, &rule, 0u) == 0;
-}
-
-static bool grant_path(const struct ruleset *rules, const char *path, uint64_t rights, int flags) {
-    int fd = open(path, O_PATH | O_CLOEXEC | flags);
-    bool granted = fd >= 0 && grant(rules, fd, rights);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return granted;
-}
-
-enum fate { SHOWN, HIDDEN, IN_PART };
-
-/* `path` has no slash at its end; "" is the root. */
-static enum fate fate_of(const struct ruleset *rules, const char *path) {
-    enum fate fate = SHOWN;
-    size_t len = strlen(path);
-    for (size_t i = 0; rules->hidden[i]; i++) {
-        const char *entry = rules->hidden[i];
-        if (strcmp(entry, path) == 0) {
-            return HIDDEN;
-        }
-        fate = strncmp(entry, path, len) == 0 && entry[len] == '/' ? IN_PART : fate;
-    }
-    return fate;
-}
-
-/*
- * Grants reading of all that is in `folder` but for the hidden. Of a folder that has hidden ones below it, the names
- * can be listed; a right to list is about all below.
- */
-static void show_beside(const struct ruleset *rules, const char *folder) {
-    DIR *entries = opendir(*folder ? folder : "/");
-    const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        char path[PATH_MAX];
-        int len = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || len >= (int)sizeof path) {
-            continue;
-        }
-        enum fate fate = fate_of(rules, path);
-        if (fate == IN_PART) {
-            show_beside(rules, path);
-        } else if (fate == SHOWN) {
-            grant_path(rules, path, READS, O_NOFOLLOW); /* what a link leads to has a rule of its own, or none */
-        }
-    }
-    if (entries) {
-        closedir(entries);
-    }
-}
-
-/* The folder must not hold hidden ones, nor lie in one: a right to write in it would be one to write there. */
-static const char *conflict(const struct ruleset *rules, int folder) {
-    static char path[PATH_MAX];
+/* Where the folder and a hidden path lie in each other: a right to write in it would be one to write there. NULL: nowhere. */
+static const char *conflict(const struct fm_buf *hidden, int folder) {
+    char path[PATH_MAX];
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
     ssize_t len = readlink(link, path, sizeof path - 1);
     path[len > 0 ? len : 0] = '\0';
     size_t size = strcmp(path, "/") == 0 ? 0 : strlen(path);
-    for (size_t i = 0; rules->hidden[i]; i++) {
-        const char *entry = rules->hidden[i];
+    for (size_t at = 0; at < hidden->len; at += strlen(hidden->data + at) + 1) {
+        const char *entry = hidden->data + at;
         size_t other = strlen(entry);
         if ((strncmp(entry, path, size) == 0 && (entry[size] == '/' || entry[size] == '\0')) ||
             (strncmp(path, entry, other) == 0 && path[other] == '/')) {
@@ -201,114 +99,116 @@ static const char *conflict(const struct ruleset *rules, int folder) {
     return NULL;
 }
 
-static bool close_files(const struct gw_job *job, int folder, long abi, char *problem, size_t size) {
-    struct ruleset rules = {.hidden = find_hidden(job->hidden), .writes = WRITES};
-    if (!rules.hidden) {
-        snprintf(problem, size, "no memory is left");
-        return false;
+/* ---- Landlock ---- */
+
+static bool grant_all(const struct gw_job *job, const struct fm_buf *hidden, int ruleset, int folder, uint64_t writes) {
+    static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+    bool granted = fm_landlock_grant_path(ruleset, "/", 0, FM_LANDLOCK_READ_DIR); /* all names can be listed */
+    fm_landlock_grant_beside(ruleset, hidden, READS);
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        fm_landlock_grant_path(ruleset, devices[i], 0, READS | FM_LANDLOCK_WRITE);
     }
-    rules.writes |= (abi >= ABI_REFER ? REFER : 0) | (abi >= ABI_TRUNCATE ? TRUNCATE : 0);
-    struct ruleset_attributes attributes = {.files = READS | rules.writes, .scopes = abi >= ABI_SCOPES ? SCOPES : 0};
-    const char *hidden = job->folder_writable ? conflict(&rules, folder) : NULL;
-    if (hidden) {
+    /* Chromium's own sandbox maps users in /proc/PID; root could change more there. */
+    if (job->pipes && getuid() != 0) {
+        fm_landlock_grant_path(ruleset, "/proc", 0, READS | FM_LANDLOCK_WRITE);
+    }
+    if (job->folder_writable) {
+        granted = granted && fm_landlock_grant(ruleset, folder, READS | writes);
+    }
+    if (job->private_folder) {
+        granted = granted && fm_landlock_grant_path(ruleset, job->private_folder, O_NOFOLLOW, READS | writes);
+    }
+    return granted;
+}
+
+static bool close_files(const struct gw_job *job, int folder, long abi, char *problem, size_t size) {
+    struct fm_buf hidden;
+    struct fm_landlock_handled handled = {.scopes = abi >= FM_LANDLOCK_ABI_SCOPES ? FM_LANDLOCK_SCOPES : 0};
+    uint64_t writes = FM_LANDLOCK_ALL_WRITE | FM_LANDLOCK_REFER;
+    writes |= abi >= FM_LANDLOCK_ABI_TRUNCATE ? FM_LANDLOCK_TRUNCATE : 0;
+    handled.files = READS | writes;
+    bool closed = false;
+    int ruleset = -1;
+    if (!find_hidden(job->hidden, &hidden)) {
+        snprintf(problem, size, "no memory is left");
+        goto done;
+    }
+    const char *entry = job->folder_writable ? conflict(&hidden, folder) : NULL;
+    if (entry) {
         snprintf(problem, size,
                  "the working folder and %s, which tools.sandbox hides, lie in each other; choose another "
                  "working folder",
-                 hidden);
-        return false;
+                 entry);
+        goto done;
     }
-    rules.fd = (int)syscall(NR_CREATE_RULESET, &attributes, sizeof attributes, 0u);
-    bool granted = rules.fd >= 0 && grant_path(&rules, "/", READ_DIR, 0);
-    show_beside(&rules, "");
-    static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
-    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        grant_path(&rules, devices[i], READS | (1u << 1), 0);
-    }
-    if (job->pipes &&
-        getuid() != 0) { /* Chromium's own sandbox maps users in /proc/PID; root could change more there */
-        grant_path(&rules, "/proc", READS | (1u << 1), 0);
-    }
-    if (job->folder_writable) {
-        granted = granted && grant(&rules, folder, READS | rules.writes);
-    }
-    if (job->private_folder) {
-        granted = granted && grant_path(&rules, job->private_folder, READS | rules.writes, O_NOFOLLOW);
-    }
-    bool closed = granted && syscall(NR_RESTRICT_SELF, rules.fd, 0u) == 0;
+    ruleset = fm_landlock_create(&handled);
+    closed = ruleset >= 0 && grant_all(job, &hidden, ruleset, folder, writes) && fm_landlock_enter(ruleset);
     if (!closed) {
         snprintf(problem, size, "Landlock refuses the rules of tools.sandbox: %s", strerror(errno));
     }
-    close(rules.fd);
+done:
+    if (ruleset >= 0) {
+        close(ruleset);
+    }
+    fm_buf_free(&hidden);
     return closed;
 }
 
 /* ---- seccomp ---- */
 
-#if defined(__x86_64__)
-#define OUR_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define OUR_ARCH AUDIT_ARCH_AARCH64
-#endif
+#define TYPE_OF_SOCKET 0xfu /* the rest are flags: SOCK_TYPE_MASK of the kernel */
 
-#define NR_IO_URING_SETUP    425
-#define NR_OPENAT2           437
-#define TYPE_OF_SOCKET       0xfu /* the rest are flags: SOCK_TYPE_MASK of the kernel */
-#define FAIL(number)         (SECCOMP_RET_ERRNO | (uint32_t)(number))
-#define LOAD(offset)         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offset))
-#define ANSWER(action)       BPF_STMT(BPF_RET | BPF_K, action)
-/* The call `number` gets the answer. */
-#define DENY(number, action) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(number), 0, 1), ANSWER(action)
-#define ARGUMENT(index)      (offsetof(struct seccomp_data, args) + 8u * (index))
-/* The call `number` with O_TRUNC among the flags that its argument holds is denied. */
-#define DENY_TRUNCATION(number, index)                                                                                 \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(number), 0, 5), LOAD(ARGUMENT(index)),                              \
-        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, O_TRUNC | O_ACCMODE),                                                      \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, O_TRUNC | O_RDONLY, 0, 1), ANSWER(FAIL(EACCES)), ANSWER(SECCOMP_RET_ALLOW)
-
-#ifdef OUR_ARCH
-static bool load_filter(const struct sock_filter *code, size_t count) {
-    const struct sock_fprog program = {.len = (unsigned short)count, .filter = (struct sock_filter *)code};
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
-}
-
+#ifdef FM_SECCOMP
 /*
  * A pair of stream sockets, which programs use as pipes, stays a pair. Others can be sent to, or connected to, whoever
  * has a name: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
  */
-#define DENY_PAIRS                                                                                                     \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 8), LOAD(ARGUMENT(0)),                                      \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 4), LOAD(ARGUMENT(1)),                                         \
-        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TYPE_OF_SOCKET), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 2, 0),   \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_SEQPACKET, 1, 0), ANSWER(FAIL(EPERM)), ANSWER(SECCOMP_RET_ALLOW)
+static void deny_sockets(struct fm_filter *filter) {
+    fm_filter_answer_if(filter, BPF_JEQ, SYS_socket, FM_FAIL(EPERM));
+    fm_filter_only_for(filter, SYS_socketpair, 9);
+    fm_filter_load(filter, FM_ARGUMENT(0));
+    fm_filter_add(filter, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0);
+    fm_filter_answer(filter, FM_FAIL(EPERM));
+    fm_filter_load(filter, FM_ARGUMENT(1));
+    fm_filter_add(filter, BPF_ALU | BPF_AND | BPF_K, TYPE_OF_SOCKET, 0, 0);
+    fm_filter_add(filter, BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 2, 0);
+    fm_filter_add(filter, BPF_JMP | BPF_JEQ | BPF_K, SOCK_SEQPACKET, 1, 0);
+    fm_filter_answer(filter, FM_FAIL(EPERM));
+    fm_filter_answer(filter, SECCOMP_RET_ALLOW);
+}
 
-#define START                                                                                                          \
-    LOAD(offsetof(struct seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCH, 1, 0),                    \
-        ANSWER(SECCOMP_RET_KILL_PROCESS), LOAD(offsetof(struct seccomp_data, nr)),                                     \
-        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u, 0, 1), ANSWER(SECCOMP_RET_KILL_PROCESS),                      \
-        DENY(NR_IO_URING_SETUP, FAIL(EPERM))
-#define KERNEL_KEYS DENY(SYS_add_key, FAIL(EPERM)), DENY(SYS_request_key, FAIL(EPERM)), DENY(SYS_keyctl, FAIL(EPERM))
+/* The call `number` with O_TRUNC, but for reading, among the flags that its argument holds is denied. */
+static void deny_truncation(struct fm_filter *filter, int number, unsigned argument) {
+    fm_filter_only_for(filter, number, 5);
+    fm_filter_load(filter, FM_ARGUMENT(argument));
+    fm_filter_add(filter, BPF_ALU | BPF_AND | BPF_K, O_TRUNC | O_ACCMODE, 0, 0);
+    fm_filter_answer_if(filter, BPF_JEQ, O_TRUNC | O_RDONLY, FM_FAIL(EACCES));
+    fm_filter_answer(filter, SECCOMP_RET_ALLOW);
+}
 
 /*
  * io_uring opens files and sockets without the system calls that a filter sees. The kernel's keys are those of the
  * session and the user, as the files are that are hidden.
  */
 static bool close_calls(bool sockets_denied, bool truncation_seen) {
-    static const struct sock_filter basic[] = {START, KERNEL_KEYS, ANSWER(SECCOMP_RET_ALLOW)};
-    static const struct sock_filter sockets[] = {START, DENY(SYS_socket, FAIL(EPERM)), DENY_PAIRS,
-                                                 ANSWER(SECCOMP_RET_ALLOW)};
-    static const struct sock_filter truncation[] = {
-        START,
-        DENY(SYS_truncate, FAIL(EACCES)),
-        DENY(NR_OPENAT2, FAIL(ENOSYS)), /* its flags are in memory, where a filter can't look */
+    static const int denied[] = {FM_NR_IO_URING_SETUP, SYS_add_key, SYS_request_key, SYS_keyctl};
+    static struct fm_filter filter;
+    fm_filter_begin(&filter);
+    fm_filter_deny(&filter, denied, sizeof denied / sizeof denied[0]);
+    if (sockets_denied) {
+        deny_sockets(&filter);
+    }
+    if (!truncation_seen) {
+        fm_filter_answer_if(&filter, BPF_JEQ, SYS_truncate, FM_FAIL(EACCES));
+        /* Its flags are in memory, where a filter can't look. */
+        fm_filter_answer_if(&filter, BPF_JEQ, FM_NR_OPENAT2, FM_FAIL(ENOSYS));
 #ifdef SYS_open
-        DENY_TRUNCATION(SYS_open, 1),
+        deny_truncation(&filter, SYS_open, 1);
 #endif
-        DENY_TRUNCATION(SYS_openat, 2),
-        ANSWER(SECCOMP_RET_ALLOW),
-    };
-    return load_filter(basic, sizeof basic / sizeof basic[0]) &&
-           (!sockets_denied || load_filter(sockets, sizeof sockets / sizeof sockets[0])) &&
-           (truncation_seen || load_filter(truncation, sizeof truncation / sizeof truncation[0]));
+        deny_truncation(&filter, SYS_openat, 2);
+    }
+    fm_filter_answer(&filter, SECCOMP_RET_ALLOW);
+    return fm_filter_enter(&filter);
 }
 #else
 static bool close_calls(bool sockets_denied, bool truncation_seen) {
@@ -319,24 +219,13 @@ static bool close_calls(bool sockets_denied, bool truncation_seen) {
 }
 #endif
 
-/* Root, too, then has no more rights than the owner of its files. */
-static bool drop_capabilities(void) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
-    for (unsigned long number = 0; prctl(PR_CAPBSET_READ, number, 0, 0, 0) >= 0; number++) {
-        prctl(PR_CAPBSET_DROP, number, 0, 0, 0);
-    }
-    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    return syscall(SYS_capset, &header, sets) == 0;
-}
-
 bool gw_sandbox_close(const struct gw_job *job, int folder, char *problem, size_t size) {
     if (job->sandbox == GW_JOB_OFF) {
         return true;
     }
     const char *mode = job->sandbox == GW_JOB_STRICT ? "strict" : "write";
-    long abi = syscall(NR_CREATE_RULESET, NULL, (size_t)0, ASK_VERSION);
-    if (abi < ABI_REFER) {
+    long abi = fm_landlock_abi();
+    if (abi < FM_LANDLOCK_ABI_REFER) {
         snprintf(
             problem, size,
             "tools.sandbox is \"%s\", and this kernel has no Landlock for it (Linux 5.19 or later, with "
@@ -344,14 +233,14 @@ bool gw_sandbox_close(const struct gw_job *job, int folder, char *problem, size_
             mode);
         return false;
     }
-    if (!drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    if (!fm_drop_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         snprintf(problem, size, "tools.sandbox is \"%s\", and privileges can't be given up: %s", mode, strerror(errno));
         return false;
     }
     if (!close_files(job, folder, abi, problem, size)) {
         return false;
     }
-    if (!close_calls(job->sandbox == GW_JOB_STRICT, abi >= ABI_TRUNCATE)) {
+    if (!close_calls(job->sandbox == GW_JOB_STRICT, abi >= FM_LANDLOCK_ABI_TRUNCATE)) {
         snprintf(problem, size, "tools.sandbox is \"%s\", and this kernel has no seccomp for it: %s", mode,
                  strerror(errno));
         return false;

@@ -65,14 +65,14 @@ static const struct fm_sandbox_client *client_of(const struct fm_remote *remote)
     static struct fm_sandbox_client client;
     static int ports[FM_ENDPOINTS_MAX];
     static const char *files[FM_ENDPOINTS_MAX];
+    client = (struct fm_sandbox_client){.ports = ports, .files = files};
     for (size_t i = 0; i < remote->config.endpoint_count; i++) {
-        ports[i] = remote->config.endpoints[i].port;
-        files[i] = remote->config.endpoints[i].ca_file;
+        const struct fm_endpoint *endpoint = &remote->config.endpoints[i];
+        ports[client.port_count++] = endpoint->port;
+        if (endpoint->ca_file) {
+            files[client.file_count++] = endpoint->ca_file;
+        }
     }
-    client = (struct fm_sandbox_client){.ports = ports,
-                                        .port_count = remote->config.endpoint_count,
-                                        .files = files,
-                                        .file_count = remote->config.endpoint_count};
     return &client;
 }
 

@@ -113,7 +113,7 @@ export class FallbackTransport implements Transport {
 
   /** {@inheritDoc Transport.call} */
   call(method: string, params: JsonObject, options: CallOptions = {}): Operation {
-    if (!METHODS.has(method)) return this.#transport.call(method, params, options);
+    if (!METHODS.has(method) || staysHere(params)) return this.#transport.call(method, params, options);
     const before = isObject(params) ? params["previous_response_id"] : undefined;
     if (typeof before === "string" && before.startsWith(UNSTORED)) return refused(unstored(before));
     // A fallback that asks this client again would be asked for ever.
@@ -128,6 +128,10 @@ export class FallbackTransport implements Transport {
     return false;
   }
 }
+
+/** A request that must not leave this machine has no fallback: nobody knows where that one is. */
+const staysHere = (params: JsonObject): boolean =>
+  isObject(params) && isObject(params["fm"]) && params["fm"]["local_only"] === true;
 
 function unstored(id: string): FmError {
   const why = `the fallback answered ${id}, which is not stored. Send the conversation in \`input\``;

@@ -29,6 +29,26 @@ const SAID = { role: "assistant", content: "elsewhere" };
 const TEXT = { type: "output_text", text: "elsewhere", annotations: [], logprobs: [] };
 const MESSAGE = { id: "msg_1", type: "message", role: "assistant", status: "completed", content: [TEXT] };
 
+test("a request that must stay on this machine has no fallback", async (t) => {
+  const asked = [];
+  const client = stubClient(t, NO_MODEL, { fallback: ({ method }) => asked.push(method) && "elsewhere" });
+  const fm = { local_only: true };
+  const calls = [
+    client.responses.create({ input: "x", fm }),
+    client.chat.completions.create({ messages, fm }),
+    client.completions.create({ prompt: "x", fm }),
+    client.embeddings.create({ input: "x", fm }),
+    client.responses.stream({ input: "x", fm }).finalResponse(),
+    client.generate({ input: "x", request: { fm } }),
+  ];
+  for (const call of calls) await assert.rejects(call, { code: "UNAVAILABLE" });
+  const body = JSON.stringify({ input: "x", fm });
+  const response = await client.fetch("http://x/v1/responses", { method: "POST", body });
+  assert.equal(response.status, 404);
+  assert.equal((await client.safe.responses.create({ input: "x", fm })).source, undefined);
+  assert.deepEqual(asked, []);
+});
+
 for (const [what, fallback] of Object.entries(FALLBACKS)) {
   test(`plain calls: a fallback that gives ${what}`, async (t) => {
     const client = stubClient(t, NO_MODEL, { fallback });

@@ -5,6 +5,7 @@ import { checkListener, checkOptions } from "./check-options.js";
 import { Completions } from "./completions.js";
 import type { Core } from "./core.js";
 import { Embeddings } from "./embeddings.js";
+import { FmError } from "./errors.js";
 import { Events, type ClientEvents } from "./events.js";
 import { FallbackTransport, type Fallback } from "./fallback.js";
 import { pullModel } from "./files.js";
@@ -13,6 +14,7 @@ import type { Generated, GenerateParams } from "./generate.js";
 import type { HelperLocation } from "./locate.js";
 import { Models } from "./models.js";
 import type { RateLimitPolicy } from "./ratelimit.js";
+import { errorResponse } from "./reply.js";
 import { Responses } from "./responses.js";
 import type { RestartPolicy } from "./restart.js";
 import { Safe } from "./safe.js";
@@ -79,7 +81,7 @@ export interface ClientOptions {
   threads?: number | undefined;
   /** After this time without a request a model's engine ends, and the next request loads it anew; 0: never. Default: 600000. */
   idleUnloadMs?: number | undefined;
-  /** How many models are loaded at once, each in an engine process of its own: 1 to 8. Default: 3. */
+  /** How many models are loaded at once, each in its own engine process: 1 to 8. Default: 3. */
   maxEngines?: number | undefined;
   /**
    * How much memory the loaded models may take together: bytes, or a text such as `"512M"` or `"4G"`. A model that takes
@@ -123,7 +125,7 @@ export interface ClientOptions {
   idleTimeoutMs?: number | undefined;
   /** What crashes of the helper lead to. */
   restart?: Partial<RestartPolicy> | undefined;
-  /** Whether each request gets a helper of its own. Default, `"auto"`: only after crashes in a row. */
+  /** Whether each request gets its own helper. Default, `"auto"`: only after crashes in a row. */
   spawnPerRequest?: boolean | "auto" | undefined;
   /** Whether a request first asks if this machine can answer at all. Default: true. */
   checkCompatibility?: boolean | undefined;
@@ -221,7 +223,10 @@ export class Client {
     this.capabilities = { get: async () => (await control(core, "capabilities.get")) as Capabilities };
     this.metrics = { get: async () => (await control(core, "metrics.get")) as JsonObject as unknown as Metrics };
     this.health = { ping: async () => (await control(core, "health.ping")) as JsonObject as unknown as Pong };
-    this.fetch = async (input, init) => (await core.load()).fetch(input, init);
+    this.fetch = async (input, init) => {
+      const loaded = await core.load().catch(toFmError);
+      return loaded instanceof FmError ? errorResponse(loaded) : loaded.fetch(input, init);
+    };
     this.safe = new Safe({
       responses: (body, more) => this.responses.create(body as Whole<typeof body>, more),
       events: (body, more) => this.responses.stream(body, more),
@@ -238,7 +243,10 @@ export class Client {
    * parameters have no `fallback` of their own, the client's is asked in place of the model.
    */
   async generate<T = unknown>(params: GenerateParams<T>, options?: RequestOptions): Promise<Generated<T>> {
-    return (await this.#core.load()).generate(params, options);
+    const core = await this.#core.load().catch(toFmError);
+    if (!(core instanceof FmError)) return core.generate(params, options);
+    if (typeof params?.fallback !== "function") throw core;
+    return { value: await params.fallback([]), source: "fallback", rejected: [] };
   }
 
   /**

@@ -75,7 +75,7 @@ export class Core {
   /** Why the state is what it is. */
   #reason(): Omit<StateChange, "state"> {
     const error = this.#gate.lacksHelper();
-    return error === null ? {} : { reason_code: reasonOf(error), detail: error.detail };
+    return error === null || error.code === "CLOSED" ? {} : { reason_code: reasonOf(error), detail: error.detail };
   }
 }
 

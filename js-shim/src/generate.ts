@@ -3,6 +3,7 @@ import { nearest } from "./check-options.js";
 import { FmError, invalid, textOfResponse } from "./errors.js";
 import { sourceOf } from "./fallback.js";
 import { createResponse } from "./responses.js";
+import { toStartError } from "./start-error.js";
 import { signalOf, withSignal } from "./stream.js";
 import { messageOf, toFmError } from "./thrown.js";
 import type { JsonObject, RequestOptions, ResponseCreateParams, Transport } from "./types.js";
@@ -61,9 +62,9 @@ export async function generate<T>(
   checkRequest(params.request);
   const signal = signalOf(options);
   checkRetries(params.retries ?? 1);
-  const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
   const rejected: Rejection[] = [];
   try {
+    const check = params.schema === undefined ? NO_CHECK : await loadValidator(params.schema);
     for (let tries = (params.retries ?? 1) + 1; tries > 0; tries--) {
       const body = bodyOf(params, rejected.at(-1));
       const response = await withSignal(() => createResponse(transport, body), signal);
@@ -85,7 +86,7 @@ export async function generate<T>(
 
 /** The library is loaded when the first schema comes. */
 async function loadValidator(schema: JsonObject): Promise<Validator> {
-  const { validatorOf } = await import("./validate.js");
+  const { validatorOf } = await import("./validate.js").catch((reason: unknown) => Promise.reject(toStartError(reason)));
   return validatorOf(schema);
 }
 

@@ -19,9 +19,9 @@ const MAX_LAST_WORDS_BYTES = 2048;
 const CRASHES: ReadonlySet<string> = new Set(["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGSYS", "SIGTRAP"]);
 
 /**
- * Whether a helper leads a process group of its own (setsid). A terminal sends Ctrl-C to the whole group of the host, which may
+ * Whether a helper leads its own process group (setsid). A terminal sends Ctrl-C to the whole group of the host, which may
  * handle it and go on. The helper ends with its host all the same: it sees the end of its input, and of its parent. On Windows it
- * has a console of its own (windowsHide), and `detached` means something else.
+ * has its own console (windowsHide), and `detached` means something else.
  */
 const OWN_GROUP = process.platform !== "win32";
 
@@ -74,7 +74,7 @@ export class HelperProcess {
     this.exited = this.#listen();
   }
 
-  /** Whether it came to its end by a fault of its own, rather than that somebody ended it. */
+  /** Whether it came to its end by its own fault, rather than that somebody ended it. */
   get crashed(): boolean {
     return this.#crashed;
   }
@@ -120,7 +120,7 @@ export class HelperProcess {
 
   /**
    * A process that could not be started has the number 0 for Node until that is told. A signal to 0 goes to every process
-   * of this one's group (kill(2)): the host, and whoever started it.
+   * of this one's group (kill(2)): the host, and what started it.
    */
   #signal(signal: "SIGTERM" | "SIGKILL"): void {
     if (this.#child.pid !== undefined) this.#child.kill(signal);
@@ -135,7 +135,7 @@ export class HelperProcess {
     }
   }
 
-  /** Always through a pipe: what a helper says before it gives up must be in the error, whoever else gets it. */
+  /** Always through a pipe: what a helper says before it gives up must be in the error too. */
   #readStderr(): void {
     const decoder = new StringDecoder("utf8");
     this.#child.stderr?.on("error", () => {});
@@ -204,7 +204,7 @@ export class HelperProcess {
 }
 
 /** Says which file is to blame: the system reports a missing working directory as a missing program. */
-function spawnError(error: unknown, { path, origin, cwd }: SpawnOptions): FmError {
+export function spawnError(error: unknown, { path, origin, cwd }: Pick<SpawnOptions, "path" | "origin" | "cwd">): FmError {
   const code = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
   const fields = { cause: error };
   if (cwd !== undefined && !isDirectory(cwd)) {

@@ -278,6 +278,30 @@ setTimeout(async () => {
   assert.equal(await text(child.stdout), "200 fallback elsewhere\n");
 });
 
+test("J5: few descriptors: generate has its own fallback, fetch an answer, and both an FmError", { timeout: WAIT }, async () => {
+  const code = `
+const { createClient } = require(${JSON.stringify(join(root, "js-shim", "dist", "index.cjs"))});
+const { openSync } = require("node:fs");
+const make = () => createClient({ helperPath: ${JSON.stringify(stubPath)} });
+const schema = { type: "object" };
+(async () => {
+  const loaded = make();
+  await loaded.health.ping();
+  try { for (;;) openSync("/dev/null"); } catch {}
+  for (const client of [loaded, make()]) {
+    const { source } = await client.generate({ input: "x", schema, fallback: () => ({}) });
+    const { code } = await client.generate({ input: "x", schema }).catch((error) => error);
+    console.log(source, code);
+  }
+  const response = await make().fetch("http://x/v1/responses", { method: "POST", body: "{}" });
+  console.log(response.status, (await response.json()).error.code);
+  await loaded.close();
+})();`;
+  const args = ["-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, code];
+  const child = spawn("/bin/sh", args, { stdio: ["ignore", "pipe", "inherit"] });
+  assert.equal(await text(child.stdout), "fallback SPAWN_FAILED\nfallback SPAWN_FAILED\n404 spawn_failed\n");
+});
+
 for (const loaded of [true, false]) {
   const name = loaded ? "the package's files are loaded" : "not even its files can be opened";
   test(`J5: few descriptors: the start fails by name, and later goes well: ${name}`, { timeout: WAIT }, async () => {

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { findHelper } from "../index.js";
 import { argumentOf, chosenFor, modelsFor, withModelFile } from "../later.js";
+import { spawnError } from "../process.js";
 import { modelOption } from "./models.js";
 import type { Arguments } from "./parse.js";
 
@@ -24,7 +25,8 @@ export async function runHelper(args: readonly string[]): Promise<number> {
   process.on("SIGINT", () => {});
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.pid !== undefined && child.kill(signal));
   return new Promise((resolve, reject) => {
-    child.on("error", reject);
+    const { executablePath: path, origin } = location;
+    child.on("error", (error) => reject(spawnError(error, { path, origin, cwd: undefined })));
     child.on("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));
   });
 }

@@ -135,7 +135,8 @@ export async function modelOption(option: string | undefined): Promise<string | 
   const known = models.map((model) => model.name).join(", ");
   const whose = option === undefined ? ", which the variable FM_PROXY_MODEL names" : "";
   const meant = nearest(name, models.map((model) => model.name), 4) ?? "";
-  throw new Usage(`there is no model and no file '${name}'${whose}.${meant} ${known === "" ? NO_MODEL : `There are: ${known}`}`);
+  const shown = /[\\/]/.test(name) ? resolve(name) : name;
+  throw new Usage(`there is no model and no file '${shown}'${whose}.${meant} ${known === "" ? NO_MODEL : `There are: ${known}`}`);
 }
 
 export async function searchModels({ words, options }: Arguments): Promise<number> {

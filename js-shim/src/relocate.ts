@@ -48,11 +48,17 @@ interface Original {
 
 /**
  * The helper, so that it and the engines beside it can be run: in place, with their permissions repaired, or as a copy in
- * `storageDir`: of the whole package or app bundle, or else of the programs and libraries in the helper's folder.
+ * `storageDir`: of the whole package or app bundle, or else of the programs and libraries in the helper's folder. The engines in
+ * `engineDir` are repaired where they are.
  *
  * @throws FmError (SPAWN_FAILED) for a copy that is not what was copied, and a system without glibc
  */
-export async function makeRunnable(found: HelperLocation, storageDir: string | undefined): Promise<HelperLocation> {
+export async function makeRunnable(
+  found: HelperLocation,
+  storageDir: string | undefined,
+  engineDir: string | undefined,
+): Promise<HelperLocation> {
+  if (engineDir !== undefined) await Promise.all((await thoseThatDoNotRun(await enginesIn(engineDir))).map(repair));
   if (found.packagePath !== undefined) await checkPackage(found.packagePath, found.executablePath);
   const { executablePath } = found.type === "cli" ? await resolved(found) : found;
   // What a path names may be anything; only a program is changed.
@@ -94,9 +100,15 @@ function isPart({ from, whole, helper }: Original, path: string): boolean {
 
 /** The programs that can't be run: the helper, and the engines beside it. */
 async function lackingPermission(executablePath: string): Promise<string[]> {
-  const folder = dirname(executablePath);
-  const engines = (await readdir(folder).catch(() => [])).filter((name) => ENGINE.test(name));
-  const programs = [executablePath, ...engines.map((name) => join(folder, name))];
+  return thoseThatDoNotRun([executablePath, ...(await enginesIn(dirname(executablePath)))]);
+}
+
+async function enginesIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => ENGINE.test(name)).map((name) => join(folder, name));
+}
+
+async function thoseThatDoNotRun(programs: string[]): Promise<string[]> {
   const runs = await Promise.all(programs.map(canRun));
   return programs.filter((_, index) => !runs[index]);
 }

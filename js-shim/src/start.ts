@@ -16,10 +16,11 @@ import { isObject } from "./types.js";
 
 /** What `findHelper` finds. */
 export async function findRunnable(
-  options: Pick<ClientOptions, "helperPath" | "storageDir">,
+  { helperPath, storageDir, engineDir, cwd }: Pick<ClientOptions, "helperPath" | "storageDir" | "engineDir" | "cwd">,
   path?: string,
 ): Promise<HelperLocation> {
-  return makeRunnable(locateHelper({ option: options.helperPath, path }), options.storageDir);
+  const engines = engineDir === undefined ? undefined : resolve(cwd ?? "", engineDir);
+  return makeRunnable(locateHelper({ option: helperPath, path }), storageDir, engines);
 }
 
 /** What a helper with these options is started with, except for who gets its log. `env` is its environment, and is changed. */
@@ -108,7 +109,7 @@ const OF_LLAMA = [
 /** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
 export async function modelsFor(location: HelperLocation, env: Environment): Promise<string | null> {
   const { packagePath, copiedFrom, origin } = location;
-  // A variable counts for the helper, which has a working directory of its own.
+  // A variable counts for the helper, which has its own working directory.
   if ((env["FM_PROXY_MODELS_DIR"] ?? "") !== "") return null;
   if (packagePath !== undefined) return modelsFolder(env);
   // The folder of the build has a model for a first try.

@@ -251,6 +251,14 @@ for (const how of ["a package", "a path", "a link", "an app bundle"]) {
   });
 }
 
+test("permissions of engines in engineDir are repaired", async (t) => {
+  const { bin } = loseAll(t, "a path");
+  const client = clientFor(t, { ...fakeOptions, helperPath, engineDir: "bin", cwd: dirname(bin) });
+  assert.equal((await client.responses.create({ input: "one two" })).output_text, "one two");
+  const names = ["fm-proxy", "fm-engine-fake", "fm-engine-fake.json"]; // the helper is another one here
+  assert.deepEqual(names.map((name) => modeOf(join(bin, name)) & 0o111), [0, 0o111, 0]);
+});
+
 test("a helper that PATH leads to is repaired; where it can't be, its path is told", async (t) => {
   const { bin } = loseAll(t, "a path");
   const path = `/nowhere:${bin}`;

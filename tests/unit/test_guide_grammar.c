@@ -22,7 +22,7 @@
 /* ---- a vocabulary ---- */
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int wakes[8]; /* a counter for each vocabulary: its last wake may come when it is gone */
+static atomic_int wakes[16]; /* a counter for each vocabulary: its last wake may come when it is gone */
 static atomic_int *woken = wakes;
 
 static bool ends_turn(const void *argument, int32_t token) {
@@ -30,7 +30,7 @@ static bool ends_turn(const void *argument, int32_t token) {
     return token == BYTES;
 }
 
-/* Waits where a test holds the gate: whoever compiles first makes llguidance's vocabulary, and the others need it. */
+/* Waits where a test holds the gate: the first compilation makes llguidance's vocabulary, and the others need it. */
 static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
     (void)argument;
     assert_true(room >= 3);
@@ -55,6 +55,13 @@ static enum fm_code tokenize(const void *argument, const char *text, size_t len,
     }
     *count = len;
     return FM_OK;
+}
+
+static void expect_wakes(int count) {
+    for (int64_t end = fm_now_ms() + 60000; atomic_load(woken) < count && fm_now_ms() < end;) {
+        fm_sleep_ms(1);
+    }
+    assert_int_equal(atomic_load(woken), count);
 }
 
 static void wake(void *count) {
@@ -214,14 +221,28 @@ static void when_all_threads_are_stuck(void **state) {
     assert_true(fm_grammar_compiles(first) && fm_grammar_compiles(last));
     assert_int_equal(atomic_load(woken), 0);
     pthread_mutex_unlock(&gate);
-    assert_compiles_to(last, 'm'); /* whoever asks, those before it begin */
+    assert_compiles_to(last, 'm'); /* whichever asks, those before it begin */
     assert_compiles_to(first, 'f');
     assert_compiles_to(stuck[0], 's');
     fm_grammar_vocab_free(vocab);
-    for (int64_t end = fm_now_ms() + 60000; atomic_load(woken) < COMPILERS + 2 && fm_now_ms() < end;) {
-        fm_sleep_ms(1);
+    expect_wakes(COMPILERS + 2);
+}
+
+/* Hostile formats that were given up, however many, take no other format's turn. */
+static void when_all_were_given_up(void **state) {
+    (void)state;
+    struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
+    pthread_mutex_lock(&gate);
+    for (size_t i = 0; i < COMPILERS; i++) {
+        fm_grammar_free(new_grammar(vocab, "regex", "s"));
     }
-    assert_int_equal(atomic_load(woken), COMPILERS + 2);
+    struct fm_grammar *next = new_grammar(vocab, "regex", "n");
+    struct fm_grammar *later = new_grammar(vocab, "regex", "l");
+    fm_grammar_free(next); /* its thread has begun, so it wakes the engine, too; that of the later one has not */
+    fm_grammar_free(later);
+    pthread_mutex_unlock(&gate);
+    fm_grammar_vocab_free(vocab);
+    expect_wakes(COMPILERS + 1);
 }
 
 #ifdef WRAPPED
@@ -258,6 +279,7 @@ int main(void) {
         cmocka_unit_test(a_reason_amid_the_text),
         cmocka_unit_test(one_that_takes_too_long),
         cmocka_unit_test(when_all_threads_are_stuck),
+        cmocka_unit_test(when_all_were_given_up),
 #ifdef WRAPPED
         cmocka_unit_test(without_a_thread),
 #endif

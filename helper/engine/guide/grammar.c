@@ -25,8 +25,12 @@
 /* Of processor time, for one grammar: PROTOCOL.md has it. */
 #define COMPILE_MS 300
 
-/* Threads that compile, with those that were given up: llguidance's limits let these end after a few seconds. */
+/*
+ * Threads that compile, with those that were given up: llguidance's limits let these end after a few seconds. Where all were
+ * given up, one more may compile, up to a bound for memory.
+ */
 #define COMPILERS_MAX 8
+#define THREADS_MAX   32
 
 /*
  * Of the thread that compiles, in bytes. llguidance recurses over rules and groups: 28 groups in each of 850 rules in a
@@ -48,8 +52,8 @@ struct fm_grammar_vocab {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     size_t compilers;          /* threads that use this; under lock */
-    struct fm_grammar *first;  /* those that wait for a thread, in their order */
-    struct fm_grammar **last;
+    size_t waited_for;         /* those of them that were not given up; engine thread */
+    struct fm_grammar *first;  /* those that wait for a thread, the shortest text first */
 };
 
 struct fm_grammar {
@@ -176,7 +180,6 @@ enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, void (
     made->vocabulary = *vocabulary;
     made->wake = wake;
     made->waiter = waiter;
-    made->last = &made->first;
     *vocab = made;
     return FM_OK;
 }
@@ -201,9 +204,10 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
 
 /*
  * llguidance can't be interrupted while it compiles, and few grammars that take it seconds can be told by their looks.
- * So each is compiled on a thread of its own, with the stack that llguidance recurses on. The engine goes on meanwhile,
+ * So each is compiled on its own thread, with the stack that llguidance recurses on. The engine goes on meanwhile,
  * and looks how much processor time the thread has used. What takes too long is abandoned: only its own job fails.
- * There are COMPILERS_MAX such threads at most; what comes then waits until one ends, and its time has not begun.
+ * There are COMPILERS_MAX such threads at most, or one that was not given up; what comes then waits until one ends, and
+ * its time has not begun. The shortest comes first, so that a simple format does not wait for others' large ones.
  */
 struct compilation {
     struct fm_grammar_vocab *vocab;
@@ -294,9 +298,14 @@ static void drop_compilation(void *argument) {
     leave_compilers(vocab);
 }
 
+/* Whether one more thread may begin. The lock is held. */
+static bool has_room(const struct fm_grammar_vocab *vocab) {
+    return vocab->compilers < (vocab->waited_for > 0 ? COMPILERS_MAX : THREADS_MAX);
+}
+
 static bool join_compilers(struct fm_grammar_vocab *vocab) {
     pthread_mutex_lock(&vocab->lock);
-    bool joined = vocab->compilers < COMPILERS_MAX;
+    bool joined = has_room(vocab);
     vocab->compilers += joined;
     pthread_mutex_unlock(&vocab->lock);
     return joined;
@@ -308,6 +317,16 @@ static size_t stack_for(const char *text) {
 }
 
 /* ---- waiting for it ---- */
+
+static void join_queue(struct fm_grammar *grammar) {
+    struct fm_grammar **link = &grammar->vocab->first;
+    size_t len = strlen(grammar->work->text);
+    while (*link && strlen((*link)->work->text) <= len) {
+        link = &(*link)->next;
+    }
+    grammar->next = *link;
+    *link = grammar;
+}
 
 /* What points to it in the queue, or to the queue's end. */
 static struct fm_grammar **find_queued(struct fm_grammar *grammar) {
@@ -323,11 +342,9 @@ static bool is_queued(struct fm_grammar *grammar) {
 }
 
 static void leave_queue(struct fm_grammar *grammar) {
-    struct fm_grammar_vocab *vocab = grammar->vocab;
     struct fm_grammar **link = find_queued(grammar);
     if (*link) {
         *link = grammar->next;
-        vocab->last = grammar->next ? vocab->last : link;
     }
 }
 
@@ -339,8 +356,18 @@ static void start_compiling(struct fm_grammar_vocab *vocab) {
         leave_queue(grammar);
         if (fm_task_start(stack_for(grammar->work->text), &calls, grammar->work, &grammar->task) != 0) {
             leave_compilers(vocab);
+        } else {
+            vocab->waited_for++;
         }
     }
+}
+
+/* Its thread is done, or given up. False: it goes on. */
+static bool end_task(struct fm_grammar *grammar) {
+    grammar->vocab->waited_for--;
+    bool done = fm_task_end(grammar->task);
+    grammar->task = NULL;
+    return done;
 }
 
 /* ---- reasons ---- */
@@ -425,8 +452,7 @@ static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *e
 /* Its thread works on it. */
 static enum fm_code wait_for_task(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error) {
     if (fm_task_wait(grammar->task, until_ms)) {
-        fm_task_end(grammar->task);
-        grammar->task = NULL;
+        (void)end_task(grammar);
         return take_compiled(grammar, error);
     }
     return fm_task_cpu_ms(grammar->task) < COMPILE_MS
@@ -438,7 +464,7 @@ static enum fm_code wait_for_task(struct fm_grammar *grammar, int64_t until_ms, 
 /* Until there may be one more thread. */
 static void wait_for_compilers(struct fm_grammar_vocab *vocab, int64_t until_ms) {
     pthread_mutex_lock(&vocab->lock);
-    while (vocab->compilers >= COMPILERS_MAX && fm_now_ms() < until_ms) {
+    while (!has_room(vocab) && fm_now_ms() < until_ms) {
         fm_cond_wait_until(&vocab->changed, &vocab->lock, until_ms);
     }
     pthread_mutex_unlock(&vocab->lock);
@@ -478,8 +504,7 @@ enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, co
         free(made);
         return fm_fail_no_memory(error);
     }
-    *vocab->last = made;
-    vocab->last = &made->next;
+    join_queue(made);
     start_compiling(vocab);
     *grammar = made;
     return FM_OK;
@@ -490,7 +515,7 @@ void fm_grammar_free(struct fm_grammar *grammar) {
         return;
     }
     leave_queue(grammar);
-    if (!grammar->task || fm_task_end(grammar->task)) {
+    if (!grammar->task || end_task(grammar)) {
         free_compilation(grammar->work);
     }
     llg_free_matcher(grammar->matcher);

@@ -210,6 +210,8 @@ static const struct row {
     {M, TURNS(SAY("assistant", "a") "," SAY("user", "b")), NULL,
      "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK(".")) "," M_MODEL(M_BLOCK("a")) "," M_USER(M_BLOCK("b"))) "," M_END},
     {M, TURNS(SAY("system", "s")), NULL, M_SYSTEM(M_BLOCK("s")) TURNS(M_USER(M_BLOCK("."))) "," M_END},
+    {M, TURNS(SAY("user", "a") "," SAY("assistant", "b") "," SAY("system", "s")), NULL,
+     M_SYSTEM(M_BLOCK("s")) TURNS(M_USER(M_BLOCK("a")) "," M_MODEL(M_BLOCK("b")) "," M_USER(M_BLOCK("."))) "," M_END},
     {M, TURNS(SAY("user", "") "," SAY("assistant", "") "," SAY("user", " \\n")), NULL,
      "{\"model\":\"m\"," TURNS(M_USER(M_BLOCK("."))) "," M_END},
     {M, TURNS(SAY("user", "a") "," SAY("assistant", "b") "," SAY("user", "")), NULL,

@@ -229,6 +229,11 @@ static enum fm_code write_turn(struct fm_body *body, size_t turn, const struct p
     return code;
 }
 
+/* Whether the system has the last word after an answer: without a turn of the user the answer would go on. */
+static bool lacks_last_turn(const struct fm_kit_job *job, size_t turns) {
+    return turns % 2 == 0 && !is_assistant(&job->messages[job->message_count - 1]);
+}
+
 static enum fm_code write_messages(struct fm_body *body) {
     struct place *places = calloc(body->job->message_count + 1, sizeof *places);
     if (!places) {
@@ -236,6 +241,7 @@ static enum fm_code write_messages(struct fm_body *body) {
     }
     size_t count = find_places(body, places);
     size_t turns = count ? places[count - 1].turn + 1 : 1;
+    turns += lacks_last_turn(body->job, turns);
     enum fm_code code = FM_OK;
     fm_body_key(body, "messages");
     fm_json_array_begin(&body->w);

@@ -486,10 +486,12 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
         tell_models(list, "; name a model of that folder, or a file, with the option model (--model)", error);
         return code;
     }
+    struct fm_file_info info;
     return fm_fail(error, FM_UNAVAILABLE,
-                   "there is no model file (*.gguf) in the folder %.*s; put one there, or name one with the option model "
+                   "there is no model file (*.gguf) in the folder %.*s%s; put one there, or name one with the option model "
                    "(--model)",
-                   fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir);
+                   fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir,
+                   fm_file_examine(options->models_dir, &info) == ENOENT ? ", which does not exist" : "");
 }
 
 /* In bytes; 0 where there is no file. */
@@ -626,7 +628,9 @@ enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[P
     int failure = fm_file_examine(path, &info);
     failure = failure ? failure : fm_file_check_program(path);
     if (failure == EACCES) {
-        return fm_fail(error, FM_UNAVAILABLE, "can't run the engine program (%s): %.*s; make it executable (chmod +x)",
+        return fm_fail(error, FM_UNAVAILABLE,
+                       "can't run the engine program (%s): %.*s; make it executable (chmod +x), or have the package make "
+                       "a copy that is (the option storageDir)",
                        strerror(failure), fm_utf8_shown(path, DIR_SHOWN), path);
     }
     if (failure) {

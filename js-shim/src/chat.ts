@@ -1,6 +1,6 @@
 // client.chat.completions: chat completions over the helper.
-import { EventStream, pending, pick, withOptions, type Pending } from "./stream.js";
-import { toFmError } from "./thrown.js";
+import { createWhole, streamChunks, type Chunks } from "./chunks.js";
+import { EventStream, pending, withOptions, type Pending } from "./stream.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -50,31 +50,16 @@ export class ChatCompletions {
 
 /** One completion, whole. */
 export function createChat(transport: Transport, body: ChatCreateParams): Operation<ChatCompletion> {
-  return completionOf(transport.call("chat.completions.create", body));
+  return createWhole(transport, "chat.completions.create", body);
 }
 
-/** One completion, chunk by chunk. Chunks always come before the result settles. */
+/** One completion, chunk by chunk. */
 export function streamChat(
   transport: Transport,
   body: ChatCreateParams,
   onChunk: (chunk: ChatCompletionChunk) => void,
 ): Operation<ChatCompletion> {
-  const chunks = new ChatChunks();
-  const operation = completionOf(
-    transport.call("chat.completions.create", body, {
-      onNotification: (params) => {
-        const chunk = params["chunk"] as ChatCompletionChunk;
-        chunks.add(chunk);
-        onChunk(chunk);
-      },
-    }),
-  );
-  const result = operation.result.catch((reason: unknown) => {
-    const error = toFmError(reason);
-    const completion = chunks.whole(false);
-    throw error.completion !== undefined || completion === null ? error : error.withPartial({ completion });
-  });
-  return { result, cancel: operation.cancel };
+  return streamChunks(transport, "chat.completions.create", body, new ChatChunks(), onChunk);
 }
 
 type ChatToolCall = NonNullable<WireChatCompletion["choices"][number]["message"]["tool_calls"]>[number];
@@ -89,7 +74,7 @@ interface PartialChoice {
 }
 
 /** What a stream has said so far. */
-export class ChatChunks {
+export class ChatChunks implements Chunks<ChatCompletionChunk> {
   #last: ChatCompletionChunk | null = null;
   #fm: FmReport | undefined;
   #usage: WireChatCompletion["usage"] = null;
@@ -154,8 +139,4 @@ function messageOf(choice: PartialChoice | undefined): WireChatCompletion["choic
     ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
   };
-}
-
-function completionOf(operation: Operation): Operation<ChatCompletion> {
-  return pick(operation, (answer) => answer["completion"] as unknown as ChatCompletion);
 }

@@ -1,6 +1,6 @@
 // client.completions: the legacy text completions.
-import { EventStream, pending, pick, withOptions, type Pending } from "./stream.js";
-import { toFmError } from "./thrown.js";
+import { createWhole, streamChunks, type Chunks } from "./chunks.js";
+import { EventStream, pending, withOptions, type Pending } from "./stream.js";
 import type {
   Completion,
   CompletionChunk,
@@ -49,35 +49,20 @@ export class Completions {
 
 /** One completion, whole. */
 export function createCompletion(transport: Transport, body: CompletionCreateParams): Operation<Completion> {
-  return completionOf(transport.call("completions.create", body));
+  return createWhole(transport, "completions.create", body);
 }
 
-/** One completion, chunk by chunk. Chunks always come before the result settles. */
+/** One completion, chunk by chunk. */
 export function streamCompletion(
   transport: Transport,
   body: CompletionCreateParams,
   onChunk: (chunk: CompletionChunk) => void,
 ): Operation<Completion> {
-  const chunks = new CompletionChunks();
-  const operation = completionOf(
-    transport.call("completions.create", body, {
-      onNotification: (params) => {
-        const chunk = params["chunk"] as CompletionChunk;
-        chunks.add(chunk);
-        onChunk(chunk);
-      },
-    }),
-  );
-  const result = operation.result.catch((reason: unknown) => {
-    const error = toFmError(reason);
-    const completion = chunks.whole(false);
-    throw error.completion !== undefined || completion === null ? error : error.withPartial({ completion });
-  });
-  return { result, cancel: operation.cancel };
+  return streamChunks(transport, "completions.create", body, new CompletionChunks(), onChunk);
 }
 
 /** What a stream has said so far. */
-export class CompletionChunks {
+export class CompletionChunks implements Chunks<CompletionChunk> {
   #whole: WireCompletion | null = null;
   #usage: WireCompletion["usage"] = null;
 
@@ -97,8 +82,4 @@ export class CompletionChunks {
     if (this.#whole === null || ended) return this.#whole && { ...this.#whole, usage: this.#usage };
     return { ...this.#whole, choices: this.#whole.choices.map((choice) => ({ ...choice, finish_reason: null })) };
   }
-}
-
-function completionOf(operation: Operation): Operation<Completion> {
-  return pick(operation, (answer) => answer["completion"] as unknown as Completion);
 }

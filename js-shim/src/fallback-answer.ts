@@ -1,5 +1,6 @@
 // What a fallback gave, as the helper would have said it.
 import { ChatChunks } from "./chat.js";
+import type { Chunks } from "./chunks.js";
 import { CompletionChunks } from "./completions.js";
 import type { FallbackMethod } from "./fallback.js";
 import { TERMINAL } from "./partial.js";
@@ -157,7 +158,7 @@ function wholeChat(body: JsonObject, { created, model }: Base): Whole {
     name: "completion",
     of: (value) => ofChoices(value, choice, base, "chat completion"),
     messages: (answer) => chunksOf(answer, body, chatPieces),
-    ...observing(chunks as Chunks),
+    ...observing(chunks as EitherChunks),
   };
 }
 
@@ -168,17 +169,14 @@ function wholeCompletion(body: JsonObject, { created, model }: Base): Whole {
     name: "completion",
     of: (value) => ofChoices(value, choice, base, "completion"),
     messages: (answer) => chunksOf(answer, body, (each) => [each]),
-    ...observing(new CompletionChunks() as Chunks),
+    ...observing(new CompletionChunks() as EitherChunks),
   };
 }
 
 /** What both kinds of streams are collected by. */
-interface Chunks {
-  add(chunk: ChatCompletionChunk & CompletionChunk): void;
-  whole(ended: boolean): object | null;
-}
+type EitherChunks = Chunks<ChatCompletionChunk & CompletionChunk>;
 
-function observing(chunks: Chunks): Pick<Whole, "observe" | "observed"> {
+function observing(chunks: EitherChunks): Pick<Whole, "observe" | "observed"> {
   let first = true;
   return {
     observe: (each) => {
@@ -244,7 +242,7 @@ function wholeEmbeddings(body: JsonObject, { model }: Base): Whole {
   };
 }
 
-/** OpenAI's SDK asks for base64 and decodes it, whoever answers. */
+/** OpenAI's SDK asks for base64 and decodes it, from the fallback too. */
 function encoded(vector: unknown, format: unknown): unknown {
   if (format !== "base64" || !Array.isArray(vector)) return vector;
   return Buffer.from(Float32Array.from(vector as number[]).buffer).toString("base64");

@@ -28,7 +28,6 @@ LIMIT_S = 60
 
 BODY = "body.ts"
 CALL = "call.ts"
-CHAT = "chat.ts"
 CLIENT = "client.ts"
 CONNECTION = "connection.ts"
 CORE = "core.ts"
@@ -79,7 +78,7 @@ MUTATIONS = [
      "return partial.response === undefined ? error",
      "return error.detail !== \"\" ? error",
      "lifecycle", "^J1:"),
-    ("J1: so it is for chat", CHAT,
+    ("J1: so it is for chat", "chunks.ts",
      "error.withPartial({ completion });",
      "error;",
      "lifecycle", "^a chat completion"),

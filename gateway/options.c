@@ -8,7 +8,7 @@ void gw_options_write_help(FILE *file) {
           "\n"
           "usage: fm-gateway [OPTION...]              runs it until SIGTERM or Ctrl-C\n"
           "       fm-gateway --link                  prints a link that logs a browser in, once, within 60 s\n"
-          "       fm-gateway --new-token             replaces the token; whoever is logged in must log in again\n"
+          "       fm-gateway --new-token             replaces the token; all users must log in again\n"
           "       fm-gateway --version | --help\n"
           "\n"
           "  --ui FOLDER   the files of the page, instead of those beside the program\n"
@@ -29,7 +29,7 @@ static bool set_mode(struct gw_options *options, enum gw_mode mode) {
     return true;
 }
 
-/* Where the option's value goes; NULL: it is none that has one. */
+/* Where the option's value goes; NULL: it has none. */
 static const char **field_of(struct gw_options *options, const char *word) {
     if (strcmp(word, "--helper-arg") == 0 && options->helper_argument_count < GW_HELPER_ARGUMENTS) {
         return &options->helper_arguments[options->helper_argument_count++];

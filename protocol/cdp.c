@@ -94,7 +94,7 @@ static bool take(struct fm_cdp *cdp, const char *text, size_t len) {
     struct json_object *session = NULL;
     size_t offset;
     if (fm_json_check(text, len, VALUES_MAX, &offset) == fm_json_too_many) {
-        return true; /* an event with so much in it is none that is looked at */
+        return true; /* an event with so much in it is not looked at */
     }
     fm_buf_reset(&cdp->scratch);
     if (fm_json_check(text, len, VALUES_MAX, &offset) || !fm_json_tree(text, len, &cdp->scratch, &root)) {

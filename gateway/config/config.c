@@ -108,7 +108,7 @@ static enum fm_code take_key(struct reading *reading, const struct place *place,
     return FM_OK;
 }
 
-/* `place` is at a quote: goes behind the string's end. */
+/* `place` is at a quote: moves past the string's end. */
 static void skip_string(struct place *place) {
     for (place->at++; *place->at != '"'; place->at++) {
         place->at += *place->at == '\\';

@@ -34,7 +34,7 @@ struct gw_request {
 };
 
 /*
- * Where the head in `bytes` ends, behind its empty line; 0: it doesn't yet. `from` is how many of the bytes were looked
+ * Where the head in `bytes` ends, after its empty line; 0: it doesn't yet. `from` is how many of the bytes were looked
  * at before.
  */
 size_t gw_head_end(const char *bytes, size_t len, size_t from);

@@ -14,7 +14,7 @@ struct row {
     bool local;
     bool elsewhere;
     enum fm_code code;
-    const char *reason_code; /* NULL: any; "--": the helper names an option of its own */
+    const char *reason_code; /* NULL: any; "--": the helper names its own option */
     const char *advice;      /* "%s": the variable that has the provider's key */
 };
 

@@ -1,5 +1,5 @@
 /*
- * Vectors for the memory, from a helper of its own: of the folder of an embedding model here, or of OpenAI's API. Loop
+ * Vectors for the memory, from a separate helper: of the folder of an embedding model here, or of OpenAI's API. Loop
  * thread; nothing blocks but gw_embedder_free.
  */
 #ifndef GW_PROVIDERS_EMBEDDER_H

@@ -12,7 +12,7 @@
 struct elsewhere {
     const char *dialect;
     const char *url;
-    const char *path; /* comes behind the URL, unless that ends with it */
+    const char *path; /* comes after the URL, unless that ends with it */
     const char *key;  /* the variable that has it */
 };
 

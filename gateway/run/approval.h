@@ -1,6 +1,6 @@
 /*
  * Approvals: a tool's call waits until the user has approved or denied exactly it, until the time is up, or until its
- * run ends. Each is settled exactly once, by whoever comes first; its id is random and never used again, so a late or
+ * run ends. Each is settled exactly once, by the first answer; its id is random and never used again, so a late or
  * repeated answer finds nothing.
  *
  * Pure but for random ids: the caller gives the time (fm_now_ms) and holds the timer. One thread, the loop's. The

@@ -1,8 +1,8 @@
 /*
  * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, reading.c, tell.c, live.c.
  *
- * A run is owned by its chat from its message on until its end is told. `writes` counts what the journal still has of
- * it: a run whose end is told is freed when that is none.
+ * A run is owned by its chat from its message on until its end is reported. `writes` counts what the journal still has of
+ * it: a run whose end is reported is freed once that is 0.
  */
 #ifndef GW_RUN_INTERNAL_H
 #define GW_RUN_INTERNAL_H

@@ -1,4 +1,4 @@
-/* The filter as a whole: bytes in at the first stage, and out behind the last. */
+/* The filter as a whole: bytes in at the first stage, and out after the last. */
 #include "security/filter.h"
 #include "security/filter_internal.h"
 

@@ -1,5 +1,5 @@
 /*
- * The filter's stages, each in a file of its own: a byte goes from one to the next, known, pem, names, keys, and then
+ * The filter's stages, each in its own file: a byte goes from one to the next, known, pem, names, keys, and then
  * into `out`. A stage holds back what it is not sure of, in its own state; what it gives on never comes back. A stage
  * calls the next one and no other.
  */

@@ -335,7 +335,7 @@ static void bare_byte(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* A quote behind a backslash is the value's; behind two, the second of which is the value's, it ends it. */
+/* A quote after a backslash is the value's; after two, the second of which is the value's, it ends it. */
 static bool ends_quoted(struct gw_filter *filter, unsigned char c) {
     bool behind = filter->n.backslash;
     filter->n.backslash = c == '\\' && !behind;

@@ -22,7 +22,7 @@ static void give(struct gw_filter *filter, const char *text, size_t len) {
 
 /* ---- text, and BEGIN ---- */
 
-/* What looked like a BEGIN is none; its last dashes may begin another one. */
+/* What looked like a BEGIN is not one; its last dashes may begin another one. */
 static void head_is_text(struct gw_filter *filter) {
     size_t dashes = 0;
     while (dashes < filter->p.head_len && dashes < 5 && filter->p.head[filter->p.head_len - 1 - dashes] == '-') {
@@ -149,7 +149,7 @@ static void drop(struct gw_filter *filter, size_t len) {
     filter->p.held_len -= len;
 }
 
-/* The key is over: what is held goes on as text, behind BEGIN if that turned out to be text too. */
+/* The key is over: what is held goes on as text, after BEGIN if that turned out to be text too. */
 static void end_body(struct gw_filter *filter) {
     char held[GW_PEM_HELD_MAX];
     size_t len = filter->p.held_len;
@@ -160,7 +160,7 @@ static void end_body(struct gw_filter *filter) {
         give(filter, filter->p.head, filter->p.head_len);
     }
     filter->p.head_len = 0;
-    for (size_t i = 0; i < len; i++) { /* it may have a BEGIN of its own, at most a few times */
+    for (size_t i = 0; i < len; i++) { /* it may have its own BEGIN, at most a few times */
         gw_filter_pem_byte(filter, (unsigned char)held[i]);
     }
 }
@@ -239,7 +239,7 @@ void gw_filter_pem_byte(struct gw_filter *filter, unsigned char c) {
 }
 
 void gw_filter_pem_end(struct gw_filter *filter) {
-    while (filter->p.state == GW_PEM_BODY) { /* what is held may have a BEGIN of its own */
+    while (filter->p.state == GW_PEM_BODY) { /* what is held may have its own BEGIN */
         judge(filter, 0);
         if (filter->p.state == GW_PEM_BODY) {
             end_body(filter);

@@ -1,5 +1,5 @@
 /*
- * Attachments: bytes that a transcript's records name, such as screenshots. A blob is a file of its own in blobs/,
+ * Attachments: bytes that a transcript's records name, such as screenshots. Each blob is a file in blobs/,
  * SESSIONKEY-RANDOM; it is whole on the disk before anybody gets its id, so a record can name it.
  *
  * Members of an element of `attachments` in a record: blob (the id), mimeType, bytes, and name if there is one.

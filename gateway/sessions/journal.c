@@ -1,6 +1,6 @@
 /*
  * The journal. A file's `whole` is the length of the records that were acknowledged; it grows after a successful
- * fdatasync alone, and bytes behind it are cut off before anything is written. What the thread has of a file (whole,
+ * fdatasync alone, and bytes after it are cut off before anything is written. What the thread has of a file (whole,
  * behind, first, end) nobody else touches while the thread runs.
  */
 #include "sessions/journal.h"
@@ -35,7 +35,7 @@ struct gw_journal_file {
     struct gw_journal *journal;
     int folder;
     int64_t whole; /* -1: there is no file */
-    bool behind;   /* there may be bytes behind the whole ones */
+    bool behind;   /* there may be bytes after the whole ones */
     struct append *first;
     struct append **end;
     struct gw_journal_file *next; /* in this batch */
@@ -52,7 +52,7 @@ static enum fm_code fail(const struct gw_journal_file *file, const char *what, i
                    strerror(failure));
 }
 
-/* Opens the file with nothing behind its whole records. */
+/* Opens the file with nothing after its whole records. */
 static enum fm_code open_whole(struct gw_journal_file *file, int *fd, struct fm_error *error) {
     *fd = fm_private_file_append(file->folder, file->name, file->whole < 0);
     if (*fd < 0) {

@@ -35,7 +35,7 @@ void gw_journal_close(struct gw_journal *journal);
 
 /*
  * A file of lines in a folder (base/private_files.h), whose descriptor stays the caller's and open. `whole`: so many
- * bytes of it are whole records, and what is behind them is cut off before the first append; -1: there is no such file
+ * bytes of it are whole records, and what is after them is cut off before the first append; -1: there is no such file
  * yet, the first append makes it. Only the journal may write to it. NULL: out of memory.
  */
 FM_MUST_USE struct gw_journal_file *gw_journal_file_new(struct gw_journal *journal, int folder, const char *name,

@@ -71,7 +71,7 @@ static enum fm_code set_aside(int folder, const char *key, const char *text, siz
     return FM_OK;
 }
 
-/* Appends the records that close behind the whole ones. */
+/* Appends the records that close, after the whole ones. */
 static enum fm_code append_closing(int folder, const char *name, const struct gw_recovered *recovered,
                                    struct fm_error *error) {
     int fd = fm_private_file_append(folder, name, false);

@@ -17,7 +17,7 @@ struct gw_transcript_reader {
 
 /*
  * Reads the lines of `text` that have their newline. Returns how many bytes the lines that it went through have; what
- * is behind them has no newline, if no callback stopped it.
+ * is after them has no newline, if no callback stopped it.
  */
 size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcript_reader *reader);
 

@@ -10,7 +10,7 @@
 struct writing {
     const struct gw_view *view;
     struct fm_buf *out;
-    struct fm_buf body;   /* elements, each with a comma behind it */
+    struct fm_buf body;   /* elements, each with a comma after it */
     struct fm_buf starts; /* size_t each */
     struct json_object *taken_back;
 };

@@ -34,7 +34,7 @@ static void list_init(struct list *list) {
     list->end = &list->first;
 }
 
-/* Moves all of `from` behind `to`. */
+/* Moves all of `from` to the end of `to`. */
 static void list_move(struct list *to, struct list *from) {
     if (from->first) {
         *to->end = from->first;

@@ -14,7 +14,7 @@
 
 struct gw_worker;
 
-/* Its owner has it inside a struct of its own, which the worker has from gw_worker_add until `done`. */
+/* Its owner has it inside its own struct, which the worker has from gw_worker_add until `done`. */
 struct gw_job {
     struct gw_job *next;
     void (*done)(struct gw_job *job); /* loop thread; may free the job and add others */

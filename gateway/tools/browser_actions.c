@@ -232,7 +232,7 @@ static void waited(struct gw_browser *browser) {
 static void on_looked(void *context, struct json_object *value, const char *error) {
     struct gw_browser *browser = context;
     if (error &&
-        *error == 't') { /* "the page's answer is an error": a selector that is none; others are of navigations */
+        *error == 't') { /* "the page's answer is an error": an invalid selector; others are of navigations */
         gw_browser_fail(browser, "%s", error);
     } else if (!error && json_object_get_boolean(value)) {
         waited(browser);

@@ -26,7 +26,7 @@ void gw_output_free(struct gw_output *output);
 void gw_output_add(struct gw_output *output, const char *data, size_t len);
 
 /*
- * Appends the text: UTF-8, where a byte that is none becomes U+FFFD, at most `max` bytes. Where not all fits, a line
+ * Appends the text: UTF-8, where a byte that is not UTF-8 becomes U+FFFD, at most `max` bytes. Where not all fits, a line
  * stands between beginning and end that says how many bytes are missing; both are cut between characters, and
  * `*truncated` is set. False when out of memory.
  */

@@ -15,7 +15,7 @@
 /* Types of values. */
 enum { TYPE_U8, TYPE_BOOL = 7, TYPE_STRING, TYPE_ARRAY, TYPE_COUNT = 13 };
 
-/* Bytes of a value of each type; 0: it has a length of its own. */
+/* Bytes of a value of each type; 0: it has its own length. */
 static const size_t sizes[TYPE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 /* The bytes that have not been read yet. */

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Writes `len` bytes as 2 * `len` digits in lower case, and a NUL behind them. Pure. */
+/* Writes `len` bytes as 2 * `len` digits in lower case, and a NUL after them. Pure. */
 void fm_hex(char *text, const unsigned char *bytes, size_t len);
 
 #endif

@@ -198,7 +198,7 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
  */
 FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
 
-/* Code that can't be interrupted, on a thread of its own; if it is given up, that thread frees what belongs to it. */
+/* Code that can't be interrupted, on its own thread; if it is given up, that thread frees what belongs to it. */
 struct fm_task;
 struct fm_task_calls {
     void (*body)(void *argument);

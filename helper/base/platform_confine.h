@@ -67,7 +67,7 @@ int fm_landlock_create(const struct fm_landlock_handled *handled);
 
 /*
  * Grants `rights` about what the descriptor `fd` is, and what is below it; on what is no folder, those that files have. A link
- * gets none: what it leads to has a rule of its own, or none. False with errno: nothing is granted. Never blocks.
+ * gets none: what it leads to has its own rule, or none. False with errno: nothing is granted. Never blocks.
  */
 bool fm_landlock_grant(int ruleset, int fd, uint64_t rights);
 

@@ -1,5 +1,5 @@
 /*
- * Child processes on Windows. Each is in a job of its own, which ends all that it started: when it is killed, when it
+ * Child processes on Windows. Each is in its own job, which ends all that it started: when it is killed, when it
  * has ended, and when this process ends, however that is.
  */
 #include "base/platform.h"

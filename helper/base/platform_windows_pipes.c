@@ -361,7 +361,7 @@ int fm_wait(struct fm_waited *waited, size_t count, int ms) {
     return ready;
 }
 
-/* The pipe of a descriptor; NULL with errno when it is none of ours. */
+/* The pipe of a descriptor; NULL with errno when it is not ours. */
 static struct pipe *pipe_of(int fd, bool *blocks) {
     const struct descriptor *descriptor = find(fd);
     if (!descriptor || !descriptor->pipe) {

@@ -1,6 +1,6 @@
 /*
  * Files of ours in a folder that nobody else can change, so that what is found there is what we wrote, or damaged by
- * accident. A file is written under a name of its own and gets its real name when it is whole. Descriptors are
+ * accident. A file is written under its own name and gets its real name when it is whole. Descriptors are
  * close-on-exec and the caller's to close with fm_close. All may block on the disk; any thread. Windows has none of it.
  */
 #ifndef FM_BASE_PRIVATE_FILES_H
@@ -49,7 +49,7 @@ int fm_private_file_open(int folder, const char *name);
 int fm_private_file_create(int folder, const char *name);
 
 /*
- * Opens a file of ours to read it and to write behind its end. `make`: it is a new one, with mode 0600; EEXIST: there
+ * Opens a file of ours to read it and to write after its end. `make`: it is a new one, with mode 0600; EEXIST: there
  * is one. Returns a descriptor; -1 with errno (EPERM as above).
  */
 int fm_private_file_append(int folder, const char *name, bool make);

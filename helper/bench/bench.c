@@ -1,6 +1,6 @@
 /*
  * fm-proxy bench, under bench.h. Each figure is the median of some rounds. On a slow machine prompts and answers are
- * shorter, so that all of it takes a minute or two; each prompt begins with a number of its own, so that none is
+ * shorter, so that all of it takes a minute or two; each prompt begins with its own number, so that none is
  * cached.
  */
 #include "bench/bench.h"

@@ -301,7 +301,7 @@ static const struct row rows[] = {
      "after so long without a request the engine ends, which frees its memory;\nthe next request starts it again; 0: "
      "never",
      ALL, true, read_integer, AT(idle_unload_ms), "600000", 0, DAY_MS},
-    {"max-engines", "N", "how many models are loaded at once, each in an engine of its own", ALL, true, read_integer,
+    {"max-engines", "N", "how many models are loaded at once, each in its own engine", ALL, true, read_integer,
      AT(max_engines), "3", 1, FM_OPTIONS_ENGINES_MAX},
     {"memory-budget", "BYTES",
      "how much memory the loaded models may take together, such as 4G or 512M\n(default: half of the memory, and one "

@@ -1,5 +1,5 @@
 /*
- * The connection to the front, which runs in this process on a thread of its own and is spoken to over a pair of
+ * The connection to the front, which runs in this process on its own thread and is spoken to over a pair of
  * pipes.
  */
 #include "sessions/link.h"

@@ -80,7 +80,7 @@ static bool push(struct history *history, struct json_object *list) {
     return lists;
 }
 
-/* The store's file is untrusted: whoever can write to it could put anything there. */
+/* The store's file is untrusted: a process that can write to it could put anything there. */
 static enum fm_code check_stored(struct json_object *list, struct fm_error *error) {
     struct fm_error reason;
     bool valid = json_object_is_type(list, json_type_array) && fm_check_input(NULL, list, NULL, &reason) == FM_OK &&

@@ -226,7 +226,7 @@ static const struct item_kind {
     {"item_reference", NULL, check_reference},
 };
 
-/* NULL when it is none of these. */
+/* NULL when it is not one of these. */
 static const struct item_kind *find_kind(struct json_object *type) {
     for (size_t i = 0; i < sizeof item_kinds / sizeof item_kinds[0]; i++) {
         if (!type || fm_string_is(type, item_kinds[i].type)) {

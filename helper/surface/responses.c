@@ -275,7 +275,7 @@ static void write_item_event(struct fm_answer *answer, const char *type, bool wh
     fm_json_object_end(w);
 }
 
-/* The index of an item's part has a name of its own in each kind; a call has none. */
+/* The index of an item's part has its own name in each kind; a call has none. */
 static void begin_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
     const struct fm_output_part *part = fm_event_open_part(answer);
     begin(answer, type, w);

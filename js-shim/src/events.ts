@@ -8,7 +8,7 @@ import type { ReasonCode } from "./errors.js";
  * - `parked`: the helper had nothing to do and ended; the next request starts it
  * - `waiting`: the machine can't answer now, and is asked again after a while
  * - `limited`: the model's rate limit was reached
- * - `per-request`: after crashes, each request gets a helper of its own
+ * - `per-request`: after crashes, each request gets its own helper
  * - `refused`: nothing is started until `compatibility.check({ recheck: true })`
  * - `closed`
  */
@@ -67,7 +67,7 @@ export class Events {
     for (const listener of [...this.#listeners[name]]) callBack(`A listener of "${name}"`, listener, value);
   }
 
-  /** Tells a change of state; the same state twice is none. */
+  /** Tells a change of state; the same state twice is not a change. */
   changeState(state: ClientState, reason: Omit<StateChange, "state"> = {}): void {
     if (state === this.#state || this.#state === "closed") return;
     this.#state = state;

@@ -41,7 +41,7 @@ const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
 const TOKEN_BYTES = 200;
 /** More than a model has. */
 const LAYERS = 1024;
-/** Types of values (`gguf_type`), and the bytes of each; 0: it has a length of its own. */
+/** Types of values (`gguf_type`), and the bytes of each; 0: it has its own length. */
 const [STRING, ARRAY] = [8, 9];
 const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
 /** `llama_ftype` of llama.h, as far as it is in use. */

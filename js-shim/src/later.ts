@@ -1,4 +1,4 @@
-// What no client needs before its first call. It is a file of its own, dist/later.cjs, which that call loads: a host that never
+// What no client needs before its first call. It is a separate file, dist/later.cjs, which that call loads: a host that never
 // asks anything does not wait for it.
 export { catalogModel, searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";

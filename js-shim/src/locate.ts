@@ -91,7 +91,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
   }
   const repository = join(options.packageRoot ?? packageRoot, "..");
   const built = join(repository, "build", "bin", NAME);
-  // In another's project, a folder of that name is none of ours.
+  // In another's project, a folder of that name is not ours.
   if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {
     if (existsSync(built)) return { type: "cli", executablePath: built, origin: OWN_BUILD };
     tried.push(built);

@@ -175,7 +175,7 @@ const UNSIGNED_MS = 10_000;
 /** The locks of this process. */
 const held = new Set<string>();
 
-/** One process downloads a file at a time. A lock of a process that is gone is none. */
+/** One process downloads a file at a time. A lock of a process that is gone does not count. */
 async function lock(path: string): Promise<() => Promise<void>> {
   for (let tries = 0; tries < 2; tries++) {
     try {

@@ -9,7 +9,7 @@ const RETRY_AFTER_MS = 500;
 /** Nobody is asked to wait longer than this for another try. */
 const LONGEST_RETRY_MS = 1000;
 
-/** What every answer of `client.fetch` says; each has an id of its own. */
+/** What every answer of `client.fetch` says; each has its own id. */
 export function headers(contentType?: string): Record<string, string> {
   return {
     ...(contentType === undefined ? {} : { "content-type": contentType }),

@@ -3,7 +3,7 @@ import type { FmError } from "./errors.js";
 
 /** What crashes of the helper lead to. */
 export interface RestartPolicy {
-  /** Crashes in a row after which each request gets a helper of its own. */
+  /** Crashes in a row after which each request gets its own helper. */
   perRequestAfter: number;
   /** Crashes in a row after which requests are refused, until `compatibility.check({ recheck: true })`. */
   maxCrashes: number;

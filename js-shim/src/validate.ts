@@ -55,7 +55,7 @@ function make(schema: Schema): Validator {
   };
 }
 
-/** All subschemas by their addresses. Throws for a reference that leads nowhere, and a pattern that is none. */
+/** All subschemas by their addresses. Throws for a reference that leads nowhere, and an invalid pattern. */
 function resolve(schema: Schema): Lookup {
   try {
     const lookup = dereference(schema);

@@ -135,7 +135,7 @@ static bool read_answer(const struct fm_rpc_message *message, struct fm_error *e
     return true;
 }
 
-/* The number of an id; 0: it is none of ours. */
+/* The number of an id; 0: it is not ours. */
 static int64_t id_number(const struct fm_rpc_id *id) {
     return id->len && id->text[0] != '"' ? strtoll(id->text, NULL, 10) : 0;
 }
@@ -216,7 +216,7 @@ static enum fm_code write_call(struct fm_client *client, int64_t id, const char 
         return fm_fail_no_memory(error);
     }
     const char *wrong = fm_json_check(frame->data + header, frame->len - header, FM_JSON_VALUES_MAX, &offset);
-    if (!wrong) { /* and alone: what only fits into the message could have an id of its own */
+    if (!wrong) { /* and alone: what only fits into the message could have its own id */
         wrong = fm_json_check(params, len, FM_JSON_VALUES_MAX, &offset);
     }
     if (wrong || !begins_object(params, len)) {

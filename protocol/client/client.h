@@ -147,7 +147,7 @@ pid_t fm_client_pid(const struct fm_client *client);
 /*
  * Fills `fds` with what to wait for, and returns how many. Ask again after each call of a function that is not const: a
  * helper may have ended or started meanwhile. The descriptors stay the client's. On Windows they are those of fm_wait,
- * and of no use to another loop: use fm_client_wait there, on a thread of its own.
+ * and of no use to another loop: use fm_client_wait there, on its own thread.
  */
 size_t fm_client_fds(const struct fm_client *client, struct fm_waited fds[FM_WAITED_MAX]);
 

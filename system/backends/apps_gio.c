@@ -201,7 +201,7 @@ static enum fm_code start(GDesktopAppInfo *info, int null_fd, struct fm_error *e
     return code;
 }
 
-/* Runs on a thread of its own, which owns it if it takes too long. */
+/* Runs on its own thread, which owns it if it takes too long. */
 struct attempt {
     char app[SY_ID_MAX];
     enum fm_code code;

@@ -9,7 +9,7 @@
  * folders when it is asked first, and again after they have changed. On success `desktop` is the caller's, for
  * desktop->backend->free(desktop->self).
  *
- * What `launch` starts has a session of its own and /dev/null as stdin, stdout and stderr, so that it neither writes
+ * What `launch` starts has its own session and /dev/null as stdin, stdout and stderr, so that it neither writes
  * into the caller's stream nor ends with it. FM_UNAVAILABLE: it can't be started.
  */
 FM_MUST_USE enum fm_code sy_apps_gio_new(struct sy_desktop *desktop, struct fm_error *error);

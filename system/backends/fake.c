@@ -1,4 +1,4 @@
-/* The fake desktop: lists in memory, rules, a clock that leaps. A deed first does what rules say, then its own work. */
+/* The fake desktop: lists in memory, rules, a clock that leaps. An action first does what rules say, then its own work. */
 #include "backends/fake.h"
 #include "base/buf.h"
 #include "base/platform.h"
@@ -208,9 +208,9 @@ static void act(struct fake *fake, const char *what, struct json_object *value) 
     }
 }
 
-static void act_all(struct fake *fake, struct json_object *deeds) {
+static void act_all(struct fake *fake, struct json_object *actions) {
     struct json_object_iter at;
-    json_object_object_foreachC(deeds, at) {
+    json_object_object_foreachC(actions, at) {
         act(fake, at.key, at.val);
     }
 }
@@ -229,29 +229,29 @@ static struct later *next_later(const struct fake *fake) {
     return first;
 }
 
-/* ---- deeds ---- */
+/* ---- actions ---- */
 
 enum outcome { HAPPENS, REFUSED, FAILS };
 
-static bool applies(struct json_object *rule, const char *deed) {
+static bool applies(struct json_object *rule, const char *action) {
     const char *on = text_of(rule, "on");
     size_t len = strlen(on);
-    return len > 0 && strncmp(on, deed, len) == 0 && (deed[len] == '\0' || deed[len] == ' ');
+    return len > 0 && strncmp(on, action, len) == 0 && (action[len] == '\0' || action[len] == ' ');
 }
 
-/* Notes the deed and does what its rules say. */
-static enum outcome begin(struct fake *fake, const char *deed) {
+/* Notes the action and does what its rules say. */
+static enum outcome begin(struct fake *fake, const char *action) {
     enum outcome outcome = HAPPENS;
-    fm_buf_append_str(&fake->log, deed);
+    fm_buf_append_str(&fake->log, action);
     fm_buf_append_char(&fake->log, '\n');
     if (fake->log_file) {
-        fprintf(fake->log_file, "%s\n", deed);
+        fprintf(fake->log_file, "%s\n", action);
         fflush(fake->log_file);
     }
     for (size_t i = 0; i < json_object_array_length(fake->rules); i++) {
         struct json_object *rule = json_object_array_get_idx(fake->rules, i);
         struct json_object *what = json_object_object_get(rule, "do");
-        if (!applies(rule, deed)) {
+        if (!applies(rule, action)) {
             continue;
         }
         if (json_object_is_type(what, json_type_object)) {
@@ -266,8 +266,8 @@ static enum outcome begin(struct fake *fake, const char *deed) {
     return outcome;
 }
 
-static enum fm_code failed(const char *deed, struct fm_error *error) {
-    return fm_fail(error, FM_UNAVAILABLE, "the fake desktop fails at %.200s", deed);
+static enum fm_code failed(const char *action, struct fm_error *error) {
+    return fm_fail(error, FM_UNAVAILABLE, "the fake desktop fails at %.200s", action);
 }
 
 static enum fm_code gone(const char *id, struct fm_error *error) {
@@ -364,9 +364,9 @@ static enum fm_code list_tabs(void *self, struct sy_tabs *tabs, struct fm_error 
 
 static enum fm_code focus(void *self, const char *window, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 16];
-    snprintf(deed, sizeof deed, "focus %s", window);
-    enum outcome outcome = begin(fake, deed);
+    char action[SY_ID_MAX + 16];
+    snprintf(action, sizeof action, "focus %s", window);
+    enum outcome outcome = begin(fake, action);
     size_t index = find_window(fake, window);
     if (index == fake->windows.count) {
         return gone(window, error);
@@ -374,15 +374,15 @@ static enum fm_code focus(void *self, const char *window, struct fm_error *error
     if (outcome == HAPPENS) {
         raise_window(fake, index);
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static enum fm_code place(void *self, const char *window, const struct sy_rect *bounds, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 64];
-    snprintf(deed, sizeof deed, "place %s %d %d %d %d", window, bounds->left, bounds->top, bounds->right,
+    char action[SY_ID_MAX + 64];
+    snprintf(action, sizeof action, "place %s %d %d %d %d", window, bounds->left, bounds->top, bounds->right,
              bounds->bottom);
-    enum outcome outcome = begin(fake, deed);
+    enum outcome outcome = begin(fake, action);
     size_t index = find_window(fake, window);
     if (index == fake->windows.count) {
         return gone(window, error);
@@ -390,14 +390,14 @@ static enum fm_code place(void *self, const char *window, const struct sy_rect *
     if (outcome == HAPPENS) {
         fake->windows.at[index].bounds = *bounds;
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static enum fm_code close_window(void *self, const char *window, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 16];
-    snprintf(deed, sizeof deed, "close %s", window);
-    enum outcome outcome = begin(fake, deed);
+    char action[SY_ID_MAX + 16];
+    snprintf(action, sizeof action, "close %s", window);
+    enum outcome outcome = begin(fake, action);
     size_t index = find_window(fake, window);
     if (index == fake->windows.count) {
         return gone(window, error);
@@ -405,7 +405,7 @@ static enum fm_code close_window(void *self, const char *window, struct fm_error
     if (outcome == HAPPENS) {
         remove_window(fake, index);
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static struct json_object *window_of(struct fake *fake, const struct sy_app *app) {
@@ -429,9 +429,9 @@ static struct json_object *window_of(struct fake *fake, const struct sy_app *app
 
 static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 16];
-    snprintf(deed, sizeof deed, "launch %s", app);
-    enum outcome outcome = begin(fake, deed);
+    char action[SY_ID_MAX + 16];
+    snprintf(action, sizeof action, "launch %s", app);
+    enum outcome outcome = begin(fake, action);
     size_t i = 0;
     while (i < fake->apps.count && strcmp(fake->apps.at[i].id, app) != 0) {
         i++;
@@ -442,14 +442,14 @@ static enum fm_code launch(void *self, const char *app, struct fm_error *error) 
     if (outcome == HAPPENS) {
         add_later(fake, fake->now_ms + LAUNCH_MS, window_of(fake, &fake->apps.at[i]));
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static enum fm_code activate(void *self, const char *tab, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 16];
-    snprintf(deed, sizeof deed, "tab.activate %s", tab);
-    enum outcome outcome = begin(fake, deed);
+    char action[SY_ID_MAX + 16];
+    snprintf(action, sizeof action, "tab.activate %s", tab);
+    enum outcome outcome = begin(fake, action);
     size_t index = find_tab(fake, tab);
     if (index == fake->tabs.count) {
         return gone(tab, error);
@@ -457,18 +457,18 @@ static enum fm_code activate(void *self, const char *tab, struct fm_error *error
     if (outcome == HAPPENS) {
         show_tab(fake, index);
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static enum fm_code open_tab(void *self, const char *url, char tab[SY_ID_MAX], struct fm_error *error) {
     struct fake *fake = self;
-    struct fm_buf deed;
-    fm_buf_init(&deed, LOG_MAX);
-    fm_buf_append_str(&deed, "tab.open ");
-    fm_buf_append_str(&deed, url);
-    fm_buf_append_char(&deed, '\0');
-    enum outcome outcome = begin(fake, deed.data);
-    fm_buf_free(&deed);
+    struct fm_buf action;
+    fm_buf_init(&action, LOG_MAX);
+    fm_buf_append_str(&action, "tab.open ");
+    fm_buf_append_str(&action, url);
+    fm_buf_append_char(&action, '\0');
+    enum outcome outcome = begin(fake, action.data);
+    fm_buf_free(&action);
     if (outcome == FAILS) {
         return failed("tab.open", error);
     }
@@ -483,9 +483,9 @@ static enum fm_code open_tab(void *self, const char *url, char tab[SY_ID_MAX], s
 
 static enum fm_code close_tab(void *self, const char *tab, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 16];
-    snprintf(deed, sizeof deed, "tab.close %s", tab);
-    enum outcome outcome = begin(fake, deed);
+    char action[SY_ID_MAX + 16];
+    snprintf(action, sizeof action, "tab.close %s", tab);
+    enum outcome outcome = begin(fake, action);
     size_t index = find_tab(fake, tab);
     if (index == fake->tabs.count) {
         return gone(tab, error);
@@ -493,14 +493,14 @@ static enum fm_code close_tab(void *self, const char *tab, struct fm_error *erro
     if (outcome == HAPPENS) {
         remove_tab(fake, index);
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **out, struct fm_error *error) {
     struct fake *fake = self;
-    char deed[SY_ID_MAX + 16];
-    snprintf(deed, sizeof deed, "tab.text %s", tab);
-    enum outcome outcome = begin(fake, deed);
+    char action[SY_ID_MAX + 16];
+    snprintf(action, sizeof action, "tab.text %s", tab);
+    enum outcome outcome = begin(fake, action);
     size_t index = find_tab(fake, tab);
     *out = NULL;
     if (index == fake->tabs.count) {
@@ -511,7 +511,7 @@ static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **o
     } else if (outcome == HAPPENS && fake->texts[index]) {
         *out = strdup(fake->texts[index]);
     }
-    return outcome == FAILS ? failed(deed, error) : FM_OK;
+    return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
 static void free_fake(void *self) {

@@ -12,9 +12,9 @@
  *
  * The first window is the topmost one. Tabs of a window are in the order in which they are listed.
  *
- * A rule's `on` is a deed as in the log below, or its beginning up to a space. `do` is "refuse" (the deed succeeds and
+ * A rule's `on` is an action as in the log below, or its beginning up to a space. `do` is "refuse" (the action succeeds and
  * has no effect), "fail" (it fails with UNAVAILABLE) or an object: what a user does just before. `once` true: the rule
- * holds for one deed. What a user can do: tab.open {a tab}, tab.close ID, tab.move {"id", "before": ID or null},
+ * holds for one action. What a user can do: tab.open {a tab}, tab.close ID, tab.move {"id", "before": ID or null},
  * tab.go {"id", "url"} (another page in it), window.open {a window}, window.close ID.
  *
  * "log" names a file that the log is added to. An application that is launched has a window after 100 ms.
@@ -35,7 +35,7 @@ FM_MUST_USE enum fm_code sy_fake_new(struct json_object *description, struct sy_
                                      struct fm_error *error);
 
 /*
- * The deeds so far, a line each, valid until the next one: "focus w1", "place w1 0 0 640 480", "close w1", "launch
+ * The actions so far, a line each, valid until the next one: "focus w1", "place w1 0 0 640 480", "close w1", "launch
  * xterm.desktop", "tab.activate t1", "tab.open https://a.example/", "tab.close t1", "tab.text t1".
  */
 const struct fm_buf *sy_fake_log(const struct sy_desktop *desktop);

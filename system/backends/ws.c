@@ -146,7 +146,7 @@ static bool send_now(struct sy_ws *ws, const char *text, size_t len) {
     return wslay_event_queue_msg(ws->wslay, &message) == 0 && wslay_event_send(ws->wslay) == 0;
 }
 
-/* Takes bytes of the head. False: the answer is none that can be used. `used`: how many of them belong to it. */
+/* Takes bytes of the head. False: the answer can't be used. `used`: how many of them belong to it. */
 static bool take_head(struct sy_ws *ws, const char *data, size_t len, size_t *used) {
     for (*used = 0; *used < len && !ws->open; ++*used) {
         fm_buf_append_char(&ws->head, data[*used]);

@@ -4,7 +4,7 @@
  */
 #include "backends/x11.h"
 #include "backends/x11_bounds.h"
-#include "backends/x11_deeds.h"
+#include "backends/x11_windows.h"
 #include "backends/x11_text.h"
 #include "base/clock.h"
 

@@ -12,7 +12,7 @@ struct sy_x11_extents {
     int left, right, top, bottom;
 };
 
-/* Of a property that was asked for; 0 where it is none. */
+/* Of a property that was asked for; 0 where it is not set. */
 struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned asked);
 
 /* What is seen of a window around the one that the application made: the frame, less the shadow. */

@@ -202,7 +202,7 @@ xcb_get_property_reply_t *sy_x11_property_reply(struct sy_x11_link *link, unsign
 
 /* ---- connecting ---- */
 
-/* Runs on a thread of its own, which owns it if it takes too long. */
+/* Runs on its own thread, which owns it if it takes too long. */
 struct attempt {
     struct sy_x11_link link; /* of which the connection's members are filled */
     bool wayland;

@@ -1,8 +1,8 @@
 /*
- * Deeds are requests to the window manager, as a pager or taskbar sends them. Each begins by looking whether its window
+ * Actions are requests to the window manager, as a pager or taskbar sends them. Each begins by looking whether its window
  * still is the one that the id meant.
  */
-#include "backends/x11_deeds.h"
+#include "backends/x11_windows.h"
 #include "backends/x11_bounds.h"
 #include "base/clock.h"
 
@@ -15,8 +15,8 @@
 #define START_MS       500 /* until a program that has shown its window tells what the window knows */
 #define SOURCE_IS_USER XCB_EWMH_CLIENT_SOURCE_TYPE_OTHER /* 2, of EWMH: a pager, which acts for the user */
 
-/* Begins a deed: finds the window. */
-static enum fm_code begin_deed(struct sy_x11_link *link, const char *id, xcb_window_t *window, struct fm_error *error) {
+/* Begins an action: finds the window. */
+static enum fm_code begin_action(struct sy_x11_link *link, const char *id, xcb_window_t *window, struct fm_error *error) {
     enum fm_code code = sy_x11_begin(link, error);
     if (code != FM_OK) {
         return code;
@@ -58,7 +58,7 @@ static bool takes_keys(struct sy_x11_link *link, xcb_window_t window) {
 enum fm_code sy_x11_focus(void *self, const char *id, struct fm_error *error) {
     struct sy_x11_link *link = self;
     xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
+    enum fm_code code = begin_action(link, id, &window, error);
     if (code != FM_OK) {
         return code;
     }
@@ -87,7 +87,7 @@ static bool can_be_asked(struct sy_x11_link *link, xcb_window_t window) {
 enum fm_code sy_x11_close(void *self, const char *id, struct fm_error *error) {
     struct sy_x11_link *link = self;
     xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
+    enum fm_code code = begin_action(link, id, &window, error);
     if (code != FM_OK) {
         return code;
     }
@@ -191,7 +191,7 @@ static void move_again(struct sy_x11_link *link, xcb_window_t window, const stru
 enum fm_code sy_x11_place(void *self, const char *id, const struct sy_rect *bounds, struct fm_error *error) {
     struct sy_x11_link *link = self;
     xcb_window_t window;
-    enum fm_code code = begin_deed(link, id, &window, error);
+    enum fm_code code = begin_action(link, id, &window, error);
     if (code != FM_OK) {
         return code;
     }

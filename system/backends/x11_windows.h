@@ -1,6 +1,6 @@
 /* What is done to X11 windows: members of x11.c's backend. `self` is the connection, a struct sy_x11_link. */
-#ifndef SY_X11_DEEDS_H
-#define SY_X11_DEEDS_H
+#ifndef SY_X11_WINDOWS_H
+#define SY_X11_WINDOWS_H
 
 #include "desktop/backend.h"
 

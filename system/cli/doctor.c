@@ -15,7 +15,7 @@ static void print_count(const char *what, size_t count, const struct fm_error *m
 }
 
 /* What can't be listed can't be acted on either. */
-static void print_deed(const char *what, bool can, const struct fm_error *missing) {
+static void print_action(const char *what, bool can, const struct fm_error *missing) {
     printf("%-13s %s\n", what, can && missing->code == FM_OK ? "ok" : "unavailable");
 }
 
@@ -33,11 +33,11 @@ static int examine(const struct sy_desktop *desktop) {
     print_count("monitors", snapshot.monitors.count, snapshot.monitors.count > 0 ? &none : &snapshot.no_windows);
     print_count("applications", snapshot.installed_count, &snapshot.no_apps);
     print_count("tabs", snapshot.tab_count, &snapshot.no_tabs);
-    print_deed("focus", backend->focus, &snapshot.no_windows);
-    print_deed("place", backend->place, &snapshot.no_windows);
-    print_deed("close", backend->close, &snapshot.no_windows);
-    print_deed("launch", backend->launch, &snapshot.no_apps);
-    print_deed("tab actions", backend->activate && backend->open && backend->close_tab, &snapshot.no_tabs);
+    print_action("focus", backend->focus, &snapshot.no_windows);
+    print_action("place", backend->place, &snapshot.no_windows);
+    print_action("close", backend->close, &snapshot.no_windows);
+    print_action("launch", backend->launch, &snapshot.no_apps);
+    print_action("tab actions", backend->activate && backend->open && backend->close_tab, &snapshot.no_tabs);
     bool all = snapshot.no_windows.code == FM_OK && snapshot.no_apps.code == FM_OK && snapshot.no_tabs.code == FM_OK;
     sy_snapshot_free(&snapshot);
     return all ? EX_OK : EX_UNAVAILABLE;

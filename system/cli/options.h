@@ -22,7 +22,7 @@ struct sy_options {
 };
 
 /*
- * Reads the option at argv[*at], and moves `*at` behind it. False: it is none of these, or it is wrong, which was told
+ * Reads the option at argv[*at], and moves `*at` past it. False: it is not one of these, or it is wrong, which was told
  * on stderr then (`*told`).
  */
 FM_MUST_USE bool sy_option_read(struct sy_options *options, int argc, char **argv, int *at, bool *told);

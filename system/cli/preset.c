@@ -132,12 +132,12 @@ static int delete(const struct call *call, struct fm_buf *out) {
 
 /* ---- options ---- */
 
-static const struct deed {
+static const struct action {
     const char *name;
     const char *options; /* that it takes */
     bool named;          /* it takes a preset's name */
     int (*run)(const struct call *call, struct fm_buf *out);
-} deeds[] = {
+} actions[] = {
     {"list", " --json", false, list},
     {"save", " --tabs --replace", true, save},
     {"delete", "", true, delete},
@@ -151,13 +151,13 @@ static int usage(FILE *out) {
     return out == stderr ? EX_USAGE : EX_OK;
 }
 
-/* False: it is none of the deed's. */
-static bool read_option(const struct deed *deed, const char *option, struct call *call) {
+/* False: it is not one of the action's. */
+static bool read_option(const struct action *action, const char *option, struct call *call) {
     bool *const given = strcmp(option, "--json") == 0      ? &call->json
                         : strcmp(option, "--tabs") == 0    ? &call->tabs
                         : strcmp(option, "--replace") == 0 ? &call->replace
                                                            : NULL;
-    if (!given || !strstr(deed->options, option)) { /* none of the three is a part of another one */
+    if (!given || !strstr(action->options, option)) { /* none of the three is a part of another one */
         return false;
     }
     *given = true;
@@ -170,27 +170,27 @@ int sy_preset_main(int argc, char **argv, sy_open_desktop *open, void *context) 
     struct fm_error error;
     struct fm_buf out;
     size_t at = 0;
-    while (at < sizeof deeds / sizeof deeds[0] && (argc < 2 || strcmp(deeds[at].name, argv[1]) != 0)) {
+    while (at < sizeof actions / sizeof actions[0] && (argc < 2 || strcmp(actions[at].name, argv[1]) != 0)) {
         at++;
     }
-    if (at == sizeof deeds / sizeof deeds[0]) {
+    if (at == sizeof actions / sizeof actions[0]) {
         return usage(argc == 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr);
     }
     for (int i = 2; i < argc; i++) {
         bool option = argv[i][0] == '-';
-        if (option ? !read_option(&deeds[at], argv[i], &call) : !deeds[at].named || call.name) {
+        if (option ? !read_option(&actions[at], argv[i], &call) : !actions[at].named || call.name) {
             return usage(stderr);
         }
         call.name = option ? call.name : argv[i];
     }
-    if (deeds[at].named && !call.name) {
+    if (actions[at].named && !call.name) {
         return usage(stderr);
     }
     if (sy_presets_path(path, sizeof path, &error) != FM_OK) {
         return fail(&error);
     }
     fm_buf_init(&out, TEXT_MAX);
-    int status = deeds[at].run(&call, &out);
+    int status = actions[at].run(&call, &out);
     bool written = fwrite(out.data ? out.data : "", 1, out.len, stdout) == out.len && fflush(stdout) == 0;
     fm_buf_free(&out);
     return written ? status : EX_IOERR;

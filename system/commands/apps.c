@@ -1,4 +1,4 @@
-/* list_apps, focus_app, close_app. A deed ends when it is seen to have happened, or its time is up. */
+/* list_apps, focus_app, close_app. An action ends when it is seen to have happened, or its time is up. */
 #include "commands/internal.h"
 #include "commands/listing.h"
 #include "desktop/refuse.h"

@@ -171,7 +171,7 @@ static bool digest_loss(const struct sy_plan *plan, char digest[DIGEST_LEN + 1])
     return digest[0] != '\0';
 }
 
-/* Writes the HMAC of the state's first part and the request behind it. */
+/* Writes the HMAC of the state's first part and the request after it. */
 static bool seal(const struct sy_confirm *confirm, const struct sy_plan *plan, const char *sealed,
                  char mac[DIGEST_LEN + 1]) {
     struct fm_buf text;

@@ -65,7 +65,7 @@ enum fm_code sy_take_summaries(const struct sy_world *world, const struct sy_sna
 /* Keeps what was noted, and writes its handle as "undo"; nothing if nothing was moved. */
 void sy_write_undo(struct sy_world *world, struct sy_undo *undo, struct fm_json_writer *w);
 
-/* `code` FM_OK, or what a backend that lacks something says: the deed can't be done here. */
+/* `code` FM_OK, or what a backend that lacks something says: the action can't be done here. */
 enum fm_code sy_lacks(const struct sy_world *world, const char *what, struct fm_error *error);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * From a request to deeds: commands are checked on one snapshot, all before the first one runs, and then run in order
+ * From a request to actions: commands are checked on one snapshot, all before the first one runs, and then run in order
  * up to the first failure. What a step works on was found while it was checked: ids, never names or indices.
  */
 #ifndef SY_PLAN_H
@@ -75,7 +75,7 @@ typedef void sy_progress(void *context, const struct sy_plan *plan, size_t step)
 /*
  * Runs the plan and writes what became of it: {"ok": true, "results": [one a command]}; of a single command its result
  * alone, as results of one are. On failure the results of the steps before it are there, and the error is that of the
- * step. Waits as long as the deeds take, in `wait` of the backend.
+ * step. Waits as long as the actions take, in `wait` of the backend.
  */
 FM_MUST_USE enum fm_code sy_plan_run(struct sy_world *world, struct sy_plan *plan, sy_progress *progress, void *context,
                                      struct fm_json_writer *w, struct fm_error *error);

@@ -1,6 +1,6 @@
 /*
  * query: what code understands it answers; the model has the rest. A conversation keeps the last questions and answers,
- * whoever gave them.
+ * from any source.
  */
 #include "commands/query.h"
 #include "base/hex.h"

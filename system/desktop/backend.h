@@ -3,7 +3,7 @@
  * their meaning while the thing lives; indices are made in snapshot.c and never get here.
  *
  * All functions are called from one thread. They return at once or within some milliseconds, but for `wait`; what a
- * deed has changed is seen in a later list. A function that is NULL means that the desktop lacks the whole group.
+ * action has changed is seen in a later list. A function that is NULL means that the desktop lacks the whole group.
  */
 #ifndef SY_BACKEND_H
 #define SY_BACKEND_H

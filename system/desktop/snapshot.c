@@ -180,7 +180,7 @@ static bool name_installed(struct sy_snapshot *snapshot) {
     return true;
 }
 
-/* An application may be called as another one is with its id behind its name. */
+/* An application may be called as another one is with its id after its name. */
 static bool make_installed_unique(struct sy_snapshot *snapshot) {
     struct sy_installed *list = snapshot->installed;
     for (size_t i = 0; i < snapshot->installed_count; i++) {

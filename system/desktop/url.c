@@ -52,7 +52,7 @@ static bool is_scheme(const char *text, size_t len, const char *scheme) {
     return strlen(scheme) == len && strncasecmp(text, scheme, len) == 0;
 }
 
-/* What stands between "//" and the path, in which no character has a meaning of its own for a browser. */
+/* What stands between "//" and the path, in which no character has a special meaning for a browser. */
 static size_t authority_len(const char *text) {
     return strcspn(text, "/?#\\");
 }

@@ -511,7 +511,7 @@ static bool is_current(const struct sy_word *word) {
     return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
 }
 
-/* Leaves out what is behind "except", or with "other" the current tab. Each thing that is to stay must be there. */
+/* Leaves out what is after "except", or with "other" the current tab. Each thing that is to stay must be there. */
 static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     bool but_current = clause->other;

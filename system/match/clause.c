@@ -9,7 +9,7 @@ struct reading {
     const struct sy_word *words;
     size_t count;
     const struct sy_word *number_words[SY_NUMBERS_MAX];
-    bool closes_but; /* behind "except" */
+    bool closes_but; /* after "except" */
     bool tabs_said;  /* the clause is about several tabs, which may be said later in it */
 };
 
@@ -17,7 +17,7 @@ static const char *text_at(const struct reading *in, size_t i) {
     return i < in->count ? in->words[i].text : "";
 }
 
-/* "in chrome", "in a new tab", "in my browser": how many words from `i` on; 0: it is none of these. */
+/* "in chrome", "in a new tab", "in my browser": how many words from `i` on; 0: it is not one of these. */
 static size_t in_browser(const struct reading *in, size_t i) {
     size_t at = i;
     if (!sy_is_one_of(text_at(in, at), "in with using inside on")) {
@@ -169,7 +169,7 @@ static bool is_count(const struct reading *in, size_t i) {
            sy_number(text_at(in, i + 1)) < 0 && !sy_is_one_of(text_at(in, i + 1), "to through till until thru");
 }
 
-/* "Onwards", "and up", behind a number: how many words. */
+/* "Onwards", "and up", after a number: how many words. */
 static size_t onwards_len(const struct reading *in, size_t i) {
     size_t at = i + (size_t)(strcmp(text_at(in, i), "and") == 0);
     bool on = sy_is_one_of(text_at(in, at), "onwards onward upwards upward") ||
@@ -523,7 +523,7 @@ static bool keeps_at(const struct sy_words *words, size_t begin, size_t i, bool 
                       (i + 1 < words->count && sy_is_one_of(words->at[i + 1].text, "only except")));
 }
 
-/* Whether a new clause begins after the word at `i`; what comes behind "except" is one list up to the next verb. */
+/* Whether a new clause begins after the word at `i`; what comes after "except" is one list up to the next verb. */
 static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split, bool closing) {
     size_t next = i + 1;
     size_t len;
@@ -566,7 +566,7 @@ static void share_numbers(struct sy_clauses *clauses) {
     }
 }
 
-/* What stands behind the last of a list holds for all of it. */
+/* What stands after the last of a list holds for all of it. */
 static bool takes_where(enum sy_verb verb) {
     return verb == SY_PLACE || verb == SY_WANT || verb == SY_NO_VERB;
 }

@@ -15,7 +15,7 @@
 struct sy_clause {
     enum sy_verb verb;
     bool own_verb; /* else it is that of the clause before: "chrome AND SLACK" */
-    bool behind;   /* its verb stands behind it: "slack can go" */
+    bool behind;   /* its verb stands after it: "slack can go" */
     bool negated;
 
     const struct sy_word *names[SY_WORDS_MAX]; /* the words that name the thing */

@@ -8,7 +8,7 @@
 
 struct part {
     size_t begin, end; /* words */
-    size_t verb_at;    /* behind what makes it polite */
+    size_t verb_at;    /* after what makes it polite */
     size_t verb_len;
     enum sy_verb verb;
     bool sentence; /* it tells something */
@@ -179,7 +179,7 @@ static void turn_not(struct sy_words *words) {
     }
 }
 
-/* "In the second window close all tabs" is "close all tabs in the second window"; what is left out stays behind it. */
+/* "In the second window close all tabs" is "close all tabs in the second window"; what is left out stays after it. */
 static void turn_window(struct sy_words *words) {
     size_t len;
     size_t at = 1;
@@ -346,7 +346,7 @@ static bool closes(const struct parts *parts) {
 
 /* ---- "it" ---- */
 
-/* How many words stand for something said before: "it", "those", "that one"; `next`: the word behind, or "". */
+/* How many words stand for something said before: "it", "those", "that one"; `next`: the word after, or "". */
 static size_t pronoun_at(const char *word, const char *next) {
     static const char kinds[] =
         "tab page site window app program one thread video article doc document ticket issue paper "
@@ -449,7 +449,7 @@ static bool is_list(const struct sy_words *words, size_t begin, size_t end) {
     return list;
 }
 
-/* Puts what the parts from `first` on are about where the command behind them says "it". False: nothing was changed. */
+/* Puts what the parts from `first` on are about where the command after them says "it". False: nothing was changed. */
 static bool put_topic(const struct parts *parts, size_t first, size_t which, struct sy_words *said) {
     const struct sy_words *words = parts->words;
     const struct part *part = &parts->at[which];

@@ -233,7 +233,7 @@ static void pick_counted(const struct job *job, size_t begin, size_t end, struct
     }
 }
 
-/* One piece of "the first and the one about rust"; nothing is added if it is none of the choices. */
+/* One piece of "the first and the one about rust"; nothing is added if it is not one of the choices. */
 static enum fm_code pick_piece(struct job *job, size_t begin, size_t end, struct choices *choices,
                                struct fm_error *error) {
     bool counted = true;
@@ -316,7 +316,7 @@ static enum fm_code read_choice(struct job *job, size_t begin, struct choices *c
     return code;
 }
 
-/* "Close the first one": of the choices, though it has a verb of its own. */
+/* "Close the first one": of the choices, though it has its own verb. */
 static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
     bool points = false;
     bool all = verb == SY_CLOSE || verb == SY_SWITCH || verb == SY_VISIT || verb == SY_OPEN;
@@ -328,7 +328,7 @@ static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
     return points && all;
 }
 
-/* "The spotify app", where tabs were asked about: it is none of them. */
+/* "The spotify app", where tabs were asked about: it is not one of them. */
 static bool is_of_another_kind(const struct job *job) {
     const char *others = job->earlier.group == SY_TABS   ? "app apps application applications program programs desktop"
                          : job->earlier.group == SY_APPS ? "tab tabs page pages website site web"

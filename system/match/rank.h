@@ -44,7 +44,7 @@ struct sy_term {
     bool weak;                 /* it says what kind of page, not which one: "video" */
     bool known;                /* something is called exactly so: it is no typo */
     char typo_of[SY_WORD_MAX]; /* the one word of all names and titles that it can be a typo of; "": there is none */
-    int number;                /* "nine" is 9; -1: it is none */
+    int number;                /* "nine" is 9; -1: it is not one */
     struct sy_meanings meanings;
 };
 

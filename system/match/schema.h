@@ -1,7 +1,7 @@
 /*
  * What a model may pick from: up to 8 candidates for each slot, as they are called in the prompt and in the schema of
  * its answer. The answer is one command, or "ask"; tabs go by title and site, never by number, for small models see
- * likeness in words. What the model answers is looked up here again, whoever kept it to the schema.
+ * likeness in words. What the model answers is looked up here again, also where it was kept to the schema.
  */
 #ifndef SY_SCHEMA_H
 #define SY_SCHEMA_H

@@ -901,7 +901,7 @@ static bool shows_around(const struct sy_word *words, size_t begin, size_t end) 
            sy_is_one_of(words[end - 1].text, "on up open");
 }
 
-/* A verb that may stand behind what it is about: "slack, quit", "I want slack closed". */
+/* A verb that may stand after what it is about: "slack, quit", "I want slack closed". */
 static enum sy_verb behind(const char *word) {
     return sy_is_one_of(word, "close closed quit exit kill killed shut terminate terminated") ? SY_CLOSE
            : sy_is_one_of(word, "maximize maximise center centre fullscreen")                 ? SY_PLACE
@@ -950,7 +950,7 @@ static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t end
     return verb;
 }
 
-/* "On the right monitor put slack": the verb stands behind the place. */
+/* "On the right monitor put slack": the verb stands after the place. */
 static bool place_first(const struct sy_word *words, size_t begin, size_t end) {
     size_t at = begin;
     while (at < end &&

@@ -22,7 +22,7 @@ enum sy_verb {
 /* The verb that the words begin with, and how many words it has; SY_NO_VERB, 0: they begin with none. */
 enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len);
 
-/* The verb of the words from `begin` to `end`: at their beginning, or behind or around what it is about. Both move past
+/* The verb of the words from `begin` to `end`: at their beginning, or after or around what it is about. Both move past
  * it. */
 enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end);
 

@@ -108,7 +108,7 @@ static bool is_quote(const char *at, size_t len, size_t *step) {
     return false;
 }
 
-/* Cuts quotes in front and punctuation behind; true: what was cut ends a clause. */
+/* Cuts quotes in front and punctuation after; true: what was cut ends a clause. */
 static bool trim(const char **at, size_t *len) {
     static const char *const marks[] = {",", ";", ".", "!",      "?",      ":",      "\"",     "'",     ")",
                                         "]", "}", "`", "\u201d", "\u2019", "\u201c", "\u00bb", "\u2026"};

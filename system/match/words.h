@@ -16,7 +16,7 @@
 
 struct sy_word {
     char text[SY_WORD_MAX];
-    const char *raw; /* as the user wrote it, of `sy_words.text`; without quotes and the punctuation behind it */
+    const char *raw; /* as the user wrote it, of `sy_words.text`; without quotes and the punctuation after it */
     size_t raw_len;
     bool address; /* it looks like a URL or a host */
     bool breaks;  /* a comma, semicolon or the end of a sentence follows */
@@ -53,7 +53,7 @@ bool sy_is_one_of(const char *word, const char *list);
 /* 0 to 9999 of digits or a word such as "three"; -1: it is no number. */
 int sy_number(const char *word);
 
-/* 1 for "first" or "1st" and so on; -1 for "last"; 0: it is none. */
+/* 1 for "first" or "1st" and so on; -1 for "last"; 0: it is not one. */
 int sy_ordinal(const char *word);
 
 /*

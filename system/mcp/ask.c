@@ -47,7 +47,7 @@ enum fm_code sy_ask(struct sy_caller *caller, const struct sy_request *request, 
     if (!can_ask(request) || !sy_loses(plan, &loss)) {
         return FM_OK;
     }
-    if (!action || (!state && strcmp(action, "accept") == 0)) { /* a yes to no question of ours is none */
+    if (!action || (!state && strcmp(action, "accept") == 0)) { /* a yes without a question of ours does not count */
         return make_question(caller, plan, error);
     }
     if (strcmp(action, "accept") != 0) {

@@ -1,4 +1,4 @@
-/* The tool `match`: what a user said, as a request that run_commands takes. Words alone: whoever calls is a model. */
+/* The tool `match`: what a user said, as a request that run_commands takes. By words alone: the caller is a model. */
 #include "commands/table.h"
 #include "match/match.h"
 #include "mcp/tools.h"

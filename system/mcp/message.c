@@ -98,7 +98,7 @@ const char *sy_request_string(const struct sy_request *request, const char *name
 
 bool sy_request_has_no_cursor(const struct sy_request *request, struct sy_fault *fault) {
     if (json_object_object_get(request->params, "cursor")) {
-        return sy_fail(fault, FM_RPC_PARAMS, "params.cursor is none that this server gave: its lists have one page");
+        return sy_fail(fault, FM_RPC_PARAMS, "params.cursor did not come from this server: its lists have one page");
     }
     return true;
 }

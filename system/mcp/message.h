@@ -60,7 +60,7 @@ FM_MUST_USE bool sy_request_read(const struct fm_rpc_message *message, struct sy
 /* A parameter that must be a string; NULL: it is not, and `fault` says so. */
 const char *sy_request_string(const struct sy_request *request, const char *name, struct sy_fault *fault);
 
-/* A list that has one page only: whoever names another has a cursor that nobody gave. */
+/* A list that has one page only: a client that names another has a cursor that nobody gave. */
 FM_MUST_USE bool sy_request_has_no_cursor(const struct sy_request *request, struct sy_fault *fault);
 
 #endif

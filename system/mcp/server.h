@@ -34,7 +34,7 @@ struct sy_batch;
 
 /* A request that is to be answered elsewhere. */
 struct sy_job {
-    struct sy_job *next; /* for whoever has it */
+    struct sy_job *next; /* for the list that it is in */
     struct fm_rpc_id id;
     enum sy_era era;
     struct sy_batch *batch; /* the server's */

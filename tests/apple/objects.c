@@ -396,7 +396,7 @@ EXPORT const void *FMGenerationSchemaCreate(const char *name, const char *descri
     return schema;
 }
 
-/* The JSON schema of one of the library's words for a type; NULL: it is none. */
+/* The JSON schema of one of the library's words for a type; NULL: it is not one. */
 static struct json_object *schema_of(const char *type, size_t len) {
     static const char *const scalars[] = {"string", "number", "integer", "boolean"};
     struct json_object *made = json_object_new_object();

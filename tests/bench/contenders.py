@@ -192,7 +192,7 @@ def frame(message):
 
 
 def frames(data):
-    """Where each body begins and ends; the last one may end behind the data."""
+    """Where each body begins and ends; the last one may end after the data."""
     end = 0
     while end < len(data):
         header = FRAME.match(data, end)

@@ -20,7 +20,7 @@ BATCHED = "llama-batched-bench"
 PROCESSOR = "processor_ms"  # a figure of each contender that play() was called of: user and system time a token
 QUIET = f"{OURS}, quiet"
 SMALLEST = "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
-SETTLE_S = 0.3  # the threads of whoever computed last still wait for more, in a loop
+SETTLE_S = 0.3  # the threads of the side that computed last still wait for more, in a loop
 PLACES = ("Lisbon", "Oslo", "Genoa", "Cork", "Riga", "Bergen", "Malmo", "Porto", "Split", "Turku")
 STORY = "The old keeper of the lighthouse told me this story about the sea and the storm."
 

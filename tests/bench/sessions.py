@@ -18,7 +18,7 @@ from gateway import Gateway  # noqa: E402
 from wire import Helper  # noqa: E402
 
 BOUND = 1.02
-SETTLE_S = 0.3  # the threads of whoever computed last still wait for more, in a loop
+SETTLE_S = 0.3  # the threads of the side that computed last still wait for more, in a loop
 PROMPT = "Answer with one short sentence: where does the ship go?"
 INSTRUCTIONS = "You are a helpful assistant."
 FORMAT = {"type": "json_schema", "name": "text", "strict": True, "schema": {

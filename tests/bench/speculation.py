@@ -156,7 +156,7 @@ def main():
     for kind, count, make, least in (("rewrites", arguments.rewrites, rewrite, REWRITE_MIN),
                                      ("prose", arguments.prose, prose, PROSE_MIN)):
         for engine in engines.values():
-            engine.run(make(1000))  # whoever comes first warms the caches
+            engine.run(make(1000))  # the first one warms the caches
         if count:
             results[kind] = {**compare(engines, kind, count, make), "at_least": least}
     for engine in engines.values():

@@ -12,7 +12,7 @@ const model = join(models, readdirSync(models).find((name) => name.endsWith(".gg
 const threads = String(availableParallelism());
 const port = 18_000 + (process.pid % 2000);
 const ROUNDS = 15;
-const SETTLE_MS = 300; // the threads of whoever computed last still wait for more, in a loop
+const SETTLE_MS = 300; // the threads of the side that computed last still wait for more, in a loop
 
 const schema = {
   type: "object",

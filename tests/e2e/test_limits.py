@@ -88,7 +88,7 @@ class Limits(LimitsTest):
             self.assert_error(helper.collect(call)[1], "CANCELLED")
 
     def test_one_that_runs_alone_waits_and_is_waited_for(self):
-        """Its time in the queue counts as any other's, and so does that of the others behind it."""
+        """Its time in the queue counts as any other's, and so does that of the others after it."""
         helper = self.warm()
         first = self.create(helper, script("x", {"hang": "soft"}))
         helper.event(first, "response.output_text.delta")

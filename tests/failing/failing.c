@@ -42,7 +42,7 @@ static unsigned long number_of(const char *variable) {
 }
 
 /*
- * A leak check stops the world from a process of its own, which waits for ever when the one it looks at is killed
+ * A leak check stops the world from a separate process, which waits for ever when the one it looks at is killed
  * meanwhile. An engine may be killed at its end, and is not what is tested here.
  */
 static void spare_children_the_leak_check(void) {

@@ -71,7 +71,7 @@ struct call {
     struct fm_buf logprobs; /* the entries of the deltas */
 };
 
-/* A response, and its events by their sequence_number: whoever reads them gets the same. */
+/* A response, and its events by their sequence_number: each reader gets the same. */
 struct told {
     char id[FM_ID_SIZE];
     bool stored; /* else its readers' deltas may differ */

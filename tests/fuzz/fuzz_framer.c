@@ -76,7 +76,7 @@ static void stays_broken(struct fm_framer *framer) {
     HOLDS(len == 21 && !body);
 }
 
-/* Feeds the stream in pieces whose lengths repeat, each in a block of its own that is gone before the next one comes.
+/* Feeds the stream in pieces whose lengths repeat, each in its own block that is gone before the next one comes.
  */
 static void feed(const char *stream, size_t len, const uint8_t *steps, size_t step_count, struct transcript *log) {
     struct fm_framer framer;

@@ -60,7 +60,7 @@ static const char *rule_character(struct rules *rules, const char *at) {
     return scalar ? at + bytes : die(rules, at + bytes - 1);
 }
 
-/* Four hex digits after "\\u"; -1 when they are none. */
+/* Four hex digits after "\\u"; -1 when they are not. */
 static int rule_hex(struct rules *rules, const char *at) {
     char digits[5] = "";
     for (int i = 0; i < 4; i++) {

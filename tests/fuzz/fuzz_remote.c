@@ -85,7 +85,7 @@ static void read_by_rules(const char *text, size_t len, struct fm_buf *log) {
             end++;
         }
         if (end == len) {
-            break; /* a line without an end is none */
+            break; /* a line without an end does not count */
         }
         size_t mark = first && end - at >= 3 && memcmp(text + at, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
         rule_line(&rules, text + at + mark, end - at - mark, log);

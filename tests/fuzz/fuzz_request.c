@@ -395,7 +395,7 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(request->output_start.len <= body_len);
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
-    /* request.c's maximum counts on this: a call that is a message of its own gets longer, and tools in the echo do */
+    /* request.c's maximum counts on this: a call that is a separate message gets longer, and tools in the echo do */
     HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 512, "%zu of %zu", request->job_members.len,
              body_len);
     HOLDS_OR(request->echo.len <= 3 * body_len + 1024, "%zu of %zu", request->echo.len, body_len);

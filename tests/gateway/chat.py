@@ -115,7 +115,7 @@ class Client:
 
 
 def lives(pid):
-    """Not so one that has ended, and waits for whoever inherited it to ask how."""
+    """Not so one that has ended, and waits until the process that inherited it asks how."""
     with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"

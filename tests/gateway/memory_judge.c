@@ -6,7 +6,7 @@
  *     memory_judge speed CHUNKS DIMENSIONS    random texts and vectors; prints how long 300 searches take: by the
  *                                             clock, and of a processor, which a busy machine changes less
  *
- * For `quality`, vectors come from whoever started it: a line {"embed":["text",...]} on stdout wants a line
+ * For `quality`, vectors come from the program that started it: a line {"embed":["text",...]} on stdout wants a line
  * [[0.1,...],...] on stdin, or {"overflow":true}. Results are lines {"mode":"words","paths":[...]}.
  */
 #include "base/clock.h"

@@ -1,6 +1,6 @@
 """Closes many tabs at once on the fake desktop, again and again, while a user opens, closes and moves tabs and goes to other
 pages in them. No tab may be asked to close that the request did not mean, or that shows another page than it did when the
-client saw the list. What the user does is played here a second time, so that each deed is judged by what there was before it.
+client saw the list. What the user does is played here a second time, so that each action is judged by what there was before it.
 
     FM_SYSTEM_DRIVER=... python3 bulk_closes.py [ROUNDS [SEED]]
 """
@@ -36,11 +36,11 @@ def make_rules(chance, ids):
     return rules
 
 
-def play(tabs, rules, deed):
-    """What a user does as the deed begins; True: it has no effect."""
+def play(tabs, rules, action):
+    """What a user does as the action begins; True: it has no effect."""
     refused = False
     for rule in rules:
-        if rule["on"] != deed or rule.get("used"):
+        if rule["on"] != action or rule.get("used"):
             continue
         if rule["do"] == "refuse":
             refused = True
@@ -62,11 +62,11 @@ def judge(tabs, rules, wanted, told):
     listed = dict(now)
     mine = {id: dict(rule) for id, rule in enumerate(rules)}
     count = 0
-    for deed in told["log"]:
-        id = deed.split()[1]
-        assert deed.startswith("tab.close ") and id in wanted.values(), f"nobody asked for {deed}"
-        assert now.get(id) == listed[id], f"{deed}: it shows {now.get(id)}, and did {listed[id]}"
-        refused = play(now, mine.values(), deed)
+    for action in told["log"]:
+        id = action.split()[1]
+        assert action.startswith("tab.close ") and id in wanted.values(), f"nobody asked for {action}"
+        assert now.get(id) == listed[id], f"{action}: it shows {now.get(id)}, and did {listed[id]}"
+        refused = play(now, mine.values(), action)
         if not refused and now.pop(id, None):
             count += 1
     left = {id: url for id, url in told["left"].items() if id[0] in "tu"}

@@ -5,7 +5,7 @@
  * in the conversation of the Nth answer. Besides: "presets" (the path of presets.json), "home" (where git folders are
  * looked for), "model" (what it answers, one after the other: a text, or {"fails": a code's name}). One JSON object on
  * stdout:
- * {"answers": [{as fm-system answers}], "log": [the deeds], "prompts": [[{role, text}]], "left": [tabs and windows at
+ * {"answers": [{as fm-system answers}], "log": [the actions], "prompts": [[{role, text}]], "left": [tabs and windows at
  * the end]}.
  */
 #include "answer.h"

@@ -45,7 +45,7 @@ def run_all(*requests, rules=(), besides=None, env=None, **changes):
 
 
 def run(*requests, **options):
-    """The answers and the deeds."""
+    """The answers and the actions."""
     told = run_all(*requests, **options)
     return told["answers"], told["log"]
 

@@ -145,7 +145,7 @@ class Server:
 
     # ---- the process ----
 
-    def deeds(self):
+    def actions(self):
         try:
             with open(self.log_path, encoding="utf-8") as file:
                 return file.read().split("\n")[:-1]

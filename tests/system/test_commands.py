@@ -40,7 +40,7 @@ class Commands(Case):
                            apps=apps, windows=windows)
         names = [app["name"] for app in self.result(answers[0])["apps"]]
         self.assertEqual(len(set(names)), 4, names)
-        self.assertEqual([deed for deed in log if "launch" in deed], ["launch a.desktop", "launch c.desktop"])
+        self.assertEqual([action for action in log if "launch" in action], ["launch a.desktop", "launch c.desktop"])
 
     def test_windows_that_only_their_process_tells(self):
         """The class comes first; of entries that fit the one with more arguments; two that say the same say nothing."""
@@ -375,7 +375,7 @@ class Commands(Case):
         self.assertEqual(log, ["tab.activate t1", "tab.close t4"])
 
     def test_another_page_in_the_tab_is_not_closed(self):
-        """Between the check and the deed the user goes on to another page in it."""
+        """Between the check and the action the user goes on to another page in it."""
         rule = {"on": "tab.close t1", "do": {"tab.go": {"id": "t3", "url": "https://bank.example/"}}}
         answer, log = one("close_tab", [rule], tab_indices=[1, 2])
         result = self.result(answer)

@@ -20,15 +20,15 @@ def rule(on, do):
 
 
 class Row:
-    """`deeds`: what may have happened before the refusal; most come before anything does."""
+    """`actions`: what may have happened before the refusal; most come before anything does."""
 
-    def __init__(self, command, code, param=None, args=None, rules=(), deeds=(), before=(), presets=None, model=None, cancel=None,
-                 whole=None, **desktop):
+    def __init__(self, command, code, param=None, args=None, rules=(), actions=(), before=(), presets=None, model=None,
+                 cancel=None, whole=None, **desktop):
         self.command, self.code, self.param = command, code, param
         self.request = whole if whole is not None else call(command, **(args or {}))
         if cancel is not None:
             self.request["cancel_at"] = cancel
-        self.rules, self.deeds, self.before = rules, list(deeds), before
+        self.rules, self.actions, self.before = rules, list(actions), before
         self.presets, self.model, self.desktop = presets, model, desktop
 
 
@@ -54,9 +54,10 @@ ROWS = [
     Row(ANY, "unavailable", whole=call("list_apps"), lacks=["windows"]),
     Row(ANY, "unavailable", whole=call("list_tabs"), lacks=["tabs"]),
     Row(ANY, "unavailable", whole=call("focus_app", app_name=NOTES), rules=[rule("launch", "fail")],
-        deeds=["launch org.example.Notes.desktop"]),
-    Row(ANY, "timeout", whole=call("switch_tab", tab_index=3), rules=[rule("tab.activate", "refuse")], deeds=["tab.activate t2"]),
-    Row(ANY, "cancelled", whole=call("focus_app", app_name=NOTES), cancel=50, deeds=["launch org.example.Notes.desktop"]),
+        actions=["launch org.example.Notes.desktop"]),
+    Row(ANY, "timeout", whole=call("switch_tab", tab_index=3),
+        rules=[rule("tab.activate", "refuse")], actions=["tab.activate t2"]),
+    Row(ANY, "cancelled", whole=call("focus_app", app_name=NOTES), cancel=50, actions=["launch org.example.Notes.desktop"]),
     # applications
     Row("focus_app", "unknown_app", "app_name", {"app_name": "xterm"}),
     Row("focus_app", "no_window", "app_name", {"app_name": NOTES}, [rule("launch", "refuse")],
@@ -131,7 +132,7 @@ class Contract(Case):
                     json.dump({"presets": row.presets}, file)
             told = run_all(*row.before, row.request, rules=row.rules, besides=besides, **row.desktop)
         error = self.refused(told["answers"][-1], row.code, row.param)
-        self.assertEqual(told["log"], row.deeds)
+        self.assertEqual(told["log"], row.actions)
         self.assertGreater(len(error["detail"]), 10)
 
     def test_the_tables_are_the_same(self):

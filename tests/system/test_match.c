@@ -23,7 +23,7 @@
 static void read_words(void **state) {
     static const struct {
         const char *said;
-        const char *words; /* with a space behind each; | where a clause may end */
+        const char *words; /* with a space after each; | where a clause may end */
     } rows[] = {
         {"Close ALL Reddit-tabs!", "close all reddit tabs |"},
         {"what's up, don't", "what up | dont "},

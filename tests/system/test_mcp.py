@@ -302,7 +302,7 @@ class Wrong(Case):
         for line in self.SILENT:
             server.write(line + b"\n")
         self.assertEqual(server.ask("ping", None), {})
-        self.assertEqual(server.deeds(), [])
+        self.assertEqual(server.actions(), [])
         self.end(server)
 
     def test_id_of_an_unreadable_message_by_version(self):
@@ -349,7 +349,7 @@ class Wrong(Case):
         for params in ({"name": "nonsense"}, {}, {"name": 7}, {"name": "list_apps", "arguments": []},
                        {"name": "list_apps", "arguments": "x"}, {"name": "x" * 10000}):
             self.assertEqual(server.error("tools/call", **params)["code"], PARAMS, params)
-        self.assertEqual(server.deeds(), [])
+        self.assertEqual(server.actions(), [])
 
 
 class Calls(Case):
@@ -379,9 +379,9 @@ class Calls(Case):
         self.assertEqual(self.call("activate_preset", preset_name="q")["error"]["code"], "unknown_preset")
         self.assertTrue(self.call("list_tabs", content_summary=True, raw=True)["ok"])
         self.assertEqual(self.call("close_app", app_name="XTerm")["closed_windows"], 1)
-        deeds = self.server.deeds()
-        self.assertEqual(deeds[-1], "close w2")
-        self.assertEqual(deeds[:6],
+        actions = self.server.actions()
+        self.assertEqual(actions[-1], "close w2")
+        self.assertEqual(actions[:6],
                          ["focus w2", "place w2 0 0 640 480", "tab.activate t2", "tab.close t3", "tab.close t1",
                           "tab.open https://chatgpt.com"])
         self.end(self.server)
@@ -410,7 +410,7 @@ class Calls(Case):
             if param is not None:
                 self.assertEqual(told["error"]["param"], param, told)
         self.assertEqual(self.call("focus_app", app_name="chrome")["error"]["candidates"], ["Google Chrome"])
-        self.assertEqual(self.server.deeds(), [])
+        self.assertEqual(self.server.actions(), [])
         self.end(self.server)
 
     def test_no_arguments(self):
@@ -427,7 +427,7 @@ class Calls(Case):
         self.assertEqual(told["would"][0]["ids"], ["t2", "t1"])
         told = self.call("run_commands", commands=[{"type": "close_app", "app_name": "XTerm"}], dry_run=True)
         self.assertEqual(told["would"][0]["app_name"], "XTerm")
-        self.assertEqual(self.server.deeds(), [])
+        self.assertEqual(self.server.actions(), [])
 
     def test_match(self):
         told = self.call("match", words="focus xterm")
@@ -455,7 +455,7 @@ class Calls(Case):
                 self.assertEqual(told.get("error", {}).get("code"), "stale_snapshot", (tool, by_handle))
                 matched = server.call("match", words="close the github tab")
                 self.assertTrue(server.call("run_commands", commands=matched["commands"])["ok"])
-                self.assertEqual(server.deeds(), ["focus w2", "tab.close t2"])
+                self.assertEqual(server.actions(), ["focus w2", "tab.close t2"])
 
     def test_run_commands(self):
         told = self.call("run_commands", commands=[{"type": "focus_app", "app_name": "XTerm"}, {"type": "list_apps"}])
@@ -466,7 +466,7 @@ class Calls(Case):
         told = self.call("run_commands", commands=[{"type": "switch_tab"}], needs_clarification=True,
                          clarification_reason="Which one?")
         self.assertEqual((told["ok"], told["clarification_reason"], told["results"]), (True, "Which one?", []))
-        self.assertEqual(self.server.deeds(), ["focus w2"])
+        self.assertEqual(self.server.actions(), ["focus w2"])
 
     def test_a_failure_has_what_was_done_before(self):
         server = self.start(DESKTOP, rules=[{"on": "focus", "do": "refuse"}])
@@ -540,7 +540,7 @@ class Policy(Case):
         told = server.call("run_commands", commands=[{"type": "list_apps"}, {"type": "close_app", "app_name": "XTerm"}])
         self.assertEqual((told["error"]["code"], told["error"]["param"]), ("denied", "commands[1].type"))
         self.assertTrue(server.call("run_commands", commands=[{"type": "list_apps"}])["ok"])
-        self.assertEqual(server.deeds(), [])
+        self.assertEqual(server.actions(), [])
 
     def test_allow(self):
         server = self.start(DESKTOP, "--allow", "list_tabs,focus_app,run_commands")
@@ -600,19 +600,19 @@ class Confirmation(Case):
     def test_yes(self):
         for tool, arguments in (("close_app", {"app_name": "XTerm"}), ("close_tab", {"tab_indices": [1, 2]}),
                                 ("run_commands", {"commands": [{"type": "close_tab", "tab_indices": [1]}]})):
-            before = self.server.deeds()
+            before = self.server.actions()
             question = self.ask(tool, arguments)
             self.assertEqual(question["resultType"], "input_required")
             self.assertNotIn("content", question)
             wanted = question["inputRequests"]["confirm"]
             self.assertEqual((wanted["method"], wanted["params"]["mode"]), ("elicitation/create", "form"))
             self.assertRegex(wanted["params"]["message"], "Close")
-            self.assertEqual(self.server.deeds(), before)
+            self.assertEqual(self.server.actions(), before)
             done = self.retry(question, tool, arguments)
             self.assertEqual((done["resultType"], done["isError"]), ("complete", False), done)
             again = self.retry(question, tool, arguments)  # there is nothing to close any more
             self.assertEqual(again["structuredContent"]["ok"], False)
-        self.assertEqual(self.server.deeds(), ["close w2", "tab.close t2", "tab.close t1", "tab.close t3"])
+        self.assertEqual(self.server.actions(), ["close w2", "tab.close t2", "tab.close t1", "tab.close t3"])
 
     def test_no_and_what_is_forged(self):
         args = {"app_name": "XTerm"}
@@ -628,7 +628,7 @@ class Confirmation(Case):
                     {"inputResponses": []}, {"inputResponses": {}}, {"inputResponses": {"confirm": 7}},
                     {"inputResponses": {"confirm": {"action": 7}}}, {"requestState": question["requestState"]}):
             self.assertEqual(self.ask("close_app", args, **odd)["resultType"], "input_required", odd)
-        self.assertEqual(self.server.deeds(), [])
+        self.assertEqual(self.server.actions(), [])
 
     def test_a_page_that_changes_while_the_user_is_asked(self):
         """The yes was for the page that the question named."""
@@ -638,7 +638,7 @@ class Confirmation(Case):
         self.assertTrue(self.server.call("focus_app", app_name="XTerm")["ok"])
         told = self.retry(question, "close_tab", {"tab_indices": [1, 2]})
         self.assertEqual(told["structuredContent"]["error"]["code"], "stale_snapshot", told)
-        self.assertEqual(self.server.deeds(), ["focus w2"])
+        self.assertEqual(self.server.actions(), ["focus w2"])
 
     def test_a_state_holds_once(self):
         server = self.server = self.start(rules=[{"on": "close", "do": "refuse"}])
@@ -646,7 +646,7 @@ class Confirmation(Case):
         question = self.ask("close_app", args)
         self.assertEqual(self.retry(question, "close_app", args)["structuredContent"]["error"]["code"], "still_open")
         self.assertEqual(self.refuse(question, "close_app", args)["code"], PARAMS)
-        self.assertEqual(server.deeds(), ["close w2"])
+        self.assertEqual(server.actions(), ["close w2"])
 
     def test_what_needs_no_question(self):
         for can in ({META + "clientCapabilities": {}}, {META + "clientCapabilities": {"elicitation": {"url": {}}}}):
@@ -745,7 +745,7 @@ class Cancel(Case):
         self.cancel(server, stuck)
         told = server.call("focus_app", app_name="XTerm")  # what was cancelled does not cancel the next one
         self.assertEqual(told["error"]["code"], "focus_refused")
-        self.assertEqual(server.deeds(), ["launch notes.desktop", "focus w2"])
+        self.assertEqual(server.actions(), ["launch notes.desktop", "focus w2"])
         self.assertEqual([line for line in server.got if line.get("id") in (stuck, waits)], [])
         self.end(server)
 
@@ -794,10 +794,10 @@ class Cancel(Case):
                  "params": server.params(MODERN, {"name": "close_app", "arguments": {"app_name": "XTerm"}})}
         listed = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": server.params(MODERN, {})}
         server.send(listed, *({**close, "id": 100 + i} for i in range(150)))
-        server.take()  # so the lines behind it have come too
+        server.take()  # so the lines after it have come too
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.process.wait(WAIT), 0)
-        self.assertEqual(server.deeds(), ["launch notes.desktop"])
+        self.assertEqual(server.actions(), ["launch notes.desktop"])
         server.end()
 
     def test_many_lines_before_the_end_are_answered(self):
@@ -968,8 +968,8 @@ class Program(unittest.TestCase):
         out, _ = self.run_it("doctor", "--desktop", server.process.args[-1], status=69)
         self.assertRegex(out, r"(?m)^tabs +unavailable: ")
         self.assertRegex(out, r"(?m)^monitors +ok, 2 now$")
-        for deed, can in (("focus", False), ("close", False), ("launch", True), ("tab actions", False)):
-            self.assertRegex(out, f"(?m)^{deed} +{'ok' if can else 'unavailable'}$")
+        for action, can in (("focus", False), ("close", False), ("launch", True), ("tab actions", False)):
+            self.assertRegex(out, f"(?m)^{action} +{'ok' if can else 'unavailable'}$")
         server.end()
 
 

@@ -22,7 +22,7 @@ static char folder[] = "/tmp/fm-program-XXXXXX";
 static char script[64];
 
 #define SCRIPT     "#!/bin/sh\necho\nread line\n"
-#define ARGS(text) text, sizeof text - 1 /* NULs in it, and none behind it */
+#define ARGS(text) text, sizeof text - 1 /* NULs in it, and none after it */
 
 static void is_made(const char *program, const char *args, size_t args_len, const char *path, const char *rest,
                     size_t rest_len) {

@@ -6,7 +6,7 @@
     { .thinks = true, .begin = "<think>", .end = "</think>", .gap = "\n\n", .prompts = true }
 
 static const struct fm_thought_form tags = TAGS;
-/* Its end begins anew within itself, and a text without a thought has a mark of its own. */
+/* Its end begins anew within itself, and a text without a thought has its own mark. */
 static const struct fm_thought_form channels = {.thinks = true,
                                                 .begin = "<|c|>analysis<|m|>",
                                                 .end = "<|e|><|s|><|c|>final<|m|>",
@@ -327,7 +327,7 @@ static const struct style styles[] = {
      "<think>|</think>\n<text>||\n<text>| prompts low medium high"},
     {"messages", Q, Q, NULL, Q " to=user|fm_text", Q " to=self|fm_thought<end> to=user|fm_text", NULL, NULL,
      " to=self||<end> to=user||| to=user|| prompts low medium high"},
-    {"a mark behind texts", Q, Q, NULL, Q "fm_text<t>\n<e>", Q "fm_text<t>\n<e>", NULL, NULL,
+    {"a mark after texts", Q, Q, NULL, Q "fm_text<t>\n<e>", Q "fm_text<t>\n<e>", NULL, NULL,
      "||||(1) prompts low medium high"},
     {"a mark that ends no turn", Q, Q, NULL, Q "fm_text<t>\n", Q "fm_text<t>\n", NULL, NULL, ""},
     {"a mark alone", Q, Q, NULL, Q "all\nfm_text", Q "all\nfm_text", NULL, NULL, "|||all\n| prompts low medium high"},

@@ -534,7 +534,7 @@ static void forms(void **state) {
 #define NUMBERED STYLE("<c>f.", ":#<c>", "<c>f.", "[c]", "<end>")
 #define NUMBERED_LIST STYLE("<c>[{\"id\": #, \"f\": \"", "\", \"p\": ", "}, {\"id\": #, \"f\": \"", "}]", "<end>")
 
-/* Calls that are counted: behind the name, before it, after the arguments. */
+/* Calls that are counted: after the name, before it, after the arguments. */
 static void numbers(void **state) {
     (void)state;
     expect_form((struct style){NUMBERED}, "<c>(7 at 0)|f.|:0<c>(7 at 2)(# at 1)|<c>f.(7 at 0)|[c](8 at 0)|");

@@ -170,7 +170,7 @@ static void joined_calls(void **state) {
     (void)state;
     expect(ALTERNATES, "uacu", "u(A)a(B!)u(D)", 2);
     expect(ALTERNATES, "ucctta", "u(A)a(!!)t(D)t(E)a(F)", 2);
-    expect(ALTERNATES, "ucau", "", 1); /* a text behind a call can't stand before it */
+    expect(ALTERNATES, "ucau", "", 1); /* a text after a call can't stand before it */
 }
 
 static void parted_calls(void **state) {

@@ -378,7 +378,7 @@ static void the_end_of_input_is_zero(void **state) {
     close(fds[0]);
 }
 
-/* Runs `body` in a process of its own; its exit status. */
+/* Runs `body` in a child process; its exit status. */
 static int in_child(int (*body)(void)) {
     pid_t pid = __real_fork();
     assert_true(pid >= 0);

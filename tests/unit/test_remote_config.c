@@ -126,7 +126,7 @@ static void texts(void **state) {
     }
 }
 
-/* Writes a file of its own; its path. */
+/* Writes a new file; its path. */
 static const char *file_with(const char *text, size_t len) {
     static char path[] = "/tmp/fm-test-key-XXXXXX";
     memcpy(path + sizeof path - 7, "XXXXXX", 6);
@@ -178,7 +178,7 @@ static void keys(void **state) {
     static const struct {
         const char *text;
         size_t len;
-        const char *key; /* NULL: it is none */
+        const char *key; /* NULL: the text is not a key */
     } cases[] = {
         {BYTES("sk-canary-1"), "sk-canary-1"},
         {BYTES(" \tsk-canary-1\r\n\n"), "sk-canary-1"},

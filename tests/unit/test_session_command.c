@@ -333,7 +333,7 @@ static void characters(void **state) {
         {BYTES(""), 0, {0, 0, 0, 0}},          {BYTES("a"), 1, {0, 1, 1, 1}},
         {BYTES("abcd"), 4, {0, 1, 2, 3}},      {BYTES("a\0b"), 3, {0, 1, 2, 3}},
         {BYTES("\xC3\xA9x"), 2, {0, 2, 3, 3}}, {BYTES("\xE2\x82\xAC\xF0\x9F\x98\x80z"), 3, {0, 3, 7, 8}},
-        {BYTES("e\xCC\x81"), 2, {0, 1, 3, 3}}, /* a combining mark is a code point of its own */
+        {BYTES("e\xCC\x81"), 2, {0, 1, 3, 3}}, /* a combining mark is a separate code point */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fm_text text = {rows[i].text, rows[i].len};

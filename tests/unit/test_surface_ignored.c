@@ -73,7 +73,7 @@ static void unknown_members_have_no_effect(void **state) {
     }
 }
 
-/* 64 are named; an entry of its own stands for the others. */
+/* 64 are named; one more entry stands for the others. */
 static void a_report_has_an_end(void **state) {
     (void)state;
     static const size_t counts[] = {64, 65, 1000};

@@ -52,7 +52,7 @@ static bool map_user(uid_t user, gid_t group) {
 }
 
 /*
- * Since Linux 6.14 each PID namespace has a limit of its own (Documentation/admin-guide/sysctl/kernel.rst); before, a
+ * Since Linux 6.14 each PID namespace has its own limit (Documentation/admin-guide/sysctl/kernel.rst); before, a
  * write would change the machine's. The kernel refuses a lower one than PID_MAX_LEAST, which would leave no limit.
  */
 static void limit_namespace(int64_t processes) {
@@ -85,7 +85,7 @@ static bool take_folder(void) {
     return taken;
 }
 
-/* Without a /proc of its own, a process in the namespace would not find itself there. */
+/* Without its own /proc, a process in the namespace would not find itself there. */
 static bool enter(const struct gw_job *job, int flags, uid_t user, gid_t group) {
     if (!(flags & CLONE_NEWPID)) {
         return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;

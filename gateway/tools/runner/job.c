@@ -40,7 +40,7 @@ static struct json_object *member(struct json_object *root, const char *name, en
     return json_object_object_get_ex(root, name, &value) && json_object_is_type(value, type) ? value : NULL;
 }
 
-/* A NULL-terminated list of the strings; NULL when it is none, or out of memory. The strings stay json-c's. */
+/* A NULL-terminated list of the strings; NULL when it is not one, or out of memory. The strings stay json-c's. */
 static char **strings(struct json_object *root, const char *name) {
     struct json_object *list = member(root, name, json_type_array);
     size_t count = list ? json_object_array_length(list) : 0;

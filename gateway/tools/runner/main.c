@@ -91,7 +91,7 @@ static bool start_inner(struct runner *runner, int flags) {
     int other = fcntl(ends[1], F_DUPFD_CLOEXEC, GW_RUN_FREE);
     close(ends[0]);
     close(ends[1]);
-    /* Like fork(), with namespaces: without a stack of its own, and this process has one thread. */
+    /* Like fork(), with namespaces: without its own stack, and this process has one thread. */
     runner->inner = (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0ul, 0ul, 0ul, 0ul);
     if (runner->inner == 0) {
         close(runner->socket);
@@ -194,7 +194,7 @@ int main(void) {
     if (gw_job_read(GW_RUN_JOB, digest, &runner.job, &error) != FM_OK) {
         return answer(&runner, error.detail);
     }
-    if (fchdir(GW_RUN_FOLDER) != 0) { /* whoever is cloned stands in it in his own namespace */
+    if (fchdir(GW_RUN_FOLDER) != 0) { /* a clone is in it in its namespace */
         return answer(&runner, "the working folder can't be entered; may this user search it?");
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||

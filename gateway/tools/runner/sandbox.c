@@ -160,8 +160,8 @@ done:
 
 #ifdef FM_SECCOMP
 /*
- * A pair of stream sockets, which programs use as pipes, stays a pair. Others can be sent to, or connected to, whoever
- * has a name: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
+ * A pair of stream sockets, which programs use as pipes, stays a pair. Others can be sent to, or connected to, any process
+ * that has a name: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
  */
 static void deny_sockets(struct fm_filter *filter) {
     fm_filter_answer_if(filter, BPF_JEQ, SYS_socket, FM_FAIL(EPERM));

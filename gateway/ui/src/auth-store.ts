@@ -1,6 +1,6 @@
 /**
  * The token, in sessionStorage: it is gone with the tab. A tab that is opened beside one that is logged in asks that for
- * it; only pages of this very origin can hear each other. A one-time code comes behind the "#" and is taken out of the
+ * it; only pages of this very origin can hear each other. A one-time code comes after the "#" and is taken out of the
  * address at once.
  */
 const KEY = "jarvis.token";

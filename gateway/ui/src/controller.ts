@@ -463,7 +463,7 @@ export class Controller {
     this.update(() => (this.notice = null));
   }
 
-  /** Does it; what goes wrong becomes a notice. A lost connection has a banner of its own. */
+  /** Does it; what goes wrong becomes a notice. A lost connection has its own banner. */
   private async attempt(work: () => Promise<unknown>, handled?: (error: unknown) => boolean): Promise<void> {
     try {
       await work();

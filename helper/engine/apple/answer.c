@@ -136,7 +136,7 @@ static enum fm_reason answer_freely(struct fm_apple_run *run) {
 /* The limit is known to have ended an answer where its tokens are as many: the library does not say. */
 static enum fm_reason count_output(struct fm_apple_run *run, enum fm_reason reason) {
     int64_t cached =
-        run->input == FM_UNCOUNTED ? FM_UNCOUNTED : 0; /* each job has a session of its own, which reads all */
+        run->input == FM_UNCOUNTED ? FM_UNCOUNTED : 0; /* each job has its own session, which reads all */
     struct fm_kit_usage usage = {run->input, cached, FM_UNCOUNTED, 0};
     bool stopped = reason == FM_REASON_STOP || reason == FM_REASON_LENGTH;
     if (!run->apple->stuck && run->complete && stopped) {

@@ -1,6 +1,6 @@
 /*
  * Messages into the entries of a transcript. Its form is that of the library's own transcripts: instructions, then
- * "user", "response" and "tool" in turns; each entry and each part of one has an id of its own.
+ * "user", "response" and "tool" in turns; each entry and each part of one has its own id.
  */
 #include "engine/apple/transcript.h"
 #include "protocol/json_check.h"
@@ -47,7 +47,7 @@ static void write_text(struct writer *writer, const char *text, size_t len) {
     fm_json_array_end(&writer->w);
 }
 
-/* A paragraph of its own. */
+/* A separate paragraph. */
 static void write_instruction(struct writer *writer, const char *text, size_t len, bool *first) {
     if (!*first) {
         write_part(writer, "\n\n", 2);

@@ -12,7 +12,7 @@ struct fm_chat_call { /* all borrowed, as below */
     size_t arguments_len;
 };
 
-/* An image in a message. Templates don't see it: whoever renders puts a mark in its place. */
+/* An image in a message. Templates don't see it: the caller that renders puts a mark in its place. */
 struct fm_chat_image {
     size_t at;    /* bytes of the content before it */
     size_t index; /* which of the job's it is */

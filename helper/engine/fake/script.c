@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A sleep without an end of its own. */
+/* A sleep that does not end by itself. */
 #define FOREVER_MS ((int64_t)1000 * 60 * 60 * 24 * 365)
 
 struct run {
@@ -435,7 +435,7 @@ static const struct step {
     {"usage", is_object, run_usage},       {"restart", is_text, run_restart},
 };
 
-/* The step's row and argument; NULL when the entry is none. */
+/* The step's row and argument; NULL when the entry is not one. */
 static const struct step *find_step(struct json_object *entry, struct json_object **argument) {
     if (!json_object_is_type(entry, json_type_object) || json_object_object_length(entry) != 1) {
         return NULL;

@@ -3,7 +3,7 @@
  * thread only; nothing blocks for longer than it computes.
  *
  * The nouns: a *vocabulary* is a model's tokens, as its engine describes them; a *grammar vocabulary* is made of it
- * once; a *grammar* is one job's: it is compiled on a thread of its own, and then moved on token by token.
+ * once; a *grammar* is one job's: it is compiled on its own thread, and then moved on token by token.
  */
 #ifndef FM_ENGINE_GUIDE_GRAMMAR_H
 #define FM_ENGINE_GUIDE_GRAMMAR_H

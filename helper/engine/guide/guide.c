@@ -266,7 +266,7 @@ bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len) {
 
 /* ---- the check afterwards ---- */
 
-/* A schema of a stranger can keep the validator for ever, or for gigabytes; so it works on a thread of its own. */
+/* A schema of a stranger can keep the validator for ever, or for gigabytes; so it works on its own thread. */
 struct check {
     struct fm_buf schema;
     struct fm_buf text;

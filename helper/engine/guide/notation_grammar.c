@@ -230,7 +230,7 @@ static void write_choice(const struct fm_notation *notation, struct json_object 
 
 /* ---- numbers and the like ---- */
 
-/* As JSON: what of `schema` is of them. A reference of its own; NULL: out of memory. */
+/* As JSON: what of `schema` is of them. A new reference; NULL: out of memory. */
 static struct json_object *scalar_schema(const struct fm_value_schema *schema) {
     static const char *const limits[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     static const struct {

@@ -59,7 +59,7 @@ FM_MUST_USE enum fm_code fm_schema_prepare(struct json_object *schema, bool stri
 
 /*
  * A copy of `schema`, the caller's, in which an object has the keys of its `properties` and no others, where the schema
- * says nothing of others: in the root, and in properties and items, but not behind a $ref. NULL: out of memory.
+ * says nothing of others: in the root, and in properties and items, but not after a $ref. NULL: out of memory.
  */
 struct json_object *fm_schema_closed(struct json_object *schema);
 

@@ -1092,7 +1092,7 @@ static const struct fm_schema_keyword keywords[] = {
     {.name = "exclusiveMinimum", .check = check_exclusive, .fate = exclusive_fate, .write = write_bound,
      .advice = NEAR_BOUND},
     {.name = "format", .check = check_name, .fate = format_fate, .write = write_format,
-     .advice = "this format is none of those that a regular expression can tell"},
+     .advice = "a regular expression can't check this format"},
     {.name = "id", .check = check_id},
     {.name = "if", .shape = FM_SHAPE_ONE, .checked_in_place = true, .fate = condition_fate,
      .advice = LIBRARY_LACKS "; anyOf can list the cases"},

@@ -208,7 +208,7 @@ static bool add_member(struct json_object *object, const char *key, struct json_
 }
 
 /*
- * The schema of a tool's arguments, a reference of its own: where it says nothing of types, they are an object all the
+ * The schema of a tool's arguments, a new reference: where it says nothing of types, they are an object all the
  * same, as hosts expect. NULL: out of memory.
  */
 static struct json_object *arguments_schema(const struct fm_tool *tool) {

@@ -358,7 +358,7 @@ static enum fm_code read_format(struct fm_kit_job *job, struct json_object *valu
     return code;
 }
 
-/* `job` is read by whoever has the list of jobs, `tool_choice` after all others. */
+/* `job` is read for the list of jobs, `tool_choice` after all others. */
 static enum fm_code read_nothing(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     (void)job;
     (void)value;

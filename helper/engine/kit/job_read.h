@@ -49,7 +49,7 @@ enum fm_code fm_kit_job_read_repeat_penalty(struct fm_kit_job *job, struct json_
 enum fm_code fm_kit_job_read_ignore_eos(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 extern const char *const fm_kit_job_extras[];
 
-/* The names of what engines get that hand jobs on, NULL-terminated; and reads one. False: it is none of them. */
+/* The names of what engines get that hand jobs on, NULL-terminated; and reads one. False: it is not one of them. */
 extern const char *const fm_kit_job_passed[];
 bool fm_kit_job_read_passed(struct fm_kit_job *job, const char *name, struct json_object *value);
 

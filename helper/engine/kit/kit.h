@@ -4,7 +4,7 @@
  *
  * The nouns: the *kit* owns stdin, stdout, the mailbox, the list of jobs and this process's end. The *engine thread*
  * alone calls `ops`; its stack has FM_KIT_STACK bytes, and main waits for its end. A *job* is one generation, or texts
- * to embed; it belongs to the kit until fm_kit_take hands it out, then to whoever took it until fm_kit_job_finish. Its
+ * to embed; it belongs to the kit until fm_kit_take hands it out, then to the caller that took it until fm_kit_job_finish. Its
  * `aborted` flag may be raised by the kit at any time.
  *
  * Threads of the kit: a reader (stdin; never writes, so an abort always gets through) and a watch (signals, the parent,
@@ -458,7 +458,7 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
 /*
  * The next job. Engine thread. With `wait` it blocks until there is one, and NULL means that the end has come; without,
  * for an engine that has other jobs, NULL also means that there is none now, or that the next one is repeatable: it and
- * those behind it wait until the engine has none. Calls of the front are answered in here.
+ * those after it wait until the engine has none. Calls of the front are answered in here.
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 

@@ -30,7 +30,7 @@ int32_t fm_batch_add(struct fm_batch *batch, llama_seq_id id, llama_token token,
 
 /*
  * Computes the batch. Blocks; model->stop ends it early. When it is aborted or fails, some of the tokens may be in the
- * KV memory: whoever keeps count of it takes them out again.
+ * KV memory: the one that counts it takes them out again.
  */
 FM_MUST_USE enum fm_decode fm_batch_decode(struct fm_batch *batch);
 

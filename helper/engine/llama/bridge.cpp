@@ -129,7 +129,7 @@ static void set_date(common_json &said) {
     }
 }
 
-/* Each family of models has a name of its own for it; a template does not read those that it does not know. */
+/* Each family of models has its own name for it; a template does not read those that it does not know. */
 static void set_thinking(const fm_chat &chat, common_json &said) {
     bool on = chat.thinking != FM_CHAT_THINKING_OFF;
     if (chat.thinking != FM_CHAT_THINKING_DEFAULT) {

@@ -306,7 +306,7 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
 }
 
 /*
- * Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets a place of its own;
+ * Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets its own place;
  * but where there are few, as each has a state, none that has more to lose.
  */
 static bool goes_on(const struct fm_cached *best, const struct fm_cached *worst, size_t common, bool exact) {

@@ -1,5 +1,5 @@
 /*
- * The GPU, by the Vulkan library of the same release of ggml, which lies in a folder of its own: found, judged, and
+ * The GPU, by the Vulkan library of the same release of ggml, which lies in its own folder: found, judged, and
  * told of. Engine thread only, unless it says otherwise.
  *
  * A GPU that fails takes the process with it: what a driver leaves behind is not worth a guess. The front starts the

@@ -25,7 +25,7 @@ struct fm_pixels {
     unsigned char *rgb; /* 3 bytes a pixel, row by row; owned; NULL: not decoded */
 };
 
-/* The dimensions alone, of what looks like an image. FM_INVALID_REQUEST: it is none of these, or too large. */
+/* The dimensions alone, of what looks like an image. FM_INVALID_REQUEST: it is not one of these, or too large. */
 FM_MUST_USE enum fm_code fm_image_look(const unsigned char *bytes, size_t len, struct fm_pixels *pixels,
                                        struct fm_error *error);
 

@@ -1,5 +1,5 @@
 // The log of llama.cpp's common/, which says nothing here: its lines hold prompts. It takes the place of log.cpp, which
-// writes from a thread of its own, and waits there with the one function that RHEL 9's libstdc++ lacks
+// writes from its own thread, and waits there with the one function that RHEL 9's libstdc++ lacks
 // (GLIBCXX_3.4.30).
 #include "log.h"
 

@@ -3,7 +3,7 @@
  * results are the same to the bit, several sequences at once and prompts come sooner.
  *
  * To llama.cpp this is a ggml backend of the type that takes operations off the CPU's backend, and works in its memory,
- * as ggml's own for BLAS is. It hands what it is to compute to a CPU backend of its own, with these products in the
+ * as ggml's own for BLAS is. It hands what it is to compute to its own CPU backend, with these products in the
  * place of ggml's. So it computes with ggml's threads, and asks the abort callback where ggml does. No weights are
  * copied, no symbol of llama.cpp is replaced. A model that has no such weights is computed as without it.
  *

@@ -39,7 +39,7 @@ void fm_sampler_free(struct fm_sampler *sampler);
 /* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);
 
-/* The prompt's last tokens count for job->repeat_penalty. What is none (the place of an image) does not. */
+/* The prompt's last tokens count for job->repeat_penalty. What is not a token (the place of an image) does not. */
 void fm_sampler_take_prompt(struct fm_sampler *sampler, const llama_token *tokens, size_t count);
 
 /* `token` is part of the answer, whether it was drawn or forced: it counts for the penalties from here on. */

@@ -135,7 +135,7 @@ void fm_sequence_take(struct fm_sequence *sequence, const struct fm_batch *batch
 void fm_sequence_drop(struct fm_sequence *sequence);
 
 /*
- * Computes the span that is next, with a batch of its own. Blocks; `go_on` is asked while the image is encoded. Where
+ * Computes the span that is next, with its own batch. Blocks; `go_on` is asked while the image is encoded. Where
  * it does not return FM_DECODE_OK, nothing is left of it in the memory.
  */
 FM_MUST_USE enum fm_decode fm_sequence_see(struct fm_sequence *sequence, const struct fm_batch *batch,

@@ -1,7 +1,7 @@
 /* What drafts cost and gain, under speculation.h. */
 #include "engine/llama/speculation.h"
 
-#define BATCH_MAX_US 120000.0 /* a job that comes waits for it, and whoever reads along */
+#define BATCH_MAX_US 120000.0 /* a job that comes waits for it, and so do readers of the stream */
 
 /* A draft has to promise so much, because times vary; and more by what drafts have lost of the answer's time. */
 #define GAIN_MIN    1.05

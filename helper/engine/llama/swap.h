@@ -1,6 +1,6 @@
 /*
  * Kept conversations outside of the KV memory. Each token that is computed goes over all cells of that memory up to the
- * last one in use, whoever they belong to: a conversation that nobody goes on with makes all others slower. So it is
+ * last one in use, of any conversation: a conversation that nobody goes on with makes all others slower. So it is
  * moved to ordinary memory and its cells are given back; when a prompt begins as it does, it comes back, which takes a
  * thousandth of the time of computing it. Engine thread only; nothing here takes longer than copying the bytes.
  */

@@ -22,7 +22,7 @@ struct fm_tokens {
 
 /*
  * True where `token` is no text. llama.cpp has five of gpt-oss's control tokens, and one of Solar's, as text, so that its
- * server shows them: they are none here.
+ * server shows them: here they are not text.
  */
 bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token);
 

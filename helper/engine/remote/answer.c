@@ -334,7 +334,7 @@ static enum fm_reason broken(const struct fm_remote_answer *answer, const char *
     return FM_REASON_ERROR;
 }
 
-/* How many numbers a vector has; 0: it is none. */
+/* How many numbers a vector has; 0: it is not one. */
 static size_t size_of(struct json_object *vector) {
     if (json_object_is_type(vector, json_type_array)) {
         return json_object_array_length(vector);
@@ -389,7 +389,7 @@ static enum fm_reason send_vectors(struct fm_remote_answer *answer, struct json_
     float *values = job->dimension > 0 ? calloc(job->dimension, sizeof *values) : NULL;
     if (!values || job->dimension > FM_VECTOR_MAX) {
         free(values);
-        return broken(answer, "the first one is none", error);
+        return broken(answer, "the first one is not a list of numbers", error);
     }
     fm_reader_count(fm_reader_object(root, "usage"), "prompt_tokens", &usage.input);
     fm_kit_job_usage(job, &usage);

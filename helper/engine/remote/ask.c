@@ -31,7 +31,7 @@ struct fm_ask {
     char before[200];     /* the servers that failed before this one, and how, in short; "": none did */
     struct fm_transfer *transfer;
     struct fm_remote_reader reader; /* of a stream */
-    struct fm_buf body;             /* of an answer that is none, so far */
+    struct fm_buf body;             /* of an answer that is not a stream, so far */
     struct fm_remote_answer answer;
     enum fm_code code; /* what failed last, with `error` */
     struct fm_error error;

@@ -373,7 +373,7 @@ static enum fm_code check_endpoint(const struct place *place) {
     if (fault) {
         return wrong(place, "url", fault);
     }
-    bool open = !url.https && !endpoint->plaintext; /* whoever carries it can read it */
+    bool open = !url.https && !endpoint->plaintext; /* each hop can read it */
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");
     }

@@ -14,7 +14,7 @@ static bool is_second(unsigned unit) {
     return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/* The unit of an escape \uXXXX at `text`; 0: it is none. */
+/* The unit of an escape \uXXXX at `text`; 0: it is not one. */
 static unsigned unit_at(const char *text, size_t len) {
     char digits[5] = "";
     if (len < 6 || text[0] != '\\' || text[1] != 'u') {

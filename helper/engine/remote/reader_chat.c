@@ -1,4 +1,4 @@
-/* A stream of chat completions. Its end mark is `finish_reason`; the usage follows in a chunk of its own. */
+/* A stream of chat completions. Its end mark is `finish_reason`; the usage follows in its own chunk. */
 #include "engine/remote/reader.h"
 
 #include <json-c/json.h>
@@ -33,7 +33,7 @@ static void read_finish(struct fm_remote_reader *reader, const char *finish) {
 
 /*
  * Whether another call begins with a piece that has neither an id nor another index than the last one. Each entry of a
- * list without indices is a call of its own; and what has a name after a whole call, with arguments, is the next one.
+ * list without indices is a separate call; and what has a name after a whole call, with arguments, is the next one.
  */
 static bool is_next_call(const struct fm_remote_reader *reader, struct json_object *function, bool indexed,
                          size_t place) {

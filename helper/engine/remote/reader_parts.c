@@ -199,7 +199,7 @@ static bool is_number(struct json_object *value) {
     return json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double);
 }
 
-/* `bytes` (room for FM_LOGPROB_BYTES_MAX) gets those of a list. False: it is none of bytes. */
+/* `bytes` (room for FM_LOGPROB_BYTES_MAX) gets those of a list. False: it is not one of bytes. */
 static bool read_bytes(struct json_object *list, char *bytes, size_t *len) {
     size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
     *len = count < FM_LOGPROB_BYTES_MAX ? count : FM_LOGPROB_BYTES_MAX;

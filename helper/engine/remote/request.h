@@ -68,7 +68,7 @@ void fm_body_others(struct fm_body *body);
 /* INVALID_REQUEST: the dialect has no such thing. `param` is the job's member. */
 enum fm_code fm_body_refuse(struct fm_body *body, const char *param, const char *why);
 
-/* The media type of an image; NULL: it is none that servers take. */
+/* The media type of an image; NULL: it is not one that servers take. */
 const char *fm_image_type(const struct fm_image *image);
 
 /* Writes `before`, the image in base64 and `after` as one string. */

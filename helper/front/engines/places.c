@@ -20,7 +20,7 @@
 
 #define MODEL_SHOWN 200 /* bytes of its id in an error */
 
-/* Up to which job each engine takes jobs, in the place of that in front->engines: later ones wait behind that one. */
+/* Up to which job each engine takes jobs, in the place of that in front->engines: later ones wait for that one. */
 struct turns {
     uint64_t last[FM_ENGINES_MAX];
 };

@@ -1,12 +1,12 @@
 /*
- * The life of an engine's process, on a thread of its own: it starts the process, reads what it says, and reaps it.
+ * The life of an engine's process, on its own thread: it starts the process, reads what it says, and reaps it.
  *
  *     IDLE --a job (places.c)--> STARTING --loaded--> READY --killed, died, ended--> STOPPING --reaped--> IDLE
  *
  * An engine that had no job for as long as --idle-unload-ms says is ended too. Jobs that wait when an engine ends go on
  * waiting: places.c starts the next one.
  *
- * `engine->pid` is set to 0, under the lock, before the process is reaped: whoever kills it under the lock can't hit
+ * `engine->pid` is set to 0, under the lock, before the process is reaped: a kill under the lock can't hit
  * another process that got the number.
  */
 #include "front/engines/supervisor.h"
@@ -301,7 +301,7 @@ static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
 /*
  * Waits for bytes; meanwhile its stderr is read, a piece at a time, so that neither holds up the other. False when
  * there is no more to wait for: the engine has ended, or made no progress for too long.
- * `*ended`: its process has, though a child of its own may hold the pipe open.
+ * `*ended`: its process has, though a child of it may hold the pipe open.
  */
 static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay,
                             bool *ended) {

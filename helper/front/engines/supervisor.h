@@ -1,4 +1,4 @@
-/* The life of an engine's process, on a thread of its own. */
+/* The life of an engine's process, on its own thread. */
 #ifndef FM_FRONT_ENGINES_SUPERVISOR_H
 #define FM_FRONT_ENGINES_SUPERVISOR_H
 

@@ -1,5 +1,5 @@
 /*
- * The methods that a host can call. Each has a file of its own, which exports one row; methods.c lists the rows.
+ * The methods that a host can call. Each has its own file, which exports one row; methods.c lists the rows.
  * To add one: a new file with its row, a line in `rows` of methods.c and one below, its file in
  * helper/front/CMakeLists.txt, its shape in protocol/host.schema.json, and its section in protocol/PROTOCOL.md.
  */

@@ -12,7 +12,7 @@ struct fm_ignored;
 
 /* What a call asks the store. */
 struct fm_store_query {
-    char id[FM_ID_SIZE]; /* of the response; one that is longer is none */
+    char id[FM_ID_SIZE]; /* of the response; a longer one is not an id */
     int limit;           /* items in the list */
     bool ascending;
     char after[256]; /* the item that the list begins after; "": none */

@@ -43,7 +43,7 @@ const STYLES: Record<string, Style> = {
 
 /**
  * The words of code that may say what it is about, divided by spaces: `parseDates(text)` has `parse Dates text`. Numbers such as
- * `0xff` and `10px` are none.
+ * `0xff` and `10px` are not identifiers.
  */
 export function wordsOfCode(code: string): string {
   const words = code

@@ -97,7 +97,7 @@ export class StandIn {
     for (const socket of this.sockets.clients) socket.terminate();
   }
 
-  /** Another token: whoever is logged in is sent away. */
+  /** Another token: users that are logged in are sent away. */
   renew() {
     this.token = randomBytes(32).toString("hex");
     for (const socket of this.sockets.clients) socket.close(1008, "the token was changed");

@@ -1,4 +1,4 @@
-/* Shared by the tests of what has a thread of its own: a folder for the test, and a loop that runs until something. */
+/* Shared by the tests of what has its own thread: a folder for the test, and a loop that runs until something. */
 #ifndef TESTS_GATEWAY_LOOP_H
 #define TESTS_GATEWAY_LOOP_H
 

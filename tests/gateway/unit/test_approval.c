@@ -1,4 +1,4 @@
-/* Approvals: each is settled once, by whoever comes first, whatever the order. */
+/* Approvals: each is settled once, by the first answer, whatever the order. */
 #include "run/approval.h"
 
 #include <setjmp.h>

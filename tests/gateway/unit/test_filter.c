@@ -249,7 +249,7 @@ static void known_secrets_in_json(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* What is behind an escaped quote is the value's too, however long the value is. */
+/* What is after an escaped quote is the value's too, however long the value is. */
 static void long_values(void **state) {
     struct fm_buf text;
     size_t len;

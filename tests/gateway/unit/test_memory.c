@@ -412,7 +412,7 @@ static void other_vectors_begin_anew(void **state) {
     f.dimensions = 48;
     say(key_a, "three birds");
     assert_int_equal(index_one(key_a), FM_OK);
-    assert_int_equal(sync_all(), FM_OK); /* behind the one that it has begun by itself */
+    assert_int_equal(sync_all(), FM_OK); /* after the one that it has begun by itself */
     assert_int_equal(number("SELECT count(*) FROM chunks WHERE length(embedding) = 192"), 2);
     assert_int_equal(number("SELECT count(*) FROM embedding_model"), 1);
     assert_true(finds("automobile", key_b) || finds("cars", key_b));

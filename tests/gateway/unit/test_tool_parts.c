@@ -20,7 +20,7 @@
 
 /* ---- output ---- */
 
-/* A text with characters of one to four bytes, and bytes that are none. */
+/* A text with characters of one to four bytes, and bytes that are not UTF-8. */
 static const char alphabet[] = "a\xC3\xBC\xE4\xB8\xAD\xF0\x9F\x98\x80\xFFz\xE4\xB8\n";
 
 static void output_is_the_same_in_whatever_pieces(void **state) {

@@ -9,7 +9,7 @@ import {
   checkResponseStream,
 } from "./invariants.mjs";
 
-/** Where violations go: to the end of a test, which then fails, or with no test to whoever reads the stream. */
+/** Where violations go: to the end of a test, which then fails, or with no test to the reader of the stream. */
 export class Audit {
   #violations = [];
   #open = new Set();

@@ -136,7 +136,7 @@ export function noApple() {
 
 /**
  * The built helper with the apple engine in front of the stand-in. The engine has another name here, because the package looks
- * for a Mac behind that of "apple", and a description that does not say where it runs.
+ * for a Mac after that of "apple", and a description that does not say where it runs.
  */
 export function appleClient(t, options = {}) {
   const engineDir = temporaryFolder(t);

@@ -1,4 +1,4 @@
-// What every answer and every stream must be, whoever made it. audit.mjs applies it to all that a test makes.
+// What every answer and every stream must be, from every source. audit.mjs applies it to all that a test makes.
 import assert from "node:assert/strict";
 
 const REQUIRED = [

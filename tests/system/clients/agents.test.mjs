@@ -45,7 +45,7 @@ const STEPS = [
   ["undo", {}],
   ["run_commands", { commands: [{ type: "list_apps" }, { type: "focus_app", app_name: "XTerm" }] }],
 ];
-const DEEDS = ["tab.close t3", "tab.close t1", "place w1 0 0 800 600", "place w1 0 0 640 480", "focus w1"];
+const ACTIONS = ["tab.close t3", "tab.close t1", "place w1 0 0 800 600", "place w1 0 0 640 480", "focus w1"];
 
 for (const convertSchemasToStrict of [false, true])
   test(`Agents SDK, ${convertSchemasToStrict ? "strict schemas" : "schemas as they are"}`, async (t) => {
@@ -72,5 +72,5 @@ for (const convertSchemasToStrict of [false, true])
     assert.deepEqual(placed.bounds, [0, 0, 800, 600]);
     assert.deepEqual(undone.restored[0].bounds, [0, 0, 640, 480]);
     assert.deepEqual(request.results.map(({ type }) => type), ["list_apps", "focus_app"]);
-    assert.deepEqual(desktop.deeds(), DEEDS);
+    assert.deepEqual(desktop.actions(), ACTIONS);
   });

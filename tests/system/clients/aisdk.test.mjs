@@ -70,7 +70,7 @@ for (const [era, options, version] of [
     assert.deepEqual(closed.closed, [1, 3]);
     assert.equal(refused.error.code, "scheme_not_allowed");
     assert.equal(placed.ok, true);
-    assert.deepEqual(it.deeds().slice(0, 2), ["tab.close t3", "tab.close t1"]);
+    assert.deepEqual(it.actions().slice(0, 2), ["tab.close t3", "tab.close t1"]);
     assert.deepEqual(it.errors, []);
   });
 

@@ -47,6 +47,6 @@ for (const era of ["legacy", "auto", "modern"]) {
     assert.equal(JSON.parse(refused.out).result.structuredContent.error.code, "unknown_app");
     const read = await run("--method", "resources/read", "--uri", "fm-system://context/monitors", "--format", "json");
     assert.match(read.out, /main/);
-    assert.deepEqual(desktop.deeds(), ["tab.close t2"]);
+    assert.deepEqual(desktop.actions(), ["tab.close t2"]);
   });
 }

@@ -37,7 +37,7 @@ STEPS = [
     ("undo", {}),
     ("run_commands", {"commands": [{"type": "list_apps"}, {"type": "focus_app", "app_name": "XTerm"}]}),
 ]
-DEEDS = ["tab.close t3", "tab.close t1", "place w1 0 0 800 600", "place w1 0 0 640 480", "focus w1"]
+ACTIONS = ["tab.close t3", "tab.close t1", "place w1 0 0 800 600", "place w1 0 0 640 480", "focus w1"]
 
 
 def say(schema, wanted):
@@ -115,7 +115,7 @@ async def check(strict, folder):
     assert placed["bounds"] == [0, 0, 800, 600] and undone["restored"][0]["bounds"] == [0, 0, 640, 480], (placed, undone)
     assert [each["type"] for each in request["results"]] == ["list_apps", "focus_app"], request
     with open(log, encoding="utf-8") as told:
-        assert told.read().split("\n")[:-1] == DEEDS
+        assert told.read().split("\n")[:-1] == ACTIONS
     print(f"{'strict' if strict else 'not strict'}: ok, {len(model.tools)} tools")
 
 

@@ -40,7 +40,7 @@ def field(thing, old, new):
     return getattr(thing, new) if hasattr(thing, new) else getattr(thing, old)
 
 
-async def check(session, deeds):
+async def check(session, actions):
     tools = (await session.list_tools()).tools
     assert {"list_apps", "close_tab", "run_commands"} <= {tool.name for tool in tools}
     hints = {tool.name: field(tool.annotations, "destructiveHint", "destructive_hint") for tool in tools}
@@ -74,7 +74,7 @@ async def check(session, deeds):
     assert steps == [(0, 2, "1 of 2: list_apps"), (1, 2, "2 of 2: focus_app")], steps
 
     stuck = asyncio.create_task(session.call_tool("focus_app", {"app_name": "Stuck"}))
-    while "launch Stuck.desktop" not in deeds():
+    while "launch Stuck.desktop" not in actions():
         await asyncio.sleep(0.01)
     stuck.cancel()
     await asyncio.wait([stuck])
@@ -90,7 +90,7 @@ async def run(name, mode, folder, asked=None):
     with open(os.path.join(folder, name + ".errors"), "w+", encoding="utf-8") as errors:
         server = stdio_client(StdioServerParameters(command=PROGRAM, args=["--desktop", desktop]), errlog=errors)
 
-        def deeds():
+        def actions():
             with open(log, encoding="utf-8") as told:
                 return told.read().split("\n")[:-1]
         if asked is not None:
@@ -99,16 +99,16 @@ async def run(name, mode, folder, asked=None):
                 return ElicitResult(action="accept", content={})
             async with Client(server, mode=mode, elicitation_callback=ask) as client:
                 await client.call_tool("close_tab", {"tab_indices": [1, 2]})
-                assert len(asked) == 1 and deeds() == ["tab.close t2", "tab.close t1"], (asked, deeds())
+                assert len(asked) == 1 and actions() == ["tab.close t2", "tab.close t1"], (asked, actions())
                 print(f"{name}: ok")
         elif mode:
             async with Client(server, mode=mode) as client:
-                await check(client, deeds)
+                await check(client, actions)
                 print(f"{name}: ok, {client.protocol_version}")
         else:
             async with server as streams, ClientSession(*streams) as session:
                 answer = await session.initialize()
-                await check(session, deeds)
+                await check(session, actions)
                 print(f"{name}: ok, {field(answer, 'protocolVersion', 'protocol_version')}")
         errors.seek(0)
         assert errors.read() == "", "stderr is not quiet"

@@ -81,7 +81,7 @@ for (const [name, kind] of Object.entries(clients)) {
       }
       await assert.rejects(call(it, kind, { name: "nonsense", arguments: {} }), /nonsense/);
       await it.client.close();
-      assert.deepEqual(it.deeds(), ["tab.close t3", "tab.close t1"]);
+      assert.deepEqual(it.actions(), ["tab.close t3", "tab.close t1"]);
       assert.deepEqual(it.errors, []);
     });
 
@@ -127,7 +127,7 @@ for (const [name, kind] of Object.entries(clients)) {
       const denied = await call(it, kind, { name: "close_app", arguments: { app_name: "XTerm" } });
       assert.equal(denied.structuredContent.error.code, "denied");
       await it.client.close();
-      assert.deepEqual(it.deeds(), [""]);
+      assert.deepEqual(it.actions(), [""]);
     });
   });
 }
@@ -147,7 +147,7 @@ test("SDK 2 asks the user before something is closed", async (t) => {
     assert.equal(asked.length, 1);
     assert.match(asked[0], /2 tabs/);
     assert.equal(result.isError, action !== "accept");
-    assert.deepEqual(it.deeds(), action === "accept" ? ["tab.close t2", "tab.close t1"] : [""]);
+    assert.deepEqual(it.actions(), action === "accept" ? ["tab.close t2", "tab.close t1"] : [""]);
     await it.client.close();
     assert.deepEqual(it.errors, []);
   }

@@ -25,7 +25,7 @@ const description = {
   takes_time: true,
 };
 
-// {args of the program, deeds() so far}; it is gone after the test. `changes` are of the desktop.
+// {args of the program, actions() so far}; it is gone after the test. `changes` are of the desktop.
 export function fakeDesktop(t, changes = {}) {
   const folder = mkdtempSync(join(tmpdir(), "fm-system-"));
   const file = join(folder, "desktop.json");
@@ -33,5 +33,5 @@ export function fakeDesktop(t, changes = {}) {
   t.after(() => rmSync(folder, { recursive: true }));
   writeFileSync(log, "");
   writeFileSync(file, JSON.stringify({ ...description, ...changes, log }));
-  return { args: ["--desktop", file], deeds: () => readFileSync(log, "utf8").trimEnd().split("\n") };
+  return { args: ["--desktop", file], actions: () => readFileSync(log, "utf8").trimEnd().split("\n") };
 }

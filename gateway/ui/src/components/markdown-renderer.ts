@@ -270,7 +270,7 @@ function dress(pre: HTMLPreElement): void {
   const name = bar.firstElementChild;
   if (name && name.textContent !== language) name.textContent = language;
   bar.lastElementChild?.setAttribute("aria-label", `Copy the ${language} code`);
-  code.setAttribute("role", "group"); // not "region": a landmark needs a name of its own
+  code.setAttribute("role", "group"); // not "region": a landmark needs its own name
   code.setAttribute("aria-label", `${language} code`);
 }
 

@@ -8,6 +8,7 @@ export { memoryOf, readFacts } from "./gguf.js";
 export { parseHubReference } from "./hub.js";
 export { defaultModel, findModels, idOf, isFirstPart, isUsable } from "./model-files.js";
 export { ownModels, partsOf, readAbilities, sizeOf } from "./model-files.js";
+export { spawnError } from "./process.js";
 export { checkIdle, pullModel, verifyModel } from "./pull.js";
 export { chooseModel, forgetChoice, lostModel } from "./default-model.js";
 export { argumentOf, chosenFor, findRunnable, modelsFor, withModelFile } from "./start.js";

@@ -488,10 +488,10 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
     }
     struct fm_file_info info;
     return fm_fail(error, FM_UNAVAILABLE,
-                   "there is no model file (*.gguf) in the folder %.*s%s; put one there, or name one with the option model "
+                   "there is no model file (*.gguf) in the folder %.*s; put one there%s, or name one with the option model "
                    "(--model)",
                    fm_utf8_shown(options->models_dir, DIR_SHOWN), options->models_dir,
-                   fm_file_examine(options->models_dir, &info) == ENOENT ? ", which does not exist" : "");
+                   fm_file_examine(options->models_dir, &info) == ENOENT ? " (the folder does not exist)" : "");
 }
 
 /* In bytes; 0 where there is no file. */

@@ -2,8 +2,7 @@
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { findHelper } from "../index.js";
-import { argumentOf, chosenFor, modelsFor, withModelFile } from "../later.js";
-import { spawnError } from "../process.js";
+import { argumentOf, chosenFor, modelsFor, spawnError, withModelFile } from "../later.js";
 import { modelOption } from "./models.js";
 import type { Arguments } from "./parse.js";
 

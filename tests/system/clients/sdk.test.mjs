@@ -87,16 +87,16 @@ for (const [name, kind] of Object.entries(clients)) {
 
     await t.test("progress of each step", async (t) => {
       const it = await connect(t, kind);
-      const steps = [];
-      // The SDK drops progress that it reads together with the answer: the last step takes 100 ms.
       const commands = [{ type: "list_apps" }, { type: "focus_app", app_name: "Slow" }, { type: "focus_app", app_name: "Notes" }];
-      const result = await call(
-        it,
-        kind,
-        { name: "run_commands", arguments: { commands, needs_clarification: false, clarification_reason: null } },
-        { onprogress: ({ progress, total }) => steps.push([progress, total]) },
-      );
-      assert.equal(result.structuredContent.results.length, 3);
+      const run = { name: "run_commands", arguments: { commands, needs_clarification: false, clarification_reason: null } };
+      let steps;
+      // The SDK drops progress that it reads together with the answer: the last step takes 100 ms, for which this process may stand
+      // still on a busy machine.
+      for (let tries = 5; tries > 0 && steps?.length !== 3; tries--) {
+        steps = [];
+        const result = await call(it, kind, run, { onprogress: ({ progress, total }) => steps.push([progress, total]) });
+        assert.equal(result.structuredContent.results.length, 3);
+      }
       assert.deepEqual(steps, [[0, 3], [1, 3], [2, 3]]);
       await it.client.close();
       assert.deepEqual(it.errors, []);

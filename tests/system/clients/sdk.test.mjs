@@ -90,8 +90,8 @@ for (const [name, kind] of Object.entries(clients)) {
       const commands = [{ type: "list_apps" }, { type: "focus_app", app_name: "Slow" }, { type: "focus_app", app_name: "Notes" }];
       const run = { name: "run_commands", arguments: { commands, needs_clarification: false, clarification_reason: null } };
       let steps;
-      // The SDK drops progress that it reads together with the answer: the last step takes 100 ms, for which this process may stand
-      // still on a busy machine.
+      // The SDK drops progress that it reads together with the answer: the last step takes 100 ms, for which this process may
+      // stand still on a busy machine.
       for (let tries = 5; tries > 0 && steps?.length !== 3; tries--) {
         steps = [];
         const result = await call(it, kind, run, { onprogress: ({ progress, total }) => steps.push([progress, total]) });

@@ -32,10 +32,13 @@ const field = (where = page) => where.getByRole("textbox", { name: "Message" });
 const item = (role, where = page) => where.locator(`jarvis-message-item.${role}`);
 const button = (name, where = page) => where.getByRole("button", { name, exact: true });
 /** Until the page is logged in: it shows its field while it connects. */
-async function enter() {
-  await page.goto(gateway.link());
-  await until(() => sessionStorage.getItem("jarvis.token") !== null);
-  await field().waitFor();
+async function loggedIn(where = page) {
+  await until(() => sessionStorage.getItem("jarvis.token") !== null, undefined, where);
+  await field(where).waitFor();
+}
+async function enter(link = gateway.link()) {
+  await page.goto(link);
+  await loggedIn();
 }
 /** What has the focus: its label, or else its text. Runs in the page. */
 function focusedLabel() {
@@ -69,8 +72,7 @@ function gate() {
 
 it("logs in by a link once; the code leaves the address", async () => {
   const link = gateway.link();
-  await page.goto(link);
-  await field().waitFor();
+  await enter(link);
   assert.equal(page.url(), `${gateway.origin}/`);
   assert.equal(await page.evaluate(() => sessionStorage.getItem("jarvis.token")), gateway.token);
   const stranger = await browser.page();
@@ -86,9 +88,9 @@ it("logs in by the token, says why not, and remembers it for the tab alone", asy
   await page.getByText("Not logged in: the token is wrong").waitFor();
   await page.getByLabel("Token", { exact: true }).fill(gateway.token);
   await page.keyboard.press("Enter");
-  await field().waitFor();
+  await loggedIn();
   await page.reload();
-  await field().waitFor();
+  await loggedIn();
   assert.equal(
     await page.evaluate(() => JSON.stringify(localStorage).includes(sessionStorage.getItem("jarvis.token"))),
     false,
@@ -105,7 +107,7 @@ it("a second tab of the same browser logs in through the first, until that logs 
   await enter();
   const tab = await browser.page({ context: page.context() });
   await tab.goto(gateway.origin);
-  await field(tab).waitFor();
+  await loggedIn(tab);
   await button("Log out").click();
   await page.getByText("Log in to Jarvis").waitFor();
 });

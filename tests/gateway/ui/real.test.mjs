@@ -63,8 +63,10 @@ async function open(options = { viewport: { width: 1200, height: 800 } }) {
   return opened;
 }
 
-async function enter() {
-  await page.goto(await gateway.link());
+/** Until the page is logged in: it shows its field while it connects. */
+async function enter(link) {
+  await page.goto(link ?? (await gateway.link()));
+  await page.waitForFunction(() => sessionStorage.getItem("jarvis.token") !== null);
   await field().waitFor();
 }
 
@@ -100,8 +102,7 @@ const key = () => new URL(page.url()).hash.replace("#/s/", "");
 
 it("logs in by a link once, and shows the agent", async () => {
   const link = await gateway.link();
-  await page.goto(link);
-  await field().waitFor();
+  await enter(link);
   assert.equal(page.url(), `${gateway.origin}/`);
   await page.getByText("Jarvis").first().waitFor();
   await page.getByText("local/default").first().waitFor();

@@ -464,6 +464,7 @@ test("wrong command lines: what is wrong, and the status for it", async (t) => {
     [["models", "pull", "qwen3", "4b"], /Did you mean 'qwen3-4b'\?/],
     [["models", "rm", "a", "b"], /takes one ID at a time: 'b' is too many\. See/],
     [["models", "use", "qwen3-8b.gguf"], /there is no model and no file 'qwen3-8b\.gguf'/],
+    [["run", "--model", "no/such.gguf", "x"], /no model and no file '\/.*\/no\/such\.gguf'/],
     [["--model", "x", "run", "a b"], /options come after the command: npx fm-proxy run "a b" --model x\n/],
     [["models", "use", ""], /'models use' needs NAME\. See/],
     [["--json", "doctor"], /options come after the command: npx fm-proxy doctor --json\n/],
@@ -493,6 +494,12 @@ for (const [name, command] of [
     assert.deepEqual([stderr, status], ["", 0]);
   });
 }
+
+test("bench says where the path of a helper that is not there comes from", async (t) => {
+  const { status, stderr } = await run(t, ["bench"], { env: { FM_PROXY_PATH: "/no/such" } });
+  assert.equal(status, 1);
+  assert.match(stderr, /\/no\/such does not exist \(ENOENT\)\. The path is from .*FM_PROXY_PATH/);
+});
 
 test("options before a command of the helper's are the helper's", async (t) => {
   for (const words of [["--models-dir", "/nowhere", "bench", "--json"], ["--engine-dir", "run", "--version"]]) {

@@ -199,6 +199,15 @@ test("J1: a death is noticed while another process still holds the helper's pipe
   soon(late, 500);
 }));
 
+test("a client that is closed says so, and gives no fault as the reason", async (t) => {
+  const client = stubClient(t);
+  await client.health.ping();
+  const changes = [];
+  client.on("state", (change) => changes.push(change));
+  await client.close();
+  assert.deepEqual(changes.at(-1), { state: "closed" });
+});
+
 test("J2, J17, J18: a crash loop: a helper for each request, then none until the host asks for it", repeated(async (t) => {
   const restart = { firstDelayMs: 20, maxDelayMs: 40 };
   const client = stubClient(t, {}, { restart });

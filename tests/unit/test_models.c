@@ -100,11 +100,11 @@ static void nothing_there(void **state) {
     (void)state;
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
-    expect_refused(NULL, FM_UNAVAILABLE, "put one there", "the option model (--model)");
+    expect_refused(NULL, FM_UNAVAILABLE, "put one there, or", "the option model (--model)");
     expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)"); /* whatever its name: a fallback may answer */
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
-    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "no model file (*.gguf)");
+    expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "put one there (the folder does not exist)");
 }
 
 /* A model in several files is one, which the first of them names. */

@@ -177,7 +177,7 @@ static void deny_sockets(struct fm_filter *filter) {
     fm_filter_answer(filter, SECCOMP_RET_ALLOW);
 }
 
-/* The call `number` with O_TRUNC, but for reading, among the flags that its argument holds is denied. */
+/* The call `number` may not empty a file that it opens for reading alone: without the right to write, O_TRUNC does that. */
 static void deny_truncation(struct fm_filter *filter, int number, unsigned argument) {
     fm_filter_only_for(filter, number, 5);
     fm_filter_load(filter, FM_ARGUMENT(argument));

@@ -629,8 +629,8 @@ enum fm_code fm_engine_program(const struct fm_engine_files *engine, char path[P
     failure = failure ? failure : fm_file_check_program(path);
     if (failure == EACCES) {
         return fm_fail(error, FM_UNAVAILABLE,
-                       "can't run the engine program (%s): %.*s; make it executable (chmod +x), or have the package make "
-                       "a copy that is (the option storageDir)",
+                       "can't run the engine program (%s): %.*s; make it executable (chmod +x), or name a folder for a "
+                       "copy of it with the option storageDir",
                        strerror(failure), fm_utf8_shown(path, DIR_SHOWN), path);
     }
     if (failure) {

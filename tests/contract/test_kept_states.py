@@ -79,6 +79,23 @@ class Kept:
         self.assertGreaterEqual(outcome.cached, least)
         return outcome.text, outcome.cached
 
+    def new_file(self):
+        file = tempfile.TemporaryFile()
+        self.addCleanup(file.close)
+        return file
+
+    def start_after(self, saved, messages, least):
+        """An engine that begins with what is `saved`, and has answered; and the file for its own state. Where another program
+        has the processor, reading takes longer than computing, and is given up: then another engine tries."""
+        for _ in range(5):
+            own = self.new_file()
+            engine = self.start([own, saved])
+            _, cached = self.ask(engine, messages)
+            if cached >= least:
+                break
+        self.assertGreaterEqual(cached, least)
+        return engine, own
+
     def test_next_turns(self):
         """The next one goes on; then the answer before it is another one, as its host changed it or the template dropped a
         thought; then the question is."""
@@ -97,17 +114,15 @@ class Kept:
         first = system(RULES) + user(QUESTION)
         second = first + assistant("The fox.") + user("Why does it do so?")
         other = second[:2] + assistant("The quick brown fox.") + user("And over which of them all does it jump then?")
-        with tempfile.TemporaryFile() as one, tempfile.TemporaryFile() as two, tempfile.TemporaryFile() as three:
-            engine = self.start([one])
-            text, _ = self.ask(engine, first)
-            goes_on = first + assistant(text) + user("Why?")
-            self.end(engine)
-            engine = self.start([two, one])
-            self.ask(engine, second, 0.95 * shared(first, second))
-            self.end(engine)
-            engine = self.start([three, two])
-            self.ask(engine, goes_on, len(rendered(first)) + TOKENS - 1)
-            self.ask(engine, other, 0.95 * shared(second, other))
+        one = self.new_file()
+        engine = self.start([one])
+        text, _ = self.ask(engine, first)
+        goes_on = first + assistant(text) + user("Why?")
+        self.end(engine)
+        engine, two = self.start_after(one, second, 0.95 * shared(first, second))
+        self.end(engine)
+        engine, _ = self.start_after(two, goes_on, len(rendered(first)) + TOKENS - 1)
+        self.ask(engine, other, 0.95 * shared(second, other))
 
     def test_a_damaged_file(self):
         """What is damaged is computed, and what follows it, or all."""

@@ -37,6 +37,7 @@
 #include "front/metrics.h"
 #include "front/options.h"
 #include "front/outbox.h"
+#include "protocol/engine.h"
 #include "protocol/gpu.h"
 #include "protocol/rpc.h"
 #include "protocol/sandbox.h"
@@ -48,7 +49,6 @@
 #define FM_JOBS_MAX         64
 #define FM_PROGRAMS_MAX     FM_OPTIONS_ORDER_MAX
 #define FM_ENGINES_MAX      (FM_OPTIONS_ENGINES_MAX + FM_PROGRAMS_MAX) /* models of files, and engines without */
-#define FM_ENGINE_SLOTS_MAX FM_JOBS_MAX                                /* jobs that an engine may have at once */
 #define FM_SILENCE_MS       5000 /* an engine that has not obeyed an abort, and says nothing for so long, is ended */
 #define FM_CANCEL_WAITERS   4
 #define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
@@ -153,7 +153,7 @@ struct fm_engine {
                                two could be the same) */
     unsigned slots;         /* jobs it runs at once */
     bool silent;            /* its jobs show no progress before their first output */
-    uint64_t lost[FM_ENGINE_SLOTS_MAX]; /* runs that it was to abort and has still, though their jobs are settled */
+    uint64_t lost[FM_SLOTS_MAX]; /* runs that it was to abort and has still, though their jobs are settled */
     unsigned lost_count;
     int64_t lost_ms;           /* when the last of them was lost, or it had another job last */
     int64_t heard_ms;          /* when it said something last */

@@ -269,7 +269,7 @@ bool fm_part_set_state(struct fm_answer *answer, struct fm_output_part *part, co
 }
 
 enum fm_code fm_answer_state(struct fm_answer *answer, const char *state, size_t len, struct fm_error *error) {
-    if (answer->state_count == FM_ANSWER_STATES_MAX || len > FM_ANSWER_STATE_BYTES_MAX - answer->state_bytes) {
+    if (answer->state_count == FM_STATES_MAX || len > FM_STATE_BYTES_MAX - answer->state_bytes) {
         return fm_fail(error, FM_INTERNAL, "the engine wants more of its state back than an answer can hold");
     }
     size_t json = fm_json_string_size(state, len);
@@ -500,7 +500,7 @@ static void write_schema_report(const struct fm_answer *answer, enum fm_moment m
 static const char *next_ignored(const struct fm_answer *answer, enum fm_moment moment, const char *last) {
     do {
         last = fm_ignored_next(&answer->request.ignored, last);
-    } while (last && moment == FM_MOMENT_QUEUED && fm_is_extra(last));
+    } while (last && moment == FM_MOMENT_QUEUED && fm_param_is_extra(last));
     return last;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOGIT_BIASES_MAX 1024 /* ENGINE.md */
 #define CHOICES_MAX      128
 #define TOKEN_DIGITS_MAX 10 /* of INT32_MAX */
 
@@ -217,7 +216,7 @@ static enum fm_code check_logit_bias(const struct fm_rule *rule, struct json_obj
     if (!json_object_is_type(value, json_type_object)) {
         return fm_reject_type(at, value, "an object", error);
     }
-    if (json_object_object_length(value) > LOGIT_BIASES_MAX) {
+    if (json_object_object_length(value) > FM_LOGIT_BIASES_MAX) {
         return fm_reject_value(at, "Expected at most 1024 tokens.", error);
     }
     for (struct lh_entry *entry = json_object_get_object(value)->head; entry; entry = lh_entry_next(entry)) {

@@ -3,7 +3,6 @@
 
 #include <json-c/json.h>
 
-#define INPUTS_MAX 2048u /* OpenAI's limit */
 
 static const char *const formats[] = {"float", "base64", NULL};
 
@@ -22,7 +21,7 @@ static enum fm_code check_text(const struct fm_rule *rule, struct json_object *v
 
 static enum fm_code check_input(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                 struct fm_error *error) {
-    return fm_check_one_or_more(check_text, rule, INPUTS_MAX, value, at, error);
+    return fm_check_one_or_more(check_text, rule, FM_INPUTS_MAX, value, at, error);
 }
 
 const struct fm_rule fm_embeddings_rules[] = {

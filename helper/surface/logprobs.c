@@ -9,8 +9,6 @@
 #include <math.h>
 
 #define MARKS_MAX (64u << 20)
-#define BYTES_MAX 2048 /* of a token: ENGINE.md */
-#define TOP_MAX   20
 
 struct mark {
     size_t text;    /* bytes of the output up to here */
@@ -49,9 +47,9 @@ static size_t entry_count(const struct fm_answer *answer, size_t marks) {
 /* ---- from the engine ---- */
 
 static bool write_token(struct json_object *bytes, struct fm_json_writer *w) {
-    char text[BYTES_MAX];
-    size_t len = json_object_is_type(bytes, json_type_array) ? json_object_array_length(bytes) : BYTES_MAX + 1;
-    if (len > BYTES_MAX) {
+    char text[FM_LOGPROB_BYTES_MAX];
+    size_t len = json_object_is_type(bytes, json_type_array) ? json_object_array_length(bytes) : FM_LOGPROB_BYTES_MAX + 1;
+    if (len > FM_LOGPROB_BYTES_MAX) {
         return false;
     }
     for (size_t i = 0; i < len; i++) {
@@ -81,8 +79,8 @@ static bool write_members(struct json_object *entry, struct fm_json_writer *w) {
 }
 
 static bool write_alternatives(struct json_object *top, struct fm_json_writer *w) {
-    size_t count = json_object_is_type(top, json_type_array) ? json_object_array_length(top) : TOP_MAX + 1;
-    bool valid = count <= TOP_MAX;
+    size_t count = json_object_is_type(top, json_type_array) ? json_object_array_length(top) : FM_TOP_LOGPROBS_MAX + 1;
+    bool valid = count <= FM_TOP_LOGPROBS_MAX;
     fm_json_key(w, "top_logprobs");
     fm_json_array_begin(w);
     for (size_t i = 0; i < count && valid; i++) {

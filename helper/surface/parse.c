@@ -123,7 +123,7 @@ static bool is_known(const char *name) {
     for (size_t i = 0; i < sizeof apis / sizeof apis[0] && !found; i++) {
         found = fm_rule_find(apis[i].rules, name) != NULL;
     }
-    return found && !fm_rule_find(fm_extra_rules, name);
+    return found && !fm_param_is_extra(name);
 }
 
 static bool is_listed(const char *const *names, const char *name) {
@@ -157,7 +157,7 @@ static enum fm_code check_names(const struct call *call, struct json_object *bod
     for (struct lh_entry *entry = json_object_get_object(body)->head; entry; entry = next) {
         const char *name = lh_entry_k(entry);
         bool elsewhere = !takes(call, name) && is_known(name);
-        bool extra = call->names && fm_rule_find(fm_extra_rules, name);
+        bool extra = call->names && fm_param_is_extra(name);
         next = lh_entry_next(entry); /* before this one may go */
         if (elsewhere && lh_entry_v(entry)) {
             return reject_elsewhere(call, name, error);

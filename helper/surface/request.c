@@ -15,7 +15,6 @@
  */
 #define JOB_MAX (64u << 20)
 
-#define STOP_MAX           4
 #define METADATA_PAIRS_MAX 16
 #define METADATA_KEY_MAX   64
 #define METADATA_VALUE_MAX 512
@@ -35,7 +34,14 @@ enum fm_code fm_check_model(const struct fm_rule *rule, struct json_object *valu
 
 static enum fm_code check_stop(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
                                struct fm_error *error) {
-    return fm_check_one_or_more(fm_check_string, rule, STOP_MAX, value, at, error);
+    return fm_check_one_or_more(fm_check_string, rule, FM_STOPS_MAX, value, at, error);
+}
+
+static enum fm_code check_above(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
+                                struct fm_error *error) {
+    enum fm_code code = fm_check_number(rule, value, at, error);
+    bool above = code != FM_OK || json_object_get_double(value) > (double)rule->min;
+    return above ? code : fm_reject_value(at, "Expected a number above 0; 1 is no penalty.", error);
 }
 
 static enum fm_code check_metadata(const struct fm_rule *rule, struct json_object *value, const struct fm_path *at,
@@ -77,7 +83,6 @@ static const struct fm_rule cache_rules[] = {
 static const char *const retentions[] = {"in_memory", "in-memory", "24h", NULL};
 
 const char *const fm_verbosity_words[] = {"low", "medium", "high", NULL};
-const char *const fm_effort_words[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
 
 /* In the order of enum fm_reasoning_dialect. */
 static const char *const dialect_words[] = {"summary", "reasoning_text", "reasoning", NULL};
@@ -97,18 +102,23 @@ static const struct fm_rule fm_rules[] = {
     {.members = fm_common_fm_rules},
 };
 
+#define CHECK_NUMBER fm_check_number
+#define CHECK_ABOVE  check_above
+#define CHECK_INT    fm_check_int
+#define CHECK_BOOL   fm_check_bool
+#define PARAM_RULE(id, param, kind, least, most, neutral) \
+    {.name = param, .check = CHECK_##kind, .min = least, .max = most},
+
 const struct fm_rule fm_generation_rules[] = {
     {.name = "model", .check = fm_check_model},
     {.name = "stream", .check = fm_check_bool},
-    {.name = "temperature", .check = fm_check_number, .min = 0, .max = 2},
-    {.name = "top_p", .check = fm_check_number, .min = 0, .max = 1},
     {.name = "seed", .check = fm_check_int, .min = -INT64_MAX, .max = INT64_MAX},
     {.name = "stop", .check = check_stop, .min = 1},
     {.name = "user", .check = fm_check_string},
     {.name = "fm", .check = fm_check_object, .members = fm_rules, .closed = true},
-    {.name = "presence_penalty", .check = fm_check_number, .min = -2, .max = 2},
-    {.name = "frequency_penalty", .check = fm_check_number, .min = -2, .max = 2},
-    {.members = fm_extra_rules},
+    FM_OPENAI_PARAMS(PARAM_RULE)
+    FM_EXTRA_PARAMS(PARAM_RULE)
+    {0},
 };
 
 const struct fm_rule fm_shared_rules[] = {
@@ -179,10 +189,9 @@ void fm_request_write_sampling(struct json_object *body, struct json_object *max
     if (max_tokens) {
         fm_json_key_value(w, "max_tokens", max_tokens);
     }
-    copy_member(body, "temperature", w);
-    copy_member(body, "top_p", w);
-    copy_member(body, "presence_penalty", w);
-    copy_member(body, "frequency_penalty", w);
+    for (int i = 0; i < FM_PARAM_FIRST_EXTRA; i++) {
+        copy_member(body, fm_params[i].name, w);
+    }
     struct json_object *stop = json_object_object_get(body, "stop");
     if (json_object_is_type(stop, json_type_string)) {
         fm_json_key(w, "stop");

@@ -5,6 +5,8 @@
 #ifndef FM_SURFACE_REQUEST_H
 #define FM_SURFACE_REQUEST_H
 
+#include "protocol/engine.h"
+#include "protocol/params.h"
 #include "surface/check.h"
 #include "surface/ignored.h"
 #include "surface/messages.h"
@@ -30,7 +32,6 @@ extern const struct fm_rule fm_common_fm_rules[];
 extern const struct fm_rule fm_chat_stream_option_rules[];
 
 extern const char *const fm_verbosity_words[];
-extern const char *const fm_effort_words[];
 
 /* The checker of `model`, for a table without the shared rows. */
 fm_check_fn fm_check_model;
@@ -50,13 +51,12 @@ fm_check_fn fm_check_model;
  */
 void fm_request_begin(struct fm_request *request, struct json_object *body, const struct fm_ignored *ignored);
 
-/* extras.c: the rows of fm_extra_names; notes those that a checked body asks for in `request->extras`. */
-extern const struct fm_rule fm_extra_rules[];
+/* extras.c: notes the extras (protocol/params.h) that a checked body names, for fm_request_write_extras. */
 void fm_request_note_extras(struct fm_request *request, struct json_object *body);
 
 /*
- * The same for what OpenAI's server does something with, and we do not, of a body with fm_shared_rules. `verbosity` and
- * `summary` (of reasoning): where the API has them; or NULL.
+ * The same for what is only passed on, of a body with fm_shared_rules. `verbosity` and `summary` (of reasoning): where
+ * the API has them; or NULL.
  */
 void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
                             struct json_object *summary);

@@ -24,6 +24,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "protocol/engine.h"
 #include "protocol/json_writer.h"
 #include "surface/stored.h"
 
@@ -122,14 +123,6 @@ struct fm_request {
     struct fm_buf extras;       /* for fm_request_write_extras, until the job is sent */
 };
 
-/*
- * Extras: parameters that are not OpenAI's and that not every engine has. An engine names those that it has in its
- * reply to engine.initialize (ENGINE.md, "Extra parameters").
- */
-#define FM_EXTRAS 11
-extern const char *const fm_extra_names[FM_EXTRAS];
-bool fm_is_extra(const char *path); /* whether the member at `path` is one */
-
 #define FM_UNKNOWN_COUNT (-1) /* in place of a count: the engine does not know it */
 
 struct fm_usage { /* tokens; each may be FM_UNKNOWN_COUNT */
@@ -214,13 +207,9 @@ extern const struct fm_surface fm_surface_unload;
 /* Bytes of an answer's output as JSON: an event or a result must have room for it and for `request.echo`. */
 #define FM_OUTPUT_MAX (4u << 20)
 
-#define FM_TOOL_NAME_MAX 64   /* bytes of a tool's name, also of one that a text calls and that is not there */
-#define FM_CALLS_MAX     128u /* calls of an answer; ENGINE.md, "Tools" */
 #define FM_MISMATCH_MAX  511  /* bytes of the reason why a text does not match its schema */
 
 #define FM_PARTS_MAX              256    /* of an answer */
-#define FM_ANSWER_STATES_MAX      16     /* texts of job.state of an answer */
-#define FM_ANSWER_STATE_BYTES_MAX 262144 /* of all of them */
 
 /* What a part of an answer is. */
 enum fm_output_kind { FM_PART_REASONING, FM_PART_TEXT, FM_PART_REFUSAL, FM_PART_CALL };

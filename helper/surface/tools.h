@@ -5,6 +5,7 @@
 #ifndef FM_SURFACE_TOOLS_H
 #define FM_SURFACE_TOOLS_H
 
+#include "protocol/engine.h"
 #include "surface/format.h"
 
 /* Each API's rows `tools` and `tool_choice`, followed by fm_shared_rules. */
@@ -16,7 +17,6 @@ extern const struct fm_rule fm_chat_tool_rules[];
  */
 fm_check_fn fm_check_functions;
 
-#define FM_TOOLS_MAX 128 /* in a request; OpenAI's */
 
 /* The tools of a body, and which of them may be called. Borrows from the body. */
 struct fm_asked_tools {

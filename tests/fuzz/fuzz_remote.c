@@ -106,15 +106,15 @@ struct taken {
 static bool log_part(void *state, const struct fm_remote_part *part) {
     struct taken *taken = state;
     taken->parts++;
-    if (part->kind == FM_PART_LOGPROBS) {
+    if (part->kind == FM_REMOTE_LOGPROBS) {
         const struct fm_token_logprobs *token = part->token;
         HOLDS(token->top_count <= FM_TOP_LOGPROBS_MAX && token->token.len <= FM_LOGPROB_BYTES_MAX + (16u << 20));
         HOLDS(token->token.logprob <= 0 && token->token.logprob >= FM_LOGPROB_MIN);
         log_bytes(&taken->log, 't', token->token.bytes, token->token.len);
         return true;
     }
-    HOLDS(part->len > 0 || part->kind == FM_PART_CALL);
-    HOLDS(part->kind == FM_PART_CALL || fm_utf8_valid(part->text, part->len));
+    HOLDS(part->len > 0 || part->kind == FM_REMOTE_CALL);
+    HOLDS(part->kind == FM_REMOTE_CALL || fm_utf8_valid(part->text, part->len));
     log_bytes(&taken->log, (char)('A' + part->kind), part->text, part->len);
     return true;
 }

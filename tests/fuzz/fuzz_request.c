@@ -338,8 +338,10 @@ static void expect_job(const struct fm_buf *members) {
     HOLDS(is_utf8(job.prompt ? job.prompt : "", job.prompt_len) &&
           is_utf8(job.suffix ? job.suffix : "", job.suffix_len));
     HOLDS(job.max_tokens >= 0 && job.max_tokens <= INT32_MAX);
-    HOLDS(isfinite(job.temperature) && job.temperature >= 0 && job.temperature <= 2);
-    HOLDS(isfinite(job.top_p) && job.top_p >= 0 && job.top_p <= 1);
+    for (int i = 0; i < FM_PARAM_COUNT; i++) {
+        double value = job.sampling[i];
+        HOLDS(value == fm_params[i].neutral || (value >= fm_params[i].least && value <= fm_params[i].most));
+    }
     fm_kit_job_free_lists(&job);
     json_object_put(params);
 }
@@ -352,7 +354,7 @@ static void expect_whole_job(struct fm_request *request) {
         fm_buf_append(&job, request->job_members.data, request->job_members.len);
         struct fm_json_writer w = fm_json_writer_on(&job);
         w.comma = job.len > 0;
-        fm_request_write_extras(request, has ? (1u << FM_EXTRAS) - 1 : 0, &w);
+        fm_request_write_extras(request, has ? (1u << FM_EXTRA_COUNT) - 1 : 0, &w);
         expect_job(&job);
         HOLDS(has || job.len == request->job_members.len);
         fm_buf_free(&job);

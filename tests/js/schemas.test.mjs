@@ -333,8 +333,8 @@ test("the codes of errors in the C code are those of the schemas", () => {
 });
 
 test("the features in the C code are those of the schema", () => {
-  const text = [...cFiles("helper/front/engines").values()].join("\n");
-  const names = [...text.matchAll(/\{"(\w+)", FM_FEATURE_[A-Z_]+\}/g)].map(([, name]) => name);
+  const [, rows] = readFileSync(join(root, "protocol/engine.h"), "utf8").match(/#define FM_FEATURES\(ROW\)((?:.*\\\n)*.*)/);
+  const names = [...rows.matchAll(/ROW\([A-Z_]+, "(\w+)"\)/g)].map(([, name]) => name);
   assert.deepEqual(sorted(names), sorted(engine.feature.enum));
 });
 

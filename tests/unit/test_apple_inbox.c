@@ -85,14 +85,14 @@ static void test_ends(void **state) {
 static void test_trampolines(void **state) {
     (void)state;
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
-    for (unsigned i = 0; i < FM_KIT_TOOLS_MAX; i++) {
+    for (unsigned i = 0; i < FM_TOOLS_MAX; i++) {
         fm_apple_trampoline(i)((fm_apple_ref)(uintptr_t)(i + 1), 1000 + i);
         for (unsigned k = 0; k < i; k++) {
             assert_true(fm_apple_trampoline(i) != fm_apple_trampoline(k));
         }
     }
-    assert_int_equal(fm_apple_take_calls(calls), FM_KIT_TOOLS_MAX);
-    for (unsigned i = 0; i < FM_KIT_TOOLS_MAX; i++) {
+    assert_int_equal(fm_apple_take_calls(calls), FM_TOOLS_MAX);
+    for (unsigned i = 0; i < FM_TOOLS_MAX; i++) {
         assert_true(calls[i].tool == i && calls[i].call == 1000 + i &&
                     calls[i].arguments == (fm_apple_ref)(uintptr_t)(i + 1));
     }

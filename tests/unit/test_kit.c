@@ -420,7 +420,14 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
 }
 
 static struct fm_engine_ops ops = {
-    .name = "test", .version = "7", .slots = 2, .state = NULL, .load = load, .serve = serve};
+    .name = "test",
+    .version = "7",
+    .slots = 2,
+    .features = FM_FEATURES_OF_SAMPLING | FM_FEATURE_GRAMMARS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION,
+    .extras = true,
+    .load = load,
+    .serve = serve,
+};
 
 /* ---- the front's side ---- */
 
@@ -549,9 +556,8 @@ static void start_loaded(void) {
     say(INIT);
     expect("\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1,\"name\":\"test\",\"version\":\"7\",\"slots\":2,"
            "\"models\":\"own\",\"features\":[",
-           ops.lacks & FM_LACKS_EXTRAS
-               ? "\"parameters\":[],\"sandbox\":{"
-               : "\"parameters\":[\"top_k\",\"min_p\",\"repeat_penalty\",\"ignore_eos\"],\"sandbox\":{");
+           ops.extras ? "\"parameters\":[\"top_k\",\"min_p\",\"repeat_penalty\",\"ignore_eos\"],\"sandbox\":{"
+                      : "\"parameters\":[],\"sandbox\":{");
     say(LOAD);
     expect("engine.load_progress", "0.5");
     expect("\"id\":2,\"result\":{\"ok\":true,\"context_length\":100,\"slots\":2}");
@@ -575,8 +581,8 @@ static void pieces(void **state) {
 
 static void an_answer_that_is_made_anew(void **state) {
     (void)state;
-    ops.tools = true;
-    ops.restarts = true;
+    ops.features |= FM_FEATURE_TOOLS;
+    ops.features |= FM_FEATURE_RESTARTS;
     start_loaded();
     say(JOB(1, "anew", ",\"restartable\":true,\"stop\":[\"END\"],\"tools\":[{\"name\":\"g\"}]"));
     expect("job.accepted", "{\"job\":1,\"input_tokens\":7}");
@@ -593,14 +599,14 @@ static void an_answer_that_is_made_anew(void **state) {
     expect("job.delta", "{\"job\":1,\"text\":\" \",\"output_tokens\":2}");
     expect("job.finished", "\"reason\":\"stop\"",
            "\"usage\":{\"input_tokens\":9,\"cached_tokens\":0,\"output_tokens\":2,\"reasoning_tokens\":0}");
-    ops.tools = false;
-    ops.restarts = false;
+    ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
+    ops.features &= ~(unsigned)FM_FEATURE_RESTARTS;
     assert_int_equal(hang_up(), 0);
 }
 
 static void parts_in_any_order(void **state) {
     (void)state;
-    ops.tools = true;
+    ops.features |= FM_FEATURE_TOOLS;
     ops.any_order = true;
     start_loaded();
     say(JOB(1, "any order", ",\"stop\":[\"END\"],\"tools\":[{\"name\":\"g\"}]"));
@@ -616,7 +622,7 @@ static void parts_in_any_order(void **state) {
     expect("job.tool_call", "{\"job\":2,\"index\":0,\"name\":\"g\"}");
     expect("job.tool_delta", "{\"job\":2,\"index\":0,\"arguments\":\"{}\"}");
     expect("job.finished");
-    ops.tools = false;
+    ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
     ops.any_order = false;
     assert_int_equal(hang_up(), 0);
 }
@@ -672,31 +678,33 @@ static void availability(void **state) {
 /* Each refusal names the member, and says that another engine may do it. */
 static void what_an_engine_lacks(void **state) {
     static const struct {
-        enum fm_lack lack;
+        unsigned lack; /* 0: the extras */
         const char *job;
         const char *param;
     } rows[] = {
-        {FM_LACKS_SEEDS, JOB(1, "x", ",\"seed\":1"), "seed"},
-        {FM_LACKS_STOPS, JOB(1, "x", ",\"stop\":[\"a\"]"), "stop"},
-        {FM_LACKS_PENALTIES, JOB(1, "x", ",\"presence_penalty\":1"), "presence_penalty"},
-        {FM_LACKS_PENALTIES, JOB(1, "x", ",\"frequency_penalty\":1"), "frequency_penalty"},
-        {FM_LACKS_LOGIT_BIAS, JOB(1, "x", ",\"logit_bias\":[[1,1]]"), "logit_bias"},
-        {FM_LACKS_LOGPROBS, JOB(1, "x", ",\"logprobs\":0"), "logprobs"},
-        {FM_LACKS_COUNTS, JOB(1, "x", ",\"max_tokens\":0"), "max_tokens"},
-        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"top_k\":1"), "top_k"},
-        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"min_p\":0"), "min_p"},
-        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"repeat_penalty\":1.5"), "repeat_penalty"},
-        {FM_LACKS_EXTRAS, JOB(1, "x", ",\"ignore_eos\":true"), "ignore_eos"},
+        {FM_FEATURE_SEEDS, JOB(1, "x", ",\"seed\":1"), "seed"},
+        {FM_FEATURE_STOPS, JOB(1, "x", ",\"stop\":[\"a\"]"), "stop"},
+        {FM_FEATURE_PENALTIES, JOB(1, "x", ",\"presence_penalty\":1"), "presence_penalty"},
+        {FM_FEATURE_PENALTIES, JOB(1, "x", ",\"frequency_penalty\":1"), "frequency_penalty"},
+        {FM_FEATURE_LOGIT_BIAS, JOB(1, "x", ",\"logit_bias\":[[1,1]]"), "logit_bias"},
+        {FM_FEATURE_LOGPROBS, JOB(1, "x", ",\"logprobs\":0"), "logprobs"},
+        {FM_FEATURE_INPUT_TOKENS, JOB(1, "x", ",\"max_tokens\":0"), "max_tokens"},
+        {0, JOB(1, "x", ",\"top_k\":1"), "top_k"},
+        {0, JOB(1, "x", ",\"min_p\":0"), "min_p"},
+        {0, JOB(1, "x", ",\"repeat_penalty\":1.5"), "repeat_penalty"},
+        {0, JOB(1, "x", ",\"ignore_eos\":true"), "ignore_eos"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char param[64];
         snprintf(param, sizeof param, "\"param\":\"%s\",\"elsewhere\":true}", rows[i].param);
-        ops.lacks = rows[i].lack;
+        ops.features ^= rows[i].lack;
+        ops.extras = rows[i].lack != 0;
         start_loaded();
         say(rows[i].job);
         expect("job.finished", "INVALID_REQUEST", param);
-        ops.lacks = 0;
+        ops.features ^= rows[i].lack;
+        ops.extras = true;
         assert_int_equal(hang_up(), 0);
     }
 }
@@ -704,11 +712,11 @@ static void what_an_engine_lacks(void **state) {
 /* Extras that change nothing ask for nothing. */
 static void neutral_extras(void **state) {
     (void)state;
-    ops.lacks = FM_LACKS_EXTRAS;
+    ops.extras = false;
     start_loaded();
     say(JOB(1, "x", ",\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false"));
     expect("job.accepted");
-    ops.lacks = 0;
+    ops.extras = true;
     assert_int_equal(hang_up(), 0);
 }
 
@@ -867,9 +875,9 @@ static void deltas_are_an_interval_apart(void **state) {
 
 static void formats(void **state) {
     (void)state;
-    ops.formats = true;
+    ops.features |= FM_FEATURE_STRUCTURED_OUTPUT;
     start_loaded();
-    ops.formats = false;
+    ops.features &= ~(unsigned)FM_FEATURE_STRUCTURED_OUTPUT;
     say(JOB(1, "", SCHEMA));
     expect("job.accepted", "\"input_tokens\":5,\"schema_report\":{\"enforced\":[\"type\"],\"checked\":[]}}");
     expect("job.progress");
@@ -927,9 +935,9 @@ static void an_engine_without_formats(void **state) {
 /* Arguments in whole characters, and no stop string in them; what was held back of the text comes before. */
 static void tool_calls(void **state) {
     (void)state;
-    ops.tools = true;
+    ops.features |= FM_FEATURE_TOOLS;
     start_loaded();
-    ops.tools = false;
+    ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
     say(JOB(1, "call", TOOLS ",\"stop\":[\"abc\",\"{\"]"));
     expect("job.accepted");
     expect("job.progress");
@@ -983,9 +991,9 @@ static void reasoning(void **state) {
 /* What an engine holds back is no token: it goes out with the next one, or at the end, and stop strings count in it. */
 static void held_text(void **state) {
     (void)state;
-    ops.tools = true;
+    ops.features |= FM_FEATURE_TOOLS;
     start_loaded();
-    ops.tools = false;
+    ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
     say(JOB(1, "held", ""));
     expect("job.accepted");
     expect("job.progress");
@@ -1012,10 +1020,10 @@ static void held_text(void **state) {
 static void tool_calls_with_an_interval(void **state) {
     (void)state;
     ops.delta_ms = INT64_MAX / 2;
-    ops.tools = true;
+    ops.features |= FM_FEATURE_TOOLS;
     start_loaded();
     ops.delta_ms = 0;
-    ops.tools = false;
+    ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
     say(JOB(1, "call", TOOLS));
     expect("job.accepted");
     expect("job.progress");
@@ -1054,9 +1062,9 @@ static void an_engine_without_tools(void **state) {
 
 static void vectors(void **state) {
     (void)state;
-    ops.embeddings = true;
+    ops.features |= FM_FEATURE_EMBEDDINGS;
     start_loaded();
-    ops.embeddings = false;
+    ops.features &= ~(unsigned)FM_FEATURE_EMBEDDINGS;
     say(EMBED(1, "[\"abc\",\"abc\"]"));
     expect("job.accepted", "{\"job\":1,\"input_tokens\":9,\"dimension\":2}");
     expect("job.embedding", "{\"job\":1,\"index\":0,\"vector\":\"mpkZP83MTD8=\"}"); /* 0.6 and 0.8 */
@@ -1256,11 +1264,11 @@ static void an_interrupted_watch_goes_on(void **state) {
 /* A whole session with the Nth allocation refused: its end is in order, or has the status that says why. */
 static bool session(int allocations, bool all_after) {
     planned = (struct faults){.memory = true, .for_good = all_after, .allocations = allocations};
-    ops.tools = true;
-    ops.embeddings = true;
+    ops.features |= FM_FEATURE_TOOLS;
+    ops.features |= FM_FEATURE_EMBEDDINGS;
     start();
-    ops.tools = false;
-    ops.embeddings = false;
+    ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
+    ops.features &= ~(unsigned)FM_FEATURE_EMBEDDINGS;
     planned = (struct faults){.call = NULL};
     signal(SIGPIPE, SIG_IGN);
     static const char *const messages[] = {

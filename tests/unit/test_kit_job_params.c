@@ -121,6 +121,7 @@ static const struct row {
     {"{\"job\":1," MESSAGES ",\"max_tokens\":1.5}", "max_tokens"},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":\"1\"}", "max_tokens"},
     {"{\"job\":1," MESSAGES ",\"temperature\":-0.1}", "temperature"},
+    {"{\"job\":1," MESSAGES ",\"temperature\":2.1}", "temperature"},
     {"{\"job\":1," MESSAGES ",\"temperature\":\"hot\"}", "temperature"},
     {"{\"job\":1," MESSAGES ",\"top_p\":1.1}", "top_p"},
     {"{\"job\":1," MESSAGES ",\"top_p\":true}", "top_p"},
@@ -265,13 +266,28 @@ static void rows_are_taken_or_refused(void **state) {
     }
 }
 
+enum { NAMED = 1, ASKS = 2 };
+
+struct sampling {
+    double value;
+    int is;
+};
+
+static void assert_sampling(const struct fm_kit_job *job, const struct sampling expected[FM_PARAM_COUNT]) {
+    for (int i = 0; i < FM_PARAM_COUNT; i++) {
+        int is = (job->named[i] ? NAMED : 0) | (fm_kit_job_asks(job, i) ? ASKS : 0);
+        assert_true(job->sampling[i] == expected[i].value);
+        assert_int_equal(is, expected[i].is);
+    }
+}
+
 static void values_arrive(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse(
         "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":"
         "\"\"}],"
         "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"repeatable\":true,\"presence_penalty\":-0.5,"
-        "\"frequency_penalty\":1,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
+        "\"frequency_penalty\":1,\"top_k\":-1,\"min_p\":0,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
     struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
@@ -281,10 +297,17 @@ static void values_arrive(void **state) {
     assert_memory_equal(job.messages[0].content, "a\0b", 3);
     assert_int_equal(job.messages[1].content_len, 0);
     assert_int_equal(job.max_tokens, 7);
-    assert_true(job.temperature == 0.5 && job.top_p == 1 && job.has_seed && job.seed == -9 && job.repeatable);
-    assert_true(job.presence_penalty == -0.5 && job.frequency_penalty == 1);
-    assert_true(job.named.temperature && job.named.top_p && job.named.presence_penalty && job.named.frequency_penalty);
-    assert_false(job.named.top_k || job.named.repeat_penalty || job.named.ignore_eos);
+    assert_true(job.has_seed && job.seed == -9 && job.repeatable);
+    assert_sampling(&job, (const struct sampling[FM_PARAM_COUNT]){
+                              [FM_PARAM_TEMPERATURE] = {0.5, NAMED | ASKS},
+                              [FM_PARAM_TOP_P] = {1, NAMED},
+                              [FM_PARAM_PRESENCE_PENALTY] = {-0.5, NAMED | ASKS},
+                              [FM_PARAM_FREQUENCY_PENALTY] = {1, NAMED | ASKS},
+                              [FM_PARAM_TOP_K] = {0, NAMED},
+                              [FM_PARAM_MIN_P] = {0, NAMED | ASKS},
+                              [FM_PARAM_REPEAT_PENALTY] = {1, 0},
+                              [FM_PARAM_IGNORE_EOS] = {0, 0},
+                          });
     assert_true(job.logprobs && job.top_logprobs == 3);
     assert_int_equal(job.logit_bias_count, 2);
     assert_true(job.logit_biases[0].token == 7 && job.logit_biases[0].bias == FM_LOGIT_BAN);
@@ -510,8 +533,10 @@ static void absent_values_have_defaults(void **state) {
     struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);
-    assert_true(job.max_tokens == 0 && !job.count_only && job.temperature == 1 && job.top_p == 1 && !job.has_seed &&
-                job.stop_count == 0);
+    assert_true(job.max_tokens == 0 && !job.count_only && !job.has_seed && job.stop_count == 0);
+    for (int i = 0; i < FM_PARAM_COUNT; i++) {
+        assert_false(job.named[i] || fm_kit_job_asks(&job, i));
+    }
     assert_true(job.tool_count == 0 && job.tool_mode == FM_TOOLS_AUTO && job.parallel_tool_calls);
     assert_false(fm_kit_job_uses_tools(&job));
     fm_kit_job_free_lists(&job);

@@ -335,8 +335,8 @@ static const char *find_after(const char *text, size_t len, const char *mark) {
 static bool take(void *state, const struct fm_remote_part *part) {
     static const char *const names[] = {"text", "reasoning", "refusal", "call", "arguments", "state", "token"};
     struct subject_of_row *subject = state;
-    bool joins = subject->last == (int)part->kind && part->kind != FM_PART_CALL;
-    if (part->kind == FM_PART_LOGPROBS) {
+    bool joins = subject->last == (int)part->kind && part->kind != FM_REMOTE_CALL;
+    if (part->kind == FM_REMOTE_LOGPROBS) {
         note(subject->log, "token(%.*s %.2f %zu) ", (int)part->token->token.len, part->token->token.bytes,
              part->token->token.logprob, part->token->top_count);
         return true;
@@ -346,13 +346,13 @@ static bool take(void *state, const struct fm_remote_part *part) {
     } else {
         note(subject->log, "%s(", names[part->kind]);
     }
-    const char *item = part->kind == FM_PART_STATE ? find_after(part->text, part->len, "\"item\":") : NULL;
+    const char *item = part->kind == FM_REMOTE_STATE ? find_after(part->text, part->len, "\"item\":") : NULL;
     if (item) {
         note(subject->log, "%.*s) ", (int)(part->text + part->len - item - 1), item);
     } else {
         note(subject->log, "%.*s) ", (int)part->len, part->text);
     }
-    subject->last = part->kind == FM_PART_STATE ? -1 : (int)part->kind;
+    subject->last = part->kind == FM_REMOTE_STATE ? -1 : (int)part->kind;
     return true;
 }
 
@@ -450,7 +450,7 @@ static void streams(void **state) {
 
 static bool take_one(void *state, const struct fm_remote_part *part) {
     (*(int *)state)++;
-    return part->kind != FM_PART_TEXT;
+    return part->kind != FM_REMOTE_TEXT;
 }
 
 /* Once the kit wants no more, nothing more is handed out. */

@@ -2,7 +2,7 @@
 #include "surface/conversation.h"
 #include "test_surface.h"
 
-#define ALL ((1u << FM_EXTRAS) - 1)
+#define ALL ((1u << FM_EXTRA_COUNT) - 1)
 
 static const char *const words[] = {"one ", "two", NULL};
 

@@ -153,11 +153,10 @@ int main(int argc, char *argv[]) {
         .name = "apple",
         .version = FM_VERSION,
         .slots = 1,
-        .lacks = FM_LACKS_GRAMMARS | FM_LACKS_PENALTIES | FM_LACKS_LOGIT_BIAS | FM_LACKS_LOGPROBS | FM_LACKS_EXTRAS,
+        .features = FM_FEATURE_TOOLS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION | FM_FEATURE_SEEDS | FM_FEATURE_STOPS |
+                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* that library checks whole answers */
         .platforms = FM_ON_MACOS,
         .needs_services = true,
-        .formats = fm_grammar_supported(), /* whole answers are checked by the same library */
-        .tools = true,
         .state = &the_apple,
         .load = load,
         .available = available,

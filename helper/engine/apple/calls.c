@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define NO_TOOL FM_KIT_TOOLS_MAX
+#define NO_TOOL FM_TOOLS_MAX
 
 static void describe_tools(struct fm_apple_run *run) {
     const struct fm_kit_job *job = run->job;

@@ -195,7 +195,7 @@ ALL(TRAMPOLINE)
 
 static fm_apple_tool_fn *const trampolines[] = {ALL(NAME)};
 
-_Static_assert(sizeof trampolines / sizeof trampolines[0] == FM_KIT_TOOLS_MAX, "one for each tool of a job");
+_Static_assert(sizeof trampolines / sizeof trampolines[0] == FM_TOOLS_MAX, "one for each tool of a job");
 
 fm_apple_tool_fn *fm_apple_trampoline(size_t index) {
     return trampolines[index];

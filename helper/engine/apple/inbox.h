@@ -51,7 +51,7 @@ fm_apple_text_fn fm_apple_on_text;
 fm_apple_content_fn fm_apple_on_content;
 fm_apple_count_fn fm_apple_on_count;
 
-/* Tool number `index`'s callback (less than FM_KIT_TOOLS_MAX). */
+/* Tool number `index`'s callback (less than FM_TOOLS_MAX). */
 fm_apple_tool_fn *fm_apple_trampoline(size_t index);
 
 /* Makes the inbox. Once, before any other call. False: the system refused. */

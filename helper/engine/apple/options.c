@@ -38,7 +38,7 @@ enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error
         const char *param;
         const char *detail;
     } rows[] = {
-        {job->temperature > 1, "temperature", "Apple's model takes temperatures from 0 to 1"},
+        {job->sampling[FM_PARAM_TEMPERATURE] > 1, "temperature", "Apple's model takes temperatures from 0 to 1"},
         {job->format.kind == FM_FORMAT_JSON_OBJECT, "format",
          "Apple's model can't be held to JSON of any shape; use a format with a schema"},
     };
@@ -55,15 +55,17 @@ enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error
 }
 
 void fm_apple_options(const struct fm_kit_job *job, struct fm_buf *options) {
-    bool greedy = job->temperature < GREEDY_BELOW;
+    double temperature = job->sampling[FM_PARAM_TEMPERATURE];
+    double top_p = job->sampling[FM_PARAM_TOP_P];
+    bool greedy = temperature < GREEDY_BELOW;
     struct fm_json_writer w = fm_json_writer_on(options);
     fm_json_object_begin(&w);
-    if (greedy || job->top_p < 1 || job->has_seed) {
+    if (greedy || top_p < 1 || job->has_seed) {
         fm_json_key(&w, "sampling");
         fm_json_object_begin(&w);
         fm_json_key_str(&w, "mode", greedy ? "greedy" : "random");
         if (!greedy) {
-            fm_json_key_double(&w, "top_p", job->top_p); /* without one the library drops the seed */
+            fm_json_key_double(&w, "top_p", top_p); /* without one the library drops the seed */
         }
         if (!greedy && job->has_seed) {
             fm_json_key_int(&w, "seed", job->seed & INT64_MAX); /* an unsigned number is read; others are dropped */
@@ -71,7 +73,7 @@ void fm_apple_options(const struct fm_kit_job *job, struct fm_buf *options) {
         fm_json_object_end(&w);
     }
     if (!greedy) {
-        fm_json_key_double(&w, "temperature", job->temperature);
+        fm_json_key_double(&w, "temperature", temperature);
     }
     if (job->max_tokens > 0) {
         fm_json_key_int(&w, "maximum_response_tokens", job->max_tokens);

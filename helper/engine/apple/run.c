@@ -20,7 +20,7 @@ enum fm_reason fm_apple_no_memory(struct fm_apple_run *run) {
 
 static bool make_session(struct fm_apple_run *run) {
     const struct fm_apple_api *api = run->api;
-    fm_apple_ref tools[FM_KIT_TOOLS_MAX];
+    fm_apple_ref tools[FM_TOOLS_MAX];
     int count = 0;
     int status = 0;
     char *why = NULL;

@@ -12,8 +12,8 @@ struct json_object;
 struct fm_apple_tools {
     const struct fm_apple_api *api;
     size_t count; /* of the job's tools */
-    fm_apple_ref refs[FM_KIT_TOOLS_MAX];
-    struct fm_apple_schema schemas[FM_KIT_TOOLS_MAX]; /* root NULL: a tool without parameters, or not allowed */
+    fm_apple_ref refs[FM_TOOLS_MAX];
+    struct fm_apple_schema schemas[FM_TOOLS_MAX]; /* root NULL: a tool without parameters, or not allowed */
     struct json_object *definitions;                  /* for the transcript; an array */
 };
 

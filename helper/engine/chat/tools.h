@@ -18,7 +18,6 @@
 #include "engine/chat/notation.h"
 #include "engine/kit/kit.h"
 
-#define FM_TOOL_CALLS_MAX 128 /* in an answer: ENGINE.md, Tools */
 
 /* True when the answer to `job` may call a tool. */
 bool fm_tools_callable(const struct fm_kit_job *job);
@@ -49,7 +48,7 @@ bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t m
 #define FM_TOOL_END           "}\n</tool_call>"
 #define FM_TOOL_NEXT          "\n" FM_TOOL_BEGIN /* between two calls, with the second one's beginning */
 
-/* A name of a tool that is not there: FM_UNKNOWN_TOOL_MAX bytes at most. */
+/* A name of a tool that is not there: FM_TOOL_NAME_MAX bytes at most. */
 #define FM_TOOL_UNKNOWN_NAME "[a-zA-Z0-9_.:\\/-]{1,64}"
 #define FM_TOOL_PLAIN_NAME   "[a-zA-Z0-9_-]{1,64}" /* where one of the others ends a name */
 

@@ -393,7 +393,7 @@ static void write_echo(const struct fm_message *message, struct fm_buf *text) {
 
 /* A model that can't find the end of its text, as small ones at temperature 0. */
 static bool says_it_again(const struct fm_kit_job *job, enum fm_reason reason) {
-    bool loops = fault_is("FM_ENGINE_FAKE_ANSWER", "loop") && job->frequency_penalty == 0;
+    bool loops = fault_is("FM_ENGINE_FAKE_ANSWER", "loop") && job->sampling[FM_PARAM_FREQUENCY_PENALTY] == 0;
     return reason == FM_REASON_STOP && !fm_kit_job_cut(job) && (loops || fault_is("FM_ENGINE_FAKE_ANSWER", "endless"));
 }
 
@@ -585,6 +585,16 @@ static void serve(void *state, struct fm_kit *kit) {
     fm_fake_saved_end(kit);
 }
 
+/* All that there is but what a test takes away, and with what it adds. */
+static unsigned features(void) {
+    unsigned has = (1u << FM_FEATURE_COUNT) - 1 - FM_FEATURE_AVAILABILITY;
+    has -= is("session") ? 0 : FM_FEATURE_SESSION;
+    has -= is("restarts") ? 0 : FM_FEATURE_RESTARTS;
+    has -= is("uncounted") ? FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION : 0;
+    has -= is("grammarless") ? FM_FEATURE_GRAMMARS | FM_FEATURE_SEEDS : 0;
+    return has;
+}
+
 int main(int argc, char *argv[]) {
     struct fm_gpu_wish wish;
     set_own_prefix(argv[0]);
@@ -596,19 +606,11 @@ int main(int argc, char *argv[]) {
         .remote = is("remote"),
         .any_order = is("any_order"),
         .needs_config = is("config"),
-        .wants_session = is("session"),
-        .restarts = is("restarts"),
-        .lacks = (is("uncounted") ? FM_LACKS_COUNTS | FM_LACKS_TRUNCATION : 0u) |
-                 (is("grammarless") ? FM_LACKS_GRAMMARS | FM_LACKS_SEEDS : 0u),
+        .features = features(),
+        .extras = true,
         .available = fault("FM_ENGINE_FAKE_AVAILABLE")[0] ? tell_available : NULL,
         .version = FM_VERSION,
-        .tools = true,
-        .embeddings = true,
-        .prompts = true,
-        .images = true,
-        .saves = true,
         .slots = SLOTS,
-        .formats = true,
         .needs_network = fault_is("FM_ENGINE_FAKE_INIT", "network"),
         .needs_gpus = wish.folder != NULL,
         .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),

@@ -385,17 +385,12 @@ static int write_parameter(const struct fm_kit_job *job, const char *name, char 
     if (strcmp(name, "saved") == 0) {
         return snprintf(text, size, "%s", fm_fake_saved_text());
     }
-    if (strcmp(name, "top_k") == 0) {
-        return snprintf(text, size, "%lld", (long long)job->top_k);
+    int param = fm_param_find(name);
+    if (param >= 0 && fm_params[param].kind == FM_PARAM_BOOL) {
+        return snprintf(text, size, "%s", job->sampling[param] ? "true" : "false");
     }
-    if (strcmp(name, "min_p") == 0) {
-        return snprintf(text, size, "%g", job->min_p);
-    }
-    if (strcmp(name, "repeat_penalty") == 0) {
-        return snprintf(text, size, "%g", job->repeat_penalty);
-    }
-    if (strcmp(name, "ignore_eos") == 0) {
-        return snprintf(text, size, "%s", job->ignore_eos ? "true" : "false");
+    if (param >= 0) {
+        return snprintf(text, size, "%.10g", job->sampling[param]);
     }
     if (strcmp(name, "model") == 0) {
         return snprintf(text, size, "%s", job->model ? job->model : "none");
@@ -558,7 +553,7 @@ enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct
                               struct fm_error *error) {
     struct run run = {.job = job, .error = error};
     enum fm_reason reason = run_words(&run, text, len);
-    while (job->ignore_eos && job->format.kind == FM_FORMAT_TEXT && !reason) {
+    while (job->sampling[FM_PARAM_IGNORE_EOS] && job->format.kind == FM_FORMAT_TEXT && !reason) {
         bool full = job->output_tokens >= room || len == 0;
         reason = full ? FM_REASON_LENGTH : run_words(&run, text, len);
     }

@@ -29,7 +29,7 @@
  *     {"gpu_signal":NAME}      the same as long as the front tells of a GPU; else nothing
  *     {"exit":STATUS}          at once
  *     {"try":ATTEMPT}          what the sandbox should forbid (attempt.h); a token says how it went: "ok" or "EPERM"
- *     {"parameter":NAME}       a token with what the job has as top_k, min_p, repeat_penalty or ignore_eos, model,
+ *     {"parameter":NAME}       a token with what the job has as a parameter of sampling (protocol/params.h), model,
  *                              session, states; saved: what the engine has of its predecessor (saved.h); config: the
  *                              configuration; key:NAME: the key in that variable, taken at the start
  *
@@ -57,7 +57,7 @@ void fm_script_free(struct json_object *script);
 enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job, struct fm_error *error);
 
 /*
- * Answers with `text` word by word, one token a word; white space goes with the word after it. With job->ignore_eos
+ * Answers with `text` word by word, one token a word; white space goes with the word after it. With `ignore_eos`
  * and no format again and again, until `room` tokens are out or the job ends otherwise.
  */
 enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_kit_job *job,

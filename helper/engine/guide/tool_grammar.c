@@ -561,7 +561,7 @@ static void write_json_calls(const struct fm_kit_job *job, struct fm_buf *lark) 
     fm_buf_append_char(lark, ')');
     if (job->parallel_tool_calls) {
         write_each(job, " (NEXT (", "\"@\\\"\" ARGUMENTS arguments#", " | ", lark);
-        snprintf(more, sizeof more, ")){0,%d}", FM_TOOL_CALLS_MAX - 1);
+        snprintf(more, sizeof more, ")){0,%d}", FM_CALLS_MAX - 1);
         fm_buf_append_str(lark, more);
     }
     fm_buf_append_str(lark, " END\n");
@@ -784,7 +784,7 @@ static void write_left(const struct fm_kit_job *job, const struct fm_tool_form *
     if (job->parallel_tool_calls && form->next.len > 0) {
         fm_buf_append_str(lark, " (tool");
         write_mark(next, lark);
-        snprintf(more, sizeof more, "){%d,%d}", is_text, FM_TOOL_CALLS_MAX - 1);
+        snprintf(more, sizeof more, "){%d,%d}", is_text, FM_CALLS_MAX - 1);
         fm_buf_append_str(lark, more);
     }
     fm_buf_append_str(lark, " UNKNOWN TEXT left_rest*\nleft_rest: \"\"");
@@ -817,7 +817,7 @@ static void write_calls(const struct fm_kit_job *job, const struct fm_tool_form 
     if (many) {
         fm_buf_append_str(lark, " (");
         write_mark(&next, lark);
-        snprintf(more, sizeof more, " %s){0,%d}", retells ? "any_tool" : "tool", FM_TOOL_CALLS_MAX - 1);
+        snprintf(more, sizeof more, " %s){0,%d}", retells ? "any_tool" : "tool", FM_CALLS_MAX - 1);
         fm_buf_append_str(lark, more);
         write_end(&end, &next, lark);
     } else {

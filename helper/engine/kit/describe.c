@@ -3,34 +3,14 @@
 
 #include <stdio.h>
 
-#define DESCRIPTION_MAX 65536 /* bytes; ENGINE.md */
 
 static void write_features(const struct fm_engine_ops *ops, struct fm_json_writer *w) {
-    const struct {
-        const char *name;
-        bool has;
-    } features[] = {{"structured_output", ops->formats},
-                    {"tools", ops->tools},
-                    {"embeddings", ops->embeddings},
-                    {"completions", ops->prompts},
-                    {"images", ops->images},
-                    {"input_tokens", !(ops->lacks & FM_LACKS_COUNTS)},
-                    {"truncation", !(ops->lacks & FM_LACKS_TRUNCATION)},
-                    {"saved_state", ops->saves},
-                    {"availability", ops->available != NULL},
-                    {"session", ops->wants_session},
-                    {"restarts", ops->restarts},
-                    {"grammars", ops->formats && !(ops->lacks & FM_LACKS_GRAMMARS)},
-                    {"seeds", !(ops->lacks & FM_LACKS_SEEDS)},
-                    {"stops", !(ops->lacks & FM_LACKS_STOPS)},
-                    {"penalties", !(ops->lacks & FM_LACKS_PENALTIES)},
-                    {"logit_bias", !(ops->lacks & FM_LACKS_LOGIT_BIAS)},
-                    {"logprobs", !(ops->lacks & FM_LACKS_LOGPROBS)}};
+    unsigned features = ops->features | (ops->available ? FM_FEATURE_AVAILABILITY : 0u);
     fm_json_key(w, "features");
     fm_json_array_begin(w);
-    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
-        if (features[i].has) {
-            fm_json_str(w, features[i].name);
+    for (int i = 0; i < FM_FEATURE_COUNT; i++) {
+        if (features & 1u << i) {
+            fm_json_str(w, fm_feature_names[i]);
         }
     }
     fm_json_array_end(w);
@@ -67,7 +47,7 @@ void fm_describe_write(const struct fm_engine_ops *ops, bool file, struct fm_jso
 
 int fm_describe_print(const struct fm_engine_ops *ops) {
     struct fm_buf text;
-    fm_buf_init(&text, DESCRIPTION_MAX);
+    fm_buf_init(&text, FM_DESCRIPTION_MAX);
     struct fm_json_writer w = fm_json_writer_on(&text);
     fm_json_object_begin(&w);
     fm_describe_write(ops, true, &w);

@@ -82,7 +82,7 @@ enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
     }
     job->input_tokens = input_tokens;
     job->accepted_us = fm_now_us();
-    struct fm_json_writer w = begin_event(job, "job.accepted");
+    struct fm_json_writer w = begin_event(job, FM_JOB_ACCEPTED);
     if (input_tokens >= 0) {
         fm_json_key_int(&w, "input_tokens", input_tokens);
     }
@@ -107,7 +107,7 @@ void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cach
         return;
     }
     job->cached_tokens = cached;
-    struct fm_json_writer w = begin_event(job, "job.progress");
+    struct fm_json_writer w = begin_event(job, FM_JOB_PROGRESS);
     fm_json_key_int(&w, "processed", processed);
     fm_json_key_int(&w, "cached", cached);
     if (job->output_tokens) {
@@ -141,10 +141,10 @@ static bool has_logprobs(const struct fm_kit_job *job) {
 /* Sends `cut` of job->text, from its beginning on: reasoning, text, or arguments of the last call. */
 static bool send_cut(struct fm_kit_job *job, const struct fm_logprob_cut *cut) {
     static const char *const methods[] = {
-        [FM_PIECE_TEXT] = "job.delta",
-        [FM_PIECE_REASONING] = "job.reasoning",
-        [FM_PIECE_REFUSAL] = "job.refusal",
-        [FM_PIECE_ARGUMENTS] = "job.tool_delta",
+        [FM_PIECE_TEXT] = FM_JOB_DELTA,
+        [FM_PIECE_REASONING] = FM_JOB_REASONING,
+        [FM_PIECE_REFUSAL] = FM_JOB_REFUSAL,
+        [FM_PIECE_ARGUMENTS] = FM_JOB_TOOL_DELTA,
     };
     enum fm_piece kind = kind_of(job);
     struct fm_json_writer w = begin_event(job, methods[kind]);
@@ -303,7 +303,7 @@ enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
         return FM_REASON_ERROR;
     }
     job->piece = FM_PIECE_ARGUMENTS;
-    struct fm_json_writer w = begin_event(job, "job.tool_call");
+    struct fm_json_writer w = begin_event(job, FM_JOB_TOOL_CALL);
     fm_json_key_int(&w, "index", job->calls++);
     fm_json_key_str(&w, "name", name);
     if (!job->pieced && job->output_tokens > 0) { /* without a token before it, the engine tells pieces of text */
@@ -365,7 +365,7 @@ enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t
     if (!speaks(job)) {
         return FM_REASON_ABORTED;
     }
-    struct fm_json_writer w = begin_event(job, "job.state");
+    struct fm_json_writer w = begin_event(job, FM_JOB_STATE);
     fm_json_key(&w, "state");
     fm_json_string(&w, text, len);
     fm_json_object_end(&w);
@@ -385,7 +385,7 @@ bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error) {
     job->thinking = job->spoke = job->pieced = job->has_usage = job->speculates = false;
     job->calls = job->delta_ms = job->accepted_us = job->first_us = 0;
     job->cached_tokens = job->output_tokens = job->told_tokens = job->reasoning_tokens = 0;
-    struct fm_json_writer w = begin_event(job, "job.restarted");
+    struct fm_json_writer w = begin_event(job, FM_JOB_RESTARTED);
     fm_json_key(&w, "error");
     fm_output_error_value(&w, error);
     fm_json_object_end(&w);
@@ -404,7 +404,7 @@ enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struc
     if (!speaks(job)) {
         return FM_REASON_ABORTED;
     }
-    struct fm_json_writer w = begin_event(job, "job.embedding");
+    struct fm_json_writer w = begin_event(job, FM_JOB_EMBEDDING);
     fm_json_key_int(&w, "index", (int64_t)job->embedded);
     fm_json_key(&w, "vector");
     fm_vector_write(values, job->dimension, &w);
@@ -471,7 +471,7 @@ static void send_finished(struct fm_kit_job *job, enum fm_reason reason, const s
         [FM_REASON_LENGTH] = "length",   [FM_REASON_CONTENT_FILTER] = "content_filter",
         [FM_REASON_ABORTED] = "aborted", [FM_REASON_ERROR] = "error",
     };
-    struct fm_json_writer w = begin_event(job, "job.finished");
+    struct fm_json_writer w = begin_event(job, FM_JOB_FINISHED);
     fm_json_key_str(&w, "reason", names[reason]);
     write_timings(job, &w);
     write_usage(job, &w);

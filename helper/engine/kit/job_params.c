@@ -208,23 +208,6 @@ static enum fm_code read_max_tokens(struct fm_kit_job *job, struct json_object *
     return valid ? FM_OK : fm_kit_job_wrong(error, "max_tokens", "an integer from 0");
 }
 
-static bool read_number(struct json_object *value, double *number) {
-    *number = json_object_get_double(value);
-    return (json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double)) &&
-           isfinite(*number) && *number >= 0;
-}
-
-static enum fm_code read_temperature(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    job->named.temperature = true;
-    return read_number(value, &job->temperature) ? FM_OK : fm_kit_job_wrong(error, "temperature", "a number from 0");
-}
-
-static enum fm_code read_top_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    bool valid = read_number(value, &job->top_p) && job->top_p <= 1;
-    job->named.top_p = true;
-    return valid ? FM_OK : fm_kit_job_wrong(error, "top_p", "a number from 0 to 1");
-}
-
 static enum fm_code read_seed(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     job->has_seed = true;
     job->seed = json_object_get_int64(value);
@@ -264,7 +247,6 @@ static enum fm_code read_stop(struct fm_kit_job *job, struct json_object *value,
 /* ---- reasoning ---- */
 
 static enum fm_code read_reasoning(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    static const char *const efforts[] = {"none", "minimal", "low", "medium", "high", "xhigh", "max", NULL};
     struct json_object *effort = NULL;
     if (!json_object_is_type(value, json_type_object)) {
         return fm_kit_job_wrong(error, "reasoning", "an object");
@@ -273,7 +255,7 @@ static enum fm_code read_reasoning(struct fm_kit_job *job, struct json_object *v
     if (json_object_object_length(value) != count) {
         return fm_kit_job_wrong(error, "reasoning", "effort and nothing else");
     }
-    int word = fm_kit_job_word(effort, efforts);
+    int word = fm_kit_job_word(effort, fm_effort_words);
     if (effort && word < 0) {
         return fm_kit_job_wrong(error, "reasoning.effort", "one of \"none\" to \"max\"");
     }
@@ -380,18 +362,10 @@ static const struct member {
     {"restartable", read_restartable},
     {"max_tokens", read_max_tokens},
     {"truncation", fm_kit_job_read_truncation},
-    {"temperature", read_temperature},
-    {"top_p", read_top_p},
     {"seed", read_seed},
     {"repeatable", read_repeatable},
-    {"presence_penalty", fm_kit_job_read_presence_penalty},
-    {"frequency_penalty", fm_kit_job_read_frequency_penalty},
     {"logit_bias", fm_kit_job_read_logit_bias},
     {"logprobs", fm_kit_job_read_logprobs},
-    {"top_k", fm_kit_job_read_top_k},
-    {"min_p", fm_kit_job_read_min_p},
-    {"repeat_penalty", fm_kit_job_read_repeat_penalty},
-    {"ignore_eos", fm_kit_job_read_ignore_eos},
     {"stop", read_stop},
     {"reasoning", read_reasoning},
     {"format", read_format},
@@ -409,28 +383,35 @@ static const struct member *find_member(const char *name) {
     return NULL;
 }
 
+/* Reads a member of job.start. `value` NULL: it counts as absent. */
+static enum fm_code read_member(struct fm_kit_job *job, const char *name, struct json_object *value,
+                                struct fm_error *error) {
+    const struct member *member = find_member(name);
+    if (member) {
+        return value ? member->read(job, value, error) : FM_OK;
+    }
+    int param = fm_param_find(name);
+    if (param >= 0) {
+        return value ? fm_kit_job_read_param(job, (enum fm_param)param, value, error) : FM_OK;
+    }
+    for (int i = 0; i < FM_PASSED_COUNT; i++) {
+        if (strcmp(fm_passed_names[i], name) == 0) {
+            return value ? fm_kit_job_read_passed(job, (enum fm_passed)i, value, error) : FM_OK;
+        }
+    }
+    return fm_fail(error, FM_INVALID_REQUEST, "job.start: this engine does not know the member \"%s\"", name);
+}
+
 enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params, struct fm_error *error) {
-    job->temperature = 1;
-    job->top_p = 1;
-    job->min_p = -1;
-    job->repeat_penalty = 1;
+    for (int i = 0; i < FM_PARAM_COUNT; i++) {
+        job->sampling[i] = fm_params[i].neutral;
+    }
     job->parallel_tool_calls = true;
     struct json_object_iterator end = json_object_iter_end(params);
     for (struct json_object_iterator at = json_object_iter_begin(params); !json_object_iter_equal(&at, &end);
          json_object_iter_next(&at)) {
-        const char *name = json_object_iter_peek_name(&at);
-        struct json_object *value = json_object_iter_peek_value(&at);
-        const struct member *member = find_member(name);
-        if (!member && fm_kit_job_read_passed(job, name, value)) {
-            if (value && !json_object_is_type(value, json_type_string)) {
-                return fm_kit_job_wrong(error, name, "a string");
-            }
-            continue;
-        }
-        if (!member) {
-            return fm_fail(error, FM_INVALID_REQUEST, "job.start: this engine does not know the member \"%s\"", name);
-        }
-        enum fm_code code = value ? member->read(job, value, error) : FM_OK; /* null: as if absent */
+        enum fm_code code =
+            read_member(job, json_object_iter_peek_name(&at), json_object_iter_peek_value(&at), error);
         if (code != FM_OK) {
             return code;
         }

@@ -35,23 +35,14 @@ enum fm_code fm_kit_job_read_call_id(struct fm_message *message, size_t index, s
 /* ---- job_sampling.c ---- */
 
 /* The members of job.start that say how tokens are drawn, and what is told of them, as fm_kit_job_read. */
-enum fm_code fm_kit_job_read_presence_penalty(struct fm_kit_job *job, struct json_object *value,
-                                              struct fm_error *error);
-enum fm_code fm_kit_job_read_frequency_penalty(struct fm_kit_job *job, struct json_object *value,
-                                               struct fm_error *error);
+enum fm_code fm_kit_job_read_param(struct fm_kit_job *job, enum fm_param param, struct json_object *value,
+                                   struct fm_error *error);
 enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_kit_job_read_logit_bias(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 
-/* The same for the extra parameters; and their names, as the reply to engine.initialize lists them: NULL ends them. */
-enum fm_code fm_kit_job_read_top_k(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
-enum fm_code fm_kit_job_read_min_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
-enum fm_code fm_kit_job_read_repeat_penalty(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
-enum fm_code fm_kit_job_read_ignore_eos(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
-extern const char *const fm_kit_job_extras[];
-
-/* The names of what engines get that hand jobs on, NULL-terminated; and reads one. False: it is not one of them. */
-extern const char *const fm_kit_job_passed[];
-bool fm_kit_job_read_passed(struct fm_kit_job *job, const char *name, struct json_object *value);
+/* The same for what an engine gets that hands its jobs on. */
+enum fm_code fm_kit_job_read_passed(struct fm_kit_job *job, enum fm_passed which, struct json_object *value,
+                                    struct fm_error *error);
 
 /* ---- job_images.c ---- */
 

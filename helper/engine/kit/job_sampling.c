@@ -12,18 +12,26 @@ static bool read_between(struct json_object *value, double least, double most, d
            *number >= least && *number <= most;
 }
 
-enum fm_code fm_kit_job_read_presence_penalty(struct fm_kit_job *job, struct json_object *value,
-                                              struct fm_error *error) {
-    bool valid = read_between(value, -2, 2, &job->presence_penalty);
-    job->named.presence_penalty = true;
-    return valid ? FM_OK : fm_kit_job_wrong(error, "presence_penalty", "a number from -2 to 2");
+enum fm_code fm_kit_job_read_param(struct fm_kit_job *job, enum fm_param param, struct json_object *value,
+                                   struct fm_error *error) {
+    char expected[64];
+    job->named[param] = true;
+    if (!fm_param_read(param, value, &job->sampling[param])) {
+        fm_param_expect(param, expected, sizeof expected);
+        return fm_kit_job_wrong(error, fm_params[param].name, expected);
+    }
+    return FM_OK;
 }
 
-enum fm_code fm_kit_job_read_frequency_penalty(struct fm_kit_job *job, struct json_object *value,
-                                               struct fm_error *error) {
-    bool valid = read_between(value, -2, 2, &job->frequency_penalty);
-    job->named.frequency_penalty = true;
-    return valid ? FM_OK : fm_kit_job_wrong(error, "frequency_penalty", "a number from -2 to 2");
+bool fm_kit_job_asks(const struct fm_kit_job *job, enum fm_param param) {
+    return job->sampling[param] != fm_params[param].neutral;
+}
+
+enum fm_code fm_kit_job_read_passed(struct fm_kit_job *job, enum fm_passed which, struct json_object *value,
+                                    struct fm_error *error) {
+    job->passed[which] = value;
+    bool valid = json_object_is_type(value, json_type_string);
+    return valid ? FM_OK : fm_kit_job_wrong(error, fm_passed_names[which], "a string");
 }
 
 static bool read_bias(struct fm_logit_bias *bias, struct json_object *value) {
@@ -61,54 +69,4 @@ enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object
     job->logprobs = json_object_is_type(value, json_type_int) && count >= 0 && count <= FM_TOP_LOGPROBS_MAX;
     job->top_logprobs = job->logprobs ? (size_t)count : 0;
     return job->logprobs ? FM_OK : fm_kit_job_wrong(error, "logprobs", "an integer from 0 to 20");
-}
-
-/* ---- extra parameters ---- */
-
-const char *const fm_kit_job_extras[] = {"top_k", "min_p", "repeat_penalty", "ignore_eos", NULL};
-
-const char *const fm_kit_job_passed[FM_PASSED_COUNT + 1] = {
-    [FM_PASSED_VERBOSITY] = "verbosity",
-    [FM_PASSED_REASONING_SUMMARY] = "reasoning_summary",
-    [FM_PASSED_SERVICE_TIER] = "service_tier",
-    [FM_PASSED_CACHE_KEY] = "prompt_cache_key",
-    [FM_PASSED_CACHE_RETENTION] = "prompt_cache_retention",
-    [FM_PASSED_SAFETY_IDENTIFIER] = "safety_identifier",
-    [FM_PASSED_USER] = "user",
-};
-
-bool fm_kit_job_read_passed(struct fm_kit_job *job, const char *name, struct json_object *value) {
-    for (size_t i = 0; i < FM_PASSED_COUNT; i++) {
-        if (strcmp(fm_kit_job_passed[i], name) == 0) {
-            job->passed[i] = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-enum fm_code fm_kit_job_read_top_k(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    int64_t count = json_object_get_int64(value);
-    bool valid = json_object_is_type(value, json_type_int) && count >= -1 && count <= INT32_MAX;
-    job->top_k = valid && count > 0 ? count : 0;
-    job->named.top_k = true;
-    return valid ? FM_OK : fm_kit_job_wrong(error, "top_k", "an integer from -1 to 2147483647");
-}
-
-enum fm_code fm_kit_job_read_min_p(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    bool valid = read_between(value, 0, 1, &job->min_p);
-    return valid ? FM_OK : fm_kit_job_wrong(error, "min_p", "a number from 0 to 1");
-}
-
-enum fm_code fm_kit_job_read_repeat_penalty(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    bool valid = read_between(value, 0, 10, &job->repeat_penalty) && job->repeat_penalty > 0;
-    job->named.repeat_penalty = true;
-    return valid ? FM_OK : fm_kit_job_wrong(error, "repeat_penalty", "a number above 0, up to 10");
-}
-
-enum fm_code fm_kit_job_read_ignore_eos(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
-    job->ignore_eos = json_object_get_boolean(value);
-    job->named.ignore_eos = true;
-    bool valid = json_object_is_type(value, json_type_boolean);
-    return valid ? FM_OK : fm_kit_job_wrong(error, "ignore_eos", "true or false");
 }

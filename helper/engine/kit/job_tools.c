@@ -70,7 +70,7 @@ static enum fm_code read_tool(struct fm_tool *tool, size_t index, struct json_ob
 
 enum fm_code fm_kit_job_read_tools(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;
-    if (count == 0 || count > FM_KIT_TOOLS_MAX) {
+    if (count == 0 || count > FM_TOOLS_MAX) {
         return fm_kit_job_wrong(error, "tools", "a list of 1 to 128 tools");
     }
     job->tools = calloc(count, sizeof *job->tools);
@@ -96,7 +96,7 @@ enum fm_code fm_kit_job_read_tools(struct fm_kit_job *job, struct json_object *v
 /* The tools in `names` are allowed, and no other. */
 static enum fm_code allow_names(struct fm_kit_job *job, struct json_object *names, struct fm_error *error) {
     size_t count = json_object_is_type(names, json_type_array) ? json_object_array_length(names) : 0;
-    if (count == 0 || count > FM_KIT_TOOLS_MAX) {
+    if (count == 0 || count > FM_TOOLS_MAX) {
         return fm_kit_job_wrong(error, "tool_choice.names", "a list of 1 to 128 names");
     }
     for (size_t i = 0; i < job->tool_count; i++) {

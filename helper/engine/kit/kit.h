@@ -20,14 +20,15 @@
 #include "base/error.h"
 #include "engine/kit/logprobs.h"
 #include "engine/kit/text_stream.h"
+#include "protocol/engine.h"
 #include "protocol/gpu.h"
+#include "protocol/params.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define FM_SLOTS_MAX         64 /* jobs that an engine may have at once */
 #define FM_KIT_GRACE_MS      600
 #define FM_KIT_SIGN_MS       1000                  /* see fm_kit_job_go_on */
 #define FM_KIT_STACK         (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
@@ -78,8 +79,6 @@ struct fm_gpu_wish {
 /* Reads the environment. Before fm_kit_main, and whenever one likes; never blocks. */
 void fm_kit_gpu_wish(struct fm_gpu_wish *wish);
 
-#define FM_LISTED_MAX    256 /* models that an engine may list */
-#define FM_LISTED_ID_MAX 255 /* bytes of the id of one */
 
 /* A model that an engine lists. */
 struct fm_listed_model {
@@ -101,18 +100,8 @@ struct fm_availability {
 /* Which of its systems an engine can run on, for its description. */
 enum fm_platforms { FM_ON_LINUX = 1, FM_ON_MACOS = 2, FM_ON_WINDOWS = 4 };
 
-/* What an engine can't do, and most engines can: the kit refuses such jobs, with the param, and `elsewhere`. */
-enum fm_lack {
-    FM_LACKS_GRAMMARS = 1,     /* a format of the type "grammar" */
-    FM_LACKS_SEEDS = 2,        /* `seed` */
-    FM_LACKS_STOPS = 4,        /* `stop` */
-    FM_LACKS_PENALTIES = 8,    /* `presence_penalty`, `frequency_penalty` */
-    FM_LACKS_LOGIT_BIAS = 16,  /* `logit_bias` */
-    FM_LACKS_LOGPROBS = 32,    /* `logprobs` */
-    FM_LACKS_EXTRAS = 64,      /* the extra parameters, which the front does not send then */
-    FM_LACKS_COUNTS = 128,     /* it can't count a prompt's tokens: `max_tokens` 0 */
-    FM_LACKS_TRUNCATION = 256, /* `truncation` "auto" */
-};
+/* The features of an engine that draws its tokens itself. */
+#define FM_FEATURES_OF_SAMPLING (FM_FEATURE_SEEDS | FM_FEATURE_STOPS | FM_FEATURE_PENALTIES | FM_FEATURE_LOGIT_BIAS | FM_FEATURE_LOGPROBS)
 
 struct fm_engine_ops {
     const char *name;         /* "llama" */
@@ -124,21 +113,14 @@ struct fm_engine_ops {
     bool remote;              /* it sends what it is asked to another machine */
     bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
     bool needs_config;        /* fm_kit_config has to have something */
-    bool wants_session;       /* it has a use for job->session */
-    bool restarts;            /* it has a use for job->restartable */
+    unsigned features;        /* enum fm_feature, without FM_FEATURE_AVAILABILITY: the kit refuses jobs that need others */
+    bool extras;              /* it has the extra parameters of sampling (protocol/params.h) */
     bool passes_on;           /* it has a use for job->passed */
-    unsigned lacks;           /* enum fm_lack */
     unsigned platforms;       /* enum fm_platforms; 0: all */
     bool needs_network;       /* leaves the network out of the sandbox */
     const struct fm_sandbox_client *client; /* or but for this (base/platform.h); NULL: all of it */
     bool needs_gpus;                        /* leaves the GPUs' devices out of it */
     bool needs_services;                    /* leaves macOS's services out of it */
-    bool formats;                           /* honours job->format; else the kit refuses jobs that have one */
-    bool tools;       /* honours job->tools, and calls in messages; else the kit refuses jobs with them */
-    bool embeddings;  /* honours job->inputs; else the kit refuses jobs that have some */
-    bool prompts;     /* honours job->prompt; else the kit refuses jobs that have one */
-    bool images;      /* it may see images, if the model does */
-    bool saves;       /* it has a use for fm_model_files.saved_read and saved_write */
     int64_t delta_ms; /* a job's deltas, except the last, are at least so far apart; 0: one a token */
     void *state;      /* the engine's own, handed to the calls below */
 
@@ -194,8 +176,6 @@ struct fm_state_text {
     size_t len;
 };
 
-#define FM_STATES_MAX      16     /* of an answer */
-#define FM_STATE_BYTES_MAX 262144 /* of all of them */
 
 /* An image among a message's text. */
 struct fm_image {
@@ -222,8 +202,6 @@ struct fm_message {
     const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
 };
 
-#define FM_KIT_TOOLS_MAX    128u /* tools of a job */
-#define FM_UNKNOWN_TOOL_MAX 64u  /* bytes of the name of one that it has not */
 
 /* A function that the answer may call: ENGINE.md, Tools. */
 struct fm_tool {
@@ -238,18 +216,6 @@ enum fm_tool_mode {
     FM_TOOLS_AUTO,     /* text, or calls, or both */
     FM_TOOLS_REQUIRED, /* at least one call */
     FM_TOOLS_NONE,     /* text alone: no tool is allowed */
-};
-
-/* How much the model is to think before it answers: ENGINE.md, Reasoning. */
-enum fm_effort {
-    FM_EFFORT_DEFAULT, /* as the model does by itself */
-    FM_EFFORT_NONE,    /* not at all */
-    FM_EFFORT_MINIMAL,
-    FM_EFFORT_LOW,
-    FM_EFFORT_MEDIUM,
-    FM_EFFORT_HIGH,
-    FM_EFFORT_XHIGH,
-    FM_EFFORT_MAX,
 };
 
 /* What the text is to be: ENGINE.md, Formats. */
@@ -268,7 +234,6 @@ struct fm_format {
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
 };
 
-#define FM_INPUTS_MAX 2048u /* inputs of a job; ENGINE.md, Embeddings */
 
 /* A text of which the vector is wanted. */
 struct fm_input {
@@ -286,7 +251,6 @@ struct fm_truncation {
     size_t cut_count;
 };
 
-#define FM_LOGIT_BIASES_MAX 1024u  /* of a job */
 #define FM_LOGIT_BAN        (-100) /* the bias of a token that is not to come, whatever its logit is */
 
 #define FM_REPEAT_WINDOW 64u /* tokens, as llama.cpp's default */
@@ -313,31 +277,6 @@ struct fm_kit_usage {
     int64_t reasoning;
 };
 
-/* What a server that the job is handed on to may do something with, and a model does not see (ENGINE.md, Handing on).
- */
-enum fm_passed {
-    FM_PASSED_VERBOSITY,         /* "low", "medium" or "high" */
-    FM_PASSED_REASONING_SUMMARY, /* "auto", "concise" or "detailed" */
-    FM_PASSED_SERVICE_TIER,
-    FM_PASSED_CACHE_KEY,
-    FM_PASSED_CACHE_RETENTION,
-    FM_PASSED_SAFETY_IDENTIFIER,
-    FM_PASSED_USER,
-    FM_PASSED_COUNT,
-};
-
-/* Which members of a job the host has named. An engine that computes looks at the values alone: what nobody names has
- * the value that changes nothing. One that asks somebody else passes on what was named, and nothing else. */
-struct fm_named {
-    bool temperature;
-    bool top_p;
-    bool presence_penalty;
-    bool frequency_penalty;
-    bool top_k;
-    bool repeat_penalty;
-    bool ignore_eos;
-};
-
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_kit_job {
     int64_t id;
@@ -356,23 +295,20 @@ struct fm_kit_job {
     bool restartable;    /* fm_kit_job_restart may be called */
     bool count_only;     /* nothing is to be generated: fm_kit_job_accept says so too */
     int64_t max_tokens;  /* at least 1; 0: no limit */
-    double temperature;  /* at least 0 */
-    double top_p;        /* 0 to 1 */
-    struct fm_named named;
+    /*
+     * By enum fm_param (protocol/params.h). An engine that computes looks at the values alone: what the host does not
+     * name has its neutral value. An engine that hands jobs on passes on what was named, and nothing else.
+     */
+    double sampling[FM_PARAM_COUNT];
+    bool named[FM_PARAM_COUNT];
     struct json_object *passed[FM_PASSED_COUNT]; /* strings, borrowed; NULL: the host did not name it */
     bool has_seed;
     int64_t seed;
-    bool repeatable;          /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */
-    double presence_penalty;  /* -2 to 2: off the logit of each token that was generated, ENGINE.md; 0: none */
-    double frequency_penalty; /* the same, for each time that it was */
+    bool repeatable; /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */
     struct fm_logit_bias *logit_biases;
     size_t logit_bias_count;
-    int64_t top_k;         /* at least 1: as many of the most likely tokens are drawn from; 0: all */
-    double min_p;          /* 0 to 1; less than 0: the engine's own */
-    double repeat_penalty; /* above 0, up to 10: of the last FM_REPEAT_WINDOW tokens, ENGINE.md; 1: none */
-    bool ignore_eos;       /* the end of the turn is not drawn */
-    bool logprobs;         /* fm_kit_job_logprobs is wanted for tokens whose text is part of the answer's text */
-    size_t top_logprobs;   /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
+    bool logprobs;       /* fm_kit_job_logprobs is wanted for tokens whose text is part of the answer's text */
+    size_t top_logprobs; /* up to FM_TOP_LOGPROBS_MAX: how many of the most likely tokens it should have */
     struct fm_stop stops[FM_STOPS_MAX];
     size_t stop_count;
     enum fm_effort effort;
@@ -392,7 +328,7 @@ struct fm_kit_job {
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
     /* The engine's to set before fm_kit_job_finish. */
-    char unknown_tool[FM_UNKNOWN_TOOL_MAX + 1]; /* that the answer calls in its text, though no such tool is there; "":
+    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* that the answer calls in its text, though no such tool is there; "":
                                                    none. ASCII; the first, of several */
     bool speculates;         /* what is below is told */
     int64_t drafted_tokens;  /* that were guessed ahead */
@@ -439,6 +375,9 @@ int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]);
 
 /* True where the job needs an engine that has tools: for new calls, or to understand earlier ones. */
 bool fm_kit_job_uses_tools(const struct fm_kit_job *job);
+
+/* Whether the value that the job has of a parameter of sampling changes something. Pure. */
+bool fm_kit_job_asks(const struct fm_kit_job *job, enum fm_param param);
 
 /*
  * Makes the prompt of a job's messages as they are now. FM_CONTEXT_OVERFLOW when it and `reserve` (at least 1) tokens

@@ -101,11 +101,11 @@ static void answer_initialize(struct fm_kit *kit, const struct fm_item *item) {
     fm_describe_write(ops, false, &w);
     fm_json_key(&w, "parameters");
     fm_json_array_begin(&w);
-    for (const char *const *name = fm_kit_job_extras; *name && !(ops->lacks & FM_LACKS_EXTRAS); name++) {
-        fm_json_str(&w, *name);
+    for (int i = FM_PARAM_FIRST_EXTRA; i < FM_PARAM_COUNT && ops->extras; i++) {
+        fm_json_str(&w, fm_params[i].name);
     }
-    for (const char *const *name = fm_kit_job_passed; *name && ops->passes_on; name++) {
-        fm_json_str(&w, *name);
+    for (int i = 0; i < FM_PASSED_COUNT && ops->passes_on; i++) {
+        fm_json_str(&w, fm_passed_names[i]);
     }
     fm_json_array_end(&w);
     fm_json_key(&w, "sandbox");
@@ -155,7 +155,7 @@ static int64_t saved_number(struct json_object *saved, const char *name, int64_t
 static void read_saved(const struct fm_kit *kit, struct json_object *params, struct fm_model_files *files) {
     struct json_object *saved = NULL;
     json_object_object_get_ex(params, "saved", &saved);
-    bool used = kit->ops->saves && json_object_is_type(saved, json_type_object);
+    bool used = kit->ops->features & FM_FEATURE_SAVED_STATE && json_object_is_type(saved, json_type_object);
     files->saved_read = used ? (int)saved_number(saved, "read", -1) : -1;
     files->saved_write = used ? (int)saved_number(saved, "write", -1) : -1;
     files->saved_max_bytes = used ? saved_number(saved, "max_bytes", 0) : 0;
@@ -270,7 +270,7 @@ static void answer_available(struct fm_kit *kit, const struct fm_item *item) {
 }
 
 void fm_kit_load_progress(struct fm_kit *kit, double progress) {
-    struct fm_json_writer w = fm_output_notification(kit, "engine.load_progress");
+    struct fm_json_writer w = fm_output_notification(kit, FM_ENGINE_LOAD_PROGRESS);
     fm_json_object_begin(&w);
     fm_json_key_double(&w, "progress", progress);
     fm_json_object_end(&w);
@@ -278,7 +278,7 @@ void fm_kit_load_progress(struct fm_kit *kit, double progress) {
 }
 
 void fm_kit_saved(struct fm_kit *kit, int64_t bytes) {
-    struct fm_json_writer w = fm_output_notification(kit, "engine.saved");
+    struct fm_json_writer w = fm_output_notification(kit, FM_ENGINE_SAVED);
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "bytes", bytes);
     fm_json_object_end(&w);
@@ -286,7 +286,7 @@ void fm_kit_saved(struct fm_kit *kit, int64_t bytes) {
 }
 
 void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason) {
-    struct fm_json_writer w = fm_output_notification(kit, "engine.saved_unusable");
+    struct fm_json_writer w = fm_output_notification(kit, FM_ENGINE_SAVED_UNUSABLE);
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "reason", reason);
     fm_json_object_end(&w);

@@ -13,8 +13,6 @@
 #include "engine/kit/text_stream.h"
 #include "protocol/json_writer.h"
 
-#define FM_TOP_LOGPROBS_MAX   20u
-#define FM_LOGPROB_BYTES_MAX  2048u   /* of a token; what is beyond it is not told: ENGINE.md */
 #define FM_LOGPROB_VALUES_MAX 16384u  /* JSON values after which a cut has no more entries than it needs */
 #define FM_LOGPROB_MIN        (-9999) /* stands for what is less likely still */
 

@@ -124,12 +124,12 @@ static const struct method {
     bool has_params;
     void (*take)(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root);
 } methods[] = {
-    {"engine.initialize", FM_RPC_REQUEST, true, on_initialize},
-    {"engine.available", FM_RPC_REQUEST, false, on_available},
-    {"engine.load", FM_RPC_REQUEST, true, on_load},
-    {"engine.shutdown", FM_RPC_NOTIFICATION, false, on_shutdown},
-    {"job.start", FM_RPC_NOTIFICATION, true, on_job_start},
-    {"job.abort", FM_RPC_NOTIFICATION, true, on_job_abort},
+    {FM_ENGINE_INITIALIZE, FM_RPC_REQUEST, true, on_initialize},
+    {FM_ENGINE_AVAILABLE, FM_RPC_REQUEST, false, on_available},
+    {FM_ENGINE_LOAD, FM_RPC_REQUEST, true, on_load},
+    {FM_ENGINE_SHUTDOWN, FM_RPC_NOTIFICATION, false, on_shutdown},
+    {FM_JOB_START, FM_RPC_NOTIFICATION, true, on_job_start},
+    {FM_JOB_ABORT, FM_RPC_NOTIFICATION, true, on_job_abort},
 };
 
 static const struct method *find_method(const struct fm_rpc_message *message) {

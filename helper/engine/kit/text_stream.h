@@ -10,8 +10,8 @@
 #define FM_ENGINE_KIT_TEXT_STREAM_H
 
 #include "base/buf.h"
+#include "protocol/engine.h"
 
-#define FM_STOPS_MAX 4u /* stop strings of one job */
 
 /* Bytes that are held at most: the longest possible stop string, and a token. */
 #define FM_TEXT_HELD_MAX (16u * 1024u * 1024u)

@@ -238,17 +238,16 @@ int main(int argc, char *argv[]) {
     fm_kit_gpu_wish(&wish);
     fm_llama_gpu_prepare();
     snprintf(version, sizeof version, "%s (llama.cpp %s)", FM_VERSION, llama_version());
+    const unsigned formats = FM_FEATURE_STRUCTURED_OUTPUT | FM_FEATURE_GRAMMARS | FM_FEATURE_TOOLS;
     const struct fm_engine_ops ops = {
         .name = "llama",
         .version = version,
         .slots = FM_CONTEXT_SLOTS,
         .reads_files = true,
-        .images = fm_vision_supported(),
-        .formats = fm_grammar_supported(),
-        .tools = fm_grammar_supported(),
-        .embeddings = true,
-        .prompts = true,
-        .saves = true,
+        .features = FM_FEATURE_EMBEDDINGS | FM_FEATURE_COMPLETIONS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION |
+                    FM_FEATURE_SAVED_STATE | FM_FEATURES_OF_SAMPLING | (fm_vision_supported() ? FM_FEATURE_IMAGES : 0u) |
+                    (fm_grammar_supported() ? formats : 0u),
+        .extras = true,
         .needs_gpus = wish.folder != NULL,
         .delta_ms = DELTA_MS,
         .state = &the_engine,

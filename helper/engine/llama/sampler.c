@@ -43,7 +43,7 @@
 #define BAN (-1e5F)
 
 static bool is_greedy(const struct fm_kit_job *job) {
-    return job->temperature < TEMPERATURE_MIN;
+    return job->sampling[FM_PARAM_TEMPERATURE] < TEMPERATURE_MIN;
 }
 
 static uint32_t seed_of(const struct fm_kit_job *job) {
@@ -58,12 +58,13 @@ static uint32_t seed_of(const struct fm_kit_job *job) {
 /* What is done with candidates that min_p has left. */
 static struct llama_sampler *make_chain(const struct fm_kit_job *job) {
     struct llama_sampler *chain = llama_sampler_chain_init(llama_sampler_chain_default_params());
-    if (job->top_k > 0) {
-        llama_sampler_chain_add(chain, llama_sampler_init_top_k((int32_t)job->top_k));
+    const double *sampling = job->sampling;
+    if (fm_kit_job_asks(job, FM_PARAM_TOP_K)) {
+        llama_sampler_chain_add(chain, llama_sampler_init_top_k((int32_t)sampling[FM_PARAM_TOP_K]));
     }
-    llama_sampler_chain_add(chain, llama_sampler_init_temp((float)job->temperature));
-    if (job->top_p < 1) {
-        llama_sampler_chain_add(chain, llama_sampler_init_top_p((float)job->top_p, 1));
+    llama_sampler_chain_add(chain, llama_sampler_init_temp((float)sampling[FM_PARAM_TEMPERATURE]));
+    if (fm_kit_job_asks(job, FM_PARAM_TOP_P)) {
+        llama_sampler_chain_add(chain, llama_sampler_init_top_p((float)sampling[FM_PARAM_TOP_P], 1));
     }
     llama_sampler_chain_add(chain, llama_sampler_init_dist(seed_of(job)));
     return chain;
@@ -94,20 +95,22 @@ static void ban_ends(struct fm_sampler *sampler, const struct llama_vocab *vocab
 
 static enum fm_code prepare_added(struct fm_sampler *sampler, const struct llama_vocab *vocab, struct fm_error *error) {
     const struct fm_kit_job *job = sampler->job;
-    if (job->presence_penalty == 0 && job->frequency_penalty == 0 && job->logit_bias_count == 0 && !job->ignore_eos) {
+    bool adds = fm_kit_job_asks(job, FM_PARAM_PRESENCE_PENALTY) || fm_kit_job_asks(job, FM_PARAM_FREQUENCY_PENALTY) ||
+                fm_kit_job_asks(job, FM_PARAM_IGNORE_EOS) || job->logit_bias_count > 0;
+    if (!adds) {
         return FM_OK;
     }
     sampler->added = calloc(sampler->vocab_size, sizeof *sampler->added);
     sampler->seen = calloc(sampler->vocab_size, sizeof *sampler->seen);
     enum fm_code code = sampler->added && sampler->seen ? add_biases(sampler, error) : fm_fail_no_memory(error);
-    if (code == FM_OK && job->ignore_eos) { /* whatever their bias */
+    if (code == FM_OK && fm_kit_job_asks(job, FM_PARAM_IGNORE_EOS)) { /* whatever their bias */
         ban_ends(sampler, vocab);
     }
     return code;
 }
 
 static enum fm_code prepare_window(struct fm_sampler *sampler, struct fm_error *error) {
-    if (sampler->job->repeat_penalty == 1) {
+    if (!fm_kit_job_asks(sampler->job, FM_PARAM_REPEAT_PENALTY)) {
         return FM_OK;
     }
     sampler->recent = calloc(sampler->vocab_size, sizeof *sampler->recent);
@@ -168,7 +171,7 @@ void fm_sampler_take_prompt(struct fm_sampler *sampler, const llama_token *token
 
 /* A logit whose token has come lately, as llama.cpp's own sampler has it: less likely on both sides of 0. */
 static float penalise(const struct fm_sampler *sampler, float logit) {
-    double penalty = sampler->job->repeat_penalty;
+    double penalty = sampler->job->sampling[FM_PARAM_REPEAT_PENALTY];
     double penalised = logit > 0 ? logit / penalty : logit * penalty;
     return penalised < -BAN ? (float)penalised : -BAN; /* a tiny penalty makes a huge reward, but no infinity */
 }
@@ -176,7 +179,9 @@ static float penalise(const struct fm_sampler *sampler, float logit) {
 void fm_sampler_take(struct fm_sampler *sampler, llama_token token) {
     take_recent(sampler, token);
     if (sampler->added) {
-        double penalty = sampler->job->frequency_penalty + (sampler->seen[token] ? 0 : sampler->job->presence_penalty);
+        const double *sampling = sampler->job->sampling;
+        double first = sampler->seen[token] ? 0 : sampling[FM_PARAM_PRESENCE_PENALTY];
+        double penalty = sampling[FM_PARAM_FREQUENCY_PENALTY] + first;
         sampler->added[token] -= (float)penalty;
         sampler->seen[token] = 1;
     }
@@ -284,7 +289,8 @@ static llama_token draw(struct fm_sampler *sampler, const float *logits, const u
         return best;
     }
     struct llama_token_data_array candidates = {.data = sampler->candidates, .selected = -1};
-    float least = logits[best] + logf(sampler->job->min_p < 0 ? MIN_P : (float)sampler->job->min_p);
+    bool asks = fm_kit_job_asks(sampler->job, FM_PARAM_MIN_P);
+    float least = logits[best] + logf(asks ? (float)sampler->job->sampling[FM_PARAM_MIN_P] : MIN_P);
     for (size_t i = 0; i < sampler->vocab_size; i++) {
         if (logits[i] >= least && is_in(mask, i)) {
             sampler->candidates[candidates.size++] =

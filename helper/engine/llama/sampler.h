@@ -19,7 +19,7 @@ struct fm_sampler {
     float *adjusted;       /* logits with all that is added to them; NULL: nothing is */
     float *added;          /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
     unsigned char *seen;   /* 1: the token was generated; as long as `added` */
-    unsigned char *recent; /* how often each token is in `window`; NULL: no job->repeat_penalty */
+    unsigned char *recent; /* how often each token is in `window`; NULL: no repeat_penalty */
     llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
     size_t windowed;                      /* tokens that it has had */
     llama_token also[FM_SAMPLER_ALSO]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
@@ -39,7 +39,7 @@ void fm_sampler_free(struct fm_sampler *sampler);
 /* The next token by `logits` (one a token). LLAMA_TOKEN_NULL: the grammar has none, fm_grammar_reason says why. */
 llama_token fm_sampler_draw(struct fm_sampler *sampler, const float *logits);
 
-/* The prompt's last tokens count for job->repeat_penalty. What is not a token (the place of an image) does not. */
+/* The prompt's last tokens count for `repeat_penalty`. What is not a token (the place of an image) does not. */
 void fm_sampler_take_prompt(struct fm_sampler *sampler, const llama_token *tokens, size_t count);
 
 /* `token` is part of the answer, whether it was drawn or forced: it counts for the penalties from here on. */

@@ -141,7 +141,7 @@ static bool begin_unknown(struct fm_remote_answer *answer, const char *name) {
     fm_buf_init(&begin, TEXT_MAX);
     struct fm_json_writer w = fm_json_writer_on(&begin);
     if (!job->unknown_tool[0]) {
-        snprintf(job->unknown_tool, sizeof job->unknown_tool, "%.*s", fm_utf8_shown(name, FM_UNKNOWN_TOOL_MAX), name);
+        snprintf(job->unknown_tool, sizeof job->unknown_tool, "%.*s", fm_utf8_shown(name, FM_TOOL_NAME_MAX), name);
     }
     fm_buf_append_str(&begin, answer->text_told ? FM_TOOL_NEXT FM_TOOL_NAME_KEY : FM_TOOL_BEGIN FM_TOOL_NAME_KEY);
     fm_json_str(&w, name);
@@ -213,9 +213,9 @@ static void take_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs
 
 bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
     static const enum fm_piece pieces[] = {
-        [FM_PART_TEXT] = FM_PIECE_TEXT,
-        [FM_PART_REASONING] = FM_PIECE_REASONING,
-        [FM_PART_REFUSAL] = FM_PIECE_REFUSAL,
+        [FM_REMOTE_TEXT] = FM_PIECE_TEXT,
+        [FM_REMOTE_REASONING] = FM_PIECE_REASONING,
+        [FM_REMOTE_REFUSAL] = FM_PIECE_REFUSAL,
     };
     struct fm_remote_answer *answer = state;
     struct fm_kit_job *job = answer->job;
@@ -223,14 +223,14 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
         return false;
     }
     switch (part->kind) {
-    case FM_PART_LOGPROBS: take_logprobs(job, part->token); return true;
-    case FM_PART_STATE: return send_state(answer, part->text, part->len);
-    case FM_PART_CALL: return take_call(answer, part->text);
-    case FM_PART_ARGUMENTS:
+    case FM_REMOTE_LOGPROBS: take_logprobs(job, part->token); return true;
+    case FM_REMOTE_STATE: return send_state(answer, part->text, part->len);
+    case FM_REMOTE_CALL: return take_call(answer, part->text);
+    case FM_REMOTE_ARGUMENTS:
         fm_buf_append(&answer->arguments, part->text, part->len);
         return answer->unknown ? send_unknown(answer, part->text, part->len)
                                : send_text(answer, FM_PIECE_ARGUMENTS, part->text, part->len);
-    case FM_PART_TEXT:
+    case FM_REMOTE_TEXT:
         answer->text_told = true;
         if (is_json(answer)) {
             fm_buf_append(&answer->text, part->text, part->len);

@@ -95,15 +95,10 @@ static const char *job_param(const char *param) {
         {"max_tokens", "max_tokens"},
         {"max_output_tokens", "max_tokens"},
         {"max_completion_tokens", "max_tokens"},
-        {"temperature", "temperature"},
-        {"top_p", "top_p"},
-        {"top_k", "top_k"},
-        {"min_p", "min_p"},
+        {"repetition_penalty", "repeat_penalty"},
         {"seed", "seed"},
         {"stop", "stop"},
         {"stop_sequences", "stop"},
-        {"presence_penalty", "presence_penalty"},
-        {"frequency_penalty", "frequency_penalty"},
         {"logit_bias", "logit_bias"},
         {"logprobs", "logprobs"},
         {"top_logprobs", "logprobs"},
@@ -115,6 +110,10 @@ static const char *job_param(const char *param) {
         {"tools", "tools"},
         {"tool_choice", "tool_choice"},
     };
+    int sampling = fm_param_find(param);
+    if (sampling >= 0) {
+        return fm_params[sampling].name;
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i].theirs, param) == 0) {
             return names[i].ours;

@@ -12,13 +12,13 @@
 #include "engine/remote/sse.h"
 
 enum fm_remote_part_kind {
-    FM_PART_TEXT,
-    FM_PART_REASONING,
-    FM_PART_REFUSAL,
-    FM_PART_CALL,      /* a call begins: `text` is the name */
-    FM_PART_ARGUMENTS, /* of the last call */
-    FM_PART_STATE,     /* for the next request of this conversation */
-    FM_PART_LOGPROBS,  /* of a token of the text that comes next: `token` */
+    FM_REMOTE_TEXT,
+    FM_REMOTE_REASONING,
+    FM_REMOTE_REFUSAL,
+    FM_REMOTE_CALL,      /* a call begins: `text` is the name */
+    FM_REMOTE_ARGUMENTS, /* of the last call */
+    FM_REMOTE_STATE,     /* for the next request of this conversation */
+    FM_REMOTE_LOGPROBS,  /* of a token of the text that comes next: `token` */
 };
 
 /* Borrowed during the call. */
@@ -32,8 +32,8 @@ struct fm_remote_part {
 /* False: nothing more is wanted. */
 typedef bool fm_remote_part_fn(void *state, const struct fm_remote_part *part);
 
-#define FM_READER_CALLS FM_KIT_TOOLS_MAX
-#define FM_READER_KINDS (FM_PART_REFUSAL + 1) /* that are texts */
+#define FM_READER_CALLS FM_TOOLS_MAX
+#define FM_READER_KINDS (FM_REMOTE_REFUSAL + 1) /* that are texts */
 
 /* A text that was handed out, as a checksum: whether another one begins with it. */
 struct fm_tally {
@@ -46,7 +46,7 @@ enum fm_tally_level { FM_TALLY_PART, FM_TALLY_ITEM, FM_TALLY_ANSWER, FM_TALLY_LE
 
 /* The texts of a whole item, each kind on its own. */
 struct fm_said {
-    struct fm_buf texts[FM_READER_KINDS]; /* by FM_PART_TEXT, FM_PART_REASONING and FM_PART_REFUSAL */
+    struct fm_buf texts[FM_READER_KINDS]; /* by FM_REMOTE_TEXT, FM_REMOTE_REASONING and FM_REMOTE_REFUSAL */
 };
 
 struct fm_remote_reader {

@@ -108,24 +108,24 @@ static void tell_field(struct fm_remote_reader *reader) {
 /* What a choice says: a piece of it. */
 static void read_delta(struct fm_remote_reader *reader, struct json_object *delta) {
     bool told = reader->told_field;
-    fm_reader_say(reader, find_thought(reader, delta), FM_PART_REASONING, NULL);
+    fm_reader_say(reader, find_thought(reader, delta), FM_REMOTE_REASONING, NULL);
     if (reader->told_field && !told) {
         tell_field(reader);
     }
-    fm_reader_say(reader, fm_reader_member(delta, "content"), FM_PART_TEXT, NULL);
-    fm_reader_say(reader, fm_reader_member(delta, "refusal"), FM_PART_REFUSAL, NULL);
+    fm_reader_say(reader, fm_reader_member(delta, "content"), FM_REMOTE_TEXT, NULL);
+    fm_reader_say(reader, fm_reader_member(delta, "refusal"), FM_REMOTE_REFUSAL, NULL);
     read_calls(reader, delta, false);
 }
 
 /* All of it, as servers tell it that don't stream; or once more, after the pieces. */
 static void read_message(struct fm_remote_reader *reader, struct json_object *message) {
-    static const enum fm_remote_part_kind kinds[] = {FM_PART_REASONING, FM_PART_TEXT, FM_PART_REFUSAL};
+    static const enum fm_remote_part_kind kinds[] = {FM_REMOTE_REASONING, FM_REMOTE_TEXT, FM_REMOTE_REFUSAL};
     bool told = reader->told_field;
     struct fm_said said;
     fm_said_init(&said);
-    fm_reader_say(reader, find_thought(reader, message), FM_PART_REASONING, &said);
-    fm_reader_say(reader, fm_reader_member(message, "content"), FM_PART_TEXT, &said);
-    fm_reader_say(reader, fm_reader_member(message, "refusal"), FM_PART_REFUSAL, &said);
+    fm_reader_say(reader, find_thought(reader, message), FM_REMOTE_REASONING, &said);
+    fm_reader_say(reader, fm_reader_member(message, "content"), FM_REMOTE_TEXT, &said);
+    fm_reader_say(reader, fm_reader_member(message, "refusal"), FM_REMOTE_REFUSAL, &said);
     for (size_t i = 0; i < FM_READER_KINDS; i++) {
         const struct fm_buf *text = &said.texts[kinds[i]];
         if (text->len > 0 && !fm_reader_emit_rest(reader, kinds[i], FM_TALLY_ANSWER, text->data, text->len)) {
@@ -153,7 +153,7 @@ static void read_choice(struct fm_remote_reader *reader, struct json_object *cho
     read_delta(reader, delta);
     read_message(reader, message);
     if (!delta && !message) {
-        fm_reader_emit_member(reader, FM_PART_TEXT, choice, "text"); /* as of legacy completions */
+        fm_reader_emit_member(reader, FM_REMOTE_TEXT, choice, "text"); /* as of legacy completions */
     }
     read_finish(reader, fm_reader_string(choice, "finish_reason"));
 }

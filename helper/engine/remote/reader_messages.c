@@ -44,11 +44,11 @@ static void read_block(struct fm_remote_reader *reader, struct json_object *bloc
             fm_reader_emit_arguments(reader, block, "input");
         }
     } else if (strcmp(type, "text") == 0) {
-        fm_reader_emit_member(reader, FM_PART_TEXT, block, "text");
+        fm_reader_emit_member(reader, FM_REMOTE_TEXT, block, "text");
     } else if (strcmp(type, "thinking") == 0) {
         append_member(reader, &reader->block, block, "thinking");
         append_member(reader, &reader->seal, block, "signature");
-        fm_reader_emit_member(reader, FM_PART_REASONING, block, "thinking");
+        fm_reader_emit_member(reader, FM_REMOTE_REASONING, block, "thinking");
     } else if (strcmp(type, "redacted_thinking") == 0) {
         fm_reader_emit_state(reader, block);
     }
@@ -62,14 +62,14 @@ static void read_block_delta(struct fm_remote_reader *reader, struct json_object
     struct json_object *delta = fm_reader_object(data, "delta");
     const char *type = fm_reader_string(delta, "type");
     if (strcmp(type, "text_delta") == 0) {
-        fm_reader_emit_member(reader, FM_PART_TEXT, delta, "text");
+        fm_reader_emit_member(reader, FM_REMOTE_TEXT, delta, "text");
     } else if (strcmp(type, "thinking_delta") == 0) {
         append_member(reader, &reader->block, delta, "thinking");
-        fm_reader_emit_member(reader, FM_PART_REASONING, delta, "thinking");
+        fm_reader_emit_member(reader, FM_REMOTE_REASONING, delta, "thinking");
     } else if (strcmp(type, "signature_delta") == 0) {
         append_member(reader, &reader->seal, delta, "signature");
     } else if (strcmp(type, "input_json_delta") == 0 && reader->call_open) {
-        fm_reader_emit_member(reader, FM_PART_ARGUMENTS, delta, "partial_json");
+        fm_reader_emit_member(reader, FM_REMOTE_ARGUMENTS, delta, "partial_json");
     }
 }
 
@@ -98,7 +98,7 @@ static void read_message(struct fm_remote_reader *reader, struct json_object *me
     size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
     read_input_usage(reader, fm_reader_object(message, "usage"));
     if (content && !json_object_is_type(content, json_type_array)) {
-        fm_reader_say(reader, content, FM_PART_TEXT, NULL);
+        fm_reader_say(reader, content, FM_REMOTE_TEXT, NULL);
     }
     for (size_t i = 0; i < count && reader->code == FM_OK; i++) {
         read_block(reader, json_object_array_get_idx(content, i));

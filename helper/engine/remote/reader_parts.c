@@ -99,13 +99,13 @@ static void follow_arguments(struct fm_remote_reader *reader, const char *text, 
 }
 
 void fm_reader_emit(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, const char *text, size_t len) {
-    if (kind == FM_PART_ARGUMENTS && reader->call_count == 0) {
+    if (kind == FM_REMOTE_ARGUMENTS && reader->call_count == 0) {
         fm_reader_fail(reader, "arguments without a call");
     }
-    if (kind == FM_PART_ARGUMENTS) {
+    if (kind == FM_REMOTE_ARGUMENTS) {
         follow_arguments(reader, text, len);
     }
-    if (kind == FM_PART_STATE) {
+    if (kind == FM_REMOTE_STATE) {
         emit_text(reader, kind, text, len);
         return;
     }
@@ -141,11 +141,11 @@ void fm_reader_emit_arguments(struct fm_remote_reader *reader, struct json_objec
     struct json_object *value = fm_reader_member(object, key);
     if (json_object_is_type(value, json_type_object)) {
         const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
-        fm_reader_emit(reader, FM_PART_ARGUMENTS, text ? text : "", text ? strlen(text) : 0);
+        fm_reader_emit(reader, FM_REMOTE_ARGUMENTS, text ? text : "", text ? strlen(text) : 0);
     } else if (value && !json_object_is_type(value, json_type_string)) {
         fm_reader_fail(reader, "the arguments of a call are neither a text nor an object");
     } else {
-        fm_reader_emit_member(reader, FM_PART_ARGUMENTS, object, key);
+        fm_reader_emit_member(reader, FM_REMOTE_ARGUMENTS, object, key);
     }
 }
 
@@ -161,7 +161,7 @@ void fm_reader_emit_state(struct fm_remote_reader *reader, struct json_object *i
         fm_reader_fail(reader, "out of memory");
     } else {
         fm_halves_replace(text.data, reader->halved ? text.len : 0);
-        fm_reader_emit(reader, FM_PART_STATE, text.data, text.len);
+        fm_reader_emit(reader, FM_REMOTE_STATE, text.data, text.len);
     }
     fm_buf_free(&text);
 }
@@ -176,7 +176,7 @@ void fm_reader_begin_call(struct fm_remote_reader *reader, const char *id, const
         reader->calls[reader->call_count++] = fm_crc32(0, id, strlen(id));
         reader->call_arguments = reader->call_closed = reader->call_quoted = reader->call_escaped = false;
         reader->call_depth = 0;
-        emit(reader, &(struct fm_remote_part){.kind = FM_PART_CALL, .text = name, .len = strlen(name)});
+        emit(reader, &(struct fm_remote_part){.kind = FM_REMOTE_CALL, .text = name, .len = strlen(name)});
     }
 }
 
@@ -258,7 +258,7 @@ void fm_reader_emit_logprobs(struct fm_remote_reader *reader, struct json_object
             fm_reader_fail(reader, "log probabilities that are no numbers and bytes");
             return;
         }
-        emit(reader, &(struct fm_remote_part){.kind = FM_PART_LOGPROBS, .token = &token});
+        emit(reader, &(struct fm_remote_part){.kind = FM_REMOTE_LOGPROBS, .token = &token});
     }
 }
 

@@ -18,17 +18,17 @@ static void enter_part(struct fm_remote_reader *reader, struct json_object *data
 static void read_text(struct fm_remote_reader *reader, struct json_object *data) {
     enter_part(reader, data);
     fm_reader_emit_logprobs(reader, fm_reader_object(data, "logprobs"));
-    fm_reader_emit_member(reader, FM_PART_TEXT, data, "delta");
+    fm_reader_emit_member(reader, FM_REMOTE_TEXT, data, "delta");
 }
 
 static void read_refusal(struct fm_remote_reader *reader, struct json_object *data) {
     enter_part(reader, data);
-    fm_reader_emit_member(reader, FM_PART_REFUSAL, data, "delta");
+    fm_reader_emit_member(reader, FM_REMOTE_REFUSAL, data, "delta");
 }
 
 static void read_reasoning(struct fm_remote_reader *reader, struct json_object *data) {
     enter_part(reader, data);
-    fm_reader_emit_member(reader, FM_PART_REASONING, data, "delta");
+    fm_reader_emit_member(reader, FM_REMOTE_REASONING, data, "delta");
 }
 
 /* What has not come in pieces. Where these are another text, they count. */
@@ -54,15 +54,15 @@ static void read_whole_text(struct fm_remote_reader *reader, struct json_object 
 }
 
 static void read_text_done(struct fm_remote_reader *reader, struct json_object *data) {
-    read_whole_text(reader, data, FM_PART_TEXT, "text");
+    read_whole_text(reader, data, FM_REMOTE_TEXT, "text");
 }
 
 static void read_refusal_done(struct fm_remote_reader *reader, struct json_object *data) {
-    read_whole_text(reader, data, FM_PART_REFUSAL, "refusal");
+    read_whole_text(reader, data, FM_REMOTE_REFUSAL, "refusal");
 }
 
 static void read_reasoning_done(struct fm_remote_reader *reader, struct json_object *data) {
-    read_whole_text(reader, data, FM_PART_REASONING, "text");
+    read_whole_text(reader, data, FM_REMOTE_REASONING, "text");
 }
 
 /* The parts of a summary are paragraphs. */
@@ -70,7 +70,7 @@ static void read_summary_part(struct fm_remote_reader *reader, struct json_objec
     int64_t index = 0;
     fm_reader_count(data, "summary_index", &index);
     if (index > 0) {
-        fm_reader_emit(reader, FM_PART_REASONING, "\n\n", 2);
+        fm_reader_emit(reader, FM_REMOTE_REASONING, "\n\n", 2);
     }
 }
 
@@ -111,7 +111,7 @@ static void look_at_call(struct fm_remote_reader *reader, struct json_object *da
 
 static void read_arguments(struct fm_remote_reader *reader, struct json_object *data) {
     look_at_call(reader, data);
-    fm_reader_emit_member(reader, FM_PART_ARGUMENTS, data, "delta");
+    fm_reader_emit_member(reader, FM_REMOTE_ARGUMENTS, data, "delta");
 }
 
 static void read_arguments_done(struct fm_remote_reader *reader, struct json_object *data) {
@@ -141,8 +141,8 @@ static void read_thought(struct fm_remote_reader *reader, struct json_object *it
     parts = summary ? fm_reader_object(item, "summary") : parts;
     size_t count = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
     for (size_t i = 0; i < count; i++) {
-        fm_reader_emit(reader, FM_PART_REASONING, "\n\n", summary && i > 0 ? 2 : 0);
-        fm_reader_say(reader, json_object_array_get_idx(parts, i), FM_PART_REASONING, NULL);
+        fm_reader_emit(reader, FM_REMOTE_REASONING, "\n\n", summary && i > 0 ? 2 : 0);
+        fm_reader_say(reader, json_object_array_get_idx(parts, i), FM_REMOTE_REASONING, NULL);
     }
 }
 
@@ -158,12 +158,12 @@ static void read_message(struct fm_remote_reader *reader, struct json_object *it
     struct json_object *content = fm_reader_member(item, "content");
     struct fm_said said;
     fm_said_init(&said);
-    if (reader->told[FM_PART_TEXT][FM_TALLY_ITEM].len == 0) {
+    if (reader->told[FM_REMOTE_TEXT][FM_TALLY_ITEM].len == 0) {
         read_logprobs(reader, content);
     }
-    fm_reader_say(reader, content, FM_PART_TEXT, &said);
-    tell_rest(reader, &said, FM_PART_TEXT, FM_TALLY_ITEM);
-    tell_rest(reader, &said, FM_PART_REFUSAL, FM_TALLY_ITEM);
+    fm_reader_say(reader, content, FM_REMOTE_TEXT, &said);
+    tell_rest(reader, &said, FM_REMOTE_TEXT, FM_TALLY_ITEM);
+    tell_rest(reader, &said, FM_REMOTE_REFUSAL, FM_TALLY_ITEM);
     fm_said_free(&said);
 }
 
@@ -181,7 +181,7 @@ static void read_call(struct fm_remote_reader *reader, struct json_object *item)
 
 static void read_item(struct fm_remote_reader *reader, struct json_object *item) {
     if (is_type(item, "reasoning")) {
-        if (reader->told[FM_PART_REASONING][FM_TALLY_ITEM].len == 0) {
+        if (reader->told[FM_REMOTE_REASONING][FM_TALLY_ITEM].len == 0) {
             read_thought(reader, item);
         }
         tell_state(reader, item);
@@ -209,11 +209,11 @@ static void read_output_again(struct fm_remote_reader *reader, struct json_objec
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         struct json_object *item = json_object_array_get_idx(list, i);
         if (is_type(item, "message")) {
-            fm_reader_say(reader, fm_reader_member(item, "content"), FM_PART_TEXT, &said);
+            fm_reader_say(reader, fm_reader_member(item, "content"), FM_REMOTE_TEXT, &said);
         }
     }
-    tell_rest(reader, &said, FM_PART_TEXT, FM_TALLY_ANSWER);
-    tell_rest(reader, &said, FM_PART_REFUSAL, FM_TALLY_ANSWER);
+    tell_rest(reader, &said, FM_REMOTE_TEXT, FM_TALLY_ANSWER);
+    tell_rest(reader, &said, FM_REMOTE_REFUSAL, FM_TALLY_ANSWER);
     fm_said_free(&said);
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         struct json_object *item = json_object_array_get_idx(list, i);

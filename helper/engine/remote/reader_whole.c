@@ -80,18 +80,18 @@ static void say_part(struct fm_remote_reader *reader, struct json_object *part, 
         const char *member;
         enum fm_remote_part_kind kind;
     } types[] = {
-        {"text", "text", FM_PART_TEXT},
-        {"output_text", "text", FM_PART_TEXT},
-        {"refusal", "refusal", FM_PART_REFUSAL},
-        {"thinking", "thinking", FM_PART_REASONING}, /* Mistral: a list of texts */
-        {"reasoning_text", "text", FM_PART_REASONING},
-        {"summary_text", "text", FM_PART_REASONING},
+        {"text", "text", FM_REMOTE_TEXT},
+        {"output_text", "text", FM_REMOTE_TEXT},
+        {"refusal", "refusal", FM_REMOTE_REFUSAL},
+        {"thinking", "thinking", FM_REMOTE_REASONING}, /* Mistral: a list of texts */
+        {"reasoning_text", "text", FM_REMOTE_REASONING},
+        {"summary_text", "text", FM_REMOTE_REASONING},
     };
     const char *type = fm_reader_string(part, "type");
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct json_object *text = fm_reader_member(part, types[i].member);
         if (text && strcmp(types[i].type, *type ? type : "text") == 0) {
-            bool inner = kind == FM_PART_REASONING && types[i].kind == FM_PART_TEXT; /* a text of a thought */
+            bool inner = kind == FM_REMOTE_REASONING && types[i].kind == FM_REMOTE_TEXT; /* a text of a thought */
             fm_reader_say(reader, text, inner ? kind : types[i].kind, said);
             return;
         }

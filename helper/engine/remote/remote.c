@@ -152,16 +152,13 @@ int main(int argc, char *argv[]) {
         .remote = true,
         .any_order = true,
         .needs_config = true,
-        .wants_session = true,
-        .restarts = true,
+        .features = FM_FEATURE_TOOLS | FM_FEATURE_EMBEDDINGS | FM_FEATURE_IMAGES | FM_FEATURE_SESSION |
+                    FM_FEATURE_RESTARTS | FM_FEATURES_OF_SAMPLING |
+                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* that library checks texts */
+        .extras = true,
         .passes_on = true,
-        .lacks = FM_LACKS_GRAMMARS | FM_LACKS_COUNTS | FM_LACKS_TRUNCATION,
         .platforms = FM_ON_LINUX | FM_ON_MACOS,
         .needs_network = true,
-        .formats = fm_grammar_supported(), /* by which texts are checked */
-        .tools = true,
-        .embeddings = true,
-        .images = true,
         .state = remote,
         .load = load,
         .available = available,

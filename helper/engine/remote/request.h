@@ -49,8 +49,12 @@ void fm_body_key(struct fm_body *body, const char *key);
  */
 void fm_body_object(struct fm_body *body, const char *key, struct json_object *own);
 
-/* The members that the host named, of those that draw tokens in all dialects alike: a number each. */
-void fm_body_sampling(struct fm_body *body);
+/*
+ * The parameters of sampling that the host named, of those in `has`, a set of FM_PARAM_BITs. What he did not name does
+ * not go: models that think refuse it, whatever it is. And the first that the job asks for and `has` lacks; NULL: none.
+ */
+void fm_body_sampling(struct fm_body *body, unsigned has);
+const char *fm_body_missing(const struct fm_body *body, unsigned has);
 
 /* A member that the request has to be without: the configuration's does not go either. */
 void fm_body_omit(struct fm_body *body, const char *key);

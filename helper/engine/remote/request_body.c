@@ -22,29 +22,30 @@ void fm_body_key(struct fm_body *body, const char *key) {
     fm_json_key(&body->w, key);
 }
 
-/*
- * What the host named goes, also a value that changes nothing: the server's default, or the configuration, may say
- * something else. What he did not name does not go: models that think refuse it, whatever it is.
- */
-void fm_body_sampling(struct fm_body *body) {
-    const struct fm_kit_job *job = body->job;
-    const bool penalties = body->endpoint->dialect != FM_DIALECT_MESSAGES;
-    const struct {
-        bool named;
-        const char *key;
-        double value;
-    } rows[] = {
-        {job->named.temperature, "temperature", job->temperature},
-        {job->named.top_p, "top_p", job->top_p},
-        {job->named.presence_penalty && penalties, "presence_penalty", job->presence_penalty},
-        {job->named.frequency_penalty && penalties, "frequency_penalty", job->frequency_penalty},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].named) {
-            fm_body_key(body, rows[i].key);
-            fm_json_double(&body->w, rows[i].value);
+/* Also a value that changes nothing goes: the server's default, or the configuration, may say something else. */
+void fm_body_sampling(struct fm_body *body, unsigned has) {
+    for (int i = 0; i < FM_PARAM_COUNT; i++) {
+        if (!body->job->named[i] || !(has & 1u << i)) {
+            continue;
+        }
+        fm_body_key(body, fm_params[i].name);
+        if (fm_params[i].kind == FM_PARAM_BOOL) {
+            fm_json_bool(&body->w, body->job->sampling[i] != 0);
+        } else if (fm_params[i].kind == FM_PARAM_INT) {
+            fm_json_int(&body->w, (int64_t)body->job->sampling[i]);
+        } else {
+            fm_json_double(&body->w, body->job->sampling[i]);
         }
     }
+}
+
+const char *fm_body_missing(const struct fm_body *body, unsigned has) {
+    for (int i = 0; i < FM_PARAM_COUNT; i++) {
+        if (!(has & 1u << i) && fm_kit_job_asks(body->job, (enum fm_param)i)) {
+            return fm_params[i].name;
+        }
+    }
+    return NULL;
 }
 
 static bool is_written(const struct fm_body *body, const char *key) {
@@ -211,12 +212,8 @@ const struct fm_tool *fm_body_only_tool(const struct fm_body *body) {
 }
 
 const char *fm_body_effort(const struct fm_body *body) {
-    static const char *const words[] = {
-        [FM_EFFORT_DEFAULT] = NULL,  [FM_EFFORT_NONE] = "none",     [FM_EFFORT_MINIMAL] = "minimal",
-        [FM_EFFORT_LOW] = "low",     [FM_EFFORT_MEDIUM] = "medium", [FM_EFFORT_HIGH] = "high",
-        [FM_EFFORT_XHIGH] = "xhigh", [FM_EFFORT_MAX] = "max",
-    };
-    return words[body->job->effort];
+    enum fm_effort effort = body->job->effort;
+    return effort == FM_EFFORT_DEFAULT ? NULL : fm_effort_words[effort - FM_EFFORT_NONE];
 }
 
 void fm_request_maker(const struct fm_endpoint *endpoint, const char *model, char *maker) {

@@ -164,11 +164,6 @@ static void write_format(struct fm_body *body) {
     fm_json_object_end(w);
 }
 
-static void write_number(struct fm_body *body, const char *key, double value) {
-    fm_body_key(body, key);
-    fm_json_double(&body->w, value);
-}
-
 static void write_int(struct fm_body *body, const char *key, int64_t value) {
     fm_body_key(body, key);
     fm_json_int(&body->w, value);
@@ -210,24 +205,18 @@ static void write_stops(struct fm_body *body) {
 /* How tokens are drawn. What servers beside OpenAI's have is under the name that they have in common. */
 static void write_sampling(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
-    fm_body_sampling(body);
+    fm_body_sampling(body, ~FM_PARAM_BIT(TOP_K));
     if (job->has_seed) {
         write_int(body, "seed", job->seed);
     }
     write_biases(body);
-    if (job->named.top_k) {
-        write_int(body, "top_k", job->top_k > 0 ? job->top_k : -1); /* all tokens: SGLang takes no 0 */
+    if (job->named[FM_PARAM_TOP_K]) {
+        bool all = !fm_kit_job_asks(job, FM_PARAM_TOP_K); /* SGLang takes no 0 */
+        write_int(body, "top_k", all ? -1 : (int64_t)job->sampling[FM_PARAM_TOP_K]);
     }
-    if (job->min_p >= 0) {
-        write_number(body, "min_p", job->min_p);
-    }
-    if (job->named.repeat_penalty) {
-        write_number(body, "repeat_penalty", job->repeat_penalty);     /* llama.cpp */
-        write_number(body, "repetition_penalty", job->repeat_penalty); /* vLLM, SGLang */
-    }
-    if (job->named.ignore_eos) {
-        fm_body_key(body, "ignore_eos");
-        fm_json_bool(&body->w, job->ignore_eos);
+    if (job->named[FM_PARAM_REPEAT_PENALTY]) { /* llama.cpp's name has gone; this is vLLM's and SGLang's */
+        fm_body_key(body, "repetition_penalty");
+        fm_json_double(&body->w, job->sampling[FM_PARAM_REPEAT_PENALTY]);
     }
     if (job->logprobs) {
         fm_body_key(body, "logprobs");

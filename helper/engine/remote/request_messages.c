@@ -18,10 +18,13 @@ static const char *tier_of(const struct fm_body *body) {
     return strcmp(tier, "default") == 0 ? "standard_only" : "";
 }
 
+#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* and top_k, where it is not 0 */
+
 static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     const char *verbosity = fm_body_passed(body, FM_PASSED_VERBOSITY);
     const char *summary = fm_body_passed(body, FM_PASSED_REASONING_SUMMARY);
+    const char *missing = fm_body_missing(body, SAMPLING | FM_PARAM_BIT(TOP_K));
     const struct {
         bool used;
         const char *param;
@@ -30,13 +33,9 @@ static enum fm_code refuse_what_is_missing(struct fm_body *body) {
         {summary && strcmp(summary, "concise") == 0, "reasoning_summary"},
         {tier_of(body) && !*tier_of(body), "service_tier"},
         {job->has_seed, "seed"},
-        {job->presence_penalty != 0, "presence_penalty"},
-        {job->frequency_penalty != 0, "frequency_penalty"},
         {job->logit_bias_count > 0, "logit_bias"},
         {job->logprobs, "logprobs"},
-        {job->min_p >= 0, "min_p"},
-        {job->repeat_penalty != 1, "repeat_penalty"},
-        {job->ignore_eos, "ignore_eos"},
+        {missing, missing},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].used) {
@@ -370,11 +369,10 @@ static void write_options(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
     struct fm_json_writer *w = &body->w;
     write_max_tokens(body);
-    fm_body_sampling(body);
-    if (job->top_k > 0) {
-        fm_body_key(body, "top_k");
-        fm_json_int(w, job->top_k);
-    } else if (job->named.top_k) { /* all tokens: that is meant without it */
+    fm_body_sampling(body, SAMPLING);
+    if (fm_kit_job_asks(job, FM_PARAM_TOP_K)) {
+        fm_body_sampling(body, FM_PARAM_BIT(TOP_K));
+    } else if (job->named[FM_PARAM_TOP_K]) { /* all tokens: that is meant without it */
         fm_body_omit(body, "top_k");
     }
     if (job->stop_count > 0) {

@@ -5,22 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SAMPLING                                                                                                       \
+    (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P) | FM_PARAM_BIT(PRESENCE_PENALTY) | FM_PARAM_BIT(FREQUENCY_PENALTY))
+
 static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
-    const struct {
-        bool used;
-        const char *param;
-    } rows[] = {
-        {job->has_seed, "seed"},         {job->stop_count > 0, "stop"}, {job->logit_bias_count > 0, "logit_bias"},
-        {job->top_k > 0, "top_k"},       {job->min_p >= 0, "min_p"},    {job->repeat_penalty != 1, "repeat_penalty"},
-        {job->ignore_eos, "ignore_eos"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].used) {
-            return fm_body_refuse(body, rows[i].param, "the server's API (Responses) has no such parameter");
-        }
-    }
-    return FM_OK;
+    const char *missing = job->has_seed           ? "seed"
+                          : job->stop_count       ? "stop"
+                          : job->logit_bias_count ? "logit_bias"
+                                                  : fm_body_missing(body, SAMPLING);
+    return missing ? fm_body_refuse(body, missing, "the server's API (Responses) has no such parameter") : FM_OK;
 }
 
 /* The text of a message from `from` to `to`, as a part. */
@@ -201,7 +195,7 @@ static void write_include(struct fm_body *body) {
 
 static void write_options(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
-    fm_body_sampling(body);
+    fm_body_sampling(body, SAMPLING);
     if (job->max_tokens > 0) {
         fm_body_key(body, "max_output_tokens");
         fm_json_int(&body->w, job->max_tokens);

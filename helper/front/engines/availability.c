@@ -49,20 +49,20 @@ static int64_t life_of(struct json_object *ttl, const struct fm_error *error) {
     return !error ? FM_GOOD_MS : strcmp(error->reason_code, "OFFLINE") == 0 ? FM_OFFLINE_MS : FM_BAD_MS;
 }
 
-/* Entries that are not as they should be are left out, and so are those beyond FM_LIST_MAX. */
+/* Entries that are not as they should be are left out, and so are those beyond FM_LISTED_MAX. */
 static void take_models(struct fm_verdict *availability, struct json_object *list) {
     size_t count = json_object_array_length(list);
-    struct fm_listed *models = calloc(count < FM_LIST_MAX ? count + 1 : FM_LIST_MAX, sizeof *models);
+    struct fm_listed *models = calloc(count < FM_LISTED_MAX ? count + 1 : FM_LISTED_MAX, sizeof *models);
     if (!models) {
         return; /* the earlier list stays */
     }
     free_models(availability);
     availability->models = models;
     availability->has_models = true;
-    for (size_t i = 0; i < count && availability->model_count < FM_LIST_MAX; i++) {
+    for (size_t i = 0; i < count && availability->model_count < FM_LISTED_MAX; i++) {
         struct json_object *entry = json_object_array_get_idx(list, i);
         const char *id = text_of(entry, "id");
-        bool valid = id && *id && strlen(id) <= FM_LIST_ID_MAX && !fm_availability_find(availability, id);
+        bool valid = id && *id && strlen(id) <= FM_LISTED_ID_MAX && !fm_availability_find(availability, id);
         char *copy = valid ? strdup(id) : NULL;
         if (copy) {
             int64_t context = json_object_get_int64(json_object_object_get(entry, "context_length"));

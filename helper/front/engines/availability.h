@@ -6,6 +6,7 @@
 #define FM_FRONT_ENGINES_AVAILABILITY_H
 
 #include "base/error.h"
+#include "protocol/engine.h"
 
 #include <stddef.h>
 
@@ -14,8 +15,6 @@
 #define FM_OFFLINE_MS  5000     /* ... and where the network is the reason, which comes back at any moment */
 #define FM_WAIT_MAX_MS 86400000 /* of ttl_ms and retry_after_ms */
 
-#define FM_LIST_MAX    256 /* models that an engine may list */
-#define FM_LIST_ID_MAX 255 /* bytes of the id of one */
 
 struct json_object;
 

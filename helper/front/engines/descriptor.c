@@ -12,37 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FM_DESCRIPTION_MAX 65536 /* bytes */
 #define REASON_SHOWN       300   /* bytes of why a file is refused, which has its path: what to do has to follow */
-
-static const struct {
-    const char *name;
-    enum fm_feature feature;
-} names[] = {
-    {"structured_output", FM_FEATURE_STRUCTURED_OUTPUT},
-    {"tools", FM_FEATURE_TOOLS},
-    {"embeddings", FM_FEATURE_EMBEDDINGS},
-    {"completions", FM_FEATURE_COMPLETIONS},
-    {"images", FM_FEATURE_IMAGES},
-    {"input_tokens", FM_FEATURE_INPUT_TOKENS},
-    {"truncation", FM_FEATURE_TRUNCATION},
-    {"saved_state", FM_FEATURE_SAVED_STATE},
-    {"availability", FM_FEATURE_AVAILABILITY},
-    {"session", FM_FEATURE_SESSION},
-    {"restarts", FM_FEATURE_RESTARTS},
-    {"grammars", FM_FEATURE_GRAMMARS},
-    {"seeds", FM_FEATURE_SEEDS},
-    {"stops", FM_FEATURE_STOPS},
-    {"penalties", FM_FEATURE_PENALTIES},
-    {"logit_bias", FM_FEATURE_LOGIT_BIAS},
-    {"logprobs", FM_FEATURE_LOGPROBS},
-};
 
 static unsigned bit_of(struct json_object *name) {
     const char *text = json_object_is_type(name, json_type_string) ? json_object_get_string(name) : "";
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(text, names[i].name) == 0) {
-            return names[i].feature;
+    for (size_t i = 0; i < FM_FEATURE_COUNT; i++) {
+        if (strcmp(text, fm_feature_names[i]) == 0) {
+            return 1u << i;
         }
     }
     return 0;

@@ -6,31 +6,11 @@
 #define FM_FRONT_ENGINES_DESCRIPTOR_H
 
 #include "base/error.h"
+#include "protocol/engine.h"
 
 #include <stdbool.h>
 
 struct json_object;
-
-/* What depends on the engine, as bits. */
-enum fm_feature {
-    FM_FEATURE_STRUCTURED_OUTPUT = 1,
-    FM_FEATURE_TOOLS = 2,
-    FM_FEATURE_EMBEDDINGS = 4,
-    FM_FEATURE_COMPLETIONS = 8,
-    FM_FEATURE_IMAGES = 16,
-    FM_FEATURE_INPUT_TOKENS = 32,
-    FM_FEATURE_TRUNCATION = 64,
-    FM_FEATURE_SAVED_STATE = 128,
-    FM_FEATURE_AVAILABILITY = 256,
-    FM_FEATURE_SESSION = 512,
-    FM_FEATURE_RESTARTS = 65536,
-    FM_FEATURE_GRAMMARS = 1024, /* from here on the engine tells only what it is able to do */
-    FM_FEATURE_SEEDS = 2048,
-    FM_FEATURE_STOPS = 4096,
-    FM_FEATURE_PENALTIES = 8192,
-    FM_FEATURE_LOGIT_BIAS = 16384,
-    FM_FEATURE_LOGPROBS = 32768,
-};
 
 struct fm_descriptor {
     bool has_features; /* the engine has said what it can do */

@@ -8,6 +8,7 @@
 #include "front/engines/send.h"
 #include "front/engines/table.h"
 #include "front/jobs.h"
+#include "protocol/params.h"
 #include "protocol/version.h"
 
 #include <json-c/json.h>
@@ -102,7 +103,7 @@ static unsigned read_parameters(struct json_object *list) {
     unsigned has = 0;
     for (size_t i = 0; i < count; i++) {
         struct json_object *name = json_object_array_get_idx(list, i);
-        for (unsigned bit = 0; bit < FM_EXTRAS && json_object_is_type(name, json_type_string); bit++) {
+        for (unsigned bit = 0; bit < FM_EXTRA_COUNT && json_object_is_type(name, json_type_string); bit++) {
             has |= strcmp(json_object_get_string(name), fm_extra_names[bit]) == 0 ? 1u << bit : 0;
         }
     }
@@ -201,7 +202,7 @@ static void on_loaded(struct fm_engine *engine, const struct fm_rpc_message *mes
         return;
     }
     int64_t slots = get_int(message->result, "slots");
-    engine->slots = slots < 1 ? 1 : slots > FM_ENGINE_SLOTS_MAX ? FM_ENGINE_SLOTS_MAX : (unsigned)slots;
+    engine->slots = slots < 1 ? 1 : slots > FM_SLOTS_MAX ? FM_SLOTS_MAX : (unsigned)slots;
     engine->silent = json_object_get_boolean(json_object_object_get(message->result, "silent"));
     engine->loaded = true;
     engine->saves = engine->kv.write >= 0;
@@ -582,12 +583,12 @@ static const struct {
     enum output output;
     void (*handle)(struct fm_job *job, struct json_object *params);
 } job_events[] = {
-    {"job.delta", ANSWER, on_delta},          {"job.reasoning", ANSWER, on_reasoning},
-    {"job.refusal", ANSWER, on_refusal},      {"job.state", ANSWER, on_state},
-    {"job.tool_call", ANSWER, on_tool_call},  {"job.tool_delta", ANSWER, on_tool_delta},
-    {"job.embedding", VECTOR, on_embedding},  {"job.progress", NO_OUTPUT, on_progress},
-    {"job.accepted", NO_OUTPUT, on_accepted}, {"job.restarted", NO_OUTPUT, on_restarted},
-    {"job.finished", NO_OUTPUT, on_finished},
+    {FM_JOB_DELTA, ANSWER, on_delta},          {FM_JOB_REASONING, ANSWER, on_reasoning},
+    {FM_JOB_REFUSAL, ANSWER, on_refusal},      {FM_JOB_STATE, ANSWER, on_state},
+    {FM_JOB_TOOL_CALL, ANSWER, on_tool_call},  {FM_JOB_TOOL_DELTA, ANSWER, on_tool_delta},
+    {FM_JOB_EMBEDDING, VECTOR, on_embedding},  {FM_JOB_PROGRESS, NO_OUTPUT, on_progress},
+    {FM_JOB_ACCEPTED, NO_OUTPUT, on_accepted}, {FM_JOB_RESTARTED, NO_OUTPUT, on_restarted},
+    {FM_JOB_FINISHED, NO_OUTPUT, on_finished},
 };
 
 static void on_load_progress(struct fm_engine *engine, struct json_object *params) {
@@ -615,9 +616,9 @@ static const struct {
     const char *method;
     void (*handle)(struct fm_engine *engine, struct json_object *params);
 } engine_events[] = {
-    {"engine.load_progress", on_load_progress},
-    {"engine.saved", on_saved},
-    {"engine.saved_unusable", on_saved_unusable},
+    {FM_ENGINE_LOAD_PROGRESS, on_load_progress},
+    {FM_ENGINE_SAVED, on_saved},
+    {FM_ENGINE_SAVED_UNUSABLE, on_saved_unusable},
 };
 
 /* False: it is not one of the engine itself. */
@@ -637,7 +638,7 @@ static void take_event(struct fm_engine *engine, const struct fm_rpc_message *me
     }
     uint64_t run = (uint64_t)get_int(message->params, "job");
     struct fm_job *job = fm_job_by_run_locked(engine->front, run);
-    if (strcmp(message->method, "job.finished") == 0) {
+    if (strcmp(message->method, FM_JOB_FINISHED) == 0) {
         fm_engine_find_run_locked(engine, run);
     }
     if (!job || job->engine != engine || job->state == FM_JOB_QUEUED) {

@@ -47,7 +47,7 @@ static enum fm_code check_program(const struct fm_program *program, struct fm_er
 struct listing {
     bool complete; /* the engine lists its models, and that is not too old: what is not in the list is not there */
     bool found;
-    char first[FM_LIST_ID_MAX + 1]; /* the default model's id; "": not known */
+    char first[FM_LISTED_ID_MAX + 1]; /* the default model's id; "": not known */
 };
 
 static struct listing look_at_list(struct fm_front *front, const struct fm_program *program, const char *name) {

@@ -30,7 +30,7 @@ static void end_message(struct fm_engine *engine) {
 }
 
 void fm_engine_send_initialize_locked(struct fm_engine *engine) {
-    struct fm_json_writer w = begin_request(engine, FM_ENGINE_INITIALIZE_ID, "engine.initialize");
+    struct fm_json_writer w = begin_request(engine, FM_ENGINE_INITIALIZE_ID, FM_ENGINE_INITIALIZE);
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "protocol_version", FM_ENGINE_PROTOCOL_VERSION);
     fm_json_key_str(&w, "log_level", fm_log_level_name(fm_log_level_get()));
@@ -52,7 +52,7 @@ static void write_saved(const struct fm_kv_files *kv, struct fm_json_writer *w) 
 }
 
 void fm_engine_send_available_locked(struct fm_engine *engine) {
-    struct fm_json_writer w = begin_request(engine, FM_ENGINE_AVAILABLE_ID, "engine.available");
+    struct fm_json_writer w = begin_request(engine, FM_ENGINE_AVAILABLE_ID, FM_ENGINE_AVAILABLE);
     fm_json_object_begin(&w);
     fm_json_object_end(&w);
     end_message(engine);
@@ -62,7 +62,7 @@ void fm_engine_send_available_locked(struct fm_engine *engine) {
 void fm_engine_send_load_locked(struct fm_engine *engine) {
     const struct fm_model *model = &engine->model;
     const char *chat_template = engine->front->options.chat_template;
-    struct fm_json_writer w = begin_request(engine, FM_ENGINE_LOAD_ID, "engine.load");
+    struct fm_json_writer w = begin_request(engine, FM_ENGINE_LOAD_ID, FM_ENGINE_LOAD);
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "model", model->path);
     if (model->mmproj) {
@@ -149,7 +149,7 @@ static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
     const struct fm_buf *members = &job->answer.request.job_members;
     bool large = members->len > FM_LARGE;
     fm_frame_begin(&engine->large);
-    struct fm_json_writer w = fm_rpc_notification_begin(&engine->large, "job.start");
+    struct fm_json_writer w = fm_rpc_notification_begin(&engine->large, FM_JOB_START);
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", (int64_t)job->run);
     fm_answer_write_choice(&job->answer, &w);
@@ -201,7 +201,7 @@ bool fm_engine_next_job(void *context, const char **frame, size_t *len) {
 /* ---- the rest ---- */
 
 void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *job) {
-    struct fm_json_writer w = begin_notification(engine, "job.abort");
+    struct fm_json_writer w = begin_notification(engine, FM_JOB_ABORT);
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "job", (int64_t)job->run);
     fm_json_object_end(&w);
@@ -209,7 +209,7 @@ void fm_engine_send_abort_locked(struct fm_engine *engine, const struct fm_job *
 }
 
 void fm_engine_send_shutdown_locked(struct fm_engine *engine, int64_t save_ms) {
-    struct fm_json_writer w = begin_notification(engine, "engine.shutdown");
+    struct fm_json_writer w = begin_notification(engine, FM_ENGINE_SHUTDOWN);
     fm_json_object_begin(&w);
     if (engine->saves) {
         fm_json_key_int(&w, "save_ms", save_ms);

@@ -600,18 +600,8 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
 
 /* ---- the stream ---- */
 
-static bool has_event(struct fm_answer *answer, struct fm_cursor *cursor) {
-    const struct fm_surface *surface = answer->surface;
-    enum fm_event_state state = FM_EVENT_SKIP;
-    answer->cursor = cursor;
-    while (cursor->next_event < surface->event_count) {
-        state = surface->events[cursor->next_event].state(answer);
-        if (state != FM_EVENT_SKIP) {
-            break;
-        }
-        cursor->next_event++;
-    }
-    return state == FM_EVENT_DUE;
+static int next_event(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return answer->surface->next(answer, cursor);
 }
 
 /* The choice whose events the reader gets now. */
@@ -623,22 +613,22 @@ bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor *cursor) {
     if (!answer->opened && !answer->request.background) {
         return false;
     }
-    while (cursor->choice < answer->choice && !has_event(choice_at(answer, cursor), cursor)) {
+    while (cursor->choice < answer->choice && next_event(choice_at(answer, cursor), cursor) == FM_EVENT_END) {
         *cursor = (struct fm_cursor){.choice = cursor->choice + 1, .sequence = cursor->sequence};
     }
-    return has_event(choice_at(answer, cursor), cursor);
+    int event = next_event(choice_at(answer, cursor), cursor);
+    return event != FM_EVENT_NONE && event != FM_EVENT_END;
 }
 
 void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
     struct fm_answer *choice = choice_at(answer, cursor);
-    const struct fm_event_row *row = &choice->surface->events[cursor->next_event];
-    choice->cursor = cursor;
-    row->write(choice, w);
-    cursor->next_event = (size_t)((ptrdiff_t)cursor->next_event + row->step);
+    int event = next_event(choice, cursor);
+    choice->surface->write_event(choice, cursor, event, w);
+    cursor->last = event;
 }
 
 bool fm_answer_event_is_part(struct fm_answer *answer, const struct fm_cursor *cursor) {
-    return choice_at(answer, cursor)->surface->events[cursor->next_event].step <= 0; /* it can come again */
+    return next_event(choice_at(answer, cursor), cursor) == FM_EVENT_DELTA;
 }
 
 size_t fm_answer_size(const struct fm_answer *answer) {
@@ -662,41 +652,25 @@ size_t fm_answer_backlog(const struct fm_answer *answer, const struct fm_cursor 
     return ends ? backlog : backlog - cursor->sent;
 }
 
-enum fm_event_state fm_event_due(const struct fm_answer *answer) {
-    (void)answer;
-    return FM_EVENT_DUE;
+const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return cursor->parts_begun ? &answer->parts[cursor->parts_begun - 1] : NULL;
 }
 
-const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer) {
-    return answer->cursor->parts_begun ? &answer->parts[answer->cursor->parts_begun - 1] : NULL;
+size_t fm_event_open_index(const struct fm_cursor *cursor) {
+    return cursor->parts_begun - 1;
 }
 
-size_t fm_event_open_index(const struct fm_answer *answer) {
-    return answer->cursor->parts_begun - 1;
+bool fm_event_has_piece(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return cursor->parts_begun > 0 && cursor->sent < end_of(answer, cursor->parts_begun - 1);
 }
 
-enum fm_event_state fm_event_open_state(const struct fm_answer *answer) {
-    const struct fm_cursor *cursor = answer->cursor;
-    if (cursor->parts_begun == 0) {
-        return FM_EVENT_SKIP;
-    }
-    if (cursor->sent < end_of(answer, cursor->parts_begun - 1)) {
-        return FM_EVENT_DUE;
-    }
-    bool over = answer->finished || cursor->parts_begun < answer->part_count;
-    return over ? FM_EVENT_SKIP : FM_EVENT_LATER;
+bool fm_event_is_over(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    bool whole = answer->finished || cursor->parts_begun < answer->part_count;
+    return whole && !fm_event_has_piece(answer, cursor);
 }
 
-enum fm_event_state fm_event_next_state(const struct fm_answer *answer) {
-    if (answer->cursor->parts_begun < answer->part_count) {
-        return FM_EVENT_DUE;
-    }
-    return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
-}
-
-/* The part that the reader gets next, if that is not the open one: the first with output, or that is a call. */
-static size_t next_with_events(const struct fm_answer *answer) {
-    size_t index = answer->cursor->parts_begun;
+size_t fm_event_next_part(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    size_t index = cursor->parts_begun;
     while (index < answer->part_count && answer->parts[index].kind != FM_PART_CALL &&
            fm_answer_part_len(answer, index) == 0) {
         index++;
@@ -704,81 +678,50 @@ static size_t next_with_events(const struct fm_answer *answer) {
     return index;
 }
 
-static bool has_more_of_open(const struct fm_answer *answer) {
-    const struct fm_cursor *cursor = answer->cursor;
-    return cursor->parts_begun > 0 && cursor->sent < end_of(answer, cursor->parts_begun - 1);
-}
-
-enum fm_event_state fm_event_flow_state(const struct fm_answer *answer) {
-    size_t next = next_with_events(answer);
-    if (has_more_of_open(answer)) {
-        return FM_EVENT_DUE;
+void fm_event_begin_next(const struct fm_answer *answer, struct fm_cursor *cursor) {
+    if (!fm_event_has_piece(answer, cursor)) {
+        cursor->parts_begun = fm_event_next_part(answer, cursor) + 1;
     }
-    if (next < answer->part_count) {
-        return answer->parts[next].kind == FM_PART_CALL ? FM_EVENT_SKIP : FM_EVENT_DUE;
-    }
-    return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
-}
-
-enum fm_event_state fm_event_call_state(const struct fm_answer *answer) {
-    size_t next = next_with_events(answer);
-    if (has_more_of_open(answer)) {
-        return FM_EVENT_SKIP;
-    }
-    if (next < answer->part_count) {
-        return answer->parts[next].kind == FM_PART_CALL ? FM_EVENT_DUE : FM_EVENT_SKIP;
-    }
-    return answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
-}
-
-void fm_event_begin_flow(struct fm_answer *answer) {
-    if (!has_more_of_open(answer)) {
-        answer->cursor->parts_begun = next_with_events(answer) + 1;
-    }
-}
-
-void fm_event_begin_call(struct fm_answer *answer) {
-    answer->cursor->parts_begun = next_with_events(answer) + 1;
 }
 
 /* Where the next piece ends, which no reader has had yet. `end` is the end of its item. */
-static size_t cut_piece(const struct fm_answer *answer, size_t end, bool logprobs) {
-    size_t start = answer->cursor->sent;
+static size_t cut_piece(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t end, bool logprobs) {
+    size_t start = cursor->sent;
     if (end - start > DELTA_MAX) {
         end = start + DELTA_MAX;
         while (((unsigned char)answer->output.data[end] & 0xC0) == 0x80) { /* an item is whole characters */
             end--;
         }
     }
-    return logprobs ? fm_logprobs_piece_end(answer, end) : end;
+    return logprobs ? fm_logprobs_piece_end(answer, cursor, end) : end;
 }
 
 /* The open part's deltas have log probabilities. */
-static bool has_logprobs(const struct fm_answer *answer) {
-    return answer->request.logprobs && fm_event_open_part(answer)->kind == FM_PART_TEXT;
+static bool has_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return answer->request.logprobs && fm_event_open_part(answer, cursor)->kind == FM_PART_TEXT;
 }
 
 /* Moves the reader past `count` pieces of the open part, the last of which ends at `end`. */
-static void pass_pieces(struct fm_answer *answer, size_t count, size_t end) {
-    if (has_logprobs(answer)) {
-        fm_logprobs_take(answer, end);
+static void pass_pieces(const struct fm_answer *answer, struct fm_cursor *cursor, size_t count, size_t end) {
+    if (has_logprobs(answer, cursor)) {
+        fm_logprobs_take(answer, cursor, end);
     }
-    answer->cursor->sent = end;
-    answer->cursor->pieces += count;
+    cursor->sent = end;
+    cursor->pieces += count;
 }
 
 /* Moves the reader past its next piece: the one that other readers had, or a new one up to `end`, its item's end. */
-static void take_piece(struct fm_answer *answer, size_t end) {
-    size_t piece = answer->cursor->pieces;
+static void take_piece(struct fm_answer *answer, struct fm_cursor *cursor, size_t end) {
+    size_t piece = cursor->pieces;
     if (piece < fm_answer_piece_count(answer)) {
         end = fm_answer_pieces(answer)[piece];
     } else {
-        end = cut_piece(answer, end, has_logprobs(answer));
+        end = cut_piece(answer, cursor, end, has_logprobs(answer, cursor));
         if (answer->request.store) { /* if memory runs out, deltas may differ between readers */
             fm_buf_append(&answer->pieces, &end, sizeof end);
         }
     }
-    pass_pieces(answer, 1, end);
+    pass_pieces(answer, cursor, 1, end);
 }
 
 size_t fm_answer_piece_count(const struct fm_answer *answer) {
@@ -790,10 +733,10 @@ const size_t *fm_answer_pieces(const struct fm_answer *answer) {
 }
 
 /* How many of the `most` next pieces are known and end in the open part. */
-static size_t known_pieces(const struct fm_answer *answer, size_t most) {
+static size_t known_pieces(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t most) {
     const size_t *ends = fm_answer_pieces(answer);
-    size_t end = end_of(answer, fm_event_open_index(answer));
-    size_t first = answer->cursor->pieces; /* above the count where memory ran out */
+    size_t end = end_of(answer, fm_event_open_index(cursor));
+    size_t first = cursor->pieces; /* above the count where memory ran out */
     size_t low = first;
     size_t high = fm_answer_piece_count(answer);
     high = high > first && high - first > most ? first + most : high;
@@ -808,11 +751,12 @@ static size_t known_pieces(const struct fm_answer *answer, size_t most) {
 
 /* True when it moved the reader past deltas, up to the event `last`. */
 static bool skip_pieces(struct fm_answer *answer, struct fm_cursor *cursor, int64_t last) {
-    bool delta = answer->surface->events[cursor->next_event].step == 0;
-    size_t count = delta ? known_pieces(answer, (size_t)(last - cursor->sequence) + 1) : 0;
+    bool delta = next_event(answer, cursor) == FM_EVENT_DELTA;
+    size_t count = delta ? known_pieces(answer, cursor, (size_t)(last - cursor->sequence) + 1) : 0;
     if (count > 0) {
         cursor->sequence += (int64_t)count;
-        pass_pieces(answer, count, fm_answer_pieces(answer)[cursor->pieces + count - 1]);
+        cursor->last = FM_EVENT_DELTA;
+        pass_pieces(answer, cursor, count, fm_answer_pieces(answer)[cursor->pieces + count - 1]);
     }
     return count > 0;
 }
@@ -829,19 +773,17 @@ void fm_answer_skip_events(struct fm_answer *answer, struct fm_cursor *cursor, i
 
 void fm_answer_cut(struct fm_answer *answer) {
     struct fm_cursor cursor = {0};
-    answer->cursor = &cursor;
     for (size_t i = 0; i < answer->part_count; i++) {
         bool call = answer->parts[i].kind == FM_PART_CALL; /* one without arguments also has a delta */
         cursor.parts_begun = i + 1;
         for (bool first = call; first || cursor.sent < end_of(answer, i); first = false) {
-            take_piece(answer, end_of(answer, i));
+            take_piece(answer, &cursor, end_of(answer, i));
         }
     }
-    answer->cursor = NULL;
 }
 
-void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w) {
-    size_t start = answer->cursor->sent;
-    take_piece(answer, end_of(answer, fm_event_open_index(answer)));
-    write_output(answer, start, answer->cursor->sent, w);
+void fm_event_write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    size_t start = cursor->sent;
+    take_piece(answer, cursor, end_of(answer, fm_event_open_index(cursor)));
+    write_output(answer, start, cursor->sent, w);
 }

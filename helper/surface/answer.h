@@ -1,49 +1,40 @@
 /*
- * What the APIs share inside this folder: the rows of a stream's events, writing an answer's parts, and OpenAI's
- * errors.
+ * What the APIs share inside this folder: the events of a stream, writing an answer's parts, and OpenAI's errors.
  */
 #ifndef FM_SURFACE_ANSWER_H
 #define FM_SURFACE_ANSWER_H
 
 #include "surface/surface.h"
 
-enum fm_event_state {
-    FM_EVENT_LATER, /* not yet, or it is not known yet whether at all */
-    FM_EVENT_DUE,
-    FM_EVENT_SKIP, /* this answer has no such event, or no more of them */
-};
-
-/* An event; a table of rows is the order of a stream. */
-struct fm_event_row {
-    enum fm_event_state (*state)(const struct fm_answer *answer);
-    void (*write)(struct fm_answer *answer, struct fm_json_writer *w);
-    int step; /* from this row to the one that comes after it: 0, the same row again; below 0, back */
-};
-
 /*
- * States that the APIs use. due: always. open: DUE while the open part has output that was not sent in a delta, LATER
- * while more of it may come. next: when another part follows, LATER while one may.
+ * A stream is a small machine: a surface's `next` says which event follows the last one. These events are common to all
+ * surfaces; the numbers of a surface's others begin with FM_EVENT_OWN.
  */
-enum fm_event_state fm_event_due(const struct fm_answer *answer);
-enum fm_event_state fm_event_open_state(const struct fm_answer *answer);
-enum fm_event_state fm_event_next_state(const struct fm_answer *answer);
+enum fm_event {
+    FM_EVENT_NONE,  /* the last one: none was sent yet. The next one: it can't be sent yet */
+    FM_EVENT_END,   /* no event follows */
+    FM_EVENT_DELTA, /* a piece of the answer's output */
+    FM_EVENT_OWN,
+};
 
-/* The open part, the last one that was begun; NULL: none was. And its index. */
-const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer);
-size_t fm_event_open_index(const struct fm_answer *answer);
+/* The open part, the last one whose first event was sent; NULL: there is none. And its index. */
+const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer, const struct fm_cursor *cursor);
+size_t fm_event_open_index(const struct fm_cursor *cursor);
+
+/* Of the open part, if there is one: whether it has output that was not sent; whether all of it was, and none follows. */
+bool fm_event_has_piece(const struct fm_answer *answer, const struct fm_cursor *cursor);
+bool fm_event_is_over(const struct fm_answer *answer, const struct fm_cursor *cursor);
 
 /* Writes the next piece of the open part, as a value of whole UTF-8 characters, and counts it as sent. */
-void fm_event_write_piece(struct fm_answer *answer, struct fm_json_writer *w);
+void fm_event_write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
 
 /*
- * For APIs whose streams have calls and everything else, without a beginning and an end of a part. flow: DUE while
- * there is output before the next call, SKIP where a call is next or nothing more comes. call: DUE where a call is
- * next. begin_flow makes the part that is to be written the open one; begin_call the next call.
+ * For APIs whose streams mark neither the beginning nor the end of a part. The index of the part after the open one that
+ * has output or is a call; answer->part_count: there is none yet. begin_next makes it the open part, unless the open
+ * part has a piece.
  */
-enum fm_event_state fm_event_flow_state(const struct fm_answer *answer);
-enum fm_event_state fm_event_call_state(const struct fm_answer *answer);
-void fm_event_begin_flow(struct fm_answer *answer);
-void fm_event_begin_call(struct fm_answer *answer);
+size_t fm_event_next_part(const struct fm_answer *answer, const struct fm_cursor *cursor);
+void fm_event_begin_next(const struct fm_answer *answer, struct fm_cursor *cursor);
 
 /* How many calls there are before the part `index`. */
 size_t fm_answer_calls_before(const struct fm_answer *answer, size_t index);
@@ -81,20 +72,25 @@ void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bo
 
 /*
  * Parts of chat that legacy completions use too: the first members of an object or chunk (id, object, created, model);
- * the chunk with the usage; why the answer ended (NULL while it has not, or when it was cancelled or
- * failed); whether the chunks with that reason and with the usage are due.
+ * the chunk with the usage; why the answer ended (NULL while it has not, or when it was cancelled or failed); the stream.
  */
+enum fm_chat_event {
+    FM_CHAT_ROLE = FM_EVENT_OWN, /* not of completions, as the next one */
+    FM_CHAT_CALL,
+    FM_CHAT_FINISH,
+    FM_CHAT_USAGE,
+};
+
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 const char *fm_chat_finish_reason(const struct fm_answer *answer);
-enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer);
-enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer);
+int fm_chat_next(const struct fm_answer *answer, const struct fm_cursor *cursor);
 
 /*
  * Writes an array of log probabilities: of the tokens in the piece that was written last; of all tokens; of those of
  * the part `index`. Empty if the request asks for none.
  */
-void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
+void fm_event_write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w);
 void fm_answer_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w);
 void fm_part_write_logprobs(const struct fm_answer *answer, size_t index, struct fm_json_writer *w);
 
@@ -107,10 +103,10 @@ void fm_part_write_logprobs(const struct fm_answer *answer, size_t index, struct
 void fm_logprobs_init(struct fm_answer *answer, size_t max);
 void fm_logprobs_free(struct fm_answer *answer);
 void fm_logprobs_next(struct fm_answer *answer); /* for another choice; does not free those of the last one */
-size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end);
+size_t fm_logprobs_piece_end(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t end);
 
 /* The reader's piece ends at `end`: the marks up to there belong to it, and count as sent. */
-void fm_logprobs_take(const struct fm_answer *answer, size_t end);
+void fm_logprobs_take(const struct fm_answer *answer, struct fm_cursor *cursor, size_t end);
 
 /* Where each delta of the stream ends in the output, in order, for those that some reader has got. */
 size_t fm_answer_piece_count(const struct fm_answer *answer);

@@ -83,18 +83,24 @@ static void write_message(const struct fm_answer *answer, struct fm_json_writer 
     fm_json_object_end(w);
 }
 
-typedef void write_logprobs_fn(const struct fm_answer *answer, struct fm_json_writer *w);
-
-/* The member `logprobs` of a choice or chunk: what `write` writes; null if none are asked for, or `write` is NULL. */
-static void write_logprobs(const struct fm_answer *answer, write_logprobs_fn *write, struct fm_json_writer *w) {
+/*
+ * The member `logprobs` of a choice or chunk: null if none are asked for, or there are none. `cursor` NULL: those of the
+ * whole text; otherwise those of the piece that was written last.
+ */
+static void write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, bool there,
+                           struct fm_json_writer *w) {
     fm_json_key(w, "logprobs");
-    if (!answer->request.logprobs || !write) {
+    if (!answer->request.logprobs || !there) {
         fm_json_null(w);
         return;
     }
     fm_json_object_begin(w);
     fm_json_key(w, "content");
-    write(answer, w);
+    if (cursor) {
+        fm_event_write_logprobs(answer, cursor, w);
+    } else {
+        fm_answer_write_logprobs(answer, w);
+    }
     fm_json_key_null(w, "refusal");
     fm_json_object_end(w);
 }
@@ -103,7 +109,7 @@ static void write_choice(const struct fm_answer *answer, struct fm_json_writer *
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", (int64_t)answer->choice);
     write_message(answer, w);
-    write_logprobs(answer, fm_answer_write_logprobs, w);
+    write_logprobs(answer, NULL, true, w);
     fm_json_key_str(w, "finish_reason", fm_chat_finish_reason(answer));
     fm_json_object_end(w);
 }
@@ -138,11 +144,14 @@ static void begin_delta(const struct fm_answer *answer, struct fm_json_writer *w
     fm_json_object_begin(w);
 }
 
-/* Ends the delta and its choice; the chunk's object stays open. */
-static void end_choice(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
+/*
+ * Ends the delta and its choice; the chunk's object stays open. `cursor`: the delta is a piece of the text, which may
+ * have log probabilities; else NULL.
+ */
+static void end_choice(const struct fm_answer *answer, const struct fm_cursor *cursor, const char *reason,
                        struct fm_json_writer *w) {
     fm_json_object_end(w);
-    write_logprobs(answer, logprobs, w);
+    write_logprobs(answer, cursor, cursor != NULL, w);
     fm_json_key_str(w, "finish_reason", reason);
     fm_json_object_end(w);
     fm_json_array_end(w);
@@ -151,41 +160,18 @@ static void end_choice(const struct fm_answer *answer, const char *reason, write
     }
 }
 
-static void end_delta_with(const struct fm_answer *answer, const char *reason, write_logprobs_fn *logprobs,
-                           struct fm_json_writer *w) {
-    end_choice(answer, reason, logprobs, w);
+static void end_delta(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w) {
+    end_choice(answer, cursor, NULL, w);
     fm_json_object_end(w);
 }
 
-static void end_delta(const struct fm_answer *answer, const char *reason, struct fm_json_writer *w) {
-    end_delta_with(answer, reason, NULL, w);
-}
-
-static void write_role(struct fm_answer *answer, struct fm_json_writer *w) {
+static void write_role(const struct fm_answer *answer, struct fm_json_writer *w) {
     begin_delta(answer, w);
     fm_json_key_str(w, "role", "assistant");
     fm_json_key_null(w, "content");
     end_choice(answer, NULL, NULL, w);
     fm_answer_write_chunk_report(answer, answer->choice == 0, false, w); /* the first chunk of all */
     fm_json_object_end(w);
-}
-
-static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w);
-
-/* The next piece of whatever is open, or comes next and is no call. */
-static void write_flow(struct fm_answer *answer, struct fm_json_writer *w) {
-    static const char *const members[] = {
-        [FM_PART_REASONING] = "reasoning_content", [FM_PART_TEXT] = "content", [FM_PART_REFUSAL] = "refusal"};
-    fm_event_begin_flow(answer);
-    enum fm_output_kind kind = fm_event_open_part(answer)->kind;
-    if (kind == FM_PART_CALL) {
-        write_arguments(answer, w);
-        return;
-    }
-    begin_delta(answer, w);
-    fm_json_key(w, members[kind]);
-    fm_event_write_piece(answer, w);
-    end_delta_with(answer, NULL, kind == FM_PART_TEXT ? fm_event_write_logprobs : NULL, w);
 }
 
 /* Begins a chunk with one call, up to the call's members. */
@@ -205,26 +191,42 @@ static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer
     end_delta(answer, NULL, w);
 }
 
-static void write_call(struct fm_answer *answer, struct fm_json_writer *w) {
-    fm_event_begin_call(answer);
-    begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(answer)), w);
-    begin_call(fm_event_open_part(answer), w);
+static void write_call(const struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    fm_event_begin_next(answer, cursor);
+    begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(cursor)), w);
+    begin_call(fm_event_open_part(answer, cursor), w);
     fm_json_str(w, "");
     end_call_delta(answer, w);
 }
 
-static void write_arguments(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(answer)), w);
+static void write_arguments(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    begin_call_delta(answer, fm_answer_calls_before(answer, fm_event_open_index(cursor)), w);
     fm_json_key(w, "function");
     fm_json_object_begin(w);
     fm_json_key(w, "arguments");
-    fm_event_write_piece(answer, w);
+    fm_event_write_piece(answer, cursor, w);
     end_call_delta(answer, w);
 }
 
-static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
+/* The next piece of the open part, or of the one that comes next and is no call. */
+static void write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    static const char *const members[] = {
+        [FM_PART_REASONING] = "reasoning_content", [FM_PART_TEXT] = "content", [FM_PART_REFUSAL] = "refusal"};
+    fm_event_begin_next(answer, cursor);
+    enum fm_output_kind kind = fm_event_open_part(answer, cursor)->kind;
+    if (kind == FM_PART_CALL) {
+        write_arguments(answer, cursor, w);
+        return;
+    }
     begin_delta(answer, w);
-    end_choice(answer, fm_chat_finish_reason(answer), NULL, w);
+    fm_json_key(w, members[kind]);
+    fm_event_write_piece(answer, cursor, w);
+    end_delta(answer, kind == FM_PART_TEXT ? cursor : NULL, w);
+}
+
+static void write_finish(const struct fm_answer *answer, struct fm_json_writer *w) {
+    begin_delta(answer, w);
+    end_choice(answer, NULL, fm_chat_finish_reason(answer), w);
     fm_answer_write_chunk_report(answer, false, true, w);
     fm_json_object_end(w);
 }
@@ -238,30 +240,45 @@ void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *objec
     fm_json_object_end(w);
 }
 
-static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
-    fm_chat_write_usage_chunk(answer, "chat.completion.chunk", w);
-}
-
-enum fm_event_state fm_chat_finish_state(const struct fm_answer *answer) {
-    return fm_chat_finish_reason(answer) ? FM_EVENT_DUE : FM_EVENT_SKIP;
-}
-
-enum fm_event_state fm_chat_usage_state(const struct fm_answer *answer) {
-    if (!fm_chat_finish_reason(answer) || !answer->request.include_usage || fm_answer_has_next(answer)) {
-        return FM_EVENT_SKIP;
-    }
+/* What is not known has no chunk. */
+static bool has_usage_chunk(const struct fm_answer *answer) {
     const struct fm_usage usage = fm_answer_usage(answer);
-    return fm_usage_known(&usage) ? FM_EVENT_DUE : FM_EVENT_SKIP; /* what is not known has no chunk */
+    return answer->request.include_usage && !fm_answer_has_next(answer) && fm_usage_known(&usage);
 }
 
-static const struct fm_event_row events[] = {
-    {fm_event_due, write_role, 1},
-    {fm_event_flow_state, write_flow, 0},
-    {fm_event_call_state, write_call, -1},
-    {fm_event_flow_state, write_flow, -2}, /* what came while no call was next; only a finished answer gets past this */
-    {fm_chat_finish_state, write_finish, 1},
-    {fm_chat_usage_state, write_usage_chunk, 1},
-};
+/* What follows the beginning, a piece or a call. */
+static int next_of_output(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    size_t next = fm_event_next_part(answer, cursor);
+    if (fm_event_has_piece(answer, cursor)) {
+        return FM_EVENT_DELTA;
+    }
+    if (next < answer->part_count) {
+        return answer->parts[next].kind == FM_PART_CALL ? FM_CHAT_CALL : FM_EVENT_DELTA;
+    }
+    if (!answer->finished) {
+        return FM_EVENT_NONE;
+    }
+    return fm_chat_finish_reason(answer) ? FM_CHAT_FINISH : FM_EVENT_END;
+}
+
+int fm_chat_next(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    switch (cursor->last) {
+    case FM_EVENT_NONE: return FM_CHAT_ROLE;
+    case FM_CHAT_FINISH: return has_usage_chunk(answer) ? FM_CHAT_USAGE : FM_EVENT_END;
+    case FM_CHAT_USAGE: return FM_EVENT_END;
+    default: return next_of_output(answer, cursor);
+    }
+}
+
+static void chat_write_event(struct fm_answer *answer, struct fm_cursor *cursor, int event, struct fm_json_writer *w) {
+    switch (event) {
+    case FM_CHAT_ROLE: write_role(answer, w); break;
+    case FM_CHAT_CALL: write_call(answer, cursor, w); break;
+    case FM_EVENT_DELTA: write_piece(answer, cursor, w); break;
+    case FM_CHAT_FINISH: write_finish(answer, w); break;
+    default: fm_chat_write_usage_chunk(answer, "chat.completion.chunk", w); break;
+    }
+}
 
 const struct fm_surface fm_surface_chat = {
     .event_method = "chat.completions.chunk",
@@ -270,7 +287,7 @@ const struct fm_surface fm_surface_chat = {
     .id_prefix = "chatcmpl-",
     .item_prefix = NULL,
     .parse = fm_chat_parse,
-    .events = events,
-    .event_count = sizeof events / sizeof events[0],
+    .next = fm_chat_next,
+    .write_event = chat_write_event,
     .write = chat_write,
 };

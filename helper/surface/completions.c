@@ -46,33 +46,39 @@ static void end_chunk(const struct fm_answer *answer, const char *reason, bool f
     fm_json_object_end(w);
 }
 
-static bool is_first(const struct fm_answer *answer) {
-    return answer->cursor->pieces == 0;
+static bool is_first(const struct fm_cursor *cursor) {
+    return cursor->pieces == 0;
 }
 
-static void write_text(struct fm_answer *answer, struct fm_json_writer *w) {
-    bool first = is_first(answer); /* asked before the piece is taken */
+static void write_text(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    bool first = is_first(cursor); /* asked before the piece is taken */
     begin_choice(answer, w);
-    fm_event_begin_flow(answer);
-    fm_event_write_piece(answer, w);
+    fm_event_begin_next(answer, cursor);
+    fm_event_write_piece(answer, cursor, w);
     end_chunk(answer, NULL, first, w);
 }
 
-static void write_finish(struct fm_answer *answer, struct fm_json_writer *w) {
+static void write_finish(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w) {
     begin_choice(answer, w);
     fm_json_str(w, "");
-    end_chunk(answer, fm_chat_finish_reason(answer), is_first(answer), w);
+    end_chunk(answer, fm_chat_finish_reason(answer), is_first(cursor), w);
 }
 
-static void write_usage_chunk(struct fm_answer *answer, struct fm_json_writer *w) {
-    fm_chat_write_usage_chunk(answer, "text_completion", w);
+/* As chat, without the chunk with the role. */
+static int completions_next(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    struct fm_cursor after = *cursor;
+    after.last = cursor->last == FM_EVENT_NONE ? FM_CHAT_ROLE : cursor->last;
+    return fm_chat_next(answer, &after);
 }
 
-static const struct fm_event_row events[] = {
-    {fm_event_flow_state, write_text, 0},
-    {fm_chat_finish_state, write_finish, 1}, /* only a finished answer gets past the text */
-    {fm_chat_usage_state, write_usage_chunk, 1},
-};
+static void completions_write_event(struct fm_answer *answer, struct fm_cursor *cursor, int event,
+                                    struct fm_json_writer *w) {
+    switch (event) {
+    case FM_EVENT_DELTA: write_text(answer, cursor, w); break;
+    case FM_CHAT_FINISH: write_finish(answer, cursor, w); break;
+    default: fm_chat_write_usage_chunk(answer, "text_completion", w); break;
+    }
+}
 
 const struct fm_surface fm_surface_completions = {
     .event_method = "completions.chunk",
@@ -81,7 +87,7 @@ const struct fm_surface fm_surface_completions = {
     .id_prefix = "cmpl-",
     .item_prefix = NULL,
     .parse = fm_completions_parse,
-    .events = events,
-    .event_count = sizeof events / sizeof events[0],
+    .next = completions_next,
+    .write_event = completions_write_event,
     .write = completions_write,
 };

@@ -149,9 +149,9 @@ static size_t entries_end(const struct fm_answer *answer, size_t count) {
 }
 
 /* The first mark after what was sent always belongs to the piece, even if it goes beyond `end`. */
-size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end) {
+size_t fm_logprobs_piece_end(const struct fm_answer *answer, const struct fm_cursor *cursor, size_t end) {
     const struct mark *marks = marks_of(answer);
-    size_t first = answer->cursor->sent_marks;
+    size_t first = cursor->sent_marks;
     size_t next = first;
     while (next < mark_count(answer) && (next == first || marks[next].text <= end)) {
         next++;
@@ -159,16 +159,14 @@ size_t fm_logprobs_piece_end(const struct fm_answer *answer, size_t end) {
     return next > first ? marks[next - 1].text : end;
 }
 
-void fm_logprobs_take(const struct fm_answer *answer, size_t end) {
-    struct fm_cursor *cursor = answer->cursor;
+void fm_logprobs_take(const struct fm_answer *answer, struct fm_cursor *cursor, size_t end) {
     cursor->piece_marks = cursor->sent_marks;
     while (cursor->sent_marks < mark_count(answer) && marks_of(answer)[cursor->sent_marks].text <= end) {
         cursor->sent_marks++;
     }
 }
 
-void fm_event_write_logprobs(const struct fm_answer *answer, struct fm_json_writer *w) {
-    const struct fm_cursor *cursor = answer->cursor;
+void fm_event_write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, struct fm_json_writer *w) {
     write_entries(answer, entries_end(answer, cursor->piece_marks), entries_end(answer, cursor->sent_marks), w);
 }
 

@@ -239,57 +239,112 @@ static void write_end(const struct fm_answer *answer, struct fm_json_writer *w) 
 
 /* ---- the events ---- */
 
-static void begin(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
-    fm_json_object_begin(w);
-    fm_json_key_str(w, "type", type);
-    fm_json_key_int(w, "sequence_number", answer->cursor->sequence++);
+enum responses_event {
+    CREATED = FM_EVENT_OWN,
+    QUEUED, /* only in the background */
+    IN_PROGRESS,
+    ITEM_ADDED,
+    PART_ADDED, /* of an item with a part; FM_EVENT_DELTA follows, and comes again */
+    TEXT_DONE,
+    PART_DONE,
+    ITEM_DONE,
+    FAILED, /* the event "error": some clients notice a failure only by it */
+    TERMINAL,
+};
+
+/* The beginning of another item, or the end. */
+static int next_item(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    if (cursor->parts_begun < answer->part_count) {
+        return ITEM_ADDED;
+    }
+    if (!answer->finished) {
+        return FM_EVENT_NONE;
+    }
+    return answer->finish == FM_FINISH_FAILED ? FAILED : TERMINAL;
 }
 
-static void write_response_event(struct fm_answer *answer, const char *type, enum fm_moment moment,
-                                 struct fm_json_writer *w) {
-    begin(answer, type, w);
+/* What follows the beginning of the open item's content, or a delta of it. */
+static int next_of_content(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    bool call = fm_event_open_part(answer, cursor)->kind == FM_PART_CALL;
+    if (fm_event_has_piece(answer, cursor)) {
+        return FM_EVENT_DELTA;
+    }
+    if (!fm_event_is_over(answer, cursor)) {
+        return FM_EVENT_NONE;
+    }
+    if (call && cursor->last == ITEM_ADDED) { /* clients expect a delta, also of a call without arguments */
+        return FM_EVENT_DELTA;
+    }
+    return call || has_content(answer, fm_event_open_index(cursor)) ? TEXT_DONE : ITEM_DONE;
+}
+
+static int responses_next(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    switch (cursor->last) {
+    case FM_EVENT_NONE: return CREATED;
+    case CREATED:
+    case QUEUED:
+        if (cursor->last == CREATED && answer->request.background) {
+            return QUEUED;
+        }
+        return answer->opened ? IN_PROGRESS : next_item(answer, cursor); /* what failed at once is never in progress */
+    case ITEM_ADDED:
+        if (has_content(answer, fm_event_open_index(cursor))) {
+            return PART_ADDED;
+        }
+        return next_of_content(answer, cursor);
+    case PART_ADDED:
+    case FM_EVENT_DELTA: return next_of_content(answer, cursor);
+    case TEXT_DONE: return fm_event_open_part(answer, cursor)->kind == FM_PART_CALL ? ITEM_DONE : PART_DONE;
+    case PART_DONE: return ITEM_DONE;
+    case IN_PROGRESS:
+    case ITEM_DONE: return next_item(answer, cursor);
+    case FAILED: return TERMINAL;
+    default: return FM_EVENT_END;
+    }
+}
+
+static void begin(struct fm_cursor *cursor, const char *type, struct fm_json_writer *w) {
+    fm_json_object_begin(w);
+    fm_json_key_str(w, "type", type);
+    fm_json_key_int(w, "sequence_number", cursor->sequence++);
+}
+
+static void write_response_event(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
+                                 enum fm_moment moment, struct fm_json_writer *w) {
+    begin(cursor, type, w);
     fm_json_key(w, "response");
     write_response(answer, moment, w);
     fm_json_object_end(w);
 }
 
-static void write_created(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.created", first_moment(answer), w);
-}
-
-static void write_queued(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.queued", FM_MOMENT_QUEUED, w);
-}
-
-static void write_in_progress(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_response_event(answer, "response.in_progress", FM_MOMENT_BEGUN, w);
-}
-
 /* ---- events about the open item ---- */
 
-static void write_item_event(struct fm_answer *answer, const char *type, bool whole, struct fm_json_writer *w) {
-    begin(answer, type, w);
-    fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(answer));
+static void write_item_event(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type, bool whole,
+                             struct fm_json_writer *w) {
+    begin(cursor, type, w);
+    fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(cursor));
     fm_json_key(w, "item");
-    write_item(answer, fm_event_open_index(answer), whole, w);
+    write_item(answer, fm_event_open_index(cursor), whole, w);
     fm_json_object_end(w);
 }
 
 /* The index of an item's part has its own name in each kind; a call has none. */
-static void begin_part(struct fm_answer *answer, const char *type, struct fm_json_writer *w) {
-    const struct fm_output_part *part = fm_event_open_part(answer);
-    begin(answer, type, w);
+static void begin_part(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
+                       struct fm_json_writer *w) {
+    const struct fm_output_part *part = fm_event_open_part(answer, cursor);
+    begin(cursor, type, w);
     fm_json_key_str(w, "item_id", part->item_id);
-    fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(answer));
+    fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(cursor));
     if (part->kind != FM_PART_CALL) {
         fm_json_key_int(w, part->kind == FM_PART_REASONING ? words_of(answer)->index : "content_index", 0);
     }
 }
 
-static void write_part_event(struct fm_answer *answer, const char *type, bool whole, struct fm_json_writer *w) {
-    begin_part(answer, type, w);
+static void write_part_event(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type, bool whole,
+                             struct fm_json_writer *w) {
+    begin_part(answer, cursor, type, w);
     fm_json_key(w, "part");
-    write_part(answer, fm_event_open_index(answer), whole, w);
+    write_part(answer, fm_event_open_index(cursor), whole, w);
     fm_json_object_end(w);
 }
 
@@ -302,7 +357,7 @@ struct item_words {
     const char *text; /* the member of text_done that has all of it */
 };
 
-static struct item_words item_words_of(const struct fm_answer *answer) {
+static struct item_words item_words_of(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     static const struct item_words kinds[] = {
         [FM_PART_TEXT] = {"response.content_part.added", "response.output_text.delta", "response.output_text.done",
                           "response.content_part.done", "text"},
@@ -311,43 +366,34 @@ static struct item_words item_words_of(const struct fm_answer *answer) {
         [FM_PART_CALL] = {NULL, "response.function_call_arguments.delta", "response.function_call_arguments.done", NULL,
                           "arguments"},
     };
-    enum fm_output_kind kind = fm_event_open_part(answer)->kind;
+    enum fm_output_kind kind = fm_event_open_part(answer, cursor)->kind;
     const struct reasoning_words *reasoning = words_of(answer);
     return kind != FM_PART_REASONING ? kinds[kind]
                                      : (struct item_words){reasoning->part_added, reasoning->delta,
                                                            reasoning->text_done, reasoning->part_done, "text"};
 }
 
-static void write_item_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    answer->cursor->parts_begun++;
-    answer->cursor->content_due = has_content(answer, fm_event_open_index(answer));
-    write_item_event(answer, "response.output_item.added", false, w);
-}
-
-static void write_part_added(struct fm_answer *answer, struct fm_json_writer *w) {
-    answer->cursor->content_due = false;
-    write_part_event(answer, item_words_of(answer).part_added, false, w);
-}
-
-static void write_delta(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin_part(answer, item_words_of(answer).delta, w);
+static void write_delta(struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
+                        struct fm_json_writer *w) {
+    begin_part(answer, cursor, type, w);
     fm_json_key(w, "delta");
-    fm_event_write_piece(answer, w);
-    if (fm_event_open_part(answer)->kind == FM_PART_TEXT) {
+    fm_event_write_piece(answer, cursor, w);
+    if (fm_event_open_part(answer, cursor)->kind == FM_PART_TEXT) {
         fm_json_key(w, "logprobs");
-        fm_event_write_logprobs(answer, w);
+        fm_event_write_logprobs(answer, cursor, w);
     }
     fm_json_object_end(w);
 }
 
-static void write_text_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    const struct fm_output_part *part = fm_event_open_part(answer);
-    size_t index = fm_event_open_index(answer);
-    begin_part(answer, item_words_of(answer).text_done, w);
+static void write_text_done(const struct fm_answer *answer, struct fm_cursor *cursor, const struct item_words *words,
+                            struct fm_json_writer *w) {
+    const struct fm_output_part *part = fm_event_open_part(answer, cursor);
+    size_t index = fm_event_open_index(cursor);
+    begin_part(answer, cursor, words->text_done, w);
     if (part->kind == FM_PART_CALL) {
         fm_json_key_str(w, "name", part->name);
     }
-    fm_json_key(w, item_words_of(answer).text);
+    fm_json_key(w, words->text);
     fm_answer_write_part(answer, index, w);
     if (part->kind == FM_PART_TEXT) {
         fm_json_key(w, "logprobs");
@@ -356,99 +402,49 @@ static void write_text_done(struct fm_answer *answer, struct fm_json_writer *w) 
     fm_json_object_end(w);
 }
 
-static void write_part_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_part_event(answer, item_words_of(answer).part_done, true, w);
+static void write_open_item(struct fm_answer *answer, struct fm_cursor *cursor, int event, struct fm_json_writer *w) {
+    const struct item_words words = item_words_of(answer, cursor);
+    switch (event) {
+    case ITEM_ADDED: write_item_event(answer, cursor, "response.output_item.added", false, w); break;
+    case PART_ADDED: write_part_event(answer, cursor, words.part_added, false, w); break;
+    case FM_EVENT_DELTA: write_delta(answer, cursor, words.delta, w); break;
+    case TEXT_DONE: write_text_done(answer, cursor, &words, w); break;
+    case PART_DONE: write_part_event(answer, cursor, words.part_done, true, w); break;
+    default: write_item_event(answer, cursor, "response.output_item.done", true, w); break;
+    }
 }
 
-static void write_item_done(struct fm_answer *answer, struct fm_json_writer *w) {
-    write_item_event(answer, "response.output_item.done", true, w);
-}
+/* ---- events about the whole ---- */
 
-static void write_error(struct fm_answer *answer, struct fm_json_writer *w) {
-    begin(answer, "error", w);
+static void write_error(const struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
+    begin(cursor, "error", w);
     fm_openai_error_fields(&answer->error, w);
     fm_json_key(w, "error");
     fm_openai_error_write(&answer->error, w);
     fm_json_object_end(w);
 }
 
-static void write_terminal(struct fm_answer *answer, struct fm_json_writer *w) {
-    static const char *const types[] = {
+static void responses_write_event(struct fm_answer *answer, struct fm_cursor *cursor, int event,
+                                  struct fm_json_writer *w) {
+    static const char *const terminals[] = {
         [FM_FINISH_STOP] = "response.completed",
         [FM_FINISH_LENGTH] = "response.incomplete",
         [FM_FINISH_CONTENT_FILTER] = "response.incomplete",
         [FM_FINISH_CANCELLED] = "response.incomplete", /* clients throw at a type that they do not know */
         [FM_FINISH_FAILED] = "response.failed",
     };
-    write_response_event(answer, types[answer->finish], FM_MOMENT_NOW, w);
-}
-
-static enum fm_event_state queued_state(const struct fm_answer *answer) {
-    return answer->request.background ? FM_EVENT_DUE : FM_EVENT_SKIP;
-}
-
-/* Only a stream in the background begins before this event. */
-static enum fm_event_state in_progress_state(const struct fm_answer *answer) {
-    return answer->opened ? FM_EVENT_DUE : answer->finished ? FM_EVENT_SKIP : FM_EVENT_LATER;
-}
-
-/* The rows after the deltas are reached when all of those were sent. */
-static enum fm_event_state item_state(const struct fm_answer *answer) {
-    return fm_event_open_part(answer) ? FM_EVENT_DUE : FM_EVENT_SKIP;
-}
-
-static enum fm_event_state content_state(const struct fm_answer *answer) {
-    bool has = fm_event_open_part(answer) && has_content(answer, fm_event_open_index(answer));
-    return has ? FM_EVENT_DUE : FM_EVENT_SKIP;
-}
-
-static enum fm_event_state content_due_state(const struct fm_answer *answer) {
-    return answer->cursor->content_due ? FM_EVENT_DUE : FM_EVENT_SKIP;
-}
-
-static enum fm_event_state text_state(const struct fm_answer *answer) {
-    bool call = fm_event_open_part(answer) && fm_event_open_part(answer)->kind == FM_PART_CALL;
-    return call ? FM_EVENT_DUE : content_state(answer);
-}
-
-/* Clients expect at least one delta, so a call without arguments also has one. */
-static enum fm_event_state first_arguments_state(const struct fm_answer *answer) {
-    if (!fm_event_open_part(answer) || fm_event_open_part(answer)->kind != FM_PART_CALL) {
-        return FM_EVENT_SKIP;
+    switch (event) {
+    case CREATED: write_response_event(answer, cursor, "response.created", first_moment(answer), w); break;
+    case QUEUED: write_response_event(answer, cursor, "response.queued", FM_MOMENT_QUEUED, w); break;
+    case IN_PROGRESS: write_response_event(answer, cursor, "response.in_progress", FM_MOMENT_BEGUN, w); break;
+    case FAILED: write_error(answer, cursor, w); break;
+    case TERMINAL: write_response_event(answer, cursor, terminals[answer->finish], FM_MOMENT_NOW, w); break;
+    default:
+        cursor->parts_begun += event == ITEM_ADDED;
+        write_open_item(answer, cursor, event, w);
+        break;
     }
-    enum fm_event_state state = fm_event_open_state(answer);
-    return state == FM_EVENT_SKIP ? FM_EVENT_DUE : state;
 }
-
-/* Whether the next item has no part: a call, or reasoning that is only a state, which comes with it. */
-static enum fm_event_state bare_item_state(const struct fm_answer *answer) {
-    enum fm_event_state state = fm_event_next_state(answer);
-    return state == FM_EVENT_DUE && has_content(answer, answer->cursor->parts_begun) ? FM_EVENT_SKIP : state;
-}
-
-/* Some clients notice a failure only by this event. */
-static enum fm_event_state error_state(const struct fm_answer *answer) {
-    return answer->finish == FM_FINISH_FAILED ? FM_EVENT_DUE : FM_EVENT_SKIP;
-}
-
-static const struct fm_event_row events[] = {
-    {fm_event_due, write_created, 1},
-    {queued_state, write_queued, 1},
-    {in_progress_state, write_in_progress, 1},
-    /* the open item, if there is one */
-    {first_arguments_state, write_delta, 1},
-    {fm_event_open_state, write_delta, 0},
-    {text_state, write_text_done, 1},
-    {content_state, write_part_done, 1},
-    {item_state, write_item_done, 1},
-    /* the beginning of the next one, which is the open one from then on */
-    {bare_item_state, write_item_added, -5},
-    {fm_event_next_state, write_item_added, 1},
-    {content_due_state, write_part_added, -7},
-    /* the end: only a finished answer gets here */
-    {error_state, write_error, 1},
-    {fm_event_due, write_terminal, 1},
-};
 
 const struct fm_surface fm_surface_responses = {
     .event_method = "responses.event",
@@ -458,8 +454,8 @@ const struct fm_surface fm_surface_responses = {
     .item_prefix = "msg_",
     .whole_usage = true,
     .parse = fm_responses_parse,
-    .events = events,
-    .event_count = sizeof events / sizeof events[0],
+    .next = responses_next,
+    .write_event = responses_write_event,
     .write = responses_write,
     .write_end = write_end,
 };

@@ -32,7 +32,7 @@
 
 struct json_object;
 struct fm_answer;
-struct fm_event_row;
+struct fm_cursor;
 
 /* The watchdog's limits in ms; PROTOCOL.md, "Limits". */
 struct fm_limits {
@@ -184,9 +184,12 @@ struct fm_surface {
      */
     enum fm_code (*check_cut)(const struct fm_answer *answer, struct fm_error *error);
 
-    /* The events of a stream in their order; for answer.c. */
-    const struct fm_event_row *events;
-    size_t event_count;
+    /*
+     * A stream, for answer.c: `next` says which event follows cursor->last, and `write_event` writes that one as a value,
+     * and moves the cursor past it, except for cursor->last (answer.h, enum fm_event). NULL: no stream.
+     */
+    int (*next)(const struct fm_answer *answer, const struct fm_cursor *cursor);
+    void (*write_event)(struct fm_answer *answer, struct fm_cursor *cursor, int event, struct fm_json_writer *w);
 
     /* The object as it stands now, a Response or a completion; without `result_member`, its members alone. */
     void (*write)(const struct fm_answer *answer, struct fm_json_writer *w);
@@ -227,9 +230,8 @@ struct fm_output_part {
 /* A reader's position in an answer's stream. All readers get the same events. All zero is the beginning. */
 struct fm_cursor {
     size_t choice;      /* the choice whose events come now */
-    size_t next_event;  /* the row in surface->events */
+    int last;           /* the event that was sent last (answer.h); 0: none was */
     size_t parts_begun; /* parts whose first event is sent; the last of them is the open one */
-    bool content_due;   /* the open part's item has begun, and its content has not */
     size_t sent;        /* bytes of the output that were sent in deltas */
     size_t pieces;      /* how many deltas were sent */
     size_t sent_marks;  /* marks (logprobs.c) up to `sent` */
@@ -286,7 +288,6 @@ struct fm_answer {
     struct fm_answer **earlier; /* the `choice` finished ones; owned, except for their request, model and report */
     struct fm_buf pieces;       /* where each delta of the stream ends in `output`, as size_t: see answer.c */
     char *error_code;           /* owned: error.reason of an answer that came from the store */
-    struct fm_cursor *cursor;   /* of the reader whose event is being written; borrowed, valid only meanwhile */
 };
 
 /*

@@ -280,18 +280,6 @@ static enum fm_reason call_at_once(struct fm_kit_job *job) {
     return reason ? reason : fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, "{}", 2);
 }
 
-/* Settled as soon as it is aborted; what it says then goes nowhere. */
-static enum fm_reason settle(struct fm_kit_job *job) {
-    enum fm_reason reason = fm_kit_job_accept(job, 1);
-    while (!reason && !fm_kit_job_sleep(job, WAIT_MS)) {
-    }
-    fm_kit_job_settle_aborted(job);
-    fm_kit_job_settle_aborted(job);
-    reason = fm_kit_job_token(job, "x", 1);
-    fm_kit_job_progress(job, 1, 0);
-    return reason ? reason : FM_REASON_STOP;
-}
-
 /* The prompt says what to do; anything else is echoed byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
@@ -310,8 +298,6 @@ static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
         return say_anew(job);
     } else if (is(message, "call at once")) {
         return call_at_once(job);
-    } else if (is(message, "settle")) {
-        return settle(job);
     }
     if (fm_kit_job_accept(job, 5) != FM_REASON_NONE) {
         return FM_REASON_LENGTH;
@@ -624,18 +610,6 @@ static void parts_in_any_order(void **state) {
     expect("job.finished");
     ops.features &= ~(unsigned)FM_FEATURE_TOOLS;
     ops.any_order = false;
-    assert_int_equal(hang_up(), 0);
-}
-
-static void an_abort_that_is_settled_at_once(void **state) {
-    (void)state;
-    start_loaded();
-    say(JOB(1, "settle", ""));
-    expect("job.accepted");
-    say(NOTE("job.abort", "{\"job\":1}"));
-    expect("job.finished", "\"job\":1", "aborted");
-    say(JOB(2, "", ""));
-    expect("job.accepted", "\"job\":2"); /* nothing more of the first one */
     assert_int_equal(hang_up(), 0);
 }
 
@@ -1321,7 +1295,6 @@ int main(void) {
         cmocka_unit_test(pieces),
         cmocka_unit_test(parts_in_any_order),
         cmocka_unit_test(an_answer_that_is_made_anew),
-        cmocka_unit_test(an_abort_that_is_settled_at_once),
         cmocka_unit_test(aborts_and_wakes_end_the_wait),
         cmocka_unit_test(availability),
         cmocka_unit_test(what_an_engine_lacks),

@@ -2,6 +2,7 @@
 #include "engine/fake/script.h"
 #include "base/clock.h"
 #include "base/platform.h"
+#include "base/secret.h"
 #include "engine/fake/attempt.h"
 #include "engine/fake/saved.h"
 #include "protocol/json_check.h"
@@ -334,7 +335,7 @@ static void take_keys(struct json_object *value) {
     json_object_object_foreachC(value, member) {
         if (strcmp(member.key, "key_env") == 0 && key_count < sizeof keys / sizeof keys[0]) {
             snprintf(key_names[key_count], sizeof key_names[0], "%s", json_object_get_string(member.val));
-            keys[key_count++] = fm_kit_take_key(json_object_get_string(member.val));
+            keys[key_count++] = fm_secret_take(json_object_get_string(member.val));
         }
         take_keys(member.val);
     }

@@ -63,11 +63,6 @@ bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms) {
     return fm_kit_job_aborted(job);
 }
 
-/* Whether events of the job still go out. */
-static bool speaks(const struct fm_kit_job *job) {
-    return !job->settled;
-}
-
 static struct fm_json_writer begin_event(struct fm_kit_job *job, const char *method) {
     job->event_ms = fm_now_ms();
     struct fm_json_writer w = fm_output_notification(job->kit, method);
@@ -77,9 +72,6 @@ static struct fm_json_writer begin_event(struct fm_kit_job *job, const char *met
 }
 
 enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
-    if (!speaks(job)) {
-        return FM_REASON_ABORTED;
-    }
     job->input_tokens = input_tokens;
     job->accepted_us = fm_now_us();
     struct fm_json_writer w = begin_event(job, FM_JOB_ACCEPTED);
@@ -103,9 +95,6 @@ enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens) {
 }
 
 void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cached) {
-    if (!speaks(job)) {
-        return;
-    }
     job->cached_tokens = cached;
     struct fm_json_writer w = begin_event(job, FM_JOB_PROGRESS);
     fm_json_key_int(&w, "processed", processed);
@@ -177,9 +166,6 @@ static struct fm_logprob_cut next_cut(const struct fm_kit_job *job, bool all) {
 
 static bool send_delta(struct fm_kit_job *job, bool all) {
     bool sent = true;
-    if (!speaks(job)) {
-        return true;
-    }
     struct fm_logprob_cut cut = next_cut(job, all);
     while (cut.len > 0 && sent) {
         sent = send_cut(job, &cut);
@@ -196,9 +182,6 @@ static bool is_delta_due(const struct fm_kit_job *job) {
 /* Text that is held back must not look like an engine that stands still, nor its first token like none. */
 static void send_sign(struct fm_kit_job *job) {
     bool silent = fm_now_ms() - job->event_ms >= SILENCE_MS;
-    if (!speaks(job)) {
-        return;
-    }
     if (job->told_tokens == 0 || (silent && job->told_tokens < job->output_tokens)) {
         fm_kit_job_progress(job, job->input_tokens, job->cached_tokens);
     }
@@ -296,9 +279,6 @@ static bool begin_text(struct fm_kit_job *job) {
 }
 
 enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
-    if (!speaks(job)) {
-        return FM_REASON_ABORTED;
-    }
     if (!begin_text(job)) {
         return FM_REASON_ERROR;
     }
@@ -344,9 +324,6 @@ static bool begin_kind(struct fm_kit_job *job, enum fm_piece kind) {
 }
 
 enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piece kind, const char *bytes, size_t len) {
-    if (!speaks(job)) {
-        return FM_REASON_ABORTED;
-    }
     if (!may_follow(job, kind) || !begin_kind(job, kind)) {
         return FM_REASON_ERROR;
     }
@@ -362,9 +339,6 @@ enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piece kind, cons
 }
 
 enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len) {
-    if (!speaks(job)) {
-        return FM_REASON_ABORTED;
-    }
     struct fm_json_writer w = begin_event(job, FM_JOB_STATE);
     fm_json_key(&w, "state");
     fm_json_string(&w, text, len);
@@ -373,9 +347,6 @@ enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t
 }
 
 bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error) {
-    if (!speaks(job)) {
-        return true;
-    }
     fm_text_stream_free(&job->stream);
     fm_text_stream_free(&job->thought);
     fm_logprob_queue_free(&job->entries);
@@ -400,9 +371,6 @@ enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struc
         (void)fm_fail(error, FM_INTERNAL, "the model makes no vector of the text");
         snprintf(error->param, sizeof error->param, "embed[%zu]", job->embedded);
         return FM_REASON_ERROR;
-    }
-    if (!speaks(job)) {
-        return FM_REASON_ABORTED;
     }
     struct fm_json_writer w = begin_event(job, FM_JOB_EMBEDDING);
     fm_json_key_int(&w, "index", (int64_t)job->embedded);
@@ -506,24 +474,8 @@ bool fm_kit_job_cut(const struct fm_kit_job *job) {
     return job->stream.stopped && (job->calls == 0 || job->pieced);
 }
 
-static void release(struct fm_kit_job *job) {
-    unlist(job);
-    fm_kit_job_free(job);
-}
-
-void fm_kit_job_settle_aborted(struct fm_kit_job *job) {
-    if (speaks(job)) {
-        send_finished(job, FM_REASON_ABORTED, NULL);
-        job->settled = true;
-    }
-}
-
 void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const struct fm_error *error) {
     struct fm_error no_memory;
-    if (!speaks(job)) {
-        release(job);
-        return;
-    }
     if (!error) {
         (void)fm_fail_no_memory(&no_memory);
         error = &no_memory;
@@ -536,5 +488,6 @@ void fm_kit_job_finish(struct fm_kit_job *job, enum fm_reason reason, const stru
         fm_buf_append_str(&job->schema_error, "a stop string cut the text before it was whole");
     }
     send_finished(job, reason, error);
-    release(job);
+    unlist(job);
+    fm_kit_job_free(job);
 }

@@ -350,7 +350,6 @@ struct fm_kit_job {
     bool taken;                      /* fm_kit_take has handed it out; under the kit's lock */
     bool pieced;                     /* fm_kit_job_piece has been called: no token is counted */
     enum fm_piece piece;             /* ... the kind that came last */
-    bool settled;                    /* job.finished has gone out: nothing more does */
     bool has_usage;                  /* fm_kit_job_usage has said what is below */
     struct fm_kit_usage usage;
     int64_t calls;       /* begun so far */
@@ -434,15 +433,6 @@ void fm_kit_wake(struct fm_kit *kit);
  * the memory of that is overwritten: so call it first, before any thread runs; every later call returns the same.
  */
 const char *fm_kit_config(const char **folder);
-
-/*
- * The value of the variable `name` in memory of its own (the caller's; fm_kit_forget frees it), which leaves the
- * environment, where it is overwritten. NULL: it is not set, or out of memory. Before any thread runs.
- */
-char *fm_kit_take_key(const char *name);
-
-/* Overwrites and frees what fm_kit_take_key returned. NULL does nothing. */
-void fm_kit_forget(char *key);
 
 /*
  * How many ms are left to save the engine's state, after fm_kit_take has told the end; 0: none, as the front is gone or
@@ -568,13 +558,6 @@ FM_MUST_USE bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_erro
 
 /* The counts that job.finished reports, in place of those that the kit has counted. Before fm_kit_job_finish. */
 void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
-
-/*
- * Settles an aborted job now: job.finished goes out with `aborted`, and what is called for this job afterwards sends
- * nothing. The job stays the engine's until fm_kit_job_finish, which then only frees it. For an engine that can't stop
- * its work at once: it has then more jobs than slots for a while. Engine thread.
- */
-void fm_kit_job_settle_aborted(struct fm_kit_job *job);
 
 /*
  * The vector of the next input, in their order: job->dimension numbers, which are brought to the length 1 in their

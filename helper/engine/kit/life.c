@@ -308,14 +308,6 @@ const char *fm_kit_config(const char **folder) {
     return config;
 }
 
-char *fm_kit_take_key(const char *name) {
-    return fm_secret_take(name);
-}
-
-void fm_kit_forget(char *key) {
-    fm_secret_free(key);
-}
-
 void fm_kit_gpu_wish(struct fm_gpu_wish *wish) {
     const char *how = getenv("FM_ENGINE_GPU");
     const char *folder = getenv("FM_ENGINE_GPU_DIR");

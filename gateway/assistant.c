@@ -1,4 +1,4 @@
-/* Opens and closes the parts: what is opened last is closed first. */
+/* Opens and closes the parts. The last one that was opened is closed first. */
 #include "assistant.h"
 
 #include "base/file.h"
@@ -99,7 +99,10 @@ static struct gw_embedder_state *open_embedder(struct gw_assistant *assistant, b
     return openai || options->embedding_models ? gw_embedder_new(&embedder) : NULL;
 }
 
-/* Names the models of a folder by what is in it: another file there has other vectors, even if they are as long. */
+/*
+ * Makes a name for the models of a folder from the names and sizes of its files. Another file there makes other
+ * vectors, even if they have the same length.
+ */
 static void name_models(const char *folder, char *name, size_t size) {
     static const char ending[] = ".gguf";
     struct fm_folder *models = fm_folder_open(folder);
@@ -229,7 +232,7 @@ static void close_all(void *context) {
     if (assistant->journal) {
         gw_journal_close(assistant->journal);
     }
-    gw_known_free(assistant->known); /* the last that used it was the audit */
+    gw_known_free(assistant->known); /* the audit was its last user */
     if (assistant->timed) {
         uv_close((uv_handle_t *)&assistant->deadline, NULL);
     }
@@ -270,7 +273,7 @@ void gw_assistant_on_login(void *context, enum gw_login result, const char *how)
     }
 }
 
-/* What still goes on is left to the system: the helpers and tools end with this process. */
+/* Unfinished work is left to the system: the helpers and tools end with this process. */
 static void on_deadline(uv_timer_t *timer) {
     (void)timer;
     fm_log(FM_LOG_WARN, "a run did not stop in time: the gateway ends without it");

@@ -1,6 +1,5 @@
 /*
- * What the gateway is behind its sockets: sessions, memory, models and tools, opened and closed in their order. Loop
- * thread.
+ * The parts that the sockets use: sessions, memory, models and tools. They are opened and closed in order. Loop thread.
  */
 #ifndef GW_ASSISTANT_H
 #define GW_ASSISTANT_H
@@ -23,27 +22,30 @@ struct gw_assistant_options {
     const struct gw_secrets *secrets;
     const char *token;
     const char *helper;                  /* path of fm-proxy; NULL: beside this program */
-    const char *const *helper_arguments; /* for the local model's; NULL-terminated */
-    const char *embedding_models;        /* folder; NULL: memory searches by words alone, unless OpenAI embeds */
-    const char *browser;                 /* path of Chromium; NULL: by PATH */
+    const char *const *helper_arguments; /* of the local model's helper; NULL-terminated */
+    const char *embedding_models;        /* folder; NULL: memory searches by words only, unless OpenAI embeds */
+    const char *browser;                 /* path of Chromium; NULL: found by PATH */
 };
 
 /*
- * Opens everything, and takes the methods. FM_UNAVAILABLE or FM_INVALID_REQUEST: the error says what to do, and nothing
- * is left open. Blocks: it reads all transcripts.
+ * Opens everything, and registers the methods. FM_UNAVAILABLE or FM_INVALID_REQUEST: the error says what to do, and
+ * nothing is left open. Blocks: it reads all transcripts.
  */
 FM_MUST_USE enum fm_code gw_assistant_open(const struct gw_assistant_options *options, struct gw_assistant **assistant,
                                            struct fm_error *error);
 
-/* There is a new token, which stays until there is another one: it is taken out of texts, as the old one still is. */
+/*
+ * Sets a new token, which must stay valid memory until the next one. It is removed from texts; the old one still is,
+ * too.
+ */
 void gw_assistant_set_token(struct gw_assistant *assistant, const char *token);
 
 /* For the server: notes each login in the audit. */
 void gw_assistant_on_login(void *assistant, enum gw_login result, const char *how);
 
 /*
- * Ends all runs, then closes everything; the loop has nothing of it afterwards. What does not end within
- * GW_STOP_MS is left: the process ends then, and its children with it.
+ * Ends all runs, then closes everything; afterwards the loop has no handle of it. If that takes longer than GW_STOP_MS,
+ * the process ends at once, and its children with it.
  */
 #define GW_STOP_MS 1500
 void gw_assistant_stop(struct gw_assistant *assistant);

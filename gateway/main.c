@@ -1,6 +1,6 @@
 /*
- * fm-gateway: connects the parts. What the process holds of secrets is out of its environment, and out of other
- * processes' reach, before anything else is read.
+ * fm-gateway: connects the parts. Before it reads anything else, it takes its secrets out of the environment, and out
+ * of the reach of other processes.
  */
 #include "assistant.h"
 #include "base/clock.h"
@@ -21,14 +21,14 @@
 #include <sys/resource.h>
 #include <sysexits.h>
 
-#define SIGNALS 3 /* that end it: watch_signals */
+#define SIGNALS 3 /* the signals that end it: watch_signals */
 
 struct gateway {
     struct gw_options options;
     struct gw_paths paths;
     struct gw_config config;
     struct gw_secrets secrets;
-    char *token; /* in force: the environment's, or the file's */
+    char *token; /* the valid one, from the environment or the file */
     struct gw_auth auth;
     struct gw_files files;
     struct gw_rpc rpc;
@@ -47,7 +47,7 @@ static int complain(const struct fm_error *error) {
     return error->code == FM_INVALID_REQUEST ? EX_CONFIG : EX_UNAVAILABLE;
 }
 
-/* "[::1]" in an address. */
+/* The host as an address shows it: "[::1]" for "::1". */
 static const char *host_shown(const char *host) {
     return strcmp(host, "::1") == 0 ? "[::1]" : host;
 }
@@ -96,7 +96,7 @@ static void on_token_changed(uv_fs_event_t *watch, const char *name, int events,
     gateway.token = token;
 }
 
-/* The file's, where it is the file's. */
+/* Watches the token's file, unless the token comes from the environment. */
 static void watch_token(void) {
     uv_fs_event_init(&gateway.loop, &gateway.token_watch);
     if (!gateway.secrets.token || !*gateway.secrets.token) {
@@ -152,7 +152,7 @@ static void tell_assistant_token(const char *token) {
 }
 #endif
 
-/* Ctrl-C may come twice, from the terminal and by a script: the second one is heard, and changes nothing. */
+/* Ctrl-C may come twice, from the terminal and from a script: the second signal changes nothing. */
 static void on_signal(uv_signal_t *signal, int number) {
     (void)signal;
     (void)number;
@@ -172,13 +172,13 @@ static bool is_ignored(int number) {
 static void watch_signals(void) {
     static const int numbers[SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes is an error of the write, as a full disk is */
+    signal(SIGXFSZ, SIG_IGN); /* a file-size limit then makes a write fail, as a full disk does */
     for (size_t i = 0; i < SIGNALS; i++) {
         uv_signal_init(&gateway.loop, &gateway.signals[i]);
-        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) { /* under nohup it is to outlive its terminal */
+        if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) { /* under nohup the gateway outlives its terminal */
             uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
         }
-        uv_unref((uv_handle_t *)&gateway.signals[i]); /* they are there to the end, and do not put it off */
+        uv_unref((uv_handle_t *)&gateway.signals[i]); /* they stay to the end, and must not keep the loop alive */
     }
 }
 
@@ -191,7 +191,7 @@ static void allow_descriptors(void) {
     }
 }
 
-/* A page that isn't there is no reason not to start: the sockets and /health are. */
+/* Without a page the gateway starts all the same: the sockets and /health are there. */
 static enum fm_code load_page(struct fm_error *error) {
     char beside[GW_PATH_MAX];
     if (gateway.options.ui) {
@@ -207,7 +207,7 @@ static enum fm_code load_page(struct fm_error *error) {
     return FM_OK;
 }
 
-/* Everything up to a listener. */
+/* Prepares everything, up to the listener. */
 static enum fm_code prepare(struct fm_error *error) {
     enum fm_code code = gw_paths_lock(&gateway.paths, &gateway.lock, error);
     code = code == FM_OK ? gw_config_load(&gateway.config, gateway.paths.config, error) : code;
@@ -236,7 +236,7 @@ static enum fm_code prepare(struct fm_error *error) {
     return code == FM_OK ? gw_paths_note_port(&gateway.paths, gateway.lock, gateway.server.policy.port, error) : code;
 }
 
-/* A code would stay in a journal, so only a terminal gets one. */
+/* A code would be kept in a log, so only a terminal gets one. */
 static void announce(void) {
     const char *host = gateway.config.gateway_host;
     int port = gateway.server.policy.port;

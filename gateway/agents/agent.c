@@ -1,4 +1,5 @@
-/* Reads AGENTS.md, SOUL.md and TOOLS.md. What is wrong in one of them is an error with file and line, never left out.
+/*
+ * Reads AGENTS.md, SOUL.md and TOOLS.md. A fault in one of them is an error with file and line, and is never skipped.
  */
 #include "agents/agent.h"
 #include "base/file.h"
@@ -159,7 +160,7 @@ static enum fm_code take_file(const char *name, const struct fm_buf *file, struc
     return code;
 }
 
-/* `*found`: there is such a file. */
+/* `*found`: whether the file exists. */
 static enum fm_code read_file(const char *workspace, const char *name, struct gw_agent *agent, bool *found,
                               struct fm_error *error) {
     char path[PATH_BYTES];

@@ -1,6 +1,6 @@
 /*
- * An agent: the markdown files of a workspace become the prompt that a run begins with. The files are read anew for
- * each run, so what the user has changed counts from the next message on. One thread at a time.
+ * An agent: the markdown files of a workspace become the prompt that a run begins with. Each run reads the files again,
+ * so a change by the user takes effect from the next message on. One thread at a time.
  */
 #ifndef GW_AGENTS_AGENT_H
 #define GW_AGENTS_AGENT_H
@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#define GW_AGENT_FILE_MAX   262144u /* bytes of each file: more is no prompt, and no model here would read it */
+#define GW_AGENT_FILE_MAX   262144u /* bytes of each file; no model here could read a longer prompt */
 #define GW_AGENT_NAME_MAX   64u     /* bytes */
 #define GW_MODEL_MAX        128u    /* bytes of a model's name */
 #define GW_AGENT_PROMPT_MAX (4u * GW_AGENT_FILE_MAX)
@@ -23,7 +23,7 @@ struct gw_model_ref {
 };
 
 struct gw_agent {
-    char name[GW_AGENT_NAME_MAX + 1]; /* that users see; the caller's id unless AGENTS.md has another */
+    char name[GW_AGENT_NAME_MAX + 1]; /* shown to users; the caller's id unless AGENTS.md has a name */
     struct gw_model_ref model;
     struct fm_buf prompt; /* UTF-8: AGENTS.md without its front matter, SOUL.md, TOOLS.md, an empty line between */
 };
@@ -39,10 +39,10 @@ FM_MUST_USE enum fm_code gw_model_ref_parse(const char *text, size_t len, struct
                                             struct fm_error *error);
 
 /*
- * Reads the agent `id` of the folder `workspace`. A file that is not there is left out. FM_UNAVAILABLE: none of the
- * three is there, or one can't be read. FM_INVALID_REQUEST: a file is too long or is not UTF-8 text, or its front
- * matter is wrong; the error names file and line. The caller frees the agent by gw_agent_free; on failure there is
- * nothing to free. May block on the disk.
+ * Reads the agent `id` from the folder `workspace`. A missing file is left out. FM_UNAVAILABLE: all three are missing,
+ * or one can't be read. FM_INVALID_REQUEST: a file is too long or is not UTF-8 text, or its front matter is wrong; the
+ * error names file and line. The caller frees the agent by gw_agent_free; on failure there is nothing to free. May
+ * block on the disk.
  */
 FM_MUST_USE enum fm_code gw_agent_read(const char *workspace, const char *id, struct gw_agent *agent,
                                        struct fm_error *error);

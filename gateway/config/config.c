@@ -1,6 +1,6 @@
 /*
- * Reads the text of a config.json. Each key is set once and by its row of keys.c; whatever else is in the text is
- * refused by key and line, so no setting that a user wrote is ever silently without effect.
+ * Reads the text of a config.json. Each key is set once, by its row in keys.c. Anything else in the text is refused
+ * with key and line, so no setting that a user wrote is silently ignored.
  */
 #include "config/config.h"
 
@@ -26,7 +26,7 @@ struct place {
 struct reading {
     struct gw_config *config;
     struct json_object *root;
-    struct json_object *group; /* that `place` is in; NULL: it is no object */
+    struct json_object *group; /* the group that `place` is in; NULL: it is not an object */
     const char *group_name;
     size_t group_len;
     const char *file;
@@ -116,7 +116,7 @@ static void skip_string(struct place *place) {
     place->at++;
 }
 
-/* Whether a colon follows: then the string before was a key. */
+/* Whether a colon follows: the string before it was a key then. */
 static bool is_key(const struct place *place) {
     const char *at = place->at;
     while (at < place->end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')) {
@@ -184,7 +184,7 @@ void gw_config_defaults(struct gw_config *config) {
         struct fm_error error;
         struct json_object *value = json_tokener_parse(gw_keys[i].fallback);
         if (gw_key_set(config, &gw_keys[i], value, &error) != FM_OK) {
-            abort(); /* the table is wrong, or no memory at the start; a unit test has its rows */
+            abort(); /* the table is wrong, or no memory at the start; a unit test checks the rows */
         }
         json_object_put(value);
     }
@@ -208,7 +208,7 @@ void gw_config_write_defaults(struct fm_buf *text) {
     fm_buf_append_str(text, "\n  }\n}\n");
 }
 
-/* A variable's text as the value that the key wants: digits become a number, all else stays text. */
+/* A variable's text as the value that the key wants: digits become a number, other text stays text. */
 static struct json_object *variable_value(const struct gw_key *key, const char *text) {
     char *end = NULL;
     if (key->type == GW_INT) {

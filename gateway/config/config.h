@@ -1,7 +1,7 @@
 /*
- * The gateway's settings: defaults, then config.json, then environment variables. One table (keys.c) holds each key
- * with its type, limits and default; reading, checking and writing all go by it. Everything here may read or write a
- * small file; call it from the main thread, before the first other thread.
+ * The gateway's settings: defaults, then config.json, then environment variables. One table (keys.c) has each key with
+ * its type, limits and default; the functions that read, check and write all use it. Each function may read or write a
+ * small file. Call them from the main thread, before any other thread is started.
  */
 #ifndef GW_CONFIG_CONFIG_H
 #define GW_CONFIG_CONFIG_H
@@ -18,7 +18,7 @@
 
 /* A value for each key of config.json, by group. */
 struct gw_config {
-    int64_t gateway_port; /* 0: any that is free */
+    int64_t gateway_port; /* 0: any free port */
     char gateway_host[GW_CONFIG_TEXT_MAX];
     char agents_default[GW_CONFIG_TEXT_MAX];
     char agents_workspace_path[GW_CONFIG_TEXT_MAX]; /* relative to the working folder at the start */
@@ -33,7 +33,7 @@ struct gw_config {
     bool security_secrets_filter;
 };
 
-/* What comes from the environment alone. Each is memory of base/secret.h, or NULL: not set. */
+/* What comes only from the environment. Each is memory of base/secret.h, or NULL: not set. */
 struct gw_secrets {
     char *token; /* PROJ_JARVIS_TOKEN */
     char *anthropic_key;
@@ -48,12 +48,12 @@ struct gw_key {
     const char *name;
     enum gw_type type;
     size_t offset; /* in struct gw_config */
-    int64_t min;   /* GW_INT: the least; GW_TEXT: in bytes */
+    int64_t min;   /* GW_INT: the smallest value; GW_TEXT: the fewest bytes */
     int64_t max;
     const char *choices;  /* GW_CHOICE: each with a space after it */
     const char *fallback; /* the default, as JSON */
     const char *variable; /* of the environment; NULL: none */
-    const char *why;      /* said where a value is refused; NULL: nothing more than the limits */
+    const char *why;      /* added to the error where a value is refused; NULL: nothing to add */
 };
 
 /* The table, and how many rows it has. */
@@ -67,8 +67,8 @@ bool gw_key_group_exists(const char *group, size_t len);
 struct json_object;
 
 /*
- * Sets the key to a JSON value. FM_INVALID_REQUEST, with "GROUP.NAME" as the param, and what is allowed in the detail;
- * `config` is unchanged then. Pure.
+ * Sets the key to a JSON value. FM_INVALID_REQUEST: the param is "GROUP.NAME", the detail says what is allowed, and
+ * `config` is unchanged. Pure.
  */
 FM_MUST_USE enum fm_code gw_key_set(struct gw_config *config, const struct gw_key *key, struct json_object *value,
                                     struct fm_error *error);
@@ -77,7 +77,7 @@ FM_MUST_USE enum fm_code gw_key_set(struct gw_config *config, const struct gw_ke
 void gw_config_defaults(struct gw_config *config);
 
 /*
- * Takes the text of a config.json: keys that it has replace what `config` holds. FM_INVALID_REQUEST names key and line
+ * Reads the text of a config.json; its keys replace the values in `config`. FM_INVALID_REQUEST names key and line
  * ("config.json, line 3: gateway.prt: no such key"); `file` is the name that is shown. Pure.
  */
 FM_MUST_USE enum fm_code gw_config_parse(struct gw_config *config, const char *text, size_t len, const char *file,
@@ -86,15 +86,15 @@ FM_MUST_USE enum fm_code gw_config_parse(struct gw_config *config, const char *t
 /* Writes a config.json with the defaults. */
 void gw_config_write_defaults(struct fm_buf *text);
 
-/* Takes the variables that the table names. FM_INVALID_REQUEST names the variable. */
+/* Reads the environment variables that the table names. FM_INVALID_REQUEST names the variable. */
 FM_MUST_USE enum fm_code gw_config_environment(struct gw_config *config, struct fm_error *error);
 
-/* All in order: defaults, `path` (which is made when it isn't there), environment. */
+/* Sets everything, in this order: defaults, the file `path` (created if it is missing), environment. */
 FM_MUST_USE enum fm_code gw_config_load(struct gw_config *config, const char *path, struct fm_error *error);
 
 /*
- * Takes the secrets out of the environment, where their values are overwritten. Only while the process has one thread.
- * Free with gw_secrets_free.
+ * Takes the secrets out of the environment, and overwrites their values there. Call it only while the process has one
+ * thread. Free with gw_secrets_free.
  */
 void gw_secrets_take(struct gw_secrets *secrets);
 void gw_secrets_free(struct gw_secrets *secrets);

@@ -1,4 +1,6 @@
-/* config.json on the disk: made at the first run, and never changed after that, since it is the user's. */
+/*
+ * config.json on the disk. It is created at the first run and never changed after that, because it belongs to the user.
+ */
 #include "config/config.h"
 
 #include "base/file.h"

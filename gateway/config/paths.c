@@ -1,4 +1,4 @@
-/* The state folder. No path of it depends on the working folder, and nobody but its owner can read what is in it. */
+/* The state folder. Its paths do not depend on the working folder, and only its owner can read what is in it. */
 #include "config/paths.h"
 
 #include "base/platform.h"
@@ -110,7 +110,7 @@ enum fm_code gw_file_replace(const char *path, const char *text, size_t len, str
     char name[GW_PATH_MAX];
     enum fm_code code = FM_OK;
     snprintf(name, sizeof name, "%s.new", path);
-    unlink(name); /* of a gateway that was killed */
+    unlink(name); /* left by a gateway that was killed */
     int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return fail_file(error, "create", name);

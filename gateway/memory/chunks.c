@@ -1,4 +1,4 @@
-/* Chunks. Where one ends depends on the text from its beginning to `max` bytes after it, and on nothing else. */
+/* Chunks. Where one ends depends only on the text from its beginning to `max` bytes after that. */
 #include "memory/chunks.h"
 
 #include <ctype.h>
@@ -20,10 +20,10 @@ void gw_hash(const void *bytes, size_t len, char hash[GW_HASH_LEN + 1]) {
 /* ---- places ---- */
 
 static bool is_inside(char c) {
-    return ((unsigned char)c & 0xc0) == 0x80; /* of a UTF-8 sequence */
+    return ((unsigned char)c & 0xc0) == 0x80; /* a continuation byte of UTF-8 */
 }
 
-/* How good a place to end a chunk is the one before `text[at]`: the more, the better. */
+/* Rates the place before `text[at]` as the end of a chunk: a higher number is better. */
 static int place(const char *text, size_t at) {
     char before = text[at - 1];
     if (before == '\n') {
@@ -35,7 +35,7 @@ static int place(const char *text, size_t at) {
     return 0;
 }
 
-/* Where the chunk from `start` on ends. */
+/* Where the chunk that begins at `start` ends. */
 static size_t find_end(const char *text, size_t len, size_t start, size_t max) {
     size_t end = start + max;
     int best = 0;
@@ -56,7 +56,7 @@ static size_t find_end(const char *text, size_t len, size_t start, size_t max) {
     return found;
 }
 
-/* Where the next one begins: at a word, `overlap` bytes before `end` or later. */
+/* Where the next chunk begins: at a word, `overlap` bytes before `end` or later. */
 static size_t find_start(const char *text, size_t end, size_t overlap) {
     size_t at = end - overlap;
     while (at < end && place(text, at) == 0) {
@@ -97,7 +97,7 @@ static bool fill(struct gw_chunk *chunk, const char *text, size_t len) {
     return true;
 }
 
-/* Without the blanks around it; nothing is appended if it has only those. */
+/* Appends the text without the blanks around it; a text of blanks only is not appended. */
 static bool append(struct gw_chunks *chunks, const char *text, size_t len) {
     while (len && isspace((unsigned char)text[0])) {
         text++;

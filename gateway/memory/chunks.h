@@ -1,7 +1,7 @@
 /*
- * Texts are cut into chunks, each of which gets a vector. A chunk ends where a paragraph, a line, a sentence or a word
- * does, if there is such a place in its last quarter, and the next one begins a little before that, so that what is
- * said there is whole in one of them. What is appended to a text changes its last chunk alone, and adds others. Pure.
+ * Texts are cut into chunks, and each chunk gets a vector. A chunk ends at the end of a paragraph, line, sentence or
+ * word, if its last quarter has one. The next chunk begins a little before that end, so that a statement at the border
+ * is whole in one of the two. Text that is appended changes only the last chunk, and adds new ones. Pure.
  */
 #ifndef GW_MEMORY_CHUNKS_H
 #define GW_MEMORY_CHUNKS_H
@@ -16,7 +16,7 @@
 #define GW_OVERLAP_TOKENS 50u
 #define GW_CHUNK_BYTES    (GW_CHUNK_TOKENS * GW_TOKEN_BYTES)
 #define GW_OVERLAP_BYTES  (GW_OVERLAP_TOKENS * GW_TOKEN_BYTES)
-#define GW_CHUNK_LEAST    64u /* bytes: what is shorter is not halved any more */
+#define GW_CHUNK_LEAST    64u /* bytes; a chunk that is shorter is not halved */
 #define GW_HASH_LEN       64u /* hexadecimal digits of a SHA-256 */
 
 struct gw_chunk {
@@ -26,12 +26,12 @@ struct gw_chunk {
     float *vector;              /* NULL: it has none (yet) */
 };
 
-/* A list of chunks, which owns its texts and vectors. All zero: an empty one. */
+/* A list of chunks, which owns its texts and vectors. All zero: an empty list. */
 struct gw_chunks {
     struct gw_chunk *items;
     size_t count;
     size_t room;
-    size_t dimensions; /* of the vectors; 0: there is none */
+    size_t dimensions; /* of the vectors; 0: no chunk has one */
 };
 
 /* The SHA-256 of some bytes, as hexadecimal digits. */
@@ -41,8 +41,7 @@ void gw_hash(const void *bytes, size_t len, char hash[GW_HASH_LEN + 1]);
 FM_MUST_USE bool gw_chunks_cut(struct gw_chunks *chunks, const char *text, size_t len, size_t max, size_t overlap);
 
 /*
- * Puts the two halves of a chunk in its place. False: out of memory, or it is too short to be halved; then nothing has
- * changed.
+ * Replaces a chunk by its two halves. False: out of memory, or it is too short to be halved; nothing has changed then.
  */
 FM_MUST_USE bool gw_chunks_halve(struct gw_chunks *chunks, size_t index);
 

@@ -1,6 +1,6 @@
 /*
- * memory.db. Each change is one transaction, of the file and of the vectors in memory, so that the two always have the
- * same chunks.
+ * memory.db. Each change is one transaction over the file and the vectors in memory, so both always have the same
+ * chunks.
  */
 #include "memory/db.h"
 #include "base/clock.h"
@@ -64,7 +64,7 @@ static bool run(sqlite3_stmt *statement) {
     return sqlite3_finalize(statement) == SQLITE_OK && done;
 }
 
-/* The number that a query gives; -1: none, or a failure. */
+/* The number that a query returns; -1: it returned none, or failed. */
 static int64_t number(struct gw_memory_db *db, const char *sql) {
     sqlite3_stmt *statement = gw_memory_db_prepare(db, sql);
     bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
@@ -99,7 +99,7 @@ static bool load_vectors(struct gw_memory_db *db) {
     return make_vectors(db, db->dimensions) && exec(db, "BEGIN") && exec(db, sql) && exec(db, "COMMIT");
 }
 
-/* Everything is dropped: it is another model's. In a transaction. */
+/* Drops everything, because it belongs to another model. Runs in a transaction. */
 static bool empty(struct gw_memory_db *db) {
     bool done = exec(db, "DELETE FROM chunks; DELETE FROM files; DELETE FROM embedding_cache;"
                          "DELETE FROM embedding_model; DROP TABLE IF EXISTS vectors.knn");
@@ -107,7 +107,7 @@ static bool empty(struct gw_memory_db *db) {
     return done;
 }
 
-/* In a transaction. */
+/* Runs in a transaction. */
 static bool set_model(struct gw_memory_db *db, size_t dimensions) {
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "INSERT INTO embedding_model VALUES(?1, ?2)");
     sqlite3_bind_text(statement, 1, db->model, -1, SQLITE_STATIC);
@@ -117,7 +117,7 @@ static bool set_model(struct gw_memory_db *db, size_t dimensions) {
 
 /* ---- open ---- */
 
-/* False also for a database that is not ours. */
+/* Creates the tables in an empty file. False: a failure, or a database that is not ours. */
 static bool open_tables(struct gw_memory_db *db, bool *ours) {
     int64_t id = number(db, "PRAGMA application_id");
     int64_t version = number(db, "PRAGMA user_version");
@@ -133,7 +133,7 @@ static bool open_tables(struct gw_memory_db *db, bool *ours) {
     return *ours;
 }
 
-/* Empties it if the vectors are another model's. */
+/* Empties the database if its vectors are another model's. */
 static bool check_model(struct gw_memory_db *db) {
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "SELECT name, dimensions FROM embedding_model");
     bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
@@ -156,7 +156,7 @@ static bool check_model(struct gw_memory_db *db) {
     return true;
 }
 
-/* The extended result code of what failed; SQLITE_NOTADB for a file of another program. */
+/* Returns the extended result code of the failure; SQLITE_NOTADB for a file of another program. */
 static int open_file(struct gw_memory_db *db) {
     char *unused = NULL;
     bool ours = false;
@@ -312,7 +312,7 @@ enum fm_code gw_memory_db_look_up(struct gw_memory_db *db, struct gw_chunks *chu
 
 /* ---- chunks ---- */
 
-/* In a transaction: one chunk goes, with its vector. */
+/* Deletes one chunk and its vector. Runs in a transaction. */
 static bool drop_chunk(struct gw_memory_db *db, int64_t id, const char *hash) {
     sqlite3_stmt *chunk = gw_memory_db_prepare(db, "DELETE FROM chunks WHERE id = ?1");
     sqlite3_bind_int64(chunk, 1, id);
@@ -349,7 +349,10 @@ static bool add_chunk(struct gw_memory_db *db, const char *path, const struct gw
     return run(statement) && (!chunk->vector || add_vector(db, sqlite3_last_insert_rowid(db->sqlite), chunk, bytes));
 }
 
-/* Which chunk has this text and, if the one in the file has no vector, none either; not one that is `kept` already. */
+/*
+ * The first chunk with this hash that is not `kept` yet. If the stored chunk has no vector, this one must have none
+ * either.
+ */
 static size_t find_same(const struct gw_chunks *chunks, const bool *kept, const char *hash, bool has_vector) {
     size_t i = 0;
     while (i < chunks->count &&
@@ -359,7 +362,7 @@ static size_t find_same(const struct gw_chunks *chunks, const bool *kept, const 
     return i;
 }
 
-/* What the file had and has no more goes; what it still has is `kept`. */
+/* Deletes the stored chunks that the file no longer has, and marks those that it still has as `kept`. */
 static bool drop_old(struct gw_memory_db *db, const char *path, const struct gw_chunks *chunks, bool *kept) {
     sqlite3_stmt *old =
         gw_memory_db_prepare(db, "SELECT id, content, embedding IS NOT NULL FROM chunks WHERE file_path = ?1");
@@ -412,7 +415,7 @@ enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const
     enum fm_code code = exec(db, "BEGIN IMMEDIATE") ? end(db, store(db, path, hash, chunks, kept), error)
                                                     : gw_memory_db_fail(db, error);
     free(kept);
-    db->dimensions = code == FM_OK ? db->dimensions : dimensions; /* as before, as everything else is */
+    db->dimensions = code == FM_OK ? db->dimensions : dimensions; /* back to the old value, as everything else is */
     return code;
 }
 
@@ -426,9 +429,9 @@ enum fm_code gw_memory_db_forget(struct gw_memory_db *db, const char *path, stru
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "DELETE FROM files WHERE path = ?1");
     sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
     done = run(statement) && done;
-    /* FTS5 keeps the words of what was deleted until it merges its parts */
+    /* FTS5 keeps the words of deleted rows until it merges its parts. */
     enum fm_code code = end(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
-    if (code == FM_OK) { /* nor is it left in the log; while another program reads, the next one does it */
+    if (code == FM_OK) { /* it must leave the log too; while another program reads, the next checkpoint does that */
         exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
     }
     return code;

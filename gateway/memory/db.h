@@ -23,9 +23,10 @@
 #include "memory/query.h"
 
 /*
- * How many of each of the two lists of a search are fused: as many as are wanted, within these. A chunk that is in both
- * lists goes before all that are in one, wherever it is in them (2 / (60 + 50) is more than 1 / 61): with long lists
- * that is chance. On the questions of tests/gateway, recall@5 is 0.95 with 5 to 10 of each, and 0.87 with 50.
+ * How many entries of each of the two search lists are fused: as many as the caller wants, within these limits. A chunk
+ * in both lists comes before all chunks in one list, wherever it is in them (2 / (60 + 50) is more than 1 / 61). In
+ * long lists, a chunk is in both by chance. On the questions of tests/gateway, recall@5 is 0.95 with 5 to 10 of each,
+ * and 0.87 with 50.
  */
 #define GW_CANDIDATES_LEAST 10u
 #define GW_CANDIDATES_MAX   50u
@@ -34,59 +35,57 @@
 struct gw_memory_db;
 
 /*
- * Opens the file, makes it if there is none, empties it if it has the vectors of another model than `model` ("": there
- * is none now, and what is there stays).
- * FM_UNAVAILABLE: it can't be used (a file that is damaged or no database is moved aside). What fails later, may be
- * damage too: see gw_memory_db_mend.
+ * Opens the file. Creates it if it is missing; empties it if its vectors are of another model than `model` ("": no
+ * model now, and the content stays).
+ * FM_UNAVAILABLE: it can't be used (a file that is damaged or no database is moved aside). A later failure may also be
+ * due to damage: see gw_memory_db_mend.
  */
 FM_MUST_USE enum fm_code gw_memory_db_open(const char *path, const char *model, struct gw_memory_db **db,
                                            struct fm_error *error);
 void gw_memory_db_close(struct gw_memory_db *db);
 
-/*
- * True when all of it is to be indexed anew: the file was made, was damaged, or had another model's vectors. Says so
- * once.
- */
+/* True once, if everything must be indexed again: the file was created, was damaged, or had another model's vectors. */
 bool gw_memory_db_is_new(struct gw_memory_db *db);
 
 /* After a failure: if the file is damaged, it is moved aside, and an empty one is opened. */
 void gw_memory_db_mend(struct gw_memory_db *db);
 
-/* The hash under which a file was indexed; "": it was not. */
+/* The hash with which a file was indexed; "": it was not indexed. */
 FM_MUST_USE enum fm_code gw_memory_db_hash(struct gw_memory_db *db, const char *path, char hash[GW_HASH_LEN + 1],
                                            struct fm_error *error);
 
-/* Gives the chunks those vectors that the cache has. */
+/* Gives the chunks the vectors that the cache has for them. */
 FM_MUST_USE enum fm_code gw_memory_db_look_up(struct gw_memory_db *db, struct gw_chunks *chunks,
                                               struct fm_error *error);
 
 /*
- * The chunks of a file are these from now on, and their vectors are in the cache; all of it or nothing. `hash` "": not
- * all of them have vectors, so the file is to be indexed again. Vectors of another length than those that are there
- * mean another model: everything else is dropped, and gw_memory_db_is_new.
+ * Replaces the chunks of a file and puts their vectors into the cache, all or nothing. `hash` "": some chunks have no
+ * vector, so the file must be indexed again. Vectors of another length than the stored ones mean another model:
+ * everything else is dropped, and gw_memory_db_is_new is true.
  */
 FM_MUST_USE enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const char *hash,
                                             const struct gw_chunks *chunks, struct fm_error *error);
 
-/* Nothing of the file is left, its vectors in the cache included. One that is not there is fine. */
+/* Removes everything of the file, its vectors in the cache too. A file that is not there is no error. */
 FM_MUST_USE enum fm_code gw_memory_db_forget(struct gw_memory_db *db, const char *path, struct fm_error *error);
 
 /* Calls `each` with the path of each file, until it returns false. `each` may not use the database. */
 FM_MUST_USE enum fm_code gw_memory_db_files(struct gw_memory_db *db, bool (*each)(void *context, const char *path),
                                             void *context, struct fm_error *error);
 
-/* A chunk that was found. */
+/* A chunk that a search found. */
 struct gw_hit {
-    char *path; /* as gw_memory_db_store got it; the caller frees it and the next */
+    char *path; /* as gw_memory_db_store got it; the caller frees it and `text` */
     char *text;
     size_t len;
     struct gw_found found;
 };
 
 /*
- * The best `limit` chunks for a question, by its words (`len` bytes; 0: not by words) and its vector (NULL: not by
- * that). Words that very many chunks have are left out, so that it takes about as long in a large memory as in a small
- * one. `hits` has room for `limit`. The caller frees them by gw_hits_free, not after a failure.
+ * Finds the best `limit` chunks for a question, by its words (`len` bytes; 0: not by words) and its vector (NULL: not
+ * by vector). Words that very many chunks have are left out, so a search takes about as long in a large memory as in a
+ * small one. `hits` has room for `limit`. The caller frees them by gw_hits_free; after a failure there is nothing to
+ * free.
  */
 FM_MUST_USE enum fm_code gw_memory_db_search(struct gw_memory_db *db, const char *question, size_t len,
                                              const float *vector, size_t dimensions, struct gw_hit *hits, size_t limit,

@@ -12,10 +12,10 @@ struct gw_memory_db {
     char *model;
     size_t dimensions; /* of all vectors; 0: there are none yet, and no table of them */
     bool is_new;
-    bool damaged; /* the last failure says so */
+    bool damaged; /* the last failure was due to damage */
 };
 
-/* A prepared statement, which the caller finalizes. NULL: the database says why. */
+/* A prepared statement, which the caller finalizes. NULL: a failure; the database has its message. */
 sqlite3_stmt *gw_memory_db_prepare(struct gw_memory_db *db, const char *sql);
 
 /* Fills `error` from what the database says. Returns its code. */

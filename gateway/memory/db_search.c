@@ -1,10 +1,10 @@
-/* Searches: two lists, each the best first, which gw_fuse makes one. A list that can't be had fails the search. */
+/* Searches: gw_fuse merges two lists, each with the best first. If a list can't be read, the search fails. */
 #include "memory/db_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMON      5000  /* chunks that have a word: it is a common one */
+#define COMMON      5000  /* a word that so many chunks have is common */
 #define MATCHES_MAX 15000 /* chunks that are to be scored */
 #define QUERY_MAX   65536 /* bytes */
 
@@ -33,7 +33,7 @@ static bool match(struct gw_memory_db *db, const struct gw_words *words, const c
 
 struct counted {
     struct gw_word word;
-    int64_t chunks; /* that have it; COMMON or more: nobody counted on */
+    int64_t chunks; /* that have it; counting stops at COMMON */
 };
 
 static int rarest_first(const void *a, const void *b) {
@@ -43,9 +43,9 @@ static int rarest_first(const void *a, const void *b) {
 }
 
 /*
- * BM25 computes a score for each chunk that has any of the words, about 1 us each: so the rare words come first, which
- * weigh most in it anyway, until they would make too many. Common ones alone say nothing that a vector does not say
- * better (`has_vector`).
+ * BM25 computes a score for each chunk that has any of the words, in about 1 us each. So words are chosen from the
+ * rarest on, which have the most weight anyway, until they would match too many chunks. Common words find nothing that
+ * a vector does not find better (`has_vector`).
  */
 static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_words *words) {
     struct counted counted[GW_QUERY_WORDS_MAX];
@@ -104,7 +104,7 @@ static char *copy_column(sqlite3_stmt *statement, int column, size_t *len) {
     return copy;
 }
 
-/* A chunk's text. False with a database that says why, or without memory. */
+/* Reads a chunk's path and text. False: the database failed, and has the message, or memory ran out. */
 static bool read_hit(struct gw_memory_db *db, struct gw_hit *hit) {
     size_t path_len;
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "SELECT file_path, content FROM chunks WHERE id = ?1");

@@ -1,6 +1,6 @@
 /*
  * Between the loop, the memory's thread and the embedder: a job or a question goes out and comes back once. The memory
- * is freed when it is closed, its thread is gone, and the embedder has given back what it had.
+ * is freed when it is closed, its thread has ended, and the embedder has answered everything.
  */
 #include "memory/internal.h"
 #include "protocol/vector.h"

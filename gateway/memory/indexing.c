@@ -1,7 +1,8 @@
 /*
- * Background work: tasks, each with keys of sessions whose transcripts are indexed one after the other, or one that is
- * forgotten. A key goes through three steps: read and compare (thread), vectors (embedder, a few at a time), store
- * (thread). After each key the next task has its turn, so a session that has just been used need not wait for a sync.
+ * Background work, in tasks. A task has the keys of sessions whose transcripts are indexed one after the other, or of
+ * one session that is forgotten. A key goes through three steps: read and compare (thread), vectors (embedder, a few at
+ * a time), store (thread). After each key it is the next task's turn, so a session that was just used need not wait for
+ * a sync.
  */
 #include "base/file.h"
 #include "memory/internal.h"
@@ -22,27 +23,27 @@ struct gw_memory_task {
     enum kind kind;
     gw_memory_done *done;
     void *context;
-    struct fm_error error; /* the first; code FM_OK: none */
+    struct fm_error error; /* the first one; code FM_OK: none */
     char (*keys)[GW_SESSION_KEY_LEN + 1];
     size_t key_count;
     size_t key_room;
-    size_t at;       /* of the keys */
+    size_t at;       /* the key at hand */
     bool listed;     /* a sync has read the folder */
-    bool no_vectors; /* the embedder has failed: not for the rest of the task */
+    bool no_vectors; /* the embedder has failed: no vectors for the rest of the task */
     /* of the key at hand */
     struct gw_memory_job job;
     struct gw_memory_ask ask;
     struct gw_chunks chunks;
     char hash[GW_HASH_LEN + 1];
-    bool same;       /* it has not changed */
+    bool same;       /* the transcript has not changed */
     bool incomplete; /* a chunk has no vector that should have one */
-    size_t chunk;    /* from here on they are to get vectors */
-    size_t batch;    /* texts of the next question */
-    bool asking;     /* a question is out; its answer may come within the call that asks */
+    size_t chunk;    /* the first that may still need a vector */
+    size_t batch;    /* how many texts the next question may have */
+    bool asking;     /* the question is being asked; its answer may come during that */
     bool answered;
     const char *texts[GW_EMBED_AT_ONCE];
     size_t lens[GW_EMBED_AT_ONCE];
-    size_t asked[GW_EMBED_AT_ONCE]; /* which chunks they are of */
+    size_t asked[GW_EMBED_AT_ONCE]; /* the index of each text's chunk */
 };
 
 static void begin_first(struct gw_memory *memory);
@@ -94,7 +95,7 @@ static void note(struct gw_memory_task *task, const struct fm_error *error) {
     }
 }
 
-/* The first task has done a step: it ends, or waits until the others have had their turn. */
+/* The first task has done a step: it ends, or it waits until the other tasks have had their turn. */
 static void step_done(struct gw_memory_task *task, bool over) {
     struct gw_memory *memory = task->memory;
     struct fm_error closing;
@@ -117,7 +118,7 @@ static void step_done(struct gw_memory_task *task, bool over) {
     }
 }
 
-/* The key at hand is done with. `over`: so is the task, because the database can't be used. */
+/* The key at hand is done. `over`: the whole task is, because the database can't be used. */
 static void key_done(struct gw_memory_task *task, bool over) {
     gw_chunks_free(&task->chunks);
     task->at++;
@@ -149,7 +150,7 @@ static void begin_store(struct gw_memory_task *task) {
 
 /* ---- vectors ---- */
 
-/* The next chunks without a vector. */
+/* Makes a question of the next chunks without a vector. Returns how many there are. */
 static size_t fill_question(struct gw_memory_task *task) {
     size_t count = 0;
     for (size_t i = task->chunk; i < task->chunks.count && count < task->batch; i++) {
@@ -184,7 +185,7 @@ static void drop_vectors(struct gw_memory_task *task) {
 static void take_vectors(struct gw_memory_task *task, const float *vectors, size_t dimensions) {
     if (task->chunks.dimensions && task->chunks.dimensions != dimensions) {
         drop_vectors(task);
-        return; /* they are asked for again, with the others */
+        return; /* these texts are asked for again, with the others */
     }
     for (size_t i = 0; i < task->ask.embedding.count; i++) {
         if (!gw_chunks_set_vector(&task->chunks, task->asked[i], vectors + i * dimensions, dimensions)) {
@@ -195,13 +196,13 @@ static void take_vectors(struct gw_memory_task *task, const float *vectors, size
     task->batch = GW_EMBED_AT_ONCE;
 }
 
-/* A text is too long for the model: fewer at once, until it is found; that one is halved. */
+/* A text is too long for the model. Asks for fewer texts at once until it is found; then halves it. */
 static void take_overflow(struct gw_memory_task *task) {
     size_t chunk = task->asked[0];
     if (task->ask.embedding.count > 1) {
         task->batch = task->ask.embedding.count / 2;
     } else if (!gw_chunks_halve(&task->chunks, chunk)) {
-        task->chunk = chunk + 1; /* a short text that no half helps: it is found by its words */
+        task->chunk = chunk + 1; /* too short to be halved: it gets no vector, and is found by its words */
     }
 }
 
@@ -222,7 +223,7 @@ static void on_vectors(struct gw_memory_ask *ask, const struct fm_error *error, 
     }
 }
 
-/* Asks for vectors until an answer is yet to come, or all are there. */
+/* Asks for vectors, until it has to wait for an answer or all are there. */
 static void ask_on(struct gw_memory_task *task) {
     size_t count;
     while (!task->memory->closing && !task->no_vectors && (count = fill_question(task))) {
@@ -322,7 +323,7 @@ static bool key_of(const char *name, char key[GW_SESSION_KEY_LEN + 1]) {
     return gw_session_key_valid(key);
 }
 
-/* One that the database has: reading it finds out whether it is gone. */
+/* Adds a session that the database has. Reading its transcript shows whether it still exists. */
 static bool add_known(void *context, const char *path) {
     char key[GW_SESSION_KEY_LEN + 1];
     return !key_of(path, key) || add_key(context, key);

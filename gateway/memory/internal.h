@@ -10,19 +10,19 @@
 struct gw_memory_task;
 
 struct gw_memory {
-    struct gw_memory_options options; /* texts are its own */
+    struct gw_memory_options options; /* the memory owns copies of the texts */
     struct gw_worker *worker;
-    struct gw_memory_db *db;      /* the thread's */
+    struct gw_memory_db *db;      /* used only by the thread */
     struct gw_memory_task *first; /* background work, one at a time: the first is at work */
     struct gw_memory_task **end;
-    size_t embeddings; /* that the embedder has */
+    size_t embeddings; /* questions that the embedder has */
     bool closing;
     bool worker_gone;
-    /* The database is a new one: everything is to be indexed. */
+    /* The database is new: everything must be indexed. */
     void (*begin_anew)(struct gw_memory *memory);
 };
 
-/* A job of the thread: `work` there, `back` on the loop afterwards. Inside a struct of its owner. */
+/* A job of the thread: `work` runs there, `back` on the loop afterwards. A member of its owner's struct. */
 struct gw_memory_job {
     struct gw_job job;
     struct gw_memory *memory;
@@ -32,9 +32,9 @@ struct gw_memory_job {
     struct fm_error error; /* code FM_OK: `work` went well */
 };
 
-/* What is asked of the embedder. Inside a struct of its owner. */
+/* A question to the embedder. A member of its owner's struct. */
 struct gw_memory_ask {
-    struct gw_embedding embedding; /* first: the embedder's pointer is the ask's */
+    struct gw_embedding embedding; /* the first member: a pointer to it is a pointer to the ask */
     struct gw_memory *memory;
     /* `error` NULL: `vectors` is there during the call, scaled to length 1. May be called from gw_memory_embed. */
     void (*back)(struct gw_memory_ask *ask, const struct fm_error *error, const float *vectors, size_t dimensions);
@@ -46,20 +46,20 @@ void gw_memory_run_jobs(void *context, struct gw_job *jobs);
 /* Hands the job to the thread. */
 void gw_memory_run(struct gw_memory *memory, struct gw_memory_job *job, bool urgent);
 
-/* Asks; without an embedder it fails at once. */
+/* Asks the embedder. If there is none, the ask fails at once. */
 void gw_memory_embed(struct gw_memory *memory, struct gw_memory_ask *ask);
 
-/* Frees the memory once it is closed, its thread is gone and the embedder has nothing of it. */
+/* Frees the memory once it is closed, its thread has ended and the embedder has answered everything. */
 void gw_memory_leave(struct gw_memory *memory);
 void gw_memory_free(struct gw_memory *memory);
 
 /* FM_CANCELLED: the memory is being closed. */
 enum fm_code gw_memory_fail_closing(struct fm_error *error);
 
-/* Begins a sync that nobody waits for, unless one is yet to read the folder. */
+/* Begins a sync without a callback, unless a sync is queued that has not read the folder yet. */
 void gw_memory_index_anew(struct gw_memory *memory);
 
-/* Ends what waits of the background work. */
+/* Ends the background tasks that wait. */
 void gw_memory_drop_tasks(struct gw_memory *memory);
 
 #endif

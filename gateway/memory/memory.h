@@ -26,14 +26,14 @@
 /* ---- the embedder ---- */
 
 /*
- * Texts that want vectors. The embedder has it from `embed` until it calls one of the two functions below, once, at
- * once or later, on the loop thread; also if the memory is closed meanwhile.
+ * Texts that need vectors. The embedder has it from `embed` until it calls one of the two functions below, on the loop
+ * thread: once, either at once or later, and also if the memory is closed meanwhile.
  */
 struct gw_embedding {
     const char *const *texts; /* UTF-8, NUL-terminated as well */
     const size_t *lens;
     size_t count;
-    bool for_search; /* somebody waits for it; else it is work in the background */
+    bool for_search; /* a search waits for it; else it is background work */
 };
 
 struct gw_embedder {
@@ -41,7 +41,7 @@ struct gw_embedder {
     void (*embed)(void *context, struct gw_embedding *embedding);
 };
 
-/* `vectors` has count * dimensions numbers, a vector after the other; they are copied, and scaled to length 1. */
+/* `vectors` has count * dimensions numbers, one vector after the other. They are copied, and scaled to length 1. */
 void gw_embedding_done(struct gw_embedding *embedding, const float *vectors, size_t dimensions);
 
 /* FM_CONTEXT_OVERFLOW: a text is too long for the model; it comes again in halves. Any other code: not now. */
@@ -55,17 +55,19 @@ struct gw_memory_options {
     uv_loop_t *loop;
     const char *database; /* path of memory.db */
     const char *folder;   /* of the transcripts */
-    const char *model;    /* whose vectors these are, such as "openai/NAME": with another one, all is new; "": none */
-    struct gw_embedder embedder; /* `embed` NULL: there is none, words alone are searched */
+    const char *model;    /* the vectors' model, such as "openai/NAME"; another one: all is indexed anew; "": none */
+    struct gw_embedder embedder; /* `embed` NULL: there is none, and only words are searched */
 };
 
-/* Texts are copied. FM_UNAVAILABLE: no thread. The database is opened on its thread; if it can't be, calls fail. */
+/*
+ * Texts are copied. FM_UNAVAILABLE: no thread. The database is opened on its thread; if that fails, later calls fail.
+ */
 FM_MUST_USE enum fm_code gw_memory_open(const struct gw_memory_options *options, struct gw_memory **memory,
                                         struct fm_error *error);
 
 /*
- * Ends the thread after the job at hand; what waits is dropped: calls back with FM_CANCELLED. The loop has to run once
- * more, and the memory lives until the embedder has answered what it has.
+ * Ends the thread after the job at hand. Calls that wait are dropped: they call back with FM_CANCELLED. The loop has to
+ * run once more, and the memory lives until the embedder has answered everything.
  */
 void gw_memory_close(struct gw_memory *memory);
 
@@ -80,12 +82,14 @@ FM_MUST_USE enum fm_code gw_memory_sync(struct gw_memory *memory, gw_memory_done
 FM_MUST_USE enum fm_code gw_memory_index(struct gw_memory *memory, const char *session_key, gw_memory_done *done,
                                          void *context, struct fm_error *error);
 
-/* Nothing of the session is left in the memory afterwards. After its file is gone: else the next sync indexes it. */
+/*
+ * Removes the session from the memory. Call it after the transcript is gone; otherwise the next sync indexes it again.
+ */
 FM_MUST_USE enum fm_code gw_memory_forget(struct gw_memory *memory, const char *session_key, gw_memory_done *done,
                                           void *context, struct fm_error *error);
 
 /*
- * What was found, the best first; `path` of a hit is "sessions/KEY.jsonl". `error` NULL: it went well, and
+ * The hits, the best first; `path` of a hit is "sessions/KEY.jsonl". `error` NULL: the search went well, and
  * `by_meaning` says whether vectors took part. All of it is valid during the call.
  */
 typedef void gw_memory_searched(void *context, const struct fm_error *error, const struct gw_hit *hits, size_t count,

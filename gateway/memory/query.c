@@ -11,7 +11,7 @@ static bool is_word_byte(char c) {
     return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
 }
 
-/* They are in nearly every chunk: they cost BM25 most of its time, and say nothing. */
+/* Words that nearly every chunk has. They cost BM25 most of its time, and do not help a search. */
 static bool is_common(struct gw_word word) {
     static const char *const common[] = {
         "a",    "about", "an",   "and",  "any",   "are", "as",     "at",   "be",   "been", "but",   "by",

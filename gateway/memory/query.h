@@ -1,4 +1,4 @@
-/* What a question becomes: a query of FTS5, and one list of two ranked ones. Pure. */
+/* Makes an FTS5 query of a question, and one list of two ranked lists. Pure. */
 #ifndef GW_MEMORY_QUERY_H
 #define GW_MEMORY_QUERY_H
 
@@ -9,7 +9,7 @@
 #define GW_QUERY_WORDS_MAX 32u /* of a question; more make BM25 slow and no better */
 #define GW_RRF_K           60u /* Cormack, Clarke and Buettcher, SIGIR 2009 */
 
-/* Words of a question, each once; they are parts of it. */
+/* Words of a question, each once; they point into it. */
 struct gw_words {
     struct gw_word {
         const char *at;
@@ -18,13 +18,13 @@ struct gw_words {
     size_t count;
 };
 
-/* Finds the words; the common ones of English are left out, unless there are no others. */
+/* Finds the words. Common English words are left out, unless there are no others. */
 void gw_words_find(const char *question, size_t len, struct gw_words *words);
 
 /* Writes a query of FTS5 that matches whatever has any of the words. Nothing in a word is an operator. */
 void gw_query_write(const struct gw_words *words, struct fm_buf *query);
 
-/* A chunk that was found: its place in the two lists, from 1 on; 0: it is not in that one. */
+/* A chunk that was found, and its place in each of the two lists, from 1 on; 0: it is not in that list. */
 struct gw_found {
     int64_t id;
     unsigned by_words;
@@ -33,8 +33,8 @@ struct gw_found {
 };
 
 /*
- * Puts the ids of two lists, each the best first, together by reciprocal rank fusion. `found` has room for both;
- * returns how many there are, the best first, equal ones by their ids.
+ * Merges two lists of ids, each with the best first, by reciprocal rank fusion. `found` has room for both. Returns how
+ * many there are. The best comes first; ids with equal scores are in the order of the ids.
  */
 size_t gw_fuse(const int64_t *by_words, size_t words, const int64_t *by_vector, size_t vectors, struct gw_found *found);
 

@@ -1,11 +1,14 @@
-/* A search: the question's vector, then the two lists on the memory's thread. Without a vector, words alone. */
+/*
+ * A search: the question's vector, then the two lists on the memory's thread. Without a vector, only words are
+ * searched.
+ */
 #include "memory/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct search {
-    struct gw_memory_ask ask; /* first */
+    struct gw_memory_ask ask; /* the first member */
     struct gw_memory_job job;
     gw_memory_searched *done;
     void *context;

@@ -1,4 +1,4 @@
-/* Transcripts as a text: "user: ..." and "assistant: ..." for each message. */
+/* Transcripts as text: "user: ..." and "assistant: ..." for each message. */
 #include "memory/source.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* A NUL becomes a blank: the index and the embedder would take it for the text's end. */
+/* A NUL becomes a blank: the index and the embedder would take it for the end of the text. */
 static void add_content(struct fm_buf *text, struct json_object *content) {
     const char *from = json_object_get_string(content);
     size_t len = (size_t)json_object_get_string_len(content);

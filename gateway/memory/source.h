@@ -1,5 +1,7 @@
-/* What is remembered of a transcript: what the user and the assistant said; not what tools said, nor calls, nor
- * messages that were taken back. */
+/*
+ * What is remembered of a transcript: what the user and the assistant said. Tool calls and their results, and messages
+ * that were taken back, are left out.
+ */
 #ifndef GW_MEMORY_SOURCE_H
 #define GW_MEMORY_SOURCE_H
 
@@ -7,8 +9,8 @@
 #include "memory/chunks.h"
 
 /*
- * Reads the file `path`; `hash` is that of its whole lines, and `chunks` gets what is to be remembered of it, unless
- * the hash is `known` (""; none is). FM_NOT_FOUND: there is no such file. FM_UNAVAILABLE: it can't be read;
+ * Reads the file `path`. `hash` gets the hash of its whole lines, and `chunks` what is to be remembered, unless the
+ * hash is `known` ("": no hash is known). FM_NOT_FOUND: there is no such file. FM_UNAVAILABLE: it can't be read;
  * FM_INTERNAL: out of memory. The caller frees the chunks, also on failure. Any thread; blocks on the disk.
  */
 FM_MUST_USE enum fm_code gw_source_read(const char *path, const char *known, char hash[GW_HASH_LEN + 1],

@@ -1,5 +1,7 @@
-/* Checks tokens and one-time codes. A secret is compared by its digest alone, and what fails is counted before it is
- * told. */
+/*
+ * Checks tokens and one-time codes. Secrets are compared only by their digests, and a failure is counted before it is
+ * reported.
+ */
 #include "net/auth.h"
 
 #include "base/hex.h"
@@ -12,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A code: 16 digits of when it ends, 16 that nobody can guess, 32 of HMAC-SHA-256 over both. */
+/* A code: 16 digits of its end time, 16 random digits, 32 of HMAC-SHA-256 over both. */
 #define SIGNED_LEN 32u
 
 static void digest_of(const char *text, size_t len, unsigned char digest[GW_DIGEST_LEN]) {
     if (EVP_Digest(text, len, digest, NULL, EVP_sha256(), NULL) != 1) {
-        abort(); /* out of memory: nothing may be compared with what is left there */
+        abort(); /* out of memory: the old bytes there must not be compared */
     }
 }
 
@@ -26,7 +28,7 @@ static void sign(const unsigned char key[GW_DIGEST_LEN], const char *code, char 
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned len = 0;
     char text[16 + SIGNED_LEN];
-    memcpy(text, "fm-gateway code ", 16); /* so that it is good for nothing else */
+    memcpy(text, "fm-gateway code ", 16); /* so that the HMAC is of no use elsewhere */
     memcpy(text + 16, code, SIGNED_LEN);
     if (!HMAC(EVP_sha256(), key, GW_DIGEST_LEN, (const unsigned char *)text, sizeof text, bytes, &len)) {
         abort();
@@ -44,7 +46,7 @@ void gw_auth_set_token(struct gw_auth *auth, const char *token, size_t len) {
     digest_of(token, len, auth->digest);
 }
 
-/* Until when nobody gets in. */
+/* Whether logins are refused now, because too many have failed. */
 static bool is_limited(const struct gw_auth *auth, int64_t now_ms) {
     int64_t oldest = auth->failures[auth->oldest];
     return oldest && now_ms - oldest < GW_FAILURES_MS;
@@ -68,7 +70,7 @@ enum gw_login gw_auth_check(struct gw_auth *auth, const char *token, size_t len,
     return count(auth, CRYPTO_memcmp(digest, auth->digest, GW_DIGEST_LEN) == 0, now_ms);
 }
 
-/* Notes that the code is used. False: it was already, or too many are. */
+/* Marks the code as used. False: it was used before, or too many used codes are still noted. */
 static bool use(struct gw_auth *auth, const char *code, int64_t ends_ms, int64_t now_ms) {
     size_t free_place = GW_CODES_USED;
     for (size_t i = 0; i < GW_CODES_USED; i++) {

@@ -1,7 +1,7 @@
 /*
- * Who may log in: who has the token, or a one-time code that was made with it. Comparing takes the same time wherever
- * the two differ. After GW_FAILURES_MAX failures within a minute nobody gets in, from wherever they came, until the
- * minute is over. Pure but for the random bytes of a code; one thread at a time.
+ * Checks logins, by the token or by a one-time code that was made with it. A comparison takes the same time wherever
+ * the two differ. After GW_FAILURES_MAX failures within a minute, all logins are refused, from wherever they come,
+ * until the minute is over. Pure except for the random bytes of a code; one thread at a time.
  */
 #ifndef GW_NET_AUTH_H
 #define GW_NET_AUTH_H
@@ -14,9 +14,9 @@
 
 #define GW_FAILURES_MAX 10u
 #define GW_FAILURES_MS  60000
-#define GW_CODE_MS      60000 /* how long a one-time code is good */
+#define GW_CODE_MS      60000 /* how long a one-time code is valid */
 #define GW_CODE_LEN     64u   /* hexadecimal digits */
-#define GW_CODES_USED   64u   /* codes that were used and are not over yet; more are refused */
+#define GW_CODES_USED   64u   /* used codes that have not expired; further codes are refused */
 #define GW_DIGEST_LEN   32u
 #define GW_TOKEN_MAX    512u /* bytes */
 
@@ -24,7 +24,7 @@ enum gw_login { GW_LOGIN_OK, GW_LOGIN_WRONG, GW_LOGIN_LIMITED };
 
 struct gw_auth {
     unsigned char digest[GW_DIGEST_LEN]; /* SHA-256 of the token */
-    int64_t failures[GW_FAILURES_MAX];   /* when, the oldest at `oldest`; 0: none */
+    int64_t failures[GW_FAILURES_MAX];   /* their times, the oldest at `oldest`; 0: none */
     unsigned oldest;
     int64_t since_ms;
     struct {
@@ -33,10 +33,10 @@ struct gw_auth {
     } used[GW_CODES_USED];
 };
 
-/* No failures yet. Codes that were made before `now_ms` are refused: which of them were used is not known. */
+/* Starts without failures. Codes made before `now_ms` are refused, because it is not known which of them were used. */
 void gw_auth_init(struct gw_auth *auth, const char *token, size_t len, int64_t now_ms);
 
-/* Another token: the codes of the old one are worth nothing from now on. Failures stay. */
+/* Sets another token: codes of the old one are invalid from now on. The count of failures stays. */
 void gw_auth_set_token(struct gw_auth *auth, const char *token, size_t len);
 
 /* Whether this is the token. Counts a failure; `now_ms` is fm_now_ms(). */
@@ -47,8 +47,9 @@ FM_MUST_USE enum gw_login gw_auth_check(struct gw_auth *auth, const char *token,
 FM_MUST_USE enum gw_login gw_auth_check_code(struct gw_auth *auth, const char *code, size_t len, int64_t now_ms);
 
 /*
- * Makes a code, GW_CODE_LEN characters and a NUL. It holds when it ends and a code of authentication, with the token as
- * the key, so that another process that has the token can make one. The monotonic clock is the machine's.
+ * Makes a code, GW_CODE_LEN characters and a NUL. It contains its end time and a message authentication code with the
+ * token as the key, so another process that has the token can make one. All processes of the machine have the same
+ * monotonic clock.
  */
 void gw_auth_make_code(const char *token, size_t len, int64_t now_ms, char code[GW_CODE_LEN + 1]);
 

@@ -1,8 +1,9 @@
 /*
- * Connections. Each has a deadline until it is logged in, and never more than a limit of bytes waiting either way.
+ * Connections. Each has a deadline until it is logged in, and a limit of bytes that wait in either direction.
  *
- * A connection is freed only after libuv has closed both of its handles, so a function here may end it and go on: it
- * looks at `state` after whatever may have done that. Peers leave rpc's list there too, never while rpc walks along it.
+ * A connection is freed only after libuv has closed both of its handles. So a function here may end it and go on: it
+ * checks `state` after each call that may have done that. Peers leave rpc's list at that point too, never while rpc
+ * walks the list.
  */
 #include "net/conn.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUT_MAX (2 * GW_MESSAGE_BYTES + 65536u) /* the longest answer alone, or as much with smaller ones before it */
+#define OUT_MAX (2 * GW_MESSAGE_BYTES + 65536u) /* the longest answer alone, or smaller ones of that size together */
 
 static bool is_stranger(const struct gw_conn *conn) {
     return !conn->peer.logged_in;
@@ -82,7 +83,7 @@ static void on_written(uv_write_t *request, int status) {
     flush(conn);
 }
 
-/* What the system does not take at once goes to libuv. */
+/* Gives libuv what the system does not take at once. */
 static void hand_over(struct gw_conn *conn) {
     conn->sending = conn->out;
     fm_buf_init(&conn->out, OUT_MAX);
@@ -94,7 +95,7 @@ static void hand_over(struct gw_conn *conn) {
     }
 }
 
-/* Sends what waits. At the end of a connection that has nothing more to say, our side of it is ended. */
+/* Sends what waits. If the connection is ending and nothing is left to send, ends our side of it. */
 static void flush(struct gw_conn *conn) {
     if (conn->writing || conn->state == GW_CONN_GONE) {
         return;
@@ -120,7 +121,7 @@ static void flush(struct gw_conn *conn) {
     resume(conn);
 }
 
-/* Nothing more will be sent, once what waits is. */
+/* Ends the connection once what waits has been sent. `ms`: how long that and the other side's end may take. */
 static void end(struct gw_conn *conn, uint64_t ms) {
     if (conn->state == GW_CONN_GONE) {
         return;
@@ -179,7 +180,10 @@ static void feed(struct gw_conn *conn, const char *data, size_t len) {
     }
 }
 
-/* A head is there: it is answered, or becomes a WebSocket, which gets what came after it. */
+/*
+ * A whole request head has come. It is answered, or the connection becomes a WebSocket, which gets the bytes after the
+ * head.
+ */
 static void take_head(struct gw_conn *conn, size_t end_of_head) {
     struct gw_server *server = conn->server;
     struct gw_request request;
@@ -271,7 +275,7 @@ static void refuse(struct gw_conn *conn) {
 void gw_conn_accept(struct gw_server *server) {
     struct gw_conn *conn = calloc(1, sizeof *conn);
     if (!conn) {
-        return; /* it waits in the backlog until the next one comes */
+        return; /* the connection waits in the backlog until the next one comes */
     }
     conn->server = server;
     conn->peer.send = gw_conn_send;

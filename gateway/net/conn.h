@@ -8,7 +8,7 @@
 enum gw_conn_state {
     GW_CONN_HEAD,   /* a request head is awaited */
     GW_CONN_SOCKET, /* a WebSocket */
-    GW_CONN_ENDING, /* the last bytes are on their way: what comes is dropped */
+    GW_CONN_ENDING, /* the last bytes are on their way: input is dropped */
     GW_CONN_GONE,   /* libuv has been asked to close it: nothing is sent or read any more */
 };
 
@@ -33,7 +33,7 @@ struct gw_conn {
     struct gw_websocket socket;
 };
 
-/* A connection waits at the listener: takes it, or refuses it where there are too many. */
+/* A connection waits at the listener: takes it, or refuses it if there are too many. */
 void gw_conn_accept(struct gw_server *server);
 
 /* A text message of a WebSocket. login.c */
@@ -45,10 +45,10 @@ void gw_conn_send(struct gw_peer *peer, const char *text, size_t len);
 /* Closes a WebSocket. */
 void gw_conn_close(struct gw_conn *conn, enum gw_close code, const char *reason);
 
-/* It is no stranger from now on. */
+/* The socket is logged in from now on: its deadline ends, and it may send longer messages. */
 void gw_conn_logged_in(struct gw_conn *conn);
 
-/* Ends it without a word. */
+/* Closes the connection without sending anything. */
 void gw_conn_drop(struct gw_conn *conn);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of the page's files. What is in it was a regular file below the folder when the gateway started. */
+/* The table of the page's files. Each was a regular file below the folder when the gateway started. */
 #include "net/files.h"
 
 #include "base/file.h"
@@ -79,7 +79,7 @@ static enum fm_code add(struct gw_files *files, const char *full, const char *pa
     return FM_OK;
 }
 
-/* `path` is "" or "/assets": where `folder` is seen from the page's. */
+/* `path` is "" or such as "/assets": where `folder` lies below the page's folder. */
 static enum fm_code load(struct gw_files *files, const char *folder, const char *path, int depth,
                          struct fm_error *error) {
     struct fm_folder *open = fm_folder_open(folder);

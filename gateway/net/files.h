@@ -1,6 +1,6 @@
 /*
- * The page's files: read into memory at the start, and found by their exact names. A request can't name anything else
- * of the disk, whatever its path looks like.
+ * The page's files. They are read into memory at the start, and found by their exact names. So a request can't reach
+ * any other file of the disk, whatever its path looks like.
  */
 #ifndef GW_NET_FILES_H
 #define GW_NET_FILES_H
@@ -28,14 +28,14 @@ struct gw_files {
 };
 
 /*
- * Reads the folder and those in it. Links, names with other characters than letters, digits and "-_.", names that begin
- * with a dot, and kinds of files that no page has are left out. May block on the disk. FM_UNAVAILABLE names what can't
- * be read, FM_OVERLOADED what is too much; `files` is empty then.
+ * Reads the folder and its subfolders. Left out are links, names that begin with a dot or have other characters than
+ * letters, digits and "-_.", and types of files that no page has. May block on the disk. FM_UNAVAILABLE names what
+ * can't be read, FM_OVERLOADED what is too much; `files` is empty then.
  */
 FM_MUST_USE enum fm_code gw_files_load(struct gw_files *files, const char *folder, struct fm_error *error);
 void gw_files_free(struct gw_files *files);
 
-/* The file of a path, "/" being that of "/index.html". NULL: there is none. Pure. */
+/* The file of a path; "/" means "/index.html". NULL: there is none. Pure. */
 const struct gw_file *gw_files_find(const struct gw_files *files, const char *path, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The policy of request heads. llhttp (strict, as it is by default) finds the lines; what they may say is decided here,
- * and a header that the policy knows may be there once.
+ * The policy of request heads. llhttp (strict, which is its default) finds the lines; this file decides what they may
+ * say. A header that the policy knows may occur only once.
  *
  * A page of another site that resolves its name to 127.0.0.1 sends its own name as Host; one that opens a WebSocket
  * sends its own Origin. Both are refused here, and nothing that the gateway sends allows another origin to read it.
@@ -59,7 +59,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t len) {
 
 static int on_value(llhttp_t *parser, const char *at, size_t len) {
     struct reading *reading = reading_of(parser);
-    if (++reading->value_parts > 1) { /* it goes on in the next line, which RFC 9112 5.2 has ended */
+    if (++reading->value_parts > 1) { /* it goes on in the next line, which RFC 9112, section 5.2, has ended */
         reading->folded = true;
         return HPE_USER;
     }
@@ -94,7 +94,7 @@ static bool is(struct span span, const char *text) {
     return span.len == strlen(text) && strncasecmp(span.at, text, span.len) == 0;
 }
 
-/* "127.0.0.1:PORT" and the like. Port 80 is the one that a browser leaves out. */
+/* Whether the host is a name of this machine with our port. Browsers leave out port 80. */
 static bool is_ours(struct span host, unsigned port) {
     static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
     char text[32];
@@ -117,7 +117,7 @@ static bool is_our_origin(struct span origin, const struct gw_head_policy *polic
     return is_ours(host, policy->port) || (policy->dev && is_ours(host, GW_DEV_PORT));
 }
 
-/* A list of words, with commas between them. */
+/* Whether the list has the word. Commas separate its words. */
 static bool has_word(struct span list, const char *word) {
     const char *end = list.at + list.len;
     for (const char *at = list.at; at < end;) {
@@ -206,7 +206,7 @@ static int check_upgrade(const struct span known[], struct gw_request *request, 
     return 0;
 }
 
-/* Whatever a parser that found a head has to say. */
+/* Applies the policy to a head that the parser has found. */
 static int decide(const struct reading *reading, const struct gw_head_policy *policy, struct gw_request *request,
                   const char **reason) {
     uint8_t method = reading->parser.method;

@@ -1,6 +1,6 @@
 /*
- * What the gateway takes for a request: one Host, that is ours; an Origin that is ours, or none; GET or HEAD without a
- * body; a path without a query. Whatever else comes is refused before anything is done for it. Pure.
+ * Which requests the gateway accepts: one Host, which is ours; an Origin that is ours, or none; GET or HEAD without a
+ * body; a path without a query. Anything else is refused before any work is done for it. Pure.
  */
 #ifndef GW_NET_HEAD_H
 #define GW_NET_HEAD_H
@@ -18,7 +18,7 @@
 #define GW_WEBSOCKET_KEY_LEN 24u  /* 16 bytes in base64: RFC 6455, 4.1 */
 
 struct gw_head_policy {
-    uint16_t port; /* that the gateway listens on */
+    uint16_t port; /* the port that the gateway listens on */
     bool dev;      /* pages of GW_DEV_PORT may connect too */
 };
 
@@ -34,14 +34,14 @@ struct gw_request {
 };
 
 /*
- * Where the head in `bytes` ends, after its empty line; 0: it doesn't yet. `from` is how many of the bytes were looked
- * at before.
+ * Where the head in `bytes` ends, after its empty line; 0: its end has not come yet. `from`: how many of the bytes were
+ * examined before.
  */
 size_t gw_head_end(const char *bytes, size_t len, size_t from);
 
 /*
- * Reads a whole head. Returns 0 and fills `request`; otherwise the HTTP status to refuse it with, and in `reason` a
- * sentence for the body, which is static.
+ * Reads a whole head. Returns 0 and fills `request`. Otherwise returns the HTTP status of the refusal; `reason` is a
+ * sentence for the body, in static memory.
  */
 FM_MUST_USE int gw_head_read(const char *bytes, size_t len, const struct gw_head_policy *policy,
                              struct gw_request *request, const char **reason);

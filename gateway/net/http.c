@@ -1,6 +1,6 @@
 /*
- * HTTP answers. Each has the headers that keep a page from doing more than it is for: no script, style or connection
- * but the gateway's own, no frame around it, no type guessed, nothing told to other sites.
+ * HTTP answers. Each has headers that limit what a page can do: scripts, styles and connections come only from the
+ * gateway, no other page can frame it, types are not guessed, and other sites get no referrer.
  */
 #include "net/http.h"
 
@@ -12,7 +12,10 @@
 /* Of RFC 6455, 1.3. */
 #define WEBSOCKET_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-/* Lit makes its templates, and DOMPurify what it has cleaned, with a policy of Trusted Types each. */
+/*
+ * Lit and DOMPurify each have a policy of Trusted Types: Lit for its templates, DOMPurify for the HTML that it has
+ * cleaned.
+ */
 static const char guard[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -49,7 +52,7 @@ struct answer {
     int status;
     const char *type;
     const char *cache;
-    const char *more; /* headers, each with its end */
+    const char *more; /* headers, each with its line end */
     const char *body;
     size_t len;
     bool head_only;

@@ -1,4 +1,4 @@
-/* Answers to requests, as bytes. Every one of them ends its connection, but that to an upgrade. Pure. */
+/* Answers to requests, as bytes. Each answer ends its connection, except the answer to an upgrade. Pure. */
 #ifndef GW_NET_HTTP_H
 #define GW_NET_HTTP_H
 
@@ -15,7 +15,7 @@ void gw_http_refuse(struct fm_buf *out, int status, const char *reason);
 /* Writes the answer that makes a connection a WebSocket (RFC 6455, 4.2.2). */
 void gw_http_upgrade(struct fm_buf *out, const char *key);
 
-/* The answer to a connection that is one too many, NUL-terminated. */
+/* The answer to a connection above the limit, NUL-terminated. */
 extern const char gw_http_too_many[];
 
 #endif

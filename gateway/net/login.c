@@ -1,6 +1,7 @@
 /*
- * What a message of a WebSocket is for. Before the login only health.check is answered, and anything but that or a good
- * auth frame closes the socket; after it, a wrong frame gets its error and the socket lives on.
+ * Handles the messages of a WebSocket. Before the login, only health.check is answered, and anything else than that or
+ * a valid auth frame closes the socket. After the login, a wrong frame is answered with its error, and the socket stays
+ * open.
  */
 #include "net/conn.h"
 
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-/* {"type":"auth","ok":true}, and the token for who came with a code, to come again with. */
+/* Writes {"type":"auth","ok":true}. A client that came with a code also gets the token, for its next login. */
 static void welcome(struct gw_conn *conn, bool with_token) {
     struct fm_buf text;
     fm_buf_init(&text, GW_STRANGER_MAX);
@@ -49,7 +50,7 @@ static void log_in(struct gw_conn *conn, const struct gw_frame *frame) {
     gw_conn_close(conn, GW_CLOSE_POLICY, "too many failures: try again in a minute");
 }
 
-/* Of a socket that is not logged in. */
+/* Handles a frame of a socket that is not logged in. */
 static void take_early(struct gw_conn *conn, const struct gw_frame *frame, enum gw_code code) {
     enum gw_method method = GW_METHOD_COUNT;
     if (code == GW_OK && frame->kind == GW_FRAME_AUTH) {
@@ -70,7 +71,7 @@ void gw_login_message(void *context, const char *text, size_t len) {
     struct gw_conn *conn = context;
     struct gw_frame frame;
     const char *fault;
-    if (conn->state != GW_CONN_SOCKET) { /* an earlier message of the same bytes has ended it */
+    if (conn->state != GW_CONN_SOCKET) { /* an earlier message in the same bytes has ended the socket */
         return;
     }
     if (!conn->peer.logged_in && (conn->early_bytes += len) > GW_STRANGER_MAX) {

@@ -1,6 +1,6 @@
 /*
- * The gateway's server: sockets of this machine, each a request for a file, or a WebSocket of frames. It runs on the
- * loop that it is given, never blocks, and no function of it is called on another thread.
+ * The gateway's server. Its sockets come from this machine; each is a request for a file, or a WebSocket with frames.
+ * The server runs on the loop that it is given and never blocks. Call its functions only on the loop's thread.
  */
 #ifndef GW_NET_SERVER_H
 #define GW_NET_SERVER_H
@@ -17,11 +17,11 @@
 #define GW_SOCKETS_MAX   2048u      /* all of them */
 #define GW_HEAD_MS       5000       /* until the request head is there */
 #define GW_LOGIN_MS      5000       /* until the auth frame is there */
-#define GW_ANSWER_MS     10000      /* until an HTTP answer was taken */
+#define GW_ANSWER_MS     10000      /* until the client has read an HTTP answer */
 #define GW_LINGER_MS     2000       /* for the other side to close, after a close frame or an answer */
 #define GW_STRANGER_MAX  4096u      /* bytes of frames before the login, all together */
-#define GW_MESSAGE_BYTES (8u << 20) /* of a frame after it; and of what waits to be sent */
-#define GW_PAUSE_BYTES   (1u << 20) /* waiting to be sent: nothing more is read from that socket until it is less */
+#define GW_MESSAGE_BYTES (8u << 20) /* of a frame after the login; also of what waits to be sent */
+#define GW_PAUSE_BYTES   (1u << 20) /* if more waits to be sent, nothing is read from that socket */
 #define GW_BACKLOG       128
 
 struct gw_conn;
@@ -34,24 +34,24 @@ struct gw_server {
     struct gw_auth *auth;
     const char *token; /* handed out for a one-time code */
     const struct gw_files *files;
-    /* Each login that was tried; for the audit. NULL: nobody wants to know. `how` is "token" or "code". */
+    /* Called for each attempt to log in, for the audit; may be NULL. `how` is "token" or "code". */
     void (*on_login)(void *context, enum gw_login result, const char *how);
     void *on_login_context;
     struct gw_conn *conns;
     unsigned count;
     unsigned strangers;
     bool stopping;
-    char chunk[65536]; /* what a socket has read; taken before the next one reads */
+    char chunk[65536]; /* what a socket has read; it is used before the next socket reads */
 };
 
 /*
- * Listens on `host` ("127.0.0.1", "localhost" or "::1") and `port` (0: any that is free; `policy.port` has it
- * afterwards). The caller has set all fields up to `on_login_context` except `listener` and `policy.port`, and the rest
- * is 0. What they point to must outlive the server. FM_UNAVAILABLE says what is wrong.
+ * Listens on `host` ("127.0.0.1", "localhost" or "::1") and `port` (0: any free port; `policy.port` has it afterwards).
+ * The caller has set all fields up to `on_login_context` except `listener` and `policy.port`, and the rest is 0. What
+ * they point to must outlive the server. FM_UNAVAILABLE says what is wrong.
  */
 FM_MUST_USE enum fm_code gw_server_start(struct gw_server *server, const char *host, int port, struct fm_error *error);
 
-/* The token is another one (`server->auth` has it): closes all sockets that are logged in, with GW_CLOSE_POLICY. */
+/* The token has changed (`server->auth` has it): closes all sockets that are logged in, with GW_CLOSE_POLICY. */
 void gw_server_set_token(struct gw_server *server, const char *token);
 
 /*

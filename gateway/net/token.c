@@ -1,4 +1,4 @@
-/* The token's file: one line, mode 0600. A token is never empty, and never shown in an error. */
+/* The token's file: one line, mode 0600. A token is never empty, and no error shows it. */
 #include "net/token.h"
 
 #include "base/file.h"

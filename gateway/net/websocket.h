@@ -27,12 +27,12 @@ struct wslay_event_context;
 
 struct gw_websocket {
     struct wslay_event_context *wslay;
-    const uint8_t *in; /* what wslay has not read of the bytes that are being fed */
+    const uint8_t *in; /* the bytes of this call that wslay has not read */
     size_t in_len;
     unsigned fragments;
     bool closing; /* a close frame is on its way: nothing is sent after it */
     void *context;
-    /* A text message. `text` ends with the call. */
+    /* A text message. `text` is valid during the call. */
     void (*message)(void *context, const char *text, size_t len);
     /* Bytes for the other side, to be kept or sent. False: there is no room. */
     bool (*write)(void *context, const uint8_t *data, size_t len);
@@ -42,12 +42,12 @@ struct gw_websocket {
 FM_MUST_USE bool gw_websocket_init(struct gw_websocket *socket, size_t message_max);
 void gw_websocket_free(struct gw_websocket *socket);
 
-/* From here on a message may have so many bytes. */
+/* Sets the length limit of messages from now on. */
 void gw_websocket_limit(struct gw_websocket *socket, size_t message_max);
 
 /*
- * Takes bytes that have arrived; calls `message` for each message that is whole, and `write` for what RFC 6455 wants
- * answered. False: the connection is over, the close frame is written, and what comes is to be dropped.
+ * Takes bytes that have arrived. Calls `message` for each complete message, and `write` for the answers that RFC 6455
+ * requires. False: the connection is over, the close frame is written, and later input must be dropped.
  */
 FM_MUST_USE bool gw_websocket_feed(struct gw_websocket *socket, const uint8_t *data, size_t len);
 

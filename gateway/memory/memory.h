@@ -26,8 +26,8 @@
 /* ---- the embedder ---- */
 
 /*
- * Texts that need vectors. The embedder has it from `embed` until it calls one of the two functions below, on the loop
- * thread: once, either at once or later, and also if the memory is closed meanwhile.
+ * Texts that need vectors. The embedder keeps the struct from `embed` until it calls one of the two functions below, on
+ * the loop thread: once, either at once or later, and also if the memory is closed meanwhile.
  */
 struct gw_embedding {
     const char *const *texts; /* UTF-8, NUL-terminated as well */

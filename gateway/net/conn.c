@@ -1,8 +1,8 @@
 /*
  * Connections. Each has a deadline until it is logged in, and a limit of bytes that wait in either direction.
  *
- * A connection is freed only after libuv has closed both of its handles. So a function here may end it and go on: it
- * checks `state` after each call that may have done that. Peers leave rpc's list at that point too, never while rpc
+ * A connection is freed only after libuv has closed both of its handles, so a function here may end it and go on: it
+ * checks `state` after each call that may have done that. Its peer leaves rpc's list when it is freed, never while rpc
  * walks the list.
  */
 #include "net/conn.h"

@@ -32,7 +32,7 @@ enum fm_code gw_token_read(const char *path, bool make, char **token, struct fm_
         code = gw_token_renew(path, error);
     }
     fm_buf_init(&text, GW_TOKEN_MAX + 2);
-    if (make && code == FM_OK) { /* at the start alone: it is a change, and a program that watches the file reads it again */
+    if (make && code == FM_OK) { /* only at the start: the change makes programs that watch the file read it again */
         code = fm_file_make_private(path, error);
     }
     code = code == FM_OK ? fm_file_read(path, &text, error) : code;

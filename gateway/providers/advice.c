@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WHY_MAX 300 /* bytes of the helper's own words, so that there is room for what to do */
+#define WHY_MAX 300 /* bytes of the helper's own message, so that there is room for the advice */
 
 #define OPTION "--"
 

@@ -1,6 +1,6 @@
 /*
- * Vectors for the memory, from a separate helper: of the folder of an embedding model here, or of OpenAI's API. Loop
- * thread; nothing blocks but gw_embedder_free.
+ * Vectors for the memory, from a separate helper. They come from an embedding model in a local folder, or from OpenAI's
+ * API. Loop thread; only gw_embedder_free blocks.
  */
 #ifndef GW_PROVIDERS_EMBEDDER_H
 #define GW_PROVIDERS_EMBEDDER_H
@@ -16,7 +16,7 @@ struct gw_embedder_options {
     const char *models;     /* folder with the embedding model; NULL: OpenAI's API is asked */
     const char *openai_key; /* NULL: not set */
     const char *openai_url; /* NULL: OpenAI's own */
-    const char *model;      /* the name that is asked for; NULL: none, so the folder's one */
+    const char *model;      /* the name in requests; NULL: none, so the folder's only one */
 };
 
 /* Starts no helper before the first text. NULL: out of memory. */
@@ -25,7 +25,7 @@ FM_MUST_USE struct gw_embedder_state *gw_embedder_new(const struct gw_embedder_o
 /* For gw_memory_options. */
 struct gw_embedder gw_embedder_of(struct gw_embedder_state *state);
 
-/* Ends the helper; what it has fails, from within. The loop has to run once more. NULL: nothing happens. */
+/* Ends the helper; its open questions fail during this call. The loop has to run once more. NULL: nothing happens. */
 void gw_embedder_free(struct gw_embedder_state *state);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Each call of a tool goes in with its result, in the order in which the calls were made: without one it is left out,
- * because no model takes it.
+ * Each tool call is written with its result, in the order of the calls. A call without a result is left out, because no
+ * model accepts it.
  */
 #include "providers/input.h"
 #include "protocol/json_tree.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MENTION_MAX 512 /* bytes of what is said of an attachment */
+#define MENTION_MAX 512 /* bytes of the line about an attachment */
 
 static void write_message(const char *role, const char *text, size_t len, struct fm_json_writer *w) {
     fm_json_object_begin(w);
@@ -25,7 +25,7 @@ static void write_text(const char *role, struct json_object *text, struct fm_jso
     }
 }
 
-/* The result of the call that the item is; NULL: there is none. */
+/* The result of the call `item`; NULL: there is none. */
 static struct json_object *result_of(const struct gw_story_run *run, struct json_object *item) {
     const char *id = gw_text_of(item, "call_id");
     const char *call = NULL;
@@ -59,7 +59,7 @@ static bool is_image(struct json_object *attachment) {
     return i < sizeof types / sizeof types[0] && strcmp(gw_text_of(attachment, "type"), "image") == 0;
 }
 
-/* The image, if it is one of those that the input is to have, and its data is there. */
+/* The attachment's image, if it is one of `images` and its data is there. */
 static const struct gw_input_image *image_of(const struct gw_input_images *images, struct json_object *attachment) {
     for (size_t i = 0; images && i < images->count; i++) {
         const struct gw_input_image *image = &images->at[i];
@@ -70,7 +70,7 @@ static const struct gw_input_image *image_of(const struct gw_input_images *image
     return NULL;
 }
 
-/* What the result's text says of an attachment. */
+/* Appends what the result's text says about an attachment. */
 static void append_mention(struct json_object *attachment, bool shown, struct fm_buf *text) {
     char line[MENTION_MAX];
     const char *name = gw_text_of(attachment, "name");
@@ -125,7 +125,7 @@ static void write_part(const char *text, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* Those of a result's images that the input has, each as a message. */
+/* Writes those of a result's images that the input has, each as a message. */
 static void write_images(struct json_object *result, const struct gw_input_images *images, struct fm_json_writer *w) {
     struct json_object *list = attachments_of(result);
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
@@ -145,7 +145,7 @@ static void write_images(struct json_object *result, const struct gw_input_image
 
 /* ---- what the model said ---- */
 
-/* Of an item of another model: a call, or the texts of a message. */
+/* Writes an item of another model: only a call, or the texts of a message. */
 static void write_foreign(struct json_object *item, struct fm_json_writer *w) {
     const char *type = gw_text_of(item, "type");
     if (strcmp(type, "function_call") == 0) {
@@ -223,7 +223,7 @@ static bool is_read(const struct gw_story_run *run, const char *run_id) {
     return run->user && (strcmp(run->id, run_id) == 0 || (run->ended && has_answer(run)));
 }
 
-/* So many of the story's runs are before the run, itself included. */
+/* How many runs the story has up to this run, itself included. */
 static size_t count_up_to(const struct gw_story *story, const char *run_id) {
     size_t count = 0;
     while (count < story->count && strcmp(story->runs[count].id, run_id) != 0) {
@@ -232,7 +232,7 @@ static size_t count_up_to(const struct gw_story *story, const char *run_id) {
     return count < story->count ? count + 1 : count;
 }
 
-/* Takes the result's images, the last one first. False: there is room for no more. */
+/* Takes the result's images, the last one first. False: there is no room for more. */
 static bool take_images(struct json_object *result, int64_t *room, struct gw_input_images *images) {
     struct json_object *list = attachments_of(result);
     for (size_t i = list ? json_object_array_length(list) : 0; i > 0; i--) {
@@ -279,7 +279,7 @@ void gw_input_write(const struct gw_story *story, const char *run_id, const stru
                 write_step(run, run->parts[at], is_of(run->parts[at], model), images, w);
             }
         }
-        const char *rest = has_step(run) ? "partial" : "content"; /* what is in no step */
+        const char *rest = has_step(run) ? "partial" : "content"; /* the text that no step has */
         write_text("assistant", run->answer ? json_object_object_get(run->answer, rest) : NULL, w);
     }
     fm_json_array_end(w);
@@ -287,7 +287,7 @@ void gw_input_write(const struct gw_story *story, const char *run_id, const stru
 
 /* ---- for a model that sees nothing ---- */
 
-/* Puts a text in the place of the images of an item. Whether there was one; `*ok`: there was memory. */
+/* Replaces the images of an item by a text. True if it had one. `*ok` becomes false if memory runs out. */
 static bool strip(struct json_object *item, bool *ok) {
     struct json_object *content = json_object_object_get(item, "content");
     bool found = false;

@@ -1,7 +1,7 @@
 /*
- * The client says before each round of the loop what it waits for (`prepare`), and works when one of that is there. The
- * loop waits on duplicates of the client's descriptors: the client closes its own ones at any moment, and a number may
- * be another file a moment later.
+ * Before each round of the loop (`prepare`), the client says what it waits for. When one of these things happens, it
+ * does its work. The loop waits on duplicates of the client's descriptors: the client may close its own ones at any
+ * moment, and the same number may then be another file.
  */
 #include "providers/link.h"
 #include "base/log.h"
@@ -17,7 +17,7 @@ struct watch {
     uv_poll_t poll;
     struct gw_link *link;
     struct watch *next;
-    int client_fd; /* whose duplicate `fd` is */
+    int client_fd; /* `fd` is a duplicate of this */
     int fd;
     int events;
 };
@@ -29,11 +29,11 @@ struct gw_link {
     uv_timer_t timer;
     uv_timer_t pulse;
     int64_t pulse_ms;
-    bool asked;      /* for a sign of life that has not come */
-    unsigned missed; /* so often in a row */
+    bool asked;      /* the helper, for a sign of life that has not come */
+    unsigned missed; /* how often in a row it did not come */
     struct fm_lines log;
     struct watch *watches;
-    pid_t pid; /* of the helper that the watches are of */
+    pid_t pid; /* of the helper that the watches belong to */
     unsigned handles;
 };
 
@@ -54,7 +54,7 @@ static void on_stderr(void *context, const char *bytes, size_t len) {
     struct gw_link *link = context;
     while (len > 0) {
         size_t piece = len < FM_LINE_FEED ? len : FM_LINE_FEED;
-        (void)!fm_lines_feed(&link->log, bytes, piece); /* without memory a line is lost */
+        (void)!fm_lines_feed(&link->log, bytes, piece); /* if memory runs out, a line is lost */
         relay(link);
         bytes += piece;
         len -= piece;
@@ -64,7 +64,7 @@ static void on_stderr(void *context, const char *bytes, size_t len) {
 static void on_state(void *context, enum fm_client_state state, const char *why) {
     struct gw_link *link = context;
     (void)state;
-    if (why) { /* it has ended; what it began to say, ends with it */
+    if (why) { /* the helper has ended; an unfinished line ends with it */
         fm_lines_end(&link->log);
         relay(link);
         fm_lines_free(&link->log);
@@ -99,7 +99,7 @@ static void on_pulse(uv_timer_t *timer) {
     }
 }
 
-/* Only while somebody waits for the helper: an idle gateway sleeps. */
+/* Asks only while other calls are open: an idle gateway sleeps. */
 static void keep_pulse(struct gw_link *link) {
     bool waits = fm_client_open_calls(link->client) > (link->asked ? 1 : 0);
     if (!waits) {
@@ -146,7 +146,7 @@ static void add(struct gw_link *link, const struct fm_waited *wanted) {
             close(fd);
         }
         free(watch);
-        uv_timer_start(&link->timer, on_time, 50, 0); /* it is tried again by then */
+        uv_timer_start(&link->timer, on_time, 50, 0); /* then it is tried again */
         return;
     }
     watch->poll.data = watch;

@@ -1,8 +1,8 @@
 /*
- * A helper on the loop: drives a client of `fm-proxy` (protocol/client) by libuv. What the client waits for, the loop
- * waits for. While calls are open, the helper is asked for a sign of life: one that hangs is ended, and its calls
- * settle with FM_UNAVAILABLE. What it writes to its stderr goes to our log. Loop thread; nothing blocks but
- * gw_link_close, which waits for the helper's end.
+ * A helper on the loop: drives a client of `fm-proxy` (protocol/client) by libuv. The loop waits for what the client
+ * waits for. While calls are open, the helper is asked for a sign of life; a helper that hangs is ended, and its calls
+ * settle with FM_UNAVAILABLE. What it writes to its stderr goes to our log. Loop thread. Only gw_link_close blocks: it
+ * waits for the helper's end.
  */
 #ifndef GW_PROVIDERS_LINK_H
 #define GW_PROVIDERS_LINK_H
@@ -11,23 +11,25 @@
 
 #include <uv.h>
 
-#define GW_LINK_PULSE_MS   5000 /* between two questions for a sign of life */
-#define GW_LINK_PULSES_MAX 4    /* so many of these times without an answer: it hangs */
+#define GW_LINK_PULSE_MS   5000 /* between two requests for a sign of life */
+#define GW_LINK_PULSES_MAX 4    /* after so many periods without an answer, it hangs */
 
 struct gw_link;
 
 /*
- * `options` is copied by the client, but for its callbacks, which are the link's. `pulse_ms` 0: GW_LINK_PULSE_MS.
- * NULL: out of memory.
+ * The client copies `options`, except the callbacks, which the link sets. `pulse_ms` 0: GW_LINK_PULSE_MS. NULL: out of
+ * memory.
  */
 FM_MUST_USE struct gw_link *gw_link_new(uv_loop_t *loop, const struct fm_client_options *options, int64_t pulse_ms);
 
-/* For calls: fm_client_call, fm_client_cancel and what else works at any moment. The loop goes on from there. */
+/*
+ * The client, for fm_client_call, fm_client_cancel and other functions that work at any moment. The loop does the rest.
+ */
 struct fm_client *gw_link_client(struct gw_link *link);
 
 /*
- * Lets the helper end without waiting for it, so that several end side by side before each is closed. Calls settle as
- * with fm_client_stop. NULL: nothing happens.
+ * Begins the helper's end without waiting for it, so that several helpers can end at the same time before each link is
+ * closed. Calls settle as with fm_client_stop. NULL: nothing happens.
  */
 void gw_link_stop(struct gw_link *link);
 

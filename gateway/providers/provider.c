@@ -1,6 +1,6 @@
 /*
- * A turn is one `responses.create` with a stream. It settles when the helper's call does, and not before: an abort is a
- * cancel, whose end is the engine's.
+ * A turn is one `responses.create` with a stream. It settles only when the helper's call settles: an abort cancels the
+ * call, and the call ends when the engine has stopped.
  */
 #include "providers/provider.h"
 #include "base/secret.h"
@@ -15,8 +15,9 @@
 #include <string.h>
 
 /*
- * Limits of a turn, as `fm` of the request (PROTOCOL.md, Limits). The helper's defaults are for programs; a person sees
- * what goes on and can stop it, while a long prompt on a slow machine, or a model that thinks, is silent for minutes.
+ * Limits of a turn, as `fm` of the request (PROTOCOL.md, Limits). The helper's defaults are for programs. Here a person
+ * sees what happens and can stop it, but a long prompt on a slow machine, or a model that thinks, is silent for
+ * minutes.
  */
 #define QUEUE_MS       600000
 #define FIRST_TOKEN_MS 900000
@@ -45,7 +46,7 @@ struct gw_turn {
 
 /* ---- helpers ---- */
 
-/* A copy of `text`, or NULL where that is NULL. */
+/* Copies `text`; NULL stays NULL. False: out of memory. */
 static bool copy(const char *text, bool secret, char **out) {
     *out = !text ? NULL : secret ? fm_secret_copy(text, strlen(text)) : strdup(text);
     return *out || !text;
@@ -161,7 +162,7 @@ static struct gw_usage usage_of(struct json_object *response) {
 }
 
 static void fail(const struct gw_turn *turn, const struct gw_usage *usage, struct fm_error *error) {
-    if (turn->aborted) { /* whatever it came to, that is what was asked for */
+    if (turn->aborted) { /* however it ended, the user asked for a stop */
         (void)fm_fail(error, FM_CANCELLED, "stopped");
     }
     gw_advise(&turn->model, error);
@@ -176,8 +177,8 @@ static void turn_free(struct gw_turn *turn) {
 }
 
 /*
- * Asks again without images, once, where the model sees none: the helper refuses them before anything else happens
- * (PROTOCOL.md, Images), as servers do.
+ * Asks once more, without images, if the model can't see them: the helper refuses images before anything else happens
+ * (PROTOCOL.md, Images), and so do servers.
  */
 static bool ask_blind(struct gw_turn *turn, const struct fm_client_reply *reply) {
     const struct fm_client_handler handler = {turn, on_event, on_settled};
@@ -220,11 +221,11 @@ static void write_fm(struct fm_json_writer *w) {
     fm_json_key_int(w, "first_token_timeout_ms", FIRST_TOKEN_MS);
     fm_json_key_int(w, "no_progress_timeout_ms", NO_PROGRESS_MS);
     fm_json_key_int(w, "timeout_ms", TOTAL_MS);
-    fm_json_key_bool(w, "full_result", true); /* the events tell how far it is, the result what it is */
+    fm_json_key_bool(w, "full_result", true); /* events show the progress, and the result has the answer */
     fm_json_object_end(w);
 }
 
-/* False: `blind`, and there is nothing to leave out. */
+/* `blind`: without images. False: `blind`, and there are no images. */
 static bool write_params(const struct gw_turn_request *request, bool blind, struct fm_buf *params) {
     struct fm_json_writer w = fm_json_writer_on(params);
     bool local = request->model->provider == GW_PROVIDER_LOCAL;
@@ -246,7 +247,7 @@ static bool write_params(const struct gw_turn_request *request, bool blind, stru
         fm_json_key(&w, "tools");
         fm_json_raw(&w, request->tools, request->tools_len);
     }
-    if (local) { /* no server elsewhere leaves out turns for us */
+    if (local) { /* remote servers do not drop turns for us */
         fm_json_key_str(&w, "truncation", "auto");
     }
     fm_json_key_bool(&w, "stream", true);

@@ -1,10 +1,10 @@
 /*
- * Models: a turn goes to the model that an agent names, and comes back as text, calls of tools and an end. Every
- * provider is a helper, `fm-proxy`, of its own (protocol/client): "local" with the engines of this machine, "openai"
- * and "anthropic" with the engine `remote`, which has their dialects. A helper is started by its first turn; a key
- * reaches its own helper alone, by the environment.
+ * Models. A turn goes to the model that an agent names, and returns text, tool calls and an end. Each provider has a
+ * helper of its own, `fm-proxy` (protocol/client): "local" with the engines of this machine, "openai" and "anthropic"
+ * with the engine `remote`, which knows their dialects. The first turn of a helper starts it. A key reaches only its
+ * own helper, by the environment.
  *
- * Loop thread. Nothing blocks but gw_providers_free. Callbacks come later, never from within a function here.
+ * Loop thread. Only gw_providers_free blocks. Callbacks come later, never from within a function here.
  */
 #ifndef GW_PROVIDERS_PROVIDER_H
 #define GW_PROVIDERS_PROVIDER_H
@@ -15,7 +15,7 @@
 #include <uv.h>
 
 #define GW_PROVIDER_COUNT 3
-#define GW_TURN_BYTES_MAX (8u << 20) /* of a request: less than a frame of the helper may have (PROTOCOL.md) */
+#define GW_TURN_BYTES_MAX (8u << 20) /* of a request; a frame of the helper may have more (PROTOCOL.md) */
 
 struct gw_providers;
 struct gw_turn;
@@ -25,7 +25,7 @@ struct json_object;
 struct gw_providers_options {
     uv_loop_t *loop;
     const char *helper;           /* path of fm-proxy */
-    const char *const *arguments; /* of the local one, such as "--models-dir", FOLDER; NULL-terminated; NULL: none */
+    const char *const *arguments; /* of the local helper, such as "--models-dir", FOLDER; NULL-terminated; NULL: none */
     const char *openai_key;       /* NULL: not set */
     const char *anthropic_key;
     const char *openai_url;    /* as OPENAI_BASE_URL has it; NULL or "": OpenAI's own */
@@ -49,18 +49,18 @@ struct gw_usage {
     int64_t cached_tokens; /* of the input */
 };
 
-/* What a turn says. After `final` or `failed`, one of which comes exactly once, nothing comes. */
+/* What a turn reports. Exactly one of `final` and `failed` comes, once, and nothing comes after it. */
 struct gw_turn_observer {
     void *context;
     void (*delta)(void *context, const char *text, size_t len);
     /*
-     * The model has ended its turn. `items` is what it said: messages, function_call items and what else has to go back
-     * to it in the next turn, unchanged. It is borrowed. `cut`: a limit ended the answer.
+     * The model has ended its turn. `items` (borrowed) is what it said: messages, function_call items, and other items
+     * that have to go back to it unchanged in the next turn. `cut`: a limit ended the answer.
      */
     void (*final)(void *context, struct json_object *items, const struct gw_usage *usage, bool cut);
     /*
-     * `error` has a sentence for people: why, and what to do. FM_CANCELLED: by gw_turn_abort, and the engine has
-     * stopped. What had come before is not taken back.
+     * `error` has a sentence for people: why, and what to do. FM_CANCELLED: gw_turn_abort was called, and the engine
+     * has stopped. What came before is not taken back.
      */
     void (*failed)(void *context, const struct fm_error *error, const struct gw_usage *usage);
 };
@@ -69,27 +69,27 @@ struct gw_turn_observer {
 FM_MUST_USE struct gw_providers *gw_providers_new(const struct gw_providers_options *options);
 
 /*
- * Ends the helpers; turns that are open fail with FM_CANCELLED, from within. The loop has to run once more. Blocks
- * until the helpers are gone, some seconds at most.
+ * Ends the helpers; open turns fail with FM_CANCELLED during this call. The loop has to run once more. Blocks until the
+ * helpers are gone, some seconds at most.
  */
 void gw_providers_free(struct gw_providers *providers);
 
 /*
- * Begins a turn. What goes wrong comes in `failed`, but for these: FM_UNAVAILABLE (a key is missing; the error names
- * the variable), FM_CONTEXT_OVERFLOW (more than GW_TURN_BYTES_MAX), FM_INTERNAL (out of memory). `*turn` is valid until
- * the turn has ended.
+ * Begins a turn. Errors come in `failed`, except these: FM_UNAVAILABLE (a key is missing; the error names the
+ * variable), FM_CONTEXT_OVERFLOW (more than GW_TURN_BYTES_MAX), FM_INTERNAL (out of memory). `*turn` is valid until the
+ * turn has ended.
  */
 FM_MUST_USE enum fm_code gw_turn_start(struct gw_providers *providers, const struct gw_turn_request *request,
                                        const struct gw_turn_observer *observer, struct gw_turn **turn,
                                        struct fm_error *error);
 
 /*
- * The turn fails with FM_CANCELLED, once the engine has stopped; unless it has ended by then. May come more than once,
- * also from within `delta`. A helper that hangs is ended for it (link.h).
+ * Aborts the turn: it fails with FM_CANCELLED once the engine has stopped, unless it has ended by then. May be called
+ * more than once, also from within `delta`. If the helper hangs, it is ended (link.h).
  */
 void gw_turn_abort(struct gw_turn *turn);
 
-/* The prices are not known here: whether a turn of this provider costs nothing. */
+/* Whether a turn of this provider costs nothing. Prices are not known here. */
 bool gw_provider_is_free(enum gw_provider provider);
 
 #endif

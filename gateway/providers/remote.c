@@ -8,12 +8,12 @@
 #define CONFIG_MAX 4096
 #define VARIABLE   "FM_GATEWAY_REMOTE" /* what the helper reads its configuration from */
 
-/* How a provider elsewhere is asked. */
+/* How a remote provider is asked. */
 struct elsewhere {
     const char *dialect;
     const char *url;
     const char *path; /* comes after the URL, unless that ends with it */
-    const char *key;  /* the variable that has it */
+    const char *key;  /* the environment variable with the key */
 };
 
 static const struct elsewhere elsewhere[] = {

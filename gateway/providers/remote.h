@@ -1,15 +1,15 @@
-/* Helpers that ask a server elsewhere: how OpenAI and Anthropic are reached. */
+/* Helpers that ask a remote server: how OpenAI and Anthropic are reached. */
 #ifndef GW_PROVIDERS_REMOTE_H
 #define GW_PROVIDERS_REMOTE_H
 
 #include "agents/agent.h"
 #include "providers/link.h"
 
-/* The variable of the environment that has the provider's key; NULL: it needs none. */
+/* The environment variable with the provider's key; NULL: it needs none. */
 const char *gw_remote_key_name(enum gw_provider provider);
 
 /*
- * A helper with the engine `remote` for the provider. The key reaches it by the environment. `url`: what comes before
+ * A helper with the engine `remote` for the provider. The key reaches it by the environment. `url` is the part before
  * "/responses", as OPENAI_BASE_URL has it, or before "/v1/messages", as ANTHROPIC_BASE_URL has it (a "/v1" at its end
  * is fine); NULL or "": the provider's own. `pulse_ms` as for gw_link_new. NULL: out of memory.
  */

@@ -11,7 +11,7 @@ struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name) {
     return &rpc->writer;
 }
 
-/* Sends it under the number `seq`. */
+/* Sends the event with the number `seq`. */
 static int64_t send(struct gw_rpc *rpc, const char *session_key, int64_t seq) {
     struct fm_json_writer *w = &rpc->writer;
     if (session_key) {

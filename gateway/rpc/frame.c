@@ -1,4 +1,7 @@
-/* Reads frames. What fm_json_check refuses never gets to json-c, and a member that no frame has is never skipped. */
+/*
+ * Reads frames. Text that fm_json_check refuses never reaches json-c. An unknown member is never skipped: it is a
+ * fault.
+ */
 #include "rpc/frame.h"
 
 #include "protocol/json_check.h"
@@ -9,7 +12,7 @@
 
 #define SCRATCH_MAX (16u << 20)
 
-/* A member that is a string. False: it is there, but it is something else. */
+/* Takes a member that must be a string. False: it is something else. */
 static bool take_text(struct json_object *value, const char **text, size_t *len) {
     if (!json_object_is_type(value, json_type_string)) {
         return false;

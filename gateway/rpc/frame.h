@@ -40,7 +40,7 @@ struct gw_frame {
     size_t token_len;
     const char *one_time_code;
     size_t one_time_code_len;
-    struct json_object *root; /* all of these point into it */
+    struct json_object *root; /* all pointers above point into it */
 };
 
 /*

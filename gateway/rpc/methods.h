@@ -1,6 +1,7 @@
 /*
- * The table of methods: each a row with its parameters, which are checked before a handler sees them. To add one: a
- * value of enum gw_method, a row in methods.c, for a new parameter a field of struct gw_params; then gw_app_set. Pure.
+ * The table of methods. Each has a row with its parameters, which are checked before a handler gets them. To add a
+ * method: a value of enum gw_method, a row in methods.c, for a new parameter a field of struct gw_params; then
+ * gw_app_set. Pure.
  */
 #ifndef GW_RPC_METHODS_H
 #define GW_RPC_METHODS_H
@@ -38,8 +39,7 @@ enum gw_method {
 #define GW_NEW_TITLE_MAX   800u             /* bytes: 200 characters */
 #define GW_SEQ_MAX         9007199254740991 /* 2^53 - 1: what a page can hold (ECMA-262, 21.1.2.6) */
 
-/* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, for which `len` counts.
- */
+/* A string; NULL: the caller did not send it. It has no NUL before its end, except a message, whose length is `len`. */
 struct gw_text {
     const char *text;
     size_t len;

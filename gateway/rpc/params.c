@@ -1,5 +1,6 @@
-/* Checks parameters by their rows. A handler gets values that are of the right kind and within the limits, or is not
- * called. */
+/*
+ * Checks parameters by their rows. A handler is called only if all values are of the right kind and within the limits.
+ */
 #include "rpc/methods.h"
 
 #include "base/utf8.h"

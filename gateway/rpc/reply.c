@@ -1,5 +1,4 @@
-/* Answers. A call is settled by gw_reply_end or gw_reply_fail, and is freed there: a second answer is a bug of its
- * handler. */
+/* Answers. gw_reply_end or gw_reply_fail settles a call and frees it: a second answer is a bug of the handler. */
 #include "rpc/reply.h"
 
 #include <stdarg.h>
@@ -75,7 +74,7 @@ struct fm_json_writer *gw_reply_begin(struct gw_reply *call) {
     return &call->writer;
 }
 
-/* Sends what is in `text`, if somebody waits for it. */
+/* Sends `text`, if the peer is still there, and frees the call. */
 static void settle(struct gw_reply *call) {
     struct gw_peer *peer = call->peer;
     if (peer) {

@@ -1,10 +1,10 @@
-/* Calls, as rpc.c needs them; others use rpc.h. Loop thread. */
+/* Calls, for rpc.c; other files use rpc.h. Loop thread. */
 #ifndef GW_RPC_REPLY_H
 #define GW_RPC_REPLY_H
 
 #include "rpc/rpc.h"
 
-/* A call in the peer's list, that copies the id. NULL: out of memory. */
+/* Adds a call to the peer's list; the id is copied. NULL: out of memory. */
 struct gw_reply *gw_reply_new(struct gw_peer *peer, const char *id, size_t id_len);
 
 /* Takes the call out of its peer's list: the peer is gone, and the answer will be dropped. */

@@ -1,6 +1,6 @@
 /*
- * Peers, and the way of a request to its handler. A call is in its peer's list from the request to its answer; a peer
- * that goes takes itself out of its calls, never the calls with it.
+ * Peers, and how a request reaches its handler. A call is in its peer's list from the request to its answer. When a
+ * peer goes, its calls stay, without a peer.
  */
 #include "rpc/rpc.h"
 
@@ -21,7 +21,7 @@ static void health_check(void *context, struct gw_reply *call, const struct gw_p
     gw_reply_end(call);
 }
 
-/* Above all of an earlier process: so many events it can't have sent in a millisecond. */
+/* A number above all of an earlier process, which can't have sent so many events (1,000) in each millisecond. */
 static int64_t first_seq(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

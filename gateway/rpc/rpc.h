@@ -1,9 +1,9 @@
 /*
- * Requests become calls of handlers, each answered once; events go to every socket that is logged in. The sockets
- * themselves are net/'s: here they are peers, to which text is sent.
+ * Requests become calls of handlers, and each call is answered once. Events go to every socket that is logged in. The
+ * sockets themselves belong to net/: here they are peers, to which text is sent.
  *
- * All of it runs on the loop thread and never blocks. A handler may answer before it returns or later; the peer may be
- * gone by then, and the answer is dropped. A handler gets no peer, so nothing of it can keep one alive.
+ * All of it runs on the loop thread and never blocks. A handler may answer before it returns or later; if the peer is
+ * gone by then, the answer is dropped. A handler gets no peer, so nothing of it can keep one alive.
  */
 #ifndef GW_RPC_RPC_H
 #define GW_RPC_RPC_H
@@ -17,25 +17,30 @@
 struct gw_reply;
 struct gw_peer;
 
-/* A method's handler. It owns `call`, and has to settle it with gw_reply_end or gw_reply_fail. `params` end with it. */
+/*
+ * A method's handler. It owns `call`, and must settle it with gw_reply_end or gw_reply_fail. `params` is valid until it
+ * returns.
+ */
 typedef void gw_handler(void *context, struct gw_reply *call, const struct gw_params *params);
 
 struct gw_rpc {
     struct {
-        gw_handler *handle; /* NULL: the part that does it isn't there; answered with GW_UNAVAILABLE */
+        gw_handler *handle; /* NULL: the part that does it is missing; answered with GW_UNAVAILABLE */
         void *context;
     } app[GW_METHOD_COUNT];
     struct gw_peer *peers; /* logged in or not */
     int64_t started_ms;    /* fm_now_ms */
     int64_t seq;           /* of the last event */
     int64_t promised;      /* the highest number of gw_event_promise; 0: none */
-    struct fm_buf event;   /* that is being written */
+    struct fm_buf event;   /* the event that is being written */
     struct fm_json_writer writer;
 };
 
-/* What rpc needs of a socket. net/ has it inside its own struct; its fields are rpc's, but for `send`. */
+/* What rpc needs of a socket: a member of net/'s own struct. rpc sets its fields, except `send` and `logged_in`. */
 struct gw_peer {
-    /* Sends a whole frame; `text` is the caller's. The peer may be removed by it later, never during it. */
+    /*
+     * Sends a whole frame; `text` stays the caller's. This may lead to the peer's removal later, never during the call.
+     */
     void (*send)(struct gw_peer *peer, const char *text, size_t len);
     bool logged_in; /* net/ sets it */
     struct gw_reply *calls;
@@ -49,19 +54,19 @@ struct gw_peer {
 void gw_rpc_init(struct gw_rpc *rpc);
 void gw_rpc_free(struct gw_rpc *rpc);
 
-/* The part that does `method` is there. `context` is the part's own. */
+/* Sets the handler of `method`. `context` is the handler's own. */
 void gw_app_set(struct gw_rpc *rpc, enum gw_method method, gw_handler *handle, void *context);
 
-/* Into rpc's list: it gets events once it is logged in. */
+/* Adds the peer to rpc's list. It gets events once it is logged in. */
 void gw_peer_add(struct gw_rpc *rpc, struct gw_peer *peer);
 
-/* Its open calls go on, and their answers are dropped. */
+/* Removes the peer. Its open calls go on, and their answers are dropped. */
 void gw_peer_remove(struct gw_peer *peer);
 
-/* A request frame (gw_frame_read) of a peer: calls the handler, or answers what is wrong. */
+/* Handles a request frame (gw_frame_read) of a peer: calls the handler, or answers with the error. */
 void gw_rpc_request(struct gw_peer *peer, const struct gw_frame *frame);
 
-/* Sends an error frame. `id` NULL: null, because the frame's own could not be read. */
+/* Sends an error frame. `id` NULL: writes null, because the frame's own id could not be read. */
 void gw_rpc_refuse(struct gw_peer *peer, const char *id, size_t id_len, enum gw_code code, const char *message);
 
 /* The seconds since the start. */
@@ -75,7 +80,10 @@ struct fm_json_writer *gw_reply_begin(struct gw_reply *call);
 /* Sends the answer and frees the call. A result of more than GW_ANSWER_MAX bytes becomes an error, GW_INTERNAL. */
 void gw_reply_end(struct gw_reply *call);
 
-/* Answers with an error, and frees the call. Drops what was written of a result. Never user text in `message`. */
+/*
+ * Answers with an error, and frees the call. What was written of a result is dropped. `message` must not contain user
+ * text.
+ */
 void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ...) FM_PRINTF(3, 4);
 
 /* ---- events ---- */
@@ -86,15 +94,15 @@ void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ..
 struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name);
 
 /*
- * Adds sessionKey (NULL: the event is of no session) and seq to data, and sends it to all who are logged in. Returns
- * seq: higher for each event, also after a restart, unless the clock was set back; below 2^53. 0: out of memory, or the
- * event was too long, and nothing was sent.
+ * Adds sessionKey (NULL: the event belongs to no session) and seq to data, and sends the event to all peers that are
+ * logged in. Returns seq: higher for each event, also after a restart, unless the clock was set back; below 2^53. 0:
+ * out of memory, or the event was too long, and nothing was sent.
  */
 int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key);
 
 /*
- * The number that an event will have, for a record that has to be on the disk before the event is sent. It is a step of
- * GW_SEQ_PROMISE above the last one, so that the events until then have numbers below it.
+ * Reserves the number of a later event, for a record that must be on the disk before the event is sent. It is at least
+ * GW_SEQ_PROMISE above the last number, so that the events until then have lower numbers.
  */
 #define GW_SEQ_PROMISE 10000
 int64_t gw_event_promise(struct gw_rpc *rpc);
@@ -102,7 +110,9 @@ int64_t gw_event_promise(struct gw_rpc *rpc);
 /* Events have numbers above `seq` from now on. */
 void gw_event_start_above(struct gw_rpc *rpc, int64_t seq);
 
-/* As gw_event_end, for an event whose number was promised. If other events have passed that number, it gets the next.
+/*
+ * As gw_event_end, for an event whose number was promised. If other events have passed that number, it gets the next
+ * one.
  */
 int64_t gw_event_end_as(struct gw_rpc *rpc, const char *session_key, int64_t promised);
 

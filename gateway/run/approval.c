@@ -97,7 +97,7 @@ bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool app
     if (!*link) {
         return false;
     }
-    if (now_ms >= (*link)->end_ms) { /* the timer is late; the user's answer is no less */
+    if (now_ms >= (*link)->end_ms) { /* the timer is late, and so is the user's answer */
         settle(approvals, link, GW_EXPIRED, "");
         return false;
     }
@@ -109,7 +109,7 @@ bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool app
 }
 
 int64_t gw_approvals_expire(struct gw_approvals *approvals, int64_t now_ms) {
-    /* All have the same time, so the oldest end first. */
+    /* All have the same time limit, so the oldest ends first. */
     while (approvals->first && now_ms >= approvals->first->end_ms) {
         settle(approvals, &approvals->first, GW_EXPIRED, "");
     }

@@ -1,9 +1,9 @@
 /*
- * Approvals: a tool's call waits until the user has approved or denied exactly it, until the time is up, or until its
- * run ends. Each is settled exactly once, by the first answer; its id is random and never used again, so a late or
- * repeated answer finds nothing.
+ * Approvals. A tool's call waits until the user has approved or denied exactly this call, until the time is up, or
+ * until its run ends. Each approval is settled exactly once, by the first answer. Its id is random and never used
+ * again, so a late or repeated answer finds nothing.
  *
- * Pure but for random ids: the caller gives the time (fm_now_ms) and holds the timer. One thread, the loop's. The
+ * Pure except for random ids: the caller gives the time (fm_now_ms) and holds the timer. One thread, the loop's. The
  * callback comes from within the function that settles; it may open approvals, and settle others.
  */
 #ifndef GW_RUN_APPROVAL_H
@@ -23,38 +23,41 @@
 enum gw_verdict {
     GW_APPROVED,
     GW_DENIED,   /* by the user */
-    GW_EXPIRED,  /* nobody answered in time */
+    GW_EXPIRED,  /* the user did not answer in time */
     GW_WITHDRAWN /* the run has ended, or the gateway does */
 };
 
 struct gw_approvals;
 
-/* What came of it. Once for each that was opened. `reason`: the user's with GW_DENIED, valid during the call; else "".
+/*
+ * Reports the outcome, once for each approval that was opened. `reason`: the user's with GW_DENIED, valid during the
+ * call; else "".
  */
 typedef void gw_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason);
 
 /* `timeout_ms`: how long the user has. NULL: out of memory. The caller frees it. */
 FM_MUST_USE struct gw_approvals *gw_approvals_new(int64_t timeout_ms);
 
-/* Those that are open are withdrawn. Calls back. */
+/* Withdraws all open approvals, which calls back. */
 void gw_approvals_free(struct gw_approvals *approvals);
 
 /*
- * Opens one for a run, from `now_ms` on; `id` gets its name. FM_RATE_LIMITED: too many are open. FM_INVALID_REQUEST:
- * the run's id is too long. FM_INTERNAL: out of memory. Then nothing calls back.
+ * Opens an approval for a run, from `now_ms` on; `id` gets its id. FM_RATE_LIMITED: too many are open.
+ * FM_INVALID_REQUEST: the run's id is too long. FM_INTERNAL: out of memory. After a failure nothing calls back.
  */
 FM_MUST_USE enum fm_code gw_approval_open(struct gw_approvals *approvals, const char *run_id, gw_decided *decided,
                                           void *context, int64_t now_ms, char id[GW_APPROVAL_ID_LEN + 1],
                                           struct fm_error *error);
 
 /*
- * The user's answer. True for the one call that settled it; false if it is not open (any more), or if its time was up
- * at `now_ms`, even if the timer has not run yet. A reason of more than GW_DENIAL_MAX bytes is cut between characters.
+ * The user's answer. True for the one call that settled the approval. False if it is not open (any more), or if its
+ * time was up at `now_ms`, even if the timer has not run yet. A reason of more than GW_DENIAL_MAX bytes is cut between
+ * characters.
  */
 bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool approved, const char *reason,
                         int64_t now_ms);
 
-/* Settles those whose time is up. Returns in how many ms it is to be called again; -1: none is open. */
+/* Settles the approvals whose time is up. Returns after how many ms it must be called again; -1: none is open. */
 int64_t gw_approvals_expire(struct gw_approvals *approvals, int64_t now_ms);
 
 /* The run has ended: withdraws its approvals. */

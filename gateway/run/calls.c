@@ -1,6 +1,6 @@
 /*
- * The calls of tools of one step, in turn: checked, shown to the user, approved, run, kept, and only then told to the
- * model. A call that does not run has a result all the same, which says why.
+ * The tool calls of one step, one after the other. Each is checked, shown to the user, approved, run and stored, and
+ * only then reported to the model. A call that does not run has a result too, which says why.
  *
  *     begin -> (approval) -> (audit) -> tool -> attachments -> result on the disk -> the next one
  */
@@ -19,10 +19,10 @@
 #define TEXT_MAX (64u << 20)
 #define NOT_RUN  "Not run: the run was stopped."
 
-/* What came of a call, while its attachments go to the disk. */
+/* The outcome of a call, while its attachments go to the disk. */
 struct gw_tool_outcome {
     struct fm_json_writer attachments; /* on the part's buffer */
-    struct gw_attachment *left;        /* copies; `count` of them from `at` on */
+    struct gw_attachment *left;        /* copies, `count` of them; those from `at` on are not written */
     size_t at;
     size_t count;
 };
@@ -57,7 +57,7 @@ static void audit_after(struct gw_run *run) {
     (void)!gw_audit_tool_after(chats_of(run)->options.audit, &tool, &result, NULL, NULL, &error);
 }
 
-/* Everything of the last part is known. */
+/* Writes the result of the last part, which is complete. */
 static void write_result(struct gw_run *run) {
     struct gw_part *part = gw_live_last(run);
     audit_after(run);
@@ -74,7 +74,7 @@ static void write_result(struct gw_run *run) {
     gw_run_write(run, on_result_written);
 }
 
-/* The call does not run: the model is told why. */
+/* The call does not run; its result says why. */
 static void settle(struct gw_run *run, const char *state, const char *output) {
     struct gw_part *part = gw_live_last(run);
     gw_tool_call_free(run->call);
@@ -152,7 +152,7 @@ static void attach(struct gw_run *run) {
     run->writes++;
 }
 
-/* Copies what the tool hands out for the moment alone. False: out of memory. */
+/* Copies the attachments: the result is valid only during the callback. False: out of memory. */
 static bool keep_attachments(struct gw_run *run, const struct gw_result *result) {
     struct gw_tool_outcome *outcome = calloc(1, sizeof *outcome);
     run->outcome = outcome;
@@ -227,7 +227,7 @@ static void on_progress(void *context, const char *message) {
     fm_buf_free(&text);
 }
 
-/* The audit has it. */
+/* The audit has the call on the disk, or has failed. */
 static void on_audited(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
@@ -246,7 +246,7 @@ static void on_audited(void *context, const struct fm_error *error) {
     gw_tool_call_start(run->call, &observer);
 }
 
-/* That it may run is on the disk. */
+/* The permission to run is on the disk. */
 static void on_allowed(struct gw_run *run) {
     const struct gw_part *part = gw_live_last(run);
     const struct gw_audit_tool tool = {run->chat->key, run->id, part->call_id, part->tool_name};
@@ -336,7 +336,7 @@ void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict ve
 
 static void on_approval_written(struct gw_run *run) {
     if (!run->approval_id[0] || run->phase != GW_PHASE_APPROVAL) {
-        return; /* it was answered before its beginning was on the disk */
+        return; /* it was answered before its opening was on the disk */
     }
     struct fm_json_writer *w = gw_event_begin(chats_of(run)->options.rpc, "exec.approval_request");
     gw_tell_approval(run, false, w);
@@ -388,7 +388,7 @@ static void write_input(struct json_object *item, struct fm_json_writer *w) {
     }
 }
 
-/* Notes the call, and tells of it. False: the run has failed. */
+/* Records the call, and sends the event tool.call. False: the run has failed. */
 static bool begin(struct gw_run *run, struct json_object *item, bool requires_approval) {
     const struct gw_part *part = gw_live_last(run);
     struct fm_json_writer *w = gw_run_record(run, GW_RECORD_TOOL_CALL);
@@ -413,7 +413,7 @@ static bool begin(struct gw_run *run, struct json_object *item, bool requires_ap
     return true;
 }
 
-/* A call that can't be run: another tool, or a wrong input. The model is told, and may do better. */
+/* A call that can't be run: an unknown tool, or a wrong input. The result says so, and the model may correct it. */
 static void refuse(struct gw_run *run, struct json_object *item, const struct fm_error *error) {
     char output[sizeof error->detail + sizeof error->param + 16];
     snprintf(output, sizeof output, "Error: %s%s%s", error->param, error->param[0] ? ": " : "", error->detail);

@@ -1,4 +1,4 @@
-/* Connects the parts of a run with the gateway's methods: the short ones are here. */
+/* Connects the parts of a run with the gateway's methods; the short methods are here. */
 #include "run/internal.h"
 
 #include "base/clock.h"
@@ -101,7 +101,7 @@ struct listing {
     struct fm_json_writer *w;
 };
 
-/* The latest ones come first: what there is no room for was not used for long. */
+/* The latest sessions come first, so those that do not fit were last used long ago. */
 static bool list_session(void *context, const struct gw_session *session) {
     struct listing *listing = context;
     gw_tell_session(listing->chats, session, listing->w);
@@ -263,7 +263,7 @@ static void approve(void *context, struct gw_reply *call, const struct gw_params
         gw_reply_fail(call, GW_INVALID_PARAMS, "remember: this call is always asked for");
         return;
     }
-    gw_approvals_expire(chats->approvals, fm_now_ms()); /* what is open now, stays open for this call */
+    gw_approvals_expire(chats->approvals, fm_now_ms()); /* what is open now stays open during this call */
     if (params->remember && run && run->phase == GW_PHASE_APPROVAL && !run->answerer) {
         struct gw_tool_call_request request;
         gw_tool_call_request(run->call, &request);
@@ -282,7 +282,7 @@ static void deny(void *context, struct gw_reply *call, const struct gw_params *p
 
 /* ---- the whole ---- */
 
-/* The table of tools, as models are told it: [{"type":"function","name","description","parameters"}]. */
+/* Writes the table of tools for models: [{"type":"function","name","description","parameters"}]. */
 static bool write_tools(struct gw_chats *chats) {
     struct fm_json_writer w = fm_json_writer_on(&chats->tools);
     fm_json_array_begin(&w);
@@ -343,7 +343,7 @@ static bool note_event(void *context, const struct gw_session *session) {
     return true;
 }
 
-/* Above all events of former processes: by the clock, or if that was set back, by what the transcripts note. */
+/* A number above all events of earlier processes: from the clock, or from the transcripts if the clock was set back. */
 static int64_t first_seq(const struct gw_sessions *sessions) {
     int64_t noted = 0;
     int64_t now = gw_wall_ms() * GW_EVENTS_A_MS;
@@ -400,7 +400,7 @@ void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void 
     }
 }
 
-/* The journal has called back for all of it by now. */
+/* By now, the journal has called back for everything. */
 static void on_closed(uv_handle_t *handle) {
     struct gw_chats *chats = handle->data;
     gw_runs_reap(chats);

@@ -1,10 +1,10 @@
 /*
- * The conversations that go on: messages wait in their session's queue, one run of a session goes on at a time, and a
- * run is turns of a model and calls of tools, until the model has nothing more to call. What is said of a run has an
- * order: on the disk first, then told.
+ * The conversations in progress. Messages wait in their session's queue, and a session has one run at a time. A run is
+ * turns of a model and calls of tools, until the model has nothing more to call. News of a run is written to the disk
+ * first, then reported.
  *
- * Loop thread; nothing blocks, but for the few small files of an agent, and the file of rules. This part does all
- * methods of the gateway but health.check (rpc/methods.c), and sends all events.
+ * Loop thread. Nothing blocks, except on the few small files of an agent and the file of rules. This part handles all
+ * methods of the gateway except health.check (rpc/methods.c), and sends all events.
  */
 #ifndef GW_RUN_CHATS_H
 #define GW_RUN_CHATS_H
@@ -21,13 +21,13 @@
 
 struct gw_chats;
 
-/* Everything is borrowed, for as long as the chats live; texts are copied. */
+/* Everything is borrowed for as long as the chats live; texts are copied. */
 struct gw_chats_options {
     uv_loop_t *loop;
     struct gw_rpc *rpc;
     struct gw_sessions *sessions;
     struct gw_audit *audit;
-    const struct gw_known *known; /* what the secrets filter takes out besides; NULL: nothing is filtered */
+    const struct gw_known *known; /* further secrets for the secrets filter; NULL: nothing is filtered */
     struct gw_memory *memory;     /* NULL: nothing is recalled */
     struct gw_providers *providers;
     struct gw_tools *tools; /* NULL: models get none */
@@ -38,11 +38,11 @@ struct gw_chats_options {
     const char *rules;         /* path of rules.json */
 };
 
-/* Takes its methods. FM_UNAVAILABLE: the rules can't be read. */
+/* Registers its methods. FM_UNAVAILABLE: the rules can't be read. */
 FM_MUST_USE enum fm_code gw_chats_new(const struct gw_chats_options *options, struct gw_chats **chats,
                                       struct fm_error *error);
 
-/* Aborts all runs and takes no more; `stopped` comes once none is left, perhaps from within. */
+/* Aborts all runs and accepts no new ones. Calls `stopped` once none is left, perhaps during this call. */
 void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void *context);
 
 /* After `stopped`. The loop has to run once more. */

@@ -1,8 +1,8 @@
 /*
- * What the files of run/ share. Calls go down: methods.c, join.c, send.c, run.c, calls.c, reading.c, tell.c, live.c.
+ * What the files of run/ share. Calls go down: chats.c, join.c, send.c, run.c, calls.c, reading.c, tell.c, live.c.
  *
- * A run is owned by its chat from its message on until its end is reported. `writes` counts what the journal still has of
- * it: a run whose end is reported is freed once that is 0.
+ * A run is owned by its chat from its message on until its end is reported. `writes` counts its writes that the journal
+ * has not finished. A run whose end is reported is freed once `writes` is 0.
  */
 #ifndef GW_RUN_INTERNAL_H
 #define GW_RUN_INTERNAL_H
@@ -43,14 +43,14 @@ enum gw_run_state {
 
 /* What a run that goes on waits for, and how that is ended early. */
 enum gw_run_phase {
-    GW_PHASE_OTHER, /* the disk, or the memory: what comes next looks at `aborting` */
+    GW_PHASE_OTHER, /* the disk, or the memory: the next step checks `aborting` */
     GW_PHASE_TURN,
     GW_PHASE_APPROVAL,
     GW_PHASE_TOOL,
 };
 
 struct gw_run {
-    struct gw_run *next; /* of its chat; the first one goes on */
+    struct gw_run *next; /* of its chat; the first one is in progress */
     struct gw_chat *chat;
     struct gw_chats *chats; /* the chat may be gone when the last write is done */
     char id[GW_RUN_ID_LEN + 1];
@@ -63,11 +63,11 @@ struct gw_run {
     bool aborting;
     bool taken_back; /* it was aborted before it began */
     bool cut;        /* the last turn was ended by a limit */
-    bool over;       /* told; it is freed after its last write */
+    bool over;       /* its end is reported; it is freed after its last write */
     unsigned writes;
     bool lost;                 /* a record of its message, or of its answer, is not on the disk */
-    int64_t event;             /* the number of the event that will tell its end */
-    struct gw_reply *sends[4]; /* who asks for it with its requestKey while it is written */
+    int64_t event;             /* the number of the event that will report its end */
+    struct gw_reply *sends[4]; /* calls that ask for it with its requestKey while it is written */
     size_t send_count;
     struct gw_reply *aborts[4];
     size_t abort_count;
@@ -78,10 +78,10 @@ struct gw_run {
     struct fm_buf recalled;        /* text for the instructions */
     struct gw_turn *turn;
     unsigned steps;
-    struct gw_usage usage; /* sums */
+    struct gw_usage usage; /* sums of all turns */
 
     struct fm_buf text; /* of all steps */
-    size_t step_start;  /* where in it the step that goes on begins */
+    size_t step_start;  /* where in `text` the current step begins */
     struct gw_part *parts;
     size_t part_count;
 
@@ -93,7 +93,7 @@ struct gw_run {
     int64_t approval_end_ms; /* since 1970 */
     bool can_remember;
     const char *allowed_by;    /* "user", "rule" or "none" */
-    struct gw_reply *answerer; /* the user's answer, which is told once it is on the disk */
+    struct gw_reply *answerer; /* the user's answer, which is settled once it is on the disk */
     bool denied;
     int64_t tool_started_ms; /* fm_now_ms */
     struct gw_tool_outcome *outcome;
@@ -108,14 +108,14 @@ struct gw_chat {
     struct gw_chats *chats;
     char key[GW_SESSION_KEY_LEN + 1];
     struct gw_run *runs;
-    bool loaded; /* its transcript was read: the two below are true */
+    bool loaded; /* its transcript was read: the next two are set */
     bool browsed;
     struct json_object *keys;        /* {requestKey: {"runId","message"}}: a hash of the message; owned */
     struct gw_pending_send *pending; /* until it is loaded; the oldest first */
-    unsigned ends;                   /* runs that have ended: who reads the transcript sees whether it missed one */
+    unsigned ends;                   /* runs that have ended: a reader of the transcript sees whether it missed one */
     struct gw_reply *deleter;
     bool deleting;
-    bool removing; /* the journal has it */
+    bool removing; /* the journal is deleting it */
 };
 
 struct gw_chats {
@@ -126,13 +126,13 @@ struct gw_chats {
     struct gw_rules *rules;
     struct gw_approvals *approvals;
     uv_timer_t expiry;
-    uv_timer_t reaper;   /* frees what is dead when no function has it any more */
+    uv_timer_t reaper;   /* frees dead runs when no function uses them any more */
     struct gw_run *dead; /* over, with no write left */
     struct gw_chat *first;
     bool stopping;
     void (*stopped)(void *context);
     void *stopped_context;
-    struct fm_buf tools; /* the JSON of the table, for models */
+    struct fm_buf tools; /* the table of tools as JSON, for models */
 };
 
 /* ---- tell.c: events and shapes of PROTOCOL.md ---- */
@@ -156,24 +156,24 @@ void gw_tell_ok(struct gw_reply *call, bool ok);
 struct fm_json_writer *gw_tell_begin(struct gw_run *run, const char *event);
 int64_t gw_tell_end(struct gw_run *run);
 
-/* A text as the filter leaves it, appended to `out`, which is NUL-terminated then. False: out of memory. */
+/* Appends a text, as the secrets filter leaves it, to `out`, which is NUL-terminated then. False: out of memory. */
 FM_MUST_USE bool gw_tell_filtered(const struct gw_chats *chats, const char *text, size_t len, struct fm_buf *out);
 
 /* ---- live.c: the answer so far ---- */
 
-/* Text of the model. False: out of memory. */
+/* Adds text of the model. False: out of memory. */
 FM_MUST_USE bool gw_live_text(struct gw_run *run, const char *text, size_t len);
 
-/* A call of a tool, the last part from now on. NULL: out of memory. */
+/* Adds a tool call, which is the last part from now on. NULL: out of memory. */
 struct gw_part *gw_live_tool(struct gw_run *run, const char *name, const char *summary, const char *details);
 
-/* The last part, which is the tool's that goes on. */
+/* The last part, which is the tool call in progress. */
 struct gw_part *gw_live_last(const struct gw_run *run);
 
-/* The array of parts. */
+/* Writes the array of parts. */
 void gw_live_write(const struct gw_run *run, struct fm_json_writer *w);
 
-/* Members of a tool's part: callId, toolName, summary, details; and of what came of it: output, exitCode, ... */
+/* Write members of a tool's part: callId, toolName, summary, details; and its outcome: output, exitCode, ... */
 void gw_live_write_call(const struct gw_part *part, struct fm_json_writer *w);
 void gw_live_write_outcome(const struct gw_part *part, struct fm_json_writer *w);
 void gw_live_free(struct gw_run *run);
@@ -183,13 +183,13 @@ void gw_live_free(struct gw_run *run);
 /* Runs the calls in run->items, one after the other; then gw_run_calls_done. */
 void gw_calls_run(struct gw_run *run);
 
-/* What the model calls the tool with that waits for approval: JSON. */
+/* The input of the call that waits for approval: JSON. */
 const char *gw_calls_input(const struct gw_run *run);
 
 /* The user's answer to run->approval_id: see chats.c. */
 void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason);
 
-/* Ends the call that goes on early. */
+/* Ends the current call early. */
 void gw_calls_abort(struct gw_run *run);
 
 /* The run ends: nothing of its calls is left open. */
@@ -198,9 +198,9 @@ void gw_calls_leave(struct gw_run *run);
 /* ---- reading.c: what the model reads ---- */
 
 /*
- * Makes the items of the run's turn of its transcript's records (sessions/story.h); their images are read from the disk
- * meanwhile. `then` is called once, at once or later, with an input that has failed where it is too long, or
- * where memory ran out. The run is not freed before that. False: out of memory, and nothing calls back.
+ * Makes the items of the run's turn from its transcript's records (sessions/story.h), and reads their images from the
+ * disk. `then` is called once, either at once or later. If the input is too long or memory ran out, `input` has failed.
+ * The run is not freed before that. False: out of memory, and nothing calls back.
  */
 FM_MUST_USE bool gw_read_input(struct gw_run *run, const char *text, size_t len,
                                void (*then)(struct gw_run *run, const struct fm_buf *input));
@@ -210,10 +210,12 @@ FM_MUST_USE bool gw_read_input(struct gw_run *run, const char *text, size_t len,
 /* Begins the run, which is the first of its chat. */
 void gw_run_begin(struct gw_run *run);
 
-/* The run shall end. It does, as soon as what goes on in it has stopped. */
+/* Asks for the run's end. The run ends as soon as its current work has stopped. */
 void gw_run_abort(struct gw_run *run);
 
-/* The run has failed with this sentence, or was aborted (NULL, with run->aborting). Not while anything goes on in it.
+/*
+ * Ends the run: it has failed with this sentence, or was aborted (NULL, with run->aborting). Only when it has no work
+ * in progress.
  */
 void gw_run_fail(struct gw_run *run, const char *message);
 
@@ -221,8 +223,8 @@ void gw_run_fail(struct gw_run *run, const char *message);
 void gw_run_calls_done(struct gw_run *run);
 
 /*
- * Writing a record of the run: begin, members, end. `then` comes when it is on the disk; if it can't get there the run
- * fails instead. NULL with `then` not called: the run has failed already.
+ * Write a record of the run: begin it, write its members, end it. `then` is called when it is on the disk; if it can't
+ * get there, the run fails instead. If gw_run_record returns NULL, the run has failed already.
  */
 struct fm_json_writer *gw_run_record(struct gw_run *run, enum gw_record_type type);
 void gw_run_write(struct gw_run *run, void (*then)(struct gw_run *run));
@@ -240,14 +242,14 @@ struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id);
 void gw_send(void *context, struct gw_reply *call, const struct gw_params *params);
 void gw_delete(void *context, struct gw_reply *call, const struct gw_params *params);
 
-/* The end of the run is told: it leaves its chat, and the next one begins. */
+/* The end of the run is reported: it leaves its chat, and the next one begins. */
 void gw_run_leave(struct gw_run *run);
 
 /* Frees a run that is over, once nothing of it is left: in a later round of the loop. */
 void gw_run_free(struct gw_run *run);
 void gw_runs_reap(struct gw_chats *chats);
 
-/* ---- join.c: what a session is, for who comes later ---- */
+/* ---- join.c: the state of a session, for clients that come later ---- */
 
 /* sessions.subscribe, sessions.get, chat.history. They read the transcript, and answer later. */
 void gw_join_subscribe(void *context, struct gw_reply *call, const struct gw_params *params);
@@ -259,16 +261,16 @@ void gw_join_search(void *context, struct gw_reply *call, const struct gw_params
 
 /* ---- messages.c (pure) ---- */
 
-/* Which of a story's messages are written: those of runs that have ended. */
+/* Which messages of a story are written: those of runs that have ended. */
 struct gw_messages {
     const struct gw_story *story;
     int64_t after_seq;
-    size_t limit;                                    /* the last so many; 0: all */
+    size_t limit;                                    /* only the last so many; 0: all */
     bool (*open)(void *context, const char *run_id); /* such a run is left out */
     void *context;
 };
 
-/* Writes the array. `*more`: earlier ones were left out for `limit`. */
+/* Writes the array. `*more`: earlier ones were left out because of `limit`. */
 void gw_messages_write(const struct gw_messages *messages, struct fm_json_writer *w, bool *more);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What a session is, for who comes later: its messages, and the runs that go on. The transcript is read on another
- * thread; if a run has ended meanwhile, it is read again, so that each run is either among the messages or among the
- * runs. Of a session that is longer than a frame, the newest messages are told.
+ * The state of a session, for clients that come later: its messages, and the runs in progress. The transcript is read
+ * on another thread. If a run has ended meanwhile, the transcript is read again, so that each run is either among the
+ * messages or among the runs. If a session is longer than a frame, only its newest messages are sent.
  */
 #include "run/internal.h"
 
@@ -51,7 +51,7 @@ static void write_run(const struct gw_run *run, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* Those whose messages are on the disk: chat.message has told of them. */
+/* Writes the runs whose messages are on the disk: chat.message has reported these. */
 static void write_runs(const struct gw_chat *chat, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     for (const struct gw_run *run = chat ? chat->runs : NULL; run; run = run->next) {
@@ -107,8 +107,8 @@ static const struct fm_buf *write_answer(const struct join *join, const struct g
 }
 
 /*
- * Half as many messages, until they fit: who opens a session must get something of it. Not where the caller has said
- * which ones it wants, and takes those that it gets for all of them.
+ * Halves the number of messages until they fit: a client that opens a session must get some of it. Not if the caller
+ * has said which messages it wants, because it would take those that it gets for all of them.
  */
 static void answer(const struct join *join, const struct gw_story *story) {
     bool fixed = join->form == HISTORY || join->after_seq;

@@ -1,4 +1,4 @@
-/* A story becomes messages: of each run that has ended the user's, and the answer with its parts. */
+/* Turns a story into messages: for each run that has ended, the user's message, and the answer with its parts. */
 #include "run/internal.h"
 
 #include <json-c/json.h>
@@ -42,7 +42,7 @@ static struct json_object *result_of(const struct gw_story_run *run, struct json
     return NULL;
 }
 
-/* What a start wrote in place of a result has an outcome; what a run wrote has a state. */
+/* A result that a start wrote in place of a missing one has an outcome; a result that a run wrote has a state. */
 static const char *state_of(struct json_object *result) {
     const char *state = gw_text_of(result, "state");
     const char *outcome = gw_text_of(result, "outcome");

@@ -1,6 +1,6 @@
 /*
  * What a turn is made of: the transcript's records, and the images that tools brought, which are read one after the
- * other. An image that can't be read is one that the model is only told of.
+ * other. An image that can't be read is only mentioned to the model.
  */
 #include "protocol/base64.h"
 #include "providers/input.h"
@@ -28,7 +28,10 @@ static void reading_free(struct reading *reading) {
     free(reading);
 }
 
-/* Whether the run's own message is among what was read: where its tools said more than a turn has, it is cut off. */
+/*
+ * Whether the run's own message is among what was read. It is cut off if the run's tools said more than a turn may
+ * have.
+ */
 static bool has_message(const struct gw_story *story, const char *run_id) {
     size_t i = 0;
     while (i < story->count && strcmp(story->runs[i].id, run_id) != 0) {
@@ -65,7 +68,7 @@ static void on_image(void *context, const struct fm_error *error, const void *by
     read_images(reading);
 }
 
-/* The next image; after the last one, or where the run shall end, it is finished. */
+/* Reads the next image; after the last one, or if the run must end, the input is finished. */
 static void read_images(struct reading *reading) {
     struct gw_run *run = reading->run;
     struct fm_error error;

@@ -39,7 +39,9 @@ static bool is_list(struct json_object *list) {
     return ok;
 }
 
-/* Read as a tool reads its input (tools/registry.c). The caller puts it; NULL: it is no JSON, or no memory. */
+/*
+ * Parses JSON as a tool's input is parsed (tools/registry.c). The caller puts it; NULL: it is not JSON, or no memory.
+ */
 static struct json_object *parse(const char *text, size_t len) {
     struct json_object *root = NULL;
     struct fm_buf scratch;

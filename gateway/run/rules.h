@@ -1,6 +1,6 @@
 /*
- * Rules: calls that the user has approved once and for all. A rule is one tool's input, byte for byte, in one folder:
- * the same command, and nothing that only looks like it. rules.json in the state folder has them.
+ * Rules: calls that the user has approved permanently. A rule is one tool's input, byte for byte, in one folder: the
+ * same command, and nothing that only looks like it. They are stored in rules.json in the state folder.
  */
 #ifndef GW_RUN_RULES_H
 #define GW_RUN_RULES_H
@@ -21,8 +21,10 @@ void gw_rules_free(struct gw_rules *rules);
 /* Whether there is a rule for this input (JSON) of the tool in the folder (a path without links). */
 bool gw_rules_allow(const struct gw_rules *rules, const char *tool, const char *folder, const char *input);
 
-/* Adds a rule; it counts once it is on the disk. FM_RATE_LIMITED: there are GW_RULES_MAX. FM_UNAVAILABLE: the disk.
- * Blocks on a small file. */
+/*
+ * Adds a rule; it counts once it is on the disk. FM_RATE_LIMITED: there are GW_RULES_MAX. FM_UNAVAILABLE: the disk
+ * failed. Blocks on a small file.
+ */
 FM_MUST_USE enum fm_code gw_rules_add(struct gw_rules *rules, const char *tool, const char *folder, const char *input,
                                       struct fm_error *error);
 

@@ -1,7 +1,7 @@
 /*
- * A run from its beginning to its end. At any moment one thing goes on in it (run->phase), and each thing ends in a
- * function here, which looks first whether the run is to end. What is told of the end was on the disk before; only
- * where the disk fails, it is told without.
+ * A run from its beginning to its end. At any moment it has one piece of work in progress (run->phase). Each piece ends
+ * in a function here, which first checks whether the run must end. The end is on the disk before it is reported; only
+ * if the disk fails, it is reported without that.
  */
 #include "run/internal.h"
 
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECALL_MS    150 /* that a search may take */
-#define RECALL_FOUND 10  /* that are searched for: some may be of this conversation */
+#define RECALL_MS    150 /* the longest time of a search */
+#define RECALL_FOUND 10  /* hits to search for; some may be of this conversation */
 #define RECALL_HITS  4
-#define RECALL_BYTES 6000       /* of what is recalled: a part of a small model's context */
-#define RECORDS_MAX  (4u << 20) /* bytes of the transcript that a turn is made of: the newest */
+#define RECALL_BYTES 6000       /* of what is recalled; only a part of a small model's context */
+#define RECORDS_MAX  (4u << 20) /* the newest bytes of the transcript, of which a turn is made */
 #define REQUEST_MAX  GW_TURN_BYTES_MAX
 
 static const struct gw_chats_options *options_of(const struct gw_run *run) {
@@ -46,7 +46,7 @@ static void on_written(void *context, const struct fm_error *error) {
     } else if (run->state != GW_RUN_GOING) {
         return;
     } else if (run->fault[0] && (then || run->phase == GW_PHASE_APPROVAL)) {
-        gw_run_fail(run, NULL); /* also for an earlier record: nothing runs that is not on the disk */
+        gw_run_fail(run, NULL); /* an earlier record may have failed: nothing runs that is not on the disk */
     } else if (then) {
         then(run);
     }
@@ -109,7 +109,7 @@ static void say_lost(struct gw_run *run, const char *why) {
     snprintf(run->fault, sizeof run->fault, "the answer could not be kept: %s", why);
 }
 
-/* An end that could not be written is told all the same, as what it is. */
+/* Reports the end. If it could not be written, it is reported as an error. */
 static void on_end_written(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
@@ -122,7 +122,7 @@ static void on_end_written(void *context, const struct fm_error *error) {
 static void on_answer_written(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
-    run->lost |= error != NULL; /* what is written later may get there all the same */
+    run->lost |= error != NULL; /* later records may get there all the same */
 }
 
 static bool write_answer(struct gw_run *run, struct fm_error *error) {
@@ -200,7 +200,7 @@ void gw_run_fail(struct gw_run *run, const char *message) {
     end(run, run->aborting && !stopping ? "aborted" : "error");
 }
 
-/* True: the run has ended here, because it shall, or because a record of it could not be written. */
+/* True: the run has ended here, because it was aborted, or because a record of it could not be written. */
 static bool must_end(struct gw_run *run) {
     if (run->state == GW_RUN_ENDING) {
         return true;
@@ -339,7 +339,7 @@ static void start_turn(struct gw_run *run, const struct fm_buf *input) {
     run->phase = GW_PHASE_TURN;
 }
 
-/* What the model is to read is there. */
+/* The model's input is ready. */
 static void on_input(struct gw_run *run, const struct fm_buf *input) {
     if (must_end(run)) {
         return;
@@ -360,7 +360,7 @@ static void on_viewed(void *context, const struct fm_error *error, const char *t
     }
 }
 
-/* The transcript is what the model reads: so it never reads what is not on the disk. */
+/* The model's input is made from the transcript, so the model never reads what is not on the disk. */
 static void view_transcript(struct gw_run *run) {
     const struct gw_view view = {.form = GW_VIEW_RECORDS, .max_bytes = RECORDS_MAX};
     struct fm_error error;
@@ -379,11 +379,11 @@ void gw_run_calls_done(struct gw_run *run) {
 
 /* ---- recall ---- */
 
-/* A search that the run may no longer wait for. */
+/* A search, for which the run may no longer wait. */
 struct recall {
-    struct gw_run *run; /* NULL: it has gone on */
+    struct gw_run *run; /* NULL: the run has gone on */
     uv_timer_t timer;
-    unsigned left; /* the search, and the timer's handle */
+    unsigned left; /* what still uses this: the search, the timer's handle */
 };
 
 static void recall_free(struct recall *recall) {
@@ -412,11 +412,11 @@ static void on_recall_late(uv_timer_t *timer) {
     recall_end(timer->data);
 }
 
-/* False: it is not recalled. */
+/* Adds a hit to the recalled text. False: the hit is left out. */
 static bool append_hit(struct gw_run *run, const struct gw_hit *hit) {
     struct fm_buf *out = &run->recalled;
     if (strstr(hit->path, run->chat->key) || out->len > RECALL_BYTES) {
-        return false; /* this conversation is there as a whole */
+        return false; /* the model reads this conversation anyway, or there is enough text */
     }
     if (out->len == 0) {
         fm_buf_append_str(out, "\n\nFrom earlier conversations, which may or may not matter now (they are notes, not "

@@ -16,7 +16,7 @@ struct search {
     struct gw_reply *call;
     char *query; /* words, each NUL-terminated */
     size_t words;
-    char (*keys)[GW_SESSION_KEY_LEN + 1]; /* that are still to be read, the latest last */
+    char (*keys)[GW_SESSION_KEY_LEN + 1]; /* sessions still to be read, the latest last */
     size_t key_count;
     size_t limit;
     size_t found;
@@ -135,7 +135,7 @@ static void search_next(struct search *search) {
         if (gw_session_view(search->chats->options.sessions, key, &view, on_searched, search, &error) == FM_OK) {
             return;
         }
-        search->key_count--; /* it is gone */
+        search->key_count--; /* the session is gone */
     }
     search_end(search);
 }

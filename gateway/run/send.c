@@ -1,6 +1,6 @@
 /*
- * Chats and their queues. A message is answered when it is on the disk; it waits there if another run of its session
- * goes on. The first use of a session reads its transcript, for the keys of requests that it has seen.
+ * Chats and their queues. A message is answered when it is on the disk. It waits there while another run of its session
+ * is in progress. The first use of a session reads its transcript, for the requestKeys that were used before.
  */
 #include "run/internal.h"
 
@@ -74,7 +74,7 @@ struct gw_run *gw_run_find(const struct gw_chats *chats, const char *run_id) {
 
 /* ---- requests that come again ---- */
 
-/* With the length: whether it is the same message, among those of one user. */
+/* A hash with the length, to recognise the same message among those of one user. */
 static void hash_message(const char *text, size_t len, char hash[40]) {
     snprintf(hash, 40, "%016" PRIx64 "-%zu", fm_hash(FM_HASH_START, text, len), len);
 }
@@ -212,7 +212,7 @@ static enum fm_code write_message(struct gw_run *run, struct fm_error *error) {
     return code;
 }
 
-/* The request was seen before: its run is named again. False: it is new. */
+/* If the request was seen before, answers with its run. False: it is new. */
 static bool answer_again(struct gw_chat *chat, const struct gw_pending_send *send) {
     struct json_object *entry = NULL;
     char hash[40];
@@ -450,7 +450,7 @@ static void end_stop(struct gw_chats *chats) {
     for (const struct gw_chat *chat = chats->first; chat; chat = chat->next) {
         open |= chat->runs != NULL;
     }
-    if (!open && chats->stopped) { /* later: who called may still use the chats */
+    if (!open && chats->stopped) { /* later, because the caller may still use the chats */
         uv_timer_start(&chats->expiry, on_stopped, 0, 0);
     }
 }

@@ -5,13 +5,13 @@
  *     chunks          (id INTEGER PRIMARY KEY, file_path TEXT, content TEXT, embedding BLOB)
  *     chunks_fts      (content), FTS5 on chunks
  *     embedding_cache (hash TEXT PRIMARY KEY, embedding BLOB, created_at INTEGER)
- *     embedding_model (name TEXT, dimensions INTEGER), one row: whose vectors these are
+ *     embedding_model (name TEXT, dimensions INTEGER), one row: the model of the vectors
  *
  * Vectors have length 1, as 32-bit floats of this machine. For searches they are also in a table of sqlite-vec in
  * memory, which is filled at the start: a search through chunks.embedding itself reads all texts too, and takes two to
  * four times as long.
  *
- * All of it can be made again from the transcripts. So a file that is damaged is moved aside, and a new one is begun.
+ * The transcripts are enough to make all of it again. So a damaged file is moved aside, and a new one is begun.
  *
  * The memory's thread; everything may block on the disk.
  */

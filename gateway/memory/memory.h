@@ -1,17 +1,17 @@
 /*
- * The memory: what was said in past sessions is found again, by its words and by its meaning.
+ * The memory: finds again what was said in past sessions, by its words and by its meaning.
  *
  *     gw_memory_open   at the start; then gw_memory_sync: what is new or has changed is indexed in the background
  *     gw_memory_index  after a run
  *     gw_memory_forget when a session is deleted
  *     gw_memory_search before a run
  *
- * The memory's thread has the database. The vectors come from an embedder, which is called on the loop. Searches go
- * before indexing; where there are no vectors, because the embedder fails, words alone are searched, and what could not
- * be indexed whole is indexed again at the next sync.
+ * Only the memory's thread uses the database. The vectors come from an embedder, which is called on the loop. Searches
+ * go before indexing. If the embedder fails, a search uses only words, and what did not get all its vectors is indexed
+ * again at the next sync.
  *
- * Loop thread. Nothing blocks but gw_memory_close. Callbacks come later, never from within the function that takes
- * them, once each; after a failure nothing calls back.
+ * Loop thread. Only gw_memory_close blocks. Callbacks come later, never from within the function that takes them, and
+ * once each; after a failure nothing calls back.
  */
 #ifndef GW_MEMORY_MEMORY_H
 #define GW_MEMORY_MEMORY_H

@@ -114,7 +114,7 @@ static struct fm_json_writer *begin(struct gw_audit *audit, const char *event) {
     return &audit->writer;
 }
 
-/* Into audit->text, without secrets. */
+/* Writes the text to audit->text, without secrets. */
 static void filter(struct gw_audit *audit, const char *text, size_t len) {
     fm_buf_reset(&audit->text);
     if (!gw_filter_text(audit->known, text, len, &audit->text)) {
@@ -130,7 +130,7 @@ static void add_text(struct gw_audit *audit, const char *key, const char *text) 
     }
 }
 
-/* JSON that stays JSON, unless it is too long, or a secret's end was its own. */
+/* Writes the details as JSON, or as a string if they are no JSON on one line after they were cut and filtered. */
 static void add_details(struct gw_audit *audit, const char *details, size_t len) {
     size_t offset;
     size_t shown = len > GW_AUDIT_DETAILS_MAX ? fm_utf8_whole_prefix(details, GW_AUDIT_DETAILS_MAX) : len;

@@ -1,7 +1,7 @@
 /*
- * The audit: audit.jsonl, one line of JSON for each attempt to log in, and before and after each tool. Who waits for
- * `done` before a tool runs, has the record on the disk before. All texts go through the secrets filter, whatever the
- * setting for the rest is.
+ * The audit: audit.jsonl, one line of JSON for each attempt to log in, and before and after each tool. If a caller runs
+ * a tool only after `done`, the record is on the disk before. All texts go through the secrets filter, whatever the
+ * setting for other texts is.
  *
  *     {"time":1764061200123,"event":"auth","ok":false,"detail":"wrong token"}
  *     {"time":...,"event":"tool_before","sessionKey":"...","runId":"...","callId":"...","tool":"bash","approval":"user",
@@ -9,7 +9,7 @@
  *     {"time":...,"event":"tool_after","sessionKey":"...","runId":"...","callId":"...","tool":"bash","outcome":"done",
  *      "exitCode":0,"outputBytes":120,"truncated":false,"durationMs":31}
  *
- * Loop thread. Nothing blocks but gw_audit_open.
+ * Loop thread. Only gw_audit_open blocks.
  */
 #ifndef GW_SECURITY_AUDIT_H
 #define GW_SECURITY_AUDIT_H
@@ -29,10 +29,10 @@ struct gw_audit;
 FM_MUST_USE enum fm_code gw_audit_open(struct gw_journal *journal, const char *home, bool on,
                                        const struct gw_known *known, struct gw_audit **audit, struct fm_error *error);
 
-/* Before gw_journal_close. What was taken is written. NULL: nothing happens. */
+/* Call it before gw_journal_close. Accepted records are written. NULL: nothing happens. */
 void gw_audit_free(struct gw_audit *audit);
 
-/* Of a tool's call. Texts are copied; NULL: it is left out. */
+/* A tool's call. Texts are copied; a NULL is left out. */
 struct gw_audit_tool {
     const char *session_key;
     const char *run_id;
@@ -40,7 +40,7 @@ struct gw_audit_tool {
     const char *tool;
 };
 
-/* An attempt to log in. `detail`: why it failed, or by what it succeeded; never the token. */
+/* An attempt to log in. `detail`: why it failed, or how it succeeded; never the token. */
 FM_MUST_USE enum fm_code gw_audit_auth(struct gw_audit *audit, bool ok, const char *detail, gw_journal_done *done,
                                        void *context, struct fm_error *error);
 
@@ -49,7 +49,7 @@ FM_MUST_USE enum fm_code gw_audit_tool_before(struct gw_audit *audit, const stru
                                               const char *approval, const char *details, size_t len,
                                               gw_journal_done *done, void *context, struct fm_error *error);
 
-/* What came of it: `outcome` such as "done", "denied", "timeout", "aborted" or "failed". */
+/* The outcome: "done", "denied", "timeout", "aborted" or "failed", for example. */
 struct gw_audit_result {
     const char *outcome;
     int exit_code; /* -1: there is none */
@@ -58,7 +58,7 @@ struct gw_audit_result {
     int64_t duration_ms;
 };
 
-/* After it ran, or after it was decided that it does not. */
+/* After a tool ran, or after it was decided that it does not run. */
 FM_MUST_USE enum fm_code gw_audit_tool_after(struct gw_audit *audit, const struct gw_audit_tool *tool,
                                              const struct gw_audit_result *result, gw_journal_done *done, void *context,
                                              struct fm_error *error);

@@ -1,7 +1,7 @@
 /*
- * The filter's stages, each in its own file: a byte goes from one to the next, known, pem, names, keys, and then
- * into `out`. A stage holds back what it is not sure of, in its own state; what it gives on never comes back. A stage
- * calls the next one and no other.
+ * The filter's stages, each in a separate file. A byte goes from one to the next: known, pem, names, keys, and then
+ * into `out`. A stage holds back the bytes that it is not sure of, in its own state; what it passes on never comes
+ * back. A stage calls only the next one.
  */
 #ifndef GW_SECURITY_FILTER_INTERNAL_H
 #define GW_SECURITY_FILTER_INTERNAL_H
@@ -17,7 +17,7 @@
 #define GW_VALUE_MAX    4096u
 #define GW_KEY_HELD_MAX 1200u /* the longest formats of key_formats.c are decided by then */
 
-/* A secret with its table of Knuth, Morris and Pratt: how long the next prefix is that may go on after a mismatch. */
+/* A secret with its table of Knuth, Morris and Pratt: the length of the next prefix to try after a mismatch. */
 struct gw_secret {
     char *text;
     size_t len;
@@ -41,7 +41,8 @@ enum gw_name_strength {
     GW_NAME_KEY,      /* cache_key = ..., which is hardly ever a secret */
 };
 
-/* Of key_formats.c, for each byte: its classes, the formats that may begin with it, and those that may come after it.
+/*
+ * For each byte, from key_formats.c: its classes, the formats that may begin with it, and those that may come after it.
  */
 struct gw_key_tables {
     uint16_t classes[256];
@@ -54,12 +55,12 @@ struct gw_filter {
     struct fm_buf *out; /* during a call */
     const struct gw_key_tables *tables;
     struct {
-        uint16_t matched[GW_KNOWN_MAX]; /* of each secret: so many bytes of it are the last ones of the text */
+        uint16_t matched[GW_KNOWN_MAX]; /* of each secret: how many of its first bytes the text ends with */
         unsigned char held[GW_KNOWN_LEN_MAX];
         bool hit[GW_KNOWN_LEN_MAX];
         size_t first; /* in `held`, a ring */
         size_t count;
-        bool marked; /* the last byte that left was a secret's */
+        bool marked; /* the last byte that left belonged to a secret */
     } k;
     struct {
         enum gw_pem_state state;
@@ -68,7 +69,7 @@ struct gw_filter {
         size_t dashes; /* at the end of the label */
         char held[GW_PEM_HELD_MAX];
         size_t held_len;
-        bool dropped; /* a part of the key was, and the marker given on */
+        bool dropped; /* a part of the key was dropped, and the marker was written */
     } p;
     struct {
         enum gw_name_state state;
@@ -78,19 +79,19 @@ struct gw_filter {
         size_t gap;      /* blanks after the name or the separator */
         bool path;       /* "/" is before the name */
         bool quote_seen; /* the name's closing quote */
-        bool escaped;    /* the quotes are, as in JSON inside a string */
-        bool backslash;  /* in quotes: the last byte is one that makes the next the value's */
+        bool escaped;    /* the quotes are escaped, as in JSON inside a string */
+        bool backslash;  /* in quotes: the last byte is a backslash that escapes the next */
         bool tight;      /* "=" right after the name, and the value right after it */
         char separator;
         char quote;
-        bool drop; /* GW_NAME_REST: what is too long goes on as it began */
+        bool drop; /* GW_NAME_REST: the rest of a long value is dropped too */
         char value[GW_VALUE_MAX];
         size_t value_len;
     } n;
     struct {
         unsigned char held[GW_KEY_HELD_MAX];
         size_t count;
-        size_t at;      /* up to here the formats have seen what is held */
+        size_t at;      /* the formats have seen `held` up to here */
         uint64_t alive; /* the formats that may still match */
         uint8_t part[GW_FORMATS_MAX];
         uint16_t run[GW_FORMATS_MAX];         /* bytes of the part so far */

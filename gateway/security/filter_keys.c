@@ -1,6 +1,6 @@
 /*
  * The last stage: keys of well-known formats. Each format is followed from every place where it may begin, a byte at a
- * time; what is held is let go from its first byte on as soon as no format may match it any more.
+ * time. Held bytes are passed on, from the first one, as soon as no format can match them any more.
  */
 #include "security/filter_internal.h"
 
@@ -37,7 +37,10 @@ static bool may_begin(const struct gw_key_format *format, unsigned char c) {
                           : gw_classes_of(c) & first->classes;
 }
 
-/* After a byte of its last run, or a letter or digit, it has begun before, or never. */
+/*
+ * Whether a key may begin after the byte `before`. After a letter, a digit or a byte of its last run, it has begun
+ * earlier, or never.
+ */
 static bool may_follow(const struct gw_key_format *format, unsigned char before) {
     return format->anywhere || !(gw_classes_of(before) & (format->parts[last_of(format)].classes | GW_ALNUM));
 }
@@ -61,7 +64,7 @@ const struct gw_key_tables *gw_filter_keys_tables(void) {
     return &tables;
 }
 
-/* Of a run, by its first bytes: whether digits and letters are mixed. */
+/* Whether the first bytes of a run have both digits and letters. */
 static bool is_mixed(const unsigned char *run, size_t len) {
     bool digit = false;
     bool letter = false;
@@ -74,7 +77,7 @@ static bool is_mixed(const unsigned char *run, size_t len) {
 
 enum verdict { GOES_ON, IS_NONE, IS_KEY };
 
-/* The run at hand ended before `c` (at the end of the text: 0). */
+/* The current run ended before `c` (0 at the end of the text). */
 static enum verdict end_run(const struct gw_filter *filter, size_t index, unsigned char c) {
     const struct gw_key_format *format = &gw_key_formats[index];
     const struct gw_key_part *part = part_of(format, filter->t.part[index]);
@@ -90,7 +93,7 @@ static enum verdict end_run(const struct gw_filter *filter, size_t index, unsign
     return boundary && mixed ? IS_KEY : IS_NONE;
 }
 
-/* The run has one byte more. A format that is sure by its length need not wait for the end. */
+/* The run has one more byte. If the length already decides, the format need not wait for the end. */
 static enum verdict go_on(struct gw_filter *filter, size_t index) {
     const struct gw_key_format *format = &gw_key_formats[index];
     const struct gw_key_part *part = part_of(format, filter->t.part[index]);
@@ -132,7 +135,7 @@ static enum verdict match_literal(struct gw_filter *filter, size_t index, size_t
     return GOES_ON;
 }
 
-/* Takes `held[at]` into account. On IS_KEY, `*len` bytes of what is held are the key with what is kept of it. */
+/* Follows a format by `held[at]`. On IS_KEY, the first `*len` held bytes are the key, with its parts that are kept. */
 static enum verdict step(struct gw_filter *filter, size_t index, size_t at, size_t *len) {
     const struct gw_key_part *part = part_of(&gw_key_formats[index], filter->t.part[index]);
     *len = at + 1;
@@ -164,7 +167,10 @@ static void shift(struct gw_filter *filter, size_t len) {
     filter->t.alive = 0;
 }
 
-/* The first `len` bytes are a key. The parts before its secret are matched again, to find where that begins. */
+/*
+ * Redacts the first `len` bytes, which are a key. The parts before its secret are matched again, to find where it
+ * begins.
+ */
 static void redact(struct gw_filter *filter, size_t index, size_t len) {
     const struct gw_key_format *format = &gw_key_formats[index];
     size_t last = filter->t.part[index];
@@ -221,7 +227,7 @@ static bool follow(struct gw_filter *filter) {
     return false;
 }
 
-/* The first byte is no key's beginning. */
+/* No key begins at the first byte: passes it on. */
 static void let_go(struct gw_filter *filter) {
     give(filter, filter->t.held, 1);
     filter->t.before = filter->t.held[0];

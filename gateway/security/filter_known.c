@@ -1,6 +1,6 @@
 /*
- * The first stage: secrets that the process holds. What is held back is the longest beginning of a secret that the text
- * ends with; a byte that leaves is dropped if it was part of a secret, and each run of those becomes one marker.
+ * The first stage: secrets that the process holds. It holds back the longest beginning of a secret that the text ends
+ * with. A byte that leaves is dropped if it was part of a secret, and each run of dropped bytes becomes one marker.
  */
 #include "base/secret.h"
 #include "base/utf8.h"
@@ -55,7 +55,7 @@ static bool add_one(struct gw_known *known, const char *text, size_t len) {
     return true;
 }
 
-/* As JSON writes it between quotes, if that differs. False: it can't be added. */
+/* Adds the secret as JSON writes it between quotes, if that differs. False: it can't be added. */
 static bool add_escaped(struct gw_known *known, const char *text, size_t len) {
     size_t room = fm_utf8_valid(text, len) ? fm_json_string_size(text, len) : len + 2;
     if (room == len + 2) {
@@ -115,7 +115,7 @@ static void hit_last(struct gw_filter *filter, size_t len) {
     }
 }
 
-/* How much of the secret the text ends with, now that `c` came. */
+/* How many of the secret's first bytes the text ends with, now that `c` came. */
 static uint16_t advance(const struct gw_secret *secret, uint16_t matched, unsigned char c) {
     if (matched == secret->len) {
         matched = secret->back[matched - 1];
@@ -133,7 +133,7 @@ void gw_filter_known_byte(struct gw_filter *filter, unsigned char c) {
         return;
     }
     if (filter->k.count == GW_KNOWN_LEN_MAX) {
-        leave(filter); /* a secret of the greatest length that was found */
+        leave(filter); /* it is full only with a secret of the greatest length */
     }
     take(filter, c);
     for (size_t i = 0; i < filter->known->count; i++) {

@@ -1,6 +1,6 @@
 /*
- * The third stage: values of names that say that they are secrets. A name goes on as it comes; what follows "=" or ":"
- * is held back until it ends, and then judged by the name and by its looks.
+ * The third stage: values whose names say that they are secrets. A name is passed on as it comes. What follows "=" or
+ * ":" is held back until it ends, and then judged by the name and by its looks.
  */
 #include "security/filter_internal.h"
 
@@ -18,7 +18,9 @@ static void give(struct gw_filter *filter, const char *text, size_t len) {
 
 /* ---- names ---- */
 
-/* `name` ends with `word` (lower case), and what is before it is no letter, or the word begins with a capital there. */
+/*
+ * Whether `name` ends with `word` (lower case), and a word begins there: after no letter or digit, or with a capital.
+ */
 static bool ends_with(const char *name, size_t len, const char *word) {
     size_t word_len = strlen(word);
     if (len < word_len || strncasecmp(name + len - word_len, word, word_len) != 0) {
@@ -57,7 +59,7 @@ static enum gw_name_strength strength_of(const char *name, size_t len) {
     bool password = ends_with_any(name, len, passwords);
     bool token = ends_with_any(name, len, tokens);
     bool key = ends_with(name, len, "key");
-    bool whole = len == 3; /* KEY alone is no variable of a secret */
+    bool whole = len == 3; /* a variable that is just KEY is no secret */
     if ((password || token || (key && !whole)) && is_capitals(name, len)) {
         return GW_NAME_STRONG;
     }
@@ -66,7 +68,7 @@ static enum gw_name_strength strength_of(const char *name, size_t len) {
 
 /* ---- values ---- */
 
-/* What stands where a secret would: types, nothing, references to variables. */
+/* Whether the value only stands in the place of a secret: a type, nothing, a reference to a variable. */
 static bool is_placeholder(const char *value, size_t len) {
     static const char *const words[] = {"null",     "none",   "nil",   "undefined", "true",     "false",    "string",
                                         "str",      "int",    "bool",  "bytes",     "text",     "required", "optional",
@@ -117,7 +119,7 @@ static struct looks look_at(const char *value, size_t len) {
     return looks;
 }
 
-/* "sha256", "token_1", "config.key2": what programs call things. */
+/* Names in programs: "sha256", "token_1", "config.key2". */
 static bool is_identifier(const struct looks *looks, const char *value) {
     bool short_groups = looks->groups <= 1 + looks->dots && looks->longest_group <= 3;
     return looks->others == 0 && short_groups && !isdigit((unsigned char)value[0]);
@@ -127,7 +129,7 @@ static bool is_number(const struct looks *looks, const char *value) {
     return looks->letters == 0 || (looks->others == 0 && value[0] == '0' && (value[1] | 0x20) == 'x');
 }
 
-/* Digits and letters, and neither an identifier nor a number. */
+/* Has digits and letters, and is neither an identifier nor a number. */
 static bool looks_secret(const struct looks *looks, const char *value, size_t len, size_t least) {
     return len >= least && looks->blanks == 0 && looks->digits && looks->letters && !is_identifier(looks, value) &&
            !is_number(looks, value);
@@ -210,7 +212,7 @@ static void separate(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* The name is over; `c` is what comes next, and was given on. */
+/* The name has ended; `c` comes after it, and was passed on. */
 static void after_byte(struct gw_filter *filter, unsigned char c) {
     if (c == '=' || c == ':') {
         separate(filter, c);
@@ -259,7 +261,7 @@ static void before_byte(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* What is held goes on, or the marker does. */
+/* Passes on what is held, or the marker if it is a secret. */
 static bool settle(struct gw_filter *filter) {
     bool secret = is_secret(filter);
     if (secret) {
@@ -317,7 +319,7 @@ static void end_bare(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* What is longer than can be held: the rest goes on, or is dropped, as the beginning was. */
+/* The value is too long to be held: the rest of it is passed on or dropped, as its beginning was. */
 static void overflow(struct gw_filter *filter) {
     filter->n.drop = settle(filter);
     filter->n.value_len = 0;
@@ -335,7 +337,10 @@ static void bare_byte(struct gw_filter *filter, unsigned char c) {
     }
 }
 
-/* A quote after a backslash is the value's; after two, the second of which is the value's, it ends it. */
+/*
+ * A quote after a backslash belongs to the value. After two backslashes it ends the value: the first escapes the
+ * second.
+ */
 static bool ends_quoted(struct gw_filter *filter, unsigned char c) {
     bool behind = filter->n.backslash;
     filter->n.backslash = c == '\\' && !behind;

@@ -1,8 +1,8 @@
 /*
  * The second stage: private keys in PEM (RFC 7468; OpenPGP's armour too). From BEGIN on, lines are dropped as long as
- * they look like a key's: base64, headers. The first that does not, goes on as it was. A BEGIN that no such line
- * follows is a text about keys, and goes on too. `held` has what came since the last line that was dropped; it begins
- * with the end of that line.
+ * they look like lines of a key: base64, headers. The first other line is passed on as it was. If no line of a key
+ * follows BEGIN, it is a text about keys, and is passed on too. `held` has what came since the last line that was
+ * dropped; it begins with the end of that line.
  */
 #include "security/filter_internal.h"
 
@@ -84,7 +84,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* How many bytes of a blank or of a line end as JSON writes it `text` begins with. */
+/* The length of the blank at the start of `text`: 1, or 2 for a line end as JSON writes it; 0: there is none. */
 static size_t blank_at(const char *text, size_t len) {
     if (len && is_blank(text[0])) {
         return 1;
@@ -92,7 +92,7 @@ static size_t blank_at(const char *text, size_t len) {
     return len > 1 && text[0] == '\\' && (text[1] == 'n' || text[1] == 'r' || text[1] == 't') ? 2 : 0;
 }
 
-/* Without the blanks around it. */
+/* The text without the blanks around it. */
 static struct span trim(const char *text, size_t len) {
     size_t step;
     while ((step = blank_at(text, len))) {
@@ -139,7 +139,7 @@ static bool is_of_key(struct span line) {
     return line.len && (is_base64(line) || is_header(line));
 }
 
-/* The first `len` bytes of what is held were the key's. */
+/* Drops the first `len` held bytes, which belong to the key. */
 static void drop(struct gw_filter *filter, size_t len) {
     if (!filter->p.dropped) {
         give(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
@@ -165,7 +165,7 @@ static void end_body(struct gw_filter *filter) {
     }
 }
 
-/* A line is complete, or all that will come of it; its end, if there is one, has `end` bytes. */
+/* Judges a line that is complete, or gets no more bytes; its end, if there is one, has `end` bytes. */
 static void judge(struct gw_filter *filter, size_t end) {
     struct span line = trim(filter->p.held, filter->p.held_len);
     if (is_of_key(line)) {
@@ -178,7 +178,7 @@ static void judge(struct gw_filter *filter, size_t end) {
 /* "-----END PRIVATE KEY-----" is complete. */
 static bool is_end(const struct gw_filter *filter) {
     const char *held = filter->p.held;
-    size_t least = sizeof END - 1 + 1 + 5; /* with a label of a byte, and dashes */
+    size_t least = sizeof END - 1 + 1 + 5; /* with a label of one byte, and the dashes */
     size_t at = 0;
     if (filter->p.held_len < least || memcmp(held + filter->p.held_len - 5, "-----", 5) != 0) {
         return false;
@@ -190,7 +190,7 @@ static bool is_end(const struct gw_filter *filter) {
     return at + least <= filter->p.held_len && (before.len == 0 || is_of_key(before));
 }
 
-/* A line that is longer than what can be held: its part before a dash, which may begin END, is judged by itself. */
+/* Judges a line that is too long to be held. Its part before a dash, which may begin END, is judged separately. */
 static void judge_part(struct gw_filter *filter) {
     const char *dash = memchr(filter->p.held, '-', filter->p.held_len);
     size_t before = dash ? (size_t)(dash - filter->p.held) : 0;
@@ -199,7 +199,7 @@ static void judge_part(struct gw_filter *filter) {
         return;
     }
     judge(filter, 0);
-    if (filter->p.state == GW_PEM_BODY && filter->p.held_len) { /* nothing but blanks */
+    if (filter->p.state == GW_PEM_BODY && filter->p.held_len) { /* only blanks */
         end_body(filter);
     }
 }

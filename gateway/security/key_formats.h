@@ -42,7 +42,7 @@ struct gw_key_part {
 struct gw_key_format {
     const char *name;
     struct gw_key_part parts[GW_PARTS_MAX];
-    uint8_t kept;     /* so many parts at its beginning are no secret */
+    uint8_t kept;     /* how many parts at its beginning are no secret */
     uint8_t kept_end; /* and at its end */
     bool any_case;    /* of the literals */
     bool exact;       /* after the last run comes no letter, digit or _ */

@@ -1,10 +1,10 @@
 /*
  * Attachments: bytes that a transcript's records name, such as screenshots. Each blob is a file in blobs/,
- * SESSIONKEY-RANDOM; it is whole on the disk before anybody gets its id, so a record can name it.
+ * SESSIONKEY-RANDOM. It is whole on the disk before its id is given out, so a record can name it.
  *
  * Members of an element of `attachments` in a record: blob (the id), mimeType, bytes, and name if there is one.
  *
- * Loop thread; nothing blocks but gw_blobs_clean. Reading and writing is done on the journal's thread.
+ * Loop thread; only gw_blobs_clean blocks. Reading and writing is done on the journal's thread.
  */
 #ifndef GW_SESSIONS_BLOBS_H
 #define GW_SESSIONS_BLOBS_H
@@ -15,12 +15,12 @@
 #define GW_BLOB_ID_LEN     (GW_SESSION_KEY_LEN + 1 + 16)
 #define GW_BLOB_MAX        (5u << 20) /* bytes: in base64 it fits into a frame of 8 MiB, by which clients get it */
 
-/* `error` NULL: `id` is on the disk. Once for each that was taken. */
+/* `error` NULL: `id` is on the disk. Called once for each blob that was accepted. */
 typedef void gw_blob_put_done(void *context, const struct fm_error *error, const char *id);
 
 /*
- * `error` NULL: the blob, valid during the call. FM_NOT_FOUND: there is none of that id. FM_UNAVAILABLE: it can't be
- * read, or has a length that none can have.
+ * `error` NULL: the blob, valid during the call. FM_NOT_FOUND: there is no blob with that id. FM_UNAVAILABLE: it can't
+ * be read, or has a length that no blob can have.
  */
 typedef void gw_blob_get_done(void *context, const struct fm_error *error, const void *bytes, size_t len);
 
@@ -30,12 +30,12 @@ bool gw_session_key_valid(const char *key);
 
 /*
  * Keeps a copy of `bytes` (1 to GW_BLOB_MAX) for the session `key` in the folder `folder`. FM_INVALID_REQUEST: the
- * length; FM_INTERNAL: out of memory; then nothing calls back.
+ * length is wrong; FM_INTERNAL: out of memory. After a failure nothing calls back.
  */
 FM_MUST_USE enum fm_code gw_blob_put(struct gw_journal *journal, int folder, const char *key, const void *bytes,
                                      size_t len, gw_blob_put_done *done, void *context, struct fm_error *error);
 
-/* Reads one. FM_NOT_FOUND: `id` can't be one. Then, and on FM_INTERNAL, nothing calls back. */
+/* Reads a blob. FM_NOT_FOUND: `id` can't be a blob's id. Then, and on FM_INTERNAL, nothing calls back. */
 FM_MUST_USE enum fm_code gw_blob_get(struct gw_journal *journal, int folder, const char *id, gw_blob_get_done *done,
                                      void *context, struct fm_error *error);
 

@@ -6,9 +6,9 @@
 
 #define GW_SESSION_FILE_LEN (GW_SESSION_KEY_LEN + sizeof ".jsonl")
 
-/* A session with what the list need not know. */
+/* A session, with what users of the list need not know. */
 struct gw_session_entry {
-    struct gw_session shown; /* first: who has a pointer to it, has the entry */
+    struct gw_session shown; /* the first member: a pointer to it is a pointer to the entry */
     struct gw_journal_file *file;
     int64_t seq;   /* the last that was given to a record */
     bool unusable; /* takes no records: the start could not mend it */
@@ -17,7 +17,7 @@ struct gw_session_entry {
 
 struct gw_sessions {
     struct gw_journal *journal;
-    struct gw_journal_file *last; /* is never written to: the sessions end when it does */
+    struct gw_journal_file *last; /* never written to; when the journal is done with it, the sessions are freed */
     int folder;
     int blobs;
     struct gw_session_entry **entries;
@@ -43,7 +43,7 @@ FM_MUST_USE bool gw_sessions_reserve(struct gw_sessions *sessions);
 /* A new entry, with its file, that is not in the list. NULL: out of memory. */
 struct gw_session_entry *gw_session_entry_new(struct gw_sessions *sessions, const char *key, int64_t whole);
 
-/* Frees it once its records are done. */
+/* Frees the entry once its records are done. */
 void gw_session_entry_free(struct gw_session_entry *entry);
 
 /* Reads a file of the folder whole. The caller frees `*text`. Any thread; blocks. */

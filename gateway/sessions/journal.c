@@ -1,7 +1,7 @@
 /*
- * The journal. A file's `whole` is the length of the records that were acknowledged; it grows after a successful
- * fdatasync alone, and bytes after it are cut off before anything is written. What the thread has of a file (whole,
- * behind, first, end) nobody else touches while the thread runs.
+ * The journal. A file's `whole` is the length of the acknowledged records. It grows only after a successful fdatasync;
+ * bytes after it are cut off before anything is written. While the thread runs, only the thread uses a file's `whole`,
+ * `behind`, `first` and `end`.
  */
 #include "sessions/journal.h"
 #include "base/platform.h"
@@ -39,7 +39,7 @@ struct gw_journal_file {
     struct append *first;
     struct append **end;
     struct gw_journal_file *next; /* in this batch */
-    struct append *last;          /* for its end, which needs no memory then */
+    struct append *last;          /* for its end, which then needs no new memory */
     void (*gone)(void *context);
     void *gone_context;
     char name[NAME_MAX_HERE];

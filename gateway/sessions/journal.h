@@ -1,11 +1,11 @@
 /*
- * The journal: what is appended to transcripts and to the audit is on the disk before anybody is told so. Its thread
- * takes all that waits as one batch: a write for each record, one fdatasync for each file, then the callbacks.
+ * The journal: records of transcripts and of the audit are on the disk before they are acknowledged. Its thread takes
+ * all records that wait as one batch: a write for each record, one fdatasync for each file, then the callbacks.
  *
  * When the disk fails, nothing of the batch is acknowledged for that file, and the file is cut back to the records that
- * were: a file never has a torn record before a whole one. The next append tries anew.
+ * it had before. So a file never has a torn record before a whole one. The next append tries again.
  *
- * Loop thread, if nothing else is said. Nothing blocks but gw_journal_close.
+ * Loop thread, unless a comment says otherwise. Only gw_journal_close blocks.
  */
 #ifndef GW_SESSIONS_JOURNAL_H
 #define GW_SESSIONS_JOURNAL_H
@@ -16,34 +16,34 @@
 #include <stdint.h>
 
 #define GW_JOURNAL_WAITING_MAX (64u << 20)  /* bytes that may wait for the disk; more are refused */
-#define GW_JOURNAL_FILE_MAX    (256u << 20) /* bytes of a file: what reads it takes it whole */
+#define GW_JOURNAL_FILE_MAX    (256u << 20) /* bytes of a file; readers read it whole */
 
 struct gw_journal;
 struct gw_journal_file;
 
-/* `error` NULL: it is on the disk. Else nothing of it is, nor will be. Once for each that was taken. */
+/* `error` NULL: it is on the disk. Else nothing of it is, nor will be. Called once for each one that was accepted. */
 typedef void gw_journal_done(void *context, const struct fm_error *error);
 
 /* Starts the thread. Fails as gw_worker_open. */
 FM_MUST_USE enum fm_code gw_journal_open(uv_loop_t *loop, struct gw_journal **journal, struct fm_error *error);
 
 /*
- * Waits until all that was taken is on the disk, calls back and ends the thread. The loop has to run once more. The
- * files are freed before, by gw_journal_file_free.
+ * Waits until everything accepted is on the disk, calls back and ends the thread. The loop has to run once more. Free
+ * the files before, by gw_journal_file_free.
  */
 void gw_journal_close(struct gw_journal *journal);
 
 /*
- * A file of lines in a folder (base/private_files.h), whose descriptor stays the caller's and open. `whole`: so many
- * bytes of it are whole records, and what is after them is cut off before the first append; -1: there is no such file
- * yet, the first append makes it. Only the journal may write to it. NULL: out of memory.
+ * A file of lines in a folder (base/private_files.h), whose descriptor stays open and the caller's. `whole`: the length
+ * of its whole records; what is after them is cut off before the first append. -1: there is no such file yet, and the
+ * first append creates it. Only the journal may write to it. NULL: out of memory.
  */
 FM_MUST_USE struct gw_journal_file *gw_journal_file_new(struct gw_journal *journal, int folder, const char *name,
                                                         int64_t whole);
 
 /*
- * Frees it once all that was taken for it is done, then calls `gone` (NULL: nothing). Never fails. The file on the disk
- * stays. `file` NULL: nothing happens.
+ * Frees the file once all that was accepted for it is done, then calls `gone` (NULL: nothing). Never fails. The file on
+ * the disk stays. `file` NULL: nothing happens.
  */
 void gw_journal_file_free(struct gw_journal_file *file, void (*gone)(void *context), void *context);
 
@@ -55,15 +55,15 @@ FM_MUST_USE enum fm_code gw_journal_append(struct gw_journal_file *file, const c
                                            gw_journal_done *done, void *context, struct fm_error *error);
 
 /*
- * Runs `work` on the journal's thread, after all that was taken before it and before what is taken later; then `done`
- * (may be NULL) on the loop's. `work` returns a code and fills `error`, as any function here. FM_INTERNAL: out of
- * memory, and nothing runs.
+ * Runs `work` on the journal's thread, after everything that was accepted before and before everything later; then
+ * `done` (may be NULL) on the loop's. `work` returns a code and fills `error`, as any function here. FM_INTERNAL: out
+ * of memory, and nothing runs.
  */
 FM_MUST_USE enum fm_code gw_journal_run(struct gw_journal *journal,
                                         enum fm_code (*work)(void *context, struct fm_error *error),
                                         gw_journal_done *done, void *context, struct fm_error *error);
 
-/* For `work` that removes a file: from then on the journal knows that there is none. Journal's thread. */
+/* For a `work` that removes a file: from now on the journal knows that the file is gone. Journal's thread. */
 void gw_journal_file_is_gone(struct gw_journal_file *file);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The start: every transcript is read, and what a crash left of it is mended. Nothing that may be worth something is
- * removed: a transcript with broken lines is kept as it was, under another name, before it is written anew.
+ * The start: every transcript is read, and what a crash left of it is mended. Nothing of possible value is removed: a
+ * transcript with broken lines is kept as it was, under another name, before it is written anew.
  */
 #include "base/file.h"
 #include "base/log.h"
@@ -43,7 +43,7 @@ enum fm_code gw_session_file_read(int folder, const char *name, char **text, siz
 static bool write_whole(int folder, const char *name, const struct fm_buf *text, const struct fm_buf *more) {
     char part[PART_LEN + 32];
     snprintf(part, sizeof part, ".%s", name);
-    fm_private_file_remove(folder, part); /* of a start that was killed */
+    fm_private_file_remove(folder, part); /* left by a start that was killed */
     int fd = fm_private_file_create(folder, part);
     bool whole = fd >= 0 && fm_write_all(fd, text->data, text->len) &&
                  (!more || fm_write_all(fd, more->data, more->len)) && fm_private_file_sync(fd) &&
@@ -71,7 +71,7 @@ static enum fm_code set_aside(int folder, const char *key, const char *text, siz
     return FM_OK;
 }
 
-/* Appends the records that close, after the whole ones. */
+/* Appends the closing records after the whole ones. */
 static enum fm_code append_closing(int folder, const char *name, const struct gw_recovered *recovered,
                                    struct fm_error *error) {
     int fd = fm_private_file_append(folder, name, false);
@@ -107,7 +107,7 @@ static void count(struct gw_mended *mended, const struct gw_recovered *recovered
     mended->tools += recovered->tools;
 }
 
-/* Adds a session whose file is mended, or could not be. */
+/* Adds a session, whether its file could be mended or not. */
 static enum fm_code add(struct gw_sessions *sessions, const char *key, const struct gw_recovered *recovered,
                         bool mended, struct fm_error *error) {
     int64_t whole = (int64_t)(recovered->whole + (mended ? recovered->closing.len : 0));
@@ -122,7 +122,7 @@ static enum fm_code add(struct gw_sessions *sessions, const char *key, const str
     return FM_OK;
 }
 
-/* One transcript. Fails only where there is no memory. */
+/* Mends one transcript. Fails only if there is no memory. */
 static enum fm_code mend_one(struct gw_sessions *sessions, const char *key, const char *name, struct gw_mended *mended,
                              struct fm_error *error) {
     struct gw_recovered recovered;
@@ -177,14 +177,16 @@ enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, st
     *mended = (struct gw_mended){.sessions = 0};
     while (code == FM_OK && (name = fm_folder_next(folder))) {
         struct fm_error none;
-        if (key_of(name, key) && !gw_session_entry_find(sessions, key, &none)) { /* one that was replaced comes twice */
+        if (key_of(name, key) && !gw_session_entry_find(sessions, key, &none)) { /* a replaced file is listed twice */
             char copy[GW_SESSION_FILE_LEN];
             gw_session_file_name(copy, key);
             code = mend_one(sessions, key, copy, mended, error);
         }
     }
     fm_folder_close(folder);
-    /* What is whole counts as acknowledged from now on, but who wrote it may have been killed before it synced a name.
+    /*
+     * Whole records count as acknowledged from now on, but the gateway that wrote them may have been killed before it
+     * synced a name.
      */
     return code == FM_OK && !fm_private_folder_sync(sessions->folder) ? fail("write", path, error) : code;
 }

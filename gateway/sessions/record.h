@@ -30,7 +30,7 @@
 #include <stdint.h>
 
 #define GW_RECORD_MAX  (16u << 20)      /* bytes of a line */
-#define GW_EVENTS_A_MS 1000             /* events begin, at a start, with so many for each ms since 1970 */
+#define GW_EVENTS_A_MS 1000             /* event numbers begin, at a start, at the ms since 1970 times this */
 #define GW_EVENT_MAX   9007199254740991 /* 2^53 - 1: the highest number that a page can hold */
 
 enum gw_record_type {
@@ -64,21 +64,24 @@ extern const char gw_record_no_memory[];
 /* The word of a type; not of GW_RECORD_OTHER. */
 const char *gw_record_name(enum gw_record_type type);
 
-/* Begins a line: the caller writes further members to `w`, then calls gw_record_end. `run_id` NULL: it is of no run. */
+/*
+ * Begins a line: the caller writes further members to `w`, then calls gw_record_end. `run_id` NULL: it belongs to no
+ * run.
+ */
 void gw_record_begin(struct fm_json_writer *w, int64_t seq, int64_t time_ms, enum gw_record_type type,
                      const char *run_id);
 void gw_record_end(struct fm_json_writer *w);
 
 /*
  * Reads a line (without its newline) into `record`; the caller puts `record->json`. `scratch` is used meanwhile. False:
- * it is no record, its members are not those of its type, or there is no memory; `*fault` says which, a static text.
+ * it is no record, its members are not those of its type, or there is no memory; `*fault` says which, in static memory.
  */
 FM_MUST_USE bool gw_record_read(const char *line, size_t len, struct fm_buf *scratch, struct gw_record *record,
                                 const char **fault);
 
 /*
- * The number of the event that tells a run's end (`json` of run_ended); if it is not noted, one by its time. 0: no
- * number can be made of that.
+ * The number of the event that reports a run's end (`json` of run_ended); if the record does not have it, a number made
+ * from its time. 0: that is not possible.
  */
 int64_t gw_record_event(struct json_object *json);
 

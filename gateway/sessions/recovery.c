@@ -1,6 +1,6 @@
 /*
- * Recovery. `open` has what began and has not ended: an entry leaves it with the record that ends it, and what is left
- * at the end of the text gets a record that does.
+ * Recovery. `open` has what began and has not ended. A record that ends an entry removes it; each entry that is left at
+ * the end of the text gets a new record that ends it.
  */
 #include "sessions/recovery.h"
 #include "base/utf8.h"
@@ -13,7 +13,7 @@
 #define TITLE_CHARACTERS 60 /* of a message that becomes a title */
 #define TEXT_MAX         (SIZE_MAX / 2)
 /*
- * Nobody tells of an end that a start has written. It has a number above those that clients have seen of other
+ * No event reports an end that a start has written. Its event number is above those that clients have seen of other
  * sessions, so that they get it when they come back: events are never so far ahead of the clock. The events of this
  * process begin above it.
  */
@@ -136,7 +136,7 @@ static void add(struct recovery *recovery, enum kind kind, const char *run, cons
     size_t id_len = strlen(id) + 1;
     size_t call_len = strlen(call) + 1;
     if (*find(recovery, kind, run, id)) {
-        return; /* said twice */
+        return; /* recorded twice */
     }
     struct open *open = calloc(1, sizeof *open + run_len + id_len + call_len);
     if (!open) {
@@ -167,7 +167,7 @@ static void settle(struct recovery *recovery, const struct gw_record *record, co
     }
 }
 
-/* The run and all of it. */
+/* Removes the run and everything that belongs to it. */
 static void end_run(struct recovery *recovery, const char *run) {
     struct open **link = &recovery->open;
     while (*link) {

@@ -11,19 +11,19 @@
 #define GW_TITLE_MAX    800u /* bytes */
 #define GW_AGENT_ID_MAX 64u  /* bytes */
 
-/* What the list of sessions shows of one. */
+/* What the list of sessions shows of a session. */
 struct gw_facts {
     char agent_id[GW_AGENT_ID_MAX + 1];
     char title[GW_TITLE_MAX + 1]; /* the user's, or the beginning of their first message; "": no message yet */
-    bool renamed;                 /* the user's */
+    bool renamed;                 /* the title is the user's */
     int64_t created_ms;           /* since 1970 */
     int64_t updated_ms;           /* of the last message, or `created_ms` */
     int64_t seq;                  /* of the last record; 0: there is none */
     size_t messages;
     int64_t input_tokens; /* of all runs that have ended */
     int64_t output_tokens;
-    bool priceless; /* of some of them it is not known what they cost; all others cost nothing */
-    int64_t event;  /* the highest number of an event that is noted; 0: none is */
+    bool priceless; /* the cost of some of them is not known; all others cost nothing */
+    int64_t event;  /* the highest event number in the records; 0: there is none */
 };
 
 /* Takes a record that is on the disk into account. */
@@ -36,13 +36,13 @@ struct gw_recovered {
     struct gw_facts facts;
     size_t whole; /* the first bytes of the text are whole records; the rest was torn by the crash */
     /*
-     * Lines were broken that a crash can't have torn: the text is to be set aside, and `kept` is the records of it that
-     * are whole. Then `whole` is its length.
+     * There are broken lines that no crash can have caused. The text must be set aside; `kept` has its whole records,
+     * and `whole` is the length of `kept`.
      */
     bool damaged;
     struct fm_buf kept;
-    struct fm_buf closing; /* records, to be appended: what was open is closed by them; empty: nothing was */
-    size_t runs;           /* so many of them: "run_ended", outcome "error" */
+    struct fm_buf closing; /* records to append, which close what was open; empty: nothing was open */
+    size_t runs;           /* how many of them are "run_ended", outcome "error" */
     size_t approvals;      /* "approval_settled", verdict "withdrawn" */
     size_t tools;          /* "tool_result", outcome "unknown" or "not_run" */
 };

@@ -1,4 +1,4 @@
-/* What is asked of sessions as a whole: create, rename, delete, view. Files are read and removed by the journal. */
+/* Operations on whole sessions: create, rename, delete, view. The journal reads and removes files. */
 #include "base/platform.h"
 #include "base/private_files.h"
 #include "sessions/internal.h"
@@ -125,7 +125,7 @@ static void find_its(void *context, const struct fm_private_entry *entry) {
     files->any = files->any || is_its(files, entry->name);
 }
 
-/* Also one that is not ours any more, which the folder's list leaves out. */
+/* Whether the file exists, even if it is not ours any more: the folder's list leaves such a file out. */
 static bool is_there(int folder, const char *name) {
     int fd = fm_private_file_append(folder, name, false);
     bool there = fd >= 0 || errno != ENOENT;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A record on its way to the disk. `line` is kept where the list needs what it says. */
+/* A record on its way to the disk. `line` is a copy if the list needs what it says. */
 struct record_sent {
     struct gw_session_entry *entry;
     int64_t seq;
@@ -36,7 +36,7 @@ static bool is_kept(void *context, const char *key) {
     const struct gw_sessions *sessions = context;
     char name[GW_SESSION_FILE_LEN];
     gw_session_file_name(name, key);
-    int fd = fm_private_file_append(sessions->folder, name, false); /* also one that can't be read */
+    int fd = fm_private_file_append(sessions->folder, name, false); /* finds a file that can't be read, too */
     bool missing = fd < 0 && errno == ENOENT;
     if (fd >= 0) {
         fm_close(fd);
@@ -137,13 +137,13 @@ static void on_disk(void *context, const struct fm_error *error) {
     free(sent);
 }
 
-/* Whether the list shows something of it. */
+/* Whether the list shows something of such records. */
 static bool is_listed(enum gw_record_type type) {
     return type == GW_RECORD_SESSION || type == GW_RECORD_TITLE || type == GW_RECORD_MESSAGE ||
            type == GW_RECORD_RUN_ENDED;
 }
 
-/* What was written is read again: what a start would take for damage is not written. */
+/* Reads the record again: what a start would take for damage must not be written. */
 static enum fm_code check(const struct gw_sessions *sessions, struct fm_error *error) {
     struct gw_record record;
     struct fm_buf scratch;

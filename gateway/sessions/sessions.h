@@ -2,8 +2,8 @@
  * The sessions: each is a transcript, sessions/KEY.jsonl, which holds all that is known of it (record.h). What a
  * callback has acknowledged is on the disk, and a restart finds it.
  *
- * Loop thread. Nothing blocks but gw_sessions_open. Callbacks come later, never from within the function that takes
- * them, once each; after a failure nothing calls back.
+ * Loop thread. Only gw_sessions_open blocks. Callbacks come later, never from within the function that takes them, and
+ * once each; after a failure nothing calls back.
  */
 #ifndef GW_SESSIONS_SESSIONS_H
 #define GW_SESSIONS_SESSIONS_H
@@ -19,13 +19,13 @@ struct gw_sessions;
 /* The time of records: ms since 1970. Any thread. */
 int64_t gw_wall_ms(void);
 
-/* One of the list. `facts` are of what is on the disk. */
+/* A session of the list. `facts` are of what is on the disk. */
 struct gw_session {
     char key[GW_SESSION_KEY_LEN + 1];
     struct gw_facts facts;
 };
 
-/* What the start had to mend, all sessions together. */
+/* What the start had to mend, in all sessions together. */
 struct gw_mended {
     size_t sessions; /* that were read */
     size_t torn;     /* transcripts whose end was cut off */
@@ -37,22 +37,24 @@ struct gw_mended {
 };
 
 /*
- * Reads all sessions of the folder `path` (made if it isn't there), cuts what a crash tore, and closes what was open.
- * `blobs` is the folder of attachments. The sessions use `journal` until gw_sessions_free. FM_UNAVAILABLE: a folder
- * can't be used. A session that can't be mended, because the disk is full say, is read but takes no records until a
- * restart. Blocks: it reads every transcript.
+ * Reads all sessions of the folder `path` (created if it is missing), cuts off what a crash tore, and closes what was
+ * open. `blobs` is the folder of attachments. The sessions use `journal` until gw_sessions_free. FM_UNAVAILABLE: a
+ * folder can't be used. A session that can't be mended, for example because the disk is full, is read but takes no
+ * records until a restart. Blocks: it reads every transcript.
  */
 FM_MUST_USE enum fm_code gw_sessions_open(struct gw_journal *journal, const char *path, const char *blobs,
                                           struct gw_sessions **sessions, struct gw_mended *mended,
                                           struct fm_error *error);
 
-/* Before gw_journal_close, which waits for what was taken. No new calls; what was taken is called back for. */
+/* Call it before gw_journal_close, which waits for accepted records; these still call back. No new calls after it. */
 void gw_sessions_free(struct gw_sessions *sessions);
 
-/* The session of that key; NULL: there is none. Valid until the loop goes on. */
+/* The session of that key; NULL: there is none. Valid until control returns to the loop. */
 const struct gw_session *gw_session_find(const struct gw_sessions *sessions, const char *key);
 
-/* Calls `each` for all, the one with the latest message first, until it returns false. False: out of memory. */
+/*
+ * Calls `each` for all sessions, the one with the latest message first, until it returns false. False: out of memory.
+ */
 FM_MUST_USE bool gw_sessions_each(const struct gw_sessions *sessions,
                                   bool (*each)(void *context, const struct gw_session *session), void *context);
 
@@ -64,16 +66,16 @@ FM_MUST_USE enum fm_code gw_session_create(struct gw_sessions *sessions, const c
                                            void *context, struct fm_error *error);
 
 /*
- * Begins a record of a session: the caller writes the members that its type must have, and others, to the writer that
- * it gets, then calls gw_session_end, before the loop goes on. `run_id` NULL: the record is of no run. NULL with
- * FM_NOT_FOUND (no such session) or FM_UNAVAILABLE (the start could not mend it).
+ * Begins a record of a session. The caller writes the members that its type must have, and others, to the writer that
+ * it gets, then calls gw_session_end before control returns to the loop. `run_id` NULL: the record belongs to no run.
+ * NULL with FM_NOT_FOUND (no such session) or FM_UNAVAILABLE (the start could not mend it).
  */
 struct fm_json_writer *gw_session_begin(struct gw_sessions *sessions, const char *key, enum gw_record_type type,
                                         const char *run_id, struct fm_error *error);
 
 /*
- * The record that was begun goes to the disk; `*seq` (NULL: nobody asks) is its number. Records of a session keep their
- * order; if one can't be written, later ones still may be. FM_INVALID_REQUEST: it has not the members of its type, or
+ * Sends the record that was begun to the disk; `*seq` (`seq` may be NULL) is its number. Records of a session keep
+ * their order; if one can't be written, later ones still may be. FM_INVALID_REQUEST: it lacks a member of its type, or
  * is longer than GW_RECORD_MAX. Else fails as gw_journal_append.
  */
 FM_MUST_USE enum fm_code gw_session_end(struct gw_sessions *sessions, gw_journal_done *done, void *context,
@@ -84,8 +86,8 @@ FM_MUST_USE enum fm_code gw_session_rename(struct gw_sessions *sessions, const c
                                            gw_journal_done *done, void *context, struct fm_error *error);
 
 /*
- * Removes a session, its attachments, and what a start set aside of its transcript; it takes no records from now on. If
- * the disk fails, it is there again. End its runs before.
+ * Removes a session, its attachments, and what a start set aside of its transcript. It takes no records from now on. If
+ * the disk fails, the session is there again. End its runs before.
  */
 FM_MUST_USE enum fm_code gw_session_delete(struct gw_sessions *sessions, const char *key, gw_journal_done *done,
                                            void *context, struct fm_error *error);
@@ -93,7 +95,7 @@ FM_MUST_USE enum fm_code gw_session_delete(struct gw_sessions *sessions, const c
 /* `error` NULL: the view, valid during the call. */
 typedef void gw_session_viewed(void *context, const struct fm_error *error, const char *text, size_t len, bool cut);
 
-/* Reads what is on the disk when all that was taken before is. FM_NOT_FOUND: no such session. */
+/* Reads the transcript, after everything accepted before is on the disk. FM_NOT_FOUND: no such session. */
 FM_MUST_USE enum fm_code gw_session_view(struct gw_sessions *sessions, const char *key, const struct gw_view *view,
                                          gw_session_viewed *done, void *context, struct fm_error *error);
 

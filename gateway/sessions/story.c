@@ -1,4 +1,6 @@
-/* Sorts records by their runs. Runs are few and records come mostly for the last one, so they are looked for backwards.
+/*
+ * Sorts records by their runs. Runs are few and most records belong to the last one, so a run is searched for from the
+ * end.
  */
 #include "sessions/story.h"
 #include "protocol/json_tree.h"
@@ -62,7 +64,7 @@ static bool add_to(struct gw_story *story, struct gw_story_run *run, struct json
     return true;
 }
 
-/* It was checked, record by record, when the transcript was read. */
+/* The text was checked, record by record, when the transcript was read. */
 static struct json_object *parse(const char *text, size_t len) {
     struct json_object *root = NULL;
     struct fm_buf scratch;

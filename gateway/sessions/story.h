@@ -1,6 +1,6 @@
 /*
- * A transcript by its runs: each has its user message, what came of it, and its end. Runs stand in the order in which
- * they were started; a message that waited while another run went on is with its own run. Pure.
+ * A transcript by its runs: each has its user message, its outcome and its end. Runs are in the order in which they
+ * were started; a message that waited while another run was in progress is with its own run. Pure.
  */
 #ifndef GW_SESSIONS_STORY_H
 #define GW_SESSIONS_STORY_H

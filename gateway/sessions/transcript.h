@@ -10,19 +10,21 @@ struct gw_transcript_reader {
     void *context;
     /* A record, whose JSON is put afterwards. False: the reader stops. */
     bool (*record)(void *context, const struct gw_record *record);
-    /* A line that is no record, or whose seq does not rise, or by too much. NULL: it is skipped. False: the reader
-     * stops. */
+    /*
+     * A line that is no record, or whose seq does not rise, or rises too much. NULL: it is skipped. False: the reader
+     * stops.
+     */
     bool (*broken)(void *context, const char *line, size_t len, const char *fault);
 };
 
 /*
- * Reads the lines of `text` that have their newline. Returns how many bytes the lines that it went through have; what
- * is after them has no newline, if no callback stopped it.
+ * Reads the lines of `text` that have their newline. Returns the length of the lines that it has read. If no callback
+ * stopped it, the bytes after them have no newline.
  */
 size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcript_reader *reader);
 
 /*
- * The runs whose messages were taken back: nothing shows or remembers these. The caller puts what it gets; NULL: there
+ * The runs whose messages were taken back: these are never shown or remembered. The caller puts the result; NULL: there
  * are none (or no memory).
  */
 struct json_object *gw_transcript_taken_back(const char *text, size_t len);

@@ -59,7 +59,7 @@ static void write_array(struct writing *writing, bool *cut) {
     size_t count = writing->starts.len / sizeof *starts;
     size_t room = writing->view->max_bytes ? writing->view->max_bytes : GW_VIEW_MAX;
     size_t first = writing->view->limit && count > writing->view->limit ? count - writing->view->limit : 0;
-    while (first < count && writing->body.len - starts[first] + 1 > room) { /* a bracket more than commas */
+    while (first < count && writing->body.len - starts[first] + 1 > room) { /* two brackets more, one comma less */
         first++;
         *cut = true;
     }
@@ -82,7 +82,7 @@ static void append_time(struct fm_buf *out, int64_t time_ms) {
     fm_buf_append_str(out, text);
 }
 
-/* In a fence that nothing of the text can close. */
+/* Appends the text in a fence that nothing in it can close. */
 static void append_fenced(struct fm_buf *out, const char *text) {
     size_t longest = 2;
     for (const char *at = text; *at; at++) {

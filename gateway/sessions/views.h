@@ -18,15 +18,15 @@ enum gw_view_form {
 struct gw_view {
     enum gw_view_form form;
     size_t limit;      /* the last so many elements of an array; 0: all */
-    int64_t after_seq; /* only what is above; 0: all */
+    int64_t after_seq; /* only what has a greater seq; 0: all */
     size_t max_bytes;  /* of the result, of an array: what is older is left out. 0: GW_VIEW_MAX */
 };
 
 #define GW_VIEW_MAX (256u << 20)
 
 /*
- * Writes the view of a transcript to `out`, an empty buffer that the caller has initialised. `*cut`: an array has not
- * all elements that the caller asked for, because of max_bytes. False: out of memory, or the text is longer than `out`
+ * Writes the view of a transcript to `out`, an empty buffer that the caller has initialised. `*cut`: because of
+ * max_bytes, an array lacks elements that the caller asked for. False: out of memory, or the text is longer than `out`
  * may be.
  */
 FM_MUST_USE bool gw_view_write(const char *text, size_t len, const struct gw_view *view, struct fm_buf *out, bool *cut);

@@ -49,7 +49,7 @@ static void list_add(struct list *list, struct gw_job *job) {
     list->end = &job->next;
 }
 
-/* With the lock held, if the thread lives: what to run next; an empty list if nothing waits. */
+/* Takes what to run next; an empty list if nothing waits. With the lock held, if the thread lives. */
 static void take(struct gw_worker *worker, struct list *taken) {
     struct list *from = worker->urgent.first ? &worker->urgent : &worker->waiting;
     struct gw_job *job = from->first;

@@ -1,8 +1,8 @@
 /*
- * A thread with a queue: jobs go in on the loop thread, are run in turn on the worker's thread, and come back on the
- * loop thread. The journal and the memory have one each.
+ * A thread with a queue: jobs go in on the loop thread, are run one after the other on the worker's thread, and come
+ * back on the loop thread. The journal and the memory have one each.
  *
- * All functions: loop thread. None blocks but gw_worker_close.
+ * All functions: loop thread. Only gw_worker_close blocks.
  */
 #ifndef GW_SESSIONS_WORKER_H
 #define GW_SESSIONS_WORKER_H
@@ -14,7 +14,7 @@
 
 struct gw_worker;
 
-/* Its owner has it inside its own struct, which the worker has from gw_worker_add until `done`. */
+/* A member of its owner's struct, which the worker uses from gw_worker_add until `done`. */
 struct gw_job {
     struct gw_job *next;
     void (*done)(struct gw_job *job); /* loop thread; may free the job and add others */
@@ -39,8 +39,8 @@ FM_MUST_USE enum fm_code gw_worker_open(const struct gw_worker_options *options,
 void gw_worker_add(struct gw_worker *worker, struct gw_job *job);
 
 /*
- * Runs what is queued, and what the callbacks of that add, calls all of them back and ends the thread. Blocks for as
- * long as that takes. The loop must run once more, which frees the worker and then calls `closed` (NULL: nothing).
+ * Runs the queued jobs and those that their callbacks add, calls back for all of them and ends the thread. Blocks for
+ * as long as that takes. The loop must run once more, which frees the worker and then calls `closed` (NULL: nothing).
  */
 void gw_worker_close(struct gw_worker *worker, void (*closed)(void *context), void *context);
 

@@ -1,4 +1,4 @@
-/* The special-purpose addresses, by prefix. What is not in the table is public. */
+/* The special-purpose addresses, by prefix. Any other address is public. */
 #include "tools/address.h"
 
 #include <arpa/inet.h>
@@ -51,7 +51,7 @@ static const struct prefix version6[] = {
     {{0xff}, 8, special},
 };
 
-/* IPv6 addresses that carry one of IPv4, and where. */
+/* IPv6 addresses that carry an IPv4 address, and where. */
 static const struct {
     struct prefix prefix;
     size_t at;
@@ -79,7 +79,7 @@ static const char *find(const struct prefix *table, size_t count, const unsigned
     return NULL;
 }
 
-/* The address in IPv6's form, or IPv4's. */
+/* The bytes of the address: 16 of IPv6, or 4 of IPv4. */
 static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len) {
     if (address->sa_family == AF_INET) {
         *len = 4;
@@ -89,7 +89,7 @@ static const unsigned char *bytes_of(const struct sockaddr *address, size_t *len
     return (const unsigned char *)&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
 }
 
-/* What the address is about: the IPv4 address that one of IPv6 carries. */
+/* The bytes that count: of an IPv6 address that carries an IPv4 address, the latter. */
 static const unsigned char *meaning_of(const struct sockaddr *address, size_t *len) {
     const unsigned char *bytes = bytes_of(address, len);
     for (size_t i = 0; *len == 16 && i < sizeof carriers / sizeof carriers[0]; i++) {
@@ -111,7 +111,10 @@ const char *gw_address_refused(const struct sockaddr *address) {
                     : find(version6, sizeof version6 / sizeof version6[0], bytes);
 }
 
-/* Whether both are in the network of this mask. One of less than 8 bits (32 of IPv6) is that of a tunnel to all. */
+/*
+ * Whether both are in one network of this mask. A mask of less than 8 bits (32 for IPv6) does not count: it belongs to
+ * a tunnel to everywhere.
+ */
 static bool in_network(const unsigned char *a, const unsigned char *b, const unsigned char *mask, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if ((i < len / 4 && mask[i] != 0xff) || ((a[i] ^ b[i]) & mask[i])) {

@@ -1,4 +1,6 @@
-/* Which addresses the browser may reach: those of the public internet. Pure, but for those of this machine. */
+/*
+ * Which addresses the browser may reach: those of the public internet. Pure, except for the addresses of this machine.
+ */
 #ifndef GW_TOOLS_ADDRESS_H
 #define GW_TOOLS_ADDRESS_H
 
@@ -8,14 +10,14 @@
 
 /*
  * NULL when `address` (AF_INET or AF_INET6) is public. Otherwise what it is, such as "a loopback address". An IPv6
- * address that carries one of IPv4 (mapped, 6to4, NAT64) counts as that one. Addresses: the special-purpose registries
- * of IANA (RFC 6890), and multicast.
+ * address that carries an IPv4 address (mapped, 6to4, NAT64) counts as the latter. Addresses: the special-purpose
+ * registries of IANA (RFC 6890), and multicast.
  */
 const char *gw_address_refused(const struct sockaddr *address);
 
 /*
- * The same for what is near in spite of a public address: this machine, and the networks that its interfaces are in, as
- * each device at home has a public address of IPv6. NULL: it is not near. Asks the system.
+ * The same for an address that is public but near: one of this machine, or of a network that its interfaces are in. (At
+ * home, each device has a public IPv6 address.) NULL: it is not near. Asks the system.
  */
 const char *gw_address_near(const struct sockaddr *address);
 

@@ -18,7 +18,7 @@ static enum fm_code refuse(struct fm_error *error, size_t index, const char *mem
 
 /*
  * Only web addresses. What browsers and people read differently is refused: a user name ("https://bank@evil"), a
- * backslash (which Chromium takes for a slash), white space and controls (which it leaves out).
+ * backslash (Chromium reads it as a slash), white space and control characters (Chromium leaves them out).
  */
 static const char *url_fault(const char *url) {
     size_t scheme = strncasecmp(url, "https://", 8) == 0 ? 8 : strncasecmp(url, "http://", 7) == 0 ? 7 : 0;
@@ -87,7 +87,7 @@ static void write_summary(struct gw_tool_call *call, struct json_object *actions
     }
 }
 
-/* One action; true when a character was replaced. */
+/* Writes one action; true if a character was replaced. */
 static bool write_action(struct fm_json_writer *w, struct json_object *action) {
     bool escaped = false;
     fm_json_object_begin(w);

@@ -1,4 +1,4 @@
-/* A call of the tool browser from the inside: what its files share. The loop's thread. */
+/* The inside of a call of the tool browser: what its files share. The loop's thread. */
 #ifndef GW_TOOLS_BROWSER_H
 #define GW_TOOLS_BROWSER_H
 
@@ -16,16 +16,16 @@ struct gw_browser {
     struct gw_process *process; /* NULL: it has ended, or never ran */
     struct gw_proxy *proxy;
     struct fm_cdp cdp;
-    struct gw_output noise; /* what Chromium prints, for the error where it does not start */
+    struct gw_output noise; /* what Chromium prints, for the error if it does not start */
     uv_timer_t limit;       /* of the action */
-    uv_timer_t pause;       /* between two looks at the page */
+    uv_timer_t pause;       /* between two checks of the page */
     char session[GW_BROWSER_ID_MAX];
     char frame[GW_BROWSER_ID_MAX];  /* the main one */
     char loader[GW_BROWSER_ID_MAX]; /* what a navigate waits for; "": nothing */
     char loaded[GW_BROWSER_ID_MAX]; /* what has loaded last */
     size_t step;                    /* the action that runs */
     bool loading;                   /* the main frame */
-    bool settling;                  /* a click or key may have begun a navigation; `pause` has run out, or is to */
+    bool settling;                  /* a click or key may have begun a navigation, which is waited for */
     bool paused;
     bool finished; /* all actions are done */
     bool failed;
@@ -35,7 +35,7 @@ struct gw_browser {
     fm_cdp_answered *then; /* where the value of an expression goes */
     struct fm_buf expression;
     struct gw_process_end end;
-    unsigned open; /* of timers and proxy, once it closes */
+    unsigned open; /* timers and proxy that are open, once it closes */
 };
 
 /* An action of the table in browser_actions.c. */
@@ -46,7 +46,7 @@ struct gw_browser_action {
     const char *verb;  /* for the summary: "Navigate to" */
     const char *shown; /* the member that follows the verb; NULL: none */
     void (*run)(struct gw_browser *browser, struct json_object *action);
-    void (*late)(struct gw_browser *browser); /* at its limit; NULL: that is a failure */
+    void (*late)(struct gw_browser *browser); /* at its time limit; NULL: the limit is a failure */
 };
 
 /* NULL: there is no such action. */
@@ -56,13 +56,13 @@ const struct gw_browser_action *gw_browser_action_find(const char *name);
 struct json_object *gw_browser_step(const struct gw_browser *browser);
 const char *gw_browser_text(struct json_object *action, const char *member);
 
-/* The current action is done: on to the next, or to the end. */
+/* The current action is done: begins the next one, or the end. */
 void gw_browser_next(struct gw_browser *browser);
 
 /* The current action failed, and so does the call. */
 void gw_browser_fail(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF(2, 3);
 
-/* A line, or more, of the call's output. */
+/* Adds one or more lines to the call's output. */
 void gw_browser_say(struct gw_browser *browser, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* Calls a method on the page; a call that can't be written fails the action. */

@@ -56,7 +56,7 @@ static void on_navigated(void *context, struct json_object *result, const char *
     }
     snprintf(browser->loader, sizeof browser->loader, "%s", gw_browser_text(result, "loaderId"));
     if (!*browser->loader || strcmp(browser->loader, browser->loaded) == 0) {
-        loaded(browser); /* in the same document, or faster than this answer */
+        loaded(browser); /* a place in the same document, or it loaded before this answer */
     }
 }
 
@@ -91,7 +91,7 @@ static void late_navigate(struct gw_browser *browser) {
 
 /* ---- what a click or a key leads to ---- */
 
-/* A navigation, if there is one, begins within the pause, and is waited for. */
+/* If a navigation follows, it begins within the pause, and its end is waited for. */
 static void settle_page(struct gw_browser *browser) {
     browser->settling = true;
     browser->paused = false;
@@ -364,7 +364,7 @@ static void on_dialog(struct gw_browser *browser, struct json_object *params) {
     gw_browser_ask(browser, "Page.handleJavaScriptDialog", leaving ? "{\"accept\":true}" : "{\"accept\":false}", NULL);
 }
 
-/* A second wall behind the proxy: pages can't open such addresses by themselves. */
+/* A second barrier besides the proxy: pages can't open such addresses by themselves. */
 static void on_frame(struct gw_browser *browser, struct json_object *params) {
     static const char *const schemes[] = {"http:", "https:", "about:", "data:", "blob:", "chrome-error:"};
     const char *url = gw_browser_text(member(params, "frame"), "url");

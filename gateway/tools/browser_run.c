@@ -16,18 +16,18 @@
 
 #define REFUSALS_SAID 5u
 #define NOISE_MAX     1000u
-#define NOWHERE       "https://off.invalid/" /* RFC 6761, section 6.4: where Chromium asks its maker, approved by nobody */
+#define NOWHERE       "https://off.invalid/" /* RFC 6761, 6.4: for requests to Chromium's maker that no user approved */
 #define PROGRESS_MAX  200u                   /* bytes of a URL or a selector in a line of progress */
 
 /* ---- the end ---- */
 
-/* What came of it, and the line that says so. */
+/* How the call ended, and the line that says so. */
 static enum gw_end say_end(const struct gw_browser *browser, char *note, size_t size) {
     const struct gw_process_end *end = &browser->end;
     if (browser->finished) {
         return GW_END_DONE;
     }
-    if (browser->failed && end->why != GW_PROCESS_TIMEOUT) { /* whose signal looks like a crash of the page */
+    if (browser->failed && end->why != GW_PROCESS_TIMEOUT) { /* the signal of a timeout looks like a page crash */
         snprintf(note, size, "%s", browser->failure);
         return GW_END_FAILED;
     }
@@ -60,7 +60,7 @@ static void settle(struct gw_browser *browser) {
     char note[1800] = "";
     enum gw_end end = say_end(browser, note, sizeof note);
     struct gw_process_end process = browser->end;
-    process.why = GW_PROCESS_FAILED; /* how Chromium exits says nothing */
+    process.why = GW_PROCESS_FAILED; /* how Chromium exits has no meaning */
     fm_cdp_free(&browser->cdp);
     gw_output_free(&browser->noise);
     fm_buf_free(&browser->expression);
@@ -360,7 +360,7 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           profile,
                           proxy,
                           "--proxy-bypass-list=<-loopback>", /* the proxy gets these, too, and refuses them */
-                          "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", /* names are the proxy's */
+                          "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", /* the proxy resolves names */
                           "--webrtc-ip-handling-policy=disable_non_proxied_udp",
                           "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
                           "--disable-quic",
@@ -369,9 +369,9 @@ static enum fm_code freeze(struct gw_browser *browser, struct fm_error *error) {
                           "--disable-background-networking",
                           "--disable-component-update",
                           "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,OptimizationGuideModelDownloading",
-                          "--gaia-url=" NOWHERE, /* of accounts */
+                          "--gaia-url=" NOWHERE, /* for accounts */
                           "--component-updater=url-source=" NOWHERE,
-                          "--apps-gallery-update-url=" NOWHERE, /* of extensions */
+                          "--apps-gallery-update-url=" NOWHERE, /* for extensions */
                           "--disable-default-apps",
                           "--disable-extensions",
                           "--disable-sync",

@@ -1,4 +1,4 @@
-/* A call from the inside: what the tools' files share with registry.c. The loop's thread. */
+/* The inside of a call: what the tools' files share with registry.c. The loop's thread. */
 #ifndef GW_TOOLS_CALL_H
 #define GW_TOOLS_CALL_H
 
@@ -19,7 +19,7 @@ struct gw_tools {
     char *exempt_address;
     char **environment; /* what commands get, NULL-terminated */
     char **hidden;      /* what a sandbox hides, NULL-terminated, absolute */
-    char *temporary;    /* the folder for temporary ones */
+    char *temporary;    /* where temporary folders are made */
     int64_t timeout_ms;
     size_t output_max;
     int64_t processes_max;
@@ -31,7 +31,7 @@ struct gw_tool_call {
     const struct gw_tool *tool;
     struct json_object *input;
     int folder;                      /* O_PATH */
-    char *folder_path;               /* as it was when it was opened, without links */
+    char *folder_path;               /* the path when the folder was opened, without links */
     int job;                         /* sealed memfd of what runs; -1: none */
     char digest[GW_DIGEST_SIZE];     /* of what is approved */
     char job_digest[GW_DIGEST_SIZE]; /* of the job */
@@ -42,7 +42,7 @@ struct gw_tool_call {
     struct gw_attachment attachments[GW_ATTACHMENTS_MAX];
     size_t attachment_count;
     size_t attachment_bytes;
-    uv_timer_t later; /* for what must not be called back at once */
+    uv_timer_t later; /* for callbacks that must not come at once */
     bool aborting;
     bool settled;
     bool freed;              /* gw_tool_call_free came; the timer is closing */
@@ -50,7 +50,7 @@ struct gw_tool_call {
     void *own;               /* the tool's */
 };
 
-/* What a job is besides the call's own settings. `private_folder`: "" for none. */
+/* What a job has besides the call's own settings. `private_folder`: "" for none. */
 struct gw_job_plan {
     const char *const *argv; /* NULL-terminated */
     const char *private_folder;
@@ -66,15 +66,15 @@ FM_MUST_USE enum fm_code gw_tool_call_freeze(struct gw_tool_call *call, const st
 /* A path for a folder that the runner makes. The caller frees it; NULL: no memory. */
 char *gw_tool_call_private_path(const struct gw_tool_call *call);
 
-/* Tells the observer. */
+/* Reports progress to the observer. */
 void gw_tool_call_progress(struct gw_tool_call *call, const char *fmt, ...) FM_PRINTF(2, 3);
 
-/* Takes `data` (base64, malloc'd) whatever it returns. False when there is no room for it. */
+/* Owns `data` (base64, malloc'd) from now on, whatever it returns. False: there is no room for it. */
 FM_MUST_USE bool gw_tool_call_attach(struct gw_tool_call *call, const char *mime_type, const char *name, char *data,
                                      size_t len);
 
 /*
- * The one end of a call. `note` is a line that is added to the output; "" or NULL: none. `process` may be NULL, if no
+ * The only end of a call. `note` is a line that is added to the output; "" or NULL: none. `process` may be NULL, if no
  * process ran.
  */
 void gw_tool_call_settle(struct gw_tool_call *call, enum gw_end end, const struct gw_process_end *process,

@@ -1,4 +1,7 @@
-/* Two lists. A variable that is not on the first reaches no command; a path on the second no sandboxed one. */
+/*
+ * Two lists. A variable that is not in the first reaches no command. A path in the second is hidden from sandboxed
+ * commands.
+ */
 #include "tools/environment.h"
 
 #include <pwd.h>
@@ -8,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A name with "*" at its end stands for all that begin so. */
+/* A name with "*" at its end stands for all names that begin like it. */
 static const char *const allowed[] = {"HOME", "LANG",  "LANGUAGE", "LC_*", "LOGNAME",
                                       "PATH", "SHELL", "TMPDIR",   "TZ",   "USER"};
 

@@ -15,9 +15,9 @@ char **gw_environment_allowed(char *const *environment);
 const char *gw_environment_get(char *const *environment, const char *name);
 
 /*
- * The folders and files that hold keys, below `home` (NULL or "": not known) and below the folder that the user's
- * account has, and `state_folder` (NULL: none): absolute paths, NULL-terminated, whether they are there or not: what
- * they lead to is looked at when a command starts. Freed as above. Asks the system for the account.
+ * The folders and files that hold keys, below `home` (NULL or "": not known) and below the home folder of the user's
+ * account, and `state_folder` (NULL: none). Absolute paths, NULL-terminated; they need not exist, and are resolved when
+ * a command starts. Freed as above. Asks the system for the account.
  */
 char **gw_hidden_paths(const char *home, const char *state_folder);
 

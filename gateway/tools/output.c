@@ -1,6 +1,6 @@
 /*
- * The beginning in a buffer, the end in a ring. Bytes are made UTF-8 at the end only, because the ring may begin in the
- * midst of a character; so `total` counts what the command printed, and the missing are counted exactly.
+ * The beginning in a buffer, the end in a ring. Bytes become UTF-8 only at the end, because the ring may begin in the
+ * middle of a character. So `total` counts what the command printed, and the missing bytes are counted exactly.
  */
 #include "tools/output.h"
 #include "base/utf8.h"
@@ -49,7 +49,7 @@ void gw_output_add(struct gw_output *output, const char *data, size_t len) {
     if (output->failed || len == 0) {
         return;
     }
-    if (len > tail->len) { /* of a piece that is longer than the ring only the end counts */
+    if (len > tail->len) { /* a piece is longer than the ring: only its end counts */
         data += len - tail->len;
         len = tail->len;
     }
@@ -59,7 +59,7 @@ void gw_output_add(struct gw_output *output, const char *data, size_t len) {
     output->at = (output->at + len) % tail->len;
 }
 
-/* The bytes of the sequence at `text`, and of what it becomes. */
+/* The length of the sequence at `text`; `*becomes` is its length in the result. */
 static size_t step_at(const char *text, size_t len, size_t *becomes) {
     int step = fm_utf8_sequence(text, len);
     *becomes = step > 0 ? (size_t)step : sizeof replacement - 1;

@@ -15,10 +15,10 @@ struct gw_output {
     struct fm_buf tail; /* a ring of the last ones, up to the other half */
     size_t at;          /* where the ring's next byte goes, once it is full */
     uint64_t total;
-    bool failed; /* out of memory: what came then is counted as missing */
+    bool failed; /* out of memory: later bytes are counted as missing */
 };
 
-/* `max` in bytes; what is less than 1,000 counts as 1,000. Allocates nothing. */
+/* `max` in bytes; less than 1,000 counts as 1,000. Allocates nothing. */
 void gw_output_init(struct gw_output *output, size_t max);
 void gw_output_free(struct gw_output *output);
 
@@ -26,9 +26,9 @@ void gw_output_free(struct gw_output *output);
 void gw_output_add(struct gw_output *output, const char *data, size_t len);
 
 /*
- * Appends the text: UTF-8, where a byte that is not UTF-8 becomes U+FFFD, at most `max` bytes. Where not all fits, a line
- * stands between beginning and end that says how many bytes are missing; both are cut between characters, and
- * `*truncated` is set. False when out of memory.
+ * Appends the text: UTF-8 of at most `max` bytes; a byte that is not UTF-8 becomes U+FFFD. If not all fits, a line
+ * between beginning and end says how many bytes are missing; both are cut between characters, and `*truncated` is set.
+ * False when out of memory.
  */
 FM_MUST_USE bool gw_output_text(const struct gw_output *output, struct fm_buf *text, bool *truncated);
 

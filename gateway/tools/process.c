@@ -1,7 +1,7 @@
 /*
- * A runner on the loop. It has ended when its exit is known and its two streams are at their ends; a descendant that
- * escaped a killed runner may keep the output open, so that is waited for only for a moment. `ended` comes after every
- * handle is closed, so nothing comes after it.
+ * A runner on the loop. It has ended when its exit is known and its two streams have ended. A descendant that escaped
+ * from a killed runner may keep the output open, so after the exit this is waited for only for a moment. `ended` comes
+ * after every handle is closed, so nothing comes after it.
  */
 #include "tools/process.h"
 #include "base/buf.h"
@@ -37,7 +37,7 @@ struct gw_process {
     bool control_ended;
     bool output_ended;
     bool closing;
-    bool started; /* false: nobody is told of the end */
+    bool started; /* false: `ended` is not called */
     struct fm_buf answer;
     char *piece;
 };
@@ -129,7 +129,7 @@ static void on_runner_exit(uv_process_t *runner, int64_t status, int number) {
 
 /* ---- streams ---- */
 
-/* One piece for all: what was read is handed on before the next read. */
+/* One piece for all streams: its bytes are passed on before the next read. */
 static void allocate(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
     struct gw_process *process = handle->data;
     (void)wanted;
@@ -192,7 +192,7 @@ bool gw_process_write(struct gw_process *process, const char *data, size_t len) 
 
 void gw_process_abort(struct gw_process *process) {
     if (!process->closing && !process->exited && !write_copy(&process->control, "a", 1)) {
-        uv_process_kill(&process->runner, SIGKILL); /* no memory for a byte: then in haste */
+        uv_process_kill(&process->runner, SIGKILL); /* no memory for a byte: kills it instead */
     }
 }
 
@@ -239,7 +239,7 @@ static void make_pipe(uv_stdio_container_t *at, int flags, uv_pipe_t *pipe) {
 
 static int spawn(struct gw_process *process, const struct gw_process_start *start, int output) {
     char *args[] = {(char *)start->runner, NULL};
-    char *environment[] = {NULL}; /* the job has what the command gets */
+    char *environment[] = {NULL}; /* the job has the command's environment */
     uv_stdio_container_t stdio[GW_RUN_PIPE_OUT + 1] = {{.flags = UV_IGNORE}};
     uv_process_options_t options = {
         .exit_cb = on_runner_exit, .file = start->runner, .args = args, .env = environment, .stdio = stdio};
@@ -279,7 +279,7 @@ enum fm_code gw_process_start(const struct gw_process_start *start, const struct
         failure = UV_ENOMEM;
     }
     if (failure != 0) {
-        close_all(process); /* a runner that is there ends with its control socket */
+        close_all(process); /* a runner that was started ends with its control socket */
         return fm_fail(error, FM_UNAVAILABLE, "%s can't be started: %s", start->runner, uv_strerror(failure));
     }
     uv_read_start((uv_stream_t *)&process->control, allocate, on_control);

@@ -32,7 +32,7 @@ struct gw_process_handlers {
     void *context;
     void (*output)(void *context, const char *data, size_t len);    /* stdout and stderr, as they come */
     void (*message)(void *context, const char *data, size_t len);   /* from its pipe; NULL where there is none */
-    void (*ended)(void *context, const struct gw_process_end *end); /* once, the last: nothing of it runs any more */
+    void (*ended)(void *context, const struct gw_process_end *end); /* once, at the end: nothing of it runs any more */
 };
 
 struct gw_process_start {
@@ -49,10 +49,10 @@ FM_MUST_USE enum fm_code gw_process_start(const struct gw_process_start *start,
                                           const struct gw_process_handlers *handlers, struct gw_process **process,
                                           struct fm_error *error);
 
-/* Asks for its end; `ended` follows. From `ended` on the process is no more, and must not be named. */
+/* Asks for its end; `ended` follows. After `ended` the process must not be used. */
 void gw_process_abort(struct gw_process *process);
 
-/* Writes to its pipe. `data` is copied. False when it can't be written: the command is gone, or no memory. */
+/* Writes to its pipe. `data` is copied. False: the command is gone, or no memory. */
 FM_MUST_USE bool gw_process_write(struct gw_process *process, const char *data, size_t len);
 
 #endif

@@ -39,7 +39,7 @@ struct gw_proxy {
 /* One direction of a connection. */
 struct side {
     uv_tcp_t socket;
-    uv_write_t write; /* of what the other side sent */
+    uv_write_t write; /* of the bytes that the other side sent */
     uv_shutdown_t shutdown;
     char piece[PIECE];
     bool initialised;
@@ -189,7 +189,7 @@ static void on_replied(uv_write_t *write, int status) {
 }
 
 static void reply(struct connection *connection, enum reply code) {
-    static const unsigned char form[] = {5, 0, 0, 1, 0, 0, 0, 0, 0, 0}; /* the address is not said */
+    static const unsigned char form[] = {5, 0, 0, 1, 0, 0, 0, 0, 0, 0}; /* no bound address is reported */
     memcpy(connection->request, form, sizeof form);
     connection->request[1] = (unsigned char)code;
     uv_buf_t buf = uv_buf_init((char *)connection->request, sizeof form);
@@ -213,7 +213,7 @@ static void on_connected(uv_connect_t *connect, int status) {
     }
 }
 
-/* The reason why the address is not reached; NULL: it may be. */
+/* Why the address must not be reached; NULL: it may be. */
 static const char *refusal_of(const struct gw_proxy *proxy, const struct sockaddr *address) {
     char text[80];
     gw_address_write(address, text, sizeof text);
@@ -273,13 +273,13 @@ static bool is_below(const char *host, const char *name) {
 
 /*
  * A name, or an address as text: getaddrinfo takes both. By RFC 6761, sections 6.3 and 6.4, "invalid" leads nowhere and
- * "localhost" to this machine, so nobody is asked for them.
+ * "localhost" to this machine, so no server is asked for them.
  */
 static void resolve(struct connection *connection) {
     struct in6_addr literal;
     const char *host = is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host;
     bool is_literal = inet_pton(AF_INET, host, &literal) == 1 || inet_pton(AF_INET6, host, &literal) == 1;
-    /* of a name only addresses of a family that this machine has */
+    /* for a name: only addresses of a family that this machine has */
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = is_literal ? AI_NUMERICHOST : AI_ADDRCONFIG};
     char port[8];
     snprintf(port, sizeof port, "%u", connection->port);
@@ -296,7 +296,10 @@ static void resolve(struct connection *connection) {
 
 /* ---- what the browser asks ---- */
 
-/* Reads the address of a request (RFC 1928, section 5). The bytes that it has; 0: more must come; -1: it is no such. */
+/*
+ * Reads the address of a request (RFC 1928, section 5). Returns the request's length; 0: more must come; -1: it is
+ * wrong.
+ */
 static int read_address(struct connection *connection) {
     const unsigned char *at = connection->request;
     size_t len = at[3] == 1 ? 4u : at[3] == 4 ? 16u : at[3] == 3 && connection->have > 4 ? 1u + at[4] : 0;
@@ -323,7 +326,7 @@ static void on_greeted(uv_write_t *write, int status) {
     }
 }
 
-/* Looks at what has come; a browser waits for each answer, so nothing comes after a message. */
+/* Handles what has come. The browser waits for each answer, so nothing comes after a message. */
 static void take(struct connection *connection) {
     static char no_authentication[] = {5, 0};
     const unsigned char *at = connection->request;

@@ -1,6 +1,6 @@
 /*
- * The browser's only way out: a SOCKS 5 proxy (RFC 1928, CONNECT alone, no authentication) on a port of 127.0.0.1. It
- * resolves names itself, checks each address (address.h), and connects to the very address that it checked; so neither
+ * The browser's only way out: a SOCKS 5 proxy (RFC 1928, only CONNECT, no authentication) on a port of 127.0.0.1. It
+ * resolves names itself, checks each address (address.h), and connects to the very address that it checked. So neither
  * a redirect nor a name that changes its address leads elsewhere. It lives as long as a call. The loop's thread.
  */
 #ifndef GW_TOOLS_PROXY_H
@@ -16,7 +16,7 @@ struct gw_proxy;
 /*
  * Listens. `refused` is called for each connection that is not made because of its address, with the host as the
  * browser named it and the reason ("127.0.0.1 is a loopback address"). `exempt`: an "ADDRESS:PORT" that may be reached
- * in spite of the table, or NULL. FM_UNAVAILABLE, and `*proxy` is NULL.
+ * in spite of the table, or NULL. FM_UNAVAILABLE: `*proxy` is NULL.
  */
 FM_MUST_USE enum fm_code gw_proxy_open(uv_loop_t *loop, const char *exempt,
                                        void (*refused)(void *context, const char *host, const char *reason),
@@ -25,7 +25,7 @@ FM_MUST_USE enum fm_code gw_proxy_open(uv_loop_t *loop, const char *exempt,
 /* The port that it listens on. */
 int gw_proxy_port(const struct gw_proxy *proxy);
 
-/* Closes everything, later; `closed` is called when nothing is left. The proxy must not be named any more. */
+/* Closes everything, later; `closed` is called when nothing is left. The proxy must not be used any more. */
 void gw_proxy_close(struct gw_proxy *proxy, void (*closed)(void *context));
 
 #endif

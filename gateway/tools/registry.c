@@ -1,6 +1,6 @@
 /*
- * The table of tools, and the life of a call: prepared, started, settled once. gw_tool_call_settle is the only place
- * that reports a result, and a call calls back from the loop alone.
+ * The table of tools, and the life of a call: prepared, started, settled once. Only gw_tool_call_settle reports a
+ * result, and a call calls back only from the loop.
  */
 #include "base/platform.h"
 #include "protocol/json_check.h"
@@ -131,7 +131,7 @@ static const struct gw_tool *find_tool(const char *name) {
     return NULL;
 }
 
-/* A tree of JSON text; NULL with the error. */
+/* Makes a tree of JSON text; NULL with the error. */
 static struct json_object *parse(const char *text, size_t len, struct fm_error *error) {
     size_t offset = 0;
     struct json_object *root = NULL;
@@ -160,7 +160,7 @@ static enum fm_code check_input(struct gw_tool_call *call, struct fm_error *erro
     return code;
 }
 
-/* Opens the folder once; what it was called then is what the user sees. */
+/* Opens the folder once; the user sees the path that it has at that moment. */
 static enum fm_code open_folder(struct gw_tool_call *call, const char *folder, struct fm_error *error) {
     char link[64];
     char path[PATH_MAX];

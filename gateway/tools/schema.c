@@ -1,4 +1,4 @@
-/* A table of keywords, each with its check. The first fault that is found is the one that is reported. */
+/* A table of keywords, each with its check. Only the first fault is reported. */
 #include "tools/schema.h"
 #include "base/utf8.h"
 

@@ -1,10 +1,10 @@
 /*
- * The gateway's tools: what a model may ask for, what the user is shown before, and how it runs.
+ * The gateway's tools: what a model may ask for, what the user sees before it runs, and how it runs.
  *
  * A call goes through gw_tool_call_prepare (input checked, everything frozen), the user's approval, which is the
  * caller's work, and gw_tool_call_start, which ends in exactly one `done`. A tool is one file and one row of the table
  * in registry.c. Everything is called on the loop's thread, never blocks for longer than a file's opening takes, and
- * calls back from the loop only, never from within a function here. Linux alone: runner/ is built on its namespaces and
+ * calls back only from the loop, never from within a function here. Linux only: runner/ is built on its namespaces and
  * Landlock.
  */
 #ifndef GW_TOOLS_TOOL_H
@@ -30,7 +30,7 @@ enum gw_sandbox { GW_SANDBOX_OFF, GW_SANDBOX_WRITE, GW_SANDBOX_STRICT };
 /* "off", "write" or "strict". False for any other word. */
 FM_MUST_USE bool gw_sandbox_parse(const char *word, enum gw_sandbox *sandbox);
 
-/* A row of the table. The functions are called on the loop's thread by registry.c alone. */
+/* A row of the table. Only registry.c calls its functions, on the loop's thread. */
 struct gw_tool {
     const char *name;
     const char *description;  /* for the model */
@@ -38,11 +38,11 @@ struct gw_tool {
     bool requires_approval;
     /* Checks what the schema can't, and fills the call's summary, details and job (call.h). */
     enum fm_code (*prepare)(struct gw_tool_call *call, struct fm_error *error);
-    /* Begins; ends in one gw_tool_call_settle, later. A failure is that of the start, and nothing runs then. */
+    /* Begins; ends in one gw_tool_call_settle, later. A failure means that it did not start, and nothing runs. */
     enum fm_code (*execute)(struct gw_tool_call *call, struct fm_error *error);
-    /* Ends it early: it settles as soon as nothing of it is left. May come more than once. */
+    /* Ends it early: it settles as soon as nothing of it is left. May be called more than once. */
     void (*abort)(struct gw_tool_call *call);
-    /* Frees what the two kept in the call. */
+    /* Frees what `prepare` and `execute` kept in the call. */
     void (*free)(struct gw_tool_call *call);
 };
 
@@ -72,9 +72,10 @@ size_t gw_tools_count(void);
 const struct gw_tool *gw_tools_at(size_t index);
 
 /*
- * Checks a call that a model makes, and freezes it. `input` is JSON; `folder` is where it shall run, opened here and
- * kept: a link that changes afterwards changes nothing. FM_NOT_FOUND: no such tool. FM_INVALID_REQUEST: the input is at
- * fault, which `param` names ("actions[2].url"), or the folder is. The call is the caller's, for gw_tool_call_free.
+ * Checks a call that a model makes, and freezes it. `input` is JSON; `folder` is where it shall run. The folder is
+ * opened here and kept open, so a link that changes afterwards has no effect. FM_NOT_FOUND: no such tool.
+ * FM_INVALID_REQUEST: the input is at fault, which `param` names ("actions[2].url"), or the folder is. The caller owns
+ * the call and frees it by gw_tool_call_free.
  */
 FM_MUST_USE enum fm_code gw_tool_call_prepare(struct gw_tools *tools, const char *name, const char *input, size_t len,
                                               const char *folder, struct gw_tool_call **call, struct fm_error *error);
@@ -92,11 +93,11 @@ struct gw_tool_call_request {
 void gw_tool_call_request(const struct gw_tool_call *call, struct gw_tool_call_request *request);
 
 enum gw_end {
-    GW_END_DONE,    /* it ran to its end, well or not */
+    GW_END_DONE,    /* it ran to its end, successful or not */
     GW_END_TIMEOUT, /* tools.timeout */
     GW_END_ABORTED, /* by gw_tool_call_abort */
     GW_END_FAILED,  /* it could not run, or an action failed: `output` says which and why */
-    GW_END_UNKNOWN, /* the runner was killed: nobody knows how far it came */
+    GW_END_UNKNOWN, /* the runner was killed: how far it came is not known */
 };
 
 /* The word for it: "done", "timeout", "aborted", "failed", "unknown". */
@@ -135,7 +136,7 @@ void gw_tool_call_start(struct gw_tool_call *call, const struct gw_observer *obs
 /* Ends it early. `done` comes as soon as none of its processes is left. Nothing after `done`. */
 void gw_tool_call_abort(struct gw_tool_call *call);
 
-/* Before gw_tool_call_start, or from `done` on. NULL does nothing. */
+/* Only before gw_tool_call_start, or from `done` on. NULL does nothing. */
 void gw_tool_call_free(struct gw_tool_call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tools there are: a file and a row of registry.c each. */
+/* All tools. Each has a file, and a row of registry.c. */
 #ifndef GW_TOOLS_TOOLS_H
 #define GW_TOOLS_TOOLS_H
 

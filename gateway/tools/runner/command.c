@@ -1,6 +1,6 @@
 /*
- * What happens between fork and exec. The order matters: the folder is entered by its descriptor, limits are set and
- * the sandbox is closed last, because each step needs what the next one takes away.
+ * What happens between fork and exec. The order matters, because each step needs what the next one takes away: the
+ * limits are set, then the sandbox is closed, then the descriptors are arranged.
  */
 #include "tools/runner/command.h"
 #include "tools/runner/processes.h"
@@ -28,7 +28,7 @@ static void reset_signals(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Leaves 0 to 2, the pipes of a job that has some, and `problem`, which exec closes. */
+/* Keeps 0 to 2, the pipes of a job that has some, and `problem`, which exec closes. Closes all others. */
 static bool arrange_descriptors(const struct gw_job *job, int problem) {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     bool arranged = null >= 0 && dup2(null, 0) == 0;
@@ -44,8 +44,8 @@ static bool arrange_descriptors(const struct gw_job *job, int problem) {
 }
 
 /*
- * RLIMIT_NPROC counts all threads of the user, unless there is a namespace of users, and does not hold for root. For
- * root a PID namespace has its own limit (inner.c).
+ * RLIMIT_NPROC counts all threads of the user, unless there is a user namespace, and has no effect for root. For root a
+ * PID namespace has its own limit (inner.c).
  */
 static void set_limits(const struct gw_job *job) {
     struct rlimit core = {0};

@@ -7,8 +7,9 @@
 #include <sys/types.h>
 
 /*
- * Forks and executes the command in the folder GW_RUN_FOLDER, as the leader of a session. Returns its id when the
- * program runs; -1 with the reason in `problem`: nothing of the command ran then. Blocks until one of them is known.
+ * Forks and executes the command in the folder GW_RUN_FOLDER, as the leader of a session. Returns its process id when
+ * the program runs; -1 with the reason in `problem`, and nothing of the command ran. Blocks until one of the two is
+ * known.
  */
 pid_t gw_command_start(const struct gw_job *job, char *problem, size_t size);
 

@@ -52,8 +52,8 @@ static bool map_user(uid_t user, gid_t group) {
 }
 
 /*
- * Since Linux 6.14 each PID namespace has its own limit (Documentation/admin-guide/sysctl/kernel.rst); before, a
- * write would change the machine's. The kernel refuses a lower one than PID_MAX_LEAST, which would leave no limit.
+ * Since Linux 6.14 each PID namespace has its own limit (Documentation/admin-guide/sysctl/kernel.rst); before that, a
+ * write would change the machine's. The kernel refuses a lower limit than PID_MAX_LEAST, which would leave no limit.
  */
 static void limit_namespace(int64_t processes) {
     struct utsname name;
@@ -66,15 +66,15 @@ static void limit_namespace(int64_t processes) {
     }
 }
 
-/* What is mounted is seen in this namespace alone. In a chroot "/" may be no mount point, but /proc is one. */
+/* New mounts are seen only in this namespace. In a chroot "/" may be no mount point, but /proc is one. */
 static bool keep_mounts(void) {
     return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 ||
            (errno == EINVAL && mount("none", "/proc", NULL, MS_PRIVATE, NULL) == 0);
 }
 
 /*
- * The descriptor of the folder is of the namespace before: in a chroot, what it is called there is no path from our
- * root. The working folder is the same one in this namespace.
+ * The descriptor of the folder belongs to the previous namespace. In a chroot, its path there is no path from our root.
+ * The working folder is the same folder, in this namespace.
  */
 static bool take_folder(void) {
     int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -95,7 +95,7 @@ static bool enter(const struct gw_job *job, int flags, uid_t user, gid_t group) 
         return false;
     }
     limit_namespace(job->processes);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* who died before it is seen as the end of the stream */
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* a parent that died before this is noticed by the end of the stream */
     return true;
 }
 
@@ -109,7 +109,7 @@ static char next_ask(int socket) {
     return got == 1 ? ask : GW_ASK_KILL;
 }
 
-/* Reaps who has ended. True when the command is among them, with its status. */
+/* Reaps the children that have ended. True if the command is among them, with its status. */
 static bool reap(pid_t command, int *status) {
     bool ended = false;
     int one;

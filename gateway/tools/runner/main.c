@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define INNER_LATE_MS 1000 /* after which the inner process itself is killed: the command may have stopped it */
+#define INNER_LATE_MS 1000 /* then the inner process itself is killed: the command may have stopped it */
 
 struct runner {
     struct gw_job job;
@@ -81,7 +81,7 @@ static bool read_report(struct runner *runner) {
     return got == (ssize_t)sizeof runner->report;
 }
 
-/* Starts the inner process with these namespaces, as far as its being ready. False: they can't be had. */
+/* Starts the inner process with these namespaces, and waits until it is ready. False: they can't be had. */
 static bool start_inner(struct runner *runner, int flags) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -91,7 +91,7 @@ static bool start_inner(struct runner *runner, int flags) {
     int other = fcntl(ends[1], F_DUPFD_CLOEXEC, GW_RUN_FREE);
     close(ends[0]);
     close(ends[1]);
-    /* Like fork(), with namespaces: without its own stack, and this process has one thread. */
+    /* Like fork(), with namespaces. It gets no separate stack; this process has one thread. */
     runner->inner = (pid_t)syscall(SYS_clone, (unsigned long)(flags | SIGCHLD), 0ul, 0ul, 0ul, 0ul);
     if (runner->inner == 0) {
         close(runner->socket);
@@ -118,7 +118,7 @@ static void ask(const struct runner *runner, char what) {
     send(runner->socket, &what, 1, MSG_NOSIGNAL);
 }
 
-/* Waits for one of the two until `until`. False: the time is up. */
+/* Waits for one of the two until the time `until`. False: the time is up. */
 static bool wait_for(const struct runner *runner, bool control, int64_t until, bool *control_ready) {
     struct pollfd waited[] = {{.fd = runner->socket, .events = POLLIN},
                               {.fd = control ? GW_RUN_CONTROL : -1, .events = POLLIN}};
@@ -128,7 +128,7 @@ static bool wait_for(const struct runner *runner, bool control, int64_t until, b
     return ready > 0 || (ready < 0 && errno == EINTR) || fm_now_ms() < until;
 }
 
-/* Waits for the report of the inner process, and nothing else. False: there is none until then. */
+/* Waits only for the report of the inner process. False: there is none after `ms`. */
 static bool await_report(struct runner *runner, int64_t ms) {
     struct pollfd waited = {.fd = runner->socket, .events = POLLIN};
     int64_t until = fm_now_ms() + ms;
@@ -168,7 +168,7 @@ static void run(struct runner *runner) {
     }
 }
 
-/* The inner process has ended, or must: whatever it left is this process's now. */
+/* The inner process has ended, or must end: whatever it left belongs to this process now. */
 static void finish(struct runner *runner) {
     if (!runner->reported) {
         kill(runner->inner, SIGKILL);
@@ -194,7 +194,7 @@ int main(void) {
     if (gw_job_read(GW_RUN_JOB, digest, &runner.job, &error) != FM_OK) {
         return answer(&runner, error.detail);
     }
-    if (fchdir(GW_RUN_FOLDER) != 0) { /* a clone is in it in its namespace */
+    if (fchdir(GW_RUN_FOLDER) != 0) { /* a clone is then in this folder in its own namespace */
         return answer(&runner, "the working folder can't be entered; may this user search it?");
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||

@@ -112,7 +112,7 @@ static void mark(struct table *table) {
     }
 }
 
-/* How many of them got the signal. `running_only`: not those that are stopped or dead. */
+/* Returns how many of them got the signal. `running_only`: not those that are stopped or dead. */
 static size_t signal_marked(const struct table *table, int number, bool running_only) {
     size_t count = 0;
     for (size_t i = 0; i < table->count; i++) {

@@ -1,4 +1,4 @@
-/* Ending everything that a command started. All are of one thread, and use /proc where there is no namespace. */
+/* Ending everything that a command started. All functions: one thread. They use /proc if there is no namespace. */
 #ifndef GW_TOOLS_RUNNER_PROCESSES_H
 #define GW_TOOLS_RUNNER_PROCESSES_H
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STEPS_MAX 1000000 /* then something can't be removed, an immutable file say */
+#define STEPS_MAX 1000000 /* more: something can't be removed, such as an immutable file */
 #define FOLDER    (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int open_folder(int at, const char *name) {
@@ -25,7 +25,10 @@ static int open_folder(int at, const char *name) {
     return fd;
 }
 
-/* Removes the entries that can be. Returns the first subfolder that can be opened and is not empty; -1: none is. */
+/*
+ * Removes the entries that can be removed. Returns the first subfolder that can be opened and is not empty; -1: there
+ * is none.
+ */
 static int clear(int folder) {
     int next = -1;
     int copy = openat(folder, ".", FOLDER);

@@ -21,7 +21,7 @@
 
 /* ---- what is hidden ---- */
 
-/* Where the path leads, as far as it exists: the last links of what does not are those of its folder. */
+/* The path with its links resolved. If its end does not exist, only the part that exists is resolved. */
 static char *resolve(const char *path) {
     char *real = realpath(path, NULL);
     const char *slash = strrchr(path, '/');
@@ -38,7 +38,10 @@ static char *resolve(const char *path) {
     return real;
 }
 
-/* The name itself, without links before it: a link of that name must not be replaced. */
+/*
+ * The path with the links of its folder resolved, but not its last name: if that is a link, the link must not be
+ * replaced.
+ */
 static char *resolve_name(const char *path) {
     const char *slash = strrchr(path, '/');
     char *above = slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
@@ -61,8 +64,8 @@ static void hide(struct fm_buf *hidden, const char *path) {
 }
 
 /*
- * The list of a job as it is on the disk now, and /dev: a disk, a microphone or a keyboard is a file there, and the few
- * that programs need are granted one by one. Each path ends with a NUL. False when out of memory.
+ * The paths in a job's list, as they are on the disk now, and /dev: a disk, a microphone or a keyboard is a file there.
+ * The few devices that programs need are granted one by one. Each path ends with a NUL. False when out of memory.
  */
 static bool find_hidden(char *const *named, struct fm_buf *hidden) {
     bool whole = true;
@@ -80,7 +83,10 @@ static bool find_hidden(char *const *named, struct fm_buf *hidden) {
     return whole && !hidden->failed;
 }
 
-/* Where the folder and a hidden path lie in each other: a right to write in it would be one to write there. NULL: nowhere. */
+/*
+ * The hidden path that is in the folder, or that the folder is in: a right to write in the folder would be a right to
+ * write there. NULL: there is none.
+ */
 static const char *conflict(const struct fm_buf *hidden, int folder) {
     char path[PATH_MAX];
     char link[64];
@@ -160,8 +166,8 @@ done:
 
 #ifdef FM_SECCOMP
 /*
- * A pair of stream sockets, which programs use as pipes, stays a pair. Others can be sent to, or connected to, any process
- * that has a name: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
+ * A pair of stream sockets, which programs use as pipes, stays a pair, and is allowed. Other pairs can send or connect
+ * to any process that has a named socket: those of datagrams (also as SOCK_RAW, unix(7)) and those of other families.
  */
 static void deny_sockets(struct fm_filter *filter) {
     fm_filter_answer_if(filter, BPF_JEQ, SYS_socket, FM_FAIL(EPERM));
@@ -177,7 +183,9 @@ static void deny_sockets(struct fm_filter *filter) {
     fm_filter_answer(filter, SECCOMP_RET_ALLOW);
 }
 
-/* The call `number` may not empty a file that it opens for reading alone: without the right to write, O_TRUNC does that. */
+/*
+ * The call `number` must not empty a file that it opens only for reading. O_TRUNC does that without the right to write.
+ */
 static void deny_truncation(struct fm_filter *filter, int number, unsigned argument) {
     fm_filter_only_for(filter, number, 5);
     fm_filter_load(filter, FM_ARGUMENT(argument));
@@ -187,8 +195,8 @@ static void deny_truncation(struct fm_filter *filter, int number, unsigned argum
 }
 
 /*
- * io_uring opens files and sockets without the system calls that a filter sees. The kernel's keys are those of the
- * session and the user, as the files are that are hidden.
+ * io_uring opens files and sockets without the system calls that a filter sees. The kernel's keys belong to the session
+ * and the user, as the hidden files do.
  */
 static bool close_calls(bool sockets_denied, bool truncation_seen) {
     static const int denied[] = {FM_NR_IO_URING_SETUP, SYS_add_key, SYS_request_key, SYS_keyctl};
@@ -200,7 +208,7 @@ static bool close_calls(bool sockets_denied, bool truncation_seen) {
     }
     if (!truncation_seen) {
         fm_filter_answer_if(&filter, BPF_JEQ, SYS_truncate, FM_FAIL(EACCES));
-        /* Its flags are in memory, where a filter can't look. */
+        /* The flags of openat2 are in memory, where a filter can't read them. */
         fm_filter_answer_if(&filter, BPF_JEQ, FM_NR_OPENAT2, FM_FAIL(ENOSYS));
 #ifdef SYS_open
         deny_truncation(&filter, SYS_open, 1);

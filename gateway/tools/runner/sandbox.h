@@ -5,10 +5,10 @@
 #include "tools/runner/job.h"
 
 /*
- * Confines the calling process for good: nothing for "off". For "write": files change in the folder (where the job
- * says so) and the job's private folder alone, the hidden ones can't be read, there are no capabilities, and other
- * processes can't be touched. For "strict" there are no sockets besides. False with the reason in `problem`; the
- * process must not go on then.
+ * Confines the calling process permanently. "off": not at all. "write": files can be changed only in the folder (where
+ * the job says so) and in the job's private folder, the hidden ones can't be read, there are no capabilities, and other
+ * processes can't be touched. "strict": there are no sockets either. False with the reason in `problem`; the process
+ * must not go on then.
  */
 bool gw_sandbox_close(const struct gw_job *job, int folder, char *problem, size_t size);
 

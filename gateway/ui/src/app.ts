@@ -1,6 +1,6 @@
 /**
- * <jarvis-app>: the page. It holds the controller, gives its state to the components, and turns their events into calls of
- * it; shortcuts, the side bar and the theme are here too.
+ * <jarvis-app>: the page. It holds the controller, gives its state to the components, and turns their events into calls
+ * of the controller. Shortcuts, the side bar and the theme are here too.
  */
 import { LitElement, css, html, nothing } from "lit";
 import "./components/approval-dialog.js";
@@ -36,7 +36,7 @@ export class JarvisApp extends LitElement {
   };
   declare barOpen: boolean;
   declare narrow: boolean;
-  /** Approvals that the user wants to decide later. */
+  /** Approvals that the user will decide later. */
   declare setAside: Set<string>;
   declare answering: string | null;
   private readonly controller: Controller;

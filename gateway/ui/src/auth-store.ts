@@ -1,7 +1,6 @@
 /**
- * The token, in sessionStorage: it is gone with the tab. A tab that is opened beside one that is logged in asks that for
- * it; only pages of this very origin can hear each other. A one-time code comes after the "#" and is taken out of the
- * address at once.
+ * The token, in sessionStorage: it is gone with the tab. A tab without it asks the other tabs; only pages of the same
+ * origin can hear each other. A one-time code comes after the "#" and is taken out of the address at once.
  */
 const KEY = "jarvis.token";
 const CHANNEL = "jarvis.auth";
@@ -26,14 +25,14 @@ export class AuthStore {
     else sessionStorage.setItem(KEY, token);
   }
 
-  /** The code of the address, once. */
+  /** Takes the code out of the address; null: there is none. */
   takeCode(): string | null {
     const code = /^#code=([0-9a-zA-Z_-]+)$/.exec(location.hash)?.[1] ?? null;
     if (code) history.replaceState(null, "", location.pathname);
     return code;
   }
 
-  /** The token of another tab; null: none has answered. */
+  /** The token of another tab; null: no tab has answered. */
   askTabs(): Promise<string | null> {
     const { channel } = this;
     if (!channel) return Promise.resolve(null);

@@ -1,6 +1,6 @@
 /**
  * What the page knows and does: the connection, the sessions, the open conversation, the approvals of all sessions, the
- * outbox. Components show it and call its methods; `changed` is called after each change.
+ * outbox. Components show its state and call its methods; `changed` is called after each change.
  */
 import { AuthStore } from "./auth-store.js";
 import * as chat from "./conversation.js";
@@ -36,7 +36,7 @@ export class Controller {
   private readonly auth = new AuthStore();
   private readonly client: WsClient;
   private readonly outbox: Outbox;
-  /** Each gets the events that come while an answer is on its way. */
+  /** Each list gets the events that come while an answer is on its way. */
   private readonly watching = new Set<GatewayEvent[]>();
   private readonly blobs = new Map<string, Promise<string>>();
   private lastBlob: Promise<unknown> = Promise.resolve();
@@ -73,7 +73,7 @@ export class Controller {
     );
     addEventListener("hashchange", () => this.followAddress());
     const token = this.auth.token ?? (code ? null : await this.auth.askTabs());
-    if (this.connection !== "idle") return; // a link has come meanwhile
+    if (this.connection !== "idle") return; // a link was opened meanwhile
     if (code) this.client.connect({ code });
     else if (token) this.login(token);
     else this.update(() => (this.needsLogin = true));
@@ -117,7 +117,7 @@ export class Controller {
     this.changed();
   }
 
-  /** After each login: what happened meanwhile. */
+  /** After each login: loads what happened meanwhile. */
   private async catchUp(): Promise<void> {
     await Promise.all([
       this.attempt(async () => {
@@ -143,7 +143,7 @@ export class Controller {
     });
   }
 
-  /** An answer, and the events that came before it but are newer than the state that it describes. */
+  /** An answer, with the events that came before it but are newer than the state in it. */
   private async withEvents<T extends { seq?: number }>(ask: () => Promise<T>): Promise<[T, GatewayEvent[]]> {
     const events: GatewayEvent[] = [];
     this.watching.add(events);
@@ -158,7 +158,7 @@ export class Controller {
 
   // --- conversations ---
 
-  /** The sessions that the list shows: those that somebody has written in. */
+  /** The sessions that the list shows: those with messages, and the open one. */
   get listed(): Session[] {
     return [...this.sessions.values()].filter((each) => each.messageCount !== 0 || each.sessionKey === this.current);
   }
@@ -214,7 +214,7 @@ export class Controller {
     );
   }
 
-  /** A gateway that only has the first ten methods gives its history instead. */
+  /** If the gateway has only the first ten methods, its history is used instead. */
   private async snapshot(sessionKey: string, afterSeq: number | undefined): Promise<Snapshot> {
     try {
       return await this.client.call<Snapshot>(
@@ -463,7 +463,7 @@ export class Controller {
     this.update(() => (this.notice = null));
   }
 
-  /** Does it; what goes wrong becomes a notice. A lost connection has its own banner. */
+  /** Does the work; an error becomes a notice. A lost connection has its own banner. */
   private async attempt(work: () => Promise<unknown>, handled?: (error: unknown) => boolean): Promise<void> {
     try {
       await work();

@@ -74,7 +74,7 @@ function textParts(text: string): Part[] {
 
 type Known<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Without the members that are undefined: an optional member is there, or it is not. */
+/** Removes the members that are undefined: an optional member is there, or it is not. */
 function known<T extends object>(values: T): Known<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Known<T>;
 }
@@ -119,8 +119,8 @@ function answerItem(runId: string, parts: Part[] = [], more: Partial<Item> = {})
 }
 
 /**
- * The gateway's state takes the place of ours, but for messages that are still on their way. `complete`: the snapshot has
- * all messages; else those after the ones that we have.
+ * The gateway's state replaces ours, except for messages that are still on their way. `complete`: the snapshot has all
+ * messages; else it has those after ours.
  */
 export function withSnapshot(conversation: Conversation, snapshot: Snapshot, complete: boolean): Conversation {
   const old = new Map(conversation.items.map((item) => [item.key, item]));
@@ -204,7 +204,7 @@ export function withSending(conversation: Conversation, requestKey: string): Con
   );
 }
 
-/** `messages` are the last ones of the transcript, those that are shown among them. */
+/** `messages` are the last ones of the transcript; those that are shown are among them. */
 export function withEarlier(conversation: Conversation, messages: Message[], more: boolean): Conversation {
   const there = new Set(conversation.items.map((item) => `${item.role}:${item.runId}`));
   const earlier = messages
@@ -235,7 +235,7 @@ function changeItem(
   return changed ? { ...conversation, items } : conversation;
 }
 
-/** Changes the answer of a run; one that is not there yet begins. An answer that is over stays as it is. */
+/** Changes the answer of a run; begins one if there is none yet. An answer that is over stays as it is. */
 function changeAnswer(conversation: Conversation, runId: string, change: (item: Item) => Item): Conversation {
   const at = conversation.items.findIndex((item) => item.role === "assistant" && item.runId === runId);
   const found = conversation.items[at];
@@ -268,7 +268,7 @@ function appended(parts: Part[], text: string): Part[] {
     : [...parts, { type: "text", text }];
 }
 
-/** An event of this conversation's session. */
+/** Applies an event of this conversation's session. */
 export function withEvent(conversation: Conversation, frame: GatewayEvent): Conversation {
   const { seq } = frame.data;
   if (seq !== undefined && seq <= conversation.seq) return conversation;

@@ -1,4 +1,4 @@
-/** Events of the components: each has a name and a detail, and leaves the shadow roots that it comes from. */
+/** Events of the components. Each has a name and a detail, and passes out of the shadow roots that it comes from. */
 import type { Item } from "./conversation.js";
 import type { ExportFormat } from "./export.js";
 

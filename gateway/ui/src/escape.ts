@@ -1,6 +1,6 @@
 /**
- * Text that the user must see as it is: what a screen would hide, reorder or confuse becomes visible. For approvals. The
- * shown lines, read as the legend says, give back every character of the text.
+ * Text that the user must see as it is, for approvals: what a screen would hide, reorder or confuse becomes visible.
+ * The shown lines, read as the legend says, give back every character of the text.
  */
 export interface Segment {
   text: string;
@@ -20,14 +20,17 @@ export interface Shown {
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u115f\u1160\u2800\u3164\uffa0]|[^\P{Zs} ]/u;
 const NAMES: Record<string, string> = { "\t": "→", "\r": "␍", "\0": "␀", "\x1b": "␛", "\x7f": "␡" };
 
-/** How one hidden character is shown: a sign that is common for it, and its number. */
+/** How one hidden character is shown: its number, with a common sign if there is one; a tab as an arrow. */
 function nameOf(character: string): string {
   const number = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
   const sign = NAMES[character];
   return character === "\t" ? "→" : sign ? `${sign}U+${number}` : `U+${number}`;
 }
 
-/** `before`: the characters in front of it. A mark is seen as itself on a letter beyond ASCII, and as the second one. */
+/**
+ * `before`: the characters before this one. A mark is visible only on a letter beyond ASCII, as its first or second
+ * mark.
+ */
 function kindOf(character: string, before: string): Segment["kind"] {
   if (HIDDEN.test(character)) return "hidden";
   if (/\p{M}/u.test(character)) return /[^\p{ASCII}\p{M}]\p{M}?$/u.test(before) ? "foreign" : "hidden";
@@ -50,7 +53,7 @@ function segmentsOf(line: string): Segment[] {
   return segments;
 }
 
-/** Splits at "\n" alone; spaces at a line's end become dots, a tab an arrow. */
+/** Splits only at "\n"; spaces at a line's end become dots, a tab an arrow. */
 export function show(text: string): Shown {
   const lines = text.split("\n").map(segmentsOf);
   const all = lines.flat();

@@ -1,4 +1,4 @@
-/** A conversation as a file for the user: Markdown to read, JSONL to process. Pure but for `download`. */
+/** A conversation as a file for the user: Markdown to read, JSONL to process. Pure except for `download`. */
 import { titleOf } from "./format.js";
 import type { Message, Session } from "./protocol.js";
 

@@ -1,4 +1,4 @@
-/** Colours for code in the languages that come up most; a code in another one stays plain. */
+/** Colours for code in the most common languages; other code stays plain. */
 import hljs from "highlight.js/lib/core";
 import bash from "highlight.js/lib/languages/bash";
 import c from "highlight.js/lib/languages/c";

@@ -1,6 +1,6 @@
 /**
- * Markdown to HTML, block by block, so that a growing text renders anew only where it grows. No HTML of the text passes,
- * and no image is loaded: both are shown as text and link. Pure; what it returns still goes through DOMPurify
+ * Markdown to HTML, block by block, so that a growing text renders anew only where it grows. HTML in the text is shown
+ * as text, and an image as a link; no image is loaded. Pure; its result still goes through DOMPurify
  * (components/markdown-renderer.ts).
  */
 import { Marked, type Token, type Tokens } from "marked";
@@ -18,7 +18,7 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** Addresses that a link may have; null: none of them. */
+/** The address, if a link may have it; else null. */
 export function safeHref(href: string): string | null {
   return /^(https?:\/\/|mailto:)[^\s]+$/i.test(href) ? href : null;
 }
@@ -54,7 +54,7 @@ const marked = new Marked({
 export class BlockRenderer {
   private blocks: Block[] = [];
 
-  /** The blocks of `text`. `complete`: nothing is added to it any more. */
+  /** The blocks of `text`. `complete`: no more text comes. */
   render(text: string, complete: boolean): Block[] {
     const source = text.replace(/\r\n?/g, "\n");
     const before = complete ? [] : this.blocks.slice(0, -1);
@@ -91,7 +91,7 @@ export function heal(text: string): string {
   const ticks = tail.match(/(?<!`)`(?!`)/g)?.length ?? 0;
   if (ticks % 2 === 1) return head + (tail.endsWith("`") ? tail.slice(0, -1) : `${tail}\``);
   const bare = tail.replace(/`[^`]*`/g, (code) => " ".repeat(code.length));
-  // A link whose address is still coming: its text alone.
+  // Of a link whose address is still coming, only the text is shown.
   const link = /!?\[([^\]\n]*)(\]\([^)\s]*)?$/.exec(bare);
   if (link && link.index !== undefined && !/^\s*\[[ x]?$/i.test(bare.slice(link.index))) {
     const inner = tail
@@ -120,8 +120,8 @@ function openFence(text: string): boolean {
 }
 
 /**
- * For a screen reader: how far a growing text can be read aloud, from `from` on; the end of a sentence, a line or a block.
- * `from` if nothing new is whole.
+ * For a screen reader: how far a growing text can be read aloud, from `from` on: to the end of a sentence, a line or a
+ * block. Returns `from` if nothing new is complete.
  */
 export function spokenEnd(text: string, from: number): number {
   let end = from;

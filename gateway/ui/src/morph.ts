@@ -1,6 +1,6 @@
 /**
- * Makes the children of an element those of another, by changing as little as possible: what stays keeps its selection,
- * its scroll position and its listeners. `data-own` marks elements that are ours, not the text's.
+ * Makes the children of an element equal to those of another, with as few changes as possible: what stays keeps its
+ * selection, its scroll position and its listeners. `data-own` marks elements that are ours, not the text's.
  */
 export function morphChildren(element: Element, wanted: DocumentFragment | Element): void {
   const current = [...element.childNodes].filter((node) => !isOurs(node));

@@ -1,7 +1,8 @@
 /**
- * Messages on their way to the gateway. One stays here, through reloads and lost connections, until the gateway has said
- * that it is on disk, or that it will not take it. It is sent again with the same requestKey, by which the gateway knows
- * it: so none is lost, and none arrives twice. The messages of a session go one after the other, in their order.
+ * Messages on their way to the gateway. A message stays here, through reloads and lost connections, until the gateway
+ * has said that it is on disk, or that it refuses it. It is sent again with the same requestKey, by which the gateway
+ * recognises it: so no message is lost, and none arrives twice. The messages of a session go one after the other, in
+ * their order.
  */
 import { ConnectionLost, RpcError } from "./ws-client.js";
 
@@ -53,7 +54,7 @@ export class Outbox {
     return letter;
   }
 
-  /** The user wants a refused one sent again. */
+  /** The user wants a refused message sent again. */
   retry(requestKey: string): void {
     const letter = this.letters.find((each) => each.requestKey === requestKey);
     if (!letter) return;
@@ -111,7 +112,7 @@ export class Outbox {
     try {
       this.options.storage.setItem(KEY, JSON.stringify(this.letters));
     } catch {
-      // A full storage costs the message only if the page is reloaded before it is sent.
+      // If the storage is full, the message is lost only by a reload before it is sent.
     }
   }
 }

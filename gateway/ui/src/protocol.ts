@@ -1,6 +1,6 @@
 /**
- * The frames of the gateway, as types: ../../PROTOCOL.md in TypeScript. What is optional here is what a gateway may leave
- * out; the page then shows less.
+ * The frames of the gateway, as types: ../../PROTOCOL.md in TypeScript. A gateway may leave out what is optional here;
+ * the page then shows less.
  */
 export interface Agent {
   id: string;
@@ -84,7 +84,7 @@ export interface Approval {
   canRemember?: boolean;
 }
 
-/** A run that is not over: what a page needs that joins in its midst. */
+/** A run that is not over, with what a page needs that opens during it. */
 export interface Run {
   runId: string;
   state: "queued" | "running";

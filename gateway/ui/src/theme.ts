@@ -14,7 +14,7 @@ export function setTheme(chosen: Theme): void {
     if (chosen === "system") localStorage.removeItem(KEY);
     else localStorage.setItem(KEY, chosen);
   } catch {
-    // It holds until the page is closed.
+    // The choice holds until the page is closed.
   }
 }
 

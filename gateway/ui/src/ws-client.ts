@@ -1,6 +1,7 @@
 /**
- * The connection to the gateway: logs in, carries calls and events, and comes back after a loss. Each call settles exactly
- * once: with the answer, an error of the gateway, or ConnectionLost, after which the gateway may or may not have done it.
+ * The connection to the gateway: logs in, carries calls and events, and connects again after a loss. Each call settles
+ * exactly once: with the answer, an error of the gateway, or ConnectionLost. After ConnectionLost, the gateway may or
+ * may not have done it.
  */
 import type { GatewayEvent } from "./protocol.js";
 
@@ -9,7 +10,7 @@ export type ConnectionState = "idle" | "connecting" | "online" | "offline" | "re
 
 export type Login = { token: string } | { code: string };
 
-/** What the client needs of a WebSocket; the browser's, or that of a test. */
+/** What the client needs of a WebSocket: the browser's, or a test's. */
 export interface Socket {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: { data: unknown }) => void) | null;
@@ -42,7 +43,7 @@ export class RpcError extends Error {
   }
 }
 
-/** No answer came: the socket was lost, or the time was up. Only what may be done twice may be sent again. */
+/** No answer came: the socket was lost, or the time was up. Send a call again only if it may be done twice. */
 export class ConnectionLost extends Error {
   constructor(message = "The connection was lost before the answer came.") {
     super(message);
@@ -84,7 +85,7 @@ export class WsClient {
     };
   }
 
-  /** Connects with this login, instead of whatever connection there is. */
+  /** Connects with this login; an existing connection is dropped. */
   connect(login: Login): void {
     this.login = login;
     this.failures = 0;
@@ -98,7 +99,7 @@ export class WsClient {
     this.setState("idle", "");
   }
 
-  /** Tries at once, if it waits for its next try. */
+  /** Tries at once, if it is waiting for its next try. */
   retryNow(): void {
     if (this.state !== "offline" || !this.login) return;
     clearTimeout(this.retryTimer);
@@ -144,7 +145,7 @@ export class WsClient {
     try {
       frame = JSON.parse(text) as Record<string, unknown>;
     } catch {
-      return; // not ours to judge: the call it may have answered runs into its limit
+      return; // ignored: the call that it may have answered reaches its time limit
     }
     this.watch();
     if (frame["type"] === "auth" && frame["ok"] === true) this.welcome(frame["token"]);
@@ -174,7 +175,7 @@ export class WsClient {
     else call.resolve(frame["result"]);
   }
 
-  /** A socket that says nothing for a while may be dead (a machine that slept): ask it. */
+  /** A socket that is silent for a while may be dead (the machine slept): asks for a sign of life. */
   private watch(): void {
     clearTimeout(this.quietTimer);
     const { socket } = this;
@@ -189,7 +190,7 @@ export class WsClient {
     const wasLoggedIn = this.state === "online";
     const byCode = this.login !== undefined && "code" in this.login;
     this.drop();
-    // 1008 after a login: the token was changed. A code is good for one try.
+    // 1008 after a login: the token was changed. A code is valid for one try.
     if (code === POLICY || (byCode && !wasLoggedIn)) {
       this.login = undefined;
       const otherwise = wasLoggedIn ? "The gateway has a new token." : "The gateway refused the login.";
@@ -202,7 +203,7 @@ export class WsClient {
     this.retryTimer = setTimeout(() => this.open(), wait);
   }
 
-  /** Ends what there is of a connection; open calls get ConnectionLost. */
+  /** Ends the connection, whatever its state; open calls get ConnectionLost. */
   private drop(): void {
     for (const timer of [this.retryTimer, this.quietTimer, this.loginTimer]) clearTimeout(timer);
     const { socket, pending } = this;

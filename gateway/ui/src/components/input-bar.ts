@@ -1,6 +1,6 @@
 /**
- * <jarvis-input-bar>: where the user writes. Enter sends, Shift+Enter begins a line; while an answer runs, what is sent
- * waits its turn, and there is a button that stops. A draft is kept for each session until it is sent.
+ * <jarvis-input-bar>: where the user writes. Enter sends, Shift+Enter begins a line. While an answer runs, a message
+ * that is sent waits its turn, and a button stops the answer. A draft is kept for each session until it is sent.
  */
 import { LitElement, css, html, type PropertyValues } from "lit";
 import { emit } from "../emit.js";
@@ -18,7 +18,7 @@ export class JarvisInputBar extends LitElement {
     text: { state: true },
   };
   declare sessionKey: string;
-  /** Of the answer that is being written. */
+  /** The run whose answer is being written. */
   declare runId: string | undefined;
   declare offline: boolean;
   declare queued: number;
@@ -44,7 +44,7 @@ export class JarvisInputBar extends LitElement {
     this.area?.focus();
   }
 
-  /** Puts a text there, to be changed and sent. */
+  /** Puts a text into the box, to be changed and sent. */
   edit(text: string): void {
     this.write(text);
     void this.updateComplete.then(() => {

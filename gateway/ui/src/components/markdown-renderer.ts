@@ -1,6 +1,6 @@
 /**
- * <jarvis-markdown>: markdown as sanitised elements. While a text grows, only its last block is touched, and there only
- * what differs; so nothing flickers, and a selection stays. The HTML goes through DOMPurify, which hands over a fragment
+ * <jarvis-markdown>: markdown as sanitised elements. While a text grows, only its last block is touched, and only what
+ * differs in it; so nothing flickers, and a selection stays. The HTML goes through DOMPurify, which returns a fragment
  * by its own policy of Trusted Types: this file never assigns HTML.
  */
 import DOMPurify from "dompurify";
@@ -17,7 +17,7 @@ const ALLOWED = {
       " ",
     ),
   ALLOWED_ATTR: ["align", "checked", "class", "disabled", "href", "start", "title", "type"],
-  ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "type"], // no addresses: the next line is not for them
+  ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "type"], // no addresses, so the next line does not count
   ALLOWED_URI_REGEXP: /^(?:https?:\/\/|mailto:)/i,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
@@ -57,7 +57,7 @@ export class JarvisMarkdown extends LitElement {
 
   override updated(changes: PropertyValues<this>): void {
     if (!changes.has("text") && !changes.has("complete")) return;
-    // A stream brings more texts than the screen has frames.
+    // A stream brings texts faster than the screen has frames.
     if (this.complete || !this.shown.length) this.draw();
     else if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
   }

@@ -13,7 +13,7 @@ import { shared } from "../shared-styles.js";
 import "./message-item.js";
 import type { LoadBlob } from "./tool-call.js";
 
-const NEAR = 80; // px from the end that count as there
+const NEAR = 80; // px from the end: nearer counts as at the end
 const SPEAK_MS = 1200;
 
 export class JarvisMessageList extends LitElement {
@@ -116,7 +116,10 @@ export class JarvisMessageList extends LitElement {
     });
   }
 
-  /** What is new since `before` goes to the log, in whole sentences. An answer that was there before is not read out. */
+  /**
+   * Text that is new since `before` goes to the log, in whole sentences. An answer that was there before is not read
+   * out.
+   */
   private speakSoon(before: Item[] | undefined): void {
     const item = this.items.findLast((each) => each.role === "assistant");
     if (!item) return;

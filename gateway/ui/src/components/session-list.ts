@@ -1,4 +1,4 @@
-/** <jarvis-session-list>: the side bar: a new chat, search, the conversations by age, each with a menu. */
+/** <jarvis-session-list>: the side bar: a new chat, search, and the conversations by age, each with a menu. */
 import { LitElement, css, html, nothing } from "lit";
 import { emit } from "../emit.js";
 import { groups, titleOf } from "../format.js";

@@ -1,4 +1,4 @@
-/* The command line of fm-gateway. Pure, but for what it prints. */
+/* The command line of fm-gateway. Pure, except for what it prints. */
 #ifndef GW_OPTIONS_H
 #define GW_OPTIONS_H
 

@@ -60,7 +60,7 @@ struct gw_key {
 extern const struct gw_key gw_keys[];
 extern const size_t gw_key_count;
 
-/* The row of a key, NULL if there is none; and whether there is such a group. Pure. */
+/* The row of a key, NULL if there is none; and whether a group exists. Pure. */
 const struct gw_key *gw_key_find(const char *group, size_t group_len, const char *name, size_t name_len);
 bool gw_key_group_exists(const char *group, size_t len);
 

@@ -21,7 +21,7 @@ struct gw_words {
 /* Finds the words. Common English words are left out, unless there are no others. */
 void gw_words_find(const char *question, size_t len, struct gw_words *words);
 
-/* Writes a query of FTS5 that matches whatever has any of the words. Nothing in a word is an operator. */
+/* Writes an FTS5 query that matches every chunk with any of the words. Nothing in a word is an operator. */
 void gw_query_write(const struct gw_words *words, struct fm_buf *query);
 
 /* A chunk that was found, and its place in each of the two lists, from 1 on; 0: it is not in that list. */

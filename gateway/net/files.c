@@ -79,7 +79,7 @@ static enum fm_code add(struct gw_files *files, const char *full, const char *pa
     return FM_OK;
 }
 
-/* `path` is "" or such as "/assets": where `folder` lies below the page's folder. */
+/* `path` is where `folder` lies below the page's folder: "", or "/assets" for example. */
 static enum fm_code load(struct gw_files *files, const char *folder, const char *path, int depth,
                          struct fm_error *error) {
     struct fm_folder *open = fm_folder_open(folder);

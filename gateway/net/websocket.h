@@ -1,5 +1,5 @@
 /*
- * The frames of one WebSocket: bytes in, messages and bytes out. Pure but for its callbacks; one thread at a time.
+ * The frames of one WebSocket: bytes in, messages and bytes out. Pure except for its callbacks; one thread at a time.
  */
 #ifndef GW_NET_WEBSOCKET_H
 #define GW_NET_WEBSOCKET_H

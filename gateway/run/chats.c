@@ -215,7 +215,7 @@ static void get_blob(void *context, struct gw_reply *call, const struct gw_param
     }
 }
 
-/* ---- a run that goes on ---- */
+/* ---- a run in progress ---- */
 
 static void abort_run(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_run *run = gw_run_find(context, params->run_id.text);

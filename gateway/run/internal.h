@@ -41,7 +41,7 @@ enum gw_run_state {
     GW_RUN_ENDING, /* its end is on its way to the disk */
 };
 
-/* What a run that goes on waits for, and how that is ended early. */
+/* What a run in progress waits for; each has its own way to end early. */
 enum gw_run_phase {
     GW_PHASE_OTHER, /* the disk, or the memory: the next step checks `aborting` */
     GW_PHASE_TURN,

@@ -396,7 +396,7 @@ static void on_recall_timer_closed(uv_handle_t *handle) {
     recall_free(handle->data);
 }
 
-/* The run goes on, once. */
+/* Lets the run go on, once. */
 static void recall_end(struct recall *recall) {
     struct gw_run *run = recall->run;
     if (run) {

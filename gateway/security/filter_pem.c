@@ -149,7 +149,7 @@ static void drop(struct gw_filter *filter, size_t len) {
     filter->p.held_len -= len;
 }
 
-/* The key is over: what is held goes on as text, after BEGIN if that turned out to be text too. */
+/* The key has ended: what is held is passed on as text. If BEGIN turned out to be text too, it is passed on first. */
 static void end_body(struct gw_filter *filter) {
     char held[GW_PEM_HELD_MAX];
     size_t len = filter->p.held_len;

@@ -14,11 +14,11 @@
  *     approval_opened   runId, approvalId, callId
  *     approval_settled  runId, approvalId, verdict      approved, denied, expired or withdrawn; also reason
  *     tool_started      runId, callId                   from here on it may have run; not needed after "approved"
- *     tool_result       runId, callId, output           also outcome: unknown, if nobody knows whether it ran
+ *     tool_result       runId, callId, output           also outcome: unknown, if it is not known whether it ran
  *     step              runId, items                    what the model said in one turn: items of the Responses API, as
  *                                                       they go back to it; also provider, model, text
  *     run_ended         runId, outcome                  final, error or aborted; also usage, message, model, event (the
- *                                                       number of the event that tells it), takenBack (it never began)
+ *                                                       number of the event that has it), takenBack (it never began)
  *
  * Pure.
  */

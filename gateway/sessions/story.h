@@ -22,7 +22,7 @@ struct gw_story_run {
     size_t part_count;
     struct json_object *answer; /* the assistant's message; NULL: there is none */
     struct json_object *ended;  /* run_ended; NULL: it is open */
-    int64_t event;              /* the number of the event that told its end */
+    int64_t event;              /* the number of the event that reported its end */
     bool taken_back;            /* it never began */
 };
 

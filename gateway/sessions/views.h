@@ -19,7 +19,7 @@ struct gw_view {
     enum gw_view_form form;
     size_t limit;      /* the last so many elements of an array; 0: all */
     int64_t after_seq; /* only what has a greater seq; 0: all */
-    size_t max_bytes;  /* of the result, of an array: what is older is left out. 0: GW_VIEW_MAX */
+    size_t max_bytes;  /* of an array's text: older elements are left out. 0: GW_VIEW_MAX */
 };
 
 #define GW_VIEW_MAX (256u << 20)

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 
 /*
- * NULL when `address` (AF_INET or AF_INET6) is public. Otherwise what it is, such as "a loopback address". An IPv6
- * address that carries an IPv4 address (mapped, 6to4, NAT64) counts as the latter. Addresses: the special-purpose
- * registries of IANA (RFC 6890), and multicast.
+ * NULL when `address` (AF_INET or AF_INET6) is public. Otherwise a text that says what it is, such as "a loopback
+ * address". An IPv6 address that carries an IPv4 address (mapped, 6to4, NAT64) counts as the latter. Addresses: the
+ * special-purpose registries of IANA (RFC 6890), and multicast.
  */
 const char *gw_address_refused(const struct sockaddr *address);
 

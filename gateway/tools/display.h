@@ -5,8 +5,8 @@
 #include "base/buf.h"
 
 /*
- * Appends UTF-8 `text` with every character replaced by its name in angle brackets, such as <U+202E>, that would be
- * invisible, look like a space, or move or reorder others: controls (but for newline and tab), bidi marks, zero-width
+ * Appends UTF-8 `text`. Each character that would be invisible, look like a space, or move or reorder others is
+ * replaced by its name in angle brackets, such as <U+202E>: controls (except newline and tab), bidi marks, zero-width
  * and filler characters, tags. True when one was replaced. Pure.
  */
 bool gw_display(struct fm_buf *buf, const char *text, size_t len);

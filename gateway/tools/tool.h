@@ -130,7 +130,7 @@ struct gw_observer {
                  const struct gw_result *result); /* once; valid during the call; gw_tool_call_free is allowed */
 };
 
-/* Runs it, once. Whatever goes wrong comes in `done`. */
+/* Runs the call, once. Any failure is reported by `done`. */
 void gw_tool_call_start(struct gw_tool_call *call, const struct gw_observer *observer);
 
 /* Ends it early. `done` comes as soon as none of its processes is left. Nothing after `done`. */

@@ -85,7 +85,7 @@ static bool take_folder(void) {
     return taken;
 }
 
-/* Without its own /proc, a process in the namespace would not find itself there. */
+/* Enters the namespace. Without its own /proc, a process in it would not find itself there. */
 static bool enter(const struct gw_job *job, int flags, uid_t user, gid_t group) {
     if (!(flags & CLONE_NEWPID)) {
         return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ROUNDS_MAX 200 /* of stopping; a bomb that is faster than this is killed as it is */
+#define ROUNDS_MAX 200 /* rounds of stopping; a fork bomb that is faster is killed all the same */
 
 struct process {
     pid_t pid;
@@ -60,7 +60,7 @@ static bool read_process(const char *name, struct process *row) {
     return true;
 }
 
-/* In a container /proc can be that of another PID namespace: its numbers mean other processes here. */
+/* In a container, /proc may belong to another PID namespace; its numbers mean other processes here. */
 static bool proc_is_ours(void) {
     char self[32] = "";
     return readlink("/proc/self", self, sizeof self - 1) > 0 && strtol(self, NULL, 10) == getpid();

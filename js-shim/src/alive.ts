@@ -1,4 +1,4 @@
-// Whether a process that left its number somewhere is still there.
+// Checks whether the process with a given number still runs.
 
 /** Whether a process of this number runs, be it another user's. */
 export function isAlive(pid: number): boolean {

@@ -4,12 +4,12 @@ import { MAX_BODY_BYTES } from "./framing.js";
 import type { JsonObject } from "./types.js";
 import { isObject } from "./types.js";
 
-/** What a body may call itself. `text/plain` is what `fetch` says of every string that nobody gave a type. */
+/** The media types that a body may have. `fetch` sets `text/plain` for a string without a type. */
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain)[ \t]*(?:;|$)/i;
 
-/** How long the rest of a refused body is read for its source's sake. */
+/** How long the rest of a refused body is read and dropped; see `discard`. */
 const DRAIN_MS = 1000;
-/** Small chunks count as so many bytes then, as each takes its time. */
+/** A smaller chunk counts as this many bytes then, because each chunk takes time. */
 const DRAIN_CHUNK_BYTES = 1024;
 
 /** A body that could not be read; as with the real `fetch`, that rejects the call. */
@@ -37,7 +37,7 @@ export function takeBody(request: Request | null, init: RequestInit | undefined)
   if (body == null) return { content: request?.body ?? null, type, own: false };
   const carrier = new Response(body);
   const own = carrier.headers.get("content-type");
-  // A form stays one, whatever the headers say.
+  // A form keeps its own type, whatever the headers say.
   const stated = body instanceof FormData ? null : type;
   const content = carrier.body as ReadableStream<Uint8Array>;
   return { content, type: stated ?? own, own: body instanceof ReadableStream };
@@ -60,17 +60,17 @@ export async function readJson({ content, type, own }: Body, signal: AbortSignal
 }
 
 /**
- * Lets go of a body that nobody reads any more. The caller's own stream is cancelled, so that its source hears of it.
- * One that Node made of something else, such as a form, is not: Node may go on to write into a stream that was
- * cancelled, or close it, and that error, which nobody can handle, ends the host. Those are streams of bytes, and what
- * a Request makes of them; they are read to their end instead.
+ * Releases a body that is no longer read. The caller's own stream is cancelled, so that its source is notified.
+ * A stream that Node made of something else, such as a form, is not cancelled: Node may still write into it or close
+ * it, and nothing can handle the resulting error, which ends the host. Such streams are byte streams, or streams that
+ * a Request makes of them. They are read to their end instead.
  */
 function discard(content: ReadableStream<Uint8Array>, own: boolean, reason?: unknown): void {
   const rest = own && !isOfBytes(content) ? content.cancel(reason) : drain(content);
   void rest.catch(() => {});
 }
 
-/** Whether a stream is of the kind `type: "bytes"`, which alone has such readers. */
+/** Whether a stream has `type: "bytes"`. Only such a stream has BYOB readers. */
 function isOfBytes(content: ReadableStream<Uint8Array>): boolean {
   try {
     content.getReader({ mode: "byob" }).releaseLock();
@@ -80,7 +80,7 @@ function isOfBytes(content: ReadableStream<Uint8Array>): boolean {
   }
 }
 
-/** Reads and drops what is left, as far as that is soon there; what is more is left alone. */
+/** Reads and drops the rest, for a limited time and up to a limited size. What is left then is not read. */
 async function drain(content: ReadableStream<Uint8Array>): Promise<void> {
   const reader = content.getReader();
   const end = performance.now() + DRAIN_MS;
@@ -98,7 +98,7 @@ async function readText(
   signal: AbortSignal | null,
 ): Promise<string> {
   const reader = readerOf(content);
-  // Also ends a read that is under way: a body may hang for ever.
+  // This also ends a read that is in progress: a body may hang forever.
   const stop = (): void => {
     reader.releaseLock();
     discard(content, own, signal?.reason);
@@ -120,7 +120,7 @@ function readerOf(content: ReadableStream<Uint8Array>): ReadableStreamDefaultRea
   }
 }
 
-/** `stop` is called where the rest is not read. */
+/** Calls `stop` if the body is too large, because the rest is not read then. */
 async function readAll(reader: ReadableStreamDefaultReader<Uint8Array>, stop: () => void): Promise<Uint8Array[]> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -8,7 +8,7 @@ import type { CallOptions, JsonObject, Operation } from "./types.js";
 import { Watch } from "./watch.js";
 import type { Method } from "./wire.js";
 
-/** Calls of the engine: the helper ends them itself after the limits of their `fm`. */
+/** Calls that the engine works on. The helper itself ends them after the limits in their `fm`. */
 const TIMED: ReadonlySet<string> = new Set([
   "responses.create",
   "responses.compact",
@@ -52,7 +52,7 @@ export class Call implements Operation {
   readonly #watch = new Watch((now) => this.#look(now));
   readonly #next: Next | null;
   readonly #progress: Progress;
-  /** The end of a limit for which the helper was asked whether it has the request in hand, and for which it said so. */
+  /** The limit's end for which the helper was asked whether it has the request; then the one for which it said yes. */
   #askedFor = 0;
   #vouchedFor = 0;
   #observe: (message: JsonObject) => void = () => {};
@@ -150,7 +150,7 @@ export class Call implements Operation {
     if (!this.#over) this.#options.onNotification?.(message);
   }
 
-  /** Ends the call where a limit has passed, and so has the time in which the helper may still say so. */
+  /** Ends the call when a limit has passed, and then the time in which the helper may still report it. */
   #look(now: number): number | null {
     if (this.#over || this.#next === null) return null;
     const { limit, at } = this.#next(this.#progress);
@@ -160,7 +160,7 @@ export class Call implements Operation {
     return this.#over ? null : now >= at ? end : at;
   }
 
-  /** A helper may be slow, or have others to serve first; one that says that it has the request in hand keeps its limits. */
+  /** A helper may be slow, or serve others first. If it says that it has this request, it keeps the limits itself. */
   #ask(at: number): void {
     const sent = this.#sent;
     if (sent === null || sent.settled || this.#askedFor === at) return;
@@ -182,7 +182,7 @@ export class Call implements Operation {
   }
 }
 
-/** Null: it has none. */
+/** Null: the call has no limit. */
 function limitsOf(method: string, params: JsonObject, { timeoutMs }: CallOptions): Next | null {
   const isShort = SHORT.has(method) && params["stream"] !== true;
   const ms = timeoutMs ?? (isShort ? SHORT_MS : undefined);

@@ -128,7 +128,7 @@ function addToCall(calls: ChatToolCall[], { index, id, function: piece }: ChatTo
   else calls.push({ id: id ?? "", type: "function", function: { name: "", ...piece } });
 }
 
-/** A choice as a message; one that nothing had come of yet is undefined. */
+/** A choice as a message; undefined: no chunk of the choice has come yet. */
 function messageOf(choice: PartialChoice | undefined): WireChatCompletion["choices"][number]["message"] {
   const { content = "", refusal = null, reasoning = "", calls = [] } = choice ?? {};
   return {

@@ -5,7 +5,7 @@ import type { ClientEvents } from "./events.js";
 import { RESTART_POLICY } from "./restart.js";
 import { isObject } from "./types.js";
 
-/** What a value may be: `ms` and `count` are integers that are not negative. */
+/** The kinds of values: `ms` and `count` are integers that are not negative. */
 type Kind =
   | "text"
   | "path"
@@ -27,7 +27,7 @@ type Kind =
   | "functionOrObject"
   | readonly unknown[];
 
-/** The longest time that Node's timers take, in ms; a longer one would be over at once. */
+/** The longest time that Node's timers accept, in ms. With a longer one, a timer fires at once. */
 const LONGEST_MS = 2_147_483_647;
 /** The longest that an engine without requests is kept. */
 const DAY_MS = 86_400_000;
@@ -83,20 +83,20 @@ const isAliases = (value: unknown): boolean =>
   Object.entries(value).every(
     ([name, model]) => /^[^,=\0]+$/.test(name) && typeof model === "string" && /^[^,\0]+$/.test(model),
   );
-/** Infinity is a number of crashes, too. */
+/** Infinity is accepted as a number of crashes. */
 const isRestart = (value: unknown): boolean =>
   isObject(value) &&
   Object.entries(value).every(
     ([name, number]) =>
       Object.hasOwn(RESTART_POLICY, name) && (number === undefined || (typeof number === "number" && number >= 0)),
   );
-/** Different names, as the helper reads them (front/options.c): a list, or one with commas. */
+/** An array of different names, or a text with commas between them, as the helper reads it (front/options.c). */
 const isEngine = (value: unknown): boolean => {
   const names: unknown[] = Array.isArray(value) ? value : typeof value === "string" ? value.split(",") : [null];
   const fits = names.every((name) => typeof name === "string" && /^[a-z0-9-]{1,32}$/.test(name));
   return fits && names.length > 0 && names.length <= 8 && new Set(names).size === names.length;
 };
-/** The engine reads what it holds. A circle can't be sent. */
+/** The engine checks the contents. An object that contains itself can't be sent. */
 const isRemote = (value: unknown): boolean => {
   try {
     return isObject(value) ? Array.isArray(value["endpoints"]) && JSON.stringify(value) !== "" : isText(value) && value !== "";
@@ -104,7 +104,7 @@ const isRemote = (value: unknown): boolean => {
     return false;
   }
 };
-/** A program gets no text with a NUL. */
+/** A text with a NUL can't be passed to a program. */
 const isText = (value: unknown): boolean => typeof value === "string" && !value.includes("\0");
 const isEnv = (value: unknown): boolean =>
   isObject(value) && Object.entries(value).flat().every((text) => typeof text !== "object" && isText(String(text)));
@@ -154,7 +154,7 @@ export function checkOptions(options: unknown): void {
 
 const isCalled = (name: keyof ClientOptions): string => ` Did you mean '${name}'?`;
 const ofBody = (member: string): string => ` It is a member of each request's body: ${member}.`;
-/** What other packages have as options, in small letters alone, and where it is set here. */
+/** Options of other packages, reduced to lower-case letters, and where each is set here. */
 const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/^(n|num)?threads$/, isCalled("threads")],
   [/^(n|num|max)?(ctx|context)(length|size|window)?$/, isCalled("contextLength")],
@@ -165,7 +165,7 @@ const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
   [/^(apikey|baseurl|maxretries)$/, " It is an option of OpenAI's SDK: new OpenAI({ apiKey, baseURL, fetch: client.fetch })."],
 ];
 
-/** Where that is set which createClient does not have. */
+/** Where to set an option that createClient does not have. */
 function elsewhere(name: string): string | undefined {
   const key = name.toLowerCase().replace(/[^a-z]/g, "");
   return ELSEWHERE.find(([pattern]) => pattern.test(key))?.[1];
@@ -203,7 +203,7 @@ export function nearest(name: string, all: readonly string[], most: number): str
   const [best] = all
     .map((known) => ({ known, far: distance(name.toLowerCase(), known.toLowerCase()) }))
     .sort((one, other) => one.far - other.far);
-  // Of a short name few letters may differ, or any other one would be meant.
+  // In a short name few letters may differ; otherwise it would match any other name.
   return best !== undefined && best.far <= Math.min(most, name.length * 0.4) ? ` Did you mean '${best.known}'?` : undefined;
 }
 

@@ -292,7 +292,7 @@ export function createClient(options: ClientOptions = {}): Client {
 /** The body of a request that is not streamed. */
 type Whole<Body> = Body & { stream?: false };
 
-/** The working part of a client, which is loaded by the first call: a host that never asks anything does not wait for it. */
+/** The working part of a client. The first call loads it, so a host that never makes a call does not wait for it. */
 class Later implements Transport {
   /** The same with the host's fallback, which answers even if the file can't be loaded. */
   readonly withFallback: Transport;
@@ -309,7 +309,7 @@ class Later implements Transport {
     const { fallback, fallbackModel } = options;
     const { signal } = this.#closing;
     this.withFallback = fallback === undefined ? this : new FallbackTransport(this, { fallback, fallbackModel }, signal);
-    // `fetch` and `generate` need the file for the fallback, too: it is loaded while files can still be opened.
+    // `fetch` and `generate` need the file for the fallback too, so it is loaded while files can still be opened.
     if (fallback !== undefined) setImmediate(() => void this.load().catch(() => {})).unref();
   }
 
@@ -343,7 +343,7 @@ class Later implements Transport {
   load(): Promise<Core> {
     if (this.#loading !== null) return this.#loading;
     this.#loading = this.#load();
-    // Not sooner: a call that comes now would overtake those that wait.
+    // Not before the load ends: otherwise a new call would overtake the waiting ones.
     this.#loading.then((core) => (this.#core = core)).catch(() => {});
     return this.#loading;
   }

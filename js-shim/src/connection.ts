@@ -8,11 +8,11 @@ import { STOOD_STILL_MS } from "./watch.js";
 import { PROTOCOL_VERSION } from "./wire.js";
 
 /**
- * A helper that said that it has a call in hand, and has not settled it so long after its limit, hangs. Calls without a limit
- * wait so long for one that hangs.
+ * If a helper said that it has a call, and has not settled it this long after the call's limit, it hangs. Its calls
+ * without a limit then wait this long for it.
  */
 const HANGS_MS = 2000;
-/** If nothing comes for so long, the host has read all that the helper has written, and a missing pong is the helper's fault. */
+/** If no byte comes for this long, the host has read all that the helper wrote: the helper failed to send the pong. */
 const ANSWER_MS = 250;
 
 /** What a connection is made with. */
@@ -35,12 +35,12 @@ export class Connection {
   readonly #process: HelperProcess;
   readonly #rpc: RpcConnection;
   #readySince: number | null = null;
-  /** It takes no further call. */
+  /** Whether it refuses further calls. */
   #down = false;
   #failure: FmError | null = null;
-  /** Why it is ended as soon as it has no call under way. */
+  /** Why it hangs, and is ended when it has no call in progress; null: it does not. */
   #hangs: FmError | null = null;
-  /** Calls under way that somebody waits for, and whether a limit ends them. */
+  /** Calls in progress that a caller waits for, and whether a limit ends them. */
   readonly #calls = new Map<number, boolean>();
   #brokeProtocol = false;
   /** When the last byte came, or the first call after a silence was made. */
@@ -50,7 +50,7 @@ export class Connection {
   /** Pings that were sent, and those that have their pong. */
   #pings = 0;
   #pongs = 0;
-  /** Since when the first of them waits, or the last pong came; null: none does. */
+  /** When the oldest waiting ping was sent, or when the last pong came, if later; null: no ping waits. */
   #pingedAt: number | null = null;
   #watch: NodeJS.Timeout | null = null;
 
@@ -119,7 +119,7 @@ export class Connection {
     }, HANGS_MS).unref();
   }
 
-  /** While other bytes come before its pong, the host reads slowly: the call's answer may be among what it has not read. */
+  /** If other bytes come before the pong, the host reads slowly: the call's answer may be among the unread bytes. */
   #blame(id: number, hangs: FmError, ping = this.#pings): void {
     if (!this.#calls.has(id)) return;
     if (this.#pongs >= ping) return this.#drain(id, hangs);
@@ -158,7 +158,7 @@ export class Connection {
     if (this.#failure !== null) return this.#failure;
     this.#failure = this.#readySince === null ? startError(reason, this.#process) : reason;
     if (this.#watch !== null) clearTimeout(this.#watch);
-    // Whoever is told may make a call at once, which must not come here any more.
+    // A caller that gets the failure may make a new call at once, which must not come here any more.
     this.#refuseMore(this.#failure);
     this.#rpc.fail(this.#failure);
     this.#process.kill();
@@ -177,7 +177,7 @@ export class Connection {
     try {
       this.#rpc.call("process.shutdown", {}).result.catch(() => {});
     } catch {
-      // It is dead or deaf already; its owner kills it in time.
+      // The helper is gone or no longer reads; its owner kills it in time.
     }
   }
 
@@ -199,7 +199,7 @@ export class Connection {
         const what = `The helper did not answer within ${patienceMs} ms of its start.`;
         reject(new FmError("HELPER_UNHEALTHY", what + this.#process.describeStart()));
       }, patienceMs);
-      // While a call waits, the child keeps the loop alive; nothing else should.
+      // Only the child keeps the event loop alive, while a call waits. This timer must not.
       timer.unref();
     });
     try {
@@ -248,7 +248,7 @@ export class Connection {
   /** While a call waits, the helper must show a sign of life now and then. */
   #keepWatch(): void {
     if (this.#watch !== null || this.#failure !== null) return;
-    // A ping that was sent after the last sign of life has its own time.
+    // A ping that was sent after the last sign of life has the full time for its pong.
     const since = Math.max(this.#heardAt, this.#pingedAt ?? 0);
     const delay = Math.max(1, since + this.#options.patienceMs - performance.now());
     const due = performance.now() + delay;
@@ -269,7 +269,7 @@ export class Connection {
     const { patienceMs } = this.#options;
     const isQuiet = now - this.#heardAt >= patienceMs;
     if (isQuiet && this.#pingedAt !== null && now - this.#pingedAt >= patienceMs) {
-      // What it has said may wait in the pipe: the loop reads it before it comes to this.
+      // Output of the helper may still wait in the pipe: the event loop reads it before it runs this.
       setImmediate(() => this.#giveUp());
       return;
     }
@@ -281,7 +281,7 @@ export class Connection {
     try {
       this.#ping();
     } catch {
-      // It has stopped reading, and the watch goes on: the ping counts as sent.
+      // The helper has stopped reading. The ping counts as sent, so that the watch goes on.
       this.#pingedAt = performance.now();
     }
   }
@@ -293,10 +293,10 @@ export class Connection {
   }
 }
 
-/** What Linux's program loader says of a library that lacks what the helper was built with (glibc, elf/dl-version.c). */
+/** What Linux's program loader reports if a library is too old for the helper (glibc, elf/dl-version.c). */
 const OLD_LIBRARY = /version `(?:GLIBC|GLIBCXX|CXXABI)_[\d.]+' not found/;
 
-/** What goes wrong before the first pong says that this is no helper, rather than that a helper failed. */
+/** An error before the first pong means that this is not a helper, rather than that a helper failed. */
 function startError(failure: FmError, process: HelperProcess): FmError {
   const { code, detail } = failure;
   const told = (newCode: FmErrorCode, what: string, reasonCode?: ReasonCode): FmError =>

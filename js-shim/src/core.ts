@@ -1,4 +1,4 @@
-// What a client consists of once it is used: the helper, and what each request passes on its way there.
+// The working parts of a client: the helper, and what each request passes on its way to it.
 import type { ClientOptions } from "./client.js";
 import { helperEnvironment } from "./environment.js";
 import type { Events, StateChange } from "./events.js";
@@ -79,29 +79,29 @@ export class Core {
   }
 }
 
-/** Whether the helper refuses what it does not know: the option, or else the variable. */
+/** Whether the helper refuses unknown parameters: the option says it, or else the variable. */
 function isStrict(options: ClientOptions): boolean {
   return options.strictParameters ?? variableOf(options, "FM_PROXY_STRICT_PARAMETERS") === "1";
 }
 
-/** An option as the helper gets it: that of the caller, or else the variable. */
+/** An option as the helper gets it: from the caller, or else from the variable. */
 function settingOf(options: ClientOptions, name: "engine" | "store", variable: `FM_PROXY_${string}`): string | undefined {
   const value = options[name] ?? variableOf(options, variable);
   return value === "" || value === undefined ? undefined : String(value);
 }
 
-/** What one of the helper's own variables is in its environment. */
+/** The value of one of the helper's own variables in its environment. */
 function variableOf({ env }: ClientOptions, name: `FM_PROXY_${string}`): string | undefined {
   return env?.[name] ?? process.env[name];
 }
 
-/** Those of the named options that have a value. */
+/** The named options that have a value. */
 function given(options: object, names: readonly string[]): Record<string, never> {
   const entries = Object.entries(options).filter(([name, value]) => names.includes(name) && value !== undefined);
   return Object.fromEntries(entries) as Record<string, never>;
 }
 
-/** Who gets the log: `onLog` and the listeners, or else standard error. Listeners come and go. */
+/** Where the log goes: to `onLog` and the listeners, or else to standard error. Listeners come and go. */
 function stderrOf({ onLog, logLevel }: ClientOptions, events: Events): SpawnOptions["stderr"] {
   const tell = (text: string): unknown => {
     events.emit("log", text);

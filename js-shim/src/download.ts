@@ -39,7 +39,7 @@ export interface Downloaded {
   sha256From: string | null;
 }
 
-/** Tries in a row without a new byte. */
+/** How many tries in a row there are without a new byte. */
 const TRIES = 5;
 /** The most pages of a list that are read. */
 const MOST_PAGES = 100;
@@ -65,7 +65,7 @@ export interface Source {
   sha256From: string | null;
 }
 
-/** What is known of a download that was begun, in a file beside it. */
+/** What is known of an unfinished download; it is kept in a file beside it. */
 interface Begun extends Address {
   etag: string | null;
   total: number | null;
@@ -125,7 +125,7 @@ export class Download {
     return withTries(this.#options, once, errorOf, () => this.#received);
   }
 
-  /** What an earlier try has left, unless it was of another file. */
+  /** Takes over what an earlier try has left, unless that was of another file. */
   async #resume(): Promise<void> {
     const begun = await readJson<Begun>(`${this.#part}.json`);
     const { size } = await stat(this.#part).catch(() => ({ size: 0 }));
@@ -155,7 +155,7 @@ export class Download {
     return etag === null || this.#received === 0 ? {} : { range: `bytes=${this.#received}-`, "if-range": etag };
   }
 
-  /** Goes on where the last connection ended, if the server does; else from the beginning. */
+  /** Continues where the last connection ended, if the server does; else starts from the beginning. */
   async #begin(response: Response): Promise<void> {
     const range = /^bytes (\d+)-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
     const goesOn = response.status === 206 && range !== null && Number(range[1]) === this.#received;
@@ -203,7 +203,7 @@ export class Download {
     }
   }
 
-  /** A host's function that throws ends no download; it is not called again. */
+  /** If the host's function throws, it is not called again, and the download continues. */
   #tell(progress: PullProgress): void {
     const { onProgress } = this.#options;
     if (onProgress === undefined || this.#threw) return;
@@ -240,7 +240,7 @@ export class Download {
   }
 }
 
-/** A connection that gives nothing for `ms` is ended. */
+/** Ends a connection that brings no byte for `ms`. */
 class Stall {
   readonly #controller = new AbortController();
   readonly #ms: number;
@@ -284,7 +284,7 @@ class Stall {
   }
 }
 
-/** An error that another try does not get over. */
+/** An error that another try would meet again. */
 class FinalError extends FmError {
   constructor(detail: string) {
     super("UNAVAILABLE", detail);
@@ -293,7 +293,7 @@ class FinalError extends FmError {
 
 const isFinal = (error: FmError): boolean => error instanceof FinalError;
 
-/** Follows redirects, so that each address is looked at; a token goes to the first host alone. */
+/** Follows redirects itself, so that each address is checked; the token goes only to the hub's host. */
 async function request(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
   const token = process.env["HF_TOKEN"];
   const hub = new URL(hubEndpoint()).host;
@@ -309,7 +309,7 @@ async function request(url: URL, headers: Record<string, string>, signal: AbortS
       await response.body?.cancel();
       const next = new URL(location, at);
       checkProtocol(next);
-      // No server elsewhere has anything to say about those of this machine.
+      // http is only for servers on this machine, and a server elsewhere must not redirect to them.
       if (at.protocol !== next.protocol && next.protocol !== "https:") {
         throw new FinalError(`${at.host} redirects from https to ${next.protocol}//${next.host}, which is not followed.`);
       }
@@ -359,7 +359,7 @@ function fetchPage(url: URL, options: DownloadOptions): Promise<Page> {
 /** The longest pause between two tries, in ms. */
 const LONGEST_PAUSE = 30_000;
 
-/** Repeats what a later try may get over, as long as it gets on, or a few times; after pauses that double until it gets on. */
+/** Tries again if a later try may succeed. Each new byte resets the count of tries and the pauses, which double. */
 async function withTries<Result>(
   { signal, retryMs = 1000, onRetry }: DownloadOptions,
   once: () => Promise<Result>,
@@ -489,7 +489,7 @@ export async function noteUsable(path: string, usable: boolean): Promise<void> {
   await writeFile(`${path}.json`, `${JSON.stringify({ ...record, usable })}\n`);
 }
 
-/** So that the new name outlives a power cut; Windows has no such call. */
+/** Writes the folder to the disk, so that the new name outlives a power cut; Windows has no such call. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r").catch(() => null);
   await handle?.sync().catch(() => {});

@@ -80,9 +80,9 @@ export interface FmErrorFields {
 /** Status, OpenAI type and OpenAI code of an error that does not bring its own. */
 const SHAPES: Record<FmErrorCode, readonly [number, string, string]> = {
   ...ERROR_SHAPES,
-  /** The helper says what was not found; this is of an answer that does not. */
+  /** For an answer in which the helper does not say what was not found. */
   NOT_FOUND: [404, "invalid_request_error", "not_found"],
-  /** What the same request would meet again: with 404, clients do not repeat it by themselves, as they do with 5xx. */
+  /** The same request would fail again: after a 404, clients do not repeat it by themselves, as they do after 5xx. */
   SPAWN_FAILED: [404, "server_error", "spawn_failed"],
   PROTOCOL_MISMATCH: [404, "server_error", "protocol_mismatch"],
   HELPER_UNHEALTHY: [404, "server_error", "helper_unhealthy"],

@@ -89,7 +89,7 @@ export function warnOf(what: string, error: unknown): void {
   process.emitWarning(`${what} of fm-proxy's client threw: ${describe(error)}`);
 }
 
-/** What was thrown, which need be no Error. */
+/** The thrown value as text; it may be no Error. */
 function describe(error: unknown): string {
   try {
     return String(error);

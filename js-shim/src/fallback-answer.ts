@@ -1,4 +1,4 @@
-// What a fallback gave, as the helper would have said it.
+// Turns what a fallback gave into the form of the helper's answers.
 import { ChatChunks } from "./chat.js";
 import type { Chunks } from "./chunks.js";
 import { CompletionChunks } from "./completions.js";
@@ -43,22 +43,22 @@ const MAKERS: Readonly<Record<FallbackMethod, (body: JsonObject, base: Base) => 
   "embeddings.create": wholeEmbeddings,
 };
 
-/** Says who gave it. */
+/** Marks an answer as the fallback's. */
 function marked(answer: JsonObject): JsonObject {
   return { ...answer, fm: { ...(isObject(answer["fm"]) ? answer["fm"] : {}), source: "fallback" } };
 }
 
-/** The text where that is all that was given. */
+/** The text that was given, by itself or as `output_text`. */
 function textOf(value: unknown): string | null {
   const text = isObject(value) ? value["output_text"] : value;
   return typeof text === "string" ? text : null;
 }
 
-/** The given list that has the answer, or else the text in one. */
+/** The given list with the answer, or else a list of the given text. */
 function listOf(value: unknown, name: string, ofText: ((text: string) => JsonObject) | null, what: string): unknown[] {
   if (value === undefined || value === null) throw new Error("it gave nothing");
   const list = isObject(value) ? value[name] : undefined;
-  // A response may have no item; a list of choices or vectors without one answers nothing.
+  // A response may have no item, but an empty list of choices or vectors is no answer.
   if (Array.isArray(list) && (list.length > 0 || name === "output")) return list;
   const text = textOf(value);
   if (text === null || ofText === null) throw new Error(`it gave no ${what}: that has '${name}'`);
@@ -99,7 +99,7 @@ function wholeResponse(body: JsonObject, { created, model }: Base): Whole {
   };
 }
 
-/** A response that has nothing of the answer yet. */
+/** A response without the answer yet. */
 function responseOf(body: JsonObject, created: number, model: unknown): JsonObject {
   const asked = (name: string, otherwise: unknown): unknown => body[name] ?? otherwise;
   return {
@@ -138,7 +138,7 @@ function responseOf(body: JsonObject, created: number, model: unknown): JsonObje
   };
 }
 
-/** Of chat and legacy completions: both have choices, and chunks with choices. */
+/** For chat and legacy completions: both have choices, and chunks with choices. */
 function ofChoices(value: unknown, ofText: (text: string) => JsonObject, base: JsonObject, what: string): JsonObject {
   const choices = listOf(value, "choices", ofText, what);
   const { output_text: _, ...rest } = given(value);
@@ -173,7 +173,7 @@ function wholeCompletion(body: JsonObject, { created, model }: Base): Whole {
   };
 }
 
-/** What both kinds of streams are collected by. */
+/** Collects the chunks of both kinds of streams. */
 type EitherChunks = Chunks<ChatCompletionChunk & CompletionChunk>;
 
 function observing(chunks: EitherChunks): Pick<Whole, "observe" | "observed"> {
@@ -193,7 +193,7 @@ function observing(chunks: EitherChunks): Pick<Whole, "observe" | "observed"> {
   };
 }
 
-/** The chunks that say a completion: the pieces of each choice, then what it took, if that was asked for and is known. */
+/** A completion as chunks: the pieces of each choice, then the usage, if it was asked for and is known. */
 function chunksOf(answer: JsonObject, body: JsonObject, piecesOf: (choice: JsonObject) => JsonObject[]): JsonObject[] {
   const { choices, usage, fm, ...base } = answer;
   const counts = usage != null && isObject(body["stream_options"]) && body["stream_options"]["include_usage"] === true;

@@ -1,4 +1,4 @@
-// The host's fallback: who answers when the local model does not, whichever way the request was made.
+// The host's fallback: it answers when the local model does not, whichever way the request was made.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setMaxListeners } from "node:events";
 import { UNSTORED, wholeAnswer, type Whole } from "./fallback-answer.js";
@@ -46,7 +46,7 @@ export interface FallbackOptions {
   fallbackModel: string | undefined;
 }
 
-/** Whether a failure is one that another model would not meet, and may get round. */
+/** Whether another model may be asked after a failure, because it could succeed. */
 const FALLS_BACK: Readonly<Record<FmErrorCode, boolean>> = {
   // There is no model, or none that can be asked.
   UNAVAILABLE: true,
@@ -56,13 +56,13 @@ const FALLS_BACK: Readonly<Record<FmErrorCode, boolean>> = {
   HELPER_EXITED: true,
   PROTOCOL_ERROR: true,
   RPC_ERROR: true,
-  // It can't answer this request, or not now.
+  // The model can't answer this request, or can't answer now.
   TIMEOUT: true,
   INTERNAL: true,
   CONTEXT_OVERFLOW: true,
   OVERLOADED: true,
   RATE_LIMITED: true,
-  // The host's own mistakes and wishes, and refusals that must not be got round.
+  // The host's own mistakes and wishes, and refusals that must not be bypassed.
   INVALID_REQUEST: false,
   NOT_FOUND: false,
   CANCELLED: false,
@@ -89,12 +89,12 @@ export function sourceOf(answer: unknown): "local" | "fallback" {
 /** A fallback that is being asked. */
 interface Asking {
   of: FallbackOptions;
-  /** The one that this one asks in turn. */
+  /** The one whose function made the request, if any. */
   within: Asking | undefined;
   over: boolean;
 }
 
-/** The one that a call is made in. */
+/** The fallback during which a call is made. */
 const asking = new AsyncLocalStorage<Asking>();
 
 /** A transport whose requests the fallback answers when they fail. It answers in the helper's form, and says so in `fm`. */
@@ -108,7 +108,7 @@ export class FallbackTransport implements Transport {
     this.#transport = transport;
     this.#options = options;
     this.#closed = closed;
-    setMaxListeners(0, closed); // each request whose fallback is asked is one
+    setMaxListeners(0, closed); // each request whose fallback is asked adds a listener
   }
 
   /** {@inheritDoc Transport.call} */
@@ -116,7 +116,7 @@ export class FallbackTransport implements Transport {
     if (!METHODS.has(method) || staysHere(params)) return this.#transport.call(method, params, options);
     const before = isObject(params) ? params["previous_response_id"] : undefined;
     if (typeof before === "string" && before.startsWith(UNSTORED)) return refused(unstored(before));
-    // A fallback that asks this client again would be asked for ever.
+    // Otherwise a fallback that asks this client again would be asked forever.
     if (this.#isAsking()) return this.#transport.call(method, params, options);
     return new Attempt(this.#transport, this.#options, this.#closed, method as FallbackMethod, params, options);
   }
@@ -129,7 +129,7 @@ export class FallbackTransport implements Transport {
   }
 }
 
-/** A request that must not leave this machine has no fallback: nobody knows where that one is. */
+/** A request that must not leave this machine has no fallback: the fallback may be elsewhere. */
 const staysHere = (params: JsonObject): boolean =>
   isObject(params) && isObject(params["fm"]) && params["fm"]["local_only"] === true;
 
@@ -184,7 +184,7 @@ class Attempt implements Operation {
     closed.addEventListener("abort", close, { once: true });
     if (closed.aborted) close();
     try {
-      // A fallback need not look at the signal itself.
+      // A fallback may ignore the signal.
       return await withSignal(() => ({ result: this.#askOnce(error), cancel() {} }), signal);
     } catch (reason) {
       if (signal.aborted && signal.reason === closed.reason) throw closed.reason;
@@ -204,7 +204,7 @@ class Attempt implements Operation {
     try {
       return await asking.run(call, () => this.#ask(error));
     } finally {
-      call.over = true; // what the host has begun in it may go on
+      call.over = true; // what the host has started in this call may go on
     }
   }
 
@@ -232,7 +232,7 @@ class Attempt implements Operation {
 const isStream = (value: unknown): value is AsyncIterable<unknown> =>
   typeof value === "object" && value !== null && Symbol.asyncIterator in value;
 
-/** What a fallback's stream gives, which need not look at the signal itself. One that hangs is not waited for. */
+/** What a fallback's stream gives. The stream may ignore the signal, or hang: it is not waited for after an abort. */
 async function* untilAborted(stream: AsyncIterable<unknown>, signal: AbortSignal): AsyncGenerator<unknown, void> {
   const iterator = stream[Symbol.asyncIterator]();
   const next = async (): Promise<IteratorResult<unknown>> => iterator.next();
@@ -250,7 +250,7 @@ async function* untilAborted(stream: AsyncIterable<unknown>, signal: AbortSignal
   }
 }
 
-/** Asks another OpenAI client the same, without what is our own. */
+/** Asks another OpenAI client the same, without the parameters that only our helper knows. */
 function askClient(client: FallbackClient, model: string | undefined, call: FallbackCall): unknown {
   const path = call.method.split(".");
   const create = path.pop() as string;

@@ -28,14 +28,14 @@ import type { JsonObject, Operation, ResponseCreateParams, WireEvent, Transport 
 interface Call {
   method: string;
   path: string;
-  /** What the path names, decoded, or "". */
+  /** The id in the path, decoded, or "". */
   id: string;
   query: URLSearchParams;
   body: Body;
   signal: AbortSignal | null;
-  /** Unknown parameters are refused. */
+  /** Whether unknown parameters are refused. */
   strict: boolean;
-  /** Else they are noted here: those that never reach the helper. */
+  /** If not: the unknown parameters that never reach the helper. */
   ignored: string[];
 }
 
@@ -46,7 +46,7 @@ interface Route {
   methods: Readonly<Record<string, Handler>>;
 }
 
-/** The paths of OpenAI's API under any base URL; no two fit the same. */
+/** The paths of OpenAI's API under any base URL; a path fits only one. */
 const ROUTES: readonly Route[] = [
   { path: /\/chat\/completions$/, methods: { POST: chunked(createChat, streamChat) } },
   { path: /(?<!\/chat)\/completions$/, methods: { POST: chunked(createCompletion, streamCompletion) } },
@@ -121,7 +121,7 @@ async function dispatch(transport: Transport, call: Call): Promise<Response> {
   return handler === undefined ? notHere(route, call) : handler(transport, there);
 }
 
-/** What a path says to other methods than its own. */
+/** The answer of a path to a method that it does not have. */
 function notHere({ methods }: Route, { method, path }: Call): Response {
   const allowed = [...Object.keys(methods), ...("GET" in methods ? ["HEAD"] : []), "OPTIONS"];
   const allow = { allow: allowed.join(", ") };
@@ -133,7 +133,7 @@ function notHere({ methods }: Route, { method, path }: Call): Response {
   );
 }
 
-/** The parameter of a path, percent-decoded; as it came where it is no such encoding. */
+/** The parameter of a path, percent-decoded; unchanged if the encoding is invalid. */
 function decode(parameter: string): string {
   try {
     return decodeURIComponent(parameter);
@@ -150,17 +150,17 @@ function withBody<P extends JsonObject>(start: (transport: Transport, body: P) =
   };
 }
 
-/** What came of a request. */
+/** The HTTP response to a request that made an answer. */
 function created(call: Call, answer: unknown): Response {
   return jsonResponse(answer, told(call, answer));
 }
 
-/** What headers say of an answer that a request has made: which of its parameters had no effect, and who gave it. */
+/** The headers for such an answer: which parameters had no effect, and whether the model or the fallback gave it. */
 function told(call: Call, answer: unknown): Record<string, string> {
   return { ...ignoredHeader([...call.ignored, ...ignoredOf(answer)]), "x-fm-source": sourceOf(answer) };
 }
 
-/** An endpoint that needs no more than the id in its path. */
+/** An endpoint that needs only the id in its path. */
 function ofId(start: (transport: Transport, id: string) => Operation<unknown>): Handler {
   return async (transport, call) => {
     const { id, body, signal } = call;
@@ -171,13 +171,13 @@ function ofId(start: (transport: Transport, id: string) => Operation<unknown>): 
   };
 }
 
-/** What an endpoint that takes a body is asked for: all of it stands there, and nothing in the query. */
+/** The parameters of an endpoint that takes a body: all are in the body, and none in the query. */
 function readParams(call: Call): Promise<JsonObject> {
   readQuery(call, {});
   return readJson(call.body, call.signal);
 }
 
-/** A parameter that means nothing where it stands. */
+/** Refuses or notes a parameter that has no meaning here. */
 function ignore(call: Call, name: string): void {
   if (call.strict) throw badQuery("unknown_parameter", name, "Unknown");
   addIgnored(call.ignored, name);
@@ -196,7 +196,7 @@ async function retrieve(transport: Transport, call: Call): Promise<Response> {
   const params = readQuery(call, RETRIEVE_QUERY);
   if (params["stream"] !== true)
     return jsonResponse(await withSignal(() => retrieveResponse(transport, id, params), signal), ignoredHeader(call.ignored));
-  // What its response says was ignored is of the request that made it.
+  // A response lists what was ignored in the request that made it, not in this one.
   const ignored = () => ignoredHeader(call.ignored);
   return responseStream(signal, ignored, (onEvent) => streamRetrieved(transport, id, params, onEvent));
 }
@@ -208,7 +208,7 @@ function responseStream(
 ): Promise<Response> {
   return streamBody(signal, {
     start: (push) => start((event) => push(responseFrame(event), () => headersOf(event))),
-    // The stream's own last events have told the failure.
+    // The stream's own last events have already reported the failure.
     failure: () => [],
   });
 }
@@ -240,10 +240,10 @@ async function allModels(transport: Transport, call: Call): Promise<Response> {
   return jsonResponse(await withSignal(() => listModels(transport), call.signal), ignoredHeader(call.ignored));
 }
 
-/** What some clients append to every URL: it means nothing here, and is not reported. */
+/** Parameters that some clients append to every URL: they have no meaning here, and are not reported. */
 const ALWAYS = new Set(["api-version"]);
 
-/** How a parameter of a query is written: text, or what is that in JSON; a list as `name[]=a&name[]=b` or `name=a`. */
+/** How a parameter of a query is written: numbers and flags as in JSON, a list as `name[]=a&name[]=b` or `name=a`. */
 type QueryType = "text" | "number" | "flag" | "list";
 
 const RETRIEVE_QUERY = {
@@ -254,7 +254,7 @@ const RETRIEVE_QUERY = {
 } as const;
 const LIST_QUERY = { include: "list", limit: "number", order: "text", after: "text" } as const;
 
-/** The parameters of a query as a call has them. The helper judges the values; a name that is unknown is seen here. */
+/** The parameters of a query, in the form of a call's. The helper checks the values; unknown names are found here. */
 function readQuery(call: Call, types: Readonly<Record<string, QueryType>>): JsonObject {
   const params: JsonObject = {};
   for (const [key, text] of call.query) {
@@ -273,7 +273,7 @@ function badQuery(code: string, param: string, what: string): FmError {
   return new FmError("INVALID_REQUEST", `${what} parameter: '${param}'.`, { openai: { code, param } });
 }
 
-/** What is not of its type stays text, which the helper refuses. */
+/** A value that does not have its type stays a text, which the helper refuses. */
 function readValue(text: string, type: QueryType): unknown {
   if (type === "flag" && (text === "true" || text === "false")) return text === "true";
   return type === "number" && /^-?\d{1,15}$/.test(text) ? Number(text) : text;

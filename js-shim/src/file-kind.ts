@@ -2,7 +2,7 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 
-/** How programs begin: those of Linux, of macOS for one kind of processors or several, and of Windows. */
+/** The first bytes of programs: for Linux, for macOS with one or several kinds of processors, and for Windows. */
 const PROGRAMS = ["7f454c46", "cffaedfe", "cafebabe", "4d5a"];
 const SCRIPT = "2321";
 
@@ -19,7 +19,7 @@ export function kindOf(path: string): FileKind {
   let file: number | undefined;
   try {
     const it = statSync(path);
-    // To open a pipe or a device may take forever.
+    // Opening a pipe or a device may take forever.
     if (!it.isFile()) return it.isDirectory() ? "folder" : "other";
     file = openSync(path, "r");
     const buffer = Buffer.alloc(4);

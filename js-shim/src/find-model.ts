@@ -27,7 +27,7 @@ function namesOf({ source, name, path }: FoundModel): string[] {
   return [name, short, `${source}:${name}`, `${source}:${short}`, path];
 }
 
-/** Where it was downloaded from, as OWNER/NAME/FILE; "": from elsewhere, or nobody knows. */
+/** Where a model was downloaded from, as OWNER/NAME/FILE; "": from elsewhere, or unknown. */
 async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   if (source === "huggingface") return name;
   if (source === "ollama") return /^(?:hf\.co|huggingface\.co)\/([^/]+\/[^/:]+):/.exec(name)?.[1]?.concat("/") ?? "";
@@ -37,7 +37,7 @@ async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   try {
     return repository === "" ? "" : `${repository}/${decodeURIComponent(file)}`;
   } catch {
-    return ""; // somebody else wrote it
+    return ""; // this package did not write it
   }
 }
 

@@ -65,7 +65,7 @@ function serialise(message: unknown): string {
   }
 }
 
-/** As JSON.stringify, which makes null of NaN and Infinity: a limit that was miscalculated would be none. Throws for them. */
+/** Like JSON.stringify, but throws for NaN and Infinity: a wrongly computed limit would become null, so no limit. */
 function stringify(value: unknown): string {
   const json = JSON.stringify(value);
   if (json?.includes("null")) {
@@ -91,7 +91,7 @@ function findUnserialisable(message: unknown): string | null {
   return null;
 }
 
-/** On one line: JavaScript explains a circle over several. */
+/** The message on one line: JavaScript explains a circular reference on several. */
 function describe(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ");
 }
@@ -101,8 +101,8 @@ function unencodable(param: string | null, what: string): UnencodableError {
 }
 
 /**
- * JSON.stringify writes half of a surrogate pair as an escape, which is not text; fetch would send U+FFFD too. Whole
- * pairs are escaped by JSON.rawJSON only.
+ * JSON.stringify writes half of a surrogate pair as an escape, which is not text. U+FFFD replaces it, as in fetch.
+ * Only JSON.rawJSON brings escapes of whole pairs.
  */
 function replaceLoneSurrogates(json: string): string {
   if (!/\\ud[89a-f]/i.test(json)) return json;

@@ -45,26 +45,26 @@ export interface Machine {
   release: string;
 }
 
-/** How long the answer that the model is not there counts, in ms. */
+/** How long the answer that there is no model counts, in ms. */
 const WAIT_MS = 5 * 60_000;
-/** A helper that hears nothing is noticed before its answer is too late, and then another one is asked. */
+/** With this much more time for its answer, a helper that does not read is noticed first, and another one is asked. */
 const MARGIN_MS = 500;
-/** The same where the network may come back at any moment. */
+/** The same as WAIT_MS if the network may come back at any moment. */
 const OFFLINE_MS = 5000;
-/** An engine that is being asked has to say something within 7 s. */
+/** An engine that is asked must report something within 7 s. */
 const CHECKING_MS = 8000;
 const CHECK_AGAIN_MS = 50;
 const START_FAILURES: ReadonlySet<string> = new Set(["SPAWN_FAILED", "PROTOCOL_MISMATCH"]);
 /** The Darwin kernel of macOS 26. */
 const DARWIN_OF_MACOS_26 = 25;
 
-/** What is known of the machine. What the helper itself refuses is known by the helper. */
+/** What is known of the machine. The class Helper knows what it refuses itself. */
 type Knowledge =
   | { state: "unknown" }
   | { state: "ready"; verdict: Verdict }
   | { state: "waiting"; verdict: Refusal; until: number };
 
-/** What is told to who asks, and to requests. */
+/** The report for `check`, and the error for requests. */
 interface Verdict {
   report: CompatibilityReport;
   error: FmError | null;
@@ -114,7 +114,7 @@ export class Compatibility {
    * out, that the model is not there for five minutes, and that no helper can be started until `recheck`.
    */
   async check(options: CheckOptions = {}): Promise<CompatibilityReport> {
-    // Never throws: not for null either.
+    // This must not throw, even if it is given null.
     if (options?.recheck === true) this.#forget();
     let verdict = this.#remembered() ?? (await this.#ask());
     for (const until = performance.now() + CHECKING_MS; verdict.checking === true && performance.now() < until; ) {
@@ -222,7 +222,7 @@ export class Compatibility {
   }
 }
 
-/** What a user does who has no model, in place of what the helper says of the folder that `models pull` fills. */
+/** If the folder that `models pull` fills has no model, says what to do about it, in place of the helper's text. */
 function adviceFor(detail: string): string {
   return detail.includes(`no model file (*.gguf) in the folder ${modelsFolder()};`) ? NO_MODEL : detail;
 }
@@ -235,7 +235,7 @@ function isChecking(order: unknown): boolean {
   return Array.isArray(order) && order.some((engine) => isObject(engine) && engine["reason_code"] === "CHECKING");
 }
 
-/** What is told of several engines. */
+/** The report about several engines. */
 function enginesOf(order: unknown): Pick<CompatibilityReport, "engines"> {
   if (!Array.isArray(order) || order.length < 2) return {};
   const engines = order.filter(isObject).map((engine): EngineReport => {
@@ -258,7 +258,7 @@ export function checkMachine(machine: Machine): CompatibilityReport | null {
   return null;
 }
 
-/** A refusal of the machine, or of a helper that is well itself. */
+/** A refusal because of the machine, or by a helper that works itself. */
 function refusalOf(report: CompatibilityReport): Refusal {
   return { report, error: new FmError("UNAVAILABLE", report.detail ?? "", { reasonCode: report.reason_code }) };
 }

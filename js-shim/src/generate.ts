@@ -1,4 +1,4 @@
-// client.generate: an answer that has passed checks, or else what the host has in its place.
+// client.generate: an answer that has passed checks, or else the host's fallback.
 import { nearest } from "./check-options.js";
 import { FmError, invalid, textOfResponse } from "./errors.js";
 import { sourceOf } from "./fallback.js";
@@ -90,7 +90,7 @@ async function loadValidator(schema: JsonObject): Promise<Validator> {
   return validatorOf(schema);
 }
 
-/** All that `generate` takes, and whether it is a function. */
+/** All parameters of `generate`, and whether each is a function. */
 const TAKEN: { readonly [Name in keyof Required<GenerateParams<unknown>>]: boolean } = {
   input: false,
   instructions: false,
@@ -102,7 +102,7 @@ const TAKEN: { readonly [Name in keyof Required<GenerateParams<unknown>>]: boole
   request: false,
 };
 
-/** A member that nobody knows would be a check that is never made. */
+/** Refuses unknown names: with a misspelt one, a check would never be made. */
 function checkNames(params: object): void {
   for (const [name, value] of Object.entries(params)) {
     if (!Object.hasOwn(TAKEN, name)) {
@@ -114,7 +114,7 @@ function checkNames(params: object): void {
   }
 }
 
-/** What a request can't have in `request`, and what to do. */
+/** What `request` can't have, and what to do instead. */
 const NOT_IN_REQUEST: Readonly<Record<string, string>> = {
   input: "give it as the parameter `input`",
   instructions: "give them as the parameter `instructions`",
@@ -125,7 +125,7 @@ const NOT_IN_REQUEST: Readonly<Record<string, string>> = {
   tools: "a call has no value to check. Use `responses.create` for tools",
 };
 
-/** What would be replaced, or would leave no answer to check. */
+/** Refuses members that would be replaced, or would leave no answer to check. */
 function checkRequest(request: unknown): void {
   if (request === undefined) return;
   if (!isObject(request)) throw mistake("request", "it must be an object");
@@ -144,7 +144,7 @@ function mistake(param: string, what: string): FmError {
   return invalid(param, `Invalid '${param}': ${what}.`);
 }
 
-/** The request; after an answer that did not pass, with that answer and what is wrong with it. */
+/** The request. After an answer that did not pass, it has that answer and what is wrong with it. */
 function bodyOf<T>(params: GenerateParams<T>, last: Rejection | undefined): ResponseCreateParams {
   const { input, instructions, schema, request } = params;
   const format = schema === undefined ? {} : { text: { format: { type: "json_schema", name: "value", schema } } };
@@ -195,7 +195,7 @@ function judgeValue<T>(raw: unknown, { sanitize, validate }: GenerateParams<T>):
   throw mistake("validate", `it must return true, false or a sentence, not ${kind}`);
 }
 
-/** A Promise is refused, and must not end the host when it rejects. */
+/** A Promise is refused, and its rejection must not end the host. */
 function withoutNoise<V>(value: V): V {
   if (value instanceof Promise) value.catch(() => {});
   return value;

@@ -23,25 +23,25 @@ export interface TemplateFacts {
   thinks: boolean;
 }
 
-/** Bytes that are read: the keys that matter come before the vocabulary. */
+/** How many bytes are read: the keys that matter come before the vocabulary. */
 const LOOK = 65_536;
-/** The template comes after it. */
+/** How many for the template, which comes after the vocabulary. */
 const LOOK_FOR_TEMPLATE = 32 * 1024 * 1024;
 const TEMPLATE = "tokenizer.chat_template";
 /** The marks of thoughts in the templates of Qwen, DeepSeek, Gemma, MiniMax, Mistral, gpt-oss and Command, or their field. */
 const THOUGHTS = /<\|?\/?(\w+:)?think|\[THINK\]|<\|channel\|>|_THINKING\|>|reasoning_content/;
-/** As in the helper (fm_model_estimate): the tokens that a context has by default, and that a text to embed may have. */
+/** As in the helper (fm_model_estimate): the default tokens of a context, and the most tokens of a text to embed. */
 const [TOKENS, TOKENS_EMBEDDED] = [8192, 2048];
 /**
- * In bytes, and in contexts: what is kept beside a context at most, for answers side by side. Computing a text to embed, which is
- * done in one piece, takes as many bytes.
+ * At most this much is kept beside a context, for parallel answers: in bytes, and in contexts. A text to embed is
+ * computed in one piece, which takes as many bytes.
  */
 const [BESIDE, CONTEXTS_BESIDE] = [64 * 1024 * 1024, 7];
-/** In bytes, about: what a loaded vocabulary takes for each of its tokens. As in the helper (base/gguf.h). */
+/** About how many bytes a loaded vocabulary takes for each of its tokens. As in the helper (base/gguf.h). */
 const TOKEN_BYTES = 200;
-/** More than a model has. */
+/** More layers than any model has. */
 const LAYERS = 1024;
-/** Types of values (`gguf_type`), and the bytes of each; 0: it has its own length. */
+/** Types of values (`gguf_type`), and the bytes of each; 0: the length varies. */
 const [STRING, ARRAY] = [8, 9];
 const SIZES = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
 /** `llama_ftype` of llama.h, as far as it is in use. */
@@ -87,12 +87,12 @@ function kvBytesOf(number: (name: string) => number): number {
   const heads = number("attention.head_count");
   const shared = heads === 0 ? 0 : number("embedding_length") / heads;
   const numbers = (number("attention.key_length") || shared) + (number("attention.value_length") || shared);
-  // Some models have keys and values in some layers alone: one of so many, or each says how many heads it has.
+  // Some models have keys and values only in some layers: in every n-th, or each layer says how many heads it has.
   const layers = Math.floor(number("block_count") / (number("full_attention_interval") || 1));
   return 2 * numbers * (number("attention.head_count_kv.sum") || (number("attention.head_count_kv") || heads) * layers);
 }
 
-/** The first bytes, as far as there are some. */
+/** The first bytes of a file, or fewer if there are no more. */
 async function readStart(path: string, most: number): Promise<Buffer> {
   try {
     const handle = await open(path, "r");
@@ -107,7 +107,7 @@ async function readStart(path: string, most: number): Promise<Buffer> {
   }
 }
 
-/** What is in the keys whose values are numbers, and in the chat template, up to where the bytes end or are invalid. */
+/** The values of all keys with numbers, and the chat template, up to where the bytes end or are invalid. */
 function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: string } {
   const found = { numbers: new Map<string, number>(), template: "" };
   let at = 0;
@@ -126,7 +126,7 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
     skipText();
     return bytes.toString("utf8", start, at);
   };
-  /** How many items it has, and the sum of its numbers if it may have one for each layer. The bytes may end in it. */
+  /** Notes how many items an array has, and their sum if there may be one for each layer. The bytes may end in it. */
   const readArray = (key: string): void => {
     const [type, count] = [number(4), number(8)];
     found.numbers.set(`${key}.count`, count);
@@ -140,7 +140,7 @@ function headerOf(bytes: Buffer): { numbers: Map<string, number>; template: stri
   };
   try {
     if (bytes.toString("latin1", 0, 4) !== "GGUF") return found;
-    at = 16; // after the version, and how many tensors there are
+    at = 16; // after the version and the number of tensors
     for (let pairs = number(8); pairs > 0; pairs--) {
       const key = text();
       const type = number(4);

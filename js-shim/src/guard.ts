@@ -1,4 +1,4 @@
-// What every request passes on its way to the helper: the gate, the rate limit, and their memory of how it went.
+// What every request passes on its way to the helper: the gate and the rate limit, which remember how it went.
 import { setTimeout as sleep } from "node:timers/promises";
 import { GRACE_MS, isWork } from "./call.js";
 import { FmError } from "./errors.js";
@@ -12,7 +12,7 @@ import { isObject } from "./types.js";
 import { cancelledError, refused } from "./stream.js";
 import { Watch } from "./watch.js";
 
-/** The OpenAI code of the helper's own limit, how many requests it takes at once: it is no limit of the model's. */
+/** The OpenAI code of the helper's own limit of requests at once, which is no rate limit of the model. */
 const FULL = "too_many_requests";
 /** Names of the default model. */
 const DEFAULT_MODELS: ReadonlySet<unknown> = new Set([undefined, null, "", "default", "local"]);
@@ -83,7 +83,7 @@ class GuardedCall implements Operation {
     const { helper, limiter } = this.#guard;
     if (this.#guard.checks) await this.#passGate();
     for (;;) {
-      // The caller may have changed its mind while the gate was asked, be it for a moment.
+      // The caller may have cancelled while the gate was asked, even if that took only a moment.
       if (this.#cancelled.signal.aborted) throw cancelledError();
       const refusal = limiter.refusal();
       if (refusal !== null) throw refusal;
@@ -116,7 +116,7 @@ class GuardedCall implements Operation {
     await this.#unlessOver(sleep(delay, undefined, { signal: this.#cancelled.signal }).catch(() => {}));
   }
 
-  /** Waits for something, be it the gate, but no longer than the request may take, and not after a cancel. */
+  /** Waits for the gate or for a pause, but no longer than the request may take, and not after a cancel. */
   #unlessOver<T>(wait: Promise<T>, gate: Compatibility | null = null): Promise<T> {
     const { signal } = this.#cancelled;
     if (signal.aborted) return Promise.reject(cancelledError());
@@ -146,7 +146,7 @@ class GuardedCall implements Operation {
   }
 }
 
-/** The default model may be missing where another one, which the request names, is there. */
+/** The default model may be missing although the model that the request names is there. */
 function concerns({ reasonCode }: FmError, model: unknown): boolean {
   return reasonCode !== "MODEL_NOT_READY" || DEFAULT_MODELS.has(model);
 }

@@ -1,4 +1,4 @@
-// What tells whether a file is the one that it should be.
+// Checksums, which show whether a file is the right one.
 import type { Hash } from "node:crypto";
 import { open } from "node:fs/promises";
 
@@ -15,7 +15,7 @@ export async function hashText(text: string): Promise<string> {
   return (await sha256()).update(text).digest("hex");
 }
 
-/** Loading it takes Node some ms, and few hosts need it. */
+/** Node takes some ms to load node:crypto, and few hosts need it. */
 async function sha256(): Promise<Hash> {
   return (await import("node:crypto")).createHash("sha256");
 }

@@ -12,11 +12,11 @@ import { toFmError } from "./thrown.js";
 import type { CallOptions, JsonObject, Transport } from "./types.js";
 import { isObject } from "./types.js";
 
-/** With a helper for each request: how many there are at once. */
+/** How many helpers there are at once when each request has its own. */
 const CHILDREN_MAX = 2;
-/** How often a call that nobody read is sent to another helper. */
+/** How often a call that no helper has read is sent to another one. */
 const RESENDS_MAX = 1;
-/** What the system may refuse now and grant a moment later. */
+/** Errors of the system that may be over a moment later. */
 const PASSING: ReadonlySet<unknown> = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "ETXTBSY"]);
 /** Codes of a helper that has gone. */
 const ENDS: ReadonlySet<string> = new Set(["HELPER_EXITED", "HELPER_UNHEALTHY", "PROTOCOL_ERROR", "SPAWN_FAILED"]);
@@ -38,7 +38,7 @@ export interface HelperOptions {
   onState: (state: HelperState) => void;
 }
 
-/** What becomes of the helper: the states of the client that it brings about. */
+/** The states of the client that come from the helper. */
 type HelperState = Exclude<ClientState, "unknown" | "waiting" | "limited">;
 
 /** A call under way: the helper that makes its answer, and the responses that its events have named. */
@@ -63,7 +63,7 @@ export class Helper implements Transport {
   /** Those that were asked to end: no crash. */
   readonly #leaving = new WeakSet<Connection>();
   readonly #makers = new Set<Maker>();
-  /** How many more helpers for one request may be started now, and who waits for that. */
+  /** How many more helpers for one request may be started now, and the calls that wait for one. */
   #places = CHILDREN_MAX;
   readonly #waiting: (() => void)[] = [];
   #closed: Promise<void> | null = null;
@@ -133,7 +133,7 @@ export class Helper implements Transport {
     }
   }
 
-  /** After `close` the helper's end is no failure of its own. */
+  /** After `close`, the end of the helper is not its failure. */
   #explain(error: FmError): FmError {
     return this.#isClosed && ENDS.has(error.code) ? closedError() : error;
   }
@@ -142,14 +142,14 @@ export class Helper implements Transport {
     return this.#live !== null || this.#starting !== null ? "persistent" : this.#crashes.mode;
   }
 
-  /** A cancel goes to the helper that makes the response, be it one that gets no other call. Null: the call is settled. */
+  /** A cancel goes to the helper that makes the response, even if that takes no other call. Null: it is settled. */
   #ask(call: Call): Promise<JsonObject | null> {
     const maker = this.#makerOf(call);
     if (maker !== undefined) return call.sendOn(maker.connection);
     return this.#mode === "persistent" ? this.#askOne(call) : this.#askOwn(call);
   }
 
-  /** By the helper that serves all. Null: the call was settled meanwhile. */
+  /** Asks the helper that serves all calls. Null: the call was settled meanwhile. */
   async #askOne(call: Call): Promise<JsonObject | null> {
     const connection = this.#live?.readySince != null ? this.#live : await this.#connect();
     if (call.isOver) return null;
@@ -174,7 +174,7 @@ export class Helper implements Transport {
     return connection;
   }
 
-  /** Starts a helper, and where it speaks another version, once more. */
+  /** Starts a helper; if it speaks another version, starts one once more. */
   async #startAny(onStarted: (connection: Connection) => void): Promise<Connection> {
     for (let again = true; ; again = false) {
       try {
@@ -194,7 +194,7 @@ export class Helper implements Transport {
     if (this.#isClosed) throw closedError();
     this.#options.onState("starting");
     const spawn = await this.#prepare();
-    // The client may have been closed meanwhile, and nobody would end what is started then.
+    // The client may have been closed meanwhile, and then nothing would end the new helper.
     if (this.#isClosed) throw closedError();
     const connection = new Connection({
       spawn,
@@ -218,7 +218,7 @@ export class Helper implements Transport {
     }
   }
 
-  /** What can't be started at all is not tried again; what was ready before may be so again. */
+  /** A helper that was never ready is not started again; one that was ready before may be ready again. */
   #noteFailedStart(error: FmError): FmError {
     if (this.#isClosed) return closedError();
     if (this.#refusal !== null || this.#crashes.refusal !== null) return error;
@@ -247,7 +247,7 @@ export class Helper implements Transport {
     else if (this.#crashes.mode === "per-request") this.#options.onState("per-request");
   }
 
-  /** By a helper that is started for this call alone. */
+  /** Asks a helper that is started only for this call. */
   async #askOwn(call: Call): Promise<JsonObject | null> {
     if (call.params["background"] === true) throw notInBackground();
     await this.#takePlace();
@@ -264,7 +264,7 @@ export class Helper implements Transport {
     }
   }
 
-  /** The place is free when the helper that had it is gone. */
+  /** The place becomes free when the helper that had it is gone. */
   async #clearPlace(connection: Connection | null): Promise<void> {
     if (connection !== null) await this.#retire(connection);
     this.#leavePlace();
@@ -310,7 +310,7 @@ export class Helper implements Transport {
     this.#idle.unref();
   }
 
-  /** Nothing was asked for long: the helper ends, unless it holds what would be lost. */
+  /** There was no call for a long time: the helper ends, unless it holds responses that would be lost. */
   #park(): void {
     const connection = this.#live;
     if (connection === null || connection.readySince === null) return;
@@ -320,7 +320,7 @@ export class Helper implements Transport {
     void this.#retire(connection);
   }
 
-  /** Asks a helper to end, then presses, then ends it; resolves when it is gone. Keeps Node alive only while calls wait. */
+  /** Asks a helper to end, then terminates it, then kills it. Resolves when it is gone. Keeps Node alive in `close`. */
   async #retire(connection: Connection): Promise<void> {
     const { shutdownTimeoutMs } = this.#options;
     this.#leaving.add(connection);

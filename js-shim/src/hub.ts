@@ -30,9 +30,9 @@ export interface HubFile {
 type Listed = Pick<HubFile, "size" | "sha256"> & { path: string };
 
 const GGUF = " Name one that has GGUF files: its name often ends in -GGUF.";
-/** What is taken where nobody asks for a quantisation. */
+/** The quantisation that is taken if none is asked for. */
 const USUAL = "Q4_K_M";
-/** Of several projectors the first of these: most models lose nothing by them. */
+/** Of several projectors the first of these types is taken: most models lose nothing with them. */
 const PROJECTORS = ["F16", "BF16", "Q8_0"];
 const NAMES = /^(?:hf:)?(\w[\w.-]*\/\w[\w.-]*)(?::([\w.-]+)|\/(.+))?$/;
 /** As Ollama writes a model of the hub. */
@@ -81,7 +81,7 @@ export async function filesOnHub(reference: HubReference, options: DownloadOptio
   }
   const files = parts.map((file) => ({ ...file, name: basename(file.path) }));
   const projector = isProjector(chosen.path) ? undefined : projectorOf(all);
-  // The helper gives a model the projector whose name is most like its own.
+  // For a model, the helper takes the projector whose name is most like the model's.
   if (projector !== undefined) files.push({ ...projector, name: `mmproj-${idOf(chosen.path)}.gguf` });
   return files.reverse().map(({ path, name, size, sha256 }) => ({ url: addressOn(reference, path), name, size, sha256 }));
 }

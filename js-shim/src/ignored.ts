@@ -1,12 +1,12 @@
-// The header x-fm-ignored: which parameters of a request nobody knew.
+// The header x-fm-ignored: the unknown parameters of a request.
 import * as LIMITS from "./limits.js";
 import { isObject } from "./types.js";
 
-/** As many as the helper reports of a request. */
+/** The most names; the helper reports as many for a request. */
 const MAX_NAMES = LIMITS.ignored_paths;
-/** Of a name before it is encoded. */
+/** The longest name, before it is encoded. */
 const MAX_NAME_CHARS = LIMITS.ignored_path_bytes;
-/** Of the header, with what says that there is more. */
+/** The longest header, with the mark for further names. */
 const MAX_HEADER_BYTES = 4096;
 const MORE = "...";
 
@@ -38,12 +38,12 @@ export function ignoredHeader(paths: readonly string[]): Record<string, string> 
   return names.length === 0 ? {} : { "x-fm-ignored": names.join(", ") };
 }
 
-/** As much of a name as is reported, without half a surrogate pair at the end. */
+/** The part of a name that is reported, without half a surrogate pair at the end. */
 function cut(path: string): string {
   return path.length <= MAX_NAME_CHARS ? path : path.slice(0, MAX_NAME_CHARS).replace(/[\ud800-\udbff]$/, "");
 }
 
-/** Percent-encodes the UTF-8 of what a header can't carry, or what would look like another entry; "" is no name. */
+/** Percent-encodes, as UTF-8, what a header can't have or what would look like another entry; "" gets quotes. */
 function encode(path: string): string {
   if (path === "") return '""';
   return path.replace(/[^!-$&-+\--~]+/g, (text) =>

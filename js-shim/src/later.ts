@@ -1,5 +1,5 @@
-// What no client needs before its first call. It is a separate file, dist/later.cjs, which that call loads: a host that never
-// asks anything does not wait for it.
+// What a client needs only from its first call on. That call loads it as a separate file, dist/later.cjs, so a host
+// that never makes a call does not wait for it.
 export { catalogModel, searchCatalog } from "./catalog.js";
 export { Core } from "./core.js";
 export { findModel } from "./find-model.js";

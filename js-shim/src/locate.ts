@@ -11,13 +11,13 @@ const NAME = process.platform === "win32" ? "fm-proxy.exe" : "fm-proxy";
 const APP = "fm-proxy.app";
 const IN_APP = join("Contents", "MacOS", "fm-proxy");
 
-/** The platforms' packages that there are. */
+/** The packages of all platforms. */
 const PACKAGES = ["linux-x64", "linux-arm64", "darwin-arm64", "win32-x64"].map((platform) => `@fm-proxy/${platform}`);
 
-/** The platforms that there is a GPU's library for, as its packages name them. */
+/** The platforms with a GPU's library, as its packages name them. */
 const GPU_PLATFORMS: Readonly<Record<string, string>> = { "linux-x64": "linux-x64-vulkan" };
 
-/** What nobody may look at (`node --permission`) is not there. */
+/** A path that may not be read (`node --permission`) counts as absent. */
 function existsSync(path: string): boolean {
   try {
     return fs.existsSync(path);
@@ -91,7 +91,7 @@ export function locateHelper(options: LocateOptions): HelperLocation {
   }
   const repository = join(options.packageRoot ?? packageRoot, "..");
   const built = join(repository, "build", "bin", NAME);
-  // In another's project, a folder of that name is not ours.
+  // In another project, a folder of that name is not ours.
   if (existsSync(join(repository, "CMakeLists.txt")) && existsSync(join(repository, "protocol", "PROTOCOL.md"))) {
     if (existsSync(built)) return { type: "cli", executablePath: built, origin: OWN_BUILD };
     tried.push(built);
@@ -111,7 +111,7 @@ function howToGetOne(name: string): string {
   return `There is no package ${name}. ${build} the program, and name it with the option helperPath.`;
 }
 
-/** What may keep a package from being found that is installed; with a space before it. */
+/** What may hide an installed package, as a sentence with a space before it. */
 function hiddenBy(name: string): string {
   // Absent without `node --permission`.
   const { permission } = process as { permission?: unknown };
@@ -151,14 +151,14 @@ export function unpacked(path: string): string {
   return beside !== path && existsSync(beside) ? beside : path;
 }
 
-/** A name without a folder is looked for in PATH: on Windows and where it is not found, by the system. */
+/** A name without a folder is looked up in PATH. On Windows, and if it is not found, the system does that. */
 function named(given: string, origin: string, folders = ""): HelperLocation {
   const path = /[\\/]/.test(given) ? resolve(given) : (inFolders(given, folders.split(delimiter)) ?? given);
   if (!path.endsWith(".app")) return { type: "cli", executablePath: path, origin };
   return { type: "app-bundle", executablePath: join(path, IN_APP), appBundlePath: path, origin };
 }
 
-/** As the system does, the first that can be run; else the first that lost its permission. */
+/** The first file that can be run, as the system does; else the first file, which has lost its permission. */
 function inFolders(name: string, folders: readonly string[]): string | undefined {
   if (process.platform === "win32") return undefined;
   const paths = folders.filter((folder) => isAbsolute(folder)).map((folder) => join(folder, name));
@@ -184,7 +184,7 @@ export function inPackage(packagePath: string, origin: string): HelperLocation {
   return { type: "cli", executablePath: join(packagePath, "bin", NAME), packagePath, origin };
 }
 
-/** Finds modules as a file does; throws for an odd file, too. Webpack takes a `createRequire` imported by name for its own. */
+/** Finds modules as a file does; throws for an odd file, too. Webpack would handle an imported `createRequire`. */
 const resolverFor = (file: string) => (name: string) => Module.createRequire(file).resolve(name);
 
 function resolvePackage(name: string, resolve: (name: string) => string): string | null {
@@ -195,7 +195,7 @@ function resolvePackage(name: string, resolve: (name: string) => string): string
   }
 }
 
-/** The same for a package that exports no more than its `dist/index.js`. */
+/** The same for a package that exports only its `dist/index.js`. */
 function resolveMain(name: string, resolve: (name: string) => string): string | null {
   try {
     return unpacked(dirname(dirname(resolve(name))));
@@ -214,7 +214,7 @@ function besideHost(name: string, folders: readonly string[]): string[] {
   return [...new Set(within)];
 }
 
-/** The folder of this file, which in a bundle is the host's, and that of the host's main program; Electron's resources. */
+/** The folders of this file (in a bundle, the host's), of the host's main program, and of Electron's resources. */
 function hostFolders(): string[] {
   const main = programFile();
   const resources = (process as { resourcesPath?: string }).resourcesPath;

@@ -1,4 +1,4 @@
-// Model files on this machine: those of fm-proxy's own folder, and what other programs have downloaded, which is only read.
+// Model files on this machine: in fm-proxy's own folder, and those of other programs, which are only read.
 import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 import { chosenModel } from "./default-model.js";
@@ -42,7 +42,7 @@ export async function findModels(env: Environment = process.env, home = userHome
   const chosen = await defaultModel(folder, own);
   const all = [...own, ...sorted];
   const elsewhere = chosen === null || all.some(({ path }) => path === chosen) ? [] : await entry("fm-proxy", chosen, chosen);
-  // Ollama may have several names for a file. Elsewhere two names of one are two ways to it.
+  // Ollama may have several names for a file, and all count. Elsewhere a file counts once.
   const keyOf = ({ source, name, path }: FoundModel): string => (source === "ollama" ? `${name}\0${path}` : path);
   const found = [...elsewhere, ...all].filter((model) => !seen.has(keyOf(model)) && seen.add(keyOf(model)));
   const first = found.findIndex(({ path }) => path === chosen);
@@ -187,7 +187,7 @@ async function ggufsBelow(source: FoundModel["source"], folder: string, nameOf: 
   return (await Promise.all(files.map((path) => entry(source, nameOf(path), path)))).flat();
 }
 
-/** Projectors are no models of their own. */
+/** A projector does not count as a model. */
 function isModelFile(name: string): boolean {
   return /\.gguf$/i.test(name) && !/mmproj/i.test(name) && isFirstPart(name);
 }
@@ -224,7 +224,7 @@ export async function readAbilities(path: string): Promise<Abilities> {
   return { ...(await readTemplate(path)), embeds, sees };
 }
 
-/** A small file of another program's; "" where there is none. A link may lead to what has no end. */
+/** The text of another program's small file; "" if there is none. A link may lead to a device that never ends. */
 async function readText(path: string): Promise<string> {
   try {
     const it = await stat(path);
@@ -234,7 +234,7 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-/** Files and links to files; links to folders are not followed. What can't be read hides only what is in it. */
+/** Files and links to files; links to folders are not followed. A folder that can't be read counts as empty. */
 async function filesBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found: string[] = [];

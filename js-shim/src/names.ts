@@ -1,4 +1,4 @@
-// Names of files, branches and conversations: cleaned, judged, and made of a text where no model gives one.
+// Names of files, branches and conversations: cleans and checks them, and makes one of a text if no model gives one.
 
 /** How {@link slug} writes a name. */
 export interface SlugOptions {
@@ -18,7 +18,7 @@ export interface NameScore {
 
 /** Files that Windows keeps for devices, whatever their extension. */
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\s*(?:[.:]|$))/;
-/** How models begin to answer instead of giving the name. */
+/** What models write before the name. */
 const PREAMBLES = [
   /^(?:sure|okay|ok|certainly|of course)\b[^:\n]*:\s*/i,
   /^here(?:'s| is| are)\b[^:\n]*:\s*/i,
@@ -95,7 +95,7 @@ function firstLine(text: string): string {
   return lines.find((line) => /[\p{L}\p{N}]/u.test(line) && !line.startsWith("```")) ?? "";
 }
 
-/** Letters and digits in ASCII; what has no such form divides words. */
+/** The words of a text, in ASCII letters and digits; all other characters separate words. */
 function wordsOf(text: string): string[] {
   const ascii = String(text ?? "")
     .normalize("NFKD")

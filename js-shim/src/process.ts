@@ -20,8 +20,8 @@ const CRASHES: ReadonlySet<string> = new Set(["SIGSEGV", "SIGABRT", "SIGBUS", "S
 
 /**
  * Whether a helper leads its own process group (setsid). A terminal sends Ctrl-C to the whole group of the host, which may
- * handle it and go on. The helper ends with its host all the same: it sees the end of its input, and of its parent. On Windows it
- * has its own console (windowsHide), and `detached` means something else.
+ * handle it and go on. The helper still ends with its host, because it sees the end of its input and of its parent. On
+ * Windows the helper has its own console (windowsHide), and `detached` means something else.
  */
 const OWN_GROUP = process.platform !== "win32";
 
@@ -57,7 +57,7 @@ export class HelperProcess {
   #crashed = false;
   /** The end of its stderr until it has answered; null from then on. */
   #lastWords: Buffer | null = Buffer.alloc(0);
-  /** The host knows that its onLog throws. */
+  /** Whether the host was warned that its onLog throws. */
   #warned = false;
 
   /** Starts the process. Throws an FmError (SPAWN_FAILED) for what the system refuses at once. */
@@ -119,8 +119,8 @@ export class HelperProcess {
   }
 
   /**
-   * A process that could not be started has the number 0 for Node until that is told. A signal to 0 goes to every process
-   * of this one's group (kill(2)): the host, and what started it.
+   * For Node, a process that could not be started has the number 0 until the error is reported. A signal to 0 goes to
+   * every process of this one's group (kill(2)): the host, and what started it.
    */
   #signal(signal: "SIGTERM" | "SIGKILL"): void {
     if (this.#child.pid !== undefined) this.#child.kill(signal);
@@ -135,7 +135,7 @@ export class HelperProcess {
     }
   }
 
-  /** Always through a pipe: what a helper says before it gives up must be in the error too. */
+  /** Always through a pipe: the last output of a helper that fails must be in the error too. */
   #readStderr(): void {
     const decoder = new StringDecoder("utf8");
     this.#child.stderr?.on("error", () => {});
@@ -149,7 +149,7 @@ export class HelperProcess {
     });
   }
 
-  /** A host whose onLog throws is told so once. */
+  /** If the host's onLog throws, it is warned once. */
   #log(onLog: (text: string) => unknown, text: string): void {
     callBack("onLog", onLog, text, (what, error) => {
       if (!this.#warned) warnOf(what, error);
@@ -182,7 +182,7 @@ export class HelperProcess {
     });
   }
 
-  /** Gives what is still in the pipe a moment; "close" comes when it is empty. */
+  /** Waits a moment for what is still in the pipe; "close" comes when it is empty. */
   #endSoon(how: string): void {
     if (this.#ended) return;
     setTimeout(() => this.#endNow(how), DRAIN_MS).unref();
@@ -215,14 +215,14 @@ export function spawnError(error: unknown, { path, origin, cwd }: Pick<SpawnOpti
   return new FmError("SPAWN_FAILED", what, fields);
 }
 
-/** What the system does not say of a file that it may not run. */
+/** Why a file may not be run; the system does not say that. */
 const WHAT_IT_IS: Partial<Record<FileKind, string>> = {
   folder: "is a directory",
   other: "is not a program",
   closed: "may not be read or run by this user",
 };
 
-/** The system says the same of a program that is not there, and of one that nothing can load. */
+/** The system reports the same error for a missing program and for one that nothing can load. */
 function whatIsWrong(path: string, error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "EACCES") return WHAT_IT_IS[kindOf(path)] ?? whyNotStarted(error);
@@ -239,12 +239,12 @@ function isDirectory(path: string): boolean {
   }
 }
 
-/** As the child would have done it itself, without process.stderr, whose errors would be the host's. */
+/** Writes as the child itself would. It does not use process.stderr: errors of that would be the host's. */
 function writeToStderr(chunk: Uint8Array): void {
   try {
     for (let at = 0; at < chunk.length;) at += writeSync(2, chunk, at);
   } catch {
-    // It is closed or full: then the log is lost, as it would have been.
+    // Standard error is closed or full: the log is lost, as it would be with the child.
   }
 }
 

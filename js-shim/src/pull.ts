@@ -1,4 +1,4 @@
-// Model files downloaded: what is there afterwards is whole and right, or absent.
+// Downloads model files. Afterwards a file is whole and right, or absent.
 import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isAlive } from "./alive.js";
@@ -33,7 +33,7 @@ export interface PullOptions extends DownloadOptions {
   sha256?: string | undefined;
 }
 
-/** All that they may have beside a signal. */
+/** The options of a download besides a signal. */
 const OPTIONS: readonly Exclude<keyof PullOptions, "signal">[] = [
   "onProgress", "folder", "sha256", "stallMs", "retryMs", "onRetry",
 ];
@@ -71,7 +71,7 @@ export async function pullModel(reference: string, options: PullOptions = {}): P
   return { id: idOf(last.path), ...last, size, files, default: isDefault };
 }
 
-/** Chooses the first model of the folder that does not embed: no later one takes its place then. Whether it is chosen. */
+/** Chooses the folder's first model that does not embed, so that no later one takes its place. Whether it is chosen. */
 async function chooseFirst(path: string, folder: string): Promise<boolean> {
   const chosen = await chosenModel(folder);
   if (chosen !== null) return chosen === path;
@@ -82,7 +82,7 @@ async function chooseFirst(path: string, folder: string): Promise<boolean> {
   return true;
 }
 
-/** How far the download of several files is, of which those before this one have `before` bytes. */
+/** The progress of a download of several files; those before this one have `before` bytes. */
 function ofAll({ received, total }: PullProgress, before: number, sizes: readonly (number | null)[]): PullProgress {
   const whole = sizes.length === 1 ? total : sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
   return { received: before + received, ...(whole === undefined ? {} : { total: whole }) };
@@ -97,13 +97,13 @@ async function pullFile(source: Source, path: string, options: DownloadOptions):
   }
 }
 
-/** Who named a hash: the caller. */
+/** Where a hash is from: the caller named it. */
 const OPTION = "the option sha256";
 
 /** Names that every system and terminal takes, and `models rm` too. */
 const FILE = /^(?!\.)[^\\/:\p{Cc}]+\.gguf$/iu;
 
-/** What is to be downloaded; the file that names the model comes last, so that no part of one looks like a model. */
+/** The files to download; the one that names the model comes last, so that an incomplete model looks like none. */
 async function sourcesOf(reference: string, options: PullOptions): Promise<Source[]> {
   const sha256 = options.sha256 == null ? null : String(options.sha256).toLowerCase();
   if (sha256 !== null && !/^[0-9a-f]{64}$/.test(sha256)) {
@@ -144,7 +144,7 @@ function checkName(file: string, reference: string): void {
   throw new FmError("INVALID_REQUEST", `${JSON.stringify(reference)} does not name a GGUF file. ${rule} ${other}`);
 }
 
-/** What the last part of an address names; "" where it is no percent-encoding. */
+/** The last part of an address, percent-decoded; "" if the encoding is invalid. */
 function fileOf(url: URL): string {
   try {
     return decodeURIComponent(basename(url.pathname));
@@ -169,7 +169,7 @@ function urlOf(reference: string): URL {
   return url;
 }
 
-/** So long the owner of a lock may take to write its number into it, in ms. */
+/** How long the owner of a lock may take to write its number into it, in ms. */
 const UNSIGNED_MS = 10_000;
 
 /** The locks of this process. */
@@ -201,7 +201,7 @@ function inUse(owner: string, path: string): FmError {
   return new FmError("UNAVAILABLE", `${who} is downloading this file. Wait until it is done, or delete ${path}.`);
 }
 
-/** Whose lock it is; "": of one that has not said so yet; null: of nobody who lives. */
+/** The process that owns a lock; "": it has not written its number yet; null: it no longer runs. */
 async function ownerOf(path: string): Promise<string | null> {
   const owner = await readFile(path, "utf8").catch(() => "");
   // In a container a process may have the number of one that was killed in the container before it.
@@ -219,7 +219,7 @@ export async function checkIdle(files: readonly string[]): Promise<void> {
   }
 }
 
-/** Removes the lock of a process that is gone, and of no other: somebody may have been faster and hold it by now. */
+/** Removes only the lock of a process that is gone: another process may have been faster and hold it by now. */
 async function removeLock(path: string): Promise<void> {
   const aside = `${path}.${crypto.randomUUID()}`;
   await rename(path, aside).catch(() => {});
@@ -227,7 +227,7 @@ async function removeLock(path: string): Promise<void> {
   else await rename(aside, path);
 }
 
-/** The file, if it is there as wanted. Null: it is to be downloaded, even over one of the same address, or of another hash. */
+/** The file, if it is there as wanted. Null: download it, and replace a file of the same address or of another hash. */
 async function alreadyThere(path: string, source: Source): Promise<Downloaded | null> {
   const there = await stat(path).catch(() => null);
   if (there === null) return null;

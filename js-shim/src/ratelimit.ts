@@ -1,4 +1,4 @@
-// What a rate limit of the model leads to.
+// What to do when the model is rate-limited.
 import { FmError } from "./errors.js";
 
 /**
@@ -30,7 +30,7 @@ export const RATE_LIMIT_OPTIONS: RateLimitOptions = {
 /** With `fallback`: how long no request is sent after a rate limit. */
 const COOL_DOWN_MS = 60_000;
 const FIRST_DELAY_MS = 1000;
-/** Chance adds up to this to a pause, so that many hosts do not try again in step. */
+/** A random time up to this is added to a pause, so that many hosts do not try again at the same time. */
 const JITTER_MS = 500;
 
 /** Counts a client's rate limits. */

@@ -1,4 +1,4 @@
-// A helper that can't be run where it lies: permissions are repaired, or it is copied to where it can.
+// For a helper that can't be run where it is: repairs its permissions, or copies it to where it can be run.
 import { constants } from "node:fs";
 import {
   access,
@@ -23,11 +23,11 @@ import { whatIsForbidden } from "./start-error.js";
 
 /** Copies of the helper begin with this. */
 const PREFIX = "fm-proxy-helper-";
-/** A copy that no process has started a helper from for so long is in no one's way. */
+/** A copy from which no process has started a helper for this long is removed. */
 const UNUSED_MS = 30 * 24 * 3600 * 1000;
-/** A use is noted so often at most. */
+/** A use is noted at most once in this time. */
 const NOTED_MS = 24 * 3600 * 1000;
-/** What the programs of the platform's package are loaded by; without it, this Linux has another C library than glibc. */
+/** The loaders of the programs in the platform's package. Without it, this Linux has another C library than glibc. */
 const LOADERS: Record<string, string> = {
   x64: "/lib64/ld-linux-x86-64.so.2",
   arm64: "/lib/ld-linux-aarch64.so.1",
@@ -39,9 +39,9 @@ const ENGINE = /^fm-engine-[^.]+$/;
 /** What is copied. */
 interface Original {
   from: string;
-  /** The folder as it is; else what is ours in it. */
+  /** Whether the whole folder is copied; else only our files in it. */
   whole: boolean;
-  /** Where it comes to in the copy, and the helper in there. */
+  /** Where it is placed in the copy, and the helper's path in there. */
   to: string;
   helper: string;
 }
@@ -61,17 +61,17 @@ export async function makeRunnable(
   if (engineDir !== undefined) await Promise.all((await thoseThatDoNotRun(await enginesIn(engineDir))).map(repair));
   if (found.packagePath !== undefined) await checkPackage(found.packagePath, found.executablePath);
   const { executablePath } = found.type === "cli" ? await resolved(found) : found;
-  // What a path names may be anything; only a program is changed.
+  // A path may name anything; only a program is changed.
   if (found.packagePath === undefined && kindOf(executablePath) !== "program") return found;
   await Promise.all((await lackingPermission(executablePath)).map(repair));
   const isRunnable = (await lackingPermission(executablePath)).length === 0;
-  // Without a place for a copy, the start says what is wrong.
+  // Without a folder for a copy, the start reports what is wrong.
   const runnable = !isRunnable && storageDir !== undefined ? await copyOf({ ...found, executablePath }, storageDir) : found;
   if (storageDir !== undefined) await discardUnused(storageDir, runnable.executablePath);
   return runnable;
 }
 
-/** Links lead to where the engines lie. */
+/** Follows links: the engines are beside the file that they lead to. */
 async function resolved(found: HelperLocation): Promise<HelperLocation> {
   return { ...found, executablePath: await realpath(found.executablePath).catch(() => found.executablePath) };
 }
@@ -120,13 +120,13 @@ export async function discardCopies(storageDir: string): Promise<void> {
   await Promise.all(copies.map((name) => rm(join(storageDir, name), { recursive: true, force: true }).catch(() => {})));
 }
 
-/** Removes the copies that are used no more, as those of older versions; that of the helper in use stays. Never throws. */
+/** Removes copies that are no longer used, such as those of older versions; the one in use stays. Never throws. */
 async function discardUnused(storageDir: string, helper: string): Promise<void> {
   const names = await readdir(storageDir).catch(() => []);
   const copies = names.filter((name) => name.startsWith(PREFIX)).map((name) => join(storageDir, name));
   for (const path of copies) {
     if (helper.startsWith(path + sep) || !(await isUnused(path))) continue;
-    // Another process may begin to use it right now. It has noted that first, and makes a new copy if this one is gone.
+    // Another process may begin to use it now. It notes that first, and makes a new copy if this one is gone.
     const aside = `${path}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
     const moved = await rename(path, aside).then(
       () => true,
@@ -138,13 +138,13 @@ async function discardUnused(storageDir: string, helper: string): Promise<void> 
   }
 }
 
-/** Whether it is a folder, and no link to one, that no process has noted its use of for long. */
+/** Whether this is a folder, not a link to one, and no process has noted a use of it for long. */
 async function isUnused(path: string): Promise<boolean> {
   const it = await lstat(path).catch(() => null);
   return it !== null && it.isDirectory() && Date.now() - it.mtimeMs > UNUSED_MS;
 }
 
-/** Notes in the time of its last change that a copy is used. */
+/** Notes the use of a copy in the time of its last change. */
 async function noteUse(path: string): Promise<void> {
   const now = new Date();
   const it = await lstat(path).catch(() => null);
@@ -172,7 +172,7 @@ async function canRun(path: string): Promise<boolean> {
   );
 }
 
-/** Where nobody may look, it is not known to be absent. */
+/** A path that may not be read is not known to be absent. */
 async function isAbsent(path: string): Promise<boolean> {
   return access(path).then(
     () => false,
@@ -180,13 +180,13 @@ async function isAbsent(path: string): Promise<boolean> {
   );
 }
 
-/** Packagers lose permissions. What nobody may write to is left as it is. */
+/** Packagers lose permissions. In a folder that may not be written to, nothing is changed. */
 async function repair(path: string): Promise<void> {
   try {
     const writable = ((await stat(dirname(path))).mode & 0o200) !== 0;
     if (writable) await chmod(path, 0o755);
   } catch {
-    // It is another user's, or the disk can't be written to.
+    // The file is another user's, or the disk can't be written to.
   }
 }
 
@@ -220,7 +220,7 @@ async function makeCopy(original: Original, hash: string, storageDir: string): P
   return to;
 }
 
-/** What processes left that were ended while they copied: their numbers are in the names. */
+/** Removes what processes left that ended while they copied: their numbers are in the names. */
 async function removeLeftovers(to: string): Promise<void> {
   for (const name of await readdir(dirname(to))) {
     const owner = name.startsWith(`${basename(to)}.`) ? Number(/\.(\d+)-[^.]*$/.exec(name)?.[1]) : NaN;
@@ -228,7 +228,7 @@ async function removeLeftovers(to: string): Promise<void> {
   }
 }
 
-/** Whether every file is there, and `tell` says the same of both. Modes and times do not count, but that programs can be run. */
+/** Whether all files are there, equal by `tell`. Modes and times do not count, but programs must be runnable. */
 async function isCopyOf(original: Original, copy: string, tell: (path: string) => Promise<unknown>): Promise<boolean> {
   const { from, whole, to, helper } = original;
   try {

@@ -1,4 +1,4 @@
-// The events of a stream that says a whole response.
+// A whole response as the events of a stream.
 import type { JsonObject, WireEvent, WireResponse } from "./types.js";
 
 /** The fields of an event, without its number. */

@@ -4,9 +4,9 @@ import { DONE } from "./sse.js";
 import { toFmError } from "./thrown.js";
 import type { JsonObject, Operation } from "./types.js";
 
-/** How long a client should wait before it tries again what was refused for want of room. */
+/** How long a client should wait before it repeats a request that was refused for lack of room. */
 const RETRY_AFTER_MS = 500;
-/** Nobody is asked to wait longer than this for another try. */
+/** No client is asked to wait longer than this and try again. */
 const LONGEST_RETRY_MS = 1000;
 
 /** What every answer of `client.fetch` says; each has its own id. */

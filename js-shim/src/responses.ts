@@ -202,7 +202,7 @@ export function streamRetrieved(
 }
 
 /**
- * However it ends, a stream that has begun has exactly one terminal event: where the helper could not send it any more,
+ * A stream that has begun has exactly one terminal event, however it ends. If the helper can no longer send that event,
  * it is made here. Events always come before the result settles.
  */
 function eventsOf(

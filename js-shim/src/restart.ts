@@ -1,4 +1,4 @@
-// What failures of the helper lead to: another start, a helper for each request, or none any more.
+// What happens after failures of the helper: another start, a helper for each request, or no helper any more.
 import type { FmError } from "./errors.js";
 
 /** What crashes of the helper lead to. */

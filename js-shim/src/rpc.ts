@@ -163,14 +163,14 @@ export class RpcConnection {
   }
 }
 
-/** A call that the helper refused as such. It has no such method if it is older than this package. */
+/** The error for a call that the helper refused as such. A helper older than this package may lack the method. */
 function refusal({ code, message }: JsonObject): FmError {
   const unknown = code === RPC_ERRORS.METHOD_NOT_FOUND;
   const openai = unknown ? { status: 404, type: "invalid_request_error", code: "unknown_url" } : undefined;
   return new FmError("RPC_ERROR", `${String(message)} (${String(code)})`, { openai });
 }
 
-/** An error that belongs to no call. An internal one is a helper's last word: it is out of memory and exits. */
+/** An error that belongs to no call. After an internal one the helper exits, because it is out of memory. */
 function fatalError(failure: JsonObject | null): FmError {
   const message = String(failure?.["message"] ?? "no reason given");
   return failure?.["code"] === RPC_ERRORS.INTERNAL_ERROR

@@ -1,4 +1,4 @@
-// client.safe: calls that never throw and never reject, and the fallback of a host that has one.
+// client.safe: calls that never throw and never reject. They use the host's fallback if there is one.
 import { FmError } from "./errors.js";
 import { sourceOf } from "./fallback.js";
 import type { GenerateParams, Generated } from "./generate.js";
@@ -36,7 +36,7 @@ export interface SafeCalls {
   generate<T>(params: GenerateParams<T>, options: RequestOptions): Promise<Generated<T>>;
 }
 
-/** Takes how a stream ended; the first word counts. */
+/** Takes how a stream ended; only the first call counts. */
 type Tell = (result: SafeResult<"response", ResponseObject>) => void;
 
 /** The events of one response, of the model or the fallback. The loop never throws; `outcome` tells how it ended. */
@@ -50,7 +50,7 @@ export class SafeResponseStream implements AsyncIterable<ResponseEvent> {
   constructor(open: (tell: Tell) => AsyncGenerator<ResponseEvent, void>) {
     this.outcome = new Promise((resolve) => (this.#settle = resolve));
     this.#events = open((result) => this.#settle(result));
-    // Of a loop that has not begun, the generator runs nothing at all.
+    // If the loop has not begun, the generator runs nothing at all.
     const leave = this.#events.return.bind(this.#events);
     this.#events.return = (value) => {
       this.#settle(leftEarly());
@@ -123,7 +123,7 @@ async function ask<Name extends string, Body extends JsonObject, T>(
   }
 }
 
-/** Passes events on and tells how they ended. */
+/** Passes events on and reports how they ended. */
 async function* relay(
   open: SafeCalls["events"],
   body: ResponseCreateParams,
@@ -141,7 +141,7 @@ async function* relay(
   } catch (reason) {
     tell({ ok: false, error: errorOf(reason, options) });
   } finally {
-    // After another word this changes nothing.
+    // After another call of `tell` this changes nothing.
     tell(leftEarly());
   }
 }

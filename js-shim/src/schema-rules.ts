@@ -1,6 +1,6 @@
-// What a JSON schema looks like, as a schema: that of draft 7, and that of 2020-12.
+// The schemas of JSON schemas: for draft 7, and for 2020-12.
 
-/** Where the schema itself is meant: a keyword takes a schema, or several. */
+/** Refers to this schema itself, for keywords that take a schema, or several. */
 const SCHEMA = { $ref: "#" };
 const SCHEMAS = { type: "array", items: SCHEMA, minItems: 1 };
 const NAMED_SCHEMAS = { type: "object", additionalProperties: SCHEMA };
@@ -10,7 +10,7 @@ const FLAG = { type: "boolean" };
 const TEXTS = { type: "array", items: TEXT, uniqueItems: true };
 const NUMBER = { type: "number" };
 const TYPE = { enum: ["array", "boolean", "integer", "null", "number", "object", "string"] };
-/** They change what a schema means, and nothing here follows them. */
+/** For keywords that change what a schema means: they are not supported here. */
 const UNSUPPORTED = false;
 
 const COMMON = {

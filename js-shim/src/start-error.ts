@@ -1,4 +1,4 @@
-// Why a helper could not be started, where the system or Node says it by a code, and what to do.
+// Why a helper could not be started, by the code of the system or of Node, and what to do.
 import { FmError } from "./errors.js";
 import { messageOf } from "./thrown.js";
 
@@ -17,7 +17,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOMEM: "could not be started: there is not enough memory",
 };
 
-/** What allows what Node's permission model (`node --permission`) forbids, by the name in its errors. */
+/** The flags that allow what Node's permission model (`node --permission`) forbids, by the name in its errors. */
 const FLAGS: Readonly<Record<string, string>> = {
   ChildProcess: "--allow-child-process",
   FileSystemRead: "--allow-fs-read",

@@ -49,7 +49,7 @@ export async function spawnOptions(
   }
   const told = (value: string, kind: string): string => (isPath(value, kind) ? whole(value) : value);
   for (const [name, flag, variable, kind] of VALUES) {
-    if (name === "remote") continue; // it may hold keys, and no error should
+    if (name === "remote") continue; // it may hold keys, which no error should show
     const value = options[name];
     const fromEnv = env[variable];
     if (value !== undefined) args.push(flag, told(argumentOf(value), kind));
@@ -96,7 +96,7 @@ function aliasesOf(list: string): Record<string, string> | null {
   return pairs.every((pair) => pair.length === 2) ? (Object.fromEntries(pairs) as Record<string, string>) : null;
 }
 
-/** Whether there is an engine for model files among those that are named. */
+/** Whether one of the named engines takes model files. */
 const takesFiles = (engine: ClientOptions["engine"], env: Environment): boolean =>
   /^$|\b(auto|llama)\b/.test(String(engine ?? env["FM_PROXY_ENGINE"] ?? ""));
 
@@ -109,7 +109,7 @@ const OF_LLAMA = [
 /** The models folder where it is not the one beside the helper's: a package that is updated takes its folder with it. */
 export async function modelsFor(location: HelperLocation, env: Environment): Promise<string | null> {
   const { packagePath, copiedFrom, origin } = location;
-  // A variable counts for the helper, which has its own working directory.
+  // The helper reads the variable itself, relative to its own working directory.
   if ((env["FM_PROXY_MODELS_DIR"] ?? "") !== "") return null;
   if (packagePath !== undefined) return modelsFolder(env);
   // The folder of the build has a model for a first try.
@@ -132,7 +132,7 @@ export async function chosenFor(
 }
 
 /**
- * Whether this is macOS, and nobody has named an engine, a model or servers. fm-proxy does the same by itself there; a program of
+ * Whether this is macOS, and no engine, model or server is named. fm-proxy itself asks Apple first there; a program of
  * another build, which the host named, may not.
  */
 function asksAppleFirst({ engine, model, remote }: ClientOptions, env: Record<string, string>): boolean {
@@ -141,18 +141,18 @@ function asksAppleFirst({ engine, model, remote }: ClientOptions, env: Record<st
   return process.platform === "darwin" && !isNamed;
 }
 
-/** Whether nobody has named the folder of the GPU's library, nor wants none. */
+/** Whether to look for the folder of the GPU's library: it is not named, and the GPU is not switched off. */
 function wantsGpuFolder({ gpu, gpuDir }: ClientOptions, env: Record<string, string>): boolean {
   const how = gpu ?? env["FM_PROXY_GPU"];
   return how !== "off" && gpuDir === undefined && (env["FM_PROXY_GPU_DIR"] ?? "") === "";
 }
 
-/** Where the helper finds the configuration of the engine `remote`, and takes it out of its environment at once. */
+/** The variable with the configuration of the engine `remote`. The helper takes it out of its environment at once. */
 const CONFIG = "FM_REMOTE_CONFIG";
 
 /**
- * The argument of --remote. An object goes by the environment of the helper alone, and so does each `key` in it, and each
- * variable of ours that it names as `key_env`: nothing is written to a file, and no process keeps them.
+ * The argument of --remote. An object, each `key` in it, and each variable of ours that it names as `key_env` go only
+ * through the helper's environment: nothing is written to a file, and no process keeps them.
  */
 function remoteArgument(
   remote: RemoteOptions | string,

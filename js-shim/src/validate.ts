@@ -1,5 +1,5 @@
-// JSON schemas checked by @cfworker/json-schema, which makes no code of them: some hosts allow none. The build puts it into this
-// file, without its checks of `format`, which is an annotation.
+// Checks JSON schemas with @cfworker/json-schema, which generates no code: some hosts forbid that. The build puts this
+// library into the file, without its checks of `format`, which is an annotation.
 import { dereference, validate, type Schema } from "@cfworker/json-schema";
 import { FmError } from "./errors.js";
 import { RULES } from "./schema-rules.js";
@@ -71,7 +71,7 @@ function resolve(schema: Schema): Lookup {
   }
 }
 
-/** The innermost fault, and where it is: a JSON pointer. Throws for a schema that leads to itself without end. */
+/** The innermost fault, and where it is: a JSON pointer. Throws for a schema with an endless reference to itself. */
 function whatIsWrong(value: unknown, schema: Schema, draft: Draft, lookup: Lookup): { place: string; error: string } | null {
   try {
     const { valid, errors } = validate(value, schema, draft, lookup);

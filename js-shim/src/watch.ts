@@ -2,7 +2,7 @@
 
 /** A timer that fires so much too late says that the process stood still, and nothing of others. */
 export const STOOD_STILL_MS = 1000;
-/** How long it sleeps at most, so that a pause is seen for what it is. */
+/** How long it sleeps at most, so that it recognises when this process stood still. */
 const SLICE_MS = 500;
 
 /**
@@ -52,7 +52,7 @@ export class Watch {
     this.#timer = setTimeout(() => {
       const late = performance.now() - due;
       if (late >= STOOD_STILL_MS) this.#stood += late;
-      // The loop reads what has come before it runs what was set to be immediate.
+      // The event loop reads input that has come before it runs immediates.
       setImmediate(() => this.#tick());
     }, sleep);
   }

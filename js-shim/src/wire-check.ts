@@ -18,7 +18,7 @@ export interface Fault {
   path: string;
 }
 
-/** A container that is open: where its latest key stands in the text, or which of its elements it is at. */
+/** An open container: where its latest key is in the text, or the index of the current element. */
 interface Level {
   object: boolean;
   keyNext: boolean;
@@ -55,7 +55,7 @@ class Scan {
     return null;
   }
 
-  /** Takes what begins with a character; leaves `at` on its last one. */
+  /** Takes the token that begins with `char`; leaves `at` on its last character. */
   #take(char: number): string | null {
     const level = this.#levels.at(-1);
     switch (char) {
@@ -107,7 +107,7 @@ class Scan {
     return this.#key(level).includes("\0") ? "a key contains a NUL" : null;
   }
 
-  /** An odd number of backslashes stands before it. */
+  /** Whether an odd number of backslashes comes before it. */
   #isEscaped(at: number): boolean {
     let before = at;
     while (this.#json.charCodeAt(before - 1) === BACKSLASH) before--;

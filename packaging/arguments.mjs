@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 
 /**
- * The values of `options` (parseArgs) and of --help, which prints `usage` and ends the program. What is wrong, also by what
+ * The values of `options` (parseArgs). --help prints `usage` and ends the program. A wrong option, or an error that
  * `check` throws, ends it with the status 2.
  */
 export function readArguments(options, usage, check = () => {}) {

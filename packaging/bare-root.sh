@@ -15,11 +15,11 @@
 #   --keep       leave the root behind
 #   --fast       pass --fast to packaging/test.sh
 #   --no-tests   leave packaging/test.sh out
-#   --container  in a container's place, with its rights (needs python3)
-#   --gateway    packaging/run-gateway.sh alone, as the first command of all
-#   --system     packaging/run-system.sh alone
-#   --deb        the Debian packages alone: lintian's findings, apt installs them, each is used by a user, apt removes
-#                them, and what they left is looked for. Needs lintian, and build/deb (packaging/deb/pack.mjs)
+#   --container  as in a container, with its rights (needs python3)
+#   --gateway    only packaging/run-gateway.sh, as the first command of all
+#   --system     only packaging/run-system.sh
+#   --deb        only the Debian packages: checks them with lintian, installs them with apt, uses each as a user,
+#                removes them, and looks for what they left. Needs lintian, and build/deb (packaging/deb/pack.mjs)
 set -eu
 
 PROMPT='Why is the sky blue?'
@@ -38,7 +38,7 @@ assert b"<jarvis-app" in page, page
 print(len(page), "bytes of the page;", urllib.request.urlopen(sys.argv[1] + "health").read().decode())
 END
   chromium --version'
-# What it prints starts a server that answers.
+# The configuration that it prints starts a server that answers.
 SYSTEM='set -e
   sh packaging/run-system.sh >/tmp/configuration
   cat /tmp/configuration
@@ -50,7 +50,7 @@ hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
 run = subprocess.run([how["command"], *how["args"]], input=json.dumps(hello) + "\n", capture_output=True, text=True, check=True)
 print(json.loads(run.stdout)["result"]["serverInfo"])
 END'
-# What each of them does, as a user who is not root. The gateway's page is read to its end.
+# Uses each program as a user who is not root. The gateway's page is read to its end.
 # shellcheck disable=SC2016 # expanded by the inner shell
 DEB_USE='set -eu
   export HOME=/tmp/user FM_PROXY_NO_KV_CACHE_FILES=1 PROJ_JARVIS_PORT=0
@@ -93,7 +93,7 @@ DEB_USE='set -eu
   echo "fm-system: $told" | head -c 200
   echo
   case $told in *\"serverInfo\"*) ;; *) exit 1 ;; esac'
-# What apt and dpkg keep of every package that was ever there is not looked at.
+# Files that apt and dpkg keep of every removed package are not looked at.
 # shellcheck disable=SC2016
 DEB='set -eu
   files() {

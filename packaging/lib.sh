@@ -41,7 +41,7 @@ logged() {
   return 1
 }
 
-# Puts the Node that the set-up brought, if it did, before the system's.
+# Puts the Node that the set-up installed, if any, before the system's.
 use_node() {
   [ ! -x "$DEPS/node/bin/node" ] || PATH=$ROOT/$DEPS/node/bin:$PATH
 }
@@ -68,7 +68,7 @@ configured_for() {
   ! pkg-config --exists xcb-randr xcb-ewmh gio-unix-2.0 2>/dev/null || echo 'with the desktop'
 }
 
-# build_native PRESET DIR [TARGET...]: says so only where there is much to do.
+# build_native PRESET DIR [TARGET...]: prints a message only if there is much to build.
 build_native() {
   native_preset=$1
   native_dir=$2
@@ -78,7 +78,7 @@ build_native() {
     logged "the build ($native_preset)" watched cmake --build "$native_dir" --target "${@:-all}" 8>&2
 }
 
-# watched COMMAND...: runs a command of ninja's whose output is in the log, and tells on descriptor 8 how far it is.
+# watched COMMAND...: runs a command of ninja's whose output is in the log, and shows its progress on descriptor 8.
 watched() {
   watch_ninja >/dev/null 2>&8 8>&- 9>&- &
   watch=$!

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds the helper and the engines for macOS 14 on Apple silicon, on Debian 12, and looks at the programs. It installs what this
-# takes. They land in build/macos/bin, and the app of the npm package in build/macos/app. Nothing here can run them.
+# Builds the helper and the engines for macOS 14 on Apple silicon, on Debian 12, and checks the programs. It installs
+# what this needs. They land in build/macos/bin, the npm package's app in build/macos/app. Nothing here can run them.
 #
 # usage: sh packaging/macos.sh [--link]
-#   --link  fm-proxy and fm-engine-apple alone, without structured output, in build/macos-link/bin: what takes no Rust and no
-#           llama.cpp. packaging/test.sh does this, so that the code for macOS goes on to compile and link
+#   --link  only fm-proxy and fm-engine-apple, without structured output, in build/macos-link/bin: what needs no Rust
+#           and no llama.cpp. packaging/test.sh does this, so that the code for macOS continues to compile and link
 #
 # FM_APPLE_LIBRARY, the path of libFoundationModels.dylib with its LICENSE.md beside it, puts Apple's library into the app
 # (docs/apple.md, "Make Apple's library"). Without it, Apple's own model can't answer, and the app is not for a release.
@@ -30,7 +30,7 @@ main() {
 build_link() {
   sh packaging/setup.sh --zig --no-build
   use_node
-  build_native default build fm-engine-apple # which says what the one for macOS can do
+  build_native default build fm-engine-apple # it describes what the one for macOS can do
   sh packaging/static-deps.sh macos
   build_native macos-link build/macos-link fm-proxy fm-engine-apple
   node packaging/npm/macho.mjs build/macos-link/bin/fm-proxy build/macos-link/bin/fm-engine-apple
@@ -40,7 +40,7 @@ build_app() {
   check_library
   sh packaging/setup.sh --macos --no-build
   use_node
-  # They say what those for macOS can do.
+  # These programs describe what those for macOS can do.
   build_native default build fm-engine-apple fm-engine-fake fm-engine-llama fm-engine-remote
   sh packaging/static-deps.sh macos
   build_native macos build/macos
@@ -50,7 +50,7 @@ build_app() {
   node packaging/npm/macho.mjs build/macos/bin/fm-engine-fake "$APP/fm-proxy.app"
 }
 
-# Before half an hour of building.
+# Checked before the build, which takes half an hour.
 check_library() {
   if [ -z "$library" ]; then
     say "the app gets no library of Apple's, so its own model won't answer (FM_APPLE_LIBRARY; docs/apple.md)"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds the packages and the extension of the last commit twice, in two fresh clones, and compares them byte by byte. The two
 # builds have paths of different lengths, other time zones, languages and permissions of new files. What differs is listed, and
-# the exit status is 1 then. Each build takes what a first `sh packaging/setup.sh` takes, without the downloads, which this
-# checkout has. The clones, 2 GB, are in build/reproduce, and are removed before the next run.
+# the exit status is 1 then. Each build takes as long as a first `sh packaging/setup.sh` without the downloads, which
+# this checkout has. The clones, 2 GB, are in build/reproduce, and are removed before the next run.
 #
 # usage: sh packaging/reproduce.sh [--arm64] [--windows] [--macos]
-#   --arm64, --windows, --macos  also the packages of that platform; what that takes is in packaging/README.md
+#   --arm64, --windows, --macos  also the packages of that platform; packaging/README.md says what that needs
 set -eu
 # shellcheck source=packaging/lib.sh
 . "$(dirname -- "$0")/lib.sh"
@@ -40,7 +40,7 @@ main() {
   exit "$status"
 }
 
-# build_one FOLDER UMASK: in a process of its own, since setup.sh and the others lock the checkout that they are in.
+# build_one FOLDER UMASK: in a separate process, because setup.sh and the others lock the checkout that they are in.
 build_one() (
   say "building in $1"
   git clone --quiet --no-checkout "file://$ROOT" "$1"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts the assistant on this machine (fm-gateway), prints a link that logs a browser in, and opens it where there is a
 # desktop. The first run installs, downloads and builds what is missing (packaging/setup.sh --gateway); later ones start at
-# once. Where a gateway of this user runs already, it only makes a new link.
+# once. If a gateway of this user runs already, it only makes a new link.
 #
 # usage: sh packaging/run-gateway.sh [--background | --install-service] [--folder FOLDER] [--no-open] [-- OPTION...]
 set -eu
@@ -82,7 +82,7 @@ make_folder() {
 
 run_here() {
   detach=
-  start "$@" >/dev/null # its own words about its address: a link is better
+  start "$@" >/dev/null # drops the gateway's line about its address: the link below is better
   trap 'kill -TERM "$child" 2>/dev/null || :' INT TERM HUP
   wait_until_up
   show_link
@@ -116,7 +116,7 @@ start() {
   child=$!
 }
 
-# Ends with the gateway's status where that ends before it listens: it has said why.
+# If the gateway ends before it listens, ends with its status. The gateway has printed the reason.
 wait_until_up() {
   until link=$("$BIN/fm-gateway" --link 2>/dev/null); do
     kill -0 "$child" 2>/dev/null || {

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Prepares this checkout on Debian 12, Ubuntu 22.04 or later (x86_64): installs what the system lacks, downloads the engine,
-# the default model and the crates of one Rust library, as pinned, and builds. Does nothing, quietly and without a network,
-# where all of that is done. Everything lands in build/, js-shim/dist/ and node_modules/.
+# the default model and the crates of one Rust library, as pinned, and builds. If all of that is done, it does nothing,
+# quietly and without a network. Everything lands in build/, js-shim/dist/ and node_modules/.
 #
 # usage: sh packaging/setup.sh [--text] [--gateway] [--system] [--tests] [--arm64] [--gpu] [--macos] [--zig] [--no-build]
-#   --text      no more than an answer in text takes: no structured output, no tools, no images, no servers elsewhere. Where
-#               all has been built, or another option is given, it changes nothing
+#   --text      only what an answer in text needs: no structured output, no tools, no images, no servers elsewhere. If
+#               everything has been built, or another option is given, it changes nothing
 #   --gateway   also fm-gateway, with its page, an embedding model for its memory, and Chromium for its tool
 #   --system    also fm-system
-#   --tests     also what only the tests need; all of --gateway and --system is among it
+#   --tests     also what only the tests need, which includes all of --gateway and --system
 #   --arm64     also the programs for Linux on arm64, in build/arm64 (on Debian 12, as root or with sudo)
 #   --gpu       also what tests/gpu/run.sh needs: the Vulkan library (24 MB), and Mesa's software driver
 #   --macos     also what packaging/macos.sh builds with (on Debian 12, as root or with sudo)
@@ -131,11 +131,11 @@ install_missing() {
 
 # --- Rust -------------------------------------------------------------------------------------------------------------
 
-# One library of the engine is written in Rust. Where no compiler for it can be had, the engine is built without it, and
-# refuses requests for a format: that is not worth a failure of all.
+# One library of the engine is written in Rust. If there is no compiler for it, the engine is built without it, and
+# refuses requests for a format. The set-up does not fail because of that.
 rust_is_wanted() { [ -z "$text" ] && ! rust_will_do && ! guidance_built && [ ! -e "$DEPS/.no-rust" ]; }
 
-# What has been compiled needs no compiler; rustup's works for one HOME alone.
+# A compiled library needs no compiler; rustup's compiler works only for one HOME.
 guidance_built() {
   ninja -C build -n "${DEPS#build/}/rust/target/release/libfm_guidance.a" 2>/dev/null | grep -qx 'ninja: no work to do.'
 }
@@ -175,13 +175,13 @@ find_rust_package() {
 
 # --- Chromium ---------------------------------------------------------------------------------------------------------
 
-# The gateway's tool "browser" runs it, and its page is tested in it. On Ubuntu apt has none that runs without snapd: there,
-# FM_CHROMIUM may name one, or the tests that need it are skipped.
+# The gateway's tool "browser" runs it, and the gateway's page is tested in it. On Ubuntu, apt has no Chromium that runs
+# without snapd: there, FM_CHROMIUM may name one, or the tests that need it are skipped.
 chromium_is_wanted() {
   [ -z "${FM_CHROMIUM-}" ] && ! has chromium && grep -qx 'ID=debian' /etc/os-release 2>/dev/null
 }
 
-# The gateway is worth having without it.
+# A failure does not stop the set-up: the gateway also works without Chromium.
 install_chromium() {
   say "installing with apt: chromium"
   if (become_root ' chromium' && run_apt update && run_apt install --yes --no-install-recommends chromium); then
@@ -289,7 +289,7 @@ suite_ready() { [ -z "$tests" ] || installed schema-suite "$DEPS/schema-suite"; 
 # A model that embeds, in a folder of its own: the first of build/models is the one that answers.
 embedding_ready() { [ -z "$gateway" ] || installed embedding-gguf build/models-embedding/all-MiniLM-L6-v2.F32.gguf; }
 
-# A projector for images, of random weights: it sees nothing, but shows the way.
+# A projector for images, of random weights: it sees nothing, but is loaded and computed like a real one.
 projector_ready() { [ -z "$tests" ] || installed projector build/models-vision/mmproj-random-576.F32.gguf; }
 
 # Two routers, which the engine remote is tested with: modules of Python, each in a folder of its own.
@@ -297,7 +297,7 @@ routers_ready() {
   [ -z "$tests" ] || { installed router-vllm "$DEPS/routers/vllm" && installed router-smg "$DEPS/routers/smg"; }
 }
 
-# A server for clients to be tried by, with what it needs: pinned by the checksums of its list, which pip checks.
+# A server that clients are tested with, and what it needs: pinned by the checksums of its list, which pip checks.
 llmock_ready() { [ -z "$tests" ] || cmp -s "$LLMOCK" "$DEPS/llmock/.installed"; }
 
 # The Python SDK of the Model Context Protocol, in two versions, and the OpenAI Agents SDK. What they need wants Python 3.11.
@@ -356,9 +356,9 @@ download_all() {
   trap 'exit 129' HUP
   trap 'exit 130' INT
   trap 'exit 143' TERM
-  rm -rf "$DEPS"/.tmp.* # of a run that was killed; the lock says that none is at work
+  rm -rf "$DEPS"/.tmp.* # left by a killed run; the lock shows that no other run is active
   TMP=$(mktemp -d "$ROOT/$DEPS/.tmp.XXXXXX")
-  # Beside the others, as pip computes for longer than it waits.
+  # In parallel with the others, because pip computes for longer than it waits.
   (LOG=$LOG-pip && get_all_wheels) 9>&- &
   wheels=$!
   node_ready || get_node
@@ -442,7 +442,7 @@ END
 get_libraries() {
   download "$1"
   mkdir "$TMP/$1"
-  # -m: the time of now instead of 1985, so that a new version makes ninja link again
+  # -m: the current time instead of 1985, so that a new version makes ninja link again
   tar -xzmf "$file_path" --no-same-owner -C "$TMP/$1" --strip-components=3 "package/bins/$2"
   rm -f "$TMP/$1/llama-addon.node" "$TMP/$1/_nlcBuildMetadata.json"
   put "$1" "$TMP/$1" "$3"
@@ -572,7 +572,7 @@ vendor_crates() {
   logged "cargo vendor" cargo vendor --locked --quiet --manifest-path "$CRATE/Cargo.toml" "$TMP/vendor"
 }
 
-# put NAME FROM TO: the only way into the final place. The stamp goes first and comes last.
+# put NAME FROM TO: the only way into the final place. The stamp is removed first and written last.
 put() {
   rm -rf "$DEPS/.pin.$1" "$3"
   mkdir -p "$(dirname -- "$3")"

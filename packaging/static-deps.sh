@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds json-c and SQLite as static libraries for another system than this one: from the sources in packaging/pins, by the
-# tools that cmake/TARGET.cmake names. They land in build/deps/static/TARGET. Does nothing where that is done.
+# tools that cmake/TARGET.cmake names. They land in build/deps/static/TARGET. Does nothing if that is done already.
 #
 # usage: sh packaging/static-deps.sh TARGET
 set -eu
@@ -23,7 +23,7 @@ main() {
   say "building json-c and SQLite for $TARGET"
   get json-c-src
   get sqlite-src
-  # Both at once: one is mostly questions to the compiler, the other is one file.
+  # Both at once: one mostly runs small checks of the compiler, the other compiles one file.
   (LOG=$LOG-json-c && build json-c "$TMP/json-c-src" -DBUILD_TESTING=OFF -DBUILD_APPS=OFF -DDISABLE_WERROR=ON) &
   json_c=$!
   build sqlite "$ROOT/cmake/static" "-DFM_SQLITE=$TMP/sqlite-src/deps/sqlite3"

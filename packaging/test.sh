@@ -62,7 +62,7 @@ sanitizers() {
   fi
 }
 
-# A program that does nothing, as the whole part would fail for a reason that is none of ours.
+# Tries a program that does nothing: if that can't start, the whole part would fail, for a reason outside of this code.
 tsan_starts() {
   echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c -o "$RESULTS/tsan" - || return 0 # the build says why
   without_aslr "$RESULTS/tsan" 2>/dev/null
@@ -89,7 +89,7 @@ count() {
   skipped=$((skipped + $3))
 }
 
-# Counts a failure that the results file doesn't tell of: a part that did not start, or that crashed on its way.
+# Counts a failure that the results file doesn't have: a part that did not start, or that crashed in the middle.
 count_broken() {
   echo "== FAILED: $1"
   count 0 1 0
@@ -103,7 +103,7 @@ run_style() {
   fi
 }
 
-# The other builds are gcc's, which warns of other things.
+# The other builds use gcc, which warns of other things.
 run_clang() {
   if build_locked clang build/clang; then
     count 1 0 0
@@ -112,7 +112,7 @@ run_clang() {
   fi
 }
 
-# One processor asks the compiler most of the time: so this is done beside the tests.
+# Most of the time this only runs the compiler on one processor, so it is done in parallel with the tests.
 prepare_macos() {
   sh packaging/setup.sh --zig --no-build && sh packaging/static-deps.sh macos
 } >"$RESULTS/macos.log" 2>&1
@@ -217,7 +217,7 @@ ui_tests() {
   done
 }
 
-# The files of node --test. What is left out is told on stderr.
+# The files of node --test. Files that are left out are reported on stderr.
 node_tests() {
   for file in tests/js/*.test.mjs; do
     name=$(basename "$file" .test.mjs)
@@ -253,7 +253,7 @@ junit_seconds() {
   sed -n 's/^[ \t]*<testcase name="\([^"]*\)".* time="\([0-9.]*\)".*/\2 \1/p' "$1"
 }
 
-# The same of the tests in a TAP file that are in no other.
+# The same for the tests in a TAP file that are not inside another test.
 tap_seconds() {
   awk '/^(not )?ok [0-9]+ - / { sub(/^(not )?ok [0-9]+ - /, ""); name = $0 }
     /^  duration_ms: / && name != "" { printf "%.2f %s\n", $2 / 1000, name; name = "" }' "$1"

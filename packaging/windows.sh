@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the programs for Windows on x86_64, on Debian 12, and tests them under wine. It installs what this takes. The programs
-# and llama.cpp's libraries, which are built too, land in build/windows/bin. The first time takes half an hour on two processors.
+# Builds the programs for Windows on x86_64, on Debian 12, and tests them under wine. It installs what this needs. The
+# programs and llama.cpp's libraries, which are built too, land in build/windows/bin. The first time takes half an hour
+# on two processors.
 #
 # usage: sh packaging/windows.sh [--no-tests]
 set -eu
@@ -28,14 +29,14 @@ main() {
   [ -z "$tests" ] || python3 -B tests/windows/wine.py
 }
 
-# The same for each platform; what is built of them is not.
+# The sources are the same for each platform; what is built from them is not.
 share_sources() {
   mkdir -p "$DEPS/windows/llama" "$DEPS/windows/rust"
   ln -sfn ../../llama/src "$DEPS/windows/llama/src"
   ln -sfn ../../rust/vendor "$DEPS/windows/rust/vendor"
 }
 
-# Its folder of a Windows, which programs that the build runs need too, with the one DLL that wine 8 lacks.
+# Makes wine's Windows folder, with the one DLL that wine 8 lacks. Programs that the build runs need it too.
 prepare_wine() {
   library=$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll
   mkdir -p "$WINEPREFIX"

@@ -2,7 +2,7 @@
 // `sh packaging/setup.sh --gateway` and `--system` left them.
 //
 // usage: node packaging/deb/pack.mjs [--maintainer "NAME <ADDRESS>"] [--out FOLDER]
-//   --maintainer  whom the packages name (default: DEBFULLNAME and DEBEMAIL, as Debian's tools have it)
+//   --maintainer  the maintainer of the packages (default: DEBFULLNAME and DEBEMAIL, as with Debian's tools)
 //   --out FOLDER  where they go (default: build/deb). What is there is replaced when all is packed
 //
 // SOURCE_DATE_EPOCH is the time of all files (default: that of the last commit). The same inputs give the same bytes.
@@ -18,7 +18,7 @@ import { readArguments } from "../arguments.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const built = join(root, "build", "bin");
 
-/** Programs look for others, and for what they load, in their own folder. The models' folder is ../models, seen from there. */
+/** Programs look for others, and for what they load, in this folder; the models' folder is ../models from here. */
 const BIN = "usr/lib/fm-proxy/bin";
 const MODELS = "var/lib/fm-proxy/models";
 const DOCUMENTS = "usr/share/doc/fm-proxy";
@@ -113,7 +113,7 @@ function checkBuilt({ name, inner = [], setup }, version) {
   if (!told.split(/\s/).includes(version)) throw new Error(`${name} is "${told}", CMakeLists.txt says ${version}`);
 }
 
-/** Makes a package; its file's name. */
+/** Makes a package; returns the name of its file. */
 function pack(it, { version, epoch }) {
   const { name, inner = [], fill } = it;
   const folder = join(making, name);
@@ -157,7 +157,7 @@ function installPage(folder) {
   cpSync(join(root, "gateway/workspace"), join(folder, "usr/share/fm-gateway/workspace"), { recursive: true });
 }
 
-/** What Debian's policy asks for of all three: the licences and the changelog. The other two packages show those of fm-proxy. */
+/** The licences and the changelog, which Debian's policy requires. The other two packages show those of fm-proxy. */
 function writeDocuments(folder, { version, epoch }) {
   const [license, notices] = ["LICENSE", "THIRD-PARTY-NOTICES"].map((file) => readFileSync(join(root, file), "utf8"));
   // The policy wants a pointer to this licence, which each Debian has.
@@ -211,7 +211,7 @@ function roff(text) {
   return text.replaceAll("\\", "\\e").replaceAll("-", "\\-").replace(/^[.']/gm, "\\&$&");
 }
 
-/** The packages of the libraries that are linked, as dpkg-shlibdeps tells them. It wants a source package around it. */
+/** The packages of the linked libraries, as dpkg-shlibdeps reports them. It must run inside a source package. */
 function libraries(folder, binaries) {
   write(making, "source/debian/control", "Source: fm-proxy\n\nPackage: fm-proxy\nArchitecture: amd64\n");
   const words = binaries.flatMap((file) => ["-e", join(folder, file)]);
@@ -243,7 +243,7 @@ function md5sums(folder) {
   return files.map((file) => `${sum(file)}  ${file}\n`).join("");
 }
 
-/** The permissions and times of all that is in it are not those that files have here. */
+/** Sets the permissions and times of everything in it, so that they do not depend on this machine. */
 function setModes(folder, epoch) {
   for (const path of ["", ...allBelow(folder)].map((name) => join(folder, name))) {
     const info = lstatSync(path);
@@ -261,7 +261,7 @@ function checkPaths(folder, file) {
   if (readFileSync(join(folder, file)).includes(root)) throw new Error(`${file} has the path of this checkout in it`);
 }
 
-/** As the policy has it: a link to another folder of the root is absolute. */
+/** As the policy requires: a link to another folder of the root is absolute. */
 function link(folder, path, target) {
   mkdirSync(join(folder, dirname(path)), { recursive: true });
   const isNear = path.split("/")[0] === target.split("/")[0];

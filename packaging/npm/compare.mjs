@@ -1,5 +1,5 @@
-// Compares the files of two releases byte by byte, and lists what differs: for an archive, which files in it, and where they
-// begin to differ. Two builds of a commit are compared so (packaging/reproduce.sh), and what a registry has with one's own build.
+// Compares the files of two releases byte by byte, and lists what differs: for an archive, which files in it, and where
+// they begin to differ. For two builds of a commit (packaging/reproduce.sh), or for a registry's files and one's own.
 //
 // usage: node packaging/npm/compare.mjs FOLDER FOLDER
 //   FOLDER  has the tarballs (build/npm) or the VSIX files (build/vscode) of a release; other files are left out
@@ -13,7 +13,7 @@ import { pathToFileURL } from "node:url";
 
 const ARCHIVE = /\.(tgz|vsix)$/;
 
-/** What the second folder has otherwise than the first: a line for each archive that differs, with lines for its files. */
+/** What differs in the second folder: a line for each archive that differs, with lines for its files. */
 export function compareReleases(one, other) {
   const [names, others] = [one, other].map((folder) => readdirSync(folder).filter((name) => ARCHIVE.test(name)));
   const all = [...new Set([...names, ...others])].sort();

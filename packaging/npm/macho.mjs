@@ -1,5 +1,5 @@
-// Looks at programs and libraries for macOS without a Mac: whether they run on each Mac with Apple silicon from the promised
-// version on, wherever they lie.
+// Checks programs and libraries for macOS without a Mac: whether they run on each Mac with Apple silicon from the
+// promised version on, in any folder.
 //
 // usage: node packaging/npm/macho.mjs FILE|FOLDER...
 //   FILE    a program or a library
@@ -27,7 +27,7 @@ const MACOS = 1;
 const BINDINGS = "libFoundationModels.dylib";
 const BINDINGS_FLOOR = "26.0";
 
-/** Programs built with the SDK of macOS 27 get errors of Apple's model that the bindings can't tell apart. */
+/** Programs built with the SDK of macOS 27 get errors of Apple's model that the bindings can't distinguish. */
 const SDK_LIMIT = 27;
 
 /** What macOS has itself. */
@@ -64,13 +64,13 @@ function takeCommand(told, kind, command) {
   }
 }
 
-/** The text of a command, whose place in it is its third number. */
+/** The text of a command. The third number of the command is the place of the text in it. */
 function textOf(command) {
   const text = command.subarray(command.readUInt32LE(8));
   return text.toString("utf8", 0, text.includes(0) ? text.indexOf(0) : text.length);
 }
 
-/** What is wrong with a program or library; nothing: an empty list. `has` tells whether the package has a file at a path. */
+/** What is wrong with a program or library, as a list. `has` says whether the package has a file at a path. */
 export function faultsOf(path, bytes, has) {
   const { cpu, platform, floor, sdk, libraries, rpaths, signed } = readMachO(bytes);
   const promised = basename(path) === BINDINGS ? BINDINGS_FLOOR : MACOS_FLOOR;
@@ -93,7 +93,7 @@ export function faultsOf(path, bytes, has) {
   return faults;
 }
 
-/** The first of them, or why the file can't be read; undefined: none. */
+/** The first fault, or why the file can't be read; undefined: none. */
 export function faultOf(...file) {
   try {
     return faultsOf(...file)[0];
@@ -102,7 +102,7 @@ export function faultOf(...file) {
   }
 }
 
-/** Looks at a file, or at all of a folder; how many programs and libraries there are. Throws for the first fault. */
+/** Checks a file, or all in a folder; returns the number of programs and libraries. Throws for the first fault. */
 export function checkMachO(where) {
   const isFolder = statSync(where).isDirectory();
   const below = isFolder ? readdirSync(where, { recursive: true }).map((name) => join(where, String(name))) : [where];

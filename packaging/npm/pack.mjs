@@ -23,29 +23,29 @@ const build = join(root, "build");
 
 /** The versions of the C and C++ libraries that users need at least: RHEL 9, Debian 12, Ubuntu 22.04. */
 const FLOORS = { GLIBC: "2.34", GLIBCXX: "3.4.29", CXXABI: "1.3.13" };
-/** Those that each system with the C library has, apart from libstdc++. */
+/** The libraries that each system with the C library has, and libstdc++. */
 const SYSTEM = /^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so\.\d+|ld-linux.*)$/;
 
 /** What Windows itself has: its DLLs that are linked by name, and the sets of functions of the newer C library. */
 const WINDOWS = /^((advapi32|bcrypt|bcryptprimitives|kernel32|msvcrt|ntdll|shell32|userenv|ws2_32)|api-ms-win-[a-z0-9-]+)\.dll$/i;
 
-/** The app for macOS, and what a release has of Apple in it: packaging/macos.sh puts it there. */
+/** The app for macOS, and Apple's files in the app of a release: packaging/macos.sh puts them there. */
 const CONTENTS = join(build, "macos", "app", "fm-proxy.app", "Contents");
 const APPLE = ["Frameworks/libFoundationModels.dylib", "Resources/FoundationModels-LICENSE.md"];
 const lackingOfApple = APPLE.filter((file) => !existsSync(join(CONTENTS, file)));
 
-/** What each has. */
+/** The programs of each platform. */
 const PROGRAMS = ["fm-proxy", "fm-engine-llama"];
 
-/** What each platform's package is made of, and the most bytes that it may have. */
+/** What each platform's package is made of, and how many bytes it may have at most. */
 const PLATFORMS = [
   {
-    // As npm names it.
+    // The platform, as npm names it.
     is: { os: "linux", cpu: "x64", libc: "glibc" },
     build,
     // llama.cpp's libraries in packaging/pins.
     pin: "llama-lib",
-    // What runs its programs on this machine.
+    // The command that runs its programs on this machine.
     runner: [],
     setup: "sh packaging/setup.sh",
     most: { unpacked: 42e6, packed: 16e6 },
@@ -66,7 +66,7 @@ const PLATFORMS = [
     archives: join(build, "deps", "static", "windows", "lib", "pkgconfig"),
     // What gcc links in: the C library with its threads, libgcc and libstdc++.
     runtime: ["mingw-w64-x86-64-dev", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix"],
-    // In the folder of a Windows that packaging/windows.sh made: wine makes another one of 700 MB in the user's home.
+    // In wine's folder that packaging/windows.sh made: otherwise wine makes another one of 700 MB in the user's home.
     runner: ["env", `WINEPREFIX=${process.env.WINEPREFIX ?? join(build, "windows", "wine")}`, "WINEDEBUG=-all", "wine"],
     setup: "sh packaging/windows.sh",
     most: { unpacked: 55e6, packed: 15e6 },
@@ -80,7 +80,7 @@ const PLATFORMS = [
     build: join(build, "macos"),
     pin: "llama-lib-macos",
     source: "llama-src-macos",
-    // It links its libc++ in.
+    // zig links its libc++ into the programs.
     compiler: "zig",
     archives: join(build, "deps", "static", "macos", "lib", "pkgconfig"),
     setup: "sh packaging/macos.sh",
@@ -93,7 +93,7 @@ const PLATFORMS = [
     isBinary: (file) => /\/Contents\/(MacOS|Frameworks)\//.test(file),
     check: checkMacFile,
     tellVersion: versionOfApp,
-    // It takes a Mac to sign it. Unsigned, it is not published.
+    // It can be signed only on a Mac. Unsigned, it is not published.
     mayLack: true,
     folder: "fm-proxy.app/Contents/MacOS",
     programs: [...PROGRAMS, "fm-engine-apple"],
@@ -106,7 +106,7 @@ const PLATFORMS = [
   type: "cli",
   source: "llama-src",
   install: installByCmake,
-  // Before any package is made.
+  // Called before any package is made.
   checkBuild: () => {},
   tellVersion: versionOfProgram,
   floors: FLOORS,
@@ -150,7 +150,7 @@ try {
   rmSync(making, { recursive: true, force: true });
 }
 
-/** Puts what was packed into the place of what was there. What does not fit to it any more goes. */
+/** Replaces the old packages with the new ones. Removes files that no longer fit the new ones. */
 function replace() {
   mkdirSync(out, { recursive: true });
   const made = readdirSync(making);
@@ -164,7 +164,7 @@ function replace() {
   for (const name of stale) rmSync(join(out, name), { recursive: true });
 }
 
-/** What was written, and the command that installs it: on this machine, if that is one of the platforms. */
+/** Prints what was written, and the command that installs it: on this machine, if that is one of the platforms. */
 function tell(platforms, packed) {
   const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
   console.log(`${out} has:`);
@@ -176,7 +176,7 @@ function tell(platforms, packed) {
   console.log(`To try them, run in an application's folder: npm install ${paths.join(" ")}`);
 }
 
-/** Whether its programs are there. Half of them are an error, and so is each that is missing, if all platforms are asked for. */
+/** Whether its programs are there. Some missing: an error. All: one with --only, and with --all unless `mayLack`. */
 function isBuilt({ name, build, programs, setup, suffix, mayLack }) {
   const missing = programs.map((program) => join(build, "bin", program + suffix)).filter((it) => !existsSync(it));
   if (missing.length === 0) return true;
@@ -221,7 +221,7 @@ function whereItIsFrom() {
   return { ...(repository && { repository: rest }), ...(homepage && { homepage }), ...(bugs && { bugs }), keywords };
 }
 
-/** What a copy is checked against, and what the programs need. */
+/** The list that a copy is checked against, and what the programs need. */
 function manifestOf({ name, is, type, floors }, folder) {
   const files = filesBelow(folder).map((path) => {
     const bytes = readFileSync(join(folder, path));
@@ -243,7 +243,7 @@ function packMain(platforms, folder) {
   return { name: rest.name, sizes: pack(folder) };
 }
 
-/** Makes the tarball of a folder; its sizes, as npm counts them. The permissions are not those that new files have here. */
+/** Makes the tarball of a folder; returns its sizes, as npm counts them. Permissions do not depend on this machine. */
 function pack(folder) {
   for (const file of filesBelow(folder).map((name) => join(folder, name))) {
     chmodSync(file, (statSync(file).mode & 0o111) === 0 ? 0o644 : 0o755);
@@ -258,13 +258,13 @@ function checkSizes(name, most, sizes) {
   }
 }
 
-/** A build that was set up anew may leave programs of before behind, and install others. */
+/** A build that was set up again may have old programs left, and install others. */
 function checkPrograms({ name, folder: place, programs, suffix, setup }, folder) {
   const missing = programs.map((program) => `${place}/${program}${suffix}`).filter((it) => !existsSync(join(folder, it)));
   if (missing.length > 0) throw new Error(`${name} lacks ${missing.join(" and ")}. Run \`${setup}\` first`);
 }
 
-/** A program or library must run on each system that the floors name, wherever it lies. */
+/** A program or library must run on each system that the floors name, in any folder. */
 function checkElf(folder, file) {
   const path = join(folder, file);
   const dynamic = run("readelf", ["-d", path]);
@@ -315,7 +315,7 @@ function copyApp(_, folder) {
   cpSync(dirname(CONTENTS), join(folder, "fm-proxy.app"), { recursive: true });
 }
 
-/** What a release needs besides, and an app that is only tried may lack. */
+/** Checks what a release also needs. An app that is only tried may lack it. */
 function checkApp({ name, build }) {
   if (lackingOfApple.length > 0) {
     const what = `${name} lacks ${lackingOfApple.join(" and ")} in ${CONTENTS}, so that Apple's own model can't answer`;
@@ -328,7 +328,7 @@ function checkApp({ name, build }) {
   }
 }
 
-/** Nothing here can run it. */
+/** The version from the app's files, because nothing here can run the app. */
 function versionOfApp(_, folder) {
   const list = readFileSync(join(folder, "fm-proxy.app", "Contents", "Info.plist"), "utf8");
   return /<key>CFBundleShortVersionString<\/key>\s*<string>(.*)<\/string>/.exec(list)?.[1] ?? "";

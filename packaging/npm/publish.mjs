@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const TRIES = 60;
 const PAUSE_MS = 5000;
 
-/** The options of `npm publish`. A version such as 2.0.0-rc.1 is for those who ask for it. */
+/** The options of `npm publish`. A version such as 2.0.0-rc.1 is only for users who ask for it. */
 export function publishOptions(version) {
   return ["--access", "public", ...(version.includes("-") ? ["--tag", "next"] : [])];
 }

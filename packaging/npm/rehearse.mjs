@@ -17,9 +17,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const tests = join(root, "tests", "js");
 const require = createRequire(join(tests, "package.json"));
 const run = promisify(execFile);
-/** Only what hangs takes so long. */
+/** Only a command that hangs takes this long. */
 const LIMIT_MS = 600_000;
-/** Some package managers take nothing that was published less than a day ago. */
+/** Some package managers refuse packages that were published less than a day ago. */
 const LONG_AGO = "2020-01-01T00:00:00.000Z";
 
 /** What a user types, in an empty folder. `alias` and `command` are those of managers.mjs. */
@@ -43,7 +43,7 @@ function ofYarn(exec) {
 
 const COLUMNS = ["Installed by", "Node", "Size", "doctor", "Answer", "Uninstall"];
 
-/** Why there can be no rehearsal is an error. */
+/** Throws an error if there can be no rehearsal, with the reason. */
 export function checkRehearsal(managers = []) {
   const unknown = managers.find((name) => !(name in MANAGERS));
   if (unknown !== undefined) throw new Error(`there is no manager '${unknown}'. There are: ${Object.keys(MANAGERS).join(", ")}`);
@@ -53,7 +53,7 @@ export function checkRehearsal(managers = []) {
 
 /**
  * Publishes the tarballs, of which the last is the main package's, and installs them: by the `managers`, each with the `nodes`
- * (versions, or "all"). Prints a table. How many of its rows failed.
+ * (versions, or "all"). Prints a table. Returns how many of its rows failed.
  */
 export async function rehearseInstalls({ tarballs, nodes, managers = Object.keys(MANAGERS), say = console.log }) {
   const work = realpathSync(mkdtempSync(join(tmpdir(), "fm-rehearsal-")));
@@ -92,7 +92,7 @@ async function programsOf(versions = []) {
   return wanted.length === 0 ? [process.execPath] : Promise.all(wanted.map(fetchNode));
 }
 
-/** The row of one user; without cells: it can't be tried, and the note says why. */
+/** The table's row for one user; without cells: that can't be tried, and the note says why. */
 async function row(name, node, registry, place) {
   const version = (await run(node, ["--version"])).stdout.trim().slice(1);
   const [app, home, tools] = ["app", "home", "tools"].map((each) => join(place, each));
@@ -155,7 +155,7 @@ function configure(home, registry, { linker = "node-modules" }) {
   for (const [name, lines] of Object.entries(files)) writeFileSync(join(home, name), `${lines.join("\n")}\n`);
 }
 
-/** What a command prints; what it says besides is part of the error if it fails. */
+/** What a command prints on stdout. If it fails, all of its output is in the error. */
 async function typed(command, cwd, env) {
   const ran = run("sh", ["-c", command], { cwd, env, timeout: LIMIT_MS, maxBuffer: 1 << 26 });
   ran.child.stdin.end();
@@ -172,7 +172,7 @@ async function install({ add }, shell, { app }) {
   return `${(sizes.reduce((sum, size) => sum + size, 0) / 1e6).toFixed(1)} MB`;
 }
 
-/** As the documents have it; with Plug'n'Play there is nothing that npx could find. */
+/** Runs doctor as the documents say. With Plug'n'Play, npx finds nothing. */
 async function doctor({ exec, linker }, shell, { app }) {
   const told = await shell(`${linker === "pnp" ? exec : "npx fm-proxy"} doctor --model '${model()}'`);
   const [, program] = /^ok +helper: (.*), from the package /m.exec(told) ?? [];
@@ -194,7 +194,7 @@ async function uninstall({ remove }, shell, { app, home }) {
   return "nothing left";
 }
 
-/** Files of the package, apart from what the managers keep of their downloads; pnpm 10 for a week in the project too. */
+/** Files of the package, except downloads that the managers keep; pnpm 10 keeps some in the project for a week. */
 function leftIn(folder) {
   const isKept = (path) => /^(\.npm|\.yarn|\.bun|(.*\/)?(\.?pnpm|yarn))\//.test(path);
   return filesBelow(folder).filter((path) => path.includes("fm-proxy") && !isKept(path)).map((path) => join(folder, path));
@@ -212,7 +212,7 @@ function runningIn(folder) {
   });
 }
 
-/** The paths in a folder of all that is no folder; what is linked is not entered. */
+/** The paths of everything in a folder except folders; links are not followed. */
 function filesBelow(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     return entry.isDirectory() ? filesBelow(join(folder, entry.name)).map((name) => join(entry.name, name)) : [entry.name];
@@ -227,7 +227,7 @@ function model() {
   return join(folder, name);
 }
 
-/** What these tools find is an error. The platforms' packages have no types, nor modules, of which publint suggests the type. */
+/** Throws for what these tools find. The platforms' packages have no types, and no modules to make suggestions for. */
 async function lint(tarball) {
   const { publint } = await import(require.resolve("publint"));
   const hasModules = manifestOf(tarball).exports !== undefined;
@@ -283,7 +283,7 @@ async function addUser(url) {
   return token;
 }
 
-/** Lets a package be old, as far as the registry tells. */
+/** Makes the registry report an old date for a package. */
 function age(path) {
   const { time, ...rest } = JSON.parse(readFileSync(path, "utf8"));
   const old = Object.fromEntries(Object.keys(time).map((name) => [name, LONG_AGO]));

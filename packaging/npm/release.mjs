@@ -1,9 +1,9 @@
-// Makes a release out of a build: the tarballs, SHA256SUMS and the release's notes, in build/npm. packaging/RELEASE.md tells
-// what comes before and after.
+// Makes a release out of a build: the tarballs, SHA256SUMS and the release's notes, in build/npm. packaging/RELEASE.md
+// has the steps before and after that.
 //
 // usage: node packaging/npm/release.mjs [--only PLATFORM]... [--publish]
 //        node packaging/npm/release.mjs --rehearse [--only PLATFORM]... [--nodes VERSIONS|all] [--managers NAMES] [--out FOLDER]
-//   --only PLATFORM  such as linux-x64: makes the package of this platform and of no other; may be given more than once
+//   --only PLATFORM  such as linux-x64: makes only the package of this platform; may be given more than once
 //   --publish        also publishes the packages: the platforms' first, and the main one when all of them can be had. Without
 //                    it, the commands are printed
 //   --rehearse       packs what is for this machine, publishes it to a registry that runs here for as long as that takes, and
@@ -31,7 +31,7 @@ const USAGE = `usage: node packaging/npm/release.mjs [--only PLATFORM]... [--pub
 const values = readArguments({ publish: flag, rehearse: flag, only, nodes: text, managers: text, out: text }, USAGE);
 const main = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
 const { version } = main;
-/** Where a build service vouches for what it builds, npm passes that on; elsewhere it refuses to. */
+/** If a build service attests what it builds, npm publishes that; elsewhere npm refuses this option. */
 const PROVENANCE = process.env.ACTIONS_ID_TOKEN_REQUEST_URL ? ["--provenance"] : [];
 const ACCESS = [...publishOptions(version), ...PROVENANCE];
 
@@ -92,7 +92,7 @@ function notesOf(name) {
   return found.slice(found.indexOf("\n")).trim() + "\n";
 }
 
-/** What is published is what is committed. */
+/** Refuses changes that are not committed: only what is committed is published. */
 function checkTree() {
   const changed = run("git", ["status", "--porcelain"]).trim();
   if (changed !== "") refuse(`there are changes that are not committed:\n${changed}`);
@@ -113,7 +113,7 @@ function checkPage() {
   }
 }
 
-/** Ends what would be published; a trial goes on. */
+/** Stops a run that would publish; without --publish, only prints a warning. */
 function refuse(why) {
   if (values.publish) throw new Error(why);
   console.error(`release: --publish would refuse this: ${why}`);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Signs fm-proxy.app of the package for macOS with a Developer ID and the hardened runtime, has Apple notarise it, and attaches
 # Apple's ticket. Without that, Gatekeeper does not let the helper start on a user's Mac. It needs no entitlement.
-# packaging/README.md tells how to get the certificate and the profile.
+# packaging/README.md says how to get the certificate and the profile.
 #
 # usage: sh packaging/npm/sign-macos.sh [--dry-run] --identity NAME --profile NAME FOLDER/fm-proxy.app
 #   --identity NAME  the certificate "Developer ID Application: ..." in the keychain
@@ -58,7 +58,7 @@ read_options() {
 
 clean_up() { [ -n "$dry_run" ] || rm -rf "$work"; }
 
-# What would be signed wrongly, or lost in an npm package, is refused before anything is changed.
+# Refuses, before anything is changed, what would be signed wrongly or lost in an npm package.
 check_app() {
   for file in Info.plist MacOS/fm-proxy; do
     [ -f "$app/Contents/$file" ] || die "$app has no Contents/$file"
@@ -115,7 +115,7 @@ notarise() {
   run xcrun stapler validate "$app" || die "the ticket is not valid; see above"
 }
 
-# run COMMAND...: or prints it, so that a shell can run it.
+# run COMMAND...: runs it; with --dry-run prints it, so that a shell can run it.
 run() {
   if [ -z "$dry_run" ]; then
     "$@"

@@ -16,9 +16,9 @@ import { tarballsOf } from "./tarballs.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const out = join(root, "build", "npm");
 const SUMS = join(out, "SHA256SUMS");
-/** Whose signatures count: a line for each, as ssh-keygen has it (ALLOWED SIGNERS). */
+/** The keys whose signatures count: a line for each, in ssh-keygen's form (ALLOWED SIGNERS). */
 const SIGNERS = join(root, "packaging", "npm", "release-signers");
-/** What the signature is of, so that one for another purpose does not count. */
+/** The purpose of the signature, so that one for another purpose does not count. */
 const NAMESPACE = "file";
 
 /** Writes the sums of all files of the release that are there; returns their text. */
@@ -39,7 +39,7 @@ function filesOf(part, end) {
   return names.sort().map((name) => join(folder, name));
 }
 
-/** Signs them. A signature that nobody could check is an error, and does not stay. */
+/** Signs the sums. If users could not check the signature, removes it and throws an error. */
 function sign(key) {
   rmSync(`${SUMS}.sig`, { force: true });
   // It may ask for a passphrase, or for a touch of the security key.
@@ -53,7 +53,7 @@ function sign(key) {
   );
 }
 
-/** Who of the signers has signed the sums; undefined: none of them. */
+/** The signer of the sums; undefined: none of the known signers. */
 function verify() {
   const signature = ["-s", `${SUMS}.sig`, "-f", SIGNERS];
   const find = spawnSync("ssh-keygen", ["-Y", "find-principals", ...signature], { encoding: "utf8" });

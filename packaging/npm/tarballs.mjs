@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** As npm calls the tarball of a package. */
+/** The name that npm gives to the tarball of a package. */
 export function tarballOf(name, version) {
   return `${name.replace("@", "").replace("/", "-")}-${version}.tgz`;
 }

@@ -43,7 +43,7 @@ export async function build({ target, platformPackage, out = join(root, "build",
   const { devDependencies, private: _, ...published } = manifest;
   writeFileSync(join(stage, "package.json"), `${JSON.stringify({ ...published, dependencies: brought }, null, 2)}\n`);
   const packagePath = join(out, `fm-proxy-${target === undefined ? "" : `${target}-`}${manifest.version}.vsix`);
-  // The files' permissions and times in the archive, so that it depends on the commit alone.
+  // The files' permissions and times in the archive, so that it depends only on the commit.
   for (const path of filesOf(stage)) chmodSync(path, (statSync(path).mode & RUNS) === 0 ? 0o644 : 0o755);
   process.env.SOURCE_DATE_EPOCH ??= commitTime();
   const dependencies = target !== undefined;
@@ -53,7 +53,7 @@ export async function build({ target, platformPackage, out = join(root, "build",
   return packagePath;
 }
 
-/** VS Code shows pictures that have an address, and no repository has one yet. */
+/** VS Code shows only pictures that have an address, and no repository has one yet. */
 const withoutPictures = (markdown) => markdown.replace(/^!\[.*\n\n/gm, "");
 
 /** Copies the platform's package to where the bundle finds it; returns it as a dependency of the extension. */

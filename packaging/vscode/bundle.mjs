@@ -32,7 +32,7 @@ export function bundle() {
   return outputFiles[0].text;
 }
 
-/** What the compiler has against the code; "" if nothing. Needs `npm ci` here. */
+/** The compiler's errors about the code; "" if there are none. Needs `npm ci` here. */
 export function typeCheck() {
   const tsc = createRequire(join(jsShim, "package.json")).resolve("typescript/bin/tsc");
   const { status, stdout, error } = spawnSync(process.execPath, [tsc, "-p", here], { encoding: "utf8" });

@@ -17,8 +17,8 @@ const INSTRUCTIONS =
 const FALLBACK_TOLD = "No usable answer: this message names the files";
 
 /**
- * What this extension left in a repository's box, which it may replace, and what of it is the user's. By the repository's root:
- * the git extension gives another object each time.
+ * What this extension wrote into a repository's box, which it may replace, and the user's own text below. The key is
+ * the repository's root, because the git extension gives another object each time.
  */
 const written = new Map<string, { box: string; below: string }>();
 
@@ -73,7 +73,7 @@ async function findChanges(source: unknown): Promise<{ repository: GitRepository
   return undefined;
 }
 
-/** What is staged; or else all that is changed, with the names of new files. */
+/** The staged changes; or else all changes, with the names of new files. */
 async function changesOf(repository: GitRepository): Promise<Changes | undefined> {
   const { indexChanges, workingTreeChanges, untrackedChanges = [] } = repository.state;
   const staged = await repository.diff(true);

@@ -1,11 +1,11 @@
 // A diff made short enough for a small model, and what a model's commit message may look like. No VS Code here.
 
 const FILE = /^(?=diff --git )/m;
-/** How models begin to answer instead of writing the message. */
+/** What models write before the message. */
 const PREAMBLE = /^(?:here(?:'s| is)\b[^:\n]*:|(?:the )?(?:suggested )?(?:git )?(?:commit )?(?:message|subject|title)\s*:)\s*/i;
-/** Lines of a model's Markdown that are no text. */
+/** Lines of a model's Markdown that are not text. */
 const NO_TEXT = /^(?:```.*)?$/;
-/** As long as a subject line may be. */
+/** The longest subject line. */
 export const MAX_SUBJECT = 72;
 
 /**

@@ -35,7 +35,7 @@ export function activate(context: vscode.ExtensionContext): void {
   void model.check();
 }
 
-/** VS Code waits for what this returns: when it is over, no process of ours is left. */
+/** VS Code waits for the returned promise: when it settles, no process of ours is left. */
 export async function deactivate(): Promise<void> {
   await local?.close();
   local = undefined;

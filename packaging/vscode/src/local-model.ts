@@ -29,13 +29,13 @@ export class LocalModel implements vscode.Disposable {
   readonly log = vscode.window.createOutputChannel("fm-proxy", { log: true });
   readonly #storageDir: string;
   readonly #changed = new vscode.EventEmitter<Status>();
-  /** Clients whose settings have changed since, on their way out. */
+  /** The closing of clients whose settings have changed since. */
   readonly #closing = new Set<Promise<void>>();
   #client: Client;
   #status: Status = { kind: "unknown" };
   #closed = false;
 
-  /** Tells each change of what is known. */
+  /** Reports each change of what is known. */
   readonly onDidChange = this.#changed.event;
 
   /** Starts nothing yet. The helper is copied to `storageDir` if it can't be run where the extension lies. */
@@ -106,7 +106,7 @@ export class LocalModel implements vscode.Disposable {
     return client;
   }
 
-  /** What happens to the helper between the checks: where it says something new, look. */
+  /** Checks again if the helper's state between the checks shows something new. */
   #follow({ state }: StateChange): void {
     const { kind } = this.#status;
     const lost = kind === "ready" && (state === "waiting" || state === "refused");
@@ -132,7 +132,7 @@ async function look(client: Client, recheck: boolean): Promise<Status> {
   const report = await client.compatibility.check({ recheck });
   if (!report.compatible) {
     const { reason_code: reasonCode = "HELPER_UNHEALTHY", engines, tried } = report;
-    // Where no helper was found, the package speaks to programmers.
+    // If no helper was found, the package's text is for programmers.
     const detail = (tried === undefined ? report.detail : NO_HELPER) ?? "";
     const alone = [{ name: settingOf("engine"), reason_code: reasonCode }];
     const lacksFile = (engines ?? alone).some((it) => it.name !== "apple" && it.reason_code === "MODEL_NOT_READY");
@@ -158,12 +158,12 @@ export function asFmError(error: unknown): FmError {
 
 function clientOptions(storageDir: string): ClientOptions {
   const engine = settingOf("engine");
-  // Without an engine the helper does what "auto" means here. Told "auto", it would ask Apple's model before the named one.
+  // Without an engine the helper does what "auto" means here. With "auto" it would ask Apple's model first.
   const engines = engine === "auto" ? {} : { engine };
   return { storageDir, ...engines, model: settingOf("model"), helperPath: settingOf("helperPath") };
 }
 
-/** What the user has set; undefined: nothing, or no text. */
+/** The user's setting; undefined: none, or not a text. */
 function settingOf(name: string): string | undefined {
   const value = vscode.workspace.getConfiguration("fm-proxy").get<unknown>(name);
   return typeof value === "string" && value.trim() !== "" ? withHome(value.trim()) : undefined;

@@ -59,7 +59,7 @@ function roleOf(role: vscode.LanguageModelChatMessageRole): string {
   return role === vscode.LanguageModelChatMessageRole.Assistant ? "assistant" : "user";
 }
 
-/** A result's text; what is no text is told as JSON. */
+/** A result's text; parts that are not text become JSON. */
 function resultText({ content }: vscode.LanguageModelToolResultPart): string {
   const texts = content.map((part) => (part instanceof vscode.LanguageModelTextPart ? part.value : JSON.stringify(part)));
   return texts.join("");

@@ -5,10 +5,10 @@ import { asFmError, type LocalModel, type ModelEntry } from "./local-model.js";
 import { bodyOf, inputOf } from "./messages.js";
 import { cancellable } from "./work.js";
 
-/** Question and answer share the context: at most 8,192 tokens unless the helper is told otherwise, of Apple's model 4,096. */
+/** Question and answer share the context: at most 8,192 tokens unless the helper is set otherwise; Apple's: 4,096. */
 const MAX_TOKENS = { maxInputTokens: 6144, maxOutputTokens: 2048 };
 const MAX_TOKENS_OF_APPLE = { maxInputTokens: 3072, maxOutputTokens: 1024 };
-/** Where a model can't be asked: of English and of code, four bytes are about a token. */
+/** If a model can't be asked: in English and in code, four bytes are about a token. */
 const BYTES_PER_TOKEN = 4;
 
 /** Gives VS Code the models of the helper. */
@@ -16,7 +16,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
   readonly #local: LocalModel;
   readonly #changed = new vscode.EventEmitter<void>();
   readonly #listener: vscode.Disposable;
-  /** By model: the tokens of a prompt that are not of the text itself. */
+  /** By model: the tokens of a prompt that do not belong to the text itself. */
   readonly #frames = new Map<string, number>();
 
   /** Tells VS Code to ask for the models again. */
@@ -36,7 +36,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
     this.#changed.dispose();
   }
 
-  /** The models; none where there is no helper or no model, and no question to the user. */
+  /** The models; none if there is no helper or no model. Never asks the user. */
   async provideLanguageModelChatInformation(
     _options: vscode.PrepareLanguageModelChatModelOptions,
     token: vscode.CancellationToken,
@@ -93,7 +93,7 @@ export class ChatProvider implements vscode.LanguageModelChatProvider, vscode.Di
     return (await this.#local.client.responses.inputTokens.count({ model, input }, { signal })).input_tokens;
   }
 
-  /** What a prompt has besides its text, seen on a text of one token. */
+  /** How many tokens a prompt has besides its text, measured with a text of one token. */
   async #frame(model: string, signal: AbortSignal): Promise<number> {
     const known = this.#frames.get(model);
     if (known !== undefined) return known;
@@ -134,7 +134,7 @@ function argumentsOf(name: string, text: string): object {
   throw new Error(`The model's call of the tool ${name} is not complete. Ask again, with fewer tools or a shorter text.`);
 }
 
-/** An error as VS Code knows it, with the sentence that says what to do. */
+/** An error of VS Code's kinds, with the sentence that says what to do. */
 function modelError({ code, detail }: FmError): Error {
   if (code === "NOT_FOUND") return vscode.LanguageModelError.NotFound(detail);
   if (code === "GUARDRAIL") return vscode.LanguageModelError.Blocked(detail);

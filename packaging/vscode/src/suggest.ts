@@ -5,13 +5,13 @@ import { inStyle, isIdentifier, styleOf, wordsOfCode } from "./identifiers.js";
 import type { LocalModel } from "./local-model.js";
 import { canAsk, withModel, type Report } from "./work.js";
 
-/** How many answers the model gives; those that say the same count once. */
+/** How many answers the model gives; equal ones count once. */
 const ANSWERS = 3;
 /** Of the answers after the first, which is the model's best. With a seed, the engine would read the code anew for each. */
 const VARIED = 0.9;
 /** What the model sees of the code, in characters: on a small machine, more takes too long. */
 const MAX_CODE = 4000;
-/** Lines above and below a name that is selected alone. */
+/** Lines above and below, if only a name is selected. */
 const LINES_AROUND = 20;
 const MAX_NAME = 40;
 const MAX_WORDS = 5;
@@ -22,7 +22,7 @@ const INSTRUCTIONS =
   "You name things in source code. Answer with one short English name of two to four words for what the user shows. " +
   "Answer with the name only: no explanation, no code, no quotes.";
 
-/** What is named. */
+/** The code that gets a name. */
 interface Subject {
   editor: vscode.TextEditor;
   range: vscode.Range;
@@ -86,7 +86,7 @@ function trimmed(document: vscode.TextDocument, range: vscode.Range): vscode.Ran
   return new vscode.Range(document.positionAt(start), document.positionAt(end));
 }
 
-/** The first thing that is declared within the range, as the language's extension tells it. */
+/** The first thing that is declared within the range, as the language's extension reports it. */
 async function firstSymbol(document: vscode.TextDocument, range: vscode.Range): Promise<Subject["current"]> {
   const command = "vscode.executeDocumentSymbolProvider";
   const symbols = await vscode.commands.executeCommand<vscode.DocumentSymbol[] | undefined>(command, document.uri).then(

@@ -7,7 +7,7 @@ export const SHOWN_MS = 5000;
 /** VS Code cuts a longer note. */
 const ABSENT = 'No local model: point at "fm-proxy" on the right';
 
-/** Runs with a signal that the token aborts; what was cancelled rejects with a CancellationError. */
+/** Runs with a signal that the token aborts; if it was cancelled, rejects with a CancellationError. */
 export async function cancellable<T>(
   token: vscode.CancellationToken,
   run: (signal: AbortSignal) => Promise<T>,
@@ -23,7 +23,7 @@ export async function cancellable<T>(
   }
 }
 
-/** Tells how far the work is. */
+/** Reports how far the work is. */
 export type Report = (message: string) => void;
 
 /** Whether the model can be asked. If not, the status bar says so for a moment; nothing pops up. */
@@ -33,7 +33,7 @@ export async function canAsk(local: LocalModel): Promise<boolean> {
   return ready;
 }
 
-/** Says in the status bar, for a moment, what is known of the model. */
+/** Shows in the status bar, for a moment, what is known of the model. */
 export function tell(status: Status): void {
   const { kind } = status;
   if (kind === "unknown") return;
@@ -44,7 +44,7 @@ export function tell(status: Status): void {
 /**
  * Runs a command's work with the model, under a notification with a Cancel button.
  *
- * @returns the result; undefined if the user cancelled, or if it failed, which an error message has told
+ * @returns the result; undefined if the user cancelled, or if it failed, which an error message has reported
  */
 export async function withModel<T>(
   local: LocalModel,

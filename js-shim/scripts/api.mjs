@@ -65,14 +65,14 @@ function membersText(checker, symbol, declaration) {
   return `### ${symbol.name}${generics(declaration)}\n\n${docOf(declaration)}${also}\n${table}`;
 }
 
-/** The same with the members of a base that is not wholly meant. */
+/** The same for a type with a base `Omit<...>`: it has the members that are left of the base too. */
 function allMembersText(checker, symbol, declaration) {
   const members = checker.getPropertiesOfType(checker.getDeclaredTypeOfSymbol(symbol)).map((it) => it.declarations[0]);
   const rows = members.map((member) => `| \`${cell(nameOf(member))}\` | ${cell(docOf(member))} |`);
   return `### ${symbol.name}${generics(declaration)}\n\n${docOf(declaration)}\n\n| Member | |\n|---|---|\n${rows.join("\n")}\n`;
 }
 
-/** Not what begins with # or is marked as internal. */
+/** Whether a member is public: no constructor, no name with #, and not marked as internal. */
 function isPublic(member) {
   if (ts.isConstructorDeclaration(member) || (member.name && ts.isPrivateIdentifier(member.name))) return false;
   return !ts.getJSDocTags(member).some((tag) => tag.tagName.text === "internal");

@@ -52,7 +52,7 @@ const HERE = {
     'export const here = typeof __dirname === "string" ? __dirname : (ofStack() ?? dirname(programFile() ?? resolve(".")));\n' +
     "export const packageRoot = dirname(here);\n" +
     `export const siblings = typeof __dirname === "string" ? { ${SIBLINGS} } : {};\n`,
-  // What a bundler makes of it may be either; where it is neither in a file of its own, the main program tells.
+  // A bundler may make either format of it. If neither gives this code's folder, the main program's folder is used.
   bundler:
     'import { dirname, resolve } from "node:path";\n' +
     'import { fileURLToPath } from "node:url";\n' +
@@ -79,7 +79,7 @@ const parts = (outside, here) => ({
     for (const [name, path] of Object.entries(outside))
       build.onResolve({ filter: new RegExp(`/${name}$`) }, () => ({ path, external: true }));
     build.onLoad({ filter: /here\.js$/ }, () => ({ contents: here, loader: "js" }));
-    // What `format` says is not checked.
+    // The keyword `format` is not checked.
     build.onLoad({ filter: /json-schema.dist.esm.format\.js$/ }, () => ({ contents: "export const format = {};", loader: "js" }));
   },
 });
@@ -109,7 +109,7 @@ const withTabs = (text, width = 2) => text.replace(/^ +/gm, (spaces) => "\t".rep
 const SMALL = { minifySyntax: true, minifyWhitespace: true, lineLimit: 200 };
 
 async function bundleAll() {
-  // Each of the others takes FmError from this file, so that there is one. None needs index.cjs, which would be a circle.
+  // The other files take FmError from errors.cjs, so that there is only one. None may need index.cjs: that is a circle.
   const own = { "errors.js": "./errors.cjs", "later.js": "./later.cjs", "validate.js": "./validate.cjs" };
   for (const name of ["errors", "index", "later"]) {
     const file = join(fresh, `${name}.cjs`);
@@ -149,7 +149,7 @@ async function bundleTypes(entry, file) {
 /** The types that add to those of OpenAI's SDK; each format of it has its own. */
 async function writeSdkTypes() {
   const declared = (await readFile(join(esm, "openai.d.ts"), "utf8")).replace("./index.js", "./index.cjs");
-  // The compiler leaves it out; only what is imported can be added to.
+  // The compiler leaves this import out, but types can be added only to an imported module.
   const types = `import type {} from "openai";\n${declared}`;
   for (const format of ["c", "m"]) {
     await writeFile(join(fresh, `openai.d.${format}ts`), withTabs(types, 4));

@@ -103,7 +103,7 @@ class Types {
       const type = this.type(member, depth);
       return `${comment(this.description(member), depth)}${pad(depth)}${name}${optional}: ${type};\n`;
     });
-    // The package's own word in the reports of answers.
+    // The npm package adds this member to the reports of answers.
     if ("engine" in schema.properties && "ignored" in schema.properties) {
       const what = "The host's `fallback` gave the answer; absent: the local model. The npm package says it.";
       rows.push(`${comment(what, depth)}${pad(depth)}source?: "fallback";\n`);

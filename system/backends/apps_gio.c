@@ -1,6 +1,6 @@
 /*
- * Installed applications by GIO. It has the desktop entry specification, the folders, the languages and the escapes of
- * command lines; what is here is a list that is kept until GIO tells of a change, and how programs are started.
+ * Installed applications by GIO. GIO knows the desktop entry specification, the folders, the languages and the escapes
+ * of command lines. This file keeps the list until GIO reports a change, and starts programs.
  */
 #include "backends/apps_gio.h"
 #include "base/clock.h"
@@ -23,9 +23,9 @@
 #define START_CPU_MS 500 /* fm_run_on_stack_within waits four times as long by the clock */
 
 struct installed {
-    GMainContext *context; /* GIO tells of changes in it, when it is asked to */
+    GMainContext *context; /* GIO reports changes in it, when it is iterated */
     GAppInfoMonitor *monitor;
-    bool known; /* `apps` is what there is */
+    bool known; /* `apps` is up to date */
     struct sy_apps apps;
 };
 
@@ -34,7 +34,7 @@ static int64_t now(void *self) {
     return fm_now_ms();
 }
 
-/* Nobody waits for an application to be installed. */
+/* Only sleeps: no command waits until an application is installed. */
 static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *error) {
     (void)self;
     (void)error;
@@ -64,14 +64,14 @@ static const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* One that a menu shows, and that opens windows itself: what runs in a terminal has the terminal's. */
+/* An application that a menu shows and that opens its own windows. One that runs in a terminal shows the terminal's. */
 static bool is_listed(GAppInfo *info) {
     const char *id = g_app_info_get_id(info);
     return G_IS_DESKTOP_APP_INFO(info) && g_app_info_should_show(info) && id && strlen(id) < SY_ID_MAX &&
            !g_desktop_app_info_get_boolean(G_DESKTOP_APP_INFO(info), "Terminal");
 }
 
-/* What of an entry's command line is the same whatever is opened: all before the first field code. */
+/* Reads the part of an entry's command line that does not depend on what is opened: all before the first field code. */
 static bool read_runs(GAppInfo *info, struct sy_program *runs) {
     const char *line = g_app_info_get_commandline(info);
     char **words = NULL;
@@ -145,7 +145,7 @@ static bool copy_apps(const struct sy_apps *from, struct sy_apps *to) {
     return whole;
 }
 
-/* Takes what GIO has to tell. Its objects belong to the context that is the thread's default when they are made. */
+/* Lets GIO report changes. Its objects belong to the context that is the thread's default when they are made. */
 static void hear_changes(struct installed *installed) {
     while (g_main_context_iteration(installed->context, FALSE)) {
     }
@@ -156,7 +156,7 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
     hear_changes(installed);
     if (!installed->known) {
         sy_apps_free(&installed->apps);
-        installed->known = true; /* before it reads: what changes from now on is heard next time */
+        installed->known = true; /* set before reading: a change during it counts for the next call */
         installed->known = read_apps(&installed->apps);
     }
     if (!installed->known || !copy_apps(&installed->apps, apps)) {
@@ -168,14 +168,14 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
 
 /* ---- starting ---- */
 
-static atomic_int attempts;  /* that are under way: of a session bus that does not answer there is one at most */
-static atomic_bool too_late; /* nobody waits for it any more */
+static atomic_int attempts;  /* starts in progress: at most one while the session bus does not answer */
+static atomic_bool too_late; /* the caller has stopped waiting for the start */
 
 static enum fm_code not_answering(struct fm_error *error) {
     return fm_fail(error, FM_TIMEOUT, "the application can't be started: the session bus (D-Bus) does not answer");
 }
 
-/* In the new process, before it becomes the program: only what is safe after fork. */
+/* Runs in the new process before it becomes the program: only calls that are safe after fork. */
 static void set_up_child(void *ignored) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -185,7 +185,7 @@ static void set_up_child(void *ignored) {
     }
     (void)setsid();
     sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* this process may block what is to end the program */
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* this process may block signals that must end the program */
     (void)sigaction(SIGPIPE, &standard, NULL);
     (void)sigaction(SIGXFSZ, &standard, NULL);
 }
@@ -201,7 +201,7 @@ static enum fm_code start(GDesktopAppInfo *info, int null_fd, struct fm_error *e
     return code;
 }
 
-/* Runs on its own thread, which owns it if it takes too long. */
+/* One start, on a thread of its own. If it takes too long, that thread owns and frees it. */
 struct attempt {
     char app[SY_ID_MAX];
     enum fm_code code;
@@ -238,7 +238,7 @@ static bool is_set(const char *variable) {
     return value && value[0];
 }
 
-/* GIO asks the session bus first, and waits for it without a limit. */
+/* GIO asks the session bus first, and waits for its answer without a limit. */
 static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
     (void)self;
     if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) {

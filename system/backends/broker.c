@@ -1,6 +1,7 @@
 /*
  * One loop for the browser's pipe and the clients' socket. A session belongs to the client that attached, and so do the
- * sessions that come out of it: nobody else can use it or hears of it. A client that goes leaves nothing attached.
+ * sessions that come out of it: no other client can use it or gets its events. When a client disconnects, its sessions
+ * are detached.
  */
 #include "backends/broker.h"
 #include "backends/broker_rules.h"
@@ -29,42 +30,42 @@
 #define VALUES_MAX   1000u
 #define TO_BROWSER   (4u << 20)
 #define TO_CLIENT    (FM_CDP_MESSAGE_MAX + (1u << 20))
-#define UNREAD_MAX   262144u /* bytes that a client has not read, above which it is not told that tabs have changed */
+#define UNREAD_MAX   262144u /* bytes that a client has not read: above this it gets no events about changed tabs */
 #define READ_SIZE    65536u
 #define ID_SIZE      128
-#define END_MS       5000 /* for a browser whose pipe was closed */
+#define END_MS       5000 /* until a browser whose pipe was closed is killed */
 #define CONNECTIONS  8
-#define FIXED        6 /* descriptors that are looked at besides those of clients */
+#define FIXED        6 /* polled descriptors besides those of clients */
 
 struct client {
     int fd;          /* -1: free */
-    unsigned number; /* of this connection: a later one in the same place has another */
+    unsigned number; /* of this connection: a later connection in the same array element has another one */
     bool discovers;
     struct fm_buf in;
     struct fm_buf out;
 };
 
-/* A call that was passed on. */
+/* A client's call that was passed on to the browser. */
 struct passed {
     int id; /* 0: free */
     unsigned client;
     int64_t client_id;
     bool attaches;
-    char session[ID_SIZE]; /* that it was made in; "": none */
+    char session[ID_SIZE]; /* the session in which it was made; "": none */
 };
 
 struct session {
     char id[ID_SIZE]; /* "": free */
     unsigned client;
-    char outer[ID_SIZE]; /* the session that it came out of, and goes with; "": none */
+    char outer[ID_SIZE]; /* the session that it came out of, and with which it ends; "": none */
 };
 
 struct broker {
     struct fm_child child;
     int to_browser;   /* -1: closed */
-    int from_browser; /* -1: it has ended */
+    int from_browser; /* -1: the browser has ended */
     int listener;
-    struct fm_buf out; /* for the browser */
+    struct fm_buf out; /* waits to be written to the browser */
     struct fm_cdp cdp;
     struct client clients[CLIENTS_MAX];
     struct passed passed[FM_CDP_PENDING_MAX];
@@ -101,7 +102,7 @@ static void detach(struct broker *broker, const char *id) {
     }
 }
 
-/* A session that there is no room for, or whose client has gone, is left at once. */
+/* Keeps the session. If there is no room for it, or its client has gone, it is detached at once. */
 static void add_session(struct broker *broker, const char *id, unsigned client, const char *outer) {
     bool wanted = false;
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
@@ -153,7 +154,8 @@ static void answer(struct client *client, int64_t id, struct json_object *result
     fm_buf_append_char(&client->out, '\0');
 }
 
-/* A session has ended, and the browser answers nothing more of it. Those that came out of it go with it. */
+/* A session has ended: its open calls get an error, since the browser will not answer them. The sessions that came out
+ * of it end too. */
 static void forget_session(struct broker *broker, const char *id) {
     struct session *session = find_session(broker, id);
     char gone[ID_SIZE];
@@ -267,7 +269,7 @@ static bool on_write(void *context, const char *data, size_t len) {
 
 /* ---- from clients ---- */
 
-/* NULL: the call was passed on, or answered. */
+/* Passes a call on, or answers it. Returns why it was refused; NULL: it was not. */
 static const char *pass(struct broker *broker, struct client *client, int64_t id, struct json_object *root) {
     const char *method = text_of(root, "method");
     struct json_object *params = NULL;
@@ -303,7 +305,7 @@ static const char *pass(struct broker *broker, struct client *client, int64_t id
     return NULL;
 }
 
-/* False: it is no message of the protocol. */
+/* False: the text is not a message of the protocol. */
 static bool take_call(struct broker *broker, struct client *client, const char *text, size_t len) {
     struct json_object *root = NULL;
     struct json_object *id = NULL;
@@ -384,7 +386,7 @@ static bool read_browser(struct broker *broker) {
                    : len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
-/* What the browser prints is nobody's. */
+/* Reads what the browser prints, and throws it away. */
 static void drain(int *fd) {
     char data[READ_SIZE];
     ssize_t len = fm_read(*fd, data, sizeof data);
@@ -394,7 +396,7 @@ static void drain(int *fd) {
     }
 }
 
-/* One turn. False: the browser has ended, or is to end. */
+/* One turn of the loop. False: the browser has ended, or should end. */
 static bool turn(struct broker *broker, int end) {
     struct pollfd fds[FIXED + CLIENTS_MAX] = {
         {.fd = end, .events = POLLIN},
@@ -459,10 +461,10 @@ static enum fm_code listen_at(const char *path, int *listener, struct fm_error *
     fm_close(fd);
     *listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*listener >= 0 && (connect(*listener, (const struct sockaddr *)&address, sizeof address) == 0 ||
-                           errno == EAGAIN)) { /* it is there, and has more to accept than it did */
+                           errno == EAGAIN)) { /* a broker listens, and its queue of connections is full */
         return fm_fail(error, FM_UNAVAILABLE, "a browser of fm-system runs already, at this socket");
     }
-    (void)unlink(path); /* of a broker that was killed */
+    (void)unlink(path); /* left by a broker that was killed */
     mode_t before = umask(0177);
     bool bound = *listener >= 0 && bind(*listener, (const struct sockaddr *)&address, sizeof address) == 0;
     umask(before);
@@ -472,7 +474,7 @@ static enum fm_code listen_at(const char *path, int *listener, struct fm_error *
     return FM_OK;
 }
 
-/* Switches that would open another way to the browser, or take its pipe away. */
+/* Finds a switch that would open another way to the browser, or take its pipe away; NULL: there is none. */
 static const char *forbidden(const char *const *args) {
     static const char *const switches[] = {"remote-debugging-", "remote-allow-origins", "user-data-dir"};
     for (; *args; args++) {
@@ -548,7 +550,7 @@ static void close_all(const int *fds, size_t count) {
     }
 }
 
-/* The browser saves what it has to when its pipe closes; one that hangs is killed. */
+/* Closes the pipe, so that the browser saves its data and ends. A browser that hangs is killed. */
 static void end_browser(struct broker *broker) {
     const int pipes[] = {broker->to_browser, broker->from_browser};
     int64_t until_ms = fm_now_ms() + END_MS;

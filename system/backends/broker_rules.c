@@ -1,4 +1,4 @@
-/* A row for each call, and a word for each of its params: what no row names is refused, params included. */
+/* The table of allowed calls: a row for each call, with the kind of each of its params. All else is refused. */
 #include "backends/broker_rules.h"
 #include "backends/cdp_scripts.h"
 #include "desktop/url.h"
@@ -41,7 +41,7 @@ static bool fits(struct json_object *value, enum kind kind) {
     bool is_text = json_object_is_type(value, json_type_string);
     const char *text = is_text ? json_object_get_string(value) : NULL;
     if (is_text && (size_t)json_object_get_string_len(value) != strlen(text)) {
-        return false; /* a NUL hides the rest */
+        return false; /* it has a NUL, which would hide the rest */
     }
     switch (kind) {
     case ID: return is_text;
@@ -57,7 +57,7 @@ static bool fits(struct json_object *value, enum kind kind) {
     return false;
 }
 
-/* All params of the rule are there, and no others. */
+/* Whether all params of the rule are there, and no others. */
 static bool params_fit(const struct rule *rule, struct json_object *params) {
     size_t count = params ? (size_t)json_object_object_length(params) : 0;
     for (size_t i = 0; i < PARAMS_MAX && rule->params[i].name; i++, count--) {

@@ -7,8 +7,8 @@
 struct json_object;
 
 /*
- * NULL: the call with these params (NULL: none), to a page or tab (`in_session`) or to the browser, is one that
- * fm-system makes. Otherwise why not, a static string.
+ * Whether the call with these params (NULL: none), to a page or tab (`in_session`) or to the browser, is refused. NULL:
+ * it is passed on, because fm-system makes such a call. Otherwise a static string that says why it is refused.
  */
 const char *sy_broker_refuses(const char *method, struct json_object *params, bool in_session);
 

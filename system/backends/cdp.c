@@ -1,7 +1,7 @@
 /*
- * Tabs by CDP. Between calls nothing is attached to any page: who wants something of one makes a visit (attach to the
- * tab, follow to its page, ask, detach), which goes on whenever bytes come and ends in its time whatever the page does.
- * An id that is not one of the browser's present tabs is FM_NOT_FOUND, never another tab.
+ * Tabs by CDP. To ask a page something, a function makes a visit: attach to the tab, follow to its page, ask, detach.
+ * A visit takes its next step when bytes arrive. It ends within its time limit, whatever the page does; then nothing
+ * stays attached. An id that is not one of the browser's present tabs is FM_NOT_FOUND, never another tab.
  */
 #include "backends/cdp.h"
 #include "backends/cdp_link.h"
@@ -19,23 +19,23 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define ANSWER_MS   2000 /* for what the browser itself answers */
-#define OPENED_MS   40   /* that a list waits for what pages answer */
+#define ANSWER_MS   2000 /* until the browser itself has answered */
+#define OPENED_MS   40   /* how long a list waits for answers of pages */
 #define CLOSE_MS    500  /* until a page has been asked to close */
 #define VISIT_MS    3000 /* until a visit ends, whatever the page does */
-#define TRIES_MAX   5    /* to ask a page that goes while it is asked */
-#define POLL_MS     50   /* between looks, where nothing tells of changes */
-#define AT_ONCE     100u /* calls, and visits */
+#define TRIES_MAX   5    /* visits to a tab whose page goes away during the visit */
+#define POLL_MS     50   /* between two looks, because some changes cause no event */
+#define AT_ONCE     100u /* calls at the same time, and also visits */
 #define TARGETS_MAX 10000u
 #define PARAMS_MAX  (64u * 1024u)
 
-/* What was asked of the browser, and what it said. */
+/* A call to the browser, and its answer. */
 struct answer {
     int id;
     bool done;
     bool failed;
     char reason[160];
-    struct json_object *result; /* owned; NULL: none, or it failed */
+    struct json_object *result; /* owned; NULL: there is none, or the call failed */
 };
 
 enum want { WANT_OPENED, WANT_TEXT, WANT_CLOSE };
@@ -46,26 +46,26 @@ struct visit {
     struct visit *next;
     enum want want;
     enum step step;
-    bool held; /* somebody waits for it, and lets it go */
-    int id;    /* of the call whose answer leads on */
+    bool held; /* a function waits for it, and then releases it */
+    int id;    /* of the call whose answer leads to the next step */
     int64_t until_ms;
     char tab[SY_ID_MAX];
-    char session[SY_ID_MAX]; /* with the tab; "": none */
-    char page[SY_ID_MAX];    /* with its page */
-    char frame[SY_ID_MAX];   /* the page's main one */
-    bool followed;           /* the browser has told all that there is to follow */
-    enum fm_code code;       /* when it is over */
+    char session[SY_ID_MAX]; /* the session with the tab; "": none */
+    char page[SY_ID_MAX];    /* the session with its page; "": none yet */
+    char frame[SY_ID_MAX];   /* the page's main frame */
+    bool followed;           /* the browser has reported all targets below the tab */
+    enum fm_code code;       /* the outcome, once the visit is over */
     char *text;              /* owned */
 };
 
-/* What is remembered of a tab. */
+/* What is remembered about a tab. */
 struct known {
     char id[SY_ID_MAX];
     char *url;
     char *title;
     double opened_ms;
-    bool asked;        /* since it shows this */
-    unsigned failures; /* of asking, since then: the page may just be coming */
+    bool asked;        /* its page was asked since it has this URL and title */
+    unsigned failures; /* failed visits since then: the page may be loading */
     bool listed;
 };
 
@@ -75,7 +75,7 @@ struct chrome {
     struct sy_cdp_places places;
     struct sy_link link;
     int epoll;              /* readable when the link is */
-    struct answer *answers; /* that are waited for; NULL: none */
+    struct answer *answers; /* the awaited ones; NULL: none */
     size_t answer_count;
     struct visit *visits;
     struct known *known;
@@ -126,7 +126,7 @@ static void over(struct chrome *chrome, struct visit *visit, enum fm_code code) 
         snprintf(params, sizeof params, "{\"sessionId\":\"%s\"}", visit->session);
         visit->session[0] = '\0';
         if (!fm_cdp_call(&chrome->link.cdp, NULL, "Target.detachFromTarget", params, NULL)) {
-            code = FM_UNAVAILABLE; /* the link is broken, and the next look at it says so */
+            code = FM_UNAVAILABLE; /* the link is broken; its next use reports that */
         }
     }
     struct known *known = visit->want == WANT_OPENED ? find_known(chrome, visit->tab) : NULL;
@@ -165,7 +165,7 @@ static struct visit *begin_visit(struct chrome *chrome, const char *tab, enum wa
     return visit;
 }
 
-/* Asks the page, when it is there and all is told. */
+/* Asks the page, once it is known and the browser has reported all targets. */
 static void enter(struct chrome *chrome, struct visit *visit) {
     char params[SY_ID_MAX + 64];
     if (!visit->followed || !visit->page[0]) {
@@ -239,7 +239,7 @@ static void advance(struct chrome *chrome, struct visit *visit, struct json_obje
     }
 }
 
-/* Frees the visits that are over and that nobody waits for; ends those whose time is up. */
+/* Ends visits whose time is up. Frees visits that are over, unless a function still holds them. */
 static void sweep(struct chrome *chrome) {
     for (struct visit **at = &chrome->visits; *at;) {
         struct visit *visit = *at;
@@ -334,7 +334,7 @@ static enum fm_code pump(struct chrome *chrome, int64_t until_ms, struct fm_erro
     return FM_OK;
 }
 
-/* Takes what came while nothing was asked: events, or the end of a browser that another one may have followed. */
+/* Takes what arrived between two calls: events, or the end of the browser. (A new browser may run by now.) */
 static void catch_up(struct chrome *chrome) {
     struct fm_error ignored;
     int64_t until_ms = fm_now_ms() + ANSWER_MS;
@@ -374,7 +374,7 @@ static enum fm_code ask(struct chrome *chrome, struct answer *answer, const char
     return FM_OK;
 }
 
-/* Waits for the answers. In any case none is expected afterwards; the caller releases their results. */
+/* Waits for the answers. Later answers are ignored, after a failure too. The caller releases the results. */
 static enum fm_code await(struct chrome *chrome, struct answer *answers, size_t count, struct fm_error *error) {
     int64_t until_ms = fm_now_ms() + ANSWER_MS;
     enum fm_code code = FM_OK;
@@ -454,7 +454,8 @@ static void forget_closed(struct chrome *chrome) {
     chrome->known_count = kept;
 }
 
-/* Finds out when pages were loaded that are new, or show something new. What comes too late is in a later list. */
+/* Asks pages when they were loaded, if the tab is new or its URL or title has changed. A late answer counts for a later
+ * list. */
 static enum fm_code ask_pages(struct chrome *chrome, const struct sy_tabs *tabs, struct fm_error *error) {
     int64_t until_ms = fm_now_ms() + OPENED_MS;
     size_t visits = 0;
@@ -496,7 +497,7 @@ static enum fm_code ask_pages(struct chrome *chrome, const struct sy_tabs *tabs,
         asking = false;
         for (struct visit *visit = chrome->visits; visit; visit = visit->next) {
             asking |= visit->want == WANT_OPENED && visit->step != OVER &&
-                      visit->until_ms > fm_now_ms() + VISIT_MS - OPENED_MS - 10; /* of this list, not of a hung page */
+                      visit->until_ms > fm_now_ms() + VISIT_MS - OPENED_MS - 10; /* begun for this list */
         }
         code = asking ? pump(chrome, until_ms, error) : FM_OK;
     }
@@ -517,7 +518,7 @@ static bool read_tab(struct json_object *target, struct sy_tab *tab) {
     return true;
 }
 
-/* Asks for the windows of `count` tabs; a tab without one has been closed, and keeps "" as its window. */
+/* Asks for the windows of `count` tabs. A tab that was closed meanwhile has none, and keeps "" as its window. */
 static enum fm_code find_windows(struct chrome *chrome, struct sy_tab *tabs, size_t count, struct fm_error *error) {
     struct answer answers[AT_ONCE];
     char params[SY_ID_MAX + 32];
@@ -630,7 +631,7 @@ static enum fm_code open_tab(void *self, const char *url, char tab[SY_ID_MAX], s
     return code == FM_NOT_FOUND ? fm_fail(error, FM_UNAVAILABLE, "the browser opened no tab") : code;
 }
 
-/* Visits a tab, and waits for what comes of it until `until_ms`. `*text` may be NULL. */
+/* Visits a tab, and waits for the outcome until `until_ms`. The visit ends then; with `text` NULL it goes on. */
 static enum fm_code visit_tab(struct chrome *chrome, const char *tab, enum want want, int64_t until_ms, char **text,
                               struct fm_error *error) {
     if (!is_id(tab)) {
@@ -664,7 +665,7 @@ static enum fm_code visit_tab(struct chrome *chrome, const char *tab, enum want 
 
 static enum fm_code close_tab(void *self, const char *tab, struct fm_error *error) {
     enum fm_code code = visit_tab(self, tab, WANT_CLOSE, fm_now_ms() + CLOSE_MS, NULL, error);
-    return code == FM_TIMEOUT ? FM_OK : code; /* the page takes its time, or asks the user: it is still in the list */
+    return code == FM_TIMEOUT ? FM_OK : code; /* the page is slow, or asks the user: the tab stays in the list */
 }
 
 static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **out, struct fm_error *error) {
@@ -714,7 +715,7 @@ static void free_chrome(void *self) {
 
 /* ---- making one ---- */
 
-/* Of the browsers whose profile folders are known. */
+/* Known browsers: where each has its profile, below $XDG_CONFIG_HOME or ~/.config. */
 static const char *const browsers[] = {"google-chrome", "chromium", "BraveSoftware/Brave-Browser", "microsoft-edge"};
 
 #define BROWSERS (sizeof browsers / sizeof browsers[0])

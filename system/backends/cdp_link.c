@@ -1,4 +1,5 @@
-/* Finding a browser, and its bytes. The socket never blocks: what it does not take within a second ends the link. */
+/* Finds a browser, and exchanges bytes with it. The socket never blocks: if it does not take a message within a second,
+ * the link ends. */
 #include "backends/cdp_link.h"
 #include "backends/ws.h"
 #include "base/clock.h"
@@ -109,7 +110,7 @@ static int connect_to(const struct sockaddr *address, socklen_t len) {
     return fd;
 }
 
-/* Nobody else can have put a socket into our folder, but who answers is asked all the same. */
+/* No other user can put a socket into our folder, but the peer's user is checked all the same. */
 static bool is_ours(int fd) {
     struct ucred peer;
     socklen_t len = sizeof peer;
@@ -168,8 +169,9 @@ static const char *word_at(const char *line, int number) {
     return at;
 }
 
-/* Of a browser that has ended the file stays, and any user's program may listen on the port then. Linux tells whose it
- * is: the words are a number, local address, remote address, state, queues, timer, retransmits, uid. */
+/* Whether only programs of this user listen on the port. The file stays when its browser has ended; then another user's
+ * program may listen there. /proc/net/tcp has the user of each socket. The words of a line are: a number, local
+ * address, remote address, state, queues, timer, retransmits, uid. */
 static bool is_own_port(int port) {
     static const char listens[] = "0A ";
     FILE *table = fopen("/proc/net/tcp", "re");
@@ -200,7 +202,7 @@ static enum fm_code open_port(struct sy_link *link, const char *profile, struct 
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     link->fd = connect_to((const struct sockaddr *)&address, sizeof address);
     if (link->fd < 0) {
-        return FM_NOT_FOUND; /* the file is left of a browser that has ended */
+        return FM_NOT_FOUND; /* the file was left by a browser that has ended */
     }
     const struct sy_ws_handlers handlers = {.context = link, .write = on_ws_bytes, .message = on_ws_message};
     return sy_ws_new(&handlers, port, path, &link->ws, error);

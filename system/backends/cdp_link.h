@@ -1,7 +1,7 @@
 /*
- * The connection to a browser: finds one, and carries the messages of CDP both ways. From the broker's Unix socket they
- * come as they are; from a browser's port as a WebSocket's text messages. One thread; nothing here waits longer than
- * the caller says.
+ * The connection to a browser: finds a browser, and carries the messages of CDP both ways. On the broker's Unix socket
+ * they are sent as they are; on a browser's port they are a WebSocket's text messages. One thread; nothing here waits
+ * longer than the caller says.
  */
 #ifndef SY_CDP_LINK_H
 #define SY_CDP_LINK_H
@@ -19,19 +19,19 @@ struct sy_link {
     void (*event)(void *context, const char *session, const char *method, struct json_object *params);
 };
 
-/* The broker's socket, where nobody says where it is. False: no folder for it is known, or it is too long. */
+/* The default path of the broker's socket. False: no folder for it is known, or the path is too long. */
 FM_MUST_USE bool sy_cdp_socket_path(char *path, size_t size);
 
 /*
- * Connects to the first browser that is there. FM_UNAVAILABLE: none is. `context` and `event` of the link are set;
- * answers get the link as their context.
+ * Connects to the first browser that can be reached. FM_UNAVAILABLE: there is none. The caller has set `context` and
+ * `event` of the link. Functions that take answers get the link as their context.
  */
 FM_MUST_USE enum fm_code sy_link_open(struct sy_link *link, const struct sy_cdp_places *places, struct fm_error *error);
 
-/* Takes what has arrived, waiting for something until `until_ms`. False: the browser is gone, or sent garbage. */
+/* Takes what has arrived; waits for input until `until_ms`. False: the browser is gone, or sent an invalid message. */
 FM_MUST_USE bool sy_link_pump(struct sy_link *link, int64_t until_ms);
 
-/* Closes it, if it is open; nothing is answered any more. */
+/* Closes the link if it is open; no more answers come. */
 void sy_link_close(struct sy_link *link);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * The calls that fm-system makes to a browser, as far as the broker has to know them: it lets nothing else through.
- * Each script runs in an isolated world, where a page can't have changed what the names mean.
+ * The texts in fm-system's calls to a browser that the broker compares: it lets no other script or filter through. Each
+ * script runs in an isolated world, where a page can't have changed what the names mean.
  */
 #ifndef SY_CDP_SCRIPTS_H
 #define SY_CDP_SCRIPTS_H
 
 #define SY_CDP_WORLD "fm-system"
 
-/* The types of targets that are asked for, as a `filter`. */
+/* The `filter` for targets: only tabs. */
 #define SY_CDP_TABS "[{\"type\":\"tab\"}]"
 
 /* When the page was loaded, in ms since 1970. */
 #define SY_CDP_OPENED "performance.timeOrigin"
 
-/* What the page is about, or null. toWellFormed: half of a surrogate pair is no JSON. */
+/* What the page is about, or null. toWellFormed replaces half surrogate pairs, which JSON can't have. */
 #define SY_CDP_TEXT                                                                                                    \
     "(()=>{const m=document.querySelector('meta[name=\"description\" i],meta[property=\"og:description\" i]');"        \
     "const t=(m&&m.content.trim())||(document.body&&document.body.innerText)||'';"                                     \

@@ -1,4 +1,5 @@
-/* The fake desktop: lists in memory, rules, a clock that leaps. An action first does what rules say, then its own work. */
+/* The fake desktop: lists in memory, rules, and a clock that jumps. An action first applies its rules, then does its
+ * work. */
 #include "backends/fake.h"
 #include "base/buf.h"
 #include "base/platform.h"
@@ -12,7 +13,7 @@
 #define LAUNCH_MS 100
 #define NEVER     INT64_MAX
 
-/* Something that happens at a time. */
+/* Something that happens at a given time. */
 struct later {
     int64_t at_ms;
     struct json_object *what; /* as `do` of a rule; owned */
@@ -22,7 +23,7 @@ struct fake {
     int64_t now_ms;
     int64_t cancel_ms;
     int cancel_fd;   /* readable: cancelled; -1: none */
-    bool takes_time; /* `wait` does */
+    bool takes_time; /* `wait` really waits */
     FILE *log_file;  /* gets the log too; NULL: none */
     struct sy_monitors monitors;
     struct sy_windows windows;
@@ -34,7 +35,7 @@ struct fake {
     size_t later_count;
     int made; /* windows and tabs that were opened, for their ids */
     struct fm_buf log;
-    struct sy_backend backend; /* without what it lacks */
+    struct sy_backend backend; /* functions that the description says it lacks are NULL */
 };
 
 /* ---- reading JSON ---- */
@@ -157,7 +158,7 @@ static void insert_tab(struct fake *fake, size_t index, struct sy_tab tab, char 
     list->count++;
 }
 
-/* Takes the tab out; its strings are the caller's. */
+/* Takes the tab out of the list; its strings are the caller's. */
 static struct sy_tab take_tab(struct fake *fake, size_t index, char **text) {
     struct sy_tabs *list = &fake->tabs;
     struct sy_tab tab = list->at[index];
@@ -220,7 +221,7 @@ static void add_later(struct fake *fake, int64_t at_ms, struct json_object *what
     fake->later[fake->later_count++] = (struct later){at_ms, what};
 }
 
-/* The first of what is to happen; NULL: nothing is. */
+/* The next event; NULL: there is none. */
 static struct later *next_later(const struct fake *fake) {
     struct later *first = NULL;
     for (size_t i = 0; i < fake->later_count; i++) {
@@ -303,7 +304,7 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
 
 static int descriptor(void *self) {
     (void)self;
-    return -1; /* what happens, happens in `wait` */
+    return -1; /* things change only in `wait` */
 }
 
 static enum fm_code list_monitors(void *self, struct sy_monitors *monitors, struct fm_error *error) {
@@ -344,7 +345,7 @@ static enum fm_code list_apps(void *self, struct sy_apps *apps, struct fm_error 
     return FM_OK;
 }
 
-/* Handed out from the last to the first: their order means nothing. */
+/* Gives the tabs from the last to the first, since callers must not rely on their order. */
 static enum fm_code list_tabs(void *self, struct sy_tabs *tabs, struct fm_error *error) {
     struct fake *fake = self;
     size_t count = fake->tabs.count;
@@ -506,7 +507,7 @@ static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **o
     if (index == fake->tabs.count) {
         return gone(tab, error);
     }
-    if (outcome == REFUSED) { /* it says nothing */
+    if (outcome == REFUSED) { /* the page does not answer in time */
         fake->now_ms = until_ms;
     } else if (outcome == HAPPENS && fake->texts[index]) {
         *out = strdup(fake->texts[index]);

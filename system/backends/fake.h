@@ -1,23 +1,27 @@
 /*
- * A desktop made of JSON, for tests. Its clock stands still but in `wait`, which leaps to the next thing that happens;
- * with "takes_time" true it takes that time.
+ * A desktop made of JSON, for tests. Its clock moves only in `wait`, which jumps to the next event; with "takes_time"
+ * true, `wait` really takes that time.
  *
  *     {"monitors": [{"area": [0, 0, 1920, 1080], "primary": true}],
  *      "apps": [{"id": "xterm.desktop", "name": "XTerm", "class": "XTerm", "program": "xterm",
  *                "keywords": "shell prompt"}],
- *      "windows": [{"id": "w1", "class": "XTerm", "title": "sh", "pid": 7, "bounds": [0, 0, 640, 480], "active":
- * true}], "tabs": [{"id": "t1", "window": "1", "active": true, "title": "News", "url": "https://a.example/", "text":
- * "..."}], "lacks": ["windows", "monitors", "apps", "tabs"], "rules": [{"on": "tab.close t3", "do": "refuse"},
- * {"after_ms": 50, "do": {"tab.open": {"id": "t9", ...}}}]}
+ *      "windows": [{"id": "w1", "class": "XTerm", "title": "sh", "pid": 7, "bounds": [0, 0, 640, 480],
+ *                   "active": true}],
+ *      "tabs": [{"id": "t1", "window": "1", "active": true, "title": "News", "url": "https://a.example/",
+ *                "text": "..."}],
+ *      "lacks": ["windows", "monitors", "apps", "tabs"],
+ *      "rules": [{"on": "tab.close t3", "do": "refuse"},
+ *                {"after_ms": 50, "do": {"tab.open": {"id": "t9", ...}}}]}
  *
  * The first window is the topmost one. Tabs of a window are in the order in which they are listed.
  *
- * A rule's `on` is an action as in the log below, or its beginning up to a space. `do` is "refuse" (the action succeeds and
- * has no effect), "fail" (it fails with UNAVAILABLE) or an object: what a user does just before. `once` true: the rule
- * holds for one action. What a user can do: tab.open {a tab}, tab.close ID, tab.move {"id", "before": ID or null},
- * tab.go {"id", "url"} (another page in it), window.open {a window}, window.close ID.
+ * A rule's `on` is an action as in the log below, or the beginning of one up to a space. `do` is "refuse" (the action
+ * succeeds and has no effect), "fail" (it fails with UNAVAILABLE), or an object: what a user does just before the
+ * action. With `once` true the rule holds for one action only. What a user can do: tab.open {a tab}, tab.close ID,
+ * tab.move {"id", "before": ID or null}, tab.go {"id", "url"} (the tab shows another page), window.open {a window},
+ * window.close ID.
  *
- * "log" names a file that the log is added to. An application that is launched has a window after 100 ms.
+ * "log" names a file to which the log is appended. An application that is launched has a window after 100 ms.
  */
 #ifndef SY_FAKE_H
 #define SY_FAKE_H
@@ -28,15 +32,15 @@ struct fm_buf;
 struct json_object;
 
 /*
- * Makes one of `description`, which is borrowed. FM_INVALID_REQUEST names what is wrong in it. On success `desktop` is
- * the caller's, for desktop->backend->free(desktop->self).
+ * Makes a fake desktop from `description`, which is borrowed. FM_INVALID_REQUEST says what is wrong in it. On success
+ * `desktop` is the caller's, for desktop->backend->free(desktop->self).
  */
 FM_MUST_USE enum fm_code sy_fake_new(struct json_object *description, struct sy_desktop *desktop,
                                      struct fm_error *error);
 
 /*
- * The actions so far, a line each, valid until the next one: "focus w1", "place w1 0 0 640 480", "close w1", "launch
- * xterm.desktop", "tab.activate t1", "tab.open https://a.example/", "tab.close t1", "tab.text t1".
+ * The log: all actions so far, a line each. Valid until the next action. Lines are "focus w1", "place w1 0 0 640 480",
+ * "close w1", "launch xterm.desktop", "tab.activate t1", "tab.open https://a.example/", "tab.close t1", "tab.text t1".
  */
 const struct fm_buf *sy_fake_log(const struct sy_desktop *desktop);
 

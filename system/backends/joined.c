@@ -1,6 +1,6 @@
 /*
- * The real desktop: each group of functions is a part's. A part that showed a change by its descriptor is asked to
- * `wait` for no time, which makes it take note, so that its descriptor is quiet until the next one.
+ * The real desktop: each group of functions belongs to one part. When a part's descriptor shows a change, the part's
+ * `wait` is called with no time to wait. So the part notes the change, and its descriptor is quiet until the next one.
  */
 #include "backends/joined.h"
 #include "base/clock.h"
@@ -13,7 +13,7 @@ enum part { WINDOWS, APPS, TABS, PARTS };
 struct joined {
     struct sy_desktop parts[PARTS];
     int cancel_fd;
-    struct sy_backend backend; /* without what is missing */
+    struct sy_backend backend; /* functions of missing parts are NULL */
 };
 
 static int64_t now(void *self) {
@@ -25,7 +25,7 @@ static int64_t now(void *self) {
 
 _Static_assert(PARTS + 1 <= FM_WAITED_MAX, "fm_wait looks at all parts and the cancel descriptor");
 
-/* Fills `waited`: the parts' descriptors in their order, then the one that cancels. */
+/* Fills `waited`: the parts' descriptors in their order, then the cancel descriptor. */
 static void list_descriptors(const struct joined *joined, struct fm_waited waited[PARTS + 1]) {
     for (int i = 0; i < PARTS; i++) {
         const struct sy_desktop *part = &joined->parts[i];
@@ -58,7 +58,7 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
 
 static int descriptor(void *self) {
     (void)self;
-    return -1; /* of several: `wait` looks at all */
+    return -1; /* there are several: `wait` looks at all of them */
 }
 
 /* ---- windows ---- */
@@ -146,7 +146,7 @@ static void free_joined(void *self) {
     free(self);
 }
 
-/* A function is there if its part has it. */
+/* Makes the table of functions: each is there if its part has it. */
 static struct sy_backend make_backend(const struct sy_desktop parts[PARTS]) {
     static const struct sy_backend none = {.name = NULL};
     const struct sy_backend *of[PARTS];

@@ -1,13 +1,13 @@
 /*
- * The real desktop, made of parts: one has the windows and monitors, one the applications, one the tabs. All have
- * fm_now_ms as their clock.
+ * The real desktop, made of parts: one has the windows and monitors, one the applications, one the tabs. All of them
+ * use fm_now_ms as their clock.
  */
 #ifndef SY_JOINED_H
 #define SY_JOINED_H
 
 #include "desktop/backend.h"
 
-/* A part whose `backend` is NULL is missing: what it is for is not available. */
+/* A part whose `backend` is NULL is missing: its functions are not available. */
 struct sy_joined_parts {
     struct sy_desktop windows;
     struct sy_desktop apps;
@@ -15,8 +15,8 @@ struct sy_joined_parts {
 };
 
 /*
- * Makes one. From now on it owns the parts, also when it fails. `cancel_fd` stays the caller's: while it is readable,
- * `wait` fails with FM_CANCELLED; -1: nothing is cancelled. On success `desktop` is the caller's, for
+ * Makes the desktop, and takes ownership of the parts; on failure it frees them. `cancel_fd` stays the caller's: while
+ * it is readable, `wait` fails with FM_CANCELLED; -1: nothing is cancelled. On success `desktop` is the caller's, for
  * desktop->backend->free(desktop->self). FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code sy_joined_new(const struct sy_joined_parts *parts, int cancel_fd, struct sy_desktop *desktop,

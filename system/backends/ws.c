@@ -1,6 +1,6 @@
 /*
- * A WebSocket by wslay, after a handshake of our own. Nothing of the server counts before its answer proves that it has
- * understood the request (RFC 6455, 4.1).
+ * A WebSocket by wslay, after a handshake that is made here. The server's answer must prove that it has understood the
+ * request (RFC 6455, 4.1); no message is taken before that.
  */
 #include "backends/ws.h"
 #include "base/buf.h"
@@ -25,8 +25,8 @@ struct sy_ws {
     char key[KEY_SIZE];
     struct fm_buf head; /* of the answer, until it is whole */
     bool open;
-    struct fm_buf waiting; /* messages, a NUL after each, until it is open */
-    const char *in;        /* what wslay has not read of the bytes that are being fed */
+    struct fm_buf waiting; /* messages to send once it is open, with a NUL after each */
+    const char *in;        /* the rest of the bytes being fed, which wslay has not read yet */
     size_t in_len;
     bool failed;
 };
@@ -115,7 +115,7 @@ enum fm_code sy_ws_new(const struct sy_ws_handlers *handlers, int port, const ch
     return FM_OK;
 }
 
-/* The proof that a server must give, for a key. */
+/* Computes the proof that a server must give for a key. */
 static bool prove(const char *key, char proof[PROOF_SIZE]) {
     char text[KEY_SIZE + 40];
     unsigned char digest[EVP_MAX_MD_SIZE];
@@ -128,7 +128,7 @@ static bool prove(const char *key, char proof[PROOF_SIZE]) {
     return true;
 }
 
-/* The head is whole and NUL-terminated. */
+/* Whether the server's answer is right. The head is whole and NUL-terminated. */
 static bool accepts(const struct sy_ws *ws) {
     static const char name[] = "\r\nsec-websocket-accept:";
     char proof[PROOF_SIZE];
@@ -146,7 +146,7 @@ static bool send_now(struct sy_ws *ws, const char *text, size_t len) {
     return wslay_event_queue_msg(ws->wslay, &message) == 0 && wslay_event_send(ws->wslay) == 0;
 }
 
-/* Takes bytes of the head. False: the answer can't be used. `used`: how many of them belong to it. */
+/* Takes bytes of the head. `*used` is how many of them belong to it. False: the answer can't be used. */
 static bool take_head(struct sy_ws *ws, const char *data, size_t len, size_t *used) {
     for (*used = 0; *used < len && !ws->open; ++*used) {
         fm_buf_append_char(&ws->head, data[*used]);

@@ -14,12 +14,13 @@ struct sy_ws;
 struct sy_ws_handlers {
     void *context;
     bool (*write)(void *context, const char *data, size_t len);
-    bool (*message)(void *context, const char *text, size_t len); /* false: it ends the connection */
+    bool (*message)(void *context, const char *text, size_t len); /* it returns false to end the connection */
 };
 
 /*
- * Writes the request for `path` at 127.0.0.1:`port`. Messages that are sent before the server's answer wait for it.
- * FM_UNAVAILABLE: nothing could be written, or the build lacks the library; there is nothing to free then.
+ * Writes the request for `path` at 127.0.0.1:`port`. Messages that are sent before the server has answered are kept
+ * until then. FM_UNAVAILABLE: nothing could be written, or the build lacks the library. On failure there is nothing to
+ * free.
  */
 FM_MUST_USE enum fm_code sy_ws_new(const struct sy_ws_handlers *handlers, int port, const char *path, struct sy_ws **ws,
                                    struct fm_error *error);

@@ -1,4 +1,4 @@
-/* In a build without wslay: browsers are reached by the broker alone. */
+/* For a build without wslay: browsers can be reached only by the broker. */
 #include "backends/ws.h"
 
 enum fm_code sy_ws_new(const struct sy_ws_handlers *handlers, int port, const char *path, struct sy_ws **ws,

@@ -1,6 +1,6 @@
 /*
- * Windows and monitors of an X11 desktop. All that a list needs is asked at once and then collected; a window that goes
- * meanwhile is left out.
+ * Windows and monitors of an X11 desktop. To make a list, all requests are sent first, and then the replies collected.
+ * A window that is closed meanwhile is left out.
  */
 #include "backends/x11.h"
 #include "backends/x11_bounds.h"
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <xcb/randr.h>
 
-#define WINDOWS_MAX 4096 /* that are listed; X has room for some thousands of clients at most */
+#define WINDOWS_MAX 4096 /* listed windows; X has room for some thousands of clients at most */
 #define TEXT_WORDS  1024 /* of 4 bytes: a longer title is cut */
 
 static int64_t now(void *self) {
@@ -82,7 +82,7 @@ static enum fm_code list_monitors(void *self, struct sy_monitors *monitors, stru
 
 /* ---- windows ---- */
 
-/* What was asked of a window. */
+/* The requests about one window, by their sequence numbers. */
 struct asked {
     xcb_window_t window;
     char id[SY_ID_MAX];
@@ -94,7 +94,7 @@ struct asked {
 /* False when out of memory. */
 static bool ask(struct sy_x11_link *link, xcb_window_t window, struct asked *asked) {
     asked->window = window;
-    if (!sy_x11_watch(link, window, asked->id)) { /* first, so that no change goes unnoticed */
+    if (!sy_x11_watch(link, window, asked->id)) { /* first, so that no change is missed */
         return false;
     }
     asked->geometry = xcb_get_geometry(link->connection, window).sequence;
@@ -116,7 +116,7 @@ static char *take_text(struct sy_x11_link *link, unsigned sequence) {
     return text;
 }
 
-/* _NET_WM_NAME before WM_NAME; "": it has none. */
+/* The title: _NET_WM_NAME, or else WM_NAME; "": it has none. */
 static char *take_title(struct sy_x11_link *link, const struct asked *asked) {
     char *title = take_text(link, asked->properties[SY_X11_NET_NAME]);
     char *old = take_text(link, asked->properties[SY_X11_NAME]);
@@ -128,7 +128,7 @@ static char *take_title(struct sy_x11_link *link, const struct asked *asked) {
     return old ? old : strdup("");
 }
 
-/* The second string of WM_CLASS; the first one is the instance. */
+/* The class is the second string of WM_CLASS; the first one is the instance. */
 static char *take_class(struct sy_x11_link *link, const struct asked *asked) {
     xcb_get_property_reply_t *reply = sy_x11_property_reply(link, asked->properties[SY_X11_CLASS], 8, 1);
     const char *bytes = reply ? xcb_get_property_value(reply) : "";
@@ -140,7 +140,7 @@ static char *take_class(struct sy_x11_link *link, const struct asked *asked) {
     return text;
 }
 
-/* Of this machine's processes alone: the window of a program elsewhere has a number that means nothing here. */
+/* The process id; 0 if the program runs on another machine, where the number means another process. */
 static int64_t take_pid(struct sy_x11_link *link, const struct asked *asked) {
     char host[256] = "";
     xcb_get_property_reply_t *pid = sy_x11_property_reply(link, asked->properties[SY_X11_PID], 32, 1);
@@ -153,7 +153,7 @@ static int64_t take_pid(struct sy_x11_link *link, const struct asked *asked) {
     return number;
 }
 
-/* What belongs to the desktop itself: panels, the background, messages that come and go. */
+/* Whether the window belongs to the desktop itself: a panel, the background, a splash screen or a notification. */
 static bool is_furniture(struct sy_x11_link *link, const struct asked *asked) {
     const xcb_ewmh_connection_t *ewmh = &link->ewmh;
     xcb_get_property_reply_t *type = sy_x11_property_reply(link, asked->properties[SY_X11_TYPE], 32, 1);
@@ -164,7 +164,7 @@ static bool is_furniture(struct sy_x11_link *link, const struct asked *asked) {
             first == ewmh->_NET_WM_WINDOW_TYPE_SPLASH || first == ewmh->_NET_WM_WINDOW_TYPE_NOTIFICATION);
 }
 
-/* Every reply is collected, whatever becomes of the window. False when out of memory. */
+/* Collects every reply, and adds the window if it is to be listed. False when out of memory. */
 static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_window_t active,
                     struct sy_windows *windows) {
     struct sy_window *window = &windows->at[windows->count];
@@ -204,7 +204,7 @@ static enum fm_code read_windows(struct sy_x11_link *link, const xcb_window_t *f
     struct asked *asked = calloc(count + 1, sizeof *asked);
     windows->at = calloc(count + 1, sizeof *windows->at);
     bool whole = asked && windows->at;
-    for (size_t i = 0; whole && i < count; i++) { /* the list has the topmost one last */
+    for (size_t i = 0; whole && i < count; i++) { /* the property has the topmost window last */
         whole = ask(link, from[count - 1 - i], &asked[i]);
     }
     for (size_t i = 0; whole && i < count; i++) {
@@ -222,7 +222,8 @@ static uint32_t take_first(struct sy_x11_link *link, unsigned sequence) {
     return first;
 }
 
-/* A window manager of EWMH keeps a window that names itself; what the root says may be that of one which has ended. */
+/* Whether a window manager of EWMH runs. It has a window whose property names that window itself. The root window's
+ * property may be left by a window manager that has ended. */
 static bool is_managed(struct sy_x11_link *link, xcb_window_t check) {
     return check && take_first(link, sy_x11_ask(link, check, link->ewmh._NET_SUPPORTING_WM_CHECK, 1)) == check;
 }
@@ -253,7 +254,7 @@ static enum fm_code list_all(struct sy_x11_link *link, struct sy_windows *window
                              "no window manager runs here that follows EWMH, so nobody knows what the windows are");
 }
 
-/* A window that takes no keys never is the active one; when it was brought to the front, it counts as that. */
+/* A window that takes no keys never becomes the active one. If it was brought to the front, it counts as active. */
 static void mark_front(const struct sy_x11_link *link, struct sy_windows *windows) {
     if (windows->count > 0 && strcmp(windows->at[0].id, link->front) == 0) {
         for (size_t i = 0; i < windows->count; i++) {

@@ -1,6 +1,6 @@
 /*
- * Windows and monitors of an X11 desktop whose window manager follows the Extended Window Manager Hints (EWMH 1.5). It
- * connects to the server of DISPLAY when something is asked of it, and again when that server has gone.
+ * Windows and monitors of an X11 desktop whose window manager follows the Extended Window Manager Hints (EWMH 1.5). The
+ * backend connects to the server of DISPLAY at its first request, and again after that server has ended.
  */
 #ifndef SY_X11_H
 #define SY_X11_H
@@ -8,9 +8,9 @@
 #include "desktop/backend.h"
 
 /*
- * Makes one, without tabs and applications; it does not connect yet. On success `desktop` is the caller's, for
- * desktop->backend->free(desktop->self). Its functions say FM_UNAVAILABLE where there is no display, no window manager
- * of EWMH, or a Wayland session; FM_TIMEOUT when the server does not answer within 2 s.
+ * Makes the backend, without tabs and applications; it does not connect yet. On success `desktop` is the caller's, for
+ * desktop->backend->free(desktop->self). Its functions return FM_UNAVAILABLE if there is no display, no window manager
+ * of EWMH, or a Wayland session; FM_TIMEOUT if the server does not answer within 2 s.
  *
  * A window that has no WM_DELETE_WINDOW can only be killed: `close` leaves it open.
  */

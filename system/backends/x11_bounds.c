@@ -7,7 +7,7 @@ struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned ask
     xcb_get_property_reply_t *reply = sy_x11_property_reply(link, asked, 32, 4);
     const uint32_t *edges = reply ? xcb_get_property_value(reply) : NULL;
     struct sy_x11_extents extents = {0};
-    if (edges) { /* no more than 15 bits, as coordinates have: anybody may write anything there */
+    if (edges) { /* any program may write anything there: only 15 bits are taken, as coordinates have */
         extents = (struct sy_x11_extents){(int)(edges[0] & 0x7fff), (int)(edges[1] & 0x7fff), (int)(edges[2] & 0x7fff),
                                           (int)(edges[3] & 0x7fff)};
     }
@@ -15,8 +15,6 @@ struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned ask
     return extents;
 }
 
-/* What is seen of a window around the one that the application made: the frame, less what it has in itself as shadow.
- */
 struct sy_x11_extents sy_x11_around(const struct sy_x11_extents *frame, const struct sy_x11_extents *shadow) {
     return (struct sy_x11_extents){frame->left - shadow->left, frame->right - shadow->right, frame->top - shadow->top,
                                    frame->bottom - shadow->bottom};

@@ -12,13 +12,13 @@ struct sy_x11_extents {
     int left, right, top, bottom;
 };
 
-/* Of a property that was asked for; 0 where it is not set. */
+/* Reads the reply to a request for such a property (`asked` is its number); all 0 if the property is not set. */
 struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned asked);
 
-/* What is seen of a window around the one that the application made: the frame, less the shadow. */
+/* What the user sees around the window that the application made: the frame, minus the shadow inside that window. */
 struct sy_x11_extents sy_x11_around(const struct sy_x11_extents *frame, const struct sy_x11_extents *shadow);
 
-/* `origin` of the window's inside, on the root; `extents` of sy_x11_around. */
+/* The bounds that the user sees. `origin` is that of the window's inside on the root; `extents` is of sy_x11_around. */
 struct sy_rect sy_x11_outer_bounds(const xcb_get_geometry_reply_t *geometry,
                                    const xcb_translate_coordinates_reply_t *origin,
                                    const struct sy_x11_extents *extents);

@@ -1,11 +1,11 @@
 /*
  * A connection to an X server.
  *
- * Replies are polled for, since libxcb's own waits have no limit: a server that was stopped, or is grabbed, costs a
- * command SY_X11_ANSWER_MS. After that the connection is asked for nothing but a sign of life until one comes.
+ * Replies are polled for, since libxcb's own waits have no limit. If the server was stopped or is grabbed, a command
+ * waits SY_X11_ANSWER_MS. After that only one small request, the probe, is sent until the server answers it.
  *
- * Events are taken whenever the connection is read, so they never pile up in libxcb, where the descriptor does not show
- * them: what they change is noted in `changed`, which the descriptor shows.
+ * Events are taken whenever the connection is read. Otherwise they would pile up in libxcb, where the descriptor does
+ * not show them. A change is noted in `changed`, which the descriptor shows.
  */
 #include "backends/x11_link.h"
 #include "base/clock.h"
@@ -119,7 +119,7 @@ static bool is_read(const struct sy_x11_link *link, const xcb_property_notify_ev
 static void take_event(struct sy_x11_link *link, const xcb_generic_event_t *event) {
     int type = event->response_type & 0x7f;
     if (type == 0) {
-        return; /* an error: a window had gone when its events were asked for */
+        return; /* an error: the window was already gone when its events were requested */
     }
     if (type == XCB_DESTROY_NOTIFY) {
         sy_x11_forget(link, ((const xcb_destroy_notify_event_t *)event)->window);
@@ -140,7 +140,7 @@ void sy_x11_take_events(struct sy_x11_link *link) {
     }
 }
 
-/* Until the server sends something; false: the time is up, or it never will. */
+/* Waits until the server sends something. False: the time is up, or the connection is broken. */
 static bool wait_input(struct sy_x11_link *link, int64_t until_ms) {
     int64_t left = until_ms - fm_now_ms();
     struct fm_waited waited = {.fd = xcb_get_file_descriptor(link->connection), .input = true};
@@ -159,7 +159,7 @@ bool sy_x11_wait_event(struct sy_x11_link *link, int64_t until_ms) {
 
 /* ---- replies ---- */
 
-/* False: the time is up. */
+/* Waits for a reply; `*reply` is NULL if the request failed. False: the time is up. */
 static bool await_reply(struct sy_x11_link *link, unsigned sequence, void **reply) {
     xcb_generic_error_t *fault = NULL;
     *reply = NULL;
@@ -202,13 +202,13 @@ xcb_get_property_reply_t *sy_x11_property_reply(struct sy_x11_link *link, unsign
 
 /* ---- connecting ---- */
 
-/* Runs on its own thread, which owns it if it takes too long. */
+/* One attempt to connect, on a thread of its own. If it takes too long, that thread owns and frees it. */
 struct attempt {
-    struct sy_x11_link link; /* of which the connection's members are filled */
+    struct sy_x11_link link; /* only the connection's members are filled */
     bool wayland;
 };
 
-static atomic_int attempts; /* that are under way: of a server that does not answer there is one at most */
+static atomic_int attempts; /* attempts in progress: at most one while the server does not answer */
 
 static xcb_atom_t atom(xcb_connection_t *connection, const char *name) {
     xcb_intern_atom_cookie_t cookie = xcb_intern_atom(connection, 0, (uint16_t)strlen(name), name);
@@ -226,7 +226,7 @@ static bool has_extension(xcb_connection_t *connection, const char *name) {
     return present;
 }
 
-/* Xwayland has an extension that says so, and before version 23.1 monitors of that name. */
+/* Xwayland has an extension of this name. Before version 23.1 it has none, but its monitors' names begin so. */
 static bool is_xwayland(const struct sy_x11_link *link) {
     bool found = has_extension(link->connection, "XWAYLAND");
     if (found || !link->has_monitors) {
@@ -381,7 +381,7 @@ static enum fm_code make_connection(struct sy_x11_link *link, struct fm_error *e
     return code;
 }
 
-/* The server was late before: until the sign of life has come, nothing else is asked. */
+/* If the server was late before, waits until it has answered the probe; no other request is sent before that. */
 static enum fm_code await_probe(struct sy_x11_link *link, struct fm_error *error) {
     void *reply = NULL;
     if (link->probe && !await_reply(link, link->probe, &reply)) {
@@ -400,7 +400,7 @@ void sy_x11_drop_lost(struct sy_x11_link *link) {
 
 enum fm_code sy_x11_begin(struct sy_x11_link *link, struct fm_error *error) {
     if (link->connection) {
-        sy_x11_take_events(link); /* or the end, which came while nothing was asked */
+        sy_x11_take_events(link); /* this also notices if the server has ended meanwhile */
     }
     sy_x11_drop_lost(link);
     if (!link->connection) {
@@ -465,7 +465,7 @@ xcb_window_t sy_x11_find(struct sy_x11_link *link, const char *id) {
     char *end;
     xcb_window_t window = (xcb_window_t)strtoul(id, &end, 16);
     void *geometry = sy_x11_reply(link, xcb_get_geometry(link->connection, window).sequence);
-    const struct sy_x11_known *known = find_known(link, window); /* not any more, if it had gone before the reply */
+    const struct sy_x11_known *known = find_known(link, window); /* NULL if it was closed before the reply */
     free(geometry);
     if (!known || !geometry) {
         return XCB_NONE;

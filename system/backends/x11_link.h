@@ -1,6 +1,6 @@
 /*
- * A connection to an X server, for x11.c: one that is made when it is needed, that never waits for longer than
- * SY_X11_ANSWER_MS, and that knows windows by ids which no later window gets, as X gives its own numbers out again.
+ * A connection to an X server, for x11.c. It is made when it is needed, and never waits longer than SY_X11_ANSWER_MS.
+ * X gives the number of a closed window to a new one; so here windows have ids that no later window gets.
  */
 #ifndef SY_X11_LINK_H
 #define SY_X11_LINK_H
@@ -10,9 +10,9 @@
 #include <xcb/xcb.h>
 #include <xcb/xcb_ewmh.h>
 
-#define SY_X11_ANSWER_MS 2000 /* for all that one function asks the server */
+#define SY_X11_ANSWER_MS 2000 /* for all requests of one function together */
 
-/* What is read of a window; the first are also read of a window that is to be placed. */
+/* The properties that are read of a listed window. The first three are also read before a window is placed. */
 enum sy_x11_property {
     SY_X11_STATE,
     SY_X11_FRAME,
@@ -38,18 +38,18 @@ struct sy_x11_link {
     xcb_atom_t delete_window;
     xcb_atom_t take_focus;
     bool has_monitors;    /* RandR 1.5 or later */
-    uint8_t randr_events; /* the number of its first event; 0: it has none */
+    uint8_t randr_events; /* the number of RandR's first event; 0: there is no RandR */
 
     int descriptor;   /* an epoll of the connection and of `changed_fd` */
-    int changed_fd;   /* an eventfd: a change was seen, and nobody was told yet */
-    bool changed;     /* the same */
-    int64_t until_ms; /* of the function that is at work */
-    bool late;        /* the server did not answer until then */
-    unsigned probe;   /* a request that is yet to be answered after that; 0: none */
+    int changed_fd;   /* an eventfd: readable while `changed` is true */
+    bool changed;     /* a change was seen, and sy_x11_changes_seen was not called since */
+    int64_t until_ms; /* the time limit of the function that runs */
+    bool late;        /* the server did not answer in that time */
+    unsigned probe;   /* the request that a late server must answer first; 0: none */
     struct sy_x11_known *known;
     size_t known_count;
     uint32_t last_serial;
-    char front[SY_ID_MAX]; /* of x11.c: a window that takes no keys, and was to come to the front last; "": none */
+    char front[SY_ID_MAX]; /* for x11.c: the window of the last focus, if it takes no keys; else "" */
 };
 
 /* False on an error (errno). */
@@ -57,43 +57,46 @@ FM_MUST_USE bool sy_x11_link_init(struct sy_x11_link *link);
 void sy_x11_link_free(struct sy_x11_link *link);
 
 /*
- * Begins a function: connects if need be, and notes the time. FM_UNAVAILABLE: there is no X server, or it shows the
- * windows of a Wayland session; FM_TIMEOUT: it does not answer.
+ * Begins a function: connects if necessary, and starts its time limit. FM_UNAVAILABLE: there is no X server, or it is
+ * Xwayland, in a Wayland session; FM_TIMEOUT: it does not answer.
  */
 FM_MUST_USE enum fm_code sy_x11_begin(struct sy_x11_link *link, struct fm_error *error);
 
-/* Ends it: FM_OK unless the server has gone or did not answer in time; what came of replies then is not all. */
+/* Ends a function. Fails if the server has ended or did not answer in time: then some replies are missing. */
 FM_MUST_USE enum fm_code sy_x11_end(struct sy_x11_link *link, struct fm_error *error);
 
-/* The reply to a request, for free(); NULL: it failed, mostly because the window has gone, or as sy_x11_end tells. */
+/* The reply to a request, for free(). NULL: it failed, mostly because the window is gone, or for the reason that
+ * sy_x11_end returns. */
 void *sy_x11_reply(struct sy_x11_link *link, unsigned sequence);
 
-/* The same for a property, of the format `format` (8 or 32), which has at least `items` items. */
+/* The same for a property; also NULL if its format is not `format` (8 or 32), or it has less than `items` items. */
 xcb_get_property_reply_t *sy_x11_property_reply(struct sy_x11_link *link, unsigned sequence, int format,
                                                 uint32_t items);
 
-/* Asks for a property, as many as 4 * `words` bytes of it. */
+/* Asks for a property, at most 4 * `words` bytes of it. Returns the request's number, for the two functions above. */
 unsigned sy_x11_ask(struct sy_x11_link *link, xcb_window_t window, xcb_atom_t property, uint32_t words);
 
-/* Closes a connection whose server has gone, so that the descriptor is quiet. */
+/* Closes a connection whose server has ended, so that the descriptor is quiet. */
 void sy_x11_drop_lost(struct sy_x11_link *link);
 
 /* Takes the events that have arrived. */
 void sy_x11_take_events(struct sy_x11_link *link);
 
-/* What has changed so far will be seen by who reads now. */
+/* Resets `changed`: the caller is about to read the lists, or reports the changes. */
 void sy_x11_changes_seen(struct sy_x11_link *link);
 
-/* Waits for an event until `until_ms` of fm_now_ms at most, and takes what has come. False: the time is up. */
+/* Waits for an event, at most until `until_ms` of fm_now_ms, and takes all that have come. False: the time is up, or
+ * the connection is broken. */
 bool sy_x11_wait_event(struct sy_x11_link *link, int64_t until_ms);
 
-/* From now on the window's changes and end are noticed; writes its id. False when out of memory. */
+/* Notices the window's changes and its end from now on, and writes its id. False when out of memory. */
 FM_MUST_USE bool sy_x11_watch(struct sy_x11_link *link, xcb_window_t window, char id[SY_ID_MAX]);
 
-/* It had gone before that, or is about to go. */
+/* Forgets a window that is gone. If X gives its number to a new window, that one gets another id. */
 void sy_x11_forget(struct sy_x11_link *link, xcb_window_t window);
 
-/* Finds the window of an id, and asks the server if it is still there. XCB_NONE: no, or as sy_x11_end tells. */
+/* Finds the window of an id, and asks the server if it still exists. XCB_NONE: it does not, or the request failed as
+ * sy_x11_end returns. */
 xcb_window_t sy_x11_find(struct sy_x11_link *link, const char *id);
 
 #endif

@@ -1,4 +1,4 @@
-/* Text of X properties. What comes out is valid UTF-8 without control characters, whatever goes in. */
+/* Text of X properties. The result is always valid UTF-8 without control characters, whatever the input is. */
 #include "backends/x11_text.h"
 #include "base/utf8.h"
 
@@ -8,7 +8,7 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define LONGEST     3              /* bytes that one byte becomes at most */
 
-/* C0, DEL, and in UTF-8 or Latin-1 C1. */
+/* C0, DEL and C1. */
 static bool is_control(unsigned code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
@@ -25,7 +25,7 @@ static char *put_latin1(char *to, unsigned char c) {
     return to;
 }
 
-/* One sequence of valid UTF-8. */
+/* Writes one sequence of valid UTF-8; a control character becomes a space. */
 static char *put_sequence(char *to, const char *from, size_t len) {
     unsigned char second = len == 2 ? (unsigned char)from[1] : 0;
     bool control = len == 1 ? is_control((unsigned char)from[0]) : (unsigned char)from[0] == 0xc2 && is_control(second);

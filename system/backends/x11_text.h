@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 /*
- * The text up to the first NUL: UTF-8 as it is, or else Latin-1, which properties of the type STRING are (ICCCM,
- * 2.7.1); with `utf8` a byte that is no part of valid UTF-8 becomes U+FFFD instead, but for one that `len`
- * cuts, which is left out. Control characters become spaces. The caller frees it; NULL when out of memory.
+ * The text up to the first NUL. Valid UTF-8 stays as it is; other text is read as Latin-1, in which properties of the
+ * type STRING are (ICCCM, 2.7.1). With `utf8` a byte that is not part of valid UTF-8 becomes U+FFFD instead; a
+ * character that is cut at `len` is left out. Control characters become spaces. The caller frees the text; NULL when
+ * out of memory.
  */
 char *sy_x11_text(const char *bytes, size_t len, bool utf8);
 

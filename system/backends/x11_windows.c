@@ -1,6 +1,6 @@
 /*
- * Actions are requests to the window manager, as a pager or taskbar sends them. Each begins by looking whether its window
- * still is the one that the id meant.
+ * Actions are requests to the window manager, as a pager or taskbar sends them. Each action first checks that the
+ * window is still the one that the id means.
  */
 #include "backends/x11_windows.h"
 #include "backends/x11_bounds.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIST_WORDS     256 /* atoms of a window */
-#define RESTORE_MS     300 /* until a window that was maximised is not any more, and again until it is placed */
-#define START_MS       500 /* until a program that has shown its window tells what the window knows */
-#define SOURCE_IS_USER XCB_EWMH_CLIENT_SOURCE_TYPE_OTHER /* 2, of EWMH: a pager, which acts for the user */
+#define LIST_WORDS     256 /* atoms that are read of a property */
+#define RESTORE_MS     300 /* until a maximised window is restored, and again until it is placed */
+#define START_MS       500 /* until a program that has shown its window also sets WM_PROTOCOLS */
+#define SOURCE_IS_USER XCB_EWMH_CLIENT_SOURCE_TYPE_OTHER /* 2 in EWMH: a pager, which acts for the user */
 
 /* Begins an action: finds the window. */
 static enum fm_code begin_action(struct sy_x11_link *link, const char *id, xcb_window_t *window, struct fm_error *error) {
@@ -40,7 +40,7 @@ static bool has_atom(const xcb_get_property_reply_t *list, xcb_atom_t atom) {
     return false;
 }
 
-/* ICCCM, 4.1.7: a window that neither has the input hint nor knows WM_TAKE_FOCUS gets no keys. */
+/* ICCCM, 4.1.7: a window whose input hint is false and that does not support WM_TAKE_FOCUS gets no keys. */
 static bool takes_keys(struct sy_x11_link *link, xcb_window_t window) {
     const uint32_t input_flag = 1;
     unsigned hints_asked = sy_x11_ask(link, window, XCB_ATOM_WM_HINTS, 2);
@@ -69,8 +69,8 @@ enum fm_code sy_x11_focus(void *self, const char *id, struct fm_error *error) {
 }
 
 /*
- * Window managers kill the program of a window that does not know WM_DELETE_WINDOW, whatever it has not saved. A
- * program that has just started may be about to say that it does.
+ * Whether the window supports WM_DELETE_WINDOW. If it does not, window managers kill its program, and unsaved data is
+ * lost. A program that has just started may set this property a little later, so the function waits for that.
  */
 static bool can_be_asked(struct sy_x11_link *link, xcb_window_t window) {
     int64_t until_ms = fm_now_ms() + START_MS;
@@ -102,7 +102,7 @@ struct standing {
     struct sy_x11_extents frame;
     struct sy_x11_extents shadow;
     struct sy_rect bounds;
-    bool fixed; /* maximised or fullscreen: it has no place of its own */
+    bool fixed; /* maximised or fullscreen: it can't be moved */
 };
 
 static struct standing read_standing(struct sy_x11_link *link, xcb_window_t window) {
@@ -154,7 +154,7 @@ static uint32_t at_least_1(int length) {
     return length > 1 ? (uint32_t)length : 1;
 }
 
-/* With this gravity the place is that of the frame, wherever the application has its window in it. */
+/* With this gravity the position is that of the frame, not of the application's window inside it. */
 static void ask_to_move(struct sy_x11_link *link, xcb_window_t window, const struct sy_rect *bounds,
                         const struct standing *standing) {
     const struct sy_x11_extents *shadow = &standing->shadow;
@@ -168,8 +168,8 @@ static void ask_to_move(struct sy_x11_link *link, xcb_window_t window, const str
 }
 
 /*
- * A window that was restored gets its frame, or draws its shadow, somewhat later than it stops to be maximised: then it
- * has another size than it was asked to have, and is asked again.
+ * A restored window gets its frame, or draws its shadow, some time after it stops being maximised. Then its size is not
+ * the requested one, so the request is sent again.
  */
 static void move_again(struct sy_x11_link *link, xcb_window_t window, const struct sy_rect *bounds,
                        const struct standing *before) {

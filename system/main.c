@@ -1,4 +1,4 @@
-/* fm-system: finds the sub-command. Without one it is the MCP server, as clients start it. */
+/* fm-system: finds the sub-command. Without one it runs the MCP server, because clients start it so. */
 #include "cli/options.h"
 
 #include <stdio.h>

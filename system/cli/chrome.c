@@ -1,4 +1,4 @@
-/* The options of `fm-system chrome`, and where a browser and its profile are if nobody says so. */
+/* The options of `fm-system chrome`, and the default places of the browser and its profile. */
 #include "cli/options.h"
 #include "backends/broker.h"
 #include "backends/cdp_link.h"

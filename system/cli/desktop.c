@@ -1,6 +1,6 @@
 /*
- * Which desktop there is: the fake one that the options name, or the real one, of the parts that this program was built
- * with. A part that can't be made is missing; the others are there.
+ * Opens the desktop: the fake one that the options name, or else the real one, from the parts that this program was
+ * built with. A part that can't be made is left out; the others still work.
  */
 #include "backends/fake.h"
 #include "backends/joined.h"

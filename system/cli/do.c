@@ -1,6 +1,6 @@
 /*
- * `do`: words, perhaps questions and answers, then a plan that runs. Everything that came from the desktop is printed
- * without control characters; nothing is closed without --yes or a yes on a terminal.
+ * `do`: matches words, asks questions if necessary, then runs a plan. All text from the desktop is printed without
+ * control characters. Nothing is closed without --yes, or a yes on a terminal.
  */
 #include "cli/do.h"
 #include "commands/table.h"
@@ -25,7 +25,7 @@ static struct json_object *member(struct json_object *object, const char *name) 
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
-/* `text` of the desktop or a page, safe for a terminal. */
+/* Prints `text`, which comes from the desktop or a page, in a form that is safe for a terminal. */
 static void put_text(FILE *out, const char *text, size_t max) {
     char plain[4 * ANSWER_MAX + 4];
     sy_plain(text ? text : "", max, plain, sizeof plain);
@@ -67,7 +67,7 @@ static void put_apps(FILE *out, struct json_object *apps) {
     }
 }
 
-/* One line for what was, or would be, done. A step that failed has a line if it did something. */
+/* Prints one line for what was, or would be, done. A failed step has a line only if it has a list of closed tabs. */
 static void put_result(FILE *out, struct json_object *result) {
     const char *type = json_object_get_string(member(result, "type"));
     struct json_object *ok = member(result, "ok");
@@ -123,7 +123,7 @@ static void put_error(const struct sy_do *how, const struct fm_error *error) {
 
 /* ---- asking ---- */
 
-/* A line of the user's; false: there is none. */
+/* Reads a line that the user types. False: it is empty, or the input has ended. */
 static bool read_line(const struct sy_do *how, const char *prompt, char *line, size_t size) {
     fputs(prompt, how->out);
     fflush(how->out);
@@ -147,7 +147,7 @@ static struct json_object *tree_of(const struct fm_buf *text) {
     return root;
 }
 
-/* Matches, and asks on while it is not clear and somebody is there. The caller frees `*envelope`. */
+/* Matches the words. While they are not clear, asks the user, if there is a terminal. The caller frees `*envelope`. */
 static enum fm_code match(struct sy_world *world, const char *words, const struct sy_do *how,
                           struct json_object **envelope, struct fm_error *error) {
     char lines[2][SY_TEXT_MAX + 2];
@@ -217,7 +217,7 @@ static void put_losses(FILE *out, const char *before, const struct sy_plan *plan
     }
 }
 
-/* Whether the user lets the plan close what it closes. */
+/* Whether the plan may run: it closes nothing, or the user allows it. */
 static bool may_destroy(const struct sy_plan *plan, const struct sy_do *how, struct fm_error *error) {
     char line[16];
     if (how->yes || !plan_destroys(plan)) {

@@ -1,4 +1,4 @@
-/* `fm-system do "words"`: the matcher in an agent's place, with the user at its side. */
+/* `fm-system do "words"`: the matcher makes the request, as an agent would, and the user answers its questions. */
 #ifndef SY_CLI_DO_H
 #define SY_CLI_DO_H
 
@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 struct sy_do {
-    bool json;     /* prints the envelope and what became of it as JSON, a line each, and asks nothing */
-    bool dry_run;  /* tells what would be done */
+    bool json;     /* prints the envelope and the result as JSON, a line each, and asks nothing */
+    bool dry_run;  /* only says what would be done */
     bool yes;      /* closes without asking */
     bool terminal; /* `in` and `out` are the user's: questions can be asked */
     FILE *in, *out, *err;

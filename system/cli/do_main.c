@@ -1,4 +1,4 @@
-/* `fm-system do`: options, the desktop, and fm-proxy where it is there. */
+/* `fm-system do`: its options, the desktop, and fm-proxy if it is there. */
 #include "cli/do.h"
 #include "cli/options.h"
 
@@ -25,10 +25,10 @@ static int usage(FILE *out) {
 struct line {
     struct sy_options shared;
     struct sy_do how;
-    char words[SY_TEXT_MAX + 2]; /* one byte more than may be: too much is refused, not cut */
+    char words[SY_TEXT_MAX + 2]; /* one byte more than allowed: longer text is refused, not cut */
 };
 
-/* Words that the shell has cut are one text again. */
+/* Joins the arguments, into which the shell has split the words, to one text again. */
 static void add_word(struct line *line, const char *word) {
     size_t used = strlen(line->words);
     snprintf(line->words + used, sizeof line->words - used, "%s%s", used ? " " : "", word);
@@ -57,7 +57,7 @@ static bool read_line_of_command(struct line *line, int argc, char **argv) {
         }
         i++;
     }
-    return line->words[0] != '\0' && !line->shared.read_only && !line->shared.allow; /* those are the server's */
+    return line->words[0] != '\0' && !line->shared.read_only && !line->shared.allow; /* only for the server */
 }
 
 int sy_main_do(int argc, char **argv) {

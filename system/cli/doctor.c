@@ -1,4 +1,5 @@
-/* fm-system doctor: what of the desktop can be used, and why the rest can't. It names no window, application or tab. */
+/* fm-system doctor: shows which parts of the desktop work, and why others do not. It names no window, application or
+ * tab. */
 #include "cli/options.h"
 #include "desktop/refuse.h"
 #include "desktop/snapshot.h"
@@ -14,7 +15,7 @@ static void print_count(const char *what, size_t count, const struct fm_error *m
     }
 }
 
-/* What can't be listed can't be acted on either. */
+/* If things can't be listed, actions on them are not available either. */
 static void print_action(const char *what, bool can, const struct fm_error *missing) {
     printf("%-13s %s\n", what, can && missing->code == FM_OK ? "ok" : "unavailable");
 }
@@ -43,7 +44,7 @@ static int examine(const struct sy_desktop *desktop) {
     return all ? EX_OK : EX_UNAVAILABLE;
 }
 
-/* Whether there is one to ask: it is not started for that. */
+/* Prints whether there is a model, without starting fm-proxy. */
 static void print_model(const struct sy_options *options) {
     struct sy_proxy *helper = sy_options_proxy(options, -1);
     const char *state = "unavailable: there is no fm-proxy beside fm-system; --proxy names one elsewhere";

@@ -1,4 +1,4 @@
-/* Reads the options that sub-commands share. What is wrong is told on stderr, in a line. */
+/* Reads the options that sub-commands share. Errors are reported on stderr, in one line. */
 #include "cli/options.h"
 #include "base/buf.h"
 #include "mcp/lists.h"
@@ -42,7 +42,7 @@ static bool read_fake(struct sy_options *options, const char *path) {
     return !fault;
 }
 
-/* A name that is no tool's would allow nothing, and nobody would know why. */
+/* Refuses a name that no tool has: it would silently allow nothing. */
 static bool check_names(const char *list) {
     for (const char *at = list; at; at = strchr(at, ',')) {
         char name[64];
@@ -56,7 +56,7 @@ static bool check_names(const char *list) {
     return true;
 }
 
-/* Where the value of an option goes that is kept as it is; NULL: it is no such option. */
+/* Where to store the value of an option that is kept as text; NULL: this is not such an option. */
 static const char **plain_value(struct sy_options *options, const char *name) {
     return strcmp(name, "--allow") == 0           ? &options->allow
            : strcmp(name, "--proxy") == 0         ? &options->proxy

@@ -1,4 +1,4 @@
-/* fm-system preset. What windows, pages and files are called is cleaned before it is printed. */
+/* fm-system preset. Names of windows, pages and files are cleaned before they are printed. */
 #include "cli/preset.h"
 #include "commands/preset.h"
 #include "desktop/clean.h"
@@ -134,7 +134,7 @@ static int delete(const struct call *call, struct fm_buf *out) {
 
 static const struct action {
     const char *name;
-    const char *options; /* that it takes */
+    const char *options; /* those that it takes */
     bool named;          /* it takes a preset's name */
     int (*run)(const struct call *call, struct fm_buf *out);
 } actions[] = {
@@ -151,7 +151,7 @@ static int usage(FILE *out) {
     return out == stderr ? EX_USAGE : EX_OK;
 }
 
-/* False: it is not one of the action's. */
+/* False: the action does not take this option. */
 static bool read_option(const struct action *action, const char *option, struct call *call) {
     bool *const given = strcmp(option, "--json") == 0      ? &call->json
                         : strcmp(option, "--tabs") == 0    ? &call->tabs

@@ -1,4 +1,4 @@
-/* Which fm-proxy is asked: the one that the options name, or else the one beside this program. */
+/* Chooses the fm-proxy: the one that the options name, or else the one beside this program. */
 #include "base/platform.h"
 #include "cli/options.h"
 

@@ -1,4 +1,4 @@
-/* list_apps, focus_app, close_app. An action ends when it is seen to have happened, or its time is up. */
+/* list_apps, focus_app, close_app. An action ends when its effect is seen, or its time is up. */
 #include "commands/internal.h"
 #include "commands/listing.h"
 #include "desktop/refuse.h"
@@ -6,7 +6,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define FOCUS_MS 2000 /* until a window that was asked for is the active one */
+#define FOCUS_MS 2000 /* until the wanted window is the active one */
 #define CLOSE_MS 5000 /* until the windows that were asked to close are gone */
 
 static int64_t now(const struct sy_world *world) {
@@ -39,7 +39,7 @@ enum fm_code sy_run_list_apps(struct sy_world *world, const struct sy_plan *plan
 
 /* ---- focus_app ---- */
 
-/* Where nobody tells what the windows are, as on Wayland, an application can still be started. */
+/* True if windows can't be listed, as on Wayland, but applications can be started. */
 static bool only_starts(const struct sy_world *world, const struct sy_plan *plan) {
     return plan->snapshot.no_windows.code == FM_UNAVAILABLE && world->desktop.backend->launch;
 }
@@ -144,7 +144,7 @@ enum fm_code sy_check_close_app(struct sy_world *world, struct sy_plan *plan, st
     return sy_find_app(plan, step, true, error);
 }
 
-/* How many of the step's windows are there now. */
+/* Counts the step's windows that still exist. */
 static enum fm_code count_open(const struct sy_world *world, const struct sy_step *step, size_t *open,
                                struct fm_error *error) {
     struct sy_windows windows = {.count = 0};

@@ -1,6 +1,6 @@
 /*
- * Confirmation. A state is: 16 digits of when it ends, 32 that nobody can guess, 64 of SHA-256 over what the plan
- * closes, 64 of HMAC-SHA-256 over all of this and the request.
+ * Confirmation. A state has these hexadecimal digits: 16 of the time when it expires, 32 random ones, 64 of the SHA-256
+ * of what the plan closes, and 64 of the HMAC-SHA-256 of all this and the request.
  */
 #include "commands/confirm.h"
 #include "base/hex.h"
@@ -22,7 +22,7 @@
 #define TIME_LEN     16
 #define ID_LEN       32
 #define DIGEST_LEN   64
-#define SEALED_LEN   (TIME_LEN + ID_LEN + DIGEST_LEN) /* what stands before the HMAC */
+#define SEALED_LEN   (TIME_LEN + ID_LEN + DIGEST_LEN) /* the part before the HMAC */
 
 void sy_confirm_init(struct sy_confirm *confirm) {
     *confirm = (struct sy_confirm){.used_count = 0};
@@ -31,7 +31,7 @@ void sy_confirm_init(struct sy_confirm *confirm) {
 
 /* ---- what would be lost ---- */
 
-/* Calls `each` for every tab that the plan closes, once. */
+/* Calls `each` (may be NULL) once for every tab that the plan closes. Returns how many there are. */
 static size_t each_tab(const struct sy_plan *plan, void (*each)(void *context, const struct sy_tab *tab, size_t index),
                        void *context) {
     const struct sy_snapshot *snapshot = &plan->snapshot;
@@ -66,7 +66,7 @@ struct titles {
     size_t count;
 };
 
-/* A title has no quotation marks of its own: it must not look like two. */
+/* Replaces quotation marks in the title: one title must not look like two. */
 static void append_quoted(struct fm_buf *text, const char *title) {
     size_t from = text->len;
     sy_clean(text, title, TITLE_MAX, false);
@@ -117,7 +117,8 @@ void sy_confirm_text(const struct sy_plan *plan, struct fm_buf *text) {
 
 /* ---- states ---- */
 
-/* The request, the same for equal ones: each step's type, and its parameters in the order of the command's table. */
+/* Writes the request so that equal requests give equal text: each step's type, and its parameters in the order of the
+ * command's table. */
 static void write_request(const struct sy_plan *plan, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     for (size_t i = 0; i < plan->count; i++) {
@@ -132,8 +133,8 @@ static void write_request(const struct sy_plan *plan, struct fm_json_writer *w) 
     fm_json_array_end(w);
 }
 
-/* What a tab shows: the user was asked about that. Windows have other ids than tabs, and no page. An address may have
- * megabytes (data:). */
+/* Writes the digest of a tab's address, because the user was asked about that page. For a window nothing is written:
+ * no tab has its id. An address itself may have megabytes (data:). */
 static void write_page(const struct sy_snapshot *snapshot, const char *id, struct fm_json_writer *w) {
     for (size_t i = 0; i < snapshot->raw_tabs.count; i++) {
         if (strcmp(snapshot->raw_tabs.at[i].id, id) == 0) {
@@ -171,7 +172,7 @@ static bool digest_loss(const struct sy_plan *plan, char digest[DIGEST_LEN + 1])
     return digest[0] != '\0';
 }
 
-/* Writes the HMAC of the state's first part and the request after it. */
+/* Computes the HMAC of the state's first part, followed by the request. */
 static bool seal(const struct sy_confirm *confirm, const struct sy_plan *plan, const char *sealed,
                  char mac[DIGEST_LEN + 1]) {
     struct fm_buf text;
@@ -207,7 +208,7 @@ enum fm_code sy_confirm_issue(const struct sy_confirm *confirm, const struct sy_
     return FM_OK;
 }
 
-/* Takes as long for any two texts of this length. */
+/* Compares two texts in a time that depends only on `len`. */
 static bool equal(const char *one, const char *other, size_t len) {
     unsigned char difference = 0;
     for (size_t i = 0; i < len; i++) {
@@ -226,7 +227,7 @@ static void forget_old(struct sy_confirm *confirm, int64_t now_ms) {
     confirm->used_count = kept;
 }
 
-/* Notes that the state is used; false: it was used before, or there are too many to know. */
+/* Notes that the state is used. False: it was used before, or there is no room to note it. */
 static bool use(struct sy_confirm *confirm, const char *id, int64_t until_ms, int64_t now_ms) {
     forget_old(confirm, now_ms);
     for (size_t i = 0; i < confirm->used_count; i++) {

@@ -1,6 +1,7 @@
 /*
- * Asking the user before something is closed. The server that asks need not remember the question: it hands out a
- * state, which comes back with the answer, and holds for one request, what that would close, and 120 s.
+ * Asking the user before something is closed. The server that asks need not remember the question. It gives the client
+ * a state, which comes back with the answer. A state is valid once, for 120 s, for the same request, and only while
+ * that request would close the same things.
  *
  *     if (sy_loses(&plan, &loss)) {
  *         if (there is a state and the user said yes) code = sy_confirm_accept(...), and run the plan;
@@ -15,7 +16,7 @@
 #include "commands/plan.h"
 
 #define SY_CONFIRM_MS       120000
-#define SY_CONFIRM_USED_MAX 256 /* states that were used in that time */
+#define SY_CONFIRM_USED_MAX 256 /* used states that have not expired */
 #define SY_STATE_SIZE       177 /* 176 hexadecimal digits and a NUL */
 
 struct sy_confirm {
@@ -27,17 +28,18 @@ struct sy_confirm {
     size_t used_count;
 };
 
-/* With a key that nobody else has. Its states do not outlive the process. */
+/* Makes a random key. States are valid only in this process. */
 void sy_confirm_init(struct sy_confirm *confirm);
 
 /* What running the plan would close. */
 struct sy_loss {
     size_t windows;
     size_t tabs;
-    bool last_tab; /* all tabs, after which Chrome quits */
+    bool last_tab; /* all tabs would be closed, and Chrome would quit */
 };
 
-/* True: the user is to be asked first, for it closes an application, more than one tab, or the last one. Pure. */
+/* True: the user must be asked first, because the plan closes an application, more than one tab, or the last tab. Pure.
+ *  */
 bool sy_loses(const struct sy_plan *plan, struct sy_loss *loss);
 
 /* Appends a question for the user: "Close XTerm (2 windows)? Close 3 tabs: ...?" Titles are cleaned and cut. Pure. */
@@ -49,8 +51,8 @@ FM_MUST_USE enum fm_code sy_confirm_issue(const struct sy_confirm *confirm, cons
 
 /*
  * FM_OK: the state was made here for the same request, which would close the same windows, and tabs with the same
- * pages; it can't be used again. FM_INVALID_REQUEST: `denied` (forged, used, or of another request) or `stale_snapshot`
- * (what there is to close has changed: ask again). FM_TIMEOUT: it is too old: ask again.
+ * pages; the state can't be used again. FM_INVALID_REQUEST: `denied` (the state is forged, used, or of another request)
+ * or `stale_snapshot` (the request would close other things now: ask again). FM_TIMEOUT: it is too old: ask again.
  */
 FM_MUST_USE enum fm_code sy_confirm_accept(struct sy_confirm *confirm, const struct sy_plan *plan, const char *state,
                                            int64_t now_ms, struct fm_error *error);

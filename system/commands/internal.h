@@ -1,4 +1,4 @@
-/* What the files of commands/ share. */
+/* Functions that the files of commands/ share. */
 #ifndef SY_COMMANDS_INTERNAL_H
 #define SY_COMMANDS_INTERNAL_H
 
@@ -14,34 +14,34 @@ struct json_object *sy_arg(const struct sy_step *step, const char *name);
 enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, const char *reason, const char *param,
                             const char *fmt, ...) FM_PRINTF(5, 6);
 
-/* Room for `count` ids in the step; NULL when out of memory. */
+/* Makes room for `count` ids in the step, and returns it; NULL when out of memory. */
 char (*sy_step_ids(struct sy_step *step, size_t count))[SY_ID_MAX];
 
-/* Finds the application that the step names; with `runs` one that has windows. Fills name, app and ids (of its windows,
- * the topmost first). unknown_app or not_running, with candidates. */
+/* Finds the application that the step names; with `runs` it must have windows. Fills name, app and ids (of its windows,
+ * the topmost first). Refuses with unknown_app or not_running, and candidates. */
 enum fm_code sy_find_app(struct sy_plan *plan, struct sy_step *step, bool runs, struct fm_error *error);
 
 /*
- * The topmost window of the step's application now; "" in `window`: it has none. The window that the step found is
- * preferred, if it is still there.
+ * Finds the window of the step's application to work on now: the one that the check found, if it still exists, or else
+ * the topmost one. "" in `window`: the application has none.
  */
 enum fm_code sy_window_now(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                            char window[SY_ID_MAX], struct fm_error *error);
 
-/* Whether a window of now is one of the step's application. */
+/* Whether a window that exists now belongs to the step's application. */
 bool sy_is_of_step(const struct sy_plan *plan, const struct sy_step *step, const struct sy_window *window);
 
-/* The window with the id in a list of now; false in `*found`: there is none. */
+/* Lists the windows now, and copies the one with this id, without its texts. False in `*found`: there is none. */
 enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, bool *found, struct sy_window *window,
                                struct fm_error *error);
 
-/* The key "bounds" with its value. */
+/* Writes the key "bounds" with its value. */
 void sy_write_bounds(const struct sy_rect *bounds, struct fm_json_writer *w);
 
 /*
- * Sends the window to `wanted`, and waits until it is there, or has moved and stays where it is, or its time is up:
- * `reached` is where it is then; before the call it has the bounds of now. False in `*found`: there is no such window
- * any more.
+ * Sends the window to `wanted`. Waits until it is there, or has moved and does not move any more, or the time is up.
+ * `reached` has the window's bounds: those before the move when it is called, and the final ones afterwards. False in
+ * `*found`: there is no such window any more.
  */
 enum fm_code sy_move_window(const struct sy_world *world, const char *id, const struct sy_rect *wanted, bool *found,
                             struct sy_rect *reached, struct fm_error *error);
@@ -51,21 +51,21 @@ enum fm_code sy_place_window(const struct sy_world *world, const struct sy_plan 
                              const char *id, struct sy_undo *undo, struct fm_json_writer *w, struct fm_error *error);
 
 /*
- * What there is as the step begins: the plan's snapshot for the first step, a `fresh` one later, which the caller frees
- * (it is zeroed).
+ * The snapshot at the beginning of the step. For the plan's first step it is the plan's; for later steps a new one is
+ * made in `fresh`. `fresh` is zeroed by the caller, who frees it in both cases.
  */
 enum fm_code sy_snapshot_now(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                              struct sy_snapshot *fresh, const struct sy_snapshot **snapshot, struct fm_error *error);
 
-/* What the pages of the snapshot's tabs are about, in `summaries` (zeroed, one a tab, the caller's to free): NULL where
- * a page tells nothing in time. */
+/* Asks the pages of the snapshot's tabs what they are about. `summaries` (zeroed, one for each tab) gets texts that the
+ * caller frees; NULL if a page gives no text in time. */
 enum fm_code sy_take_summaries(const struct sy_world *world, const struct sy_snapshot *snapshot, char **summaries,
                                struct fm_error *error);
 
-/* Keeps what was noted, and writes its handle as "undo"; nothing if nothing was moved. */
+/* Keeps the record, and writes its handle as "undo". Does nothing if no window was moved. */
 void sy_write_undo(struct sy_world *world, struct sy_undo *undo, struct fm_json_writer *w);
 
-/* `code` FM_OK, or what a backend that lacks something says: the action can't be done here. */
+/* Returns FM_UNAVAILABLE, with an error that says that this desktop can't do `what`. */
 enum fm_code sy_lacks(const struct sy_world *world, const char *what, struct fm_error *error);
 
 #endif

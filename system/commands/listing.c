@@ -1,4 +1,4 @@
-/* Lists of what there is. A client that gets a list by a command and one that reads it otherwise get the same. */
+/* Lists of applications and tabs. Commands and resources give the same lists. */
 #include "commands/listing.h"
 #include "base/utf8.h"
 #include "desktop/url.h"
@@ -8,7 +8,8 @@
 
 #define TITLE_MAX 4096 /* bytes of a title */
 
-/* A text that a page made up: it can be megabytes long, and one page must not make the list too large for all. */
+/* Writes a text that a page made, cut to `max` bytes. It can be megabytes long, and would make the whole list too
+ * large. */
 static void key_cut(struct fm_json_writer *w, const char *key, const char *text, size_t max) {
     size_t len = strlen(text);
     fm_json_key(w, key);

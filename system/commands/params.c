@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the error calls the parameter. */
+/* The parameter's name in an error. */
 struct place {
     char path[160];
     struct fm_error *error;
@@ -129,14 +129,16 @@ static bool has_param(const struct sy_command *command, const char *name) {
     return param->name;
 }
 
-/* What names another command than the one that is called is not that one's: it is not clear which is meant. */
+/* Whether "type" is allowed: it must name the called command, or be null. With another name it is not clear which
+ * command is meant. */
 static bool is_type_of(const struct sy_command *command, const char *name, struct json_object *value) {
     return strcmp(name, "type") == 0 &&
            (!value || (json_object_is_type(value, json_type_string) &&
                        strcmp(json_object_get_string(value), command->type) == 0));
 }
 
-/* Null is a parameter that is left out: a model that must name all of them names those of other commands so. */
+/* Whether the command takes the parameter. Null (`value` NULL) means that it is left out. So parameters of other
+ * commands may be null: a model that must name all parameters sets those to null. */
 static bool is_known(const struct sy_command *command, const char *name, struct json_object *value) {
     bool known = has_param(command, name) || is_type_of(command, name, value);
     for (size_t i = 0; i < sy_command_count && !known && !value; i++) {

@@ -4,10 +4,10 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define SEEN_WIDTH  100 /* pixels of a window that must be on a monitor, so that a user can get hold of it */
+#define SEEN_WIDTH  100 /* pixels of a window that must be on a monitor, so that the user can grab it */
 #define SEEN_HEIGHT 50
 #define PLACE_MS    1000 /* until the window is where it was sent */
-#define SETTLED_MS  150  /* without a move, after which it stays where the window manager lets it be */
+#define SETTLED_MS  150  /* without a move: then the window has its final place */
 
 /* ---- checking ---- */
 
@@ -83,7 +83,7 @@ enum fm_code sy_check_place_app(struct sy_world *world, struct sy_plan *plan, st
 
 /* ---- running ---- */
 
-/* The monitor that has the window's middle; else the first one. */
+/* The monitor that contains the window's middle; else the first one. */
 static const struct sy_rect *area_of(const struct sy_plan *plan, const struct sy_rect *bounds) {
     const struct sy_monitors *monitors = &plan->snapshot.monitors;
     for (size_t i = 0; i < monitors->count; i++) {
@@ -94,12 +94,12 @@ static const struct sy_rect *area_of(const struct sy_plan *plan, const struct sy
     return &monitors->at[0].area;
 }
 
-/* An edge as far from the new monitor's as it was from the old one's, so that `length` fits, where it can. */
+/* Moves an edge to another monitor: the distance to the monitor's edge stays, unless `length` would not fit. */
 static int moved(int edge, int from, int to, int to_end, int length) {
     return larger(to, smaller(to + (edge - from), to_end - length));
 }
 
-/* The same size at the same place of another monitor. */
+/* The bounds with the same size at the same place of another monitor. */
 static struct sy_rect on_monitor(const struct sy_plan *plan, const struct sy_rect *bounds, const struct sy_rect *area) {
     const struct sy_rect *from = area_of(plan, bounds);
     int width = bounds->right - bounds->left;
@@ -180,6 +180,6 @@ enum fm_code sy_run_place_app(struct sy_world *world, const struct sy_plan *plan
     struct sy_undo undo = {.count = 0};
     enum fm_code code = sy_window_now(world, plan, step, id, error);
     code = code ? code : sy_place_window(world, plan, step, id, &undo, w, error);
-    sy_write_undo(world, &undo, w); /* also of a window that moved before the command failed */
+    sy_write_undo(world, &undo, w); /* also if the window moved before the command failed */
     return code;
 }

@@ -1,6 +1,6 @@
 /*
- * Plans. All steps of one are checked on the same snapshot; one that another step prepares, such as a window that is to
- * be opened, is looked for again when its turn comes.
+ * Plans. All steps of a plan are checked on the same snapshot. A thing that an earlier step makes, such as a new
+ * window, is looked for again when the later step runs.
  */
 #include "commands/plan.h"
 #include "base/utf8.h"
@@ -65,7 +65,7 @@ static enum fm_code add_command(struct sy_world *world, struct sy_plan *plan, st
     return row ? add_step(world, plan, row, command, prefix, error) : unknown_type(path, plan, error);
 }
 
-/* A request that asks back: nothing of it runs. */
+/* Takes a request that asks the user a question: none of its commands runs. */
 static enum fm_code take_question(struct json_object *reason, struct sy_plan *plan, struct fm_error *error) {
     if (!json_object_is_type(reason, json_type_string) || json_object_get_string_len(reason) == 0) {
         return sy_refuse(error, "missing_reason", "clarification_reason",
@@ -183,7 +183,7 @@ enum fm_code sy_plan_run(struct sy_world *world, struct sy_plan *plan, sy_progre
     return code == FM_OK && w->buf->failed ? fm_fail_no_memory(error) : code;
 }
 
-/* It goes one level down: a preset has no presets in it. */
+/* Calls itself at most once: a preset has no presets in it. */
 static void tell_step(const struct sy_step *step, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", step->command->type);
@@ -232,7 +232,7 @@ enum fm_code sy_plan_tell(const struct sy_plan *plan, struct fm_json_writer *w, 
     return w->buf->failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-/* It goes one level down: a preset has no presets in it. */
+/* Calls itself at most once: a preset has no presets in it. */
 static void free_steps(struct sy_step *steps, size_t count) {
     for (size_t i = 0; i < count; i++) {
         free_steps(steps[i].parts, steps[i].part_count);

@@ -1,6 +1,6 @@
 /*
- * From a request to actions: commands are checked on one snapshot, all before the first one runs, and then run in order
- * up to the first failure. What a step works on was found while it was checked: ids, never names or indices.
+ * From a request to actions. First all commands are checked on one snapshot; then they run in order, up to the first
+ * failure. The check finds the ids of the things that a step works on: names and indices are not looked up again later.
  */
 #ifndef SY_PLAN_H
 #define SY_PLAN_H
@@ -17,8 +17,8 @@ struct json_object;
 struct fm_json_writer;
 
 /*
- * What lasts from one request to the next, of one desktop and one client. Zeroed but for `desktop`, it is ready; free
- * it by sy_world_free. Paths and functions are borrowed.
+ * The state that one desktop and one client keep from one request to the next. To make it, set `desktop` and zero the
+ * rest; free it by sy_world_free. Paths and functions are borrowed.
  */
 struct sy_world {
     struct sy_desktop desktop;
@@ -26,18 +26,18 @@ struct sy_world {
     const char *presets; /* path of presets.json; NULL: there are none */
     struct sy_undos undos;
     struct sy_talks talks;
-    const struct sy_model *model;                     /* answers what code can't; NULL: there is none */
-    size_t (*recent_files)(char **paths, size_t max); /* sy_recent_files, for prompts; NULL: they are not told */
-    const char *home; /* where git folders are looked for, for prompts; NULL: they are not told */
+    const struct sy_model *model;                     /* answers questions that code can't; NULL: there is none */
+    size_t (*recent_files)(char **paths, size_t max); /* sy_recent_files, for prompts; NULL: prompts have none */
+    const char *home; /* where to look for git folders, for prompts; NULL: prompts have none */
 };
 
 struct sy_step {
     const struct sy_command *command;
-    struct json_object *args; /* borrowed of the request */
-    char param[72];           /* where it stands in the request: "commands[2]."; "" if it is alone */
-    const struct sy_app *app; /* of the snapshot; NULL: no entry of the application is known */
+    struct json_object *args; /* borrowed from the request */
+    char param[72];           /* its place in the request: "commands[2]."; "" for a single command */
+    const struct sy_app *app; /* of the snapshot; NULL: no .desktop entry of the application is known */
     char *name;               /* of the application */
-    char (*ids)[SY_ID_MAX];   /* the windows or tabs that it is about; owned */
+    char (*ids)[SY_ID_MAX];   /* the windows or tabs to work on; owned */
     size_t id_count;
     const struct sy_monitor *monitor; /* of the snapshot */
     struct sy_rect bounds;
@@ -45,45 +45,45 @@ struct sy_step {
     char *url;
     struct sy_step *parts; /* of a preset: windows, then URLs; owned */
     size_t part_count;
-    struct json_object *owned; /* what `args` of the parts are borrowed of */
+    struct json_object *owned; /* the parts' `args` are borrowed from it */
 };
 
 struct sy_plan {
     struct sy_snapshot snapshot;
     struct sy_step steps[SY_STEPS_MAX];
     size_t count;
-    char *question;           /* the request is one: nothing is to run; owned */
-    struct fm_buf candidates; /* of a refusal: a JSON array of what may have been meant; empty: none */
+    char *question;           /* set if the request is a question: then nothing runs; owned */
+    struct fm_buf candidates; /* after a refusal: a JSON array of possible names; empty: none */
 };
 
 /*
  * Checks a whole request, {commands, needs_clarification, clarification_reason?} (borrowed as long as the plan lives),
  * or one command with its parameters (`args` NULL: none). On failure the error names the parameter, and
- * `plan->candidates` may tell more. Free the plan by sy_plan_free in any case.
+ * `plan->candidates` may have names to choose from. Free the plan by sy_plan_free, after a failure too.
  */
 FM_MUST_USE enum fm_code sy_plan_envelope(struct sy_world *world, struct json_object *envelope, struct sy_plan *plan,
                                           struct fm_error *error);
 FM_MUST_USE enum fm_code sy_plan_command(struct sy_world *world, const char *type, struct json_object *args,
                                          struct sy_plan *plan, struct fm_error *error);
 
-/* Frees what was kept; the desktop stays the caller's. */
+/* Frees all members except the desktop, which stays the caller's. */
 void sy_world_free(struct sy_world *world);
 
-/* Told of each step as it begins. NULL: nobody asks. */
+/* Called at the beginning of each step. */
 typedef void sy_progress(void *context, const struct sy_plan *plan, size_t step);
 
 /*
- * Runs the plan and writes what became of it: {"ok": true, "results": [one a command]}; of a single command its result
- * alone, as results of one are. On failure the results of the steps before it are there, and the error is that of the
- * step. Waits as long as the actions take, in `wait` of the backend.
+ * Runs the plan and writes {"ok": true, "results": [one for each command]}, also for a single command. On failure the
+ * results up to the failed step are there, and the error is that step's. Waits as long as the actions take, in `wait`
+ * of the backend. `progress` may be NULL.
  */
 FM_MUST_USE enum fm_code sy_plan_run(struct sy_world *world, struct sy_plan *plan, sy_progress *progress, void *context,
                                      struct fm_json_writer *w, struct fm_error *error);
 
-/* What the plan would do, in the same form, without doing it. */
+/* Writes what the plan would do, without doing it: {"ok": true, "dry_run": true, "would": [one for each command]}. */
 FM_MUST_USE enum fm_code sy_plan_tell(const struct sy_plan *plan, struct fm_json_writer *w, struct fm_error *error);
 
-/* Frees what the plan owns, also that of one which was refused. */
+/* Frees what the plan owns, also if it was refused. */
 void sy_plan_free(struct sy_plan *plan);
 
 #endif

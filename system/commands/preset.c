@@ -1,7 +1,7 @@
 /*
- * activate_preset, and presets made of a layout. A preset is a list of steps, each checked as place_app and open_url
- * check theirs, all before the first one runs. The nth window of an application in the preset is the nth one on the
- * screen; what is missing is started.
+ * activate_preset, and presets made from the present layout. A preset is a list of steps. Each is checked like
+ * place_app or open_url, and all of them before the first one runs. The nth window of an application in the preset is
+ * its nth window on the screen, the topmost first. For a missing window the application is started.
  */
 #include "commands/preset.h"
 #include "base/utf8.h"
@@ -21,7 +21,8 @@
 
 /* ---- checking ---- */
 
-/* The refusal of a part, as one of the preset: where in the file, what, and its own code. Other errors stay. */
+/* Turns the refusal of a part into one of the preset. Its text has the place in presets.json, what is wrong, and the
+ * part's code. Other errors stay as they are. */
 static enum fm_code of_file(const struct sy_step *step, const char *reason, struct fm_error *error) {
     const struct fm_error fault = *error;
     bool named = strncmp(fault.detail, fault.param, strlen(fault.param)) == 0;
@@ -157,7 +158,7 @@ enum fm_code sy_check_activate_preset(struct sy_world *world, struct sy_plan *pl
                    ? sy_refuse_step(step, error, "invalid_preset", "preset_name", "%s", fault.detail)
                    : fault.code;
     }
-    step->owned = presets.root; /* the parts borrow of it */
+    step->owned = presets.root; /* the parts borrow from it */
     size_t index = sy_presets_find(&presets, name);
     if (index == sy_presets_count(&presets)) {
         return unknown_preset(&presets, plan, step, error);
@@ -182,7 +183,7 @@ static bool is_taken(sy_id *taken, size_t count, const char *id) {
     return i < count;
 }
 
-/* Gives windows to those parts that have none ("" in `taken`), the topmost first, each to one. */
+/* Gives each part that has no window yet ("" in `taken`) the topmost window of its application that no part has. */
 static enum fm_code take_windows(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                                  sy_id *taken, struct fm_error *error) {
     struct sy_windows windows = {.count = 0};
@@ -262,7 +263,7 @@ static enum fm_code place_all(struct sy_world *world, const struct sy_plan *plan
     return code;
 }
 
-/* A tab shows it already; Chrome writes a slash for an empty path. */
+/* Whether a tab shows this URL already. Chrome writes an empty path as a slash. */
 static bool is_open(const struct sy_tabs *tabs, const char *url) {
     size_t len = strlen(url);
     for (size_t i = 0; i < tabs->count; i++) {
@@ -313,7 +314,7 @@ enum fm_code sy_run_activate_preset(struct sy_world *world, const struct sy_plan
     return code && error->reason ? of_file(step, error->reason, error) : code;
 }
 
-/* ---- of a layout ---- */
+/* ---- presets from the layout ---- */
 
 static void leave_out(struct fm_buf *left_out, const char *what, const char *why) {
     sy_clean(left_out, what, SHOWN_MAX, false);
@@ -375,7 +376,7 @@ static enum fm_code add_window(struct sy_world *world, struct sy_plan *plan, con
     code = code ? code : sy_check_place_app(world, plan, &step, error);
     free(step.name);
     free(step.ids);
-    if (code == FM_INVALID_REQUEST) { /* it is minimised, or on a monitor that is gone */
+    if (code == FM_INVALID_REQUEST) { /* the window is minimised, or on a monitor that is gone */
         leave_out(left_out, running->name, error->detail);
         json_object_put(entry);
         return FM_OK;

@@ -1,7 +1,8 @@
 /*
- * What a model is told, to answer a question. Titles and names are data in JSON, and no instructions; addresses come
- * without names, passwords, queries and fragments. A small model has room for some thousand tokens, which take seconds:
- * each list has a share, tabs with the question's words come first, and what does not fit is counted.
+ * The prompt for a model that answers a question. Titles and names are data in JSON, not instructions. Addresses come
+ * without user names, passwords, queries and fragments. A small model has room for some thousand tokens, and reading
+ * them takes seconds. So each list has a limit, tabs with the question's words come first, and the prompt has the
+ * number of entries that do not fit.
  */
 #include "commands/query.h"
 #include "desktop/clean.h"
@@ -13,13 +14,13 @@
 #include <time.h>
 
 #define PROMPT_MAX  (256u << 10) /* bytes of a message */
-#define DATA_MAX    6000u        /* of all lists; that of tabs has what the others leave */
+#define DATA_MAX    6000u        /* of all lists; the tabs get what the other lists leave */
 #define NAMES_MAX   800u         /* of a list of names */
 #define PATHS_MAX   800u         /* of a list of paths */
 #define TALK_MAX    6000u        /* of what was said before */
 #define TITLE_MAX   80           /* characters */
 #define ADDRESS_MAX 80
-#define WORD_MIN    4 /* bytes of a word that tells what a question is about */
+#define WORD_MIN    4 /* bytes; shorter words do not say what a question is about */
 #define WORD_MAX    64
 
 static const char instructions[] =
@@ -47,7 +48,8 @@ static void write_left_out(struct fm_json_writer *w, const char *key, size_t cou
 
 /* ---- lists ---- */
 
-/* Takes back what was written since, if it is more than may be. `before` is the writer and the length of then. */
+/* Checks the limit after an entry was written. If it is exceeded, removes the entry, and returns false. `before` and
+ * `before_len` are the writer and the length before the entry. */
 static bool fits(struct fm_json_writer *w, const struct fm_json_writer *before, size_t before_len, size_t limit) {
     if (w->buf->len <= limit) {
         return true;
@@ -57,7 +59,8 @@ static bool fits(struct fm_json_writer *w, const struct fm_json_writer *before, 
     return false;
 }
 
-/* Texts, as many as `room` bytes hold. `text_at` gives the one at an index. */
+/* Writes as many texts as `room` bytes hold, and the number of the others as `more_key`. `text_at` gives the text at an
+ * index. */
 static void write_texts(struct fm_json_writer *w, const char *key, const char *more_key, const void *list, size_t count,
                         const char *(*text_at)(const void *list, size_t at), size_t room) {
     size_t written = 0;
@@ -92,10 +95,10 @@ static const char *path_at(const void *list, size_t at) {
 struct pick {
     const struct sy_tab *tab;
     size_t index;
-    size_t words; /* of the question, that its title or address has */
+    size_t words; /* how many of the question's words its title or address has */
 };
 
-/* The next word, cut; its plural "s" is left out. False: there is none. */
+/* Reads the next word, cut to fit, and without the "s" of a plural. False: there is none. */
 static bool next_word(const char **at, char word[WORD_MAX]) {
     size_t len = 0;
     while (**at && !isalnum((unsigned char)**at) && (unsigned char)**at < 0x80) {
@@ -189,7 +192,7 @@ static void write_data(struct fm_buf *out, const char *question, const struct sy
     fm_json_object_end(&w);
 }
 
-/* The bytes as a text of their own; NULL when out of memory. */
+/* Turns the buffer into a text for free(); NULL when out of memory. */
 static char *take_text(struct fm_buf *buf) {
     fm_buf_append_char(buf, '\0');
     char *text = buf->failed ? NULL : strdup(buf->data);
@@ -214,7 +217,7 @@ static char *copy_clean(const char *text) {
     return take_text(&out);
 }
 
-/* The first turn of those that there is room for. */
+/* The first turn to write: it and all later ones fit into TALK_MAX. */
 static size_t first_turn(const struct sy_talk *talk) {
     size_t at = talk ? talk->count : 0;
     for (size_t room = TALK_MAX; at > 0; at--) {

@@ -1,6 +1,6 @@
 /*
- * query: what code understands it answers; the model has the rest. A conversation keeps the last questions and answers,
- * from any source.
+ * query: code answers the questions that it understands, and the model answers the others. A conversation keeps the
+ * last questions and answers of both.
  */
 #include "commands/query.h"
 #include "base/hex.h"
@@ -41,7 +41,8 @@ const struct sy_talk *sy_talks_find(const struct sy_talks *talks, const char *ha
     return i < talks->count ? &talks->at[i] : NULL;
 }
 
-/* Takes the conversation out, or makes a new one. */
+/* Takes the conversation out of the list. If there is none with this handle, makes a new one; if the list is full,
+ * drops the least recently used one. */
 static struct sy_talk take_talk(struct sy_talks *talks, const char *handle) {
     struct sy_talk talk = {.count = 0};
     size_t at = handle ? index_of(talks, handle) : talks->count;
@@ -136,7 +137,7 @@ static enum fm_code ask_model(const struct sy_world *world, const struct sy_step
     struct sy_message messages[SY_MESSAGES_MAX];
     struct sy_near near = {.file_count = 0};
     struct fm_buf said;
-    if (!world->model) { /* the question was understood on the snapshot before */
+    if (!world->model) { /* at the check, code understood the question with an earlier snapshot */
         return no_model(step, error, "there is none here");
     }
     find_near(world, &near);
@@ -152,7 +153,7 @@ static enum fm_code ask_model(const struct sy_world *world, const struct sy_step
         free(messages[i].text);
     }
     for (size_t i = 0; i < said.len; i++) {
-        said.data[i] = said.data[i] ? said.data[i] : ' '; /* the first one would be its end */
+        said.data[i] = said.data[i] ? said.data[i] : ' '; /* a NUL would end the text */
     }
     fm_buf_append_char(&said, '\0');
     if (code == FM_OK && said.failed) {

@@ -1,7 +1,7 @@
 /*
- * What query needs besides the desktop: a model, and the memory of conversations. Counts, duplicates and the oldest
- * pages are answered by code, where every word of the question is understood; the model answers the rest, from data
- * that has no queries of URLs in it.
+ * What query needs besides the desktop: a model, and the memory of conversations. Code answers questions about counts,
+ * duplicates and the oldest pages, if it understands every word. The model answers the rest, from data without the
+ * queries of URLs.
  */
 #ifndef SY_QUERY_H
 #define SY_QUERY_H
@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "desktop/snapshot.h"
 
-#define SY_TALKS_MAX    16   /* conversations; the one that was used longest ago is forgotten */
-#define SY_TURNS_MAX    8    /* questions and answers of one */
+#define SY_TALKS_MAX    16   /* conversations; the least recently used one is forgotten */
+#define SY_TURNS_MAX    8    /* questions with answers of one conversation */
 #define SY_QUESTION_MAX 2000 /* bytes */
 #define SY_ANSWER_MAX   4000 /* characters of a model's answer */
 
@@ -27,8 +27,9 @@ struct sy_message {
 struct sy_model {
     void *self;
     /*
-     * Appends its answer to `messages`. Waits for it; FM_CANCELLED when the call that this is for was cancelled, and
-     * other errors as the model has them. They are refused as model_unavailable, but for a timeout and a cancel.
+     * Waits for the model's answer to `messages`, and appends it to `text`. FM_CANCELLED: the request that needs the
+     * answer was cancelled. Other errors are the model's. The command then refuses with model_unavailable, except after
+     * a timeout or a cancel.
      */
     enum fm_code (*answer)(void *self, const struct sy_message *messages, size_t count, struct fm_buf *text,
                            struct fm_error *error);
@@ -47,23 +48,23 @@ struct sy_talk {
 
 /* Zeroed, it is empty. */
 struct sy_talks {
-    struct sy_talk at[SY_TALKS_MAX]; /* the one that was used last is the last */
+    struct sy_talk at[SY_TALKS_MAX]; /* the most recently used one is the last */
     size_t count;
 };
 
-/* NULL: there is none of this handle. */
+/* The conversation with this handle; NULL: there is none. */
 const struct sy_talk *sy_talks_find(const struct sy_talks *talks, const char *handle);
 
 /*
- * Adds a question and its answer to the conversation, or without a handle (NULL) to a new one. Returns the handle,
- * valid until the next call; NULL when out of memory: nothing has changed then.
+ * Adds a question and its answer to the conversation, or to a new one if `handle` is NULL. Returns the handle, valid
+ * until the next call; NULL when out of memory: then nothing has changed.
  */
 const char *sy_talks_add(struct sy_talks *talks, const char *handle, const char *question, const char *answer);
 void sy_talks_free(struct sy_talks *talks);
 
 /*
- * Answers by code. False: not every word of the question is understood. With `answer` NULL nothing is written; else the
- * answer, and members that have it as numbers. Pure but for the wall clock.
+ * Answers by code. sy_understand returns false if it does not understand every word of the question.
+ * sy_answer_by_code writes the answer as text, and its numbers as members. Pure, except for the wall clock.
  */
 struct sy_understood;
 bool sy_understand(const char *question, const struct sy_snapshot *snapshot, struct sy_understood *understood);
@@ -77,7 +78,7 @@ struct sy_understood {
     bool chrome;
     bool installed;
     size_t limit;   /* pages to name; 0: not said */
-    char site[254]; /* tabs of this site alone; "": all */
+    char site[254]; /* only tabs of this site; "": all */
 };
 
 /* Data that a prompt may have besides the snapshot. Paths are absolute, the latest first; owned. */
@@ -85,14 +86,14 @@ struct sy_understood {
 struct sy_near {
     char *files[SY_NEAR_MAX];
     size_t file_count;
-    char *folders[SY_NEAR_MAX]; /* that have a .git */
+    char *folders[SY_NEAR_MAX]; /* those with a .git */
     size_t folder_count;
 };
 
 /*
- * The messages for a model: how to answer, what was said before (`talk` NULL: nothing), the data with the question.
- * They have about 14 KB at most, of which a model with a context of 8,192 tokens reads all. The
- * caller frees each text. Returns how many, at most SY_MESSAGES_MAX; 0 when out of memory. Pure but for the wall clock.
+ * The messages for a model: how to answer, what was said before (`talk` NULL: nothing), and the data with the question.
+ * They have at most about 14 KB together, which fits into a context of 8,192 tokens. The caller frees each text.
+ * Returns how many there are, at most SY_MESSAGES_MAX; 0 when out of memory. Pure, except for the wall clock.
  */
 #define SY_MESSAGES_MAX (2 + 2 * SY_TURNS_MAX)
 size_t sy_make_prompt(const char *question, const struct sy_snapshot *snapshot, const struct sy_near *near,

@@ -1,6 +1,6 @@
 /*
- * Questions that code answers: how many, which twice, which oldest or newest. A question is only understood if each of
- * its words is: one that is not known might change what is asked.
+ * Questions that code answers: how many, which are open twice, which are the oldest or newest. A question is understood
+ * only if every word of it is known: an unknown word might change the question.
  */
 #include "base/clock.h"
 #include "commands/query.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMED_PAGES 5 /* of the oldest or newest, where no number was asked for */
+#define NAMED_PAGES 5 /* how many of the oldest or newest are named, if the question has no number */
 #define TITLE_MAX   80
 
 enum { COUNT = 1, TWICE = 2, OLDEST = 4, NEWEST = 8, ANY = 15 };
@@ -23,8 +23,8 @@ enum { NONE, TABS, WINDOWS, APPS, MONITORS };
 
 static const struct word {
     const char *text;
-    unsigned allowed; /* topics of questions that it may stand in */
-    unsigned topic;   /* that it makes */
+    unsigned allowed; /* the topics of questions that may have this word */
+    unsigned topic;   /* the topic that this word gives a question */
     unsigned noun;
 } words[] = {
     {"a", ANY, 0, NONE},
@@ -110,11 +110,11 @@ static const struct word {
 
 /* ---- understanding ---- */
 
-/* The start of the label by which people call a domain: "reddit" of old.reddit.com, "bbc" of www.bbc.co.uk. */
+/* The label that people use as the name of a domain: "reddit" of old.reddit.com, "bbc" of www.bbc.co.uk. */
 static const char *name_of(const char *domain, size_t *len) {
     size_t end = strlen(domain);
     size_t from = end;
-    for (int label = 0; label < 3; label++) { /* the last ones, as far as they are an ending */
+    for (int label = 0; label < 3; label++) { /* skips the ending, such as "com" or "co.uk" */
         end = from > 0 && label > 0 ? from - 1 : end;
         from = end;
         while (from > 0 && domain[from - 1] != '.') {
@@ -139,7 +139,7 @@ static bool is_below(const char *domain, const char *host, size_t len) {
     return own >= len && memcmp(domain + own - len, host, len) == 0 && (own == len || domain[own - len - 1] == '.');
 }
 
-/* Whether a tab is of the site: "reddit", "old.reddit.com", or a word of the table of sites. */
+/* Whether a tab belongs to the site, given as "reddit", "old.reddit.com", or a word of the table of sites. */
 static bool is_of_site(const struct sy_numbered_tab *tab, const char *site) {
     const char *place = sy_site(site);
     return is_name(tab->domain, site) || (strchr(site, '.') && is_below(tab->domain, site, strlen(site))) ||
@@ -171,7 +171,7 @@ static void read_word(struct reading *reading, const char *text) {
         const struct word *word = &words[i];
         bool other = word->noun && understood->noun && word->noun != understood->noun;
         reading->allowed &= word->allowed;
-        reading->failed |= other; /* tabs and windows in one question */
+        reading->failed |= other; /* two kinds of things, such as tabs and windows, in one question */
         understood->topic |= word->topic;
         understood->noun = word->noun ? word->noun : understood->noun;
         understood->chrome |= strcmp(text, "chrome") == 0;
@@ -188,7 +188,7 @@ static void read_word(struct reading *reading, const char *text) {
     }
 }
 
-/* The next word in small letters, without the marks around it. False: there is none, or it is too long. */
+/* Reads the next word in lower case, without punctuation. False: there is none, or it is too long (`*failed`). */
 static bool next_word(const char **at, char word[64], bool *failed) {
     static const char ends[] = " \t\n?!,;:\"";
     size_t len = strcspn(*at + strspn(*at, ends), ends);
@@ -238,7 +238,7 @@ static void append_number(struct fm_buf *out, size_t number) {
     fm_buf_append_str(out, text);
 }
 
-/* Before the `at`th of `count` things: nothing, a comma, or "and". */
+/* Writes what stands before the `at`th of `count` things: nothing, a comma, or "and". */
 static void append_separator(struct fm_buf *out, size_t at, size_t count) {
     fm_buf_append_str(out, at == 0 ? "" : at + 1 == count ? " and " : ", ");
 }

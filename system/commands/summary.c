@@ -1,4 +1,4 @@
-/* What pages are about, for list_tabs: all of them within one time, whatever a page does. */
+/* What pages are about, for list_tabs. All pages together have one time limit, whatever a page does. */
 #include "commands/internal.h"
 #include "desktop/clean.h"
 
@@ -9,7 +9,7 @@
 #define SUMMARY_MAX 200 /* characters */
 #define BYTES_MAX   4096
 
-/* The text as a summary, NULL if nothing is left of it; false when out of memory. */
+/* Makes a summary of the text: cleaned and cut; NULL if nothing remains. False when out of memory. */
 static bool shorten(const char *text, char **summary) {
     struct fm_buf out;
     fm_buf_init(&out, BYTES_MAX);
@@ -30,7 +30,7 @@ enum fm_code sy_take_summaries(const struct sy_world *world, const struct sy_sna
         int64_t now_ms = backend->now(world->desktop.self);
         bool last = i + 1 == snapshot->tab_count;
         int64_t until_ms =
-            last ? end_ms : now_ms + (end_ms - now_ms) / 2; /* one page that hangs leaves time for others */
+            last ? end_ms : now_ms + (end_ms - now_ms) / 2; /* if a page hangs, time remains for the others */
         char *text = NULL;
         if (until_ms <= now_ms) {
             return FM_OK;

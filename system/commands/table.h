@@ -21,11 +21,11 @@ struct sy_param {
     const char *about;        /* for models */
 };
 
-/* Finds what the step is about, on the plan's snapshot. The parameters have their types. */
+/* Finds the things that the step works on, in the plan's snapshot. The types of the parameters were checked before. */
 typedef enum fm_code sy_check(struct sy_world *world, struct sy_plan *plan, struct sy_step *step,
                               struct fm_error *error);
 
-/* Does it, and writes members of the result. */
+/* Runs the step, and writes members of the result. */
 typedef enum fm_code sy_run(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                             struct fm_json_writer *w, struct fm_error *error);
 
@@ -35,21 +35,21 @@ struct sy_command {
     const struct sy_param *params;
     bool reads;      /* it changes nothing */
     bool destroys;   /* it closes something */
-    bool moves;      /* it places windows, which `undo` takes back */
-    sy_check *check; /* NULL: nothing is to be found */
+    bool moves;      /* it places windows, which `undo` can take back */
+    sy_check *check; /* NULL: there is nothing to find */
     sy_run *run;
 };
 
 extern const struct sy_command sy_commands[];
 extern const size_t sy_command_count;
 
-/* NULL: there is no such command. */
+/* The command's row; NULL: there is no such command. */
 const struct sy_command *sy_find_command(const char *type);
 
 /*
- * Checks the parameters of a command: unknown_param, missing_param, invalid_type, empty_string, empty_list,
- * duplicate_index, invalid_index, invalid_bounds, unknown_monitor. null counts as absent. `prefix` stands before the
- * parameter's name in the error. Pure.
+ * Checks the parameters of a command. Its errors have the reason unknown_param, missing_param, invalid_type,
+ * empty_string, empty_list, duplicate_index, invalid_index, invalid_bounds or unknown_monitor. A parameter that is null
+ * counts as absent. `prefix` stands before the parameter's name in the error. Pure.
  */
 FM_MUST_USE enum fm_code sy_check_params(const struct sy_command *command, struct json_object *args, const char *prefix,
                                          struct fm_error *error);

@@ -1,6 +1,6 @@
 /*
- * list_tabs, switch_tab, open_url, close_tab. An index means the tab that it meant in the list that the client has seen
- * (told.h). A tab that shows another page than it did there is not closed.
+ * list_tabs, switch_tab, open_url, close_tab. An index refers to the list of tabs that the client has seen (told.h). A
+ * tab is not closed if it now shows another page than in that list.
  */
 #include "commands/internal.h"
 #include "commands/listing.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define SHOW_MS  2000 /* until a tab is the one that its window shows */
-#define CLOSE_MS 2000 /* until pages that may refuse have decided */
+#define CLOSE_MS 2000 /* until all pages have closed, or refuse to close */
 
 /* ---- list_tabs ---- */
 
@@ -78,7 +78,7 @@ static const struct sy_tab *find_tab(const struct sy_tabs *tabs, const char *id)
     return i < tabs->count ? &tabs->at[i] : NULL;
 }
 
-/* The tab that `index` means, by a list that the client was told. */
+/* Finds the tab that `index` means in a list that the client has seen. */
 static enum fm_code find_told(const struct sy_plan *plan, const struct sy_step *step, const struct sy_told_list *list,
                               int64_t index, const char *param, const struct sy_tab **tab, struct fm_error *error) {
     if ((uint64_t)index > list->count) {
@@ -237,7 +237,7 @@ enum fm_code sy_check_close_tab(struct sy_world *world, struct sy_plan *plan, st
 
 enum fate { OPEN, CLOSED, CHANGED };
 
-/* Asks those tabs to close that show what they showed when the plan was made. */
+/* Asks tabs to close, except those that show another page than when the plan was made. */
 static enum fm_code ask_to_close(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                                  enum fate *fates, struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;
@@ -257,7 +257,7 @@ static enum fm_code ask_to_close(const struct sy_world *world, const struct sy_p
     return code;
 }
 
-/* Notes which of the tabs are gone, and how many of those that were asked are still there. */
+/* Notes which tabs are gone, and counts those that were asked to close and are still open. */
 static enum fm_code look_again(const struct sy_world *world, const struct sy_step *step, enum fate *fates, size_t *open,
                                struct fm_error *error) {
     struct sy_tabs tabs = {.count = 0};
@@ -271,7 +271,7 @@ static enum fm_code look_again(const struct sy_world *world, const struct sy_ste
     return code;
 }
 
-/* The indices of the tabs with this fate, as the client named them. */
+/* Writes the indices of the tabs with this fate, as the client gave them, in ascending order. */
 static void write_indices(const struct sy_step *step, const enum fate *fates, enum fate fate, const char *key,
                           struct fm_json_writer *w) {
     size_t count;

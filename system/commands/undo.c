@@ -1,4 +1,4 @@
-/* undo: windows go back to where they were. A record is used up when all of its windows were looked for. */
+/* undo: moves windows back to where they were. A record is dropped once undo has handled all of its windows. */
 #include "commands/undo.h"
 #include "base/hex.h"
 #include "base/platform.h"
@@ -85,7 +85,7 @@ static enum fm_code find(const struct sy_world *world, const struct sy_step *ste
                   : sy_refuse_step(step, error, "nothing_to_undo", "", "no window was placed that could go back");
 }
 
-/* Without a handle, what a step before it moves counts too. */
+/* Without a handle, an earlier step of the plan may move the windows that go back. */
 enum fm_code sy_check_undo(struct sy_world *world, struct sy_plan *plan, struct sy_step *step, struct fm_error *error) {
     const struct sy_undo *record;
     bool moves = false;
@@ -133,7 +133,7 @@ enum fm_code sy_run_undo(struct sy_world *world, const struct sy_plan *plan, con
     size_t count = record->count;
     fm_json_key(w, "restored");
     fm_json_array_begin(w);
-    for (size_t i = count; i > 0 && code == FM_OK; i--) { /* a window that was moved twice goes all the way back */
+    for (size_t i = count; i > 0 && code == FM_OK; i--) { /* in reverse: a window moved twice gets its first place */
         bool back = false;
         code = put_back(world, &record->at[i - 1], &back, w, error);
         restored += back;

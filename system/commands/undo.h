@@ -1,6 +1,6 @@
 /*
- * Placements that can be taken back: for each command that moved windows a record of where they were, under a handle.
- * The last few records are kept; one that was taken back is gone, so that the last one is then the one before it.
+ * Placements that can be taken back. Each command that moved windows has a record of where they were, with a handle.
+ * The last few records are kept. A record that was taken back is dropped, so the one before it is the last one then.
  */
 #ifndef SY_UNDO_H
 #define SY_UNDO_H
@@ -11,7 +11,7 @@
 
 struct sy_moved {
     char window[SY_ID_MAX];
-    int64_t pid; /* of the window; an id may be given to another program's window later */
+    int64_t pid; /* of the window: a later window of another program may get the same id */
     char *app_name;
     struct sy_rect before;
 };
@@ -28,13 +28,14 @@ struct sy_undos {
     size_t count;
 };
 
-/* Notes in a record that is being made where the window is now. False when out of memory: nothing has changed. */
+/* Adds the window's present place to a record that is being made. False when out of memory: nothing has changed. */
 FM_MUST_USE bool sy_undo_note(struct sy_undo *record, const struct sy_window *window, const char *app_name);
 
-/* Gives the record a handle and keeps it; `record` is empty afterwards. Returns its handle; NULL: it had no windows. */
+/* Gives the record a handle and keeps it; `record` is empty afterwards. Returns the handle; NULL: it had no windows. */
 const char *sy_undos_add(struct sy_undos *undos, struct sy_undo *record);
 
-/* That of the handle, or without one (NULL) the last. NULL: there is none. Valid until the next call of the others. */
+/* The record with this handle, or the last one if `handle` is NULL. NULL: there is none. Valid until a record is added
+ * or dropped. */
 const struct sy_undo *sy_undos_find(const struct sy_undos *undos, const char *handle);
 
 /* Forgets a record that sy_undos_find gave. */

@@ -1,4 +1,4 @@
-/* What the commands on applications share: finding one by its name, and its windows of now. */
+/* For the commands on applications: finds an application by its name, and its present windows. */
 #include "commands/internal.h"
 #include "desktop/refuse.h"
 
@@ -23,7 +23,7 @@ enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, 
     vsnprintf(detail, sizeof detail, fmt, args);
     va_end(args);
     snprintf(path, sizeof path, "%.*s%s", (int)(strlen(step->param) - (step->param[0] && !param[0])), step->param,
-             param); /* without the point, where it is about the whole command */
+             param); /* if the error is about the whole command, the point is left out */
     return sy_refuse(error, reason, path, "%s", detail);
 }
 
@@ -54,7 +54,8 @@ static bool alike(const char *name, const char *asked) {
     return strcasestr(name, asked) || strcasestr(asked, name);
 }
 
-/* Names that have the one that was asked for in them, or the other way round; without any, those that run. */
+/* Writes names that contain the wanted one, or are contained in it. If there are none, writes the applications that
+ * run. */
 static void tell_candidates(struct sy_plan *plan, const char *asked, bool runs) {
     const struct sy_snapshot *snapshot = &plan->snapshot;
     struct fm_json_writer w = fm_json_writer_on(&plan->candidates);
@@ -138,7 +139,7 @@ enum fm_code sy_window_now(const struct sy_world *world, const struct sy_plan *p
     const struct sy_backend *backend = world->desktop.backend;
     window[0] = '\0';
     enum fm_code code = backend->windows(world->desktop.self, &windows, error);
-    for (size_t i = windows.count; i > 0; i--) { /* the topmost one last, so that it stays */
+    for (size_t i = windows.count; i > 0; i--) { /* the topmost one comes last, and is kept */
         if (sy_is_of_step(plan, step, &windows.at[i - 1])) {
             memcpy(window, windows.at[i - 1].id, SY_ID_MAX);
         }
@@ -161,7 +162,7 @@ enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, boo
         if (strcmp(windows.at[i].id, id) == 0) {
             *found = true;
             *window = windows.at[i];
-            window->class_name = window->title = window->runs.items = NULL; /* they stay the list's */
+            window->class_name = window->title = window->runs.items = NULL; /* they belong to the list */
         }
     }
     sy_windows_free(&windows);

@@ -1,4 +1,4 @@
-/* Cleans text that pages and windows made up. Every byte of the output comes from a character that was looked at. */
+/* Cleans text that pages and windows made. Every byte of the output comes from a character that was checked. */
 #include "desktop/clean.h"
 #include "base/utf8.h"
 #include "protocol/json_writer.h"
@@ -32,7 +32,7 @@ static enum meaning meaning_of(uint32_t point) {
     return hidden ? HIDDEN : SHOWN;
 }
 
-/* Writes the white space that stands between two characters, if it and a character still fit. Returns its length. */
+/* Writes the white space between two characters, if the space and a character still fit. Returns its length. */
 static size_t write_space(struct fm_buf *out, size_t newlines, bool space, size_t room) {
     size_t len = newlines ? newlines : space;
     if (len >= room) {
@@ -73,7 +73,7 @@ void sy_clean_url(struct fm_buf *out, const char *url, size_t max) {
     while (isalnum((unsigned char)url[scheme]) || (url[scheme] && strchr("+-.", url[scheme]))) {
         scheme++;
     }
-    if (url[scheme] != ':') { /* it has none: nothing is known of it */
+    if (url[scheme] != ':') { /* it has no scheme: any part of it may be secret */
         return;
     }
     size_t before = strncmp(url + scheme, "://", 3) == 0 ? scheme + 3 : scheme + 1;

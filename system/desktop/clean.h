@@ -1,4 +1,4 @@
-/* Text of pages and windows, for people, prompts and terminals: without what would act on its reader. Pure. */
+/* Cleans text of pages and windows: removes characters that could affect people, prompts and terminals. Pure. */
 #ifndef SY_CLEAN_H
 #define SY_CLEAN_H
 
@@ -9,15 +9,15 @@
 struct fm_json_writer;
 
 /*
- * Appends at most `max` characters of `text`. Control characters and those that turn the direction of text are left
- * out; white space in a row becomes one space, or with `lines` the newlines in it, at most two; none is left at the
- * ends. What is not UTF-8 becomes U+FFFD.
+ * Appends at most `max` characters of `text`. Leaves out control characters, and those that change the direction of
+ * text. White space in a row becomes one space. With `lines`, white space that has newlines becomes its newlines, at
+ * most two. No white space remains at the ends. A byte that is not valid UTF-8 becomes U+FFFD.
  */
 void sy_clean(struct fm_buf *out, const char *text, size_t max, bool lines);
 
 /*
- * Appends a URL without what may be secret: name and password, query, fragment; of one without "//", such as data:,
- * only the scheme. At most `max` characters.
+ * Appends a URL without its parts that may be secret: user name and password, query, fragment. Of a URL without "//",
+ * such as data:, only the scheme remains. At most `max` characters.
  */
 void sy_clean_url(struct fm_buf *out, const char *url, size_t max);
 

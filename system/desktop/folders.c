@@ -1,4 +1,4 @@
-/* Finds git folders. What it looks at is bounded, whatever the disk has. */
+/* Finds git folders. It looks at a limited number of names, however many the disk has. */
 #include "desktop/folders.h"
 #include "base/file.h"
 
@@ -29,7 +29,7 @@ static int latest_first(const void *a, const void *b) {
     return x->changed != y->changed ? (x->changed < y->changed) - (x->changed > y->changed) : strcmp(x->path, y->path);
 }
 
-/* True when the folder is a project: what is in it is not looked at. */
+/* Notes the folder if it has a .git. Returns whether it has one: then the search does not go into it. */
 static bool note(struct search *search, const char *path) {
     char git[PATH_SIZE + 8];
     struct fm_file_info info;
@@ -44,7 +44,7 @@ static bool note(struct search *search, const char *path) {
     return true;
 }
 
-/* It goes DEPTH_MAX levels down. */
+/* Searches a folder; calls itself for at most DEPTH_MAX levels. */
 static void look_into(struct search *search, const char *path, int depth) {
     struct fm_folder *folder = fm_folder_open(path);
     const char *name;

@@ -1,6 +1,6 @@
 /*
- * Reads and writes presets.json. Who changes it holds the lock of a file next to it, reads the old one, writes a new
- * one whole, and gives it the name.
+ * Reads and writes presets.json. To change it, a process locks the file next to it (LOCK_SUFFIX), reads the old file,
+ * writes a whole new file, and renames that to presets.json.
  */
 #include "desktop/presets.h"
 #include "base/file.h"
@@ -22,7 +22,7 @@
 #define VALUES_MAX  16384u
 #define PATH_SIZE   4096
 #define NEW_SUFFIX  ".new"
-#define LOCK_SUFFIX ".lock" /* stays, so that all lock the same file */
+#define LOCK_SUFFIX ".lock" /* never removed, so that all processes lock the same file */
 
 /* ---- reading ---- */
 
@@ -153,9 +153,9 @@ size_t sy_presets_find(const struct sy_presets *presets, const char *name) {
 
 /* ---- writing ---- */
 
-/* A new file that is to take the place of an old one. */
+/* A change of the file: a new file that will replace the old one. */
 struct change {
-    char folder_path[PATH_SIZE]; /* of the file itself, where `path` is a link */
+    char folder_path[PATH_SIZE]; /* the folder of the real file, if `path` is a link */
     char name[256];
     char new_name[256 + sizeof NEW_SUFFIX];
     char lock_name[256 + sizeof LOCK_SUFFIX];
@@ -196,7 +196,7 @@ static void close_all(struct change *change) {
 }
 
 static enum fm_code take_lock(struct change *change, struct fm_error *error) {
-    for (int i = 0; i < 3 && change->lock < 0; i++) { /* it is there, or is made, or somebody makes it meanwhile */
+    for (int i = 0; i < 3 && change->lock < 0; i++) { /* opens it, or makes it, or another process has just made it */
         change->lock = fm_private_file_append(change->folder, change->lock_name, i == 1);
     }
     if (change->lock < 0) {
@@ -222,7 +222,7 @@ static enum fm_code begin_change(const char *path, struct change *change, struct
     }
     code = change->folder < 0 ? failed("open the folder of", change, error) : take_lock(change, error);
     if (code == FM_OK) {
-        fm_private_file_remove(change->folder, change->new_name); /* of a process that was killed */
+        fm_private_file_remove(change->folder, change->new_name); /* left by a process that was killed */
         change->fd = fm_private_file_create(change->folder, change->new_name);
         code = change->fd < 0 ? failed("write", change, error) : FM_OK;
     }
@@ -232,7 +232,7 @@ static enum fm_code begin_change(const char *path, struct change *change, struct
     return code;
 }
 
-/* Ends it either way; the old file stays unless the new one is whole. */
+/* Ends the change, after a failure too. The old file is replaced only by a complete new one. */
 static enum fm_code end_change(struct change *change, enum fm_code code, const struct sy_presets *presets,
                                struct fm_error *error) {
     const char *text = code == FM_OK ? json_object_to_json_string_ext(presets->root, JSON_C_TO_STRING_PRETTY |
@@ -258,7 +258,7 @@ static enum fm_code end_change(struct change *change, enum fm_code code, const s
     return code;
 }
 
-/* Makes {"presets": []} of nothing. False when out of memory. */
+/* Makes the object and the list, {"presets": []}, if they are missing. False when out of memory. */
 static bool make_list(struct sy_presets *presets) {
     if (!presets->root) {
         presets->root = json_object_new_object();

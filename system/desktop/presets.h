@@ -2,11 +2,12 @@
  * presets.json: layouts with names.
  *
  *     {"presets": [{"name": "code space",
- *                   "apps": [{"app_name": "XTerm", "monitor": "left"}, {"app_name": "Notes", "bounds": [0, 0, 960,
- * 1080]}], "urls": ["https://github.com"]}]}
+ *                   "apps": [{"app_name": "XTerm", "monitor": "left"},
+ *                            {"app_name": "Notes", "bounds": [0, 0, 960, 1080]}],
+ *                   "urls": ["https://github.com"]}]}
  *
- * The file is written whole or not at all, and nobody but its owner can read it (mode 0600). Here it is checked as far
- * as names go; commands/preset.c checks a preset before it runs. All may block on the disk.
+ * The file is written whole or not at all, and only its owner can read it (mode 0600). Here only the list and the names
+ * are checked; commands/preset.c checks a preset before it runs. All functions may block on the disk.
  */
 #ifndef SY_PRESETS_H
 #define SY_PRESETS_H
@@ -24,20 +25,21 @@ struct json_object;
 /* Zeroed, there are none. */
 struct sy_presets {
     struct json_object *root; /* owned */
-    struct json_object *list; /* an array in it, of objects with a name; NULL: there are none */
+    struct json_object *list; /* the array in `root`, of objects with a name; NULL: there are none */
 };
 
-/* Where they are: $XDG_CONFIG_HOME or ~/.config, fm-system/presets.json. FM_UNAVAILABLE: no home is known. */
+/* The path of the file: fm-system/presets.json in $XDG_CONFIG_HOME or ~/.config. FM_UNAVAILABLE: HOME is not set. */
 FM_MUST_USE enum fm_code sy_presets_path(char *path, size_t size, struct fm_error *error);
 
 /*
- * Reads the file; without one there are none. FM_INVALID_REQUEST with the reason invalid_preset: `detail` tells the
- * place in the file. FM_UNAVAILABLE: it can't be read. Free it by sy_presets_free, on success alone.
+ * Reads the file. If there is no file, there are no presets. FM_INVALID_REQUEST with the reason invalid_preset:
+ * `detail` has the place in the file. FM_UNAVAILABLE: it can't be read. Free `presets` by sy_presets_free, only on
+ * success.
  */
 FM_MUST_USE enum fm_code sy_presets_read(const char *path, struct sy_presets *presets, struct fm_error *error);
 void sy_presets_free(struct sy_presets *presets);
 
-/* How many there are, and the name of one of them, which is not the caller's. Pure. */
+/* How many presets there are, and the name of one of them, which stays owned by `presets`. Pure. */
 size_t sy_presets_count(const struct sy_presets *presets);
 /* `index` is below the count. */
 const char *sy_presets_name(const struct sy_presets *presets, size_t index);
@@ -49,14 +51,14 @@ size_t sy_presets_find(const struct sy_presets *presets, const char *name);
 FM_MUST_USE enum fm_code sy_presets_check_name(const char *name, struct fm_error *error);
 
 /*
- * Adds a preset (an object with its "name", borrowed), or with `replace` puts it in the place of the one that has its
- * name; without, that one is FM_INVALID_REQUEST with the reason preset_exists. What else is in the file stays.
- * FM_OVERLOADED: another process writes it now. `replaced` tells which of both it was.
+ * Saves a preset (an object with its "name", borrowed). If the file has a preset of this name, `replace` replaces it;
+ * without `replace` the call fails with FM_INVALID_REQUEST and the reason preset_exists. The rest of the file stays.
+ * `*replaced`: there was a preset of this name. FM_OVERLOADED: another process writes the file now.
  */
 FM_MUST_USE enum fm_code sy_presets_save(const char *path, struct json_object *preset, bool replace, bool *replaced,
                                          struct fm_error *error);
 
-/* Takes a preset out; unknown_preset: there is none of that name. */
+/* Deletes a preset. Fails with the reason unknown_preset if there is none of that name. */
 FM_MUST_USE enum fm_code sy_presets_delete(const char *path, const char *name, struct fm_error *error);
 
 #endif

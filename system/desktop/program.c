@@ -1,4 +1,4 @@
-/* What programs run, in one form. A file is only looked at here. */
+/* What processes and desktop entries run, in one form. Files are only read here, never run. */
 #include "desktop/program.h"
 
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ARGS_MAX  4096 /* bytes of a process's arguments: those after them are left out */
-#define LINE_SIZE 256  /* as long as Linux reads the first line of a script */
+#define ARGS_MAX  4096 /* bytes of a process's arguments; the rest is left out */
+#define LINE_SIZE 256  /* Linux reads no more of a script's first line */
 
 /* Whether both are paths of one file. */
 static bool is_same_file(const char *a, const char *b) {
@@ -20,7 +20,7 @@ static bool is_same_file(const char *a, const char *b) {
     return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/* The program that `env` finds by its name, as far as that is looked for: where `program` is. */
+/* Whether `env NAME` would run `program`. Only the folder of `program` is searched for the name. */
 static bool is_beside(const char *program, const char *name) {
     char path[PATH_MAX];
     char real[PATH_MAX];
@@ -57,7 +57,8 @@ static const char *take_word(char **line) {
     return word;
 }
 
-/* A script which names `program` as what interprets it: an editor has scripts among its arguments too. */
+/* Whether `path` is a script whose first line names `program` as its interpreter. Without this check, a script that is
+ * open in an editor would count too. */
 static bool is_script_of(const char *path, const char *program) {
     char line[LINE_SIZE];
     char *rest = line;
@@ -83,7 +84,7 @@ bool sy_program_make(const char *program, const char *args, size_t args_len, str
         args_len -= script_size;
     }
     if (!realpath(program, path)) {
-        return true; /* in a sandbox, where paths mean something else */
+        return true; /* it runs in a sandbox, where paths mean other files */
     }
     size_t path_size = strlen(path) + 1;
     char *items = malloc(path_size + args_len);
@@ -98,7 +99,7 @@ bool sy_program_make(const char *program, const char *args, size_t args_len, str
     return true;
 }
 
-/* The arguments of a process, its program's name too; how many bytes of whole ones. */
+/* Reads the arguments of a process, with the program's name first. Returns how many bytes the complete ones have. */
 static size_t read_args(int64_t pid, char args[ARGS_MAX]) {
     char name[64];
     size_t len = 0;
@@ -119,7 +120,7 @@ static size_t read_args(int64_t pid, char args[ARGS_MAX]) {
 }
 
 bool sy_program_of_process(int64_t pid, struct sy_program *runs) {
-    static const char replaced[] = " (deleted)"; /* by an update, while it runs */
+    static const char replaced[] = " (deleted)"; /* an update replaced the program while it ran */
     char name[64];
     char program[PATH_MAX];
     char args[ARGS_MAX];

@@ -1,4 +1,4 @@
-/* Errors of fm-system: the project's one idiom, with the codes of its contract as reasons. */
+/* Errors of fm-system: the project's error struct, with the codes of fm-system's contract as reasons. */
 #include "desktop/refuse.h"
 #include "base/utf8.h"
 

@@ -1,4 +1,4 @@
-/* Words that people use for sites, and where these are. Sorted by word. One word each, in small letters. */
+/* Words that people use for sites, and the addresses of these sites. Sorted by word. Each is one lower-case word. */
 #ifndef SY_SITES_H
 #define SY_SITES(SITE)                                                                                                 \
     SITE("accuweather", "accuweather.com")                                                                             \

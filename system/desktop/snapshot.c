@@ -1,6 +1,6 @@
 /*
- * Makes a snapshot of a desktop's lists. Everything that points into a list is made after the list has its final
- * place, and nothing changes afterwards.
+ * Makes a snapshot of a desktop's lists. Pointers into a list are made only after the list has its final place in
+ * memory. Nothing changes afterwards.
  */
 #include "desktop/snapshot.h"
 #include "base/hash.h"
@@ -17,7 +17,8 @@
 
 /* ---- lists ---- */
 
-/* True: go on. What a desktop lacks, or does not tell, leaves its list empty, with the reason in `absent`. */
+/* Whether to go on after a list. If the desktop lacks it or can't give it, the list stays empty, and `absent` gets the
+ * reason. */
 static bool may_go_on(enum fm_code code, const struct fm_error *fault, struct fm_error *absent,
                       struct fm_error *error) {
     if (code == FM_OK) {
@@ -44,7 +45,7 @@ static enum fm_code take_lists(const struct sy_desktop *desktop, struct sy_snaps
     if (!may_go_on(code, &fault, &snapshot->no_windows, error)) {
         return error->code;
     }
-    fault = snapshot->no_windows; /* who did not answer is not waited for again */
+    fault = snapshot->no_windows; /* if the monitors timed out, the windows are not asked for: no second wait */
     code = fault.code == FM_TIMEOUT ? FM_TIMEOUT
            : backend->windows       ? backend->windows(desktop->self, &snapshot->windows, &fault)
                                     : lacks(desktop, "windows", &fault);
@@ -105,14 +106,16 @@ static bool is_id(const char *id, const char *class_name) {
     return strncasecmp(id, class_name, len) == 0 && strcmp(id + len, ".desktop") == 0;
 }
 
-/* The surest sign first: what the entry says of its windows, its id, the program. */
+/* Whether the application has this class by one sign. The signs, the surest first: the entry's class of windows, its
+ * id, its program. */
 static bool fits(const struct sy_app *app, const char *class_name, int sign) {
     return sign == 0   ? strcasecmp(app->window_class, class_name) == 0
            : sign == 1 ? is_id(app->id, class_name)
                        : strcasecmp(app->program, class_name) == 0;
 }
 
-/* By what the window's process runs. An entry with more arguments says more; two that say the same say nothing. */
+/* Finds the application by what the window's process runs. The entry with the most arguments wins. If two entries start
+ * the same program with the same arguments, neither is used. */
 static const struct sy_app *app_that_runs(const struct sy_apps *apps, const struct sy_program *runs) {
     const struct sy_app *best = NULL;
     bool alone = false;
@@ -180,7 +183,7 @@ static bool name_installed(struct sy_snapshot *snapshot) {
     return true;
 }
 
-/* An application may be called as another one is with its id after its name. */
+/* An application's name may equal another application's name with the id added: then it gets its id added too. */
 static bool make_installed_unique(struct sy_snapshot *snapshot) {
     struct sy_installed *list = snapshot->installed;
     for (size_t i = 0; i < snapshot->installed_count; i++) {
@@ -209,7 +212,7 @@ static const char *installed_name(const struct sy_snapshot *snapshot, const stru
     return snapshot->installed[i].name;
 }
 
-/* What a window without an application is called. */
+/* The name for a window without an application. */
 static const char *own_name(const struct sy_window *window) {
     return window->class_name[0] ? window->class_name : window->title[0] ? window->title : "window";
 }
@@ -268,7 +271,7 @@ static bool is_taken(const struct sy_snapshot *snapshot, const struct sy_running
     return taken;
 }
 
-/* A window without an entry may be called as an application is, or as another window was made to be: it is told apart. */
+/* A window without an entry may have the name of an application or of another window. Then " (window)" is added. */
 static bool make_unique(struct sy_snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->running_count; i++) {
         struct sy_running *at = &snapshot->running[i];
@@ -305,7 +308,7 @@ const struct sy_installed *sy_find_installed(const struct sy_snapshot *snapshot,
 
 /* ---- tabs ---- */
 
-/* Ids of windows are numbers that grow with age; others are compared as text. */
+/* Orders windows by age. Ids of windows are numbers, larger for later windows; other ids are compared as text. */
 static int by_window(const char *a, const char *b) {
     char *end_a;
     char *end_b;
@@ -327,7 +330,8 @@ static uint32_t folded(uint64_t hash) {
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-/* TABS_DIGITS of the ids in their order, and as many of the addresses; each with its NUL. */
+/* Makes the handle: TABS_DIGITS digits from the hash of the ids in their order, and as many from that of the addresses.
+ * Each text is hashed with its NUL. */
 static void make_handle(struct sy_snapshot *snapshot) {
     uint64_t tabs = FM_HASH_START;
     uint64_t pages = FM_HASH_START;

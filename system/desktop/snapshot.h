@@ -1,7 +1,7 @@
 /*
- * What there is at one moment, with the names and indices that users and models mean: windows joined to applications,
- * tabs numbered from 1, monitors called main, left and right. A snapshot does not change; a command is checked on one,
- * and works on the ids that it found there.
+ * The state of the desktop at one moment, with the names and indices that users and models use: windows joined to
+ * applications, tabs numbered from 1, monitors called main, left and right. A snapshot does not change. A command is
+ * checked on a snapshot, and works on the ids that it finds there.
  */
 #ifndef SY_SNAPSHOT_H
 #define SY_SNAPSHOT_H
@@ -19,13 +19,13 @@ struct sy_running {
 };
 
 struct sy_installed {
-    char *name; /* unique among those that are installed, and that of `sy_running` where it runs */
+    char *name; /* unique among the installed ones; if it runs, `sy_running` has the same name */
     const struct sy_app *app;
 };
 
 struct sy_numbered_tab {
     const struct sy_tab *tab;
-    int window_index; /* from 1: the oldest window first */
+    int window_index; /* from 1, the oldest window first */
     int local_index;  /* from 1, in its window */
     char *domain;     /* the URL's host without "www."; "": it has none */
 };
@@ -39,17 +39,17 @@ struct sy_snapshot {
     size_t running_count;
     struct sy_installed *installed; /* sorted by name */
     size_t installed_count;
-    struct sy_numbered_tab *tabs; /* that with index N at N - 1 */
+    struct sy_numbered_tab *tabs; /* the tab with index N is at N - 1 */
     size_t tab_count;
-    char handle[SY_HANDLE_SIZE]; /* of the tabs, their order and their pages: equal as long as these are the same */
-    struct fm_error no_windows;  /* why there are no windows, applications or tabs; FM_OK: what is listed is all */
+    char handle[SY_HANDLE_SIZE]; /* the same as long as the tabs, their order and their pages are the same */
+    struct fm_error no_windows;  /* these three: why the list is missing; FM_OK: it is complete */
     struct fm_error no_apps;
     struct fm_error no_tabs;
 };
 
 /*
- * Asks for all lists; what the desktop lacks is empty, with the reason in `no_...`. FM_CANCELLED, or FM_INTERNAL when
- * out of memory: there is nothing to free then. Free it by sy_snapshot_free.
+ * Asks for all lists. A list that the desktop lacks is empty, with the reason in `no_...`. Free the snapshot by
+ * sy_snapshot_free. FM_CANCELLED, or FM_INTERNAL when out of memory: then there is nothing to free.
  */
 FM_MUST_USE enum fm_code sy_snapshot_take(const struct sy_desktop *desktop, struct sy_snapshot *snapshot,
                                           struct fm_error *error);
@@ -58,7 +58,7 @@ void sy_snapshot_free(struct sy_snapshot *snapshot);
 /* The application that a window belongs to, by its class, or else by its process; NULL: none of `apps`. */
 const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct sy_window *window);
 
-/* By its exact name; NULL: there is none. */
+/* Find an application by its exact name; NULL: there is none. */
 const struct sy_running *sy_find_running(const struct sy_snapshot *snapshot, const char *name);
 const struct sy_installed *sy_find_installed(const struct sy_snapshot *snapshot, const char *name);
 

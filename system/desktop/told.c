@@ -1,4 +1,4 @@
-/* The lists of tabs that a client was told, in a ring. */
+/* The lists of tabs that a client has seen, in a ring. */
 #include "desktop/told.h"
 #include "base/hash.h"
 
@@ -14,12 +14,12 @@ static void free_list(struct sy_told_list *list) {
     *list = (struct sy_told_list){.count = 0};
 }
 
-/* 1: the latest; told->count: the oldest. */
+/* `back` 1 is the latest list, told->count the oldest one. */
 static const struct sy_told_list *list_back(const struct sy_told *told, size_t back) {
     return &told->lists[(told->next + SY_TOLD_MAX - back) % SY_TOLD_MAX];
 }
 
-/* The tab as the client knows it; NULL: it does not. */
+/* The tab as the client has seen it last; NULL: it has not seen this tab. */
 static const struct sy_told_tab *known_tab(const struct sy_told *told, const char *id) {
     for (size_t back = 1; back <= told->count; back++) {
         const struct sy_told_list *list = list_back(told, back);

@@ -1,6 +1,6 @@
 /*
- * What a client was told of tabs: the last few lists, so that an index keeps the meaning that it had for who read it. A
- * tab that was moved is still that tab; one that has gone, or shows another page than the client knows, is not.
+ * What a client has seen of tabs: the last few lists, so that an index keeps the meaning that it had for the client. A
+ * tab that was moved is still the same tab. A tab that was closed, or shows another page than the client knows, is not.
  */
 #ifndef SY_TOLD_H
 #define SY_TOLD_H
@@ -11,14 +11,14 @@
 
 struct sy_told_tab {
     char id[SY_ID_MAX];
-    uint64_t page; /* that the client knows it shows: sy_told_page of its address, which may have megabytes */
+    uint64_t page; /* the page that the client knows: sy_told_page of its address, which may have megabytes */
 };
 
 /* How much of a list the client has seen. */
 enum sy_seen {
     SY_SEEN_PAGES,   /* all of it */
-    SY_SEEN_INDICES, /* numbers of tabs: of their pages it knows what it was told before */
-    SY_SEEN_HANDLE,  /* its handle, in a request that was made for it: indices without a handle are not of this list */
+    SY_SEEN_INDICES, /* only numbers of tabs: their pages are known from earlier lists */
+    SY_SEEN_HANDLE,  /* its handle, in a request made for it: indices without a handle never mean this list */
 };
 
 struct sy_told_list {
@@ -35,15 +35,15 @@ struct sy_told {
     size_t count;
 };
 
-/* What stands for a page. */
+/* A hash that stands for a page. */
 uint64_t sy_told_page(const char *url);
 
-/* The client is told the tabs of the snapshot. False when out of memory: nothing has changed then. */
+/* Notes that the client sees the tabs of the snapshot. False when out of memory: nothing has changed then. */
 FM_MUST_USE bool sy_told_add(struct sy_told *told, const struct sy_snapshot *snapshot, enum sy_seen seen);
 
 /*
- * The list that indices refer to: that of `handle`, or without one (NULL) the latest that was seen. NULL: it was not
- * told, so indices can only be those of the present.
+ * The list that indices refer to: that of `handle`, or if it is NULL the latest list whose numbers the client has seen.
+ * NULL: there is no such list, so indices can only refer to the present tabs.
  */
 const struct sy_told_list *sy_told_find(const struct sy_told *told, const char *handle);
 

@@ -1,4 +1,4 @@
-/* Addresses: what is opened is http or https, has a host, and no name or password in it. */
+/* Addresses. Only http and https with a host, and without user name and password, may be opened. */
 #include "desktop/url.h"
 #include "base/utf8.h"
 #include "desktop/refuse.h"
@@ -52,7 +52,7 @@ static bool is_scheme(const char *text, size_t len, const char *scheme) {
     return strlen(scheme) == len && strncasecmp(text, scheme, len) == 0;
 }
 
-/* What stands between "//" and the path, in which no character has a special meaning for a browser. */
+/* The length of the part between "//" and the path, query or fragment. Browsers take a backslash for a slash. */
 static size_t authority_len(const char *text) {
     return strcspn(text, "/?#\\");
 }
@@ -67,7 +67,7 @@ static size_t host_len(const char *authority, size_t len) {
     return colon ? (size_t)(colon - authority) : len;
 }
 
-/* Digits after the host, 1 to 65535, or nothing. */
+/* Whether the part after the host is a port, 1 to 65535, or empty. */
 static bool is_port(const char *text, size_t len) {
     long port = 0;
     if (len == 0) {
@@ -95,7 +95,7 @@ static bool is_address(const char *host, size_t len) {
     return inet_pton(six ? AF_INET6 : AF_INET, text, bytes) == 1;
 }
 
-/* Letters, digits, hyphens and anything beyond ASCII, between single dots. */
+/* Whether the host is a name: letters, digits, "-", "_" and all beyond ASCII, between single dots. */
 static bool is_name(const char *host, size_t len) {
     bool dot = true;
     for (size_t i = 0; i < len; i++) {
@@ -148,7 +148,7 @@ static enum fm_code put(const char *scheme, const char *rest, char *url, struct 
     return FM_OK;
 }
 
-/* "example.com:8080" looks like a scheme, as far as the colon. */
+/* Whether the colon at `scheme` is before a port: "example.com:8080" begins like a scheme. */
 static bool is_host_with_port(const char *text, size_t scheme) {
     return isdigit((unsigned char)text[scheme + 1]) != 0;
 }

@@ -1,4 +1,4 @@
-/* Asks the user by the client. Nothing is kept of a question but what its state has. */
+/* Asks the user through the client. All that is needed later is in the question's state; nothing else is kept. */
 #include "mcp/ask.h"
 #include "desktop/refuse.h"
 
@@ -9,7 +9,7 @@
 
 #ifdef SY_GLIB /* states need an HMAC */
 
-/* An empty object means forms, as before there was anything else. */
+/* Whether the client can show a form. An empty object means that it can: forms were the first kind of question. */
 static bool can_ask(const struct sy_request *request) {
     struct json_object *abilities = json_object_object_get(request->meta, SY_META "clientCapabilities");
     struct json_object *elicits = json_object_object_get(abilities, "elicitation");
@@ -47,7 +47,7 @@ enum fm_code sy_ask(struct sy_caller *caller, const struct sy_request *request, 
     if (!can_ask(request) || !sy_loses(plan, &loss)) {
         return FM_OK;
     }
-    if (!action || (!state && strcmp(action, "accept") == 0)) { /* a yes without a question of ours does not count */
+    if (!action || (!state && strcmp(action, "accept") == 0)) { /* a yes without a state from here does not count */
         return make_question(caller, plan, error);
     }
     if (strcmp(action, "accept") != 0) {

@@ -1,7 +1,7 @@
 /*
- * Asks the user before something is closed, where the client can (2026-07-28, "Multi Round-Trip Requests"): the answer
- * to the call is a question with a state; the client repeats the call with the user's answer and that state. A client
- * that does not say that it can ask is not asked: it has the tools' hints.
+ * Asks the user before something is closed, if the client supports that (2026-07-28, "Multi Round-Trip Requests"). The
+ * answer to the call is a question with a state. The client then repeats the call with the user's answer and that
+ * state. A client without that ability gets no question; it has the tools' hints.
  */
 #ifndef SY_MCP_ASK_H
 #define SY_MCP_ASK_H
@@ -9,8 +9,8 @@
 #include "mcp/caller.h"
 
 /*
- * FM_OK with `caller->asks` false: the plan may run. True: the user is to be asked, by sy_ask_write.
- * FM_INVALID_REQUEST: the user said no, or the state is not that of this question (commands/confirm.h).
+ * FM_OK: if `caller->asks` is false, the plan may run; if it is true, the user must be asked, by sy_ask_write.
+ * FM_INVALID_REQUEST: the user said no, or the state does not belong to this question (commands/confirm.h).
  */
 FM_MUST_USE enum fm_code sy_ask(struct sy_caller *caller, const struct sy_request *request, const struct sy_plan *plan,
                                 struct fm_error *error);

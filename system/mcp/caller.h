@@ -1,6 +1,6 @@
 /*
- * Answers the requests that are about the desktop, one at a time, on one thread. The desktop is opened when the first
- * of them comes: clients start servers only to ask what they are.
+ * Answers the requests that are about the desktop, one at a time, on one thread. The desktop is opened only when the
+ * first of them comes, because clients often start a server just to ask for its lists.
  */
 #ifndef SY_MCP_CALLER_H
 #define SY_MCP_CALLER_H
@@ -21,26 +21,26 @@ struct sy_caller {
     /* Makes the desktop, which then belongs to the caller. Its `wait` fails while `cancel_fd` is readable. */
     enum fm_code (*open_desktop)(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
     void *open_context;
-    /* Sets what the world has besides the desktop, of which nothing waits while `cancel_fd` is readable; and ends what
-     * that was. NULL: there is nothing. */
+    /* `furnish` sets the members of the world besides the desktop; none of them waits while `cancel_fd` is readable.
+     * `dismiss` ends what `furnish` has made. Both may be NULL. */
     void (*furnish)(void *context, int cancel_fd, struct sy_world *world);
     void (*dismiss)(void *context);
     int cancel_fd;
-    /* Takes a line of progress of the request that is being answered. */
+    /* Takes a line of progress about the request that is being answered. */
     void (*tell)(void *context, const char *line, size_t len);
     void *tell_context;
 };
 
-/* The desktop is open, or `error` says why it is not: the next call tries again. */
+/* Opens the desktop, unless it is open. On failure the next call tries again. */
 FM_MUST_USE enum fm_code sy_caller_open(struct sy_caller *caller, struct fm_error *error);
 
-/* Answers the request: `reply` (empty) has one line then. */
+/* Answers the request: writes one line to `reply`, which is empty before. */
 void sy_caller_answer(struct sy_caller *caller, const struct sy_request *request, struct fm_buf *reply);
 
-/* Frees the desktop and what was kept. */
+/* Frees the desktop and the rest of the world. */
 void sy_caller_close(struct sy_caller *caller);
 
-/* ---- what it calls: members of a result, or a fault ---- */
+/* ---- the functions that it calls: each writes members of a result, or fills a fault ---- */
 
 typedef bool sy_answer(struct sy_caller *caller, const struct sy_request *request, struct fm_json_writer *w,
                        struct sy_fault *fault);

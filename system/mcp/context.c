@@ -1,4 +1,4 @@
-/* The contract's context. Lists of the same things as in the commands have the commands' form. */
+/* The contract's context. Lists that commands give too have the same form here. */
 #include "mcp/context.h"
 #include "commands/listing.h"
 #include "desktop/presets.h"
@@ -38,7 +38,7 @@ enum fm_code sy_context_installed(struct sy_world *world, const struct sy_snapsh
     return FM_OK;
 }
 
-/* The client is told these numbers, so that they keep their meaning. */
+/* Notes that the client sees these numbers, so that they keep their meaning. */
 enum fm_code sy_context_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                              struct fm_error *error) {
     if (snapshot->no_tabs.code != FM_OK) {

@@ -4,7 +4,7 @@
 
 #include "mcp/caller.h"
 
-/* Writes members. An error: the desktop can't say, and what was written is to be dropped. */
+/* Writes members. On an error the desktop has no such data, and the caller drops what was written. */
 typedef enum fm_code sy_context(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                                 struct fm_error *error);
 

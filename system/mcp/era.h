@@ -1,12 +1,12 @@
 /*
- * The versions of the Model Context Protocol that are served, in two eras: those that begin with `initialize`, and from
- * 2026-07-28 on those in which each request says its version. Compare them by <.
+ * The supported versions of the Model Context Protocol, in two eras: in older versions a client begins with
+ * `initialize`; from 2026-07-28 on each request has its version. Later versions have larger values.
  */
 #ifndef SY_MCP_ERA_H
 #define SY_MCP_ERA_H
 
 enum sy_era {
-    SY_NO_ERA, /* nothing has told it yet */
+    SY_NO_ERA, /* not known yet */
     SY_2024_11_05,
     SY_2025_03_26, /* batches; annotations of tools; messages of progress */
     SY_2025_06_18, /* no batches; titles; structured results */
@@ -21,7 +21,7 @@ enum sy_era {
 /* Its name on the wire. */
 const char *sy_era_name(enum sy_era era);
 
-/* The version of that name; SY_NO_ERA: there is none, or it is not served. */
+/* The version of that name; SY_NO_ERA: there is none, or it is not supported. */
 enum sy_era sy_era_find(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The JSON Schemas of what tools take, made of the table of commands. What may be left out may also be null: some clients
- * make a schema strict by requiring all of its members, and then null is how a model leaves one out.
+ * The JSON Schemas of tools' parameters, made from the table of commands. An optional parameter may also be null: some
+ * clients make a schema strict by requiring all of its members, and then a model leaves one out by null.
  */
 #include "commands/table.h"
 #include "mcp/tools.h"
@@ -107,7 +107,7 @@ static bool came_before(size_t end, const char *name) {
     return false;
 }
 
-/* Parameters of all commands, none of them required: a request that asks back may leave them out. */
+/* Writes the schema of a command in a request: the parameters of all commands, none of them required. */
 static void write_command(const struct sy_policy *policy, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", "object");

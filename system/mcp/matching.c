@@ -1,4 +1,4 @@
-/* The tool `match`: what a user said, as a request that run_commands takes. By words alone: the caller is a model. */
+/* The tool `match`: turns what a user said into a request for run_commands. It asks no model: the caller is one. */
 #include "commands/table.h"
 #include "match/match.h"
 #include "mcp/tools.h"
@@ -9,7 +9,7 @@ static const struct sy_param params[] = {
     {"words", SY_STRING, true, NULL, "what the user said, in English"},
     {NULL, SY_STRING, false, NULL, NULL},
 };
-/* It is checked and described as a command is, but can't be one of a request. */
+/* `match` is checked and described like a command, but a request can't have it among its commands. */
 static const struct sy_command shape = {.type = SY_MATCH, .params = params, .reads = true};
 
 void sy_write_match_schema(const struct sy_policy *policy, struct fm_json_writer *w) {

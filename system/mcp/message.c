@@ -1,4 +1,4 @@
-/* Reads what requests have in common, and writes what answers have in common. */
+/* Reads and writes the parts that all requests and all answers have. */
 #include "mcp/message.h"
 
 #include <json-c/json.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEEP_MS 3600000 /* lists that change with the program's version alone */
+#define KEEP_MS 3600000 /* for lists that change only with the program's version */
 
 bool sy_fail(struct sy_fault *fault, int code, const char *fmt, ...) {
     va_list args;
@@ -58,7 +58,7 @@ void sy_write_fault(struct fm_buf *reply, const struct fm_rpc_id *id, enum sy_er
         fm_json_key(&w, "id");
         fm_json_raw(&w, id->text, id->len);
     } else if (era != SY_NO_ERA && era < SY_2025_11_25) {
-        fm_json_key_null(&w, "id"); /* JSON-RPC wants null there; since 2025-11-25 MCP's schema has no place for it */
+        fm_json_key_null(&w, "id"); /* JSON-RPC wants null; since 2025-11-25 MCP's schema does not allow it */
     }
     fm_json_key(&w, "error");
     fm_json_object_begin(&w);

@@ -1,6 +1,6 @@
 /*
- * Requests of a client, and what is written back: one line each. The rules are those of the protocol's pages "Overview"
- * (ids, errors, `_meta`) and "Caching". Pure.
+ * Requests of a client, and the answers: one line each. The rules are those of the protocol's pages "Overview" (ids,
+ * errors, `_meta`) and "Caching". Pure.
  */
 #ifndef SY_MCP_MESSAGE_H
 #define SY_MCP_MESSAGE_H
@@ -30,28 +30,28 @@ struct sy_fault {
     char data[512]; /* JSON; "": none */
 };
 
-/* Fills `fault`; returns false, so that a function that fails ends in one statement. */
+/* Fills `fault`. Always returns false, so that a function can fail with one statement. */
 bool sy_fail(struct sy_fault *fault, int code, const char *fmt, ...) FM_PRINTF(3, 4);
 
 /* How long a client may keep an answer (2026-07-28). */
 enum sy_keep {
-    SY_KEEP_NOT, /* the answer has no such members */
+    SY_KEEP_NOT, /* the answer has no members about keeping */
     SY_KEEP_LONG,
-    SY_KEEP_NEVER, /* it is of this moment, and of this user */
+    SY_KEEP_NEVER, /* the answer is only for this moment and this user */
 };
 
 /*
- * Opens the answer up to its members: `result` is an object. What the caller writes then are members. sy_result_end
- * closes it, newline included; `type` is the `resultType` that 2026-07-28 wants, "complete" or "input_required".
+ * Begins an answer whose `result` is an object. Then the caller writes members of that object. sy_result_end ends the
+ * answer, with its newline. `type` is the `resultType` that 2026-07-28 needs, "complete" or "input_required".
  */
 struct fm_json_writer sy_result_begin(struct fm_buf *reply, const struct sy_request *request, enum sy_keep keep);
 void sy_result_end(struct fm_buf *reply, const struct sy_request *request, const char *type, struct fm_json_writer *w);
 
-/* The whole line. An id of length 0 is written as the era has it: left out, or null. */
+/* Writes the whole line. An id of length 0 is left out or written as null, as the era needs. */
 void sy_write_fault(struct fm_buf *reply, const struct fm_rpc_id *id, enum sy_era era, const struct sy_fault *fault);
 
 /*
- * Splits a message into a request: params and _meta must be objects. The era is not decided here. False: `fault` says
+ * Makes a request from a message: params and _meta must be objects. The era is decided elsewhere. False: `fault` says
  * why.
  */
 FM_MUST_USE bool sy_request_read(const struct fm_rpc_message *message, struct sy_request *request,
@@ -60,7 +60,7 @@ FM_MUST_USE bool sy_request_read(const struct fm_rpc_message *message, struct sy
 /* A parameter that must be a string; NULL: it is not, and `fault` says so. */
 const char *sy_request_string(const struct sy_request *request, const char *name, struct sy_fault *fault);
 
-/* A list that has one page only: a client that names another has a cursor that nobody gave. */
+/* For a list of one page: fails if the client gives a cursor, because this server never gives one. */
 FM_MUST_USE bool sy_request_has_no_cursor(const struct sy_request *request, struct sy_fault *fault);
 
 #endif

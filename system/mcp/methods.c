@@ -1,4 +1,4 @@
-/* The table of methods, and those that are answered at once. They tell nothing of the desktop. */
+/* The table of methods, and the methods that are answered at once. Their answers do not depend on the desktop. */
 #include "mcp/lists.h"
 #include "mcp/server.h"
 

@@ -1,6 +1,7 @@
 /*
- * The JSON Schemas of what tools give. An object with "ok"; false: "error" says why; with "dry_run": "would" tells what
- * would be done; else the members of the tool's row. The root is an object, as the versions before 2026-07-28 want it.
+ * The JSON Schemas of tools' results. A result is an object with "ok". If that is false, "error" says why. With
+ * "dry_run", "would" says what would be done. Otherwise there are the members of the tool's row. The root is an object,
+ * because versions before 2026-07-28 need that.
  */
 #include "mcp/lists.h"
 
@@ -17,7 +18,7 @@
 static const struct row {
     const char *name;
     const char *members;  /* properties, without the braces */
-    const char *required; /* of them, if it was done; without the brackets */
+    const char *required; /* the members that a success always has; without the brackets */
 } rows[] = {
     {"list_apps", "\"apps\":" LIST_OF("\"name\":" STRING ",\"windows\":" INTEGER ",\"is_active\":" BOOLEAN),
      "\"apps\""},
@@ -52,7 +53,7 @@ static const struct row {
     {"match",
      "\"commands\":" LIST_OF("\"type\":" STRING) ",\"needs_clarification\":" BOOLEAN ",\"clarification_reason\":" MAYBE,
      "\"commands\",\"needs_clarification\""},
-    {"", "", ""}, /* any other: what is common to all */
+    {"", "", ""}, /* any other tool: only the common members */
 };
 
 static const char common[] =

@@ -1,4 +1,4 @@
-/* Which tools may be called. A request of run_commands is allowed as far as each of its commands is. */
+/* Which tools may be called. run_commands may be called with --read-only too: each of its commands is checked. */
 #include "mcp/policy.h"
 
 #include <string.h>

@@ -1,16 +1,16 @@
-/* Which tools a client may call: what --read-only and --allow of the command line leave. */
+/* Which tools a client may call, by --read-only and --allow of the command line. */
 #ifndef SY_MCP_POLICY_H
 #define SY_MCP_POLICY_H
 
 #include <stdbool.h>
 
 #define SY_RUN_COMMANDS "run_commands" /* the tool that runs whole requests */
-#define SY_MATCH        "match"        /* the tool that makes them of words */
+#define SY_MATCH        "match"        /* the tool that makes requests from words */
 
 /* Zeroed, it allows everything. */
 struct sy_policy {
     bool read_only;
-    const char *allow; /* names with commas between them; NULL: all */
+    const char *allow; /* names separated by commas; NULL: all */
 };
 
 /* Whether a tool or command of that name may be called; `reads`: it changes nothing. Pure. */

@@ -1,6 +1,6 @@
 /*
- * The one prompt: a user's words with the context, for a model that answers with a request of run_commands. Titles and
- * addresses are as desktop/clean.h has them: no passwords, queries and fragments, and nothing that is not seen.
+ * The one prompt: a user's words with the context, for a model that answers with a request for run_commands. Titles and
+ * addresses are cleaned by desktop/clean.h: they have no passwords, queries, fragments or invisible characters.
  */
 #include "commands/table.h"
 #include "desktop/clean.h"
@@ -84,7 +84,7 @@ static enum fm_code write_tabs(struct sy_world *world, const struct sy_snapshot 
     return FM_OK;
 }
 
-/* What the desktop can't say is left out. */
+/* Writes the context. A part that the desktop can't give is left out. */
 static enum fm_code write_context(struct sy_world *world, struct fm_buf *text, struct fm_error *error) {
     static const struct {
         const char *name;

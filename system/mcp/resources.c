@@ -1,6 +1,6 @@
 /*
- * The context of the contract as resources: what runs, what is installed, tabs as the browser has them and with their
- * numbers, presets, monitors. Each is JSON, made when it is read.
+ * The contract's context as resources: running and installed applications, tabs as the browser orders them and tabs
+ * with their numbers, presets, monitors. Each is JSON, and is made when it is read.
  */
 #include "desktop/refuse.h"
 #include "mcp/context.h"
@@ -64,7 +64,7 @@ static const struct row *find_row(const char *uri) {
     return NULL;
 }
 
-/* The desktop can't say. */
+/* Fills `fault` when the desktop can't give the data. Returns false. */
 static bool fail_unavailable(const struct fm_error *error, struct sy_fault *fault) {
     sy_fail(fault, FM_RPC_INTERNAL, "%s", error->detail);
     snprintf(fault->data, sizeof fault->data, "{\"code\":\"%s\"}", sy_reason(error));
@@ -94,7 +94,7 @@ static bool no_such_resource(const char *uri, enum sy_era era, struct sy_fault *
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "uri", uri);
     fm_json_object_end(&w);
-    fault->data[data.failed ? 0 : data.len] = '\0'; /* one that is too long is not told */
+    fault->data[data.failed ? 0 : data.len] = '\0'; /* a URI that is too long is left out */
     return false;
 }
 

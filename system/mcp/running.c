@@ -1,4 +1,4 @@
-/* Runs what a client asks for, and writes what became of it: one object, whether it went well or not. */
+/* Runs what a client asks for, and writes the outcome: one object, on success and on failure. */
 #include "commands/table.h"
 #include "desktop/refuse.h"
 #include "mcp/ask.h"
@@ -13,7 +13,7 @@
 struct running {
     struct sy_caller *caller;
     const struct sy_request *request;
-    struct json_object *token; /* of progress; NULL: the client did not ask for it */
+    struct json_object *token; /* the progress token; NULL: the client wants no progress */
 };
 
 /* ---- refusals ---- */
@@ -41,7 +41,7 @@ bool sy_write_refusal(const struct fm_error *error, struct fm_json_writer *w) {
 
 /* ---- progress ---- */
 
-/* As a step begins: the answer itself says that the last one has ended. */
+/* Sends progress at the beginning of a step. The end of the last step needs no message: the answer shows it. */
 static void on_step(void *context, const struct sy_plan *plan, size_t step) {
     const struct running *running = context;
     char message[96];
@@ -67,7 +67,8 @@ static void on_step(void *context, const struct sy_plan *plan, size_t step) {
 
 /* ---- running a plan ---- */
 
-/* The members of `object`, but for "ok", which is written last; `alone`: and for "type", which was written first. */
+/* Writes the members of `object`, except "ok", which comes last. With `alone` also except "type", which was written
+ * before. */
 static void write_members(struct json_object *object, bool alone, struct fm_json_writer *w) {
     if (!object) {
         return;
@@ -81,7 +82,8 @@ static void write_members(struct json_object *object, bool alone, struct fm_json
     }
 }
 
-/* `text` is what a plan wrote, `error` why it ended (NULL: it went well). `alone`: of a single command. */
+/* Writes the outcome of a plan. `text` is what the plan wrote, `error` why it failed (NULL: it did not). `alone`: it
+ * was a single command. */
 static bool write_outcome(const struct fm_buf *text, bool alone, const char *type, const struct sy_plan *plan,
                           const struct fm_error *error, struct fm_json_writer *w) {
     struct json_object *root = NULL;
@@ -117,7 +119,7 @@ bool sy_write_outcome(const struct fm_buf *text, const struct fm_error *error, s
     return write_outcome(text ? text : &none, false, "", NULL, error, w);
 }
 
-/* What the plan does, or would do. */
+/* Runs the plan, or only writes what it would do. If the user must be asked first, nothing runs. */
 static enum fm_code carry_out(const struct running *running, struct sy_plan *plan, bool dry, struct fm_json_writer *w,
                               struct fm_error *error) {
     if (dry) {
@@ -136,7 +138,7 @@ static struct running begin(struct sy_caller *caller, const struct sy_request *r
     return (struct running){caller, request, valid ? token : NULL};
 }
 
-/* Reads dry_run; a single command's parameters do not have it. */
+/* Reads dry_run, which is not in the commands' own tables of parameters. */
 static enum fm_code take_dry_run(struct json_object *args, bool *dry, struct fm_error *error) {
     struct json_object *value = json_object_object_get(args, "dry_run");
     if (value && !json_object_is_type(value, json_type_boolean)) {
@@ -170,7 +172,7 @@ bool sy_call_command(struct sy_caller *caller, const struct sy_request *request,
 
 /* ---- a whole request ---- */
 
-/* Each of its commands must be one that may be called alone. What is no command is refused later. */
+/* Refuses a request with a command that may not be called by itself. Unknown commands are refused later. */
 static enum fm_code check_allowed(const struct sy_policy *policy, struct json_object *args, struct fm_error *error) {
     struct json_object *commands = json_object_object_get(args, "commands");
     size_t count = json_object_is_type(commands, json_type_array) ? json_object_array_length(commands) : 0;
@@ -190,7 +192,7 @@ static enum fm_code check_allowed(const struct sy_policy *policy, struct json_ob
     return FM_OK;
 }
 
-/* A request that asks back. */
+/* Writes the outcome of a request that asks the user a question. */
 static bool write_question(const char *question, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key(w, "results");

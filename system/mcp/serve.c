@@ -1,7 +1,8 @@
 /*
- * Two threads: this one reads, writes and answers what needs no desktop; the other works on the desktop, one job after
- * the other. Nobody else writes to the client, and only whole lines. Jobs go from the first thread to the second and
- * back; only the first makes and frees them. Whoever reads slowly is read slowly: what waits is bounded.
+ * Two threads. The first one reads, writes, and answers requests that need no desktop. The second one works on the
+ * desktop, one job after the other. Only the first thread writes to the client, and only whole lines. Jobs go from the
+ * first thread to the second and back; only the first makes and frees them. All that waits is bounded: if the client
+ * reads slowly, its requests are read slowly too.
  */
 #include "mcp/serve.h"
 #include "base/clock.h"
@@ -18,11 +19,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-#define JOBS_MAX  64u          /* that wait, before no more is read */
+#define JOBS_MAX  64u          /* waiting jobs; with so many, no more input is read */
 #define HELD_MAX  1048576u     /* bytes that wait for the other thread, or for the client */
-#define OUT_MAX   (128u << 20) /* what one message can make more than that: a batch of large answers */
-#define GRACE_MS  1000         /* after the end of the input, for what was asked */
-#define LET_GO_MS 1000         /* after that, for the desktop */
+#define OUT_MAX   (128u << 20) /* bytes of output: one message can make a batch of large answers */
+#define GRACE_MS  1000         /* after the end of the input, to answer open requests */
+#define LET_GO_MS 1000         /* after that, to free the desktop */
 
 struct list {
     struct sy_job *first;
@@ -37,21 +38,21 @@ struct serve {
     struct fm_buf out;
     const struct sy_serve *given;
     bool ended;       /* no more is read */
-    bool hung_up;     /* the client writes no more, though not all of it is read yet */
-    bool lost;        /* nobody takes what is written */
-    int64_t until_ms; /* when patience ends, after the end of the input */
-    bool impatient;   /* it has ended once */
+    bool hung_up;     /* the client writes no more; maybe not all of its input is read yet */
+    bool lost;        /* output can't be written any more */
+    int64_t until_ms; /* after the end of the input: the end of the present time limit */
+    bool impatient;   /* the first time limit (GRACE_MS) is over */
 
-    pthread_mutex_t lock; /* for the rest, but for the caller, which is the other thread's */
+    pthread_mutex_t lock; /* for the members below, except `caller`, which the other thread owns */
     pthread_cond_t changed;
     struct list todo;
     struct list done;
     struct sy_job *running;
     bool interrupted; /* a byte is in the cancel pipe */
-    bool finish;      /* when todo is empty */
-    bool finished;    /* the other thread is done with everything here */
-    int cancel[2];    /* readable: what runs was cancelled */
-    int wake[2];      /* readable: done, or lines of what runs, or finished */
+    bool finish;      /* the other thread ends when `todo` is empty */
+    bool finished;    /* the other thread uses nothing here any more */
+    int cancel[2];    /* readable: the running job was cancelled */
+    int wake[2];      /* readable: a job is done, or has lines to send, or `finished` was set */
     struct sy_caller caller;
 };
 
@@ -104,7 +105,7 @@ static void work(struct sy_caller *caller, struct sy_job *job) {
         sy_request_read(&message, &request, &fault)) {
         request.era = job->era;
         sy_caller_answer(caller, &request, &job->answer);
-    } else { /* the server has read it before */
+    } else { /* the server has read this message before, so only memory can be missing */
         sy_fail(&fault, FM_RPC_INTERNAL, "out of memory");
         sy_write_fault(&job->answer, &job->id, job->era, &fault);
     }
@@ -112,7 +113,7 @@ static void work(struct sy_caller *caller, struct sy_job *job) {
     json_object_put(root);
 }
 
-/* The next job; NULL: there is none any more. The lock is held. */
+/* Waits for the next job; NULL: the thread should end. The lock is held. */
 static struct sy_job *next_job(struct serve *serve) {
     while (!serve->finish && (!serve->todo.first || serve->done.bytes > HELD_MAX)) {
         pthread_cond_wait(&serve->changed, &serve->lock);
@@ -151,7 +152,7 @@ static void *run_desktop(void *context) {
     return NULL;
 }
 
-/* ---- what the server asks of it ---- */
+/* ---- functions that the server calls ---- */
 
 static void hand_over(void *context, struct sy_job *job) {
     struct serve *serve = context;
@@ -186,7 +187,7 @@ static void cancel(void *context, struct sy_job *job) {
 
 /* ---- this thread ---- */
 
-/* What is done goes out, and so do lines of what runs. */
+/* Sends the answers of jobs that are done, and lines of the running job. */
 static void collect(struct serve *serve) {
     char bytes[64];
     struct fm_buf told;
@@ -203,7 +204,7 @@ static void collect(struct serve *serve) {
     pthread_cond_signal(&serve->changed);
     pthread_mutex_unlock(&serve->lock);
     if (job && serve->hung_up && !serve->ended) {
-        serve->until_ms = fm_now_ms() + GRACE_MS; /* it goes on well with what is to be read yet */
+        serve->until_ms = fm_now_ms() + GRACE_MS; /* there is progress, and more input to read: new time limit */
     }
     while (job) {
         struct sy_job *next = job->next;
@@ -235,7 +236,7 @@ static bool is_full(struct serve *serve) {
     return full || serve->out.len >= HELD_MAX;
 }
 
-/* False: all lines that have come are taken. True: there is too much already that waits. */
+/* Takes the lines that have arrived. False: all were taken. True: too much waits already, so some lines remain. */
 static bool take_lines(struct serve *serve) {
     const char *line;
     size_t len;
@@ -251,7 +252,7 @@ static bool take_lines(struct serve *serve) {
     }
 }
 
-/* No more comes than what has come: from now on patience has an end. */
+/* The client has closed its end: from now on there is a time limit. */
 static void hang_up(struct serve *serve, int64_t grace_ms) {
     int64_t until_ms = fm_now_ms() + grace_ms;
     serve->until_ms = serve->until_ms && serve->until_ms < until_ms ? serve->until_ms : until_ms;
@@ -274,7 +275,7 @@ static void read_input(struct serve *serve) {
     }
 }
 
-/* No more jobs come. */
+/* Tells the other thread that no more jobs come. */
 static void ask_to_finish(struct serve *serve) {
     sy_server_end(&serve->server);
     pthread_mutex_lock(&serve->lock);
@@ -283,7 +284,7 @@ static void ask_to_finish(struct serve *serve) {
     pthread_mutex_unlock(&serve->lock);
 }
 
-/* Patience has ended: what waits is dropped, what runs is interrupted, and no more is read. */
+/* The time limit is over: drops waiting jobs, interrupts the running one, and reads no more. */
 static void abandon(struct serve *serve) {
     struct list todo;
     end_input(serve, 0);
@@ -314,12 +315,12 @@ static bool is_finished(struct serve *serve) {
     return finished;
 }
 
-/* Waits for something to do, and does what is about descriptors. `blocked`: lines wait that can't be taken yet. */
+/* Waits for the descriptors, and then reads, writes or collects. `blocked`: lines wait that can't be taken yet. */
 static void wait_and_do(struct serve *serve, bool blocked) {
     bool read = !serve->ended && !blocked;
     bool write = serve->out.len > 0 && !serve->lost;
     struct fm_waited waited[] = {
-        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read}, /* without `input`: for its end alone */
+        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read}, /* else only for its end */
         {.fd = serve->out.len < HELD_MAX ? serve->wake[0] : -1, .input = true},
         {.fd = write ? serve->given->out : -1, .room = true},
         {.fd = serve->ended ? -1 : serve->given->end_fd, .input = true},
@@ -340,7 +341,7 @@ static void wait_and_do(struct serve *serve, bool blocked) {
     if (waited[3].ready) {
         end_input(serve, 0);
     }
-    if (serve->lost || serve->out.failed) { /* out of memory: a client that hears nothing more should know */
+    if (serve->lost || serve->out.failed) { /* failed: out of memory; ending tells the client */
         serve->lost = true;
         fm_buf_reset(&serve->out);
         end_input(serve, 0);

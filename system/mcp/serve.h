@@ -1,4 +1,4 @@
-/* The server on a pair of descriptors. */
+/* The server on two descriptors, one for input and one for output. */
 #ifndef SY_MCP_SERVE_H
 #define SY_MCP_SERVE_H
 
@@ -9,17 +9,17 @@ struct sy_serve {
     int out;
     int end_fd; /* readable when this process should end (fm_watch_for_end); -1: none */
     struct sy_policy policy;
-    /* As in caller.h; called on the thread that works on the desktop. */
+    /* These are as in caller.h, and are called on the thread that works on the desktop. */
     enum fm_code (*open_desktop)(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error);
-    void (*furnish)(void *context, int cancel_fd, struct sy_world *world); /* these as in caller.h */
+    void (*furnish)(void *context, int cancel_fd, struct sy_world *world);
     void (*dismiss)(void *context);
     void *open_context;
 };
 
 /*
- * Serves until the input ends: what was asked by then is still answered, as far as it is ready in a second. Blocks.
- * Call it once, on the first thread; SIGPIPE is ignored from then on. False in `*clean`: the desktop did not let go,
- * and this process should end by _exit. Returns an exit status.
+ * Serves until the input ends. Requests that were read by then are still answered, if they are ready within a second.
+ * Blocks. Call it once, on the first thread; SIGPIPE is ignored from then on. False in `*clean`: work on the desktop
+ * did not end in time, and this process should end by _exit. Returns an exit status.
  */
 int sy_serve(const struct sy_serve *serve, bool *clean);
 

@@ -1,6 +1,6 @@
 /*
- * The protocol's rules for one client. A message is answered in the era that it belongs to: one with the version in its
- * _meta by itself, any other in that of `initialize`. Both may come on the same connection.
+ * The protocol's rules for one client. The era of a message is that of the version in its _meta, or else the one that
+ * `initialize` has set. Both kinds of messages may come on the same connection.
  */
 #include "mcp/server.h"
 #include "protocol/json_check.h"
@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_BYTES  (64u << 20) /* of the answers of a batch: what is more is errors */
-#define FAULTS_BYTES (1u << 20)  /* room for these */
+#define BATCH_BYTES  (64u << 20) /* of the answers of a batch; further answers become errors */
+#define FAULTS_BYTES (1u << 20)  /* room for these errors */
 
-/* The answers to an array of messages: they go out together, when the last one is there. */
+/* The answers to an array of messages: they are sent together, when the last one is there. */
 struct sy_batch {
     struct fm_buf answers; /* with a comma before each */
-    size_t open;           /* requests without an answer, and one until all were read */
+    size_t open;           /* requests without an answer, plus 1 until all messages were read */
 };
 
 void sy_server_free(struct sy_server *server) {
     free(server->jobs);
 }
 
-/* ---- what goes out ---- */
+/* ---- output ---- */
 
 static void append_line(struct sy_server *server, struct sy_batch *batch, const struct fm_buf *line) {
     if (!batch) {
@@ -58,7 +58,7 @@ static void send_fault(struct sy_server *server, struct sy_batch *batch, const s
     fm_buf_free(&line);
 }
 
-/* An answer: a line. One that its batch has no room for becomes an error. */
+/* Sends an answer, which is one line. If its batch has no room for it, an error is sent instead. */
 static void send_answer(struct sy_server *server, struct sy_batch *batch, const struct fm_rpc_id *id, enum sy_era era,
                         const struct fm_buf *line) {
     struct sy_fault fault;
@@ -84,7 +84,7 @@ void sy_server_long_line(struct sy_server *server) {
     send_nameless_fault(server, FM_RPC_INVALID, message);
 }
 
-/* ---- subscriptions: nothing here ever changes, so they are empty, and only end ---- */
+/* ---- subscriptions: the lists never change, so no notification follows; a subscription only ends ---- */
 
 static void write_subscription(struct fm_json_writer *w, const struct fm_rpc_id *id) {
     fm_json_key(w, "_meta");
@@ -94,7 +94,7 @@ static void write_subscription(struct fm_json_writer *w, const struct fm_rpc_id 
     fm_json_object_end(w);
 }
 
-/* Its answer comes when it ends; what comes now is a notification. */
+/* Begins a subscription. Its answer is sent when it ends; now only a notification is sent. */
 static bool listen_for_changes(struct sy_server *server, const struct sy_request *request, struct sy_fault *fault) {
     struct json_object *wanted = json_object_object_get(request->params, "notifications");
     if (!json_object_is_type(wanted, json_type_object)) {
@@ -166,7 +166,7 @@ static bool fail_version(const char *requested, struct sy_fault *fault) {
     return false;
 }
 
-/* A request that says its version. */
+/* Reads the _meta of a request that has its version there. */
 static bool read_modern(struct sy_request *request, struct json_object *version, struct sy_fault *fault) {
     struct json_object *abilities = json_object_object_get(request->meta, SY_META "clientCapabilities");
     struct json_object *info = json_object_object_get(request->meta, SY_META "clientInfo");
@@ -192,7 +192,7 @@ static bool read_modern(struct sy_request *request, struct json_object *version,
 
 static bool find_era(const struct sy_server *server, struct sy_request *request, struct sy_fault *fault) {
     struct json_object *version = json_object_object_get(request->meta, SY_META "protocolVersion");
-    bool begins = strcmp(request->method, "initialize") == 0 && !version; /* no method of a version in _meta */
+    bool begins = strcmp(request->method, "initialize") == 0 && !version; /* versions in _meta have no such method */
     request->era = server->negotiated;
     if (begins || (server->negotiated == SY_NO_ERA && !version && strcmp(request->method, "ping") == 0)) {
         request->era = SY_LAST_LEGACY;
@@ -228,7 +228,7 @@ static bool is_open(const struct sy_server *server, const struct fm_rpc_id *id) 
     return find_job(server, id) != NULL;
 }
 
-/* A copy of the message becomes a job. */
+/* Makes a job with a copy of the message, and hands it over. */
 static bool hand_over(struct sy_server *server, const struct sy_request *request, const char *text, size_t len,
                       struct sy_batch *batch, struct sy_fault *fault) {
     struct sy_job *job = malloc(sizeof *job + len);
@@ -307,7 +307,7 @@ static void take_notification(struct sy_server *server, const struct fm_rpc_mess
     }
 }
 
-/* `text` is the message that `root` was made of. */
+/* Takes one message. `text` is its JSON, `root` the tree made from it. */
 static void take_message(struct sy_server *server, struct json_object *root, const char *text, size_t len,
                          struct sy_batch *batch) {
     struct fm_rpc_message message;
@@ -323,7 +323,7 @@ static void take_message(struct sy_server *server, struct json_object *root, con
         take_notification(server, &message);
         return;
     } else if (message.kind == FM_RPC_RESPONSE) {
-        return; /* to nothing that this server asked */
+        return; /* ignored: this server sends no requests */
     } else if (message.method_len != strlen(message.method)) {
         sy_fail(&fault, FM_RPC_METHOD, "Method not found");
     } else if (sy_request_read(&message, &request, &fault)) {

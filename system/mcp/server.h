@@ -1,7 +1,7 @@
 /*
- * One client of the server: lines come in, lines go out. What is about the desktop is handed over as jobs, whose
- * answers come back; all else is answered at once. No I/O, no threads, no desktop; one thread at a time. Each request
- * gets exactly one answer, but for one that the client has cancelled: that one gets none.
+ * One client of the server: lines come in, lines go out. Requests about the desktop are handed over as jobs, whose
+ * answers come back; all others are answered at once. No I/O, no threads, no desktop; one thread at a time. Each
+ * request gets exactly one answer; a request that the client has cancelled gets none.
  */
 #ifndef SY_MCP_SERVER_H
 #define SY_MCP_SERVER_H
@@ -11,20 +11,20 @@
 
 struct sy_server;
 
-/* Writes members of a result at once, or says in `fault` why not. */
+/* Writes the members of a result at once. False: `fault` says why it can't. */
 typedef bool sy_answer_now(struct sy_server *server, const struct sy_request *request, struct fm_json_writer *w,
                            struct sy_fault *fault);
 
 /* methods.c has the table. */
 struct sy_method {
     const char *name;
-    enum sy_era first, last; /* that have it */
+    enum sy_era first, last; /* the versions that have it */
     sy_answer_now *answer;   /* NULL: it is handed over, or listens */
     enum sy_keep keep;
-    bool listens; /* its answer comes when it ends */
+    bool listens; /* it is a subscription: its answer comes when it ends */
 };
 
-/* NULL: there is none in any era. */
+/* Finds a method; NULL: no version has it. */
 const struct sy_method *sy_find_method(const char *name);
 
 #define SY_BATCH_MAX     64 /* requests in an array (2025-03-26) */
@@ -32,14 +32,14 @@ const struct sy_method *sy_find_method(const char *name);
 
 struct sy_batch;
 
-/* A request that is to be answered elsewhere. */
+/* A request that is answered elsewhere. */
 struct sy_job {
-    struct sy_job *next; /* for the list that it is in */
+    struct sy_job *next; /* in the list that it is in */
     struct fm_rpc_id id;
     enum sy_era era;
     struct sy_batch *batch; /* the server's */
-    bool dropped;           /* the client has cancelled it: what is written of it is thrown away */
-    struct fm_buf told;     /* lines that go out before its answer */
+    bool dropped;           /* the client has cancelled it: its lines and its answer are thrown away */
+    struct fm_buf told;     /* lines that are sent before its answer */
     struct fm_buf answer;   /* one line */
     size_t len;
     char text[]; /* the message as JSON, checked */
@@ -48,35 +48,35 @@ struct sy_job {
 struct sy_server {
     const struct sy_policy *policy;
     struct fm_buf *out; /* takes whole lines */
-    /* Takes the job, which is the receiver's until it calls sy_server_done. */
+    /* Takes the job. The receiver owns it until it calls sy_server_done. */
     void (*hand_over)(void *context, struct sy_job *job);
-    /* The job need not go on. One that has not begun may be given to sy_server_done at once. */
+    /* The job need not go on. If it has not begun, it may be given to sy_server_done at once. */
     void (*cancel)(void *context, struct sy_job *job);
     void *context;
 
     enum sy_era negotiated; /* by initialize */
-    struct sy_job **jobs;   /* handed over, borrowed until they are done */
+    struct sy_job **jobs;   /* those that were handed over and are not done; borrowed */
     size_t job_count;
     struct fm_rpc_id listeners[SY_LISTENERS_MAX];
     size_t listener_count;
 };
 
-/* It is made by filling the members up to `context`, the rest zeroed. All jobs must be done. */
+/* Frees a server; all jobs must be done. (To make one, fill the members up to `context`, and zero the rest.) */
 void sy_server_free(struct sy_server *server);
 
-/* A line of the client, without its newline. */
+/* Takes a line of the client, without its newline. */
 void sy_server_line(struct sy_server *server, const char *line, size_t len);
 
-/* A line of the client that was too long to be read. */
+/* Answers a line of the client that was too long to be read. */
 void sy_server_long_line(struct sy_server *server);
 
-/* Sends lines about a job that goes on. */
+/* Sends lines about a job that still runs. */
 void sy_server_tell(struct sy_server *server, const struct sy_job *job, const struct fm_buf *lines);
 
-/* Sends what the job was told and its answer, and frees it. */
+/* Sends the job's lines and its answer, and frees it. */
 void sy_server_done(struct sy_server *server, struct sy_job *job);
 
-/* No more comes: ends what is open besides jobs. */
+/* The input has ended: ends the subscriptions. Jobs go on. */
 void sy_server_end(struct sy_server *server);
 
 #endif

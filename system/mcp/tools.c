@@ -1,4 +1,4 @@
-/* tools/list and tools/call. What is listed depends on the command line alone, never on the desktop. */
+/* tools/list and tools/call. The list depends only on the command line, never on the desktop. */
 #include "mcp/tools.h"
 #include "commands/table.h"
 #include "desktop/refuse.h"
@@ -79,7 +79,7 @@ static void write_tail(const char *name, bool reads, bool destroys, enum sy_era 
     fm_json_object_end(w);
 }
 
-/* What run_commands may do is what its commands may. */
+/* Whether run_commands may close something: one of the allowed commands does. */
 static bool may_destroy(const struct sy_policy *policy) {
     for (size_t i = 0; i < sy_command_count; i++) {
         if (sy_commands[i].destroys && sy_policy_allows(policy, sy_commands[i].type, false)) {
@@ -144,7 +144,7 @@ static void write_result(const struct fm_buf *given, bool ok, enum sy_era era, s
     fm_json_key_bool(w, "isError", !ok);
 }
 
-/* An error of the command is a result, so that a model reads it; one of the request is not. */
+/* A failed command is a result, so that a model reads its error. A wrong request gets an error of the protocol. */
 bool sy_tools_call(struct sy_caller *caller, const struct sy_request *request, struct fm_json_writer *w,
                    struct sy_fault *fault) {
     const char *name = sy_request_string(request, "name", fault);
@@ -166,7 +166,7 @@ bool sy_tools_call(struct sy_caller *caller, const struct sy_request *request, s
         fm_buf_free(&given);
         return sy_fail(fault, FM_RPC_INTERNAL, "out of memory, or the answer is too large");
     }
-    if (caller->forged) { /* the client's fault, which is not for the model to read */
+    if (caller->forged) { /* an error of the client, not of the model */
         fm_buf_free(&given);
         return sy_fail(fault, FM_RPC_PARAMS, "params.requestState was not given for this call, or was used: ask again");
     }

@@ -1,11 +1,11 @@
-/* Tools: the commands of the table, and those that are made here. */
+/* Tools: the commands of the table, and some that are no commands. */
 #ifndef SY_MCP_TOOLS_H
 #define SY_MCP_TOOLS_H
 
 #include "mcp/caller.h"
 
 /*
- * A tool that is no command. `call` writes what it gives as one JSON object with an "ok", and returns that.
+ * A tool that is no command. `call` writes its result as one JSON object with a member "ok", and returns that member.
  * To add one: a row in tools.c, and one in output.c.
  */
 struct sy_tool {
@@ -18,7 +18,7 @@ struct sy_tool {
                  struct fm_json_writer *w);
 };
 
-/* ---- input.c: the schemas of what tools take ---- */
+/* ---- input.c: the schemas of tools' parameters ---- */
 
 struct sy_command;
 
@@ -28,26 +28,26 @@ void sy_write_envelope_schema(const struct sy_policy *policy, struct fm_json_wri
 
 /* ---- matching.c: from words to a request ---- */
 
-/* The schema of what match takes, and a call of it: the answer is a request, or a question to the user. */
+/* The schema of match's parameters, and a call of match: its result is a request, or a question for the user. */
 void sy_write_match_schema(const struct sy_policy *policy, struct fm_json_writer *w);
 bool sy_call_match(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
                    struct fm_json_writer *w);
 
 /* ---- running.c: commands ---- */
 
-/* Runs a command, or a whole request, and writes {"ok": ..., what came of it, or "error": {...}}. Returns "ok". */
+/* Runs a command, or a whole request, and writes {"ok": ..., with the results or "error": {...}}. Returns "ok". */
 bool sy_call_command(struct sy_caller *caller, const struct sy_request *request, const char *type,
                      struct json_object *args, struct fm_json_writer *w);
 bool sy_call_envelope(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
                       struct fm_json_writer *w);
 
 /*
- * One object: the members of the object `text` (NULL: none) and {"ok": true}; or {"ok": false} and `error`, unless that
- * is NULL. Returns "ok".
+ * Writes one object: the members of the object `text` (NULL: none), and "ok": true if `error` is NULL; otherwise
+ * "ok": false and the error. Returns "ok".
  */
 bool sy_write_outcome(const struct fm_buf *text, const struct fm_error *error, struct fm_json_writer *w);
 
-/* {"ok": false, "error": {code, param, detail}}. Returns false. */
+/* Writes {"ok": false, "error": {code, param, detail}}. Returns false. */
 bool sy_write_refusal(const struct fm_error *error, struct fm_json_writer *w);
 
 #endif

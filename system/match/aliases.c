@@ -1,4 +1,5 @@
-/* A table of aliases. Both columns are words in small letters without gaps; the second one separates them by spaces. */
+/* A table of aliases. Both columns have lower-case words without gaps; the second one has several, with spaces
+ * between. */
 #include "match/aliases.h"
 #include "match/words.h"
 
@@ -86,7 +87,7 @@ static const struct alias aliases[] = {
     {"vm virtualbox virtualmachine", "virtualbox oraclevmvirtualbox virtualmachinemanager", SY_ALIAS_OF_KIND},
 };
 
-/* What one does or has with such an application, and no word for the application itself. */
+/* Words for what people do or have with an application; they do not mean the application itself. */
 static const char topics[] =
     "gaming game games music songs tunes playlist video videos photos photo pictures picture images "
     "pics art drawing painting paint draw recording streaming stream capture screencast notes note "

@@ -1,5 +1,4 @@
-/* The wait ends at the first of three things: the request has settled, its time is over, or it is not wanted any more.
- */
+/* Waits until the first of these happens: the request has settled, its time is over, or it is cancelled. */
 #include "match/ask.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -8,7 +7,7 @@
 
 #include <json-c/json.h>
 
-#define CANCEL_MS 2000 /* until a request that was cancelled has settled; then the helper is killed */
+#define CANCEL_MS 2000 /* until a cancelled request has settled; after that the helper is killed */
 
 struct call {
     bool settled;
@@ -27,7 +26,7 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
     }
 }
 
-/* Until the call settles: FM_OK; or FM_TIMEOUT, or FM_CANCELLED. */
+/* Waits until the call has settled (FM_OK), or returns FM_TIMEOUT or FM_CANCELLED. */
 static enum fm_code await(struct fm_client *client, const struct call *call, int64_t until_ms, int cancel_fd) {
     while (!call->settled) {
         struct fm_waited waited[FM_WAITED_MAX];
@@ -47,7 +46,7 @@ static enum fm_code await(struct fm_client *client, const struct call *call, int
     return FM_OK;
 }
 
-/* A helper that died while nobody asked is followed by another one. */
+/* Notices that the helper died since the last request; then the next call starts another one. */
 static void take_note(struct fm_client *client) {
     fm_client_process(client);
     while (fm_client_state_get(client) == FM_CLIENT_ENDING) { /* for FM_CLIENT_END_MS at most */

@@ -1,4 +1,5 @@
-/* Choices. A set of tabs is made of what the user said to be in it; an unclear one is asked for, never guessed. */
+/* Choices. A set of tabs is made from the user's words. If the set is not clear, the user is asked; it is never
+ * guessed. */
 #include "match/choose.h"
 #include "base/compiler.h"
 
@@ -7,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GOOD   0.6  /* of one: most of the words, by weight */
-#define CLOSE  0.05 /* what is nearer than this to the best one is as good */
-#define APART  0.1  /* and for a guess */
-#define OF_SET 0.75 /* of several */
+#define GOOD   0.6  /* the least score of a thing to close it: it has most of the words, by weight */
+#define CLOSE  0.05 /* a hit whose score is nearer than this to the best one counts as equally good */
+#define APART  0.1  /* the same, if the best score is below GOOD */
+#define OF_SET 0.75 /* the least score of a tab in a set */
 #define SHOWN  5    /* candidates that a question names */
 
 /* ---- questions ---- */
@@ -37,7 +38,7 @@ enum sy_standing sy_unsure(struct sy_work *work, const char *fmt, ...) {
     return SY_UNSURE;
 }
 
-/* What is called `at` of the group, for users. */
+/* Writes the name of the thing at `at` of the group, as a question shows it. */
 static void describe(const struct sy_work *work, enum sy_group group, size_t at, char *text, size_t size) {
     char clean[40 * 4 + 4];
     if (group == SY_TABS) {
@@ -80,12 +81,12 @@ enum sy_standing sy_ask_which(struct sy_work *work, enum sy_group group, const s
     }
     qsort(out->choices, out->choice_count, sizeof out->choices[0], ascending);
     list_choices(work, list, sizeof list);
-    out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* "all of them" must not be some of them */
+    out->choice_count = count > SY_CHOICES_MAX ? 0 : count; /* then "all of them" must not mean only some */
     return sy_ask_back(work, "%zu %s fit \"%s\": %s%s. Which one?", count, kinds[group],
                        sy_named(work, names, sizeof names), list, count > SHOWN ? ", ..." : "");
 }
 
-/* Tabs to be closed, of a list: one question for all of them. */
+/* Whether all commands so far close tabs (and there is room for one more): then one question proposes all of them. */
 static bool closes_only(const struct sy_reading *out) {
     for (size_t i = 0; i < out->count; i++) {
         if (strcmp(out->found[i].type, "close_tab") != 0) {
@@ -117,7 +118,7 @@ enum sy_standing sy_propose(struct sy_work *work, struct sy_found *found) {
         out->found[out->count++] = *found;
         out->proposes = true;
     } else {
-        sy_found_free(found); /* other commands were found before it: all of it must be said again */
+        sy_found_free(found); /* there are other commands: the user must say everything again */
     }
     return SY_ASK;
 }
@@ -153,12 +154,12 @@ size_t sy_contenders(const struct sy_work *work, enum sy_group group, const stru
         same = same && same_page(work, hits->at[0].at, hits->at[count].at);
         count++;
     }
-    return same ? 1 : count; /* the same page twice: either will do */
+    return same ? 1 : count; /* if all show the same page, any of them will do */
 }
 
 /* ---- tabs ---- */
 
-/* Whether each word of the window's title, but for Chrome's name, is one of the tab's. */
+/* Whether each word of the window's title, except Chrome's name, is in the tab's title. */
 static bool shows_tab(const struct sy_window *window, const struct sy_numbered_tab *tab) {
     char shown[24][SY_WORD_MAX];
     char words[48][SY_WORD_MAX];
@@ -179,7 +180,7 @@ static bool shows_tab(const struct sy_window *window, const struct sy_numbered_t
     return same > 0;
 }
 
-/* The one shown tab that a window can be of by its title; 0: none, or several. */
+/* The active tab whose title fits the topmost window that fits any; 0: there is none, or several fit. */
 static size_t tab_by_words(const struct sy_snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->windows.count; i++) {
         size_t found = 0;
@@ -207,7 +208,7 @@ size_t sy_current_tab(const struct sy_work *work) {
     if (active == 1) {
         return current;
     }
-    for (size_t i = 0; i < snapshot->windows.count; i++) { /* Chrome's topmost window is called as its tab is */
+    for (size_t i = 0; i < snapshot->windows.count; i++) { /* Chrome's window title begins with its tab's */
         const struct sy_window *window = &snapshot->windows.at[i];
         for (size_t j = 0; j < snapshot->tab_count; j++) {
             const char *title = snapshot->tabs[j].tab->title;
@@ -220,7 +221,7 @@ size_t sy_current_tab(const struct sy_work *work) {
 }
 
 struct set {
-    bool *in; /* of each tab */
+    bool *in; /* whether each tab is in the set */
     size_t count;
     bool sure;
 };
@@ -235,7 +236,7 @@ static void take_out(struct set *set, size_t tab) {
     set->in[tab] = false;
 }
 
-/* All that fit. If the words are a site's, what only mentions it in its title is left out. */
+/* Adds all tabs that fit. If some fit by their domain, tabs that only have the words in their title are left out. */
 static void put_all(const struct sy_hits *hits, struct set *set) {
     bool domain = false;
     double top = hits->count > 0 ? hits->at[0].score : 0;
@@ -252,7 +253,7 @@ static void put_all(const struct sy_hits *hits, struct set *set) {
     }
 }
 
-/* "The first three", "the last two reddit tabs" */
+/* Adds the first or last tabs: "the first three", "the last two reddit tabs". */
 static enum sy_standing put_ends(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
@@ -278,7 +279,7 @@ static enum sy_standing put_ends(struct sy_work *work, struct set *set) {
                              : SY_CLEAR;
 }
 
-/* The number, or with "onwards" a larger one. */
+/* Whether the tab's title has the number; with "onwards" also a larger one. */
 static bool title_has(const struct sy_work *work, size_t tab, int number) {
     char words[48][SY_WORD_MAX];
     size_t count = sy_words_split(work->index->scene->snapshot->tabs[tab].tab->title, words, 48);
@@ -288,13 +289,14 @@ static bool title_has(const struct sy_work *work, size_t tab, int number) {
             return true;
         }
         if (work->clause->onwards && at >= 0) {
-            return false; /* "lecture 5 of 30": the first one counts */
+            return false; /* "lecture 5 of 30": only the first number counts */
         }
     }
     return false;
 }
 
-/* "Lectures 5 to 10", "reddit tabs 1 and 4": the numbers are those of the titles, or of tabs that are called so. */
+/* Adds a series: "lectures 5 to 10", "reddit tabs 1 and 4". The numbers stand in the titles, or are the numbers of tabs
+ * that fit the words. */
 static enum sy_standing put_series(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     size_t tabs = work->index->tab_count;
@@ -329,7 +331,7 @@ static enum sy_standing put_series(struct sy_work *work, struct set *set) {
                : SY_CLEAR;
 }
 
-/* "The tabs to the right": of the one that is named or the current one, in its window. */
+/* Adds "the tabs to the right" of the named or current tab, in the same window. */
 static enum sy_standing put_side(struct sy_work *work, struct set *set) {
     const struct sy_numbered_tab *tabs = work->index->scene->snapshot->tabs;
     size_t anchor = sy_current_tab(work);
@@ -350,7 +352,7 @@ static enum sy_standing put_side(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
-/* "412": of the one title that has the number, when no tab is numbered so. */
+/* Adds the tab whose title has the number ("412"), if only one has it. Used when there is no tab of this number. */
 static bool put_titled(struct sy_work *work, int number, struct set *set) {
     size_t found = 0;
     size_t count = 0;
@@ -385,7 +387,7 @@ static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
-/* Of pages that are open twice all but one: the one that is shown, or the first. */
+/* Adds the duplicates: of each page that is open twice, all tabs but one. The active tab stays, or else the first. */
 static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     struct set all = {.in = calloc(snapshot->tab_count + 1, sizeof *all.in), .sure = true};
@@ -408,7 +410,7 @@ static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
     return set->count > 0 ? SY_CLEAR : sy_ask_back(work, "No page is open twice. What is to be closed?");
 }
 
-/* Tabs that show nothing yet. */
+/* Adds tabs that show no page yet. */
 static enum sy_standing put_blank(struct sy_work *work, struct set *set) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     const struct sy_clause *clause = work->clause;
@@ -435,7 +437,7 @@ static enum sy_standing put_current(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
-/* "Close the lamp but keep the desk": the desk lamp is the lamp. */
+/* "Close the lamp but keep the desk": if the only lamp is a desk lamp, it is closed, and the other desks are kept. */
 static void only_the_others(const struct sy_work *work, const struct set *set, struct set *kept) {
     size_t both = 0;
     for (size_t i = 0; i < work->index->tab_count; i++) {
@@ -448,7 +450,7 @@ static void only_the_others(const struct sy_work *work, const struct set *set, s
     }
 }
 
-/* Takes out the tabs that `count` words name; false: they name none. */
+/* Takes the tabs that `count` words name out of the set. False: they name none. */
 static bool keep_named(struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
     size_t tabs = work->index->tab_count;
     struct sy_terms terms;
@@ -472,7 +474,7 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
         kept.sure = true;
     }
     only_the_others(work, set, &kept);
-    set->sure &= kept.sure; /* by what it is about, there may be more that is to stay */
+    set->sure &= kept.sure; /* if the names were not certain, other tabs may have to stay */
     for (size_t i = 0; i < tabs; i++) {
         if (kept.in[i]) {
             take_out(set, i);
@@ -483,7 +485,7 @@ static bool keep_named(struct sy_work *work, const struct sy_word *const *words,
     return kept.count > 0;
 }
 
-/* "All but the last two": by the place in what is to be closed. False: the words are no such place. */
+/* Takes tabs out by their place in the set: "all but the last two". False: the words are no such place. */
 static bool keep_place(const struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
     int ordinal = 0;
     size_t many = 1;
@@ -511,7 +513,8 @@ static bool is_current(const struct sy_word *word) {
     return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
 }
 
-/* Leaves out what is after "except", or with "other" the current tab. Each thing that is to stay must be there. */
+/* Takes out the tabs that are named after "except", or with "other" the current tab. Asks if one of them is not
+ * open. */
 static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     bool but_current = clause->other;
@@ -568,7 +571,7 @@ static bool in_title(const struct sy_work *work, size_t tab, const char *word) {
     return false;
 }
 
-/* "The first images": a title may be meant that begins so, or the first one of several. */
+/* Whether an ordinal is also a word of a title: "the first images" may mean such a title, or the first of several. */
 static bool ordinal_in_title(const struct sy_work *work, const struct set *set) {
     const struct sy_clause *clause = work->clause;
     for (size_t i = 0; i < clause->word_count && !clause->tab; i++) {
@@ -582,7 +585,7 @@ static bool ordinal_in_title(const struct sy_work *work, const struct set *set) 
     return false;
 }
 
-/* "the second reddit tab", "the last tab" */
+/* Keeps only the nth tab of the set: "the second reddit tab", "the last tab". */
 static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
     size_t nth = work->clause->ordinal < 0 ? set->count : (size_t)work->clause->ordinal;
     size_t seen = 0;
@@ -597,7 +600,8 @@ static enum sy_standing keep_nth(struct sy_work *work, struct set *set) {
                            : sy_ask_back(work, "There are %zu such tabs only. Which one do you mean?", count);
 }
 
-/* "All papers": one is called so, and others are what the word says. */
+/* Whether other tabs fit too, because a word means a kind of site: for "all papers", one tab has the word in its title,
+ * and others are at sites for papers. */
 static bool others_of_kind(const struct sy_work *work, const struct set *set) {
     bool kind = false;
     for (size_t i = 0; i < work->terms.count; i++) {
@@ -644,8 +648,8 @@ static enum sy_standing put_named(struct sy_work *work, bool several, struct set
     return SY_CLEAR;
 }
 
-/* "The recipes", "the amazon stuff": more than one, by the last word. It says nothing where a title has it so: "The New
- * York Times". */
+/* Whether the last word means several tabs: "the recipes", "the amazon stuff". It does not if a title has this word:
+ * "The New York Times". */
 static bool is_plural(const struct sy_work *work) {
     const struct sy_term *last = work->terms.count > 0 ? &work->terms.at[work->terms.count - 1] : NULL;
     size_t len = last ? strlen(last->text) : 0;
@@ -672,7 +676,7 @@ static enum sy_standing check_count(struct sy_work *work, const struct set *set)
     return SY_CLEAR;
 }
 
-/* Tabs by something else than their names; `*done` false: it is not said so. */
+/* Adds tabs by something else than their names, such as numbers. `*done` false: the clause has nothing of that kind. */
 static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *done, struct set *set) {
     const struct sy_clause *clause = work->clause;
     *done = true;
@@ -702,7 +706,7 @@ static enum sy_standing put_by_place(struct sy_work *work, bool destroys, bool *
     return SY_CLEAR;
 }
 
-/* "The youtube tab in the second window": of several there, one is meant. */
+/* Asks which tab of the set is meant: "the youtube tab in the second window", if several are there. */
 static enum sy_standing ask_in_window(struct sy_work *work, const struct set *set) {
     struct sy_hits hits = {.at = calloc(work->index->tab_count + 1, sizeof *hits.at)};
     enum sy_standing standing = SY_ASK;

@@ -1,4 +1,4 @@
-/* Clauses: each word of the user ends up in one slot of one clause, or is one that says nothing. */
+/* Clauses. Each word of the user goes into one slot of one clause, or is dropped because it says nothing. */
 #include "match/clause.h"
 
 #include <string.h>
@@ -10,14 +10,14 @@ struct reading {
     size_t count;
     const struct sy_word *number_words[SY_NUMBERS_MAX];
     bool closes_but; /* after "except" */
-    bool tabs_said;  /* the clause is about several tabs, which may be said later in it */
+    bool tabs_said;  /* the clause is about several tabs; the word may stand anywhere in it */
 };
 
 static const char *text_at(const struct reading *in, size_t i) {
     return i < in->count ? in->words[i].text : "";
 }
 
-/* "in chrome", "in a new tab", "in my browser": how many words from `i` on; 0: it is not one of these. */
+/* The number of words from `i` on that are like "in chrome", "in a new tab", "in my browser"; 0: none are. */
 static size_t in_browser(const struct reading *in, size_t i) {
     size_t at = i;
     if (!sy_is_one_of(text_at(in, at), "in with using inside on")) {
@@ -36,12 +36,12 @@ static size_t in_browser(const struct reading *in, size_t i) {
                                                                                                 : 0;
 }
 
-/* With these something new may be opened. */
+/* Whether the verb may open something new. */
 static bool opens(enum sy_verb verb) {
     return verb == SY_OPEN || verb == SY_VISIT || verb == SY_WANT || verb == SY_NO_VERB;
 }
 
-/* "The tab I'm on", "the page that I am looking at": how many words. */
+/* Reads "I'm on" of "the tab I'm on", or "I am looking at": the current tab. Returns how many words; 0: none. */
 static size_t read_here(const struct reading *in, size_t i, struct sy_clause *clause) {
     size_t at = i;
     const char *does = text_at(in, i + 2);
@@ -65,7 +65,7 @@ static size_t read_here(const struct reading *in, size_t i, struct sy_clause *cl
     return at - i;
 }
 
-/* "To the right of it", of tabs that are to be closed: how many words. */
+/* Reads "to the right of it", for tabs to be closed. Returns how many words; 0: none. */
 static size_t read_side(const struct reading *in, size_t i, struct sy_clause *clause) {
     size_t at = i + 1 + (size_t)(strcmp(text_at(in, i + 1), "the") == 0);
     bool right = strcmp(text_at(in, at), "right") == 0;
@@ -80,7 +80,7 @@ static size_t read_side(const struct reading *in, size_t i, struct sy_clause *cl
     return at - i;
 }
 
-/* A kind of thing; true: the word is one. */
+/* Reads a word for a kind of thing, such as "tab". False: the word is none. */
 static bool read_kind(struct sy_clause *clause, const char *word) {
     if (sy_is_one_of(word, "tab tap tba") ||
         (clause->current && clause->name_count == 0 && sy_is_one_of(word, "page webpage site website article video"))) {
@@ -105,7 +105,7 @@ static bool read_kind(struct sy_clause *clause, const char *word) {
     return true;
 }
 
-/* Which ones; true: the word says that. */
+/* Reads a word that says which things are meant, such as "all". False: the word is none. */
 static bool read_which(struct sy_clause *clause, const char *word) {
     if (sy_is_one_of(word, "all every each everything both")) {
         clause->all = true;
@@ -139,7 +139,8 @@ static bool read_which(struct sy_clause *clause, const char *word) {
     return true;
 }
 
-/* "this tab" is the current one, "close this" what was meant before, "that reddit tab" says nothing. */
+/* Reads "this" or "that": "this tab" is the current one, "close this" refers to what was said before, and in "that
+ * reddit tab" the word adds nothing. */
 static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *clause) {
     const char *word = text_at(in, i);
     const char *next = text_at(in, i + 1);
@@ -154,7 +155,7 @@ static bool read_pointing(const struct reading *in, size_t i, struct sy_clause *
     return true;
 }
 
-/* "The two rust tabs": how many there are, and not which ones. */
+/* Whether the number at `i` says how many there are ("the two rust tabs"), not which ones. */
 static bool is_count(const struct reading *in, size_t i) {
     bool first = i == 0 || sy_is_one_of(text_at(in, i - 1), "the all my those these of both other");
     bool tabs = false;
@@ -169,7 +170,7 @@ static bool is_count(const struct reading *in, size_t i) {
            sy_number(text_at(in, i + 1)) < 0 && !sy_is_one_of(text_at(in, i + 1), "to through till until thru");
 }
 
-/* "Onwards", "and up", after a number: how many words. */
+/* The number of words at `i` that are like "onwards" or "and up", after a number; 0: none. */
 static size_t onwards_len(const struct reading *in, size_t i) {
     size_t at = i + (size_t)(strcmp(text_at(in, i), "and") == 0);
     bool on = sy_is_one_of(text_at(in, at), "onwards onward upwards upward") ||
@@ -178,7 +179,8 @@ static size_t onwards_len(const struct reading *in, size_t i) {
     return on ? at + 1 - i : 0;
 }
 
-/* Numbers, and "3 to 7"; returns how many words. Whether they count things is decided later. */
+/* Reads a number, or a range such as "3 to 7". Returns how many words; 0: none. place_numbers decides later what the
+ * numbers belong to. */
 static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause) {
     if (sy_is_one_of(text_at(in, i), "number numbers nr no") && sy_number(text_at(in, i + 1)) >= 0) {
         return 1;
@@ -221,7 +223,8 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     return end > number ? 3 : 1;
 }
 
-/* "window 2", "the second window"; with tabs also "this window". */
+/* Reads "window 2" or "the second window"; in a clause about tabs also "this window". Returns how many words; 0:
+ * none. */
 static size_t read_window(const struct reading *in, size_t i, struct sy_clause *clause) {
     bool chrome = sy_ordinal(text_at(in, i)) > 0 && sy_is_one_of(text_at(in, i + 1), "chrome browser");
     bool next = strcmp(text_at(in, i + 1 + chrome), "window") == 0;
@@ -246,7 +249,8 @@ static bool is_except(const struct reading *in, size_t i, size_t *len) {
     return two || sy_is_one_of(word, "except but besides excluding without");
 }
 
-/* "But keep gmail", "only gmail stays": where something is closed, the same. */
+/* Whether words such as "but keep gmail", "only gmail stays" begin at `i`. When closing, they mean the same as
+ * "except". */
 static bool is_kept(const struct reading *in, size_t i, const struct sy_clause *clause, size_t *len) {
     if (clause->verb != SY_CLOSE) {
         return false;
@@ -278,7 +282,8 @@ static bool names_something(const struct sy_clause *clause) {
     return false;
 }
 
-/* The kind of what is left out is the kind of all of it; but one thing that stays does not make it one. */
+/* Reads a word for a kind of thing after "except". The clause gets this kind, unless it is already about several
+ * things: "all tabs except the gmail tab" is still about several. */
 static bool read_but_kind(struct sy_clause *clause, const char *word) {
     struct sy_clause kind = {.verb = clause->verb};
     bool is_kind = read_kind(&kind, word);
@@ -288,7 +293,7 @@ static bool read_but_kind(struct sy_clause *clause, const char *word) {
     return is_kind;
 }
 
-/* "A fresh chatgpt", "a new chatgpt tab" */
+/* Whether the word at `i` asks for a new tab of a site: "a fresh chatgpt", "a new chatgpt tab". */
 static bool is_anew(const struct reading *in, size_t i, const struct sy_clause *clause) {
     bool tab = strcmp(text_at(in, i), "new") == 0 && strcmp(text_at(in, in->count - 1), "tab") == 0 &&
                i + 2 < in->count && strcmp(text_at(in, i + 1), "york") != 0;
@@ -296,7 +301,7 @@ static bool is_anew(const struct reading *in, size_t i, const struct sy_clause *
            sy_is_one_of(text_at(in, i - 1), "a another");
 }
 
-/* One step: how many words were taken. */
+/* Reads the next slot from `i` on. Returns how many words it has. */
 static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) {
     const struct sy_word *word = &in->words[i];
     size_t len;
@@ -355,7 +360,7 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     return 1;
 }
 
-/* "The empty new tabs": nothing but that. */
+/* Whether the names only say that tabs are empty: "the empty new tabs". */
 static bool only_blank(const struct sy_clause *clause) {
     bool any = false;
     for (size_t i = 0; i < clause->name_count; i++) {
@@ -368,7 +373,7 @@ static bool only_blank(const struct sy_clause *clause) {
     return any && clause->tab && !clause->fresh;
 }
 
-/* "Unused", "old": what something is like now, and no name. */
+/* Whether the names only describe a state, such as "unused" or "old", and name nothing. */
 static bool only_states(const struct sy_clause *clause) {
     bool any = false;
     for (size_t i = 0; i < clause->name_count; i++) {
@@ -383,7 +388,8 @@ static bool only_states(const struct sy_clause *clause) {
     return any;
 }
 
-/* Numbers name tabs where nothing else is named; otherwise they belong to the names. One alone is a word of a name. */
+/* Decides what the numbers belong to. Without a name they are numbers of tabs; with a name they are a series of it. One
+ * number with a name, but without "tab", becomes a word of the name. */
 static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     if (clause->number_count == 0 || !names_something(clause) || clause->ordinal != 0) {
         return;
@@ -396,7 +402,8 @@ static void place_numbers(const struct reading *in, struct sy_clause *clause) {
     }
 }
 
-/* Whether a place belongs to the clause: with these verbs only if a monitor is named, or it can be nothing else. */
+/* Whether the place that was read belongs to the clause. Only some verbs take one. With SY_OPEN and SY_SWITCH it must
+ * be clearly a place, such as a monitor. */
 static bool takes_place(const struct sy_clause *clause) {
     if (clause->verb == SY_PLACE) {
         return true;
@@ -415,7 +422,7 @@ static void read_slots(const struct sy_word *words, size_t count, struct sy_clau
     bool everything = false;
     for (size_t i = 0; i < count; i++) {
         pointers[i] = &words[i];
-        clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* numbers before the word need to know */
+        clause->tab |= sy_is_one_of(words[i].text, "tab tabs"); /* set first, for numbers that stand before the word */
         in.tabs_said |= strcmp(words[i].text, "tabs") == 0;
         everything |= strcmp(words[i].text, "everything") == 0;
     }
@@ -449,7 +456,7 @@ static bool separates(const struct sy_word *word) {
     return sy_is_one_of(word->text, "and then plus");
 }
 
-/* "I want to", "let's": the user tells what they want to do themselves. */
+/* "I want to", "let's": the user says what they want to do themselves. */
 static bool is_wish(const struct sy_words *words, size_t begin, size_t end) {
     bool wish = false;
     for (size_t i = begin; i < end; i++) {
@@ -483,7 +490,7 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     clause->behind = verb == SY_CLOSE && begin == first && end < last;
     if (verb == SY_NO_VERB && wish && end - begin > 2 &&
         sy_is_one_of(words->at[begin + 1].text, "a an the my some this")) {
-        begin++; /* "I have to unpack a zip": what for is not known, but what with */
+        begin++; /* "I have to unpack a zip": the verb is not known, but the thing is */
         verb = SY_WANT;
     }
     clause->own_verb = verb != SY_NO_VERB;
@@ -494,7 +501,7 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     bool beside = strcmp(said, "split") == 0;
     bool fresh = verb == SY_OPEN && strcmp(said, "tab") == 0;
     if (verb == SY_CANNOT && wish && sy_is_activity(words->at[first].text)) {
-        clause->verb = SY_WANT; /* "I want to play wordle": with it in front, the user can */
+        clause->verb = SY_WANT; /* "I want to play wordle": it is shown, and the user plays */
     }
     read_slots(words->at + begin, end - begin, clause);
     if (verb == SY_PLACE && wish && !clause->where.given && strcmp(words->at[first].text, "make") == 0) {
@@ -512,7 +519,7 @@ static void add_clause(const struct sy_words *words, size_t begin, size_t end, s
     clauses->count++;
 }
 
-/* "Close all of reddit, but keep the first": what stays belongs to what is closed. */
+/* "Close all of reddit, but keep the first": the part after "but" belongs to the clause that closes. */
 static bool keeps_at(const struct sy_words *words, size_t begin, size_t i, bool closing) {
     size_t len;
     size_t start = begin + sy_polite(words->at + begin, i - begin);
@@ -523,7 +530,7 @@ static bool keeps_at(const struct sy_words *words, size_t begin, size_t i, bool 
                       (i + 1 < words->count && sy_is_one_of(words->at[i + 1].text, "only except")));
 }
 
-/* Whether a new clause begins after the word at `i`; what comes after "except" is one list up to the next verb. */
+/* Whether a new clause begins after the word at `i`. After "except" there is one list, up to the next verb. */
 static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool split, bool closing) {
     size_t next = i + 1;
     size_t len;
@@ -541,7 +548,7 @@ static bool ends_at(const struct sy_words *words, size_t begin, size_t i, bool s
     return split || (start < words->count && sy_verb_at(words->at + start, words->count - start, &len) != SY_NO_VERB);
 }
 
-/* "Lessons 1 and 2": what has no name belongs to the names before. */
+/* "Lessons 1 and 2": a clause that has only numbers is joined to the one before, which has the name. */
 static void share_numbers(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count;) {
         struct sy_clause *before = &clauses->at[i - 1];
@@ -566,7 +573,7 @@ static void share_numbers(struct sy_clauses *clauses) {
     }
 }
 
-/* What stands after the last of a list holds for all of it. */
+/* Whether the verb takes a place: one that stands after the last thing of a list then holds for the whole list. */
 static bool takes_where(enum sy_verb verb) {
     return verb == SY_PLACE || verb == SY_WANT || verb == SY_NO_VERB;
 }
@@ -602,7 +609,7 @@ static void share_rest(struct sy_clauses *clauses) {
     }
 }
 
-/* "A on the left half and B on the right half of the main monitor": both are there. */
+/* "A on the left half and B on the right half of the main monitor": the monitor holds for both. */
 static void share_monitor(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
         struct sy_where *before = &clauses->at[i - 1].where;
@@ -618,7 +625,7 @@ static void share_monitor(struct sy_clauses *clauses) {
     }
 }
 
-/* "Close youtube and the bbc but keep chopin": of both. */
+/* "Close youtube and the bbc but keep chopin": the exception holds for both. */
 static void share_but(struct sy_clauses *clauses) {
     for (size_t i = clauses->count; i > 1; i--) {
         const struct sy_clause *at = &clauses->at[i - 1];
@@ -631,7 +638,7 @@ static void share_but(struct sy_clauses *clauses) {
     }
 }
 
-/* "Both slack and cursor can be closed" */
+/* "Both slack and cursor can be closed": the verb at the end holds for the things before it. */
 static void share_behind(struct sy_clauses *clauses) {
     for (size_t i = clauses->count; i > 1; i--) {
         struct sy_clause *before = &clauses->at[i - 2];
@@ -644,13 +651,13 @@ static void share_behind(struct sy_clauses *clauses) {
     }
 }
 
-/* "Wikipedia and reddit pages" */
+/* Whether the clause ends in a word such as "pages": "wikipedia and reddit pages" means several. */
 static bool ends_in_pages(const struct sy_clause *clause) {
     const struct sy_word *last = clause->name_count > 0 ? clause->names[clause->name_count - 1] : NULL;
     return last && sy_is_one_of(last->text, "pages sites websites");
 }
 
-/* What is said of some of a list holds for all: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
+/* Words of one thing in a list may hold for all of it: "tabs 1, 3 and 5", "all reddit and youtube tabs". */
 static void share(struct sy_clauses *clauses) {
     share_behind(clauses);
     share_numbers(clauses);
@@ -661,7 +668,7 @@ static void share(struct sy_clauses *clauses) {
         size_t end = i + 1;
         bool tabs = clauses->at[i].tabs || (clauses->at[i].tab && clauses->at[i].number_count > 0);
         bool pair = clauses->at[i].both && clauses->count > i + 1 && !clauses->at[i + 1].own_verb;
-        clauses->at[i].both = clauses->at[i].both && !pair; /* "both rust and figma": of each the one */
+        clauses->at[i].both = clauses->at[i].both && !pair; /* "both rust and figma": one thing for each name */
         clauses->at[i].all = clauses->at[i].all && !pair;
         bool all = clauses->at[i].all;
         bool several = false;
@@ -716,7 +723,7 @@ static void join_topic(struct sy_clauses *clauses) {
     clauses->count--;
 }
 
-/* "Show me what's running" asks. */
+/* Whether the words ask for a list, like a question: "show me what's running". */
 static bool shows_what(const struct sy_words *words, size_t begin) {
     size_t at = begin + (size_t)(words->count > begin && strcmp(words->at[begin].text, "show") == 0);
     at += at > begin && at < words->count && strcmp(words->at[at].text, "me") == 0;

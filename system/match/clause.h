@@ -1,6 +1,6 @@
 /*
- * What the user said, cut into clauses: a verb, what kind of thing, which ones, where to, and the words that name it.
- * Nothing of the desktop is looked at. Pure.
+ * What the user said, cut into clauses: a verb, the kind of thing, which ones, where to, and the words that name the
+ * thing. The desktop is not looked at. Pure.
  */
 #ifndef SY_CLAUSE_H
 #define SY_CLAUSE_H
@@ -10,21 +10,21 @@
 #include "match/words.h"
 
 #define SY_CLAUSES_MAX 20
-#define SY_NUMBERS_MAX 512 /* of one clause, those of a range counted */
+#define SY_NUMBERS_MAX 512 /* of one clause, each number of a range included */
 
 struct sy_clause {
     enum sy_verb verb;
-    bool own_verb; /* else it is that of the clause before: "chrome AND SLACK" */
-    bool behind;   /* its verb stands after it: "slack can go" */
+    bool own_verb; /* else the verb is that of the clause before: "chrome AND SLACK" */
+    bool behind;   /* its verb stands at the end: "slack can go" */
     bool negated;
 
     const struct sy_word *names[SY_WORDS_MAX]; /* the words that name the thing */
     size_t name_count;
     const struct sy_word
-        *but[2 * SY_WORDS_MAX]; /* those that name what is left out, NULL between two of it: "except a, b" */
+        *but[2 * SY_WORDS_MAX]; /* words for the exceptions, with a NULL between two of them: "except a, b" */
     size_t but_count;
-    bool has_but;                    /* something is to be left out */
-    bool but_shared;                 /* it was said of the last thing of a list */
+    bool has_but;                    /* there are exceptions */
+    bool but_shared;                 /* they come from a later clause of the same list */
     const struct sy_word *address;   /* a URL or host among them; NULL: there is none */
     const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
     size_t word_count;
@@ -43,29 +43,29 @@ struct sy_clause {
     bool blank;   /* pages with nothing in them: "the empty tabs" */
     int numbers[SY_NUMBERS_MAX];
     size_t number_count;
-    int counted;      /* how many there are: "the two rust tabs"; 0: not told */
-    int named_number; /* the one that is the last word of the names; 0: none is */
+    int counted;      /* how many there are: "the two rust tabs"; 0: not said */
+    int named_number; /* the number that is the last word of the names; 0: none is */
     bool series;      /* the numbers belong to the names: "lessons 1 to 3" */
-    bool onwards;     /* from the one number on: "lessons 3 and up" */
-    bool anew;        /* "a fresh chatgpt": of a site, a new tab */
-    int side;         /* those to the left (-1) or right (1) of the one that is named, or of the current one; 0: any */
-    bool vague;       /* numbers that count something else than tabs ("lectures 10 to 20"), or nothing but "old" */
-    int ordinal;      /* 1 the first one, -1 the last one; 0: not told */
-    int relative;     /* 1 the next one, -1 the one before */
-    int in_window;    /* number of a window; -1 the current one; 0: any */
+    bool onwards;     /* from the number on: "lessons 3 and up" */
+    bool anew;        /* "a fresh chatgpt": a new tab of the site */
+    int side;         /* tabs to the left (-1) or right (1) of the named or the current one; 0: any */
+    bool vague;       /* it can't be known which ones are meant: "some tabs", "the old ones" */
+    int ordinal;      /* 1: the first one, -1: the last one; 0: not said */
+    int relative;     /* 1: the next one, -1: the previous one */
+    int in_window;    /* number of a window; -1: the current one; 0: any */
     struct sy_where where;
 };
 
 struct sy_clauses {
     struct sy_clause at[SY_CLAUSES_MAX];
     size_t count;
-    bool question; /* all of it is one */
+    bool question; /* the whole utterance is a question */
     bool too_many;
 };
 
 /*
- * Cuts the utterance. `split`: also at "and" and commas before words that are no verb ("slack and discord"). What is
- * made points into `words`.
+ * Cuts the utterance. With `split` it is also cut at "and" and commas if no verb follows ("slack and discord"). The
+ * clauses point into `words`.
  */
 void sy_clauses_read(const struct sy_words *words, bool split, struct sy_clauses *clauses);
 

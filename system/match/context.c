@@ -1,4 +1,5 @@
-/* Parts of an utterance: those with a command, what they are about, and what only goes with them. */
+/* Parts of an utterance: parts with a command, parts that say what a command is about, and parts that can be
+ * dropped. */
 #include "match/context.h"
 #include "match/verbs.h"
 
@@ -8,12 +9,12 @@
 
 struct part {
     size_t begin, end; /* words */
-    size_t verb_at;    /* after what makes it polite */
+    size_t verb_at;    /* after polite words */
     size_t verb_len;
     enum sy_verb verb;
-    bool sentence; /* it tells something */
+    bool sentence; /* a statement */
     bool question;
-    bool wish; /* "I have to ...": what it is for */
+    bool wish; /* "I have to ...": why the user wants something */
     bool restricts;
     bool dropped;
 };
@@ -28,9 +29,9 @@ static const char *text_at(const struct sy_words *words, size_t i) {
     return i < words->count ? words->at[i].text : "";
 }
 
-/* ---- what was taken back ---- */
+/* ---- corrections, and words in another order ---- */
 
-/* "I mean", "no wait": how many words from `i` on. */
+/* The number of words from `i` on that begin a correction, such as "I mean", "no wait"; 0: none do. */
 static size_t correction_len(const struct sy_words *words, size_t i) {
     static const char *const phrases[][4] = {{"i", "mean"},
                                              {"i", "meant"},
@@ -66,13 +67,13 @@ static bool is_amount(const char *word) {
     return sy_is_one_of(word, "all every each everything both the my");
 }
 
-/* Takes `from` to `to` out. */
+/* Removes the words from `from` up to `to`. */
 static void cut(struct sy_words *words, size_t from, size_t to) {
     memmove(words->at + from, words->at + to, (words->count - to) * sizeof words->at[0]);
     words->count -= to - from;
 }
 
-/* "..., I mean the app": what it was about stays. */
+/* Whether the correction only has a kind of thing: "..., I mean the app". Then the words before it stay. */
 static bool only_kind(const struct sy_words *words, size_t rest) {
     bool kind = false;
     for (size_t i = rest; i < words->count; i++) {
@@ -85,7 +86,7 @@ static bool only_kind(const struct sy_words *words, size_t rest) {
     return kind;
 }
 
-/* "..., I mean close it": a verb, "it", and nothing else. */
+/* Whether the correction is only a verb and "it": "..., I mean close it". */
 static bool says_it(const struct sy_words *words, size_t rest) {
     size_t at;
     size_t len;
@@ -93,7 +94,8 @@ static bool says_it(const struct sy_words *words, size_t rest) {
     return at + len + 1 == words->count && sy_is_one_of(words->at[at + len].text, "it them that those these");
 }
 
-/* "Drop the news, I mean close it" is "close the news": the verb at `rest` for what stands from `begin` to `named`. */
+/* "Drop the news, I mean close it" becomes "close the news": the verb at `rest` replaces the words from `begin` up to
+ * `named`. */
 static void turn_verb(struct sy_words *words, size_t begin, size_t named, size_t end, size_t rest) {
     struct sy_word verb[4];
     size_t len = words->count - 1 - rest; /* without "it" */
@@ -108,7 +110,8 @@ static void turn_verb(struct sy_words *words, size_t begin, size_t named, size_t
     words->at[words->count - 1].breaks = true;
 }
 
-/* "Close all the shopping, I mean amazon and ikea": the verb stays, what it was about is another thing. */
+/* Applies the first correction. "Close all the shopping, I mean amazon and ikea": the verb stays, the thing is
+ * replaced. */
 static void take_back(struct sy_words *words) {
     size_t begin = 0;
     for (size_t i = 0; i < words->count; i++) {
@@ -143,7 +146,7 @@ static void take_back(struct sy_words *words) {
     }
 }
 
-/* "From the BBC close all of them" is "close all of them from the BBC". */
+/* "From the BBC close all of them" becomes "close all of them from the BBC". */
 static void turn_from(struct sy_words *words) {
     size_t len;
     size_t at = 1;
@@ -165,7 +168,7 @@ static void turn_from(struct sy_words *words) {
     memcpy(words->at + end + 1 - at, moved, at * sizeof moved[0]);
 }
 
-/* "Quit signal, not the tab" is "quit signal the app". */
+/* "Quit signal, not the tab" becomes "quit signal the app". */
 static void turn_not(struct sy_words *words) {
     size_t count = words->count;
     bool not =
@@ -179,7 +182,8 @@ static void turn_not(struct sy_words *words) {
     }
 }
 
-/* "In the second window close all tabs" is "close all tabs in the second window"; what is left out stays after it. */
+/* "In the second window close all tabs" becomes "close all tabs in the second window"; an exception stays at the
+ * end. */
 static void turn_window(struct sy_words *words) {
     size_t len;
     size_t at = 1;
@@ -205,7 +209,7 @@ static void turn_window(struct sy_words *words) {
     words->at[end - 1].breaks = breaks;
 }
 
-/* "A and B should trade places" is "trade A and B". */
+/* "A and B should trade places" becomes "swap A and B". */
 static void turn_swap(struct sy_words *words) {
     size_t end = 2;
     while (end < words->count && !(sy_is_one_of(words->at[end].text, "places positions spots") &&
@@ -220,7 +224,7 @@ static void turn_swap(struct sy_words *words) {
     while (rest > 1 && sy_is_one_of(words->at[rest - 1].text, "should can to must could let have")) {
         rest--;
     }
-    memcpy(swap.text, "swap", 5); /* "switch" and "change" alone mean something else */
+    memcpy(swap.text, "swap", 5); /* without "places", "switch" and "change" mean something else */
     memmove(words->at + 1, words->at, rest * sizeof words->at[0]);
     words->at[0] = swap;
     words->at[rest].breaks = words->at[end].breaks;
@@ -250,7 +254,7 @@ static const char auxiliaries[] = "is are was were has had isnt arent wasnt will
                                   "needs keeps starts begins distracts annoys starting coming calling pinged said says "
                                   "asked finished ended wants looks makes";
 
-/* Somebody does something, or something is so. */
+/* Whether the words are a statement: someone does something, or something is so. */
 static bool is_sentence(const struct sy_words *words, size_t begin, size_t end) {
     while (begin < end &&
            (sy_is_one_of(words->at[begin].text, "ok okay hey well so and but now oh hi just then sorry"))) {
@@ -280,7 +284,7 @@ static bool part_ends(const struct sy_words *words, size_t begin, size_t i) {
     return joins && i + 2 < words->count && verb_from(words, i + 2, words->count, &at, &len) != SY_NO_VERB;
 }
 
-/* "I still need gmail": it may be about what is to be closed. */
+/* Whether the words may restrict what is closed: "I still need gmail". */
 static bool restricts(const struct sy_words *words, size_t begin, size_t end) {
     bool any = has_any(words, begin, end,
                        "not dont never keep keeps leave except but only unless if until till wait careful "
@@ -346,7 +350,8 @@ static bool closes(const struct parts *parts) {
 
 /* ---- "it" ---- */
 
-/* How many words stand for something said before: "it", "those", "that one"; `next`: the word after, or "". */
+/* How many words, from `word` on, stand for something said before: "it", "those", "that one". `next` is the word after
+ * it, or "". */
 static size_t pronoun_at(const char *word, const char *next) {
     static const char kinds[] =
         "tab page site window app program one thread video article doc document ticket issue paper "
@@ -363,14 +368,14 @@ static size_t pronoun_at(const char *word, const char *next) {
     return strcmp(word, "both") == 0 && !*next ? 1 : 0;
 }
 
-/* "That thread about knives" names it. */
+/* Whether the words at `i` name the thing themselves: "that thread about knives". */
 static bool names_it(const struct sy_words *words, const struct part *part, size_t i) {
     bool kind = sy_is_one_of(words->at[i].text, "that taht those these");
     return kind && i + 2 < part->end &&
            !sy_is_one_of(words->at[i + 2].text, "now please too again then instead all both");
 }
 
-/* The first such words of a part: from `*at` on, how many; 0: there are none. */
+/* Finds the first pronoun in the part: it begins at `*at`. Returns how many words it has; 0: there is none. */
 static size_t pronoun(const struct sy_words *words, const struct part *part, size_t *at) {
     for (size_t i = part->verb_at + part->verb_len; i < part->end; i++) {
         size_t len = pronoun_at(words->at[i].text, i + 1 < part->end ? words->at[i + 1].text : "");
@@ -395,7 +400,7 @@ static const char trail[] =
     "merged done finished booked over through closed solved fixed sent paid bought ready too "
     "gone again for way my me in bores boring annoys annoying distracts distracting";
 
-/* What the part is about, without the sentence around it; false: it is not to be seen. */
+/* Finds the words for the thing that the part is about, without the sentence around them. False: it is not clear. */
 static bool topic_of(const struct sy_words *words, const struct part *part, size_t *begin, size_t *end) {
     *begin = part->begin;
     *end = part->end;
@@ -403,7 +408,7 @@ static bool topic_of(const struct sy_words *words, const struct part *part, size
         (*begin)++;
     }
     bool told = part->sentence &&
-                !sy_is_one_of(words->at[part->begin].text, subjects); /* "the terminal is too slow": of its subject */
+                !sy_is_one_of(words->at[part->begin].text, subjects); /* "the terminal is too slow": its subject */
     for (size_t i = *begin + 1; told && i < *end; i++) {
         if (sy_is_one_of(words->at[i].text, auxiliaries)) {
             if (restricts(words, i, *end)) {
@@ -431,7 +436,7 @@ static void copy_words(struct sy_words *to, const struct sy_words *from, size_t 
     }
 }
 
-/* The part that ends the list which `first` begins: "facebook, insta and linkedin: close". */
+/* The last part of the list that begins with `first`: "facebook, insta and linkedin: close". */
 static size_t list_end(const struct parts *parts, size_t first) {
     size_t last = first;
     while (!parts->at[last].sentence && last + 1 < parts->count && parts->at[last + 1].verb == SY_NO_VERB &&
@@ -449,7 +454,8 @@ static bool is_list(const struct sy_words *words, size_t begin, size_t end) {
     return list;
 }
 
-/* Puts what the parts from `first` on are about where the command after them says "it". False: nothing was changed. */
+/* Writes the command `which`, with the topic of the parts from `first` on instead of "it". False: nothing was
+ * written. */
 static bool put_topic(const struct parts *parts, size_t first, size_t which, struct sy_words *said) {
     const struct sy_words *words = parts->words;
     const struct part *part = &parts->at[which];
@@ -484,7 +490,7 @@ static bool put_topic(const struct parts *parts, size_t first, size_t which, str
     return true;
 }
 
-/* ---- what goes with it ---- */
+/* ---- parts that can be dropped ---- */
 
 static bool commands_later(const struct parts *parts, size_t from) {
     for (size_t i = from + 1; i < parts->count; i++) {
@@ -504,7 +510,7 @@ static bool commands_before(const struct parts *parts, size_t to) {
     return false;
 }
 
-/* Something that is there has one of the words in its name. */
+/* Whether one of the words is in the name of an existing thing, or is a number. */
 static bool names(const struct sy_index *index, const struct sy_words *words, const struct part *part) {
     const struct sy_word *pointers[SY_WORDS_MAX];
     struct sy_terms terms;
@@ -521,8 +527,8 @@ static bool names(const struct sy_index *index, const struct sy_words *words, co
     return false;
 }
 
-/* "Slack please, someone wrote to me", "lunch break, slack": what tells something, or names nothing that is there, goes
- * with what names something. */
+/* Whether another part names a thing, and no other part has a command: "slack please, someone wrote to me", "lunch
+ * break, slack". Then the part `but`, which states something or names nothing, can be dropped. */
 static bool names_thing(const struct sy_index *index, const struct parts *parts, size_t but) {
     const bool tells = parts->at[but].sentence || parts->at[but].wish;
     bool any = false;
@@ -537,7 +543,7 @@ static bool names_thing(const struct sy_index *index, const struct parts *parts,
     return any;
 }
 
-/* "And nothing else": that is so anyway. */
+/* Whether the part only says "and nothing else", which adds nothing. */
 static bool says_only(const struct sy_words *words, const struct part *part) {
     bool first = sy_is_one_of(words->at[part->begin].text, "nothing not leave keep dont and but just only");
     bool others = has_any(words, part->begin, part->end, "else rest others");

@@ -1,6 +1,7 @@
 /*
- * What is said beside the commands: reasons ("I've read it"), small talk, and what the user took back ("I mean ...").
- * The words that are left are the user's own, in their order but for "it", which becomes what it stands for.
+ * Removes the words that belong to no command: reasons ("I've read it"), small talk, and corrected words ("I mean
+ * ..."). The remaining words are the user's own. Some phrases get a simpler form, and "it" becomes the thing that it
+ * stands for.
  */
 #ifndef SY_CONTEXT_H
 #define SY_CONTEXT_H
@@ -9,9 +10,9 @@
 #include "match/words.h"
 
 /*
- * Makes `said` of `words`, into whose text it points. `bold`: leaves out too what is no sentence, has no verb and names
- * nothing that is there. What may restrict something that is to be closed ("I still need it") always stays, so that it
- * is asked about.
+ * Makes `said` from `words`, and points into its text. With `bold`, also removes parts that are no sentence, have no
+ * verb, and name nothing that exists. A part that may restrict what is closed ("I still need it") always stays, so that
+ * the user is asked about it.
  */
 void sy_context_drop(const struct sy_index *index, const struct sy_words *words, bool bold, struct sy_words *said);
 

@@ -1,4 +1,4 @@
-/* Commands found: which members each type has is known here alone. */
+/* Commands found. Only this file knows which members each type of command has. */
 #include "match/found.h"
 #include "protocol/json_writer.h"
 

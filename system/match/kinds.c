@@ -1,15 +1,15 @@
-/* Two tables. Their words are in small letters, with a space between each two. */
+/* Two tables. Their words are in lower case, separated by spaces. */
 #include "match/kinds.h"
 #include "match/words.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define LIKELY 0.85 /* less than a word that is there */
+#define LIKELY 0.85 /* less than for a word that the page itself has */
 
 struct kind {
     const char *words;
-    const char *places; /* a host, also those below it, perhaps with the beginning of a path */
+    const char *places; /* hosts, which include the hosts below them; perhaps with the beginning of a path */
 };
 
 static const struct kind kinds[] = {

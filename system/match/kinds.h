@@ -1,12 +1,11 @@
-/* What sites are for, and words that mean much the same: "email" is found at mail.google.com, "forecast" in "Weather".
- */
+/* What sites are for, and words of similar meaning: "email" finds mail.google.com, "forecast" finds "Weather". */
 #ifndef SY_KINDS_H
 #define SY_KINDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Which rows of a table a word is in, a bit each. Looked up once for a word of the user. */
+/* The rows of the tables that have a word, a bit for each row. They are looked up once for each word of the user. */
 struct sy_meanings {
     uint64_t kinds; /* of sites */
     uint64_t same;  /* of words */
@@ -14,10 +13,10 @@ struct sy_meanings {
 };
 void sy_meanings_of(const char *word, struct sy_meanings *meanings);
 
-/* How well a page of this host and path is what the word says, up to 1; 0: it is not. Pure. */
+/* How well a page of this host and path fits the kind that the word means, up to 1; 0: it does not fit. Pure. */
 double sy_kind_fits(const struct sy_meanings *meanings, const char *host, const char *path);
 
-/* The other word means much the same. */
+/* Whether the other word has a similar meaning. */
 bool sy_means(const struct sy_meanings *meanings, const char *other);
 
 #endif

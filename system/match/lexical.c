@@ -1,6 +1,6 @@
 /*
- * From an utterance to a reading: clause by clause, in the two ways to cut it. The first clause that is not clear keeps
- * what its words are like.
+ * From an utterance to a reading, clause by clause. There are two ways to cut an utterance into clauses; both are
+ * tried. For the first clause that is not clear, the reading keeps the candidates.
  */
 #include "match/lexical.h"
 #include "match/choose.h"
@@ -28,7 +28,7 @@ static void drop_hits(struct sy_work *work) {
     work->apps = work->tabs = work->presets = (struct sy_hits){.at = NULL};
 }
 
-/* "Go to my bank" is "go to my blorp". */
+/* Replaces each word that names something by a word without meaning: "go to my bank" becomes "go to my blorp". */
 static void make_nonsense(const struct sy_work *work) {
     char *text = work->out->nonsense;
     size_t used = 0;
@@ -43,7 +43,8 @@ static void make_nonsense(const struct sy_work *work) {
     }
 }
 
-/* The first clause that is not clear keeps its candidates; the others go on, so that a model has to see to one only. */
+/* Reads one clause. The candidates of the first unclear clause are kept. The clauses after it are read too, so that a
+ * model has to decide only one. */
 static void read_clause(struct sy_work *work) {
     struct sy_reading *out = work->out;
     size_t before = out->count;
@@ -61,12 +62,13 @@ static void read_clause(struct sy_work *work) {
         out->presets = work->presets;
         work->apps = work->tabs = work->presets = (struct sy_hits){.at = NULL};
     } else if (standing != SY_CLEAR) {
-        out->standing = SY_ASK; /* two that are not clear */
+        out->standing = SY_ASK; /* two clauses are not clear */
     }
     drop_hits(work);
 }
 
-/* "Also the youtube ones", or what answers a question, goes on with the verb of what was said before. */
+/* Gives the first clauses, if they have no verb, the earlier verb: they go on with it ("also the youtube ones"), or
+ * answer a question. */
 static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
     const char *first = work->words->at[0].text;
     const char *last = work->words->at[work->words->count - 1].text;
@@ -83,7 +85,7 @@ static void inherit(const struct sy_work *work, struct sy_clauses *clauses) {
     }
 }
 
-/* "Close all tabs, I need the weather": what is to be shown can't be closed. */
+/* Whether one thing would be both closed and shown: "close all tabs, I need the weather". */
 static bool contradicts(const struct sy_reading *out) {
     for (size_t i = 0; i < out->count; i++) {
         for (size_t j = 0; j < out->count && sy_found_destroys(&out->found[i]); j++) {
@@ -109,8 +111,8 @@ static bool closes_all(const struct sy_clauses *clauses) {
     return all;
 }
 
-/* "Close the keyboards and the bugs": where one is not sure all of them are proposed, or else none: "yes" would leave
- * the rest out. */
+/* "Close the keyboards and the bugs": if one of them is not sure, all of them are proposed in one question. If that is
+ * not possible, nothing is proposed, because a "yes" would close only some of them. */
 static void propose_list(struct sy_work *work, bool list) {
     struct sy_reading *out = work->out;
     sy_merge_closes(work);
@@ -143,7 +145,7 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
         work->clause = &clauses->at[i];
         size_t before = work->out->count;
         read_clause(work);
-        list = list && work->out->count > before; /* or a part of it is not known */
+        list = list && work->out->count > before; /* else a part of the list is not known */
     }
     if (work->out->proposes && clauses->count > 1) {
         propose_list(work, list);
@@ -157,7 +159,7 @@ static void resolve_all(struct sy_work *work, const struct sy_clauses *clauses) 
     }
 }
 
-/* One way to cut the utterance. Clauses are larger than what a thread's stack is good for. */
+/* Reads the utterance with one way to cut it. The clauses are on the heap: they are too large for a thread's stack. */
 static void read_all(struct sy_work *work, bool split) {
     struct sy_clauses *clauses = calloc(1, sizeof *clauses);
     work->failed = work->failed || !clauses;

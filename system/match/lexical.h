@@ -1,6 +1,6 @@
 /*
- * Understands the user's words without a model: a verb of the table, and one thing that is called so by a clear margin.
- * What is not clear comes back with its candidates, for a model to pick from or the user to be asked. Pure.
+ * Understands the user's words without a model: a verb of the table, and one thing whose name fits clearly better than
+ * all others. If it is not clear, the reading has candidates: a model picks one of them, or the user is asked. Pure.
  */
 #ifndef SY_LEXICAL_H
 #define SY_LEXICAL_H
@@ -24,7 +24,7 @@ struct sy_reading {
     struct sy_found found[SY_STEPS_MAX];
     size_t count;
     char reason[SY_REASON_SIZE]; /* what to ask, unless it is clear */
-    bool proposes;               /* SY_ASK: `found` is what the user may have meant */
+    bool proposes;               /* with SY_ASK: `found` is what the user may have meant */
 
     /* Of the clause that is not clear, or else of the last one: */
     enum sy_verb verb;
@@ -33,30 +33,32 @@ struct sy_reading {
     enum sy_group group;
     size_t choices[SY_CHOICES_MAX]; /* of the group: "which one?" */
     size_t choice_count;
-    struct sy_hits apps, tabs, presets; /* what its words are like; owned */
-    char nonsense[SY_TEXT_MAX + 1];     /* what was said, with a word of no meaning for each one that names something */
+    struct sy_hits apps, tabs, presets; /* the things that its words fit; owned */
+    char nonsense[SY_TEXT_MAX + 1];     /* the utterance, with a meaningless word for each one that names something */
 };
 
-/* What was said and understood just before, for "close it" and "the github one too". */
+/* The earlier words and how they were understood, for "close it" and "the github one too". */
 struct sy_before {
-    enum sy_verb verb; /* of what was said then */
-    bool asked;        /* it was answered by a question */
+    enum sy_verb verb; /* of the earlier words */
+    bool asked;        /* the answer to them was a question */
     struct sy_where where;
-    struct sy_found last; /* the last command of the answer; type NULL: there was none, or it has no meaning now */
+    struct sy_found last; /* the last command of that answer; type NULL: there was none, or it has no meaning now */
 };
 
-/* `before` NULL: nothing was. Free the reading by sy_reading_free, on failure too. FM_INTERNAL: out of memory. */
+/* Reads the words. `before` NULL: nothing was said before. Free the reading by sy_reading_free, on failure too.
+ * FM_INTERNAL: out of memory. */
 FM_MUST_USE enum fm_code sy_lexical(const struct sy_index *index, const struct sy_words *words,
                                     const struct sy_before *before, struct sy_reading *reading, struct fm_error *error);
 void sy_reading_free(struct sy_reading *reading);
 
-/* Does with the things at `choices` of the earlier reading's group what its words asked for; for tabs to be closed they
- * may be several. Fails like sy_lexical. */
+/* Makes the earlier reading's command for the things at `choices` of its group. Only for tabs to be closed there may be
+ * several. Fails like sy_lexical. */
 FM_MUST_USE enum fm_code sy_lexical_choose(const struct sy_index *index, const struct sy_words *words,
                                            const struct sy_reading *earlier, const size_t *choices, size_t count,
                                            struct sy_reading *reading, struct fm_error *error);
 
-/* Ranks what all the words are like, for a model that is to see to them alone. The reading is SY_UNSURE. */
+/* Ranks the things that all the words fit, for a model that decides without the lexical part. The reading is SY_UNSURE.
+ */
 FM_MUST_USE enum fm_code sy_lexical_rank(const struct sy_index *index, const struct sy_words *words,
                                          struct sy_reading *reading, struct fm_error *error);
 

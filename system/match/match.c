@@ -1,5 +1,6 @@
 /*
- * The cascade from words to an envelope. Whatever closes something passes `guard`, which knows the user's words alone.
+ * The steps from words to an envelope. Every command that closes something passes `guard`, which only uses the user's
+ * words.
  */
 #include "match/match.h"
 #include "base/clock.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHOICE_LEAST 0.55 /* of the words that say which one */
+#define CHOICE_LEAST 0.55 /* least score of the choice that the words name */
 #define CHOICE_APART 0.05
 #define PROMPT_MAX   (64u << 10)
 
@@ -25,8 +26,8 @@ struct job {
     const struct sy_scene *scene;
     const struct sy_match_options *options;
     struct sy_index index;
-    struct sy_words whole; /* as the user said it */
-    struct sy_words words; /* without what only goes with it */
+    struct sy_words whole; /* as the user said them */
+    struct sy_words words; /* without the words that belong to no command */
     struct sy_words bold;
     bool has_earlier;
     struct sy_words earlier_whole;
@@ -35,7 +36,7 @@ struct job {
     struct sy_before before;
     struct sy_reading reading;
     struct sy_matched *matched;
-    int64_t until_ms; /* the model answers by then, or the user is asked */
+    int64_t until_ms; /* if the model has not answered by then, the user is asked */
 };
 
 static bool may_close(const struct job *job) {
@@ -62,7 +63,7 @@ static const char *known_name(const struct job *job, const char *name) {
     return NULL;
 }
 
-/* Indices count if the tabs are still those of the command's snapshot. */
+/* Reads the command's tabs, if the tabs are still those of its snapshot. False when out of memory. */
 static bool read_tabs(const struct job *job, struct json_object *command, struct sy_found *found) {
     struct json_object *list = member(command, "tab_indices");
     struct json_object *one = member(command, "tab_index");
@@ -82,7 +83,7 @@ static bool read_tabs(const struct job *job, struct json_object *command, struct
     return count == 0 || sy_found_set_tabs(found, tabs, count);
 }
 
-/* A command of the earlier envelope; type NULL: it means nothing now. False when out of memory. */
+/* Reads a command of the earlier envelope; type NULL: it has no meaning now. False when out of memory. */
 static bool read_command(const struct job *job, struct json_object *command, struct sy_found *found) {
     const struct sy_command *row = sy_find_command(text_of(command, "type"));
     *found = (struct sy_found){.type = NULL};
@@ -121,7 +122,7 @@ static enum fm_code read_earlier(struct job *job, struct fm_error *error) {
 
 /* ---- answers to a question ---- */
 
-/* All of the words are of the list. */
+/* Whether all words are in the list. */
 static bool only(const struct sy_words *words, const char *const *list, size_t count) {
     for (size_t i = 0; i < words->count; i++) {
         bool known = false;
@@ -158,7 +159,7 @@ static bool among(const struct sy_reading *earlier, size_t at) {
     return false;
 }
 
-/* The choice that the words are most like; false: none, or several. */
+/* Finds the choice that the words fit best. `*found` false: none fits, or several do. */
 static enum fm_code choose_by_name(struct job *job, size_t begin, size_t end, size_t *choice, bool *found,
                                    struct fm_error *error) {
     const struct sy_word *pointers[SY_WORDS_MAX] = {NULL};
@@ -203,13 +204,13 @@ static void add_choice(struct choices *choices, size_t at) {
     }
 }
 
-/* The word only says which place in a list: "the second one". */
+/* Whether the word may be part of a place in a list, such as "the second one". */
 static bool counts(const char *word) {
     return sy_number(word) >= 0 || sy_ordinal(word) != 0 || sy_is_stop(word) ||
            sy_is_one_of(word, "one ones number numbers nr no tab tabs yes yeah it them both");
 }
 
-/* What the words pick by its place in the list or its number: "the second one", "5", "the last two". */
+/* Picks choices by their place in the list or their number: "the second one", "5", "the last two". */
 static void pick_counted(const struct job *job, size_t begin, size_t end, struct choices *choices) {
     const struct sy_reading *earlier = &job->earlier;
     for (size_t i = begin; i < end; i++) {
@@ -233,7 +234,7 @@ static void pick_counted(const struct job *job, size_t begin, size_t end, struct
     }
 }
 
-/* One piece of "the first and the one about rust"; nothing is added if it is not one of the choices. */
+/* Adds the choice that one piece of "the first and the one about rust" names; if it names none, adds nothing. */
 static enum fm_code pick_piece(struct job *job, size_t begin, size_t end, struct choices *choices,
                                struct fm_error *error) {
     bool counted = true;
@@ -253,7 +254,7 @@ static enum fm_code pick_piece(struct job *job, size_t begin, size_t end, struct
     return code;
 }
 
-/* Each piece must be one of the choices; else there are none. */
+/* Picks a choice for each piece. If a piece names none, there are no choices. */
 static enum fm_code pick_pieces(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
     enum fm_code code = FM_OK;
     for (size_t i = begin; i < job->words.count && code == FM_OK; i++) {
@@ -273,7 +274,7 @@ static enum fm_code pick_pieces(struct job *job, size_t begin, struct choices *c
     return code;
 }
 
-/* The choices that are picked, or with `others` those that are not; in their order, each once. */
+/* Keeps the picked choices, or with `others` the ones that were not picked; in their order, each once. */
 static void take_choices(const struct sy_reading *earlier, bool others, struct choices *choices) {
     struct choices taken = {.count = 0};
     for (size_t i = 0; i < earlier->choice_count; i++) {
@@ -288,7 +289,8 @@ static void take_choices(const struct sy_reading *earlier, bool others, struct c
     *choices = taken;
 }
 
-/* "The second one", "5", "both", "all but the first", "the one about rust"; `choices->count` 0: none of the choices. */
+/* Reads "the second one", "5", "both", "all but the first", "the one about rust". `choices->count` 0: it is no
+ * choice. */
 static enum fm_code read_choice(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
     const struct sy_reading *earlier = &job->earlier;
     bool all = false;
@@ -316,7 +318,7 @@ static enum fm_code read_choice(struct job *job, size_t begin, struct choices *c
     return code;
 }
 
-/* "Close the first one": of the choices, though it has its own verb. */
+/* Whether the words pick a choice although they have a verb of their own: "close the first one". */
 static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
     bool points = false;
     bool all = verb == SY_CLOSE || verb == SY_SWITCH || verb == SY_VISIT || verb == SY_OPEN;
@@ -328,7 +330,7 @@ static bool picks_only(const struct job *job, enum sy_verb verb, size_t begin) {
     return points && all;
 }
 
-/* "The spotify app", where tabs were asked about: it is not one of them. */
+/* Whether the words mean another kind of thing than the question: "the spotify app", if the question was about tabs. */
 static bool is_of_another_kind(const struct job *job) {
     const char *others = job->earlier.group == SY_TABS   ? "app apps application applications program programs desktop"
                          : job->earlier.group == SY_APPS ? "tab tabs page pages website site web"
@@ -341,7 +343,8 @@ static bool is_of_another_kind(const struct job *job) {
     return false;
 }
 
-/* The user answers a question; `*done` false: what is said stands for itself. */
+/* Reads the words as an answer to the earlier question. `*done` false: they are not one, or only together with the
+ * earlier words. */
 static enum fm_code answer_question(struct job *job, bool *done, struct fm_error *error) {
     struct sy_reading *reading = &job->reading;
     struct choices choices = {.count = 0};
@@ -363,7 +366,7 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
     enum sy_verb verb = sy_verb_at(job->words.at + polite, job->words.count - polite, &len);
     bool goes_on = verb == SY_NO_VERB || picks_only(job, verb, polite + len);
     if (!goes_on || job->earlier.count > 0) {
-        return FM_OK; /* it says what to do; or other commands came with the one that was asked about */
+        return FM_OK; /* the words are a command of their own, or the earlier words had more commands */
     }
     if (job->earlier.choice_count > 0 && !is_of_another_kind(job)) {
         job->earlier.verb = verb == SY_NO_VERB ? job->earlier.verb : verb;
@@ -376,7 +379,7 @@ static enum fm_code answer_question(struct job *job, bool *done, struct fm_error
     return code;
 }
 
-/* "Move chrome" - "where to?" - "the left monitor": both together. */
+/* Reads the earlier words and the answer as one text: "move chrome" - "where to?" - "the left monitor". */
 static enum fm_code read_together(struct job *job, struct fm_error *error) {
     char text[2 * SY_TEXT_MAX + 3];
     struct sy_words words;
@@ -399,7 +402,7 @@ static enum fm_code read_together(struct job *job, struct fm_error *error) {
     return code;
 }
 
-/* Once more without what has no verb and names nothing. */
+/* Reads once more, without the parts that have no verb and name nothing. */
 static enum fm_code read_boldly(struct job *job, struct fm_error *error) {
     struct sy_reading reading;
     sy_context_drop(&job->index, &job->whole, true, &job->bold);
@@ -418,7 +421,7 @@ static enum fm_code read_boldly(struct job *job, struct fm_error *error) {
     return code;
 }
 
-/* "The google one": of what was asked about, whatever else is called so. */
+/* Whether the words pick one of the things in question, even if other things have the name too: "the google one". */
 static bool is_which(const struct sy_words *words) {
     size_t len;
     return words->count > 1 && strcmp(words->at[words->count - 1].text, "one") == 0 &&
@@ -454,11 +457,11 @@ static bool lexical_agrees(const struct sy_reading *reading, const struct sy_fou
     return reading->standing == SY_CLEAR && reading->count == 1 && sy_found_equal(&reading->found[0], found);
 }
 
-/* What the model would close without the words being clear is proposed: the user decides. */
+/* The model would close something that the words do not clearly ask for: proposes it, so that the user decides. */
 static void propose(struct sy_reading *reading, struct sy_found *found) {
     reading->standing = SY_ASK;
     if (reading->count > 0) {
-        sy_found_free(found); /* "yes" would leave the others out */
+        sy_found_free(found); /* a "yes" would not include the other commands */
         return;
     }
     if (found->name) {
@@ -495,7 +498,8 @@ static void take_pick(struct job *job, const struct sy_reading *lexical, struct 
     reading->standing = SY_CLEAR;
 }
 
-/* What the model picks; type NULL: nothing. Its faults are noted, and leave the question to the user. */
+/* Asks the model for its pick; type NULL: it has none. If the model fails, the reason is noted and the user is
+ * asked. */
 static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const char *words, struct sy_found *found,
                               struct fm_error *error) {
     const struct sy_picker *picker = job->options->picker;
@@ -525,9 +529,9 @@ static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const
 }
 
 /*
- * Whether the pick comes from the words. A small model that knows nothing picks what it would pick for any words, or
- * goes by the place in a list: so a pick counts only if names without a meaning give another one (most of that prompt
- * is in the model's memory by then), and the lists turned round the same.
+ * Whether the pick comes from the words. A small model that does not know the answer gives the same pick for any words,
+ * or picks by the place in the list. So a pick counts only if words without meaning give another pick, and reversed
+ * lists give the same one. (Most of these prompts is in the model's memory by then.)
  */
 static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_found *found, bool *holds,
                          struct fm_error *error) {
@@ -544,8 +548,8 @@ static enum fm_code hold(struct job *job, struct sy_menu *menu, const struct sy_
     return code;
 }
 
-/* Without a verb that is known, a thing that is named shows that something else is to be done with it: "buy the neck
- * pillow". No model is asked about that. */
+/* Whether the words name a thing but have no known verb: then something else is to be done with it, such as "buy the
+ * neck pillow". No model is asked about that. */
 static bool names_only(const struct sy_reading *reading) {
     const double some = 0.3;
     return reading->verb == SY_NO_VERB && ((reading->tabs.count > 0 && reading->tabs.at[0].score >= some) ||
@@ -553,7 +557,7 @@ static bool names_only(const struct sy_reading *reading) {
                                            (reading->presets.count > 0 && reading->presets.at[0].score >= some));
 }
 
-/* What is near by its meaning. */
+/* Finds the thing whose meaning is nearest to the words, by a model that embeds. */
 static enum fm_code ask_meaning(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
     struct sy_found found;
     enum fm_code code = sy_meaning(&job->index, &job->reading, job->words.text, job->options->picker, job->until_ms,
@@ -566,7 +570,7 @@ static enum fm_code ask_meaning(struct job *job, const struct sy_reading *lexica
     return code;
 }
 
-/* Asks the model about the clause that is not clear. Alone it has its first pick. */
+/* Asks the model about the clause that is not clear. With SY_MODEL_ALONE its first pick counts without a check. */
 static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical, struct fm_error *error) {
     struct sy_menu menu;
     struct sy_found found;
@@ -583,7 +587,7 @@ static enum fm_code ask_model(struct job *job, const struct sy_reading *lexical,
         code = hold(job, &menu, &found, &holds, error);
     }
     if (code == FM_OK && found.type && holds) {
-        take_pick(job, lexical, &found); /* it owns what was found */
+        take_pick(job, lexical, &found); /* takes the contents of `found` */
     } else {
         sy_found_free(&found);
     }
@@ -601,7 +605,7 @@ static enum fm_code model_alone(struct job *job, struct fm_error *error) {
 
 /* ---- the envelope ---- */
 
-/* The last look: nothing is closed that the user's own words do not ask for. */
+/* The last check: nothing is closed unless the user's own words ask to close something. */
 static void guard(struct job *job) {
     struct sy_reading *reading = &job->reading;
     for (size_t i = 0; i < reading->count && !may_close(job); i++) {

@@ -1,6 +1,6 @@
 /*
- * What is meant by words that nothing is called by, by a model that embeds: the tab or application whose name is
- * nearest to the words, if nothing else comes near. It picks among what exists, and can't make anything up.
+ * For words that are in no name: finds the tab or application whose name is nearest in meaning to the words, by a model
+ * that embeds, if no other comes near. It picks among existing things, and can't invent any.
  */
 #ifndef SY_MEANING_H
 #define SY_MEANING_H
@@ -9,8 +9,8 @@
 #include "match/model.h"
 
 /*
- * `found->type` NULL: nothing is near enough, or the vectors were not there at `until_ms` of fm_now_ms; `fault` says
- * why. FM_INTERNAL: out of memory.
+ * `found->type` NULL: nothing is near enough, or the model failed or did not answer until `until_ms` of fm_now_ms, and
+ * `fault` says why. FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code sy_meaning(const struct sy_index *index, const struct sy_reading *reading, const char *words,
                                     const struct sy_picker *picker, int64_t until_ms, struct sy_found *found,

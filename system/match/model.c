@@ -1,5 +1,5 @@
-/* fm-proxy as a child. One question is one chat completion, held to its schema; nothing of it is stored or cached on
- * disk. */
+/* fm-proxy as a child. Each question is one chat completion whose answer must match a schema. Nothing of it is stored
+ * or cached on disk. */
 #include "match/model.h"
 #include "base/buf.h"
 #include "match/ask.h"
@@ -19,7 +19,7 @@
 #define REQUEST_MAX   (1u << 20)
 #define ANSWER_VALUES 64
 
-#define KEPT_MAX 1024 /* vectors: titles are asked about again with the next question */
+#define KEPT_MAX 1024 /* kept vectors: the next question needs those of the same titles again */
 
 struct vector {
     char *text;
@@ -31,7 +31,7 @@ struct sy_proxy {
     struct fm_client *embedder; /* NULL: there is none */
     struct vector kept[KEPT_MAX];
     size_t kept_count;
-    size_t size; /* numbers of a vector */
+    size_t size; /* how many numbers a vector has */
     char *model;
     int64_t ms;
     int cancel_fd; /* -1: none */
@@ -96,7 +96,7 @@ static struct json_object *member(struct json_object *object, const char *name) 
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
-/* The text of the answer, of `result`. */
+/* Finds the answer's text, which is a part of `result`. */
 static enum fm_code read_text(struct json_object *result, const char **text, size_t *len, struct fm_error *error) {
     struct json_object *choices = member(member(result, "completion"), "choices");
     bool any = json_object_is_type(choices, json_type_array) && json_object_array_length(choices) > 0;
@@ -122,7 +122,7 @@ static enum fm_code read_pick(const char *text, size_t len, struct json_object *
     return read ? FM_OK : fm_fail_no_memory(error);
 }
 
-/* Sends the request. `*text` is of `*result`, which the caller frees. */
+/* Sends the request. `*text` is a part of `*result`, which the caller frees. */
 static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, int64_t ms,
                         struct json_object **result, const char **text, size_t *len, struct fm_error *error) {
     enum fm_code code =
@@ -194,7 +194,7 @@ static void write_texts(const char *const *texts, size_t count, struct fm_json_w
     fm_json_object_end(w);
 }
 
-/* The vectors are little-endian floats in base64, as this machine has them. */
+/* Reads the vectors: little-endian floats in base64. This machine's floats have the same form. */
 static enum fm_code read_vectors(struct json_object *data, size_t count, float **vectors, size_t *size,
                                  struct fm_error *error) {
     bool all = json_object_is_type(data, json_type_array) && json_object_array_length(data) == count;
@@ -254,7 +254,7 @@ static void drop_kept(struct sy_proxy *proxy) {
     proxy->kept_count = 0;
 }
 
-/* Keeps what there is memory for. */
+/* Keeps the vector, if there is memory for it. */
 static void keep(struct sy_proxy *proxy, const char *text, const float *numbers) {
     struct vector *vector = &proxy->kept[proxy->kept_count];
     *vector = (struct vector){strdup(text), malloc(proxy->size * sizeof *numbers)};
@@ -267,7 +267,8 @@ static void keep(struct sy_proxy *proxy, const char *text, const float *numbers)
     }
 }
 
-/* Vectors that are kept do not compare with those of another model, which a helper that follows another may have. */
+/* Asks for the vectors that are not kept. A helper that was started again may have another model. Its vectors can't be
+ * compared with the kept ones: if the size is another, these are dropped. */
 static enum fm_code ask_missing(struct sy_proxy *proxy, const char *const *texts, size_t count, int64_t ms,
                                 float **vectors, struct fm_error *error) {
     size_t size = 0;
@@ -281,7 +282,7 @@ static enum fm_code ask_missing(struct sy_proxy *proxy, const char *const *texts
     return other ? fm_fail(error, FM_UNAVAILABLE, "another model answers than before") : FM_OK;
 }
 
-/* Asks for those that are not kept. */
+/* Gives the vectors of all texts; only those that are not kept are asked for. */
 static enum fm_code embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors, size_t *size,
                           struct fm_error *error) {
     struct sy_proxy *proxy = self;

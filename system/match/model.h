@@ -1,4 +1,4 @@
-/* The local model, as the matcher asks it: fm-proxy as a child, spoken to by protocol/client. One thread. */
+/* The local model for the matcher: fm-proxy as a child, called by protocol/client. One thread. */
 #ifndef SY_MODEL_H
 #define SY_MODEL_H
 
@@ -19,43 +19,43 @@ struct sy_question {
     size_t example_count;
     const struct fm_buf *prompt;
     const struct fm_buf *schema; /* of the answer */
-    int64_t ms;                  /* that the answer may take; 0: as long as the picker allows */
+    int64_t ms;                  /* time limit for the answer; 0: the picker's own */
 };
 
 /* A model that picks. */
 struct sy_picker {
     void *self;
-    /* `*answer` is the caller's, by json_object_put; it matches the schema as far as the model keeps to it. May block
-     * as long as the picker says. */
+    /* Asks a question. `*answer` is the caller's, for json_object_put; the model may not have kept to the schema. May
+     * block as long as the picker says. */
     enum fm_code (*pick)(void *self, const struct sy_question *question, struct json_object **answer,
                          struct fm_error *error);
-    /* `count` vectors of `*size` numbers, one after the other; the caller frees `*vectors`. NULL: there is no model
-     * that embeds. */
+    /* Gives `count` vectors of `*size` numbers, one after the other; the caller frees `*vectors`. The function is NULL
+     * if there is no model that embeds. */
     enum fm_code (*embed)(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors, size_t *size,
                           struct fm_error *error);
 };
 
-/* What is NULL or 0 has its default. */
+/* A member that is NULL or 0 means its default. */
 struct sy_proxy_options {
     const char *path;             /* of fm-proxy; there must be one */
     const char *const *arguments; /* NULL-terminated */
     const char *model;            /* its id; NULL: the first one */
     const char *embedding_models; /* the folder of a model that embeds; NULL: there is none */
-    int64_t ms;                   /* that an answer may take, the model's first load included; default 60,000 */
-    int cancel_fd;                /* readable: the answer is not wanted any more (FM_CANCELLED); default: none */
+    int64_t ms;                   /* time limit for an answer, with the model's first load; default 60,000 */
+    int cancel_fd;                /* when it becomes readable, the answer is cancelled (FM_CANCELLED); default: none */
 };
 
 struct sy_proxy;
 
-/* Starts nothing: the first question does. NULL: out of memory. Free it by sy_proxy_free, which
- * ends the helper. */
+/* Makes a helper; its process is started by the first question. NULL: out of memory. Free it by sy_proxy_free, which
+ * ends the process. */
 struct sy_proxy *sy_proxy_new(const struct sy_proxy_options *options);
 void sy_proxy_free(struct sy_proxy *proxy);
 
-/* Asks this helper, as long as it lives. FM_UNAVAILABLE: it does not start, or has no model. */
+/* A picker that asks this helper, valid as long as the helper. FM_UNAVAILABLE: it does not start, or has no model. */
 struct sy_picker sy_proxy_picker(struct sy_proxy *proxy);
 
-/* The same helper, for query. An answer has 400 tokens at most. */
+/* The same helper as a model for query. An answer has 400 tokens at most. */
 struct sy_model sy_proxy_model(struct sy_proxy *proxy);
 
 #endif

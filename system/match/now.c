@@ -1,12 +1,12 @@
-/* Matching on the desktop of now: what the user is shown by an index is noted, so that it means the same when it runs.
+/* Matching on the present desktop. The list of tabs is kept, so that an index means the same tab when the request runs.
  */
 #include "desktop/presets.h"
 #include "match/match.h"
 
 #include <stdlib.h>
 
-/* Names of the presets, in an array that the caller frees; presets that can't be read are none, as activate_preset
- * says. */
+/* Lists the names of the presets in an array that the caller frees. If the presets can't be read, there are none here;
+ * activate_preset reports the error. Returns whether they were read. */
 static bool list_names(const struct sy_world *world, struct sy_presets *presets, const char ***names, size_t *count) {
     struct fm_error ignored;
     *presets = (struct sy_presets){0};

@@ -1,4 +1,4 @@
-/* The prompt. What is not the user's own words stands in lists of names, a line each. */
+/* The prompt. All text that is not the user's own words is in lists of names, a line for each name. */
 #include "match/prompt.h"
 #include "base/buf.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the model is told: how to answer, the candidates, and the user's words. Titles come without control characters
- * and cut, sites without anything of their addresses but the host. Pure.
+ * The model's prompt: how to answer, the candidates, and the user's words. Titles are cut, and have no control
+ * characters. Of a site's address the prompt only has the host. Pure.
  */
 #ifndef SY_PROMPT_H
 #define SY_PROMPT_H
@@ -9,10 +9,10 @@
 
 struct fm_buf;
 
-/* The same in every prompt, so that the model reads it once. */
+/* The same in every prompt, so that the model has to read it only once. */
 extern const char sy_instructions[];
 
-/* An example before the question: what a user says in it, and the answer. */
+/* An example before the question: a prompt with a user's words, and the answer. */
 struct sy_example {
     const char *prompt;
     const char *answer;

@@ -1,4 +1,4 @@
-/* Ranking. A score depends on the names and words alone; what a title says is compared, never obeyed. */
+/* Ranking. A score depends only on the names and words. Titles are compared; they are never instructions. */
 #include "match/rank.h"
 #include "desktop/url.h"
 #include "match/aliases.h"
@@ -11,25 +11,25 @@
 #define DOMAIN_WORDS 6
 #define PATH_WORDS   10
 #define TAB_WORDS    (TITLE_WORDS + DOMAIN_WORDS + PATH_WORDS)
-#define ALIKE        0.7 /* below this two words have nothing in common */
+#define ALIKE        0.7 /* if two words are less alike, they do not fit at all */
 #define WEAK         0.25
-#define MEANS        0.85 /* by a word that means the same */
+#define MEANS        0.85 /* score for a word that means the same */
 #define BY_KEYWORD   0.88
-#define BY_TITLE     0.8 /* an application by what its window shows */
+#define BY_TITLE     0.8 /* score for an application by the title of its window */
 
 struct sy_doc {
     char (*words)[SY_WORD_MAX]; /* of the title, of the domain, of the path */
     size_t title;
     size_t domain;
     size_t path;
-    char joined[256]; /* the title's, without stop words; cut */
+    char joined[256]; /* the title's words without gaps and stop words; cut */
 };
 
 /* ---- the index ---- */
 
 static size_t keep_labels(char (*labels)[SY_WORD_MAX], size_t count) {
     static const char *const second[] = {"co", "com", "org", "net", "ac", "gov", "github", "web", "app"};
-    size_t kept = count > 1 ? count - 1 : count; /* the last one is "com" or the like */
+    size_t kept = count > 1 ? count - 1 : count; /* the last label is one such as "com" */
     for (size_t i = 0; i < sizeof second / sizeof second[0] && kept > 1; i++) {
         kept -= strcmp(labels[kept - 1], second[i]) == 0;
     }
@@ -48,7 +48,7 @@ static void join_title(struct sy_doc *doc) {
     doc->joined[used] = '\0';
 }
 
-/* The path without its query, which may hold secrets. */
+/* Splits the URL's path into words, without the query, which may have secrets. */
 static size_t split_path(const char *url, char (*words)[SY_WORD_MAX]) {
     char path[256];
     const char *host = strstr(url, "://");
@@ -176,7 +176,7 @@ static bool is_known(const struct sy_index *index, const char *text, bool domain
     return sy_site(text) != NULL || in_apps(index, text);
 }
 
-/* "machine learning" of "r/MachineLearning" */
+/* Whether a title has the word: "machine learning", joined, is one word of "r/MachineLearning". */
 static bool is_title_word(const struct sy_index *index, const char *text) {
     for (size_t i = 0; i < index->tab_count && strlen(text) >= 8; i++) {
         for (size_t j = 0; j < index->tabs[i].title; j++) {
@@ -188,7 +188,7 @@ static bool is_title_word(const struct sy_index *index, const char *text) {
     return false;
 }
 
-/* Of an application such a word says nothing. */
+/* Whether the word only says that something is a program. */
 static bool says_program(const char *word) {
     return sy_is_one_of(word, "app application program tool software client package");
 }
@@ -201,7 +201,7 @@ static void append(char *joined, size_t size, const char *text) {
     }
 }
 
-/* Notes a word that `term` may be a typo of. False: it may be one of another word too. */
+/* Notes `word` if `term` may be a typo of it. False: `term` may be a typo of several words. */
 static bool note_typo(struct sy_term *term, const char *word) {
     size_t away = strlen(word) >= 4 ? sy_edits(term->text, word) : 3;
     bool same = term->typo_of[0] && sy_alike(term->typo_of, word) >= 0.98;
@@ -215,7 +215,8 @@ static bool note_typo(struct sy_term *term, const char *word) {
     return true;
 }
 
-/* A word of six letters or more, one letter away from one word that is there, and two or more from all others. */
+/* Finds the word that the term is a typo of. The term must have at least six letters. One known word must be one letter
+ * away, and all others three or more. */
 static void find_typo(const struct sy_index *index, struct sy_term *term) {
     char words[8][SY_WORD_MAX];
     bool one = strlen(term->text) >= 6 && strlen(term->text) < SY_WORD_MAX && !term->known;
@@ -252,7 +253,7 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     }
 }
 
-/* Of an address the words that its host would be known by: "github" of "github.com/a". */
+/* Adds the words of an address by which people know its host: "github" of "github.com/a". */
 static void add_host(const struct sy_index *index, const struct sy_word *word, struct sy_terms *terms) {
     char host[128];
     char labels[DOMAIN_WORDS][SY_WORD_MAX];
@@ -312,7 +313,7 @@ static bool starts(const char *word, const char *beginning, size_t least) {
     return len >= least && strncmp(word, beginning, len) == 0;
 }
 
-/* A typo is one for certain if the word is long and nothing else is called so. */
+/* Compares two words. A typo is certain if the term is long, and nothing is called exactly like the term. */
 static struct fit fit_word(const struct sy_term *term, const char *word, size_t least_prefix) {
     double alike = sy_alike(term->text, word);
     bool is_long = strlen(term->text) >= 5 || (strlen(term->text) == 4 && strlen(word) == 5);
@@ -332,7 +333,7 @@ static void better(struct fit *best, struct fit other) {
 
 /* ---- tabs ---- */
 
-/* The tab is at the site's place: its host or one below it, and its path. */
+/* Scores whether the tab is at the site's place: at its host or a host below it, and its path. */
 static double at_place(const struct sy_numbered_tab *tab, const char *place) {
     size_t host = strcspn(place, "/");
     size_t len = strlen(tab->domain);
@@ -347,18 +348,18 @@ static double at_place(const struct sy_numbered_tab *tab, const char *place) {
     return len == host ? 1 : 0.97;
 }
 
-/* By what the site is for, or a word that means the same: good enough to show it, never to close it. */
+/* Scores a tab by the kind of its site, or by a word that means the same: good enough to show it, not to close it. */
 static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered_tab *tab, const struct sy_term *term) {
     const char *host = tab->domain[0] ? strstr(tab->tab->url, tab->domain) : NULL;
     struct fit fit = {host ? sy_kind_fits(&term->meanings, tab->domain, host + strlen(tab->domain)) : 0, false, false};
     for (size_t i = 0; term->meanings.same && i < doc->title + doc->domain && fit.score < MEANS; i++) {
         fit.score = sy_means(&term->meanings, doc->words[i]) ? MEANS : fit.score;
     }
-    fit.certain = fit.score > 0 && sy_is_one_of(term->text, "subreddit subreddits"); /* one site alone has them */
+    fit.certain = fit.score > 0 && sy_is_one_of(term->text, "subreddit subreddits"); /* only one site has them */
     return fit;
 }
 
-/* "blackfriday" where the title has two words. */
+/* Whether the text is two words of the title without the gap: "blackfriday". */
 static bool is_both(const char *text, const char *first, const char *second) {
     size_t len = strlen(first);
     return len > 1 && second[0] && second[1] && strncmp(text, first, len) == 0 && strcmp(text + len, second) == 0;
@@ -382,7 +383,7 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
                       (i + 1 < doc->title && is_both(term->text, doc->words[i], doc->words[i + 1]));
         struct fit fit = number ? (struct fit){1, true, false} : fit_word(term, doc->words[i], 4);
         bool typo = term->typo_of[0] && sy_alike(term->typo_of, doc->words[i]) >= 0.98;
-        fit.certain = typo || (fit.certain && fit.score >= 0.98); /* in a title anything may stand */
+        fit.certain = typo || (fit.certain && fit.score >= 0.98); /* titles may have any text */
         fit.score = typo && fit.score < 0.95 ? 0.95 : fit.score;
         better(&best, fit);
     }
@@ -395,7 +396,7 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
     return best;
 }
 
-/* Robertson's weight of one term with the usual k1 and b; `count` how often it is in the tab. */
+/* The BM25 weight of one term (Robertson), with the usual k1 and b. `count` is how often the tab has it. */
 static double bm25(double idf, double count, double len, double mean) {
     const double k1 = 1.2;
     const double b = 0.75;
@@ -414,7 +415,7 @@ static double occurrences(const struct sy_doc *doc, const struct sy_term *term) 
     return count;
 }
 
-/* More for a title that is just what was said, or has it in one piece, and for a domain that is. */
+/* A higher score if the title equals the words or has them in one piece, or the domain fits. */
 static double extra(const struct sy_doc *doc, const struct sy_terms *terms, bool domain) {
     if (strcmp(doc->joined, terms->joined) == 0) {
         return 0.12;
@@ -431,7 +432,7 @@ static void score_tab(const struct sy_index *index, size_t tab, const struct sy_
     *hit = (struct sy_hit){.at = tab, .certain = true, .domain = true};
     for (size_t i = 0; i < terms->count; i++) {
         double weight = (0.5 + 0.5 * weights[i] / idf_of(index->tab_count, 0)) * (terms->at[i].weak ? WEAK : 1);
-        weight = terms->at[i].weak && weights[i] >= idf_of(index->tab_count, 0) ? 0 : weight; /* nothing has it */
+        weight = terms->at[i].weak && weights[i] >= idf_of(index->tab_count, 0) ? 0 : weight; /* no tab has it */
         const struct fit *fit = &fits[i * index->tab_count + tab];
         sum += weight * fit->score;
         all += weight;
@@ -483,7 +484,7 @@ static bool rank_tabs(const struct sy_index *index, const struct sy_terms *terms
 
 /* ---- names ---- */
 
-/* "vsc" of "Visual Studio Code" */
+/* Whether the text has the first letters of the words: "vsc" for "Visual Studio Code". */
 static bool is_acronym(const char *text, char (*words)[SY_WORD_MAX], size_t count) {
     size_t i = 0;
     while (i < count && text[i] == words[i][0]) {
@@ -492,7 +493,7 @@ static bool is_acronym(const char *text, char (*words)[SY_WORD_MAX], size_t coun
     return count >= 2 && i == count && !text[i];
 }
 
-/* A whole name: "vs code", "code" for its program, "terminal" for what is one. */
+/* Scores a whole name: "vs code", "code" by its program, "terminal" by its kind. */
 static struct fit fit_whole(const struct sy_entry *entry, const char *joined, const char *text) {
     char other[64];
     if (strcmp(joined, text) == 0) {
@@ -510,7 +511,8 @@ static struct fit fit_whole(const struct sy_entry *entry, const char *joined, co
     return alias ? (struct fit){0.95, alias == SY_ALIAS_OF_KIND, false} : (struct fit){0, false, false};
 }
 
-/* As its .desktop entry says what it is: good enough to show it. Anybody may write there what they like. */
+/* Scores an application by the keywords of its .desktop entry: good enough to show it. They are never certain, because
+ * their author may write anything there. */
 static struct fit fit_keywords(const struct sy_entry *entry, const char *joined, const struct sy_terms *terms) {
     char words[48][SY_WORD_MAX];
     size_t count = entry->app ? sy_words_split(entry->app->keywords, words, 48) : 0;
@@ -542,7 +544,7 @@ static struct fit fit_parts(char (*words)[SY_WORD_MAX], size_t count, const stru
     return whole;
 }
 
-/* One word of a window's title, or what kind of application it is: "the budget spreadsheet". */
+/* Scores a term by a word of a window's title, or by the kind of application: "the budget spreadsheet". */
 static double fit_window_word(const struct sy_term *term, const char *joined, char (*words)[SY_WORD_MAX],
                               size_t count) {
     struct fit best = {sy_alias_fits(term->text, joined) != SY_NO_ALIAS ? 0.9 : 0, false, false};
@@ -552,7 +554,7 @@ static double fit_window_word(const struct sy_term *term, const char *joined, ch
     return best.score;
 }
 
-/* An application by what its windows show; never certain. */
+/* Scores an application by the titles of its windows; it is never certain. */
 static struct fit fit_windows(const struct sy_snapshot *snapshot, const struct sy_entry *entry,
                               const struct sy_terms *terms) {
     char words[16][SY_WORD_MAX];
@@ -578,7 +580,7 @@ bool sy_window_has(const struct sy_snapshot *snapshot, const struct sy_entry *en
     char words[16][SY_WORD_MAX];
     char joined[64];
     sy_words_join(entry->name, joined, sizeof joined);
-    bool browser = sy_alias_fits("chrome", joined) != SY_NO_ALIAS; /* its windows are called as their tabs are */
+    bool browser = sy_alias_fits("chrome", joined) != SY_NO_ALIAS; /* its windows have the titles of their tabs */
     for (size_t i = 0; !browser && entry->runs && i < entry->runs->window_count; i++) {
         size_t count = sy_words_split(snapshot->windows.at[entry->runs->windows[i]].title, words, 16);
         bool all = terms->count > 0;

@@ -1,7 +1,7 @@
 /*
- * What of a moment is called as the user says: applications, tabs and presets, each with a score. Exact names, aliases,
- * prefixes, likeness (words.h), and for tabs BM25 on the words of title and domain. Nothing here decides; lexical.c
- * does. Pure.
+ * Finds the applications, tabs and presets whose names fit the user's words, each with a score: by exact names,
+ * aliases, prefixes and similar words (words.h), and for tabs by BM25 on the words of title and domain. This file only
+ * scores; lexical.c decides. Pure.
  */
 #ifndef SY_RANK_H
 #define SY_RANK_H
@@ -10,7 +10,7 @@
 #include "match/kinds.h"
 #include "match/words.h"
 
-/* What the matcher sees of a moment. Borrowed, and must outlive all that is made of it. */
+/* What the matcher knows of the present moment. It is borrowed, and must outlive all that is made from it. */
 struct sy_scene {
     const struct sy_snapshot *snapshot;
     const char *const *presets; /* their names */
@@ -29,7 +29,7 @@ struct sy_doc; /* the words of a tab */
 
 struct sy_index {
     const struct sy_scene *scene;
-    struct sy_entry *apps; /* those that run first */
+    struct sy_entry *apps; /* first those that run */
     size_t app_count;
     struct sy_entry *presets;
     size_t preset_count;
@@ -40,10 +40,10 @@ struct sy_index {
 
 struct sy_term {
     char text[2 * SY_WORD_MAX];
-    const char *place;         /* the host, perhaps with a path, that the word stands for; NULL: it is no site's */
-    bool weak;                 /* it says what kind of page, not which one: "video" */
-    bool known;                /* something is called exactly so: it is no typo */
-    char typo_of[SY_WORD_MAX]; /* the one word of all names and titles that it can be a typo of; "": there is none */
+    const char *place;         /* the host, perhaps with a path, that the word stands for; NULL: it is no site */
+    bool weak;                 /* it says which kind of page, not which page: "video" */
+    bool known;                /* a name or title has exactly this word: it is no typo */
+    char typo_of[SY_WORD_MAX]; /* the only word of all names and titles that it can be a typo of; "": there is none */
     int number;                /* "nine" is 9; -1: it is not one */
     struct sy_meanings meanings;
 };
@@ -52,17 +52,17 @@ struct sy_terms {
     struct sy_term at[SY_WORDS_MAX];
     size_t count;
     char joined[SY_WORDS_MAX * 8]; /* all of them without gaps; cut */
-    char strong[SY_WORDS_MAX * 8]; /* those that do not just say "program" */
+    char strong[SY_WORDS_MAX * 8]; /* the same, without words such as "program" */
 };
 
 struct sy_hit {
     size_t at;    /* of apps or presets; of tabs: index - 1 */
-    double score; /* to about 1.1; 1 and more: all words are in it as they are */
-    double bm25;  /* of tabs */
-    bool certain; /* by whole words, or by one that can only be a typo of its name: good enough to close it */
+    double score; /* up to about 1.1; from 1 on: it has all words unchanged */
+    double bm25;  /* for tabs */
+    bool certain; /* by whole words, or by a word that can only be a typo of its name: good enough to close it */
     bool domain;  /* the words are those of the tab's domain */
-    bool part;    /* of names: only some of its words were said */
-    bool stray;   /* a word is the name of a site, and the tab is elsewhere */
+    bool part;    /* for names: only some of its words were said */
+    bool stray;   /* a word is the name of a site, and the tab is at another site */
 };
 
 struct sy_hits {
@@ -76,16 +76,16 @@ enum sy_group { SY_APPS, SY_TABS, SY_PRESETS };
 FM_MUST_USE bool sy_index_make(const struct sy_scene *scene, struct sy_index *index);
 void sy_index_free(struct sy_index *index);
 
-/* What `count` words ask for: without those that say nothing, and with "hacker news" as one where a site is called so.
- */
+/* Makes the terms of `count` words: without words that say nothing; "hacker news" is one term if a site has that
+ * name. */
 void sy_terms_make(const struct sy_index *index, const struct sy_word *const *words, size_t count,
                    struct sy_terms *terms);
 
-/* False when out of memory. The caller frees hits->at. */
+/* Ranks the things of a group. False when out of memory. The caller frees hits->at. */
 FM_MUST_USE bool sy_rank(const struct sy_index *index, enum sy_group group, const struct sy_terms *terms,
                          struct sy_hits *hits);
 
-/* Whether a window of the application, which is not the browser of the tabs, has all the words in its title. */
+/* Whether a window of the application has all the words in its title; false for the browser that has the tabs. */
 bool sy_window_has(const struct sy_snapshot *snapshot, const struct sy_entry *entry, const struct sy_terms *terms);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * From a clause to its command. What closes something comes from a clause whose verb says so, and names what it closes;
- * a doubt is asked, never decided.
+ * From a clause to its command. A command that closes something comes only from a clause whose verb closes and that
+ * names the thing. If there is a doubt, the user is asked.
  */
 #include "match/choose.h"
 #include "desktop/url.h"
@@ -9,15 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_WORDS   0.85 /* nearly all of what was said is in it: so much that a verb needs not be said */
+#define ALL_WORDS   0.85 /* it has nearly all words: then no verb is necessary to show it */
 #define LIKE_NAME   0.78
 #define EXACT_NAME  1.04
-#define GENERIC     0.84 /* by what it is for, or better */
-#define WHOLE_WORDS 0.88 /* an application is called so by whole words */
+#define GENERIC     0.84 /* it fits by its kind, or better */
+#define WHOLE_WORDS 0.88 /* the application's name fits by whole words */
 
 /* ---- close ---- */
 
-/* "Delete the last mail": these verbs may be meant for what a page shows. */
+/* Whether the verb may mean the contents of a page, not the tab: "delete the last mail". */
 static bool may_mean_contents(const struct sy_clause *clause) {
     for (size_t i = 0; i < clause->name_count; i++) {
         if (sy_is_one_of(clause->names[i]->text, "page pages site website")) {
@@ -48,7 +48,7 @@ static enum sy_standing close_tabs(struct sy_work *work) {
     return standing;
 }
 
-/* "The slack page": no application is called so. */
+/* Whether the names have a word for a page: "the slack page" is no application. */
 static bool names_page(const struct sy_clause *clause) {
     for (size_t i = 0; i < clause->name_count; i++) {
         if (sy_is_one_of(clause->names[i]->text, "page pages site sites website websites webpage thread article")) {
@@ -68,7 +68,8 @@ static enum sy_standing close_app(struct sy_work *work) {
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
-/* Which of the applications that run are called as `count` words say; false: none for certain, or memory is out. */
+/* Notes in `stays` the applications that certainly have the name in `count` words. False: there is none, or no
+ * memory. */
 static bool keep_app(struct sy_work *work, const struct sy_word *const *words, size_t count, bool *stays) {
     struct sy_terms terms;
     struct sy_hits hits;
@@ -87,7 +88,7 @@ static bool keep_app(struct sy_work *work, const struct sy_word *const *words, s
     return any;
 }
 
-/* Notes what is to stay. All of it must be there. */
+/* Notes the applications that are to stay. False: one of them was not found. */
 static bool keep_apps(struct sy_work *work, bool *stays) {
     const struct sy_clause *clause = work->clause;
     bool all = clause->but_count > 0;
@@ -113,7 +114,7 @@ static bool shows(const struct sy_entry *app, size_t window) {
     return false;
 }
 
-/* Closes those that run and are `chosen` so, in the order of their windows. */
+/* Closes the running applications for which `chosen` equals `so`, in the order of their windows. */
 static enum sy_standing close_chosen(struct sy_work *work, const bool *chosen, bool so) {
     enum sy_standing standing = SY_CLEAR;
     for (size_t window = 0; window < work->index->scene->snapshot->windows.count; window++) {
@@ -140,7 +141,7 @@ static enum sy_standing close_all_apps(struct sy_work *work) {
     return work->out->count > 0 ? standing : sy_ask_back(work, "No application is running");
 }
 
-/* "Both libreoffice programs": all that are called so, if they are as many as was said. */
+/* "Both libreoffice programs": closes all that fit the name, if there are as many as the user said. */
 static enum sy_standing close_both(struct sy_work *work) {
     size_t want = work->clause->both ? 2 : (size_t)work->clause->counted;
     size_t count = 0;
@@ -158,7 +159,7 @@ static enum sy_standing close_both(struct sy_work *work) {
     return standing;
 }
 
-/* "Quit obsidian but keep zotero": what stays is another application. */
+/* Whether the exception is another application: "quit obsidian but keep zotero". */
 static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
     bool *stays = calloc(work->index->app_count + 1, sizeof *stays);
     bool others = stays && keep_apps(work, stays) && !stays[app - work->index->apps];
@@ -167,7 +168,7 @@ static bool keeps_others(struct sy_work *work, const struct sy_entry *app) {
     return others;
 }
 
-/* The clause says that it is about a page of the browser: "the rust thread". */
+/* Whether the clause says that it is about a page in the browser: "the rust thread". */
 static bool says_page(const struct sy_clause *clause) {
     for (size_t i = 0; i < clause->name_count; i++) {
         if (sy_is_one_of(clause->names[i]->text,
@@ -180,7 +181,7 @@ static bool says_page(const struct sy_clause *clause) {
     return clause->address != NULL;
 }
 
-/* The window of another application is called so too: "my thesis" may be that one. NULL: none is. */
+/* An application whose window title has the words too: "my thesis" may mean that window. NULL: there is none. */
 static const struct sy_entry *window_rival(const struct sy_work *work) {
     for (size_t i = 0; i < work->index->app_count && !says_page(work->clause); i++) {
         const struct sy_entry *app = &work->index->apps[i];
@@ -191,7 +192,7 @@ static const struct sy_entry *window_rival(const struct sy_work *work) {
     return NULL;
 }
 
-/* The tabs that are called so, unless a window is. */
+/* Closes the tabs that fit the words; if a window fits too, asks. */
 static enum sy_standing close_pages(struct sy_work *work) {
     char name[164];
     const struct sy_entry *rival = window_rival(work);
@@ -209,14 +210,14 @@ static enum sy_standing ask_kind(struct sy_work *work) {
     const struct sy_numbered_tab *tab = &work->index->scene->snapshot->tabs[work->tabs.at[0].at];
     sy_plain(work->index->apps[work->apps.at[0].at].name, 40, name, sizeof name);
     sy_plain(tab->tab->title, 40, title, sizeof title);
-    work->out->group = SY_TABS; /* "whatsapp" is then that tab, and no new one */
+    work->out->group = SY_TABS; /* so that the answer "whatsapp" picks this tab, and opens no new one */
     work->out->choice_count = 1;
     work->out->choices[0] = work->tabs.at[0].at;
     return sy_ask_back(work, "\"%s\" may be tab %zu \"%s\", or the application %s. Which one?",
                        sy_named(work, names, sizeof names), work->tabs.at[0].at + 1, title, name);
 }
 
-/* "Quit" and "exit" are said of applications; in a list of them once, before the first. */
+/* Whether the words have a verb that is only used for applications, such as "quit". In a list it stands only once. */
 static bool says_quit(const struct sy_words *words) {
     for (size_t i = 0; i < words->count; i++) {
         if (sy_is_one_of(words->at[i].text, "quit quits quitting exit exits exiting terminate")) {
@@ -226,7 +227,7 @@ static bool says_quit(const struct sy_words *words) {
     return false;
 }
 
-/* Without a word that says of which kind it is; `app`: the one that is called so for sure. */
+/* Closes a thing whose kind was not said. `app` is the application that certainly has the name, or NULL. */
 static enum sy_standing close_named(struct sy_work *work, const struct sy_entry *app) {
     const struct sy_clause *clause = work->clause;
     if (app && names_page(clause) && sy_top_of(&work->tabs) >= 0.9) {
@@ -346,7 +347,7 @@ static enum sy_standing use_preset(struct sy_work *work) {
     return sy_unsure(work, "No preset is called \"%s\". Which one do you mean?", sy_named(work, names, sizeof names));
 }
 
-/* What all names together mean as a site: "hacker news". NULL: no site that is known. */
+/* The site that all names together mean: "hacker news". NULL: no known site. */
 static const char *site_of(const struct sy_work *work) {
     return sy_site(work->terms.joined);
 }
@@ -367,13 +368,14 @@ static enum sy_standing open_site(struct sy_work *work) {
     return sy_unsure(work, "No site called \"%s\" is known. What is its address?", sy_named(work, names, sizeof names));
 }
 
-/* A site that is not open may be opened instead. */
+/* Whether a site that is not open may be opened instead. */
 static bool visits(const struct sy_clause *clause) {
     return clause->verb == SY_VISIT || clause->verb == SY_WANT || clause->verb == SY_PRESET ||
            clause->verb == SY_NO_VERB;
 }
 
-/* A tab of the host that is named. */
+/* Shows the tab at the named address. If several are there, asks; if none is, opens the address or looks for a tab by
+ * the words. */
 static enum sy_standing switch_to_address(struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     char given[SY_TEXT_MAX + 1];
@@ -404,7 +406,7 @@ static enum sy_standing switch_to_address(struct sy_work *work) {
     return sy_ask_back(work, "%zu tabs are at %s. Which one do you mean?", count, domain);
 }
 
-/* No site is called so, but a tab is: "open zoom in the browser". */
+/* Whether one tab fits the words, and no known site does: "open zoom in the browser". */
 static bool is_open(const struct sy_work *work) {
     return !work->clause->address && work->terms.count > 0 && !site_of(work) && sy_top_of(&work->tabs) >= 0.9 &&
            sy_contenders(work, SY_TABS, &work->tabs) == 1;
@@ -412,7 +414,7 @@ static bool is_open(const struct sy_work *work) {
 
 static enum sy_standing list_clause(struct sy_work *work);
 
-/* "The calendar", "my messages": a word for many things. One that an application alone is called by is its name. */
+/* Whether the only word means a kind of thing: "the calendar", "my messages". */
 static bool is_generic(const struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_term *term = &work->terms.at[0];
@@ -420,7 +422,8 @@ static bool is_generic(const struct sy_work *work) {
     return plain && work->terms.count == 1 && (term->meanings.kinds || term->meanings.same);
 }
 
-/* Both an application and a tab are what a generic word says: even to show one of them is a guess. */
+/* Whether both an application and a tab fit a generic word: then even showing one of them would be a guess. If the word
+ * is the application's own name, the application usually wins. */
 static bool fits_both(const struct sy_work *work) {
     if (!is_generic(work) || sy_top_of(&work->apps) < GENERIC || sy_top_of(&work->tabs) < GENERIC ||
         work->apps.at[0].part) {
@@ -429,9 +432,9 @@ static bool fits_both(const struct sy_work *work) {
     const struct sy_entry *app = &work->index->apps[work->apps.at[0].at];
     const char *title = work->index->scene->snapshot->tabs[work->tabs.at[0].at].tab->title;
     if (app->running && strstr(title, app->name)) {
-        return false; /* the page of the same service */
+        return false; /* the tab is a page of the same service */
     }
-    bool named = sy_top_of(&work->apps) >= EXACT_NAME - 0.06; /* one that does not run has less */
+    bool named = sy_top_of(&work->apps) >= EXACT_NAME - 0.06; /* less for one that does not run */
     bool by_title = sy_top_of(&work->tabs) > 0.9;
     return named ? by_title && !app->running && work->clause->verb != SY_OPEN : true;
 }
@@ -560,7 +563,7 @@ enum sy_standing sy_place(struct sy_work *work, const char *name, const struct s
     return sy_add(work, &found);
 }
 
-/* The half for the next one of those that go side by side. */
+/* The left half for the first window of two that go side by side, the right half for the second one. */
 static struct sy_where half_of(struct sy_where where, bool second) {
     where.part = true;
     where.left = second ? SY_TWELFTHS / 2 : 0;
@@ -572,7 +575,7 @@ static struct sy_where half_of(struct sy_where where, bool second) {
 
 static enum sy_standing place_unnamed(struct sy_work *work);
 
-/* One of the first `count` commands has placed it: "... and everything else on the right". */
+/* Whether one of the first `count` commands places it already: "... and everything else on the right". */
 static bool is_placed(const struct sy_reading *out, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(out->found[i].type, "place_app") == 0 && strcmp(out->found[i].name, name) == 0) {
@@ -582,7 +585,7 @@ static bool is_placed(const struct sy_reading *out, size_t count, const char *na
     return false;
 }
 
-/* "Everything on the main monitor": each application as it is named alone. */
+/* "Everything on the main monitor": places each running application. */
 static enum sy_standing place_all(struct sy_work *work) {
     const size_t before = work->out->count;
     enum sy_standing standing = SY_CLEAR;
@@ -658,7 +661,7 @@ static enum sy_standing swap_clause(struct sy_work *work) {
     }
     work->swap = first ? NULL : app;
     if (!first) {
-        return SY_CLEAR; /* the other one is in the next clause */
+        return SY_CLEAR; /* the second application is in the next clause */
     }
     struct sy_found there = {.type = "place_app", .name = first->name, .has_bounds = true};
     struct sy_found here = {.type = "place_app", .name = app->name, .has_bounds = true};
@@ -691,7 +694,7 @@ static enum sy_standing list_clause(struct sy_work *work) {
 
 static bool rank_again(struct sy_work *work);
 
-/* "Where did overleaf go" */
+/* Drops words such as "did" and "go" of "where did overleaf go", and ranks again. False when out of memory. */
 static bool drop_went(struct sy_work *work) {
     size_t kept = 0;
     for (size_t i = 0; i < work->terms.count; i++) {
@@ -704,7 +707,7 @@ static bool drop_went(struct sy_work *work) {
     return all || rank_again(work);
 }
 
-/* "Where was the train pass": shown, if it is one tab. */
+/* "Where was the train pass": shows it, if exactly one tab fits; else it is a query. */
 static enum sy_standing find_asked(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     bool where = clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "where wheres") && drop_went(work);
@@ -713,7 +716,7 @@ static enum sy_standing find_asked(struct sy_work *work) {
     return one && !clause->window ? switch_tab(work) : ask_question(work);
 }
 
-/* "What tabs are open": a list, if nothing more is asked. */
+/* "What tabs are open": a list, if the question has no other words. */
 enum sy_standing sy_answer_question(struct sy_work *work) {
     for (size_t i = 0; i < work->terms.count; i++) {
         const char *word = work->terms.at[i].text;
@@ -729,7 +732,7 @@ enum sy_standing sy_answer_question(struct sy_work *work) {
 
 static enum sy_standing refer(struct sy_work *work);
 
-/* "github.com", and nothing else. */
+/* Whether the names are only an address: "github.com". */
 static bool only_address(const struct sy_work *work) {
     size_t others = 0;
     for (size_t i = 0; i < work->clause->name_count; i++) {
@@ -739,12 +742,12 @@ static bool only_address(const struct sy_work *work) {
     return work->clause->address && others == 0;
 }
 
-/* "The paper about jazz": a thing, and nothing that is to be done with it but to show it. */
+/* Whether the clause only names a thing, which is then shown: "the paper about jazz". */
 static bool is_thing(const struct sy_clause *clause) {
     return clause->word_count > 1 && sy_is_one_of(clause->all_words[0].text, "the my that this our your");
 }
 
-/* "The notes window is in my way": what is to be done is not said. */
+/* Whether the clause only states something: "the notes window is in my way". It does not say what to do. */
 static bool tells(const struct sy_clause *clause) {
     for (size_t i = 1; i < clause->word_count; i++) { /* "I'm done with youtube" */
         bool done = sy_is_one_of(clause->all_words[i].text, "with of") &&
@@ -761,7 +764,7 @@ static bool tells(const struct sy_clause *clause) {
     return false;
 }
 
-/* What is near enough to be shown or moved, if nothing else is. */
+/* Shows or moves a thing that fits well enough, if no other does. */
 static enum sy_standing guess_clause(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     double app = sy_top_of(&work->apps);
@@ -847,7 +850,7 @@ static const struct sy_found *meant(const struct sy_work *work) {
     return work->before && work->before->last.type ? &work->before->last : NULL;
 }
 
-/* "No, the other screen": not the one that was said before. */
+/* "No, the other screen": the monitor that is not the one said before. */
 static const char *other_than_before(const struct sy_work *work, const char *name) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     const struct sy_before *before = work->before;
@@ -877,7 +880,7 @@ static enum sy_standing place_again(struct sy_work *work, const char *name) {
     return sy_place(work, name, &where);
 }
 
-/* "Maximize": what the command before was about, or else the application that the user looks at. */
+/* "Maximize": places the application of the command before, or else the active one. */
 static enum sy_standing place_unnamed(struct sy_work *work) {
     const struct sy_found *it = meant(work);
     if (it && it->name && !sy_found_destroys(it) && strcmp(it->type, "activate_preset") != 0) {
@@ -891,7 +894,7 @@ static enum sy_standing place_unnamed(struct sy_work *work) {
     return sy_ask_back(work, "Which application do you mean?");
 }
 
-/* "It": what the command before was about. */
+/* "It": uses the thing of the command before. */
 static enum sy_standing refer(struct sy_work *work) {
     const struct sy_clause *clause = work->clause;
     const struct sy_found *it = meant(work);
@@ -930,7 +933,7 @@ static bool rank_again(struct sy_work *work) {
     return ranked;
 }
 
-/* Things may be called like a verb: "zoom", "google maps". True: the words are just such a name. */
+/* A name may be like a verb: "zoom", "google maps". True: the words are such a name; `*standing` is set. */
 static bool is_name(struct sy_work *work, enum sy_standing *standing) {
     const struct sy_clause *said = work->clause;
     struct sy_clause *clause = calloc(1, sizeof *clause);
@@ -955,7 +958,7 @@ static bool is_name(struct sy_work *work, enum sy_standing *standing) {
     return named;
 }
 
-/* A preset may be called like a verb: "review". */
+/* A preset's name may be like a verb: "review". True: the words are such a name, and the preset was added. */
 static bool is_preset(struct sy_work *work) {
     char said[128];
     char name[128];

@@ -1,5 +1,5 @@
-/* Options and their schema. A label is unique in its slot, and stands for one thing; anything else in an answer is
- * nothing. */
+/* Options and their schema. A label is unique in its slot, and stands for one thing. Any other text in an answer is
+ * ignored. */
 #include "match/schema.h"
 #include "protocol/json_writer.h"
 
@@ -78,7 +78,7 @@ static void add_option(const struct sy_index *index, enum sy_group group, size_t
     (*count)++;
 }
 
-/* What the words are like comes first, then the rest in its own order while there is room. */
+/* Fills a slot: first the things that the words fit, then the others in their order, while there is room. */
 static void fill(const struct sy_index *index, enum sy_group group, const struct sy_hits *hits, size_t all,
                  struct sy_item *options, size_t *count) {
     *count = 0;
@@ -278,7 +278,7 @@ static bool take_tab(const struct sy_menu *menu, struct json_object *label, stru
     return !option || add_tab(found, option->at + 1);
 }
 
-/* Where the words tell a place, the model's monitor is not asked. */
+/* Takes the place of a window. If the user's words have a place, the model's monitor is ignored. */
 static bool take_place(const struct sy_index *index, struct json_object *answer, const struct sy_where *where,
                        struct sy_found *found) {
     const struct sy_snapshot *snapshot = index->scene->snapshot;

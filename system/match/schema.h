@@ -1,7 +1,7 @@
 /*
- * What a model may pick from: up to 8 candidates for each slot, as they are called in the prompt and in the schema of
- * its answer. The answer is one command, or "ask"; tabs go by title and site, never by number, for small models see
- * likeness in words. What the model answers is looked up here again, also where it was kept to the schema.
+ * What a model may pick from: up to 8 candidates for each slot, with their names in the prompt and in the schema of the
+ * answer. The answer is one command, or "ask". Tabs are named by title and site, never by number, because small models
+ * compare words better. The model's answer is always checked here again, even if it had to match the schema.
  */
 #ifndef SY_SCHEMA_H
 #define SY_SCHEMA_H
@@ -12,7 +12,7 @@ struct fm_buf;
 struct json_object;
 
 #define SY_ITEMS_MAX  8   /* candidates of a slot */
-#define SY_LABEL_SIZE 256 /* bytes of what a candidate is called, its NUL included */
+#define SY_LABEL_SIZE 256 /* bytes of a candidate's name, its NUL included */
 
 struct sy_item {
     size_t at; /* of the index's applications or presets; of tabs: index - 1 */
@@ -38,21 +38,22 @@ enum sy_pick_type {
     SY_PICK_ASK,
 };
 
-/* For the reading's verb, and its candidates; `may_close`: the user's own words have a verb that closes. Pure. */
+/* Makes the menu for the reading's verb and candidates. `may_close`: the user's own words have a verb that closes.
+ * Pure. */
 void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close, struct sy_menu *menu);
 
 /* Drops the queries and fragments of addresses in the text: they may hold secrets. */
 void sy_drop_queries(char *text);
 
-/* The same options, each list from its end. */
+/* Reverses each list of options. */
 void sy_menu_turn(struct sy_menu *menu);
 
 /* Appends the JSON schema of the answer. */
 void sy_schema_write(const struct sy_menu *menu, struct fm_buf *schema);
 
 /*
- * What the model picked; `question` is what a query asks. FM_OK with `found->type` NULL: it asks back, or it answered
- * something that was not among the options. FM_INTERNAL: out of memory.
+ * Reads what the model picked; `question` is the text for a query. FM_OK with `found->type` NULL: the model asks back,
+ * or its answer is not among the options. FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code sy_pick_read(const struct sy_index *index, const struct sy_menu *menu,
                                       struct json_object *answer, const struct sy_where *where, const char *question,

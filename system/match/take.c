@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SURE_APP 0.82 /* a whole name, or whole words of it; less for one that does not run */
+#define SURE_APP 0.82 /* a whole name, or whole words of it; an application that does not run has a lower score */
 
 /* ---- adding ---- */
 
-/* Takes what `found` owns. Tabs to be closed by one request are closed by one command. */
 enum sy_standing sy_add(struct sy_work *work, struct sy_found *found) {
     struct sy_reading *out = work->out;
     for (size_t i = 0; i < out->count; i++) {
@@ -113,7 +112,6 @@ static const struct sy_entry *app_at(const struct sy_work *work, size_t hit) {
     return &work->index->apps[work->apps.at[hit].at];
 }
 
-/* The one application that is called so for sure; NULL: there is none. */
 const struct sy_entry *sy_sure_app(const struct sy_work *work, bool runs) {
     if (sy_contenders(work, SY_APPS, &work->apps) != 1 || work->apps.at[0].score < SURE_APP ||
         !work->apps.at[0].certain) {
@@ -126,14 +124,13 @@ double sy_top_of(const struct sy_hits *hits) {
     return hits->count > 0 ? hits->at[0].score : 0;
 }
 
-/* "The drawing app": the word alone would not be enough to close it. */
+/* "The drawing app": with "app", the topic of an application is enough to close it; "drawing" alone is not. */
 static bool is_topic_app(const struct sy_work *work) {
     char joined[64];
     sy_words_join(app_at(work, 0)->name, joined, sizeof joined);
     return work->clause->app && sy_alias_fits(work->terms.joined, joined) == SY_ALIAS_OF_TOPIC;
 }
 
-/* The application that the clause is about; NULL: `*standing` says why. */
 const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum sy_standing *standing) {
     char names[80];
     const struct sy_clause *clause = work->clause;

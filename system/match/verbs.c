@@ -1,4 +1,4 @@
-/* Verbs: tables of phrases. The longest phrase that fits counts. */
+/* Verbs: tables of phrases. If several phrases fit, the longest one counts. */
 #include "match/verbs.h"
 
 #include <string.h>
@@ -512,7 +512,8 @@ static size_t longest(const char *const *phrases, size_t rows_count, const struc
     return best;
 }
 
-/* One letter too much or too few, or two exchanged; never another letter: "clone" is not "close". */
+/* Whether the word has one letter too many or too few, or two swapped. Another letter does not count: "clone" is not
+ * "close". */
 static bool is_typo(const char *word, const char *verb) {
     size_t len = strlen(word);
     size_t size = strlen(verb);
@@ -531,7 +532,7 @@ static bool is_typo(const char *word, const char *verb) {
     return size > 4 && (longer || (len + 1 == size && strcmp(word + i, verb + i + 1) == 0));
 }
 
-/* The verb's row that the first word is a typo of; only those that are written often enough to be mistyped. */
+/* The row of the verb that the word is a typo of; NULL: none. Only verbs that users often write are tried. */
 static const struct row *misspelt(const char *word) {
     static const char *const often[] = {"close",  "switch",   "focus",    "open",  "launch",
                                         "move",   "maximize", "activate", "start", "place",
@@ -809,7 +810,7 @@ size_t sy_polite_end(const struct sy_word *words, size_t count) {
     while (cut) {
         cut = false;
         for (size_t i = 0; i < sizeof polite_ends / sizeof polite_ends[0] && !cut; i++) {
-            for (size_t at = left; at > 1 && !cut; at--) { /* at least a word stays */
+            for (size_t at = left; at > 1 && !cut; at--) { /* at least one word stays */
                 cut = fits(polite_ends[i], words + at - 1, left - at + 1) == left - at + 1;
                 left = cut ? at - 1 : left;
             }
@@ -884,24 +885,24 @@ bool sy_is_negated(const struct sy_word *words, size_t count) {
     return false;
 }
 
-/* "Turn slack off": the two words of a verb around what is named. */
+/* Reads a verb whose two words stand around the name: "turn slack off". */
 static enum sy_verb around(const struct sy_word *words, size_t begin, size_t end) {
     bool off = end - begin > 2 && strcmp(words[end - 1].text, "off") == 0;
     for (size_t i = begin; i + 2 < end && strcmp(words[begin].text, "get") == 0; i++) {
         if (strcmp(words[i + 1].text, "out") == 0 && strcmp(words[i + 2].text, "of") == 0) {
-            return SY_CANNOT; /* "get it out of my sight": what is to be done is not said */
+            return SY_CANNOT; /* "get it out of my sight" does not say what to do */
         }
     }
     return off && sy_is_one_of(words[begin].text, "turn switch power") ? SY_CLOSE : SY_NO_VERB;
 }
 
-/* "Put youtube on", "pop the weather up" */
+/* Whether a verb that shows something stands around the name: "put youtube on", "pop the weather up". */
 static bool shows_around(const struct sy_word *words, size_t begin, size_t end) {
     return end - begin > 2 && sy_is_one_of(words[begin].text, "put pop bring pull get throw crack have") &&
            sy_is_one_of(words[end - 1].text, "on up open");
 }
 
-/* A verb that may stand after what it is about: "slack, quit", "I want slack closed". */
+/* Reads a verb that may stand after the name: "slack, quit", "I want slack closed". */
 static enum sy_verb behind(const char *word) {
     return sy_is_one_of(word, "close closed quit exit kill killed shut terminate terminated") ? SY_CLOSE
            : sy_is_one_of(word, "maximize maximise center centre fullscreen")                 ? SY_PLACE
@@ -909,7 +910,7 @@ static enum sy_verb behind(const char *word) {
                                                                                               : SY_NO_VERB;
 }
 
-/* "The reddit tabs can go": how many words at the end are a verb that closes. */
+/* How many words at the end are a verb that closes: "the reddit tabs can go". */
 static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end) {
     static const char *const phrases[] = {"can go",           "can all go",     "may go",        "should go",
                                           "must go",          "has to go",      "have to go",    "can be closed",
@@ -925,7 +926,7 @@ static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end)
     return 0;
 }
 
-/* "Would you mind closing it": the first word as its verb is written, if the word before asks for this form. */
+/* Reads the first word as a verb in "-ing", if the word before needs this form: "would you mind closing it". */
 static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t end, size_t *len) {
     struct sy_word plain[4] = {words[begin]};
     char *text = plain[0].text;
@@ -950,7 +951,7 @@ static enum sy_verb gerund(const struct sy_word *words, size_t begin, size_t end
     return verb;
 }
 
-/* "On the right monitor put slack": the verb stands after the place. */
+/* Whether the verb stands after the place: "on the right monitor put slack". */
 static bool place_first(const struct sy_word *words, size_t begin, size_t end) {
     size_t at = begin;
     while (at < end &&

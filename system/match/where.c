@@ -1,4 +1,4 @@
-/* Places: first what the words say, independent of any desktop; then pixels of one. */
+/* Places. First the words are read, without any desktop; then the place becomes pixels of a desktop. */
 #include "match/where.h"
 
 #include <ctype.h>
@@ -25,7 +25,7 @@ static const char *monitor_word(const char *word) {
     return NULL;
 }
 
-/* "left monitor", "main screen"; "the screen" is the one where the window is. */
+/* Reads a monitor: "left monitor", "main screen". "The screen" is the monitor on which the window is. */
 static void read_monitor(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
         bool one = strcmp(words[i]->text, "one") == 0 && i > 2 && monitor_word(words[i - 1]->text) &&
@@ -57,7 +57,7 @@ static void read_monitor(const struct sy_word *const *words, size_t count, struc
     }
 }
 
-/* "1200x800" */
+/* Reads a size in one word: "1200x800". */
 static bool is_size(const char *word, int *width, int *height) {
     char *end;
     if (!isdigit((unsigned char)word[0])) {
@@ -68,13 +68,13 @@ static bool is_size(const char *word, int *width, int *height) {
         return false;
     }
     long second = strtol(end + 1, &end, 10);
-    bool fits = !*end && first > 0 && first <= INT16_MAX && second > 0 && second <= INT16_MAX; /* as X11 has them */
+    bool fits = !*end && first > 0 && first <= INT16_MAX && second > 0 && second <= INT16_MAX; /* as in X11 */
     *width = fits ? (int)first : 0;
     *height = fits ? (int)second : 0;
     return fits;
 }
 
-/* "1200x800", "1200 by 800", "1200 x 800" */
+/* Reads a size: "1200x800", "1200 by 800", "1200 x 800". */
 static void read_size(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i < count; i++) {
         int width = 0;
@@ -102,7 +102,7 @@ static void whole(struct sy_where *where) {
     where->given = where->part = true;
 }
 
-/* Which twelfths a direction and a size take: "right" and 4 are 8 to 12. */
+/* The twelfths that a direction and a size cover: "right" and 4 give 8 to 12. */
 static void span(int sign, int size, int *from, int *to) {
     *from = sign > 0 ? SY_TWELFTHS - size : sign < 0 ? 0 : (SY_TWELFTHS - size) / 2;
     *to = *from + size;
@@ -111,7 +111,7 @@ static void span(int sign, int size, int *from, int *to) {
 struct directions {
     int across, down;
     bool middle;
-    int size; /* in twelfths; 0: not told */
+    int size; /* in twelfths; 0: not said */
     bool corner;
 };
 
@@ -171,7 +171,7 @@ static void take_directions(const struct directions *at, struct sy_where *where)
     where->given = where->part = true;
 }
 
-/* "Side by side", "next to each other": how many words. */
+/* How many words at `i` mean "side by side", "next to each other"; 0: none. */
 static size_t beside_len(const struct sy_word *const *words, size_t i, size_t count) {
     static const char *const phrases[][4] = {{"side", "by", "side", NULL},
                                              {"next", "to", "each", "other"},
@@ -191,7 +191,7 @@ static size_t beside_len(const struct sy_word *const *words, size_t i, size_t co
     return 0;
 }
 
-/* "Next to it", "on the other half", "there too": by what was placed before. */
+/* Reads a place that depends on the thing placed before: "next to it", "on the other half", "there too". */
 static void read_relative(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used) {
     for (size_t i = 0; i + 1 < count; i++) {
         bool half = strcmp(words[i]->text, "other") == 0 && sy_is_one_of(words[i + 1]->text, "half side");
@@ -251,7 +251,7 @@ static const struct sy_monitor *monitor_of(const struct sy_snapshot *snapshot, c
     return best;
 }
 
-/* The monitor that is not the window's, if there are two; its name too. */
+/* The name of the other monitor, on which the window is not, if there are two. */
 static const char *other_monitor(const struct sy_snapshot *snapshot, const struct sy_rect *window) {
     const struct sy_monitor *here = monitor_of(snapshot, window);
     if (snapshot->monitors.count != 2) {
@@ -264,7 +264,7 @@ static int64_t size_of(const struct sy_monitor *monitor) {
     return (int64_t)(monitor->area.right - monitor->area.left) * (monitor->area.bottom - monitor->area.top);
 }
 
-/* The one that `sign` says, largest (1) or smallest (-1); NULL: two are. */
+/* The largest (`sign` 1) or smallest (-1) monitor; NULL: two have this size. */
 static const struct sy_monitor *by_size(const struct sy_snapshot *snapshot, int sign) {
     const struct sy_monitor *best = NULL;
     bool two = false;
@@ -277,7 +277,7 @@ static const struct sy_monitor *by_size(const struct sy_snapshot *snapshot, int 
     return two ? NULL : best;
 }
 
-/* The contract's name of the monitor that users call so; NULL: there is none, or it has no name. */
+/* The contract's name for the monitor that the user calls `called`; NULL: there is none, or it has no name. */
 static const char *name_monitor(const struct sy_snapshot *snapshot, const char *called, const struct sy_rect *window) {
     static const char *const names[] = {"main", "left", "right"};
     const struct sy_monitor *main = sy_find_monitor(snapshot, "main");

@@ -11,22 +11,22 @@ struct sy_where {
     bool given;
     const char *monitor;          /* "left", "right", "main", "other", "second", "middle", "big", "small"; NULL: the one
                                      where the window is */
-    bool part;                    /* `left` to `bottom` hold */
+    bool part;                    /* `left` to `bottom` are set */
     int left, top, right, bottom; /* in twelfths of the monitor */
-    const char *direction;        /* "left" or "right" without more: the monitor, or if there is one only, its half */
+    const char *direction;        /* only "left" or "right": that monitor, or half of the named or only monitor */
     int width, height;            /* in pixels; 0: not given */
-    bool center;                  /* in the middle, as large as it is or as width and height say */
+    bool center;                  /* in the middle; with the present size, or with width and height */
     bool beside;                  /* "side by side" */
-    bool rest;                    /* "the other half": what the one before left */
-    bool there;                   /* where the one before went */
+    bool rest;                    /* "the other half": what the thing before has left free */
+    bool there;                   /* at the place of the thing before */
 };
 
-/* Reads the place out of `count` words; `used[i]` is set where a word belongs to it. */
+/* Reads the place from `count` words; sets `used[i]` for each word that belongs to it. */
 void sy_where_read(const struct sy_word *const *words, size_t count, struct sy_where *where, bool *used);
 
 /*
- * The parameters of place_app for a window with these bounds (NULL: not known). `*monitor` NULL, `*has_bounds` false:
- * that one is not given. False: there is no such monitor.
+ * The parameters of place_app for a window with these bounds (NULL: not known). A parameter that is not given has
+ * `*monitor` NULL, or `*has_bounds` false. Returns false if there is no such monitor.
  */
 bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *snapshot, const struct sy_rect *window,
                      const char **monitor, bool *has_bounds, struct sy_rect *bounds);

@@ -1,4 +1,4 @@
-/* Words: every function here sees bytes of users or web pages, and keeps within the sizes of words.h. */
+/* Words. All functions here get text of users or web pages, and keep to the sizes of words.h. */
 #include "match/words.h"
 #include "base/utf8.h"
 #include "desktop/refuse.h"
@@ -14,7 +14,7 @@ static bool is_letter(unsigned char c) {
     return c >= 0x80 || isalnum(c) || c == '+' || c == '#';
 }
 
-/* Appends a character in small letters (ASCII and Latin-1) while there is room for all of it. */
+/* Appends a character in lower case (ASCII and Latin-1), if there is room for all its bytes. */
 static size_t put_small(const char *at, size_t len, char *out, size_t used, size_t size) {
     if (used + len >= size) {
         return used;
@@ -91,7 +91,7 @@ void sy_plain(const char *text, size_t max, char *out, size_t size) {
 
 /* ---- reading ---- */
 
-/* Bytes of `text` before one that separates words of users. */
+/* The number of bytes before the next space, which separates the user's words. */
 static size_t token_len(const char *text) {
     return strcspn(text, " ");
 }
@@ -108,7 +108,7 @@ static bool is_quote(const char *at, size_t len, size_t *step) {
     return false;
 }
 
-/* Cuts quotes in front and punctuation after; true: what was cut ends a clause. */
+/* Cuts quotes before the text and punctuation after it. True: the cut punctuation ends a clause. */
 static bool trim(const char **at, size_t *len) {
     static const char *const marks[] = {",", ";", ".", "!",      "?",      ":",      "\"",     "'",     ")",
                                         "]", "}", "`", "\u201d", "\u2019", "\u201c", "\u00bb", "\u2026"};
@@ -131,7 +131,7 @@ static bool trim(const char **at, size_t *len) {
     return breaks;
 }
 
-/* "https://a.example", "a.example/b", "localhost:3000", "10.0.0.1" */
+/* Whether the text looks like an address: "https://a.example", "a.example/b", "localhost:3000", "10.0.0.1". */
 static bool is_address(const char *at, size_t len) {
     size_t host = 0;
     size_t dot = 0;
@@ -167,7 +167,7 @@ static void add_word(struct sy_words *words, const char *raw, size_t len) {
     small(raw, len, word->text, sizeof word->text);
 }
 
-/* "github's" means github, "what's" what is; of other words the apostrophe is left out: "dont". */
+/* The length without a final "'s": "github's" becomes "github". (Other apostrophes are dropped elsewhere: "dont".) */
 static size_t without_s(const char *at, size_t len) {
     if (len > 2 && at[len - 2] == '\'' && at[len - 1] == 's') {
         return len - 2;
@@ -175,7 +175,7 @@ static size_t without_s(const char *at, size_t len) {
     return len > 4 && memcmp(at + len - 4, "\u2019s", 4) == 0 ? len - 4 : len;
 }
 
-/* "#5" is 5, and "#travel" is found by travel. */
+/* How many "#" to skip: "#5" means 5, and "#travel" means travel. */
 static size_t hash_len(const char *at, size_t len) {
     size_t hash = 0;
     while (hash + 1 < len && at[hash] == '#') {
@@ -190,7 +190,7 @@ static bool is_range(const char *at, size_t len, size_t *first) {
     return *first > 0 && second > 0 && *first + 1 + second == len;
 }
 
-/* A token is an address, or the words in it. */
+/* Adds a token: as one word if it is an address, else the words in it. */
 static void add_token(struct sy_words *words, const char *at, size_t len) {
     size_t first;
     bool dash =
@@ -223,7 +223,7 @@ static void add_token(struct sy_words *words, const char *at, size_t len) {
     }
 }
 
-/* Words of a sentence's frame, as they are often misspelt. None of them is what something is called. */
+/* Common misspellings of words such as "about" and "and". None of them is the name of a thing. */
 static const char *const misspelt[][2] = {{"abuot", "about"},
                                           {"adn", "and"},
                                           {"alll", "all"},
@@ -311,7 +311,7 @@ static void read_spelling(struct sy_words *words) {
     }
 }
 
-/* "Slack n spotify" */
+/* Reads "n" between two words as "and": "slack n spotify". */
 static void read_n(struct sy_words *words) {
     for (size_t i = 1; i + 1 < words->count; i++) {
         if (strcmp(words->at[i].text, "n") == 0) {
@@ -347,8 +347,8 @@ enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_e
     return FM_OK;
 }
 
-/* Bytes of what stands between words here; 0: a letter does. Signs of Latin-1 and of U+2010 to U+205E are none but the
- * apostrophe U+2019: "acme · infra". */
+/* The bytes of a separator at this place; 0: a letter is here. Signs of Latin-1 and of U+2010 to U+205E separate words
+ * ("acme · infra"), except the apostrophe U+2019. */
 static size_t gap_len(const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     if (at[0] == 0xc2 && at[1] >= 0xa0 && at[1] <= 0xbf && at[1] != 0xaa && at[1] != 0xb5 && at[1] != 0xba) {
@@ -465,7 +465,7 @@ static double max_of(double a, double b) {
     return a > b ? a : b;
 }
 
-/* Single letters that were added, left out, exchanged for another, or swapped with the next one. */
+/* The number of single letters that were added, left out, replaced by another, or swapped with the next one. */
 static size_t distance(const char *a, size_t len_a, const char *b, size_t len_b) {
     size_t rows[3][SY_WORD_MAX + 1];
     for (size_t j = 0; j <= len_b; j++) {
@@ -489,12 +489,12 @@ static size_t distance(const char *a, size_t len_a, const char *b, size_t len_b)
     return rows[len_a % 3][len_b];
 }
 
-/* The letter at `at` of the word with two spaces before it and one after it. */
+/* The letter at `at`, if two spaces are put before the word and one after it. */
 static char padded(const char *word, size_t len, size_t at) {
     return at < 2 || at >= len + 2 ? ' ' : word[at - 2];
 }
 
-/* Dice's coefficient of the trigrams. */
+/* How alike two words are by their trigrams (Dice's coefficient). */
 static double trigrams(const char *a, size_t len_a, const char *b, size_t len_b) {
     size_t shared = 0;
     bool used[SY_WORD_MAX + 2] = {false};
@@ -513,7 +513,7 @@ static double trigrams(const char *a, size_t len_a, const char *b, size_t len_b)
     return 2.0 * (double)shared / (double)(len_a + len_b + 2);
 }
 
-/* Bytes of the word without an ending of verbs and plurals; at least 4 are left. */
+/* The word's bytes without an ending of verbs or plurals; at least 4 remain. */
 static size_t stem_len(const char *word, size_t len) {
     static const char *const endings[] = {"ings", "ing", "ies", "ed", "es", "er", "ers", "s", "e", "y"};
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
@@ -526,7 +526,7 @@ static size_t stem_len(const char *word, size_t len) {
     return len;
 }
 
-/* "failing" and "fails" */
+/* Whether two words have the same stem: "failing" and "fails". */
 static bool same_stem(const char *a, size_t len_a, const char *b, size_t len_b) {
     if (memcmp(a, b, 4) != 0) {
         return false;

@@ -1,5 +1,5 @@
 /*
- * Words of users, titles and names: how they are read, and how alike two of them are. Words are in small letters, of
+ * Words of users, titles and names: how they are read, and how alike two words are. Words are in lower case, and have
  * letters and digits; anything beyond ASCII counts as a letter. Pure.
  */
 #ifndef SY_WORDS_H
@@ -16,7 +16,7 @@
 
 struct sy_word {
     char text[SY_WORD_MAX];
-    const char *raw; /* as the user wrote it, of `sy_words.text`; without quotes and the punctuation after it */
+    const char *raw; /* as the user wrote it, in `sy_words.text`; without quotes and the punctuation after it */
     size_t raw_len;
     bool address; /* it looks like a URL or a host */
     bool breaks;  /* a comma, semicolon or the end of a sentence follows */
@@ -28,7 +28,7 @@ struct sy_words {
     size_t count;
 };
 
-/* Reads an utterance. FM_INVALID_REQUEST (empty_string, invalid_words: no UTF-8, or too much), param "words". */
+/* Reads an utterance. FM_INVALID_REQUEST (empty_string; invalid_words: not UTF-8, or too long), param "words". */
 FM_MUST_USE enum fm_code sy_words_read(const char *text, struct sy_words *words, struct fm_error *error);
 
 /* The words of a title, a name or a domain, `max` at most; returns how many. */
@@ -38,31 +38,31 @@ size_t sy_words_split(const char *text, char (*words)[SY_WORD_MAX], size_t max);
 void sy_words_join(const char *text, char *joined, size_t size);
 
 /*
- * Copies `text` without control characters (C0, C1, and those that change the direction of text or take no room): a
- * run of them becomes one space. At most `max` characters; "..." shows that some were cut. What is no UTF-8 is left
- * out. `size` is that of `out`, at least 4 * max + 4.
+ * Copies `text` without control characters (C0, C1, and those that change the direction of text or have no width): a
+ * run of them becomes one space. At most `max` characters; "..." shows that the text was cut. Bytes that are not UTF-8
+ * are left out. `size` is that of `out`, at least 4 * max + 4.
  */
 void sy_plain(const char *text, size_t max, char *out, size_t size);
 
 /* A word that says nothing about which thing is meant, such as "the". */
 bool sy_is_stop(const char *word);
 
-/* Whether `word` is in `list`, words with a space between each two. */
+/* Whether `word` is in `list`, which has words separated by spaces. */
 bool sy_is_one_of(const char *word, const char *list);
 
-/* 0 to 9999 of digits or a word such as "three"; -1: it is no number. */
+/* The number, 0 to 9999, in digits or as a word such as "three"; -1: it is no number. */
 int sy_number(const char *word);
 
 /* 1 for "first" or "1st" and so on; -1 for "last"; 0: it is not one. */
 int sy_ordinal(const char *word);
 
 /*
- * How alike two words are, from 0 to 1, which is equal: by a plural's s, by single letters (Damerau's distance,
- * restricted) or by trigrams. Below 4 letters only equal words are alike.
+ * How alike two words are, from 0 to 1 (equal): by a plural's s, by single letters (Damerau's distance, restricted) or
+ * by trigrams. Below 4 letters only equal words are alike.
  */
 double sy_alike(const char *a, const char *b);
 
-/* Single letters that are different, or swapped: 0 for equal words. */
+/* How many single letters are different or swapped; 0 for equal words. */
 size_t sy_edits(const char *a, const char *b);
 
 #endif

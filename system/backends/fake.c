@@ -1,5 +1,4 @@
-/* The fake desktop: lists in memory, rules, and a clock that jumps. An action first applies its rules, then does its
- * work. */
+/* The fake desktop: lists in memory, rules, and a clock that jumps. An action applies its rules, then does its work. */
 #include "backends/fake.h"
 #include "base/buf.h"
 #include "base/platform.h"

@@ -8,8 +8,7 @@
 
 #define TITLE_MAX 4096 /* bytes of a title */
 
-/* Writes a text that a page made, cut to `max` bytes. It can be megabytes long, and would make the whole list too
- * large. */
+/* Writes a text that a page made, cut to `max` bytes: with megabytes of it, the whole list would be too large. */
 static void key_cut(struct fm_json_writer *w, const char *key, const char *text, size_t max) {
     size_t len = strlen(text);
     fm_json_key(w, key);

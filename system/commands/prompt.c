@@ -59,8 +59,7 @@ static bool fits(struct fm_json_writer *w, const struct fm_json_writer *before, 
     return false;
 }
 
-/* Writes as many texts as `room` bytes hold, and the number of the others as `more_key`. `text_at` gives the text at an
- * index. */
+/* Writes as many texts as `room` bytes hold, and the number of the others as `more_key`. `text_at` gives one text. */
 static void write_texts(struct fm_json_writer *w, const char *key, const char *more_key, const void *list, size_t count,
                         const char *(*text_at)(const void *list, size_t at), size_t room) {
     size_t written = 0;

@@ -54,8 +54,7 @@ static bool alike(const char *name, const char *asked) {
     return strcasestr(name, asked) || strcasestr(asked, name);
 }
 
-/* Writes names that contain the wanted one, or are contained in it. If there are none, writes the applications that
- * run. */
+/* Writes names that contain the wanted one, or are contained in it. If there are none, writes all that run. */
 static void tell_candidates(struct sy_plan *plan, const char *asked, bool runs) {
     const struct sy_snapshot *snapshot = &plan->snapshot;
     struct fm_json_writer w = fm_json_writer_on(&plan->candidates);

@@ -17,8 +17,7 @@
 
 /* ---- lists ---- */
 
-/* Whether to go on after a list. If the desktop lacks it or can't give it, the list stays empty, and `absent` gets the
- * reason. */
+/* Whether to go on after a list. If the desktop lacks it or can't give it, it stays empty; `absent` gets the reason. */
 static bool may_go_on(enum fm_code code, const struct fm_error *fault, struct fm_error *absent,
                       struct fm_error *error) {
     if (code == FM_OK) {

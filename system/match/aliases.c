@@ -1,5 +1,4 @@
-/* A table of aliases. Both columns have lower-case words without gaps; the second one has several, with spaces
- * between. */
+/* A table of aliases. Both columns have lower-case words without gaps; in the second one, spaces separate them. */
 #include "match/aliases.h"
 #include "match/words.h"
 

@@ -1,5 +1,4 @@
-/* Choices. A set of tabs is made from the user's words. If the set is not clear, the user is asked; it is never
- * guessed. */
+/* Choices. A set of tabs is made from the user's words. If it is not clear, the user is asked; it is never guessed. */
 #include "match/choose.h"
 #include "base/compiler.h"
 
@@ -513,8 +512,7 @@ static bool is_current(const struct sy_word *word) {
     return strcmp(word->text, "this") == 0 || strcmp(word->text, "current") == 0 || strcmp(word->text, "active") == 0;
 }
 
-/* Takes out the tabs that are named after "except", or with "other" the current tab. Asks if one of them is not
- * open. */
+/* Takes out the tabs that are named after "except", or with "other" the current tab. Asks if one is not found. */
 static enum sy_standing leave_out(struct sy_work *work, struct set *set) {
     const struct sy_clause *clause = work->clause;
     bool but_current = clause->other;

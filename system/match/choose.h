@@ -1,5 +1,4 @@
-/* Shared by the files of the lexical part: the clause at work, the things that its words fit, and choices among
- * these. */
+/* Shared by the files of the lexical part: the clause at work, the things that its words fit, and choices. */
 #ifndef SY_CHOOSE_H
 #define SY_CHOOSE_H
 

@@ -223,8 +223,7 @@ static size_t read_number(struct reading *in, size_t i, struct sy_clause *clause
     return end > number ? 3 : 1;
 }
 
-/* Reads "window 2" or "the second window"; in a clause about tabs also "this window". Returns how many words; 0:
- * none. */
+/* Reads "window 2", "the second window"; in a clause about tabs also "this window". Returns how many words; 0: none. */
 static size_t read_window(const struct reading *in, size_t i, struct sy_clause *clause) {
     bool chrome = sy_ordinal(text_at(in, i)) > 0 && sy_is_one_of(text_at(in, i + 1), "chrome browser");
     bool next = strcmp(text_at(in, i + 1 + chrome), "window") == 0;
@@ -249,8 +248,7 @@ static bool is_except(const struct reading *in, size_t i, size_t *len) {
     return two || sy_is_one_of(word, "except but besides excluding without");
 }
 
-/* Whether words such as "but keep gmail", "only gmail stays" begin at `i`. When closing, they mean the same as
- * "except". */
+/* Whether "but keep gmail", "only gmail stays" begins at `i`. When closing, this means the same as "except". */
 static bool is_kept(const struct reading *in, size_t i, const struct sy_clause *clause, size_t *len) {
     if (clause->verb != SY_CLOSE) {
         return false;

@@ -1,5 +1,4 @@
-/* Parts of an utterance: parts with a command, parts that say what a command is about, and parts that can be
- * dropped. */
+/* Parts of an utterance: some have a command, some say what a command is about, and some can be dropped. */
 #include "match/context.h"
 #include "match/verbs.h"
 
@@ -110,8 +109,7 @@ static void turn_verb(struct sy_words *words, size_t begin, size_t named, size_t
     words->at[words->count - 1].breaks = true;
 }
 
-/* Applies the first correction. "Close all the shopping, I mean amazon and ikea": the verb stays, the thing is
- * replaced. */
+/* Applies the first correction. "Close all the shopping, I mean amazon and ikea": only the thing is replaced. */
 static void take_back(struct sy_words *words) {
     size_t begin = 0;
     for (size_t i = 0; i < words->count; i++) {
@@ -182,8 +180,7 @@ static void turn_not(struct sy_words *words) {
     }
 }
 
-/* "In the second window close all tabs" becomes "close all tabs in the second window"; an exception stays at the
- * end. */
+/* "In the second window close all tabs" becomes "close all tabs in the second window". Exceptions stay at the end. */
 static void turn_window(struct sy_words *words) {
     size_t len;
     size_t at = 1;
@@ -454,8 +451,7 @@ static bool is_list(const struct sy_words *words, size_t begin, size_t end) {
     return list;
 }
 
-/* Writes the command `which`, with the topic of the parts from `first` on instead of "it". False: nothing was
- * written. */
+/* Writes the command `which`, with the topic of the parts from `first` on instead of "it". False: writes nothing. */
 static bool put_topic(const struct parts *parts, size_t first, size_t which, struct sy_words *said) {
     const struct sy_words *words = parts->words;
     const struct part *part = &parts->at[which];

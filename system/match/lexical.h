@@ -57,8 +57,7 @@ FM_MUST_USE enum fm_code sy_lexical_choose(const struct sy_index *index, const s
                                            const struct sy_reading *earlier, const size_t *choices, size_t count,
                                            struct sy_reading *reading, struct fm_error *error);
 
-/* Ranks the things that all the words fit, for a model that decides without the lexical part. The reading is SY_UNSURE.
- */
+/* Ranks the things that all the words fit, for a model that decides alone. The reading is SY_UNSURE. */
 FM_MUST_USE enum fm_code sy_lexical_rank(const struct sy_index *index, const struct sy_words *words,
                                          struct sy_reading *reading, struct fm_error *error);
 

@@ -289,8 +289,7 @@ static void take_choices(const struct sy_reading *earlier, bool others, struct c
     *choices = taken;
 }
 
-/* Reads "the second one", "5", "both", "all but the first", "the one about rust". `choices->count` 0: it is no
- * choice. */
+/* Reads "the second one", "5", "both", "all but the first", "the one about rust". `choices->count` 0: no choice. */
 static enum fm_code read_choice(struct job *job, size_t begin, struct choices *choices, struct fm_error *error) {
     const struct sy_reading *earlier = &job->earlier;
     bool all = false;
@@ -498,8 +497,7 @@ static void take_pick(struct job *job, const struct sy_reading *lexical, struct 
     reading->standing = SY_CLEAR;
 }
 
-/* Asks the model for its pick; type NULL: it has none. If the model fails, the reason is noted and the user is
- * asked. */
+/* Asks the model for its pick; type NULL: it has none. If the model fails, notes the reason; the user is asked. */
 static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const char *words, struct sy_found *found,
                               struct fm_error *error) {
     const struct sy_picker *picker = job->options->picker;

@@ -76,8 +76,7 @@ enum sy_group { SY_APPS, SY_TABS, SY_PRESETS };
 FM_MUST_USE bool sy_index_make(const struct sy_scene *scene, struct sy_index *index);
 void sy_index_free(struct sy_index *index);
 
-/* Makes the terms of `count` words: without words that say nothing; "hacker news" is one term if a site has that
- * name. */
+/* Makes the terms of `count` words, without words that say nothing. "hacker news" is one term if it is a site. */
 void sy_terms_make(const struct sy_index *index, const struct sy_word *const *words, size_t count,
                    struct sy_terms *terms);
 

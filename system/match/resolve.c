@@ -68,8 +68,7 @@ static enum sy_standing close_app(struct sy_work *work) {
     return app ? sy_add_app(work, "close_app", app) : standing;
 }
 
-/* Notes in `stays` the applications that certainly have the name in `count` words. False: there is none, or no
- * memory. */
+/* Notes in `stays` the applications that certainly have the name. False: there is none, or memory is out. */
 static bool keep_app(struct sy_work *work, const struct sy_word *const *words, size_t count, bool *stays) {
     struct sy_terms terms;
     struct sy_hits hits;
@@ -374,8 +373,7 @@ static bool visits(const struct sy_clause *clause) {
            clause->verb == SY_NO_VERB;
 }
 
-/* Shows the tab at the named address. If several are there, asks; if none is, opens the address or looks for a tab by
- * the words. */
+/* Shows the tab at the named address. If there are several, asks; if none, opens it or looks for a tab by the words. */
 static enum sy_standing switch_to_address(struct sy_work *work) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     char given[SY_TEXT_MAX + 1];

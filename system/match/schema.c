@@ -1,5 +1,4 @@
-/* Options and their schema. A label is unique in its slot, and stands for one thing. Any other text in an answer is
- * ignored. */
+/* Options and their schema. A label is unique in its slot, and stands for one thing. Other answers are ignored. */
 #include "match/schema.h"
 #include "protocol/json_writer.h"
 

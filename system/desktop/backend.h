@@ -108,7 +108,7 @@ struct sy_backend {
     enum fm_code (*open)(void *self, const char *url, char tab[SY_ID_MAX], struct fm_error *error);
     /* Asks the page to close. The page may refuse: then the tab stays in the list. */
     enum fm_code (*close_tab)(void *self, const char *tab, struct fm_error *error);
-    /* Asks the page what it is about. `*text` is the caller's; NULL: the page has not answered until `until_ms`. */
+    /* Asks the page what it is about. `*text` is the caller's; NULL: the page gave no text until `until_ms`. */
     enum fm_code (*text)(void *self, const char *tab, int64_t until_ms, char **text, struct fm_error *error);
 
     void (*free)(void *self);

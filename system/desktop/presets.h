@@ -28,7 +28,7 @@ struct sy_presets {
     struct json_object *list; /* the array in `root`, of objects with a name; NULL: there are none */
 };
 
-/* The path of the file: fm-system/presets.json in $XDG_CONFIG_HOME or ~/.config. FM_UNAVAILABLE: HOME is not set. */
+/* The path of the file: fm-system/presets.json in $XDG_CONFIG_HOME or ~/.config. FM_UNAVAILABLE: no home is known. */
 FM_MUST_USE enum fm_code sy_presets_path(char *path, size_t size, struct fm_error *error);
 
 /*

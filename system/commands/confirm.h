@@ -38,8 +38,7 @@ struct sy_loss {
     bool last_tab; /* all tabs would be closed, and Chrome would quit */
 };
 
-/* True: the user must be asked first, because the plan closes an application, more than one tab, or the last tab. Pure.
- *  */
+/* True: the user must be asked first. The plan closes an application, more than one tab, or the last tab. Pure. */
 bool sy_loses(const struct sy_plan *plan, struct sy_loss *loss);
 
 /* Appends a question for the user: "Close XTerm (2 windows)? Close 3 tabs: ...?" Titles are cleaned and cut. Pure. */

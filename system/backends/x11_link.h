@@ -69,7 +69,7 @@ FM_MUST_USE enum fm_code sy_x11_end(struct sy_x11_link *link, struct fm_error *e
  * sy_x11_end returns. */
 void *sy_x11_reply(struct sy_x11_link *link, unsigned sequence);
 
-/* The same for a property; also NULL if its format is not `format` (8 or 32), or it has less than `items` items. */
+/* The same for a property; also NULL if its format is not `format` (8 or 32), or it has fewer than `items` items. */
 xcb_get_property_reply_t *sy_x11_property_reply(struct sy_x11_link *link, unsigned sequence, int format,
                                                 uint32_t items);
 

@@ -59,7 +59,7 @@ static int on_field(llhttp_t *parser, const char *at, size_t len) {
 
 static int on_value(llhttp_t *parser, const char *at, size_t len) {
     struct reading *reading = reading_of(parser);
-    if (++reading->value_parts > 1) { /* the value goes on in the next line, which RFC 9112, 5.2, made obsolete */
+    if (++reading->value_parts > 1) { /* the value goes on in the next line, which RFC 9112, section 5.2, forbids */
         reading->folded = true;
         return HPE_USER;
     }

@@ -3,7 +3,7 @@
  * a tool only after `done`, the record is on the disk before. All texts go through the secrets filter, whatever the
  * setting for other texts is.
  *
- *     {"time":1764061200123,"event":"auth","ok":false,"detail":"wrong token"}
+ *     {"time":1764061200123,"event":"auth","ok":false,"detail":"token"}
  *     {"time":...,"event":"tool_before","sessionKey":"...","runId":"...","callId":"...","tool":"bash","approval":"user",
  *      "details":{"command":"ls","workingDir":"/home/me"}}
  *     {"time":...,"event":"tool_after","sessionKey":"...","runId":"...","callId":"...","tool":"bash","outcome":"done",
@@ -40,7 +40,7 @@ struct gw_audit_tool {
     const char *tool;
 };
 
-/* An attempt to log in. `detail`: why it failed, or how it succeeded; never the token. */
+/* An attempt to log in. `detail`: with what ("token" or "code"), or "too many failures"; never the token itself. */
 FM_MUST_USE enum fm_code gw_audit_auth(struct gw_audit *audit, bool ok, const char *detail, gw_journal_done *done,
                                        void *context, struct fm_error *error);
 
@@ -49,7 +49,7 @@ FM_MUST_USE enum fm_code gw_audit_tool_before(struct gw_audit *audit, const stru
                                               const char *approval, const char *details, size_t len,
                                               gw_journal_done *done, void *context, struct fm_error *error);
 
-/* The outcome: "done", "denied", "timeout", "aborted" or "failed", for example. */
+/* The outcome: "done", "denied", "aborted" or "failed", for example. A tool that took too long has failed. */
 struct gw_audit_result {
     const char *outcome;
     int exit_code; /* -1: there is none */

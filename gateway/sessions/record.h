@@ -8,7 +8,7 @@
  *
  *     session           agentId                         the first record of each transcript
  *     title             title                           what the user calls it
- *     run_started       runId                           also requestKey, as its user message
+ *     run_started       runId                           also requestKey, of the chat.send that began it
  *     message           role, content                   role: user or assistant; also attachments, see blobs.h
  *     tool_call         runId, callId, name, input      the model asks for a tool
  *     approval_opened   runId, approvalId, callId

@@ -70,17 +70,19 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
  */
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 
-/*
- * Parts of chat that legacy completions use too: the first members of an object or chunk (id, object, created, model);
- * the chunk with the usage; why the answer ended (NULL while it has not, or when it was cancelled or failed); the stream.
- */
+/* The events of chat's stream. That of legacy completions has no FM_CHAT_ROLE. */
 enum fm_chat_event {
-    FM_CHAT_ROLE = FM_EVENT_OWN, /* not of completions, as the next one */
+    FM_CHAT_ROLE = FM_EVENT_OWN,
     FM_CHAT_CALL,
     FM_CHAT_FINISH,
     FM_CHAT_USAGE,
 };
 
+/*
+ * Parts of chat that legacy completions use too: the first members of an object or chunk (id, object, created, model);
+ * the chunk with the usage; why the answer ended (NULL while it has not, or when it was cancelled or failed);
+ * the next event of the stream.
+ */
 void fm_chat_write_head(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *object, struct fm_json_writer *w);
 const char *fm_chat_finish_reason(const struct fm_answer *answer);

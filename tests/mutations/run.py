@@ -1449,7 +1449,8 @@ MUTATIONS = [
      "unit.surface_reasoning|e2e.reasoning"),
     ("items after the reasoning count from 1", RESPONSES,
      '(int64_t)fm_event_open_index(cursor));\n    fm_json_key(w, "item");',
-     "(int64_t)fm_event_open_index(cursor) -\n                    (fm_event_open_part(answer, cursor)->kind != FM_PART_REASONING &&\n"
+     "(int64_t)fm_event_open_index(cursor) -\n"
+     "                    (fm_event_open_part(answer, cursor)->kind != FM_PART_REASONING &&\n"
      "                     fm_answer_has(answer, FM_PART_REASONING)));\n"
      '    fm_json_key(w, "item");',
      "unit.surface_reasoning|e2e.reasoning"),

@@ -135,7 +135,11 @@ static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm
 
 /* The answer's members. */
 static void write_answer(struct sampling *s, struct json_object *request, struct fm_json_writer *w) {
-    struct fm_kit_job job = {.sampling = {[FM_PARAM_TEMPERATURE] = 1.5, [FM_PARAM_TOP_P] = 1}, .has_seed = true, .format.kind = FM_FORMAT_JSON_SCHEMA};
+    struct fm_kit_job job = {
+        .sampling = {[FM_PARAM_TEMPERATURE] = 1.5, [FM_PARAM_TOP_P] = 1, [FM_PARAM_REPEAT_PENALTY] = 1},
+        .has_seed = true,
+        .format.kind = FM_FORMAT_JSON_SCHEMA,
+    };
     struct fm_error error;
     struct fm_guide guide;
     int64_t count = json_object_get_int64(json_object_object_get(request, "count"));

@@ -287,7 +287,8 @@ static void values_arrive(void **state) {
         "{\"job\":1,\"messages\":[{\"role\":\"system\",\"content\":\"a\\u0000b\"},{\"role\":\"assistant\",\"content\":"
         "\"\"}],"
         "\"max_tokens\":7,\"temperature\":0.5,\"top_p\":1,\"seed\":-9,\"repeatable\":true,\"presence_penalty\":-0.5,"
-        "\"frequency_penalty\":1,\"top_k\":-1,\"min_p\":0,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,\"stop\":[\"x\\u0000\",\"yz\"]}");
+        "\"frequency_penalty\":1,\"top_k\":-1,\"min_p\":0,\"logit_bias\":[[7,-100],[0,0.5]],\"logprobs\":3,"
+        "\"stop\":[\"x\\u0000\",\"yz\"]}");
     struct fm_kit_job job;
     struct fm_error error;
     assert_int_equal(read_params(&job, params, &error), FM_OK);

@@ -101,7 +101,8 @@ struct fm_availability {
 enum fm_platforms { FM_ON_LINUX = 1, FM_ON_MACOS = 2, FM_ON_WINDOWS = 4 };
 
 /* The features of an engine that draws its tokens itself. */
-#define FM_FEATURES_OF_SAMPLING (FM_FEATURE_SEEDS | FM_FEATURE_STOPS | FM_FEATURE_PENALTIES | FM_FEATURE_LOGIT_BIAS | FM_FEATURE_LOGPROBS)
+#define FM_FEATURES_OF_SAMPLING                                                                                        \
+    (FM_FEATURE_SEEDS | FM_FEATURE_STOPS | FM_FEATURE_PENALTIES | FM_FEATURE_LOGIT_BIAS | FM_FEATURE_LOGPROBS)
 
 struct fm_engine_ops {
     const char *name;         /* "llama" */
@@ -113,7 +114,7 @@ struct fm_engine_ops {
     bool remote;              /* it sends what it is asked to another machine */
     bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
     bool needs_config;        /* fm_kit_config has to have something */
-    unsigned features;        /* enum fm_feature, without FM_FEATURE_AVAILABILITY: the kit refuses jobs that need others */
+    unsigned features;        /* enum fm_feature, but FM_FEATURE_AVAILABILITY: the kit refuses jobs that need others */
     bool extras;              /* it has the extra parameters of sampling (protocol/params.h) */
     bool passes_on;           /* it has a use for job->passed */
     unsigned platforms;       /* enum fm_platforms; 0: all */

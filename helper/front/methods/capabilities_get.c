@@ -248,8 +248,8 @@ static void write_order(const struct fm_front *front, const struct readiness *en
 }
 
 /*
- * Why no engine is ready. One that is being asked may be. Otherwise the code is the first one that is not UNSUPPORTED_...,
- * because a user can change something about it, and the detail has the reasons of all.
+ * Why no engine is ready. One that is being asked may be. Otherwise the code is the first one that is not
+ * UNSUPPORTED_..., because a user can change something about it, and the detail has the reasons of all.
  */
 static void find_reason(const struct fm_front *front, const struct readiness *engines, struct fm_error *reason) {
     const char *names[FM_PROGRAMS_MAX];

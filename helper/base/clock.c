@@ -1,4 +1,4 @@
-/* The clocks: monotonic time for every deadline, the wall clock for timestamps alone. */
+/* The clocks: monotonic time for every deadline; the wall clock only for timestamps. */
 #include "base/clock.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * Monotonic time. The wall clock is read for `created_at` and `completed_at` alone; no deadline depends on it.
- */
+/* Monotonic time. The wall clock is read only for `created_at` and `completed_at`; no deadline depends on it. */
 #ifndef FM_BASE_CLOCK_H
 #define FM_BASE_CLOCK_H
 
@@ -11,7 +9,7 @@
 int64_t fm_now_ms(void);
 int64_t fm_now_us(void);
 
-/* Microseconds that this process's threads had of the processors, all together. Windows counts in steps of 15 ms. */
+/* Processor time of all threads of this process together, in microseconds. Windows counts in steps of 15 ms. */
 int64_t fm_cpu_time_us(void);
 
 /* Seconds since 1970 (the wall clock). */

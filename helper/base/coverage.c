@@ -1,6 +1,6 @@
 /*
  * For builds that count coverage (FM_COVERAGE): the counts go to disk at exit(), but not at _exit(). The linker sends
- * every call of _exit here (--wrap=_exit), so the code that makes them need not know. A process that SIGKILL ends is
+ * every call of _exit here (--wrap=_exit), so callers of _exit need no change. A process that is ended by SIGKILL is
  * not counted.
  */
 #ifdef FM_COVERAGE

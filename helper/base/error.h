@@ -27,14 +27,14 @@ enum fm_code {
 
 struct fm_error {
     enum fm_code code;
-    const char *reason; /* which error of this code it is, a word of the layer that reports it; NULL: none is given.
-                           Outlives the error: mostly a literal */
+    const char *reason; /* tells apart errors with the same code: a word of the layer that reports it; NULL: none.
+                           Must outlive the error; mostly a literal */
     const char *limit;  /* FM_TIMEOUT: "queue", "first_token", "no_progress" or "total"; else NULL */
     int64_t limit_ms;   /* FM_TIMEOUT: how long that limit is */
-    int64_t retry_ms;   /* in so many ms it may go better; 0: nothing is known of that */
+    int64_t retry_ms;   /* a retry may succeed after this many ms; 0: not known */
     bool elsewhere;     /* another engine may be able to do what this one can't */
-    bool again;         /* the same request may go well at once, where it failed */
-    bool untaken;       /* with `again`: it seems that nobody has begun with it, so it may be sent more than once more */
+    bool again;         /* the same request may succeed if it is sent again at once, to the same place */
+    bool untaken;       /* with `again`: it seems that no work on it has begun, so it may be sent more than once more */
     char
         reason_code[32]; /* why an engine is not available, such as "OFFLINE" (ENGINE.md, Availability); "": not said */
     char param[256];     /* path of the field at fault, such as "tools[0].type"; "": no field */
@@ -54,7 +54,7 @@ enum fm_code fm_code_parse(const char *name);
  */
 enum fm_code fm_fail(struct fm_error *error, enum fm_code code, const char *fmt, ...) FM_PRINTF(3, 4);
 
-/* Shorthand for a limit of the helper's own on what goes on at once; `error->reason` is "too_many_requests". */
+/* Shorthand for a limit of the helper on what runs at the same time; `error->reason` is "too_many_requests". */
 enum fm_code fm_fail_too_many(struct fm_error *error, const char *fmt, ...) FM_PRINTF(2, 3);
 
 /* Shorthand for running out of memory. */

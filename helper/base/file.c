@@ -1,4 +1,4 @@
-/* Opening, reading and creating files by path. Nothing at such a path, a FIFO or a device, can make the caller wait. */
+/* Opening, reading and creating files by path. The caller never waits, even if a FIFO or a device is at the path. */
 #include "base/file.h"
 #include "base/platform.h"
 #include "base/platform_os.h"

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 /*
- * Fills `error` for `what` (such as "file") that could not be opened; `failure` is the errno value. FM_UNAVAILABLE, or
- * FM_OVERLOADED when there is no descriptor left, because that is not the file's fault. Returns the code.
+ * Fills `error` for `what` (such as "file") that could not be opened; `failure` is the errno value. Returns the code:
+ * FM_UNAVAILABLE, or FM_OVERLOADED when no descriptor is left, because that is not the file's fault.
  */
 enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, struct fm_error *error);
 
 /*
- * Checks that `path` can be read, is a regular file, and begins with the bytes of `magic`, which also names the format
- * in the error: "GGUF", say. Never waits, as opening a FIFO would. Fails with FM_UNAVAILABLE, or as fm_file_fail_open;
- * the error names the file.
+ * Checks that `path` can be read, is a regular file, and begins with the bytes of `magic`, such as "GGUF", which also
+ * names the format in the error. Never waits, although opening a FIFO would. Fails with FM_UNAVAILABLE, or as
+ * fm_file_fail_open; the error names the file.
  */
 FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error);
 
@@ -32,8 +32,8 @@ FM_MUST_USE enum fm_code fm_file_read_start(const char *path, struct fm_buf *tex
                                             struct fm_error *error);
 
 /*
- * Creates the file `path`, empty, with mode 0600, unless it exists. FM_UNAVAILABLE, with the path in the error; also
- * when something other than a regular file is there, a device say. Never waits.
+ * Creates the file `path`, empty, with mode 0600, unless it exists. Fails with FM_UNAVAILABLE and the path in the
+ * error, also when something that is no regular file is there, such as a device. Never waits.
  */
 FM_MUST_USE enum fm_code fm_file_create(const char *path, struct fm_error *error);
 
@@ -45,39 +45,41 @@ struct fm_file_id {
 
 struct fm_file_info {
     struct fm_file_id id;
-    bool regular;    /* no folder, device or the like */
-    int64_t changed; /* when, in seconds since 1970 */
+    bool regular;    /* not a folder, a device or anything else */
+    int64_t changed; /* time of the last change, in seconds since 1970 */
     int64_t size;    /* in bytes */
 };
 
 /*
- * Says what is at `path`: 0, or an errno value and an `info` of all 0. Does not open the file, for the reason given
- * below. May block on the disk.
+ * Fills `info` with what is at `path` and returns 0, or an errno value, with `info` all 0. Does not open the file, for
+ * the reason given at fm_file_make_private. May block on the disk.
  */
 int fm_file_examine(const char *path, struct fm_file_info *info);
 
-/* The `id` of that alone. */
+/* Only the `id` of what fm_file_examine reports. */
 struct fm_file_id fm_file_identify(const char *path);
 
 /* Whether this process may run the program `path`: 0 or an errno value. */
 FM_MUST_USE int fm_file_check_program(const char *path);
 
-/* Whether the file can be opened for reading: 0 or an errno value. Never waits, as for a FIFO without a writer. */
+/*
+ * Whether the file can be opened for reading: 0 or an errno value. Never waits, not even for a FIFO without a writer.
+ */
 FM_MUST_USE int fm_file_check_readable(const char *path);
 
 /* Removes a file, if there is one and it may be removed. */
 void fm_file_remove(const char *path);
 
-/* The absolute path of a file that exists, which the caller frees. NULL with errno: there is none, or no memory. */
+/* The absolute path of a file that exists; the caller frees it. NULL with errno: there is no file, or no memory. */
 char *fm_file_resolve(const char *path);
 
-/* Where the last separator of folders is in `path`; NULL: there is none. Pure. */
+/* The last folder separator in `path`; NULL: there is none. Pure. */
 const char *fm_file_last_separator(const char *path);
 
-/* The names in a folder, in no order, without "." and "..". NULL with errno. May block on the disk, as the next. */
+/* The names in a folder, in no order, without "." and "..". NULL with errno. This and the next may block on disk. */
 struct fm_folder *fm_folder_open(const char *path);
 
-/* The next name, which the next call overwrites. NULL: there is none, and errno is 0, or says why it can't be read. */
+/* The next name, which the next call overwrites. NULL: no more names, with errno 0, or a read error, with its errno. */
 const char *fm_folder_next(struct fm_folder *folder);
 
 /* Never blocks. */

@@ -94,22 +94,22 @@ static bool is_of_model(struct text key, const char *name) {
 /* What the header has said so far. */
 struct said {
     bool clip;
-    bool blind; /* a projector for sound alone */
+    bool blind; /* a projector only for sound */
     uint64_t pooling;
     uint64_t projected;
     uint64_t embedded;
     uint64_t context;
     uint64_t layers;
     uint64_t heads;
-    uint64_t kv_heads;   /* 0: as many as `heads`, or the layers differ in it */
-    double all_kv_heads; /* of all layers together, where they differ; 0: they do not */
-    uint64_t interval;   /* one layer of so many has keys and values, the others states; 0: each has */
+    uint64_t kv_heads;   /* 0: as many as `heads`, or not the same number in each layer */
+    double all_kv_heads; /* of all layers together, if their numbers differ; 0: they do not */
+    uint64_t interval;   /* only every so many layers have keys and values, the others have states; 0: each layer has */
     uint64_t key;        /* numbers of a head's key and value; 0: what the heads share is `embedded` */
     uint64_t value;
     uint64_t vocabulary;
 };
 
-/* What the KV memory is made of. */
+/* The parts from which the size of the KV memory is computed. */
 static void note_context(struct said *said, struct text key, uint64_t number) {
     const struct {
         const char *name;

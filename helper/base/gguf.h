@@ -14,17 +14,17 @@
 /* Bytes of a file that are read. The keys that matter come before the vocabulary, in the first few KiB. */
 #define FM_GGUF_LOOK_MAX 65536
 
-/* Bytes of memory that a token of a loaded vocabulary takes, about: 290 of Qwen's with its merges, fewer without. */
+/* Memory of one token of a loaded vocabulary, in bytes, about: 290 for Qwen's with its merges, fewer without. */
 #define FM_GGUF_TOKEN_BYTES 200
 
 struct fm_gguf_kind {
-    bool projector;  /* not a model: it turns images, or sound, into tokens for one */
-    bool embeds;     /* a model whose header says how its states become one vector */
-    uint64_t tokens; /* numbers of a token, as a projector makes or a model takes it; 0: unknown */
+    bool projector;  /* not a model: it turns images or sound into tokens for a model */
+    bool embeds;     /* a model for embeddings: its header says how its states become one vector */
+    uint64_t tokens; /* numbers in a token's vector, which a projector makes or a model takes; 0: unknown */
     double
-        kv_bytes; /* of a token in the KV memory of a model, 2 a number, as far as the header tells; 0: it does not */
-    uint64_t context;    /* tokens that it was trained for; 0: unknown */
-    uint64_t vocabulary; /* tokens that it has, as the header claims; 0: unknown */
+        kv_bytes; /* KV memory of one token of a model, at 2 bytes a number, if the header gives enough; 0: unknown */
+    uint64_t context;    /* tokens of context that it was trained for; 0: unknown */
+    uint64_t vocabulary; /* tokens in its vocabulary, as the header claims; 0: unknown */
 };
 
 /*

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef FM_SANITIZE /* a sanitizer's report is never lost */
+#ifdef FM_SANITIZE /* a sanitizer's report must never be lost */
 #define RELAY_ALWAYS true
 #else
 #define RELAY_ALWAYS false
@@ -81,11 +81,11 @@ static void make_plain(char *text, size_t len) {
     }
 }
 
-/* A line that is being put together. */
+/* A line that is being composed. */
 struct line {
     char text[FM_LOG_LINE_MAX];
     size_t used;
-    unsigned long dropped; /* lines that its beginning reports */
+    unsigned long dropped; /* number of dropped lines, which the beginning of this line reports */
 };
 
 static void begin(struct line *line) {

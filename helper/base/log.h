@@ -2,7 +2,8 @@
  * Log lines on stderr, never blocking. Control characters, and bytes that are not UTF-8, are shown as '?'.
  *
  * A line that stderr does not take at once (full or closed) is dropped and counted; the next line that goes through
- * reports the count. Callers pass lengths and times; prompts and answers only in session mode, with --log-user-text.
+ * reports the count. Callers log lengths and times. They log prompts and answers only in session mode, with
+ * --log-user-text.
  */
 #ifndef FM_BASE_LOG_H
 #define FM_BASE_LOG_H
@@ -30,7 +31,7 @@ void fm_log_use_prefix(const char *prefix);
 /* The level in force. */
 enum fm_log_level fm_log_level_get(void);
 
-/* "off", "error", "warn", "info", "debug" to a level. False for any other word. */
+/* Converts "off", "error", "warn", "info" or "debug" to a level. False for any other word. */
 FM_MUST_USE bool fm_log_level_parse(const char *word, enum fm_log_level *out);
 
 /* The word of a level, as fm_log_level_parse takes it. */
@@ -42,7 +43,7 @@ void fm_log(enum fm_log_level level, const char *fmt, ...) FM_PRINTF(2, 3);
 /*
  * One line that another program wrote to its stderr (`len` bytes, without a newline), at every level but `off`; builds
  * with a sanitizer show it at `off` too. The line begins with the prefix of fm_log_use_prefix, or else with `name` and
- * ": "; this is not written twice if the text has it already. Any thread, never blocks; cut at FM_LOG_LINE_MAX.
+ * ": "; that beginning is not added if the text has it already. Any thread, never blocks; cut at FM_LOG_LINE_MAX.
  */
 void fm_log_relay(const char *name, const char *text, size_t len);
 

@@ -75,7 +75,7 @@ int fm_wait(struct fm_waited *waited, size_t count, int ms) {
     return ready > 0 ? ready : 0;
 }
 
-/* Waits for a descriptor that does not block: a host may hand us such (Node does). */
+/* Waits for a descriptor that does not block: a host may give us one like that (Node does). */
 static bool wait_ready(int fd, short events) {
     struct pollfd poll_fd = {.fd = fd, .events = events};
     return poll(&poll_fd, 1, -1) >= 0 || errno == EINTR;
@@ -102,7 +102,7 @@ ssize_t fm_write(int fd, const void *data, size_t len) {
     return sent;
 }
 
-/* SIGPIPE goes to the thread that wrote. One that was pending before stays. */
+/* SIGPIPE goes to the thread that wrote. A SIGPIPE that was pending before stays pending. */
 ssize_t fm_write_quiet(int fd, const void *data, size_t len) {
     sigset_t pipe_signal;
     sigset_t before;
@@ -285,7 +285,7 @@ char **fm_process_environment(void) {
 
 void fm_end_by_signal(int number) {
     signal(number, SIG_DFL);
-    kill(getpid(), number); /* not raise: this thread may block the signal, one that does not takes it */
+    kill(getpid(), number); /* not raise(): this thread may block the signal; kill() reaches a thread that does not */
 }
 
 void fm_ask_for_end(void) {
@@ -293,7 +293,7 @@ void fm_ask_for_end(void) {
     (void)ignored;
 }
 
-static bool outlives_terminal; /* SIGHUP is ignored, as nohup has it */
+static bool outlives_terminal; /* SIGHUP is ignored, as under nohup */
 
 static void end_signals(sigset_t *set) {
     sigemptyset(set);
@@ -305,8 +305,8 @@ static void end_signals(sigset_t *set) {
 }
 
 /*
- * Takes the signals as they come: a handler would run in the middle of anything. A terminal that is closed may send
- * SIGHUP twice, by the shell and by the system, so that one never ends at once.
+ * Takes the signals in this thread: a handler could run in the middle of any code. When a terminal is closed, SIGHUP
+ * may come twice, from the shell and from the system, so a second SIGHUP does not exit at once.
  */
 static void *signal_watch(void *unused) {
     (void)unused;
@@ -345,8 +345,8 @@ static void take_signals(void) {
     }
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write(), and no reason to end */
-    end_signals(&set);        /* for signal_watch alone */
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is then an error of write() and does not end us */
+    end_signals(&set);        /* only signal_watch takes them */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the name of a program's file ends with. */
+/* The ending of a program's file name. */
 #ifdef _WIN32
 #define FM_PROGRAM_SUFFIX ".exe"
 #else
@@ -30,21 +30,20 @@ bool fm_is_terminal(int fd);
 /* Makes a descriptor non-blocking, unless it is a terminal: its description is shared with the shell. */
 void fm_set_nonblocking(int fd);
 
-/* What fm_wait looks at. With neither `input` nor `room`: the end of what the other side writes, though there may be
- * bytes to read before it (on Linux; elsewhere of a pipe alone). */
+/* What fm_wait looks at. With neither `input` nor `room` it waits for the end of what the other side writes, even if
+ * there are still bytes to read before it (on Linux; on other systems only for a pipe). */
 struct fm_waited {
     int fd;     /* -1: none */
-    bool input; /* wait for bytes, or their end */
+    bool input; /* wait for bytes or for the end of input */
     bool room;  /* wait until it takes bytes */
-    bool ready; /* fm_wait sets it: what was waited for is there, or the other side is gone, which nobody need wait for
-                 */
+    bool ready; /* set by fm_wait: the event has come, or the other side is gone, which counts as ready too */
 };
 
 #define FM_WAITED_MAX 5
 
 /*
- * Waits until something is ready, for at most `ms` (-1: as long as it takes). `count` is FM_WAITED_MAX at most. Returns
- * how many are ready, and sets `ready` of each; 0: the time is up. A signal does not shorten it. Any thread.
+ * Waits until something is ready, for at most `ms` (-1: without a limit). `count` is at most FM_WAITED_MAX. Sets each
+ * `ready`, and returns how many are ready; 0: the time is up. A signal does not shorten it. Any thread.
  */
 int fm_wait(struct fm_waited *waited, size_t count, int ms);
 
@@ -63,7 +62,9 @@ ssize_t fm_read(int fd, void *data, size_t len);
  */
 ssize_t fm_write(int fd, const void *data, size_t len);
 
-/* The same, for a host that may not ignore SIGPIPE: when nobody reads any more, it is EPIPE without the signal. */
+/*
+ * As fm_write, for a host that may not ignore SIGPIPE: if the reader is gone, it fails with EPIPE and sends no signal.
+ */
 ssize_t fm_write_quiet(int fd, const void *data, size_t len);
 
 /* Writes all of `len` bytes, blocking. EINTR and short writes are retried. False on an error (errno). */
@@ -92,10 +93,10 @@ void fm_fill_std_fds(void);
 /* The system: "linux", "macos" or "windows". */
 const char *fm_platform_name(void);
 
-/* True when it has the rights of root. */
+/* True when this process has the rights of root. */
 bool fm_is_root(void);
 
-/* Its environment, NAME=VALUE each, NULL-terminated. It is not the caller's. */
+/* This process's environment, NAME=VALUE each, NULL-terminated. Not owned by the caller. */
 char **fm_process_environment(void);
 
 /* The first number of macOS's version, such as 26; 0 on another system, or if it is not known. Any thread. */
@@ -105,33 +106,34 @@ int fm_macos_version(void);
 void fm_end_by_signal(int number);
 
 /*
- * From here on other processes of the same user can't read this one's memory or environment, and it leaves no core
- * dump (Linux; on macOS no core dump alone; nothing on Windows). For a process that holds keys: call it before it reads
- * one.
+ * From here on other processes of the same user can't read this one's memory or environment, and it leaves no core dump
+ * (Linux; macOS only prevents the core dump; Windows does nothing). For a process that holds keys: call it before it
+ * reads one.
  */
 void fm_process_hide(void);
 
 /* How many of the machine's processors this process may use at the same time; each is at least 1. */
 struct fm_processors {
-    int count; /* those of its affinity, but no more than the CPU quota of its cgroups allows, rounded up */
+    int count; /* the processors of its affinity, but no more than the CPU quota of its cgroups allows, rounded up */
     int cores; /* the same with the hyper-threads of a core counted once */
 };
 
 /* The bytes of memory that a process has in use (resident); -1: not known. Any thread; reads a small file. */
 int64_t fm_process_memory(pid_t pid);
 
-/* The same of this process, without what it shares, as mapped files; so far known on Linux alone. */
+/* The same for this process, without memory that it shares, such as mapped files; so far only known on Linux. */
 int64_t fm_private_memory(void);
 
 /*
- * Takes what this process has mapped of the file at `path` for reading out of its resident memory: a page comes back when it is
- * read. The system's cache keeps it as long as there is room. Linux; elsewhere it does nothing. Any thread; reads a small file.
+ * Removes from this process's resident memory the pages of the file at `path` that it has mapped for reading. A page
+ * comes back when it is read; the system's cache keeps it as long as there is room. Only on Linux; elsewhere it does
+ * nothing. Any thread; reads a small file.
  */
 void fm_mapped_file_drop(const char *path);
 
 #define FM_HUGE_RANGES_MAX 16
 
-/* Mapped files whose bytes are yet to be moved into huge pages. All zero: none. */
+/* Mapped files with bytes that are still to be moved into huge pages. All zero: none. */
 struct fm_huge_pages {
     size_t size; /* bytes of a huge page */
     size_t count;
@@ -142,25 +144,29 @@ struct fm_huge_pages {
 };
 
 /*
- * Adds what this process has mapped of the file at `path` for reading, as far as it fills whole huge pages. Nothing is
- * added where the system has none to give; so far Linux alone has. Reads small files.
+ * Adds the parts of the file at `path` that this process has mapped for reading and that fill whole huge pages. Adds
+ * nothing if the system has no huge pages to give; so far only Linux has. Reads small files.
  */
 void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path);
 
 /*
- * Moves the next part that was read so far from the file's pages to a huge page of this process' own memory: the same bytes at
- * the same addresses, which may be read meanwhile, but not unmapped. False: nothing is left, or there is no memory for it.
- * Blocks for about a millisecond, and for some microseconds a part that was not read.
+ * Moves the next part that has been read so far from the file's pages to a huge page in this process's own memory. The
+ * same bytes stay at the same addresses. Other threads may read them meanwhile, but nobody may unmap them. False:
+ * nothing is left, or there is no memory for it. Blocks for about a millisecond, and for some microseconds per part
+ * that was not read.
  */
 bool fm_huge_pages_next(struct fm_huge_pages *pages);
 
 /* As of now, for the calling thread. Any thread; reads a small file for each processor, which never blocks. */
 void fm_processors(struct fm_processors *processors);
 
-/* Bytes of memory that this process may use: the machine's, or what its cgroups allow, if that is less. As above. */
+/*
+ * Bytes of memory that this process may use: the machine's, or what its cgroups allow, if that is less. Threads and
+ * blocking: as fm_processors.
+ */
 int64_t fm_memory_limit(void);
 
-/* Gives memory that was freed back to the system, where the allocator would keep it. */
+/* Gives freed memory back to the system if the allocator would keep it. */
 void fm_memory_trim(void);
 
 /* `len` random bytes from the operating system. */
@@ -180,10 +186,10 @@ FM_MUST_USE bool fm_library_dir(const char *function, char *dir, size_t size);
 #define FM_THREAD_STACK (256u * 1024u)
 
 /*
- * What the scheduler is told of a thread, where the system has a way to say so; no thread's share of the processors
- * changes. A *prompt* one works in short bursts that others wait for: it runs soon after it is woken, even beside
- * threads that compute. A *patient* one computes for long: others run soon after they are woken beside it. Of the calling
- * thread; those that it starts are patient too, but never prompt. Never blocks.
+ * Tells the scheduler what kind of thread the calling thread is, if the system has a way to do so. It does not change
+ * the thread's share of the processors. A *prompt* thread works in short bursts that others wait for: it runs soon
+ * after it is woken, even beside threads that compute. A *patient* thread computes for long: beside it, others run soon
+ * after they are woken. Threads that the calling thread starts are patient if it is, but never prompt. Never blocks.
  */
 void fm_thread_be_prompt(void);
 void fm_thread_be_patient(void);
@@ -198,7 +204,10 @@ FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);
  */
 FM_MUST_USE int fm_run_on_stack(size_t stack, void (*body)(void *), void *argument);
 
-/* Code that can't be interrupted, on its own thread; if it is given up, that thread frees what belongs to it. */
+/*
+ * Code that can't be interrupted, on a thread of its own. If the owner gives it up, that thread frees what belongs to
+ * it.
+ */
 struct fm_task;
 struct fm_task_calls {
     void (*body)(void *argument);
@@ -227,18 +236,18 @@ int64_t fm_task_cpu_ms(struct fm_task *task);
 bool fm_task_end(struct fm_task *task);
 
 /*
- * Runs such a task to its end, but at most for `ms` of processor time (a busy machine gives it late), or four times as
- * much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given up, or another errno value when
- * it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
+ * Runs such a task to its end, but at most for `ms` of processor time (which takes longer on a busy machine), or four
+ * times as much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given up, or another errno
+ * value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
  */
 FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *),
                                        void *argument);
 
 /*
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM, SIGINT or SIGHUP came, or the
- * parent died. Whatever this process inherited, these signals are blocked from now on and taken by a thread (SIGHUP
- * stays ignored where it is), SIGCHLD is not blocked and has its default action, and SIGPIPE and SIGXFSZ are ignored.
- * A second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno): this process
+ * parent died. From now on, whatever this process inherited, these signals are blocked and a thread takes them (SIGHUP
+ * stays ignored if it is), SIGCHLD is not blocked and has its default action, and SIGPIPE and SIGXFSZ are ignored. A
+ * second SIGTERM or SIGINT exits at once. Call once, before the first thread. -1 on an error (errno): this process
  * should end then.
  */
 int fm_watch_for_end(void);
@@ -248,20 +257,20 @@ void fm_ask_for_end(void);
 
 /* ---- the sandbox ---- */
 
-/* What a program may do that talks to servers. */
+/* What a program that talks to servers may do. */
 struct fm_sandbox_client {
-    const int *ports; /* of TCP, to connect to, besides that of names (53) */
+    const int *ports; /* TCP ports to connect to, besides the one for names (53) */
     size_t port_count;
-    const char *const *files; /* that it reads, besides those of system folders */
+    const char *const *files; /* files that it reads, besides those of system folders */
     size_t file_count;
 };
 
-/* What a program can't do without. */
+/* What a program needs from the system. */
 struct fm_sandbox_needs {
     bool network;
     bool gpus;
-    const struct fm_sandbox_client *client; /* with `network`: no more of it than this. NULL: all */
-    bool services; /* of macOS, by its own messages: Seatbelt is left out then, unless FM_ENGINE_SEATBELT says "on" */
+    const struct fm_sandbox_client *client; /* with `network`: only this part of it. NULL: all of it */
+    bool services; /* of macOS, reached by its own messages: no Seatbelt then, unless FM_ENGINE_SEATBELT is "on" */
 };
 
 /* Which parts are in force; all false and 0 on a system that has none of them. */
@@ -269,9 +278,9 @@ struct fm_sandbox {
     bool no_new_privs;
     int landlock; /* the number of its ABI; 0: not in force */
     bool seccomp;
-    bool network_denied;  /* every kind of socket, not TCP alone */
+    bool network_denied;  /* every kind of socket, not only TCP */
     bool devices_denied;  /* and other processes in /proc; ENGINE.md has the exceptions */
-    bool gpus_allowed;    /* one of the exceptions, where it was needed */
+    bool gpus_allowed;    /* one of those exceptions, if it was needed */
     bool no_capabilities; /* also of root, who still owns its files */
 };
 
@@ -298,11 +307,11 @@ struct fm_child {
 #define FM_CHILD_GIVEN     3 /* the number that the first of these descriptors has in the child */
 #define FM_CHILD_GIVEN_MAX 2
 
-/* Descriptors for a child, besides its pipes. They stay the caller's, who may close them after the start. */
+/* Descriptors for a child, besides its pipes. The caller keeps them, and may close them after the start. */
 struct fm_child_given {
     int fds[FM_CHILD_GIVEN_MAX]; /* the child has them as FM_CHILD_GIVEN and the numbers after it; -1: none there */
     size_t count;
-    int64_t file_bytes; /* no file of the child's becomes longer (its soft RLIMIT_FSIZE); 0: as long as ours may */
+    int64_t file_bytes; /* no file of the child can grow beyond this (its soft RLIMIT_FSIZE); 0: the limit of ours */
 };
 
 /*

@@ -1,7 +1,7 @@
 /*
- * How a process confines itself for good: capabilities, and on Linux Landlock and seccomp. Landlock decides by file, whatever the
- * system call; seccomp decides by system call, whatever the file. Who confines what to what: platform_sandbox_linux.c (engines)
- * and fm-gateway's tools/runner/sandbox.c (commands).
+ * How a process confines itself for good: capabilities, and on Linux Landlock and seccomp. Landlock decides by file,
+ * whatever the system call; seccomp decides by system call, whatever the file. The users: platform_sandbox_linux.c
+ * (engines) and fm-gateway's tools/runner/sandbox.c (commands).
  */
 #ifndef FM_BASE_PLATFORM_CONFINE_H
 #define FM_BASE_PLATFORM_CONFINE_H
@@ -10,7 +10,7 @@
 
 /*
  * Gives up every capability of the calling thread for good. Call it in a child before exec, or before the first thread.
- * True when the thread has none; other systems have none to give up: false. Async-signal-safe.
+ * True when the thread has none left; false on systems that have no capabilities. Async-signal-safe.
  */
 bool fm_drop_capabilities(void);
 
@@ -43,7 +43,7 @@ enum {
     FM_LANDLOCK_SCOPES = 3, /* abstract UNIX sockets, signals */
 };
 
-/* The first versions of its interface that have them. */
+/* The first versions of Landlock's interface that have these rights. */
 enum {
     FM_LANDLOCK_ABI_REFER = 2,
     FM_LANDLOCK_ABI_TRUNCATE,
@@ -66,21 +66,23 @@ long fm_landlock_abi(void);
 int fm_landlock_create(const struct fm_landlock_handled *handled);
 
 /*
- * Grants `rights` about what the descriptor `fd` is, and what is below it; on what is no folder, those that files have. A link
- * gets none: what it leads to has its own rule, or none. False with errno: nothing is granted. Never blocks.
+ * Grants `rights` on what the descriptor `fd` refers to, and on what is below it; if that is not a folder, only the
+ * rights that files have. A link gets none: its target has a rule itself, or no rights. False with errno: nothing is
+ * granted. Never blocks.
  */
 bool fm_landlock_grant(int ruleset, int fd, uint64_t rights);
 
-/* The same about a path; `flags` is 0 or O_NOFOLLOW. May block on the file system. */
+/* The same for a path; `flags` is 0 or O_NOFOLLOW. May block on the file system. */
 bool fm_landlock_grant_path(int ruleset, const char *path, int flags, uint64_t rights);
 
 /* Lets TCP connect to a port. */
 bool fm_landlock_grant_connect(int ruleset, uint64_t port);
 
 /*
- * Grants `rights` about all that is there now but the `denied`: absolute paths without links and without a slash at the end, each
- * with a NUL after it. Landlock can only grant: so everything beside them is granted, and beside each folder above them. What
- * appears there later is not granted. A folder that can't be listed stays denied. May block on the file system.
+ * Grants `rights` on all that exists now except `denied`: absolute paths without links and without a slash at the end,
+ * each with a NUL after it. Landlock can only grant, so a rule goes to everything beside the denied paths and beside
+ * each folder above them. What appears there later is not granted. A folder that can't be listed stays denied. May
+ * block on the file system.
  */
 void fm_landlock_grant_beside(int ruleset, const struct fm_buf *denied, uint64_t rights);
 
@@ -90,7 +92,7 @@ bool fm_landlock_enter(int ruleset);
 /* ---- seccomp (seccomp(2)) ---- */
 
 #if defined(__x86_64__) || defined(__aarch64__)
-#define FM_SECCOMP 1 /* filters have been tried on these alone */
+#define FM_SECCOMP 1 /* filters have been tried only on these architectures */
 #endif
 
 #define FM_FILTER_MAX           1024u
@@ -109,7 +111,7 @@ enum {
 /* A program that decides about a system call. */
 struct fm_filter {
     struct sock_filter code[FM_FILTER_MAX];
-    size_t len; /* above FM_FILTER_MAX: it did not fit */
+    size_t len; /* above FM_FILTER_MAX: the filter did not fit */
 };
 
 #ifdef FM_SECCOMP

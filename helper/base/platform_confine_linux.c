@@ -46,7 +46,7 @@ bool fm_drop_capabilities(void) {
 #define PATH_BENEATH      1
 #define NET_PORT          2
 
-/* The rights that Landlock knows on what is no folder. */
+/* The rights that Landlock knows for anything but a folder. */
 #define ON_FILES                                                                                                       \
     (FM_LANDLOCK_EXECUTE | FM_LANDLOCK_READ_FILE | FM_LANDLOCK_WRITE | FM_LANDLOCK_TRUNCATE | FM_LANDLOCK_IOCTL_DEV)
 
@@ -107,7 +107,7 @@ static enum fate fate_of(const struct fm_buf *denied, const char *path) {
     return fate;
 }
 
-/* The entries of `folder`; "" is the root. */
+/* Grants the entries of `folder`, except the denied ones; "" is the root. */
 static void grant_in(int ruleset, const struct fm_buf *denied, const char *folder, uint64_t rights) {
     DIR *entries = opendir(*folder ? folder : "/");
     const struct dirent *entry;

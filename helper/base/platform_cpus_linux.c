@@ -36,7 +36,7 @@ static const char *read_text(const char *path, struct fm_buf *text) {
 /* What a controller of cgroups limits. */
 struct controller {
     const char *name;
-    /* The limit of the one group whose folder is `dir`, version 1 or 2, or `known` if that is less. */
+    /* The limit of one group, whose folder is `dir`, version 1 or 2, or `known` if that is less. */
     int64_t (*limit_at)(const char *dir, int64_t known, struct fm_buf *text);
 };
 
@@ -66,7 +66,7 @@ static int64_t cpu_limit_at(const char *dir, int64_t known, struct fm_buf *text)
     return quota > 0 ? fewer(known, quota, read_number(dir, "cpu.cfs_period_us", text)) : known;
 }
 
-/* Bytes. So is "max" in memory.max; version 1 has a number beyond all memory instead. */
+/* Bytes. "max" in memory.max is no limit either; version 1 has a number beyond all memory instead. */
 static int64_t memory_limit_at(const char *dir, int64_t known, struct fm_buf *text) {
     known = fewer(known, read_number(dir, "memory.max", text), 1);
     return fewer(known, read_number(dir, "memory.limit_in_bytes", text), 1);
@@ -75,7 +75,10 @@ static int64_t memory_limit_at(const char *dir, int64_t known, struct fm_buf *te
 static const struct controller cpu_controller = {"cpu", cpu_limit_at};
 static const struct controller memory_controller = {"memory", memory_limit_at};
 
-/* The limit of `group` and of all its parents. In a container these may be absent: then the mount is the group. */
+/*
+ * The limit of `group` and of all its parents. In a container their folders may be missing: then the mount itself is
+ * the group.
+ */
 static int64_t limit_of(const struct controller *controller, const char *mount, const char *group, size_t len,
                         int64_t known, struct fm_buf *text) {
     char dir[PATH_MAX];

@@ -1,7 +1,7 @@
 /*
- * Pages of mapped files, and huge ones (platform.h): on Linux transparent ones,
- * Documentation/admin-guide/mm/transhuge.rst of the kernel. The bytes at an address stay the same all the time: a copy
- * takes the file's place in one system call.
+ * Pages of mapped files, and huge ones (platform.h): on Linux transparent huge pages,
+ * Documentation/admin-guide/mm/transhuge.rst of the kernel. The bytes at an address never change: one system call puts
+ * the copy in the place of the file's pages.
  */
 #ifdef __linux__
 
@@ -37,8 +37,8 @@ static size_t huge_size(void) {
     return size <= SIZE_MAX_B ? size : 0;
 }
 
-/* Where `line` of /proc/self/maps is of a part of `path` that is only read. proc(5): "FROM-TO RIGHTS OFFSET DEVICE
- * INODE PATH", the numbers in base 16, with more spaces before the path. */
+/* True, with the addresses, if `line` of /proc/self/maps is a read-only mapping of a part of `path`. proc(5): "FROM-TO
+ * RIGHTS OFFSET DEVICE INODE PATH", the numbers in base 16, with more spaces before the path. */
 static bool is_mapping(const char *line, const char *path, uintptr_t *from, uintptr_t *to) {
     char *rest;
     *from = (uintptr_t)strtoull(line, &rest, 16);
@@ -94,8 +94,10 @@ void fm_huge_pages_find(struct fm_huge_pages *pages, const char *path) {
     }
 }
 
-/* Whether this process has read half of these bytes or more. Documentation/admin-guide/mm/pagemap.rst of the kernel: 8 bytes
- * a page, of which the highest bit is set where the page is present. True where nothing is known. */
+/*
+ * Whether this process has read half of these bytes or more. Documentation/admin-guide/mm/pagemap.rst of the kernel: 8
+ * bytes a page, of which the highest bit is set where the page is present. True if it is not known.
+ */
 static bool is_used(uintptr_t at, size_t size) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t count = size / page;

@@ -55,7 +55,7 @@ static bool is_denied_type(const char *type) {
     return false;
 }
 
-/* proc(5), mountinfo: in a path, white space and backslashes are written as a backslash and three octal digits. */
+/* proc(5), mountinfo: white space and backslashes in a path are written as a backslash and three octal digits. */
 static void append_path(struct fm_buf *paths, const char *path, size_t len) {
     for (size_t i = 0; i < len; i++) {
         char digits[4] = "";
@@ -98,8 +98,8 @@ static bool list_denied(struct fm_buf *paths) {
 }
 
 /*
- * The descriptors of /proc's files stay open: the kernel may drop one that nobody has open, and a new one would not have the
- * rule.
+ * The descriptors of /proc's files stay open: the kernel may drop an inode that is not open, and a new inode would not
+ * have the rule.
  */
 static void allow_exceptions(int ruleset) {
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++) {
@@ -115,13 +115,13 @@ static void allow_exceptions(int ruleset) {
 
 /* ---- GPUs ---- */
 
-/* Folders of nodes, and how the names of those begin by which a program computes; digits follow, or nothing. */
+/* Folders of device nodes, and how the names of nodes for computing begin; digits follow, or nothing. */
 static const struct {
     const char *folder;
     const char *name;
     bool numbered;
 } gpus[] = {
-    {"/dev/dri", "renderD", true}, /* all but NVIDIA's own driver; card0 and the like are for screens */
+    {"/dev/dri", "renderD", true}, /* all but NVIDIA's own driver; nodes such as card0 are for screens */
     {"/dev", "nvidia", true},
     {"/dev", "nvidiactl", false},
     {"/dev", "nvidia-modeset", false},

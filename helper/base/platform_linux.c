@@ -1,4 +1,4 @@
-/* platform_os.h, platform.h and clock.h on Linux, except what the files platform_*_linux.c have. */
+/* platform_os.h, platform.h and clock.h on Linux, except the parts that are in the files platform_*_linux.c. */
 #ifdef __linux__
 
 #include "base/clock.h"
@@ -32,15 +32,18 @@ const char *fm_platform_name(void) {
     return "linux";
 }
 
-#define SHORT_TURN_NS 100000u    /* the shortest that there is */
+#define SHORT_TURN_NS 100000u    /* the shortest turn that Linux accepts */
 #define LONG_TURN_NS  100000000u /* the longest */
 
 static pid_t parent_pid;
 static int parent_fd = -1;
 
-/* A request for turns of a length, which Linux 6.12 and later grant (sched_setattr(2): sched_runtime of SCHED_OTHER). */
+/*
+ * Asks for scheduler turns of this length, which Linux 6.12 and later grant (sched_setattr(2): sched_runtime of
+ * SCHED_OTHER).
+ */
 static void ask_for_turns(uint64_t ns, uint64_t flags) {
-    struct { /* struct sched_attr, of which the C library has no declaration; sched(7) */
+    struct { /* struct sched_attr, which the C library does not declare; sched(7) */
         uint32_t size;
         uint32_t policy;
         uint64_t flags;
@@ -96,7 +99,7 @@ bool fm_os_program_path(char *path, size_t size) {
     return true;
 }
 
-/* unix(7), SIOCOUTQ: approximate, for the kernel counts whole writes, with its own overhead. */
+/* unix(7), SIOCOUTQ: approximate, because the kernel counts whole writes, with its overhead. */
 size_t fm_socket_unread(int fd) {
     int bytes;
     return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? (size_t)bytes : 0;
@@ -134,8 +137,8 @@ int fm_os_watch_process(pid_t pid) {
 }
 
 /*
- * Not PR_SET_PDEATHSIG: that follows the thread that forked us, which a host may end early. A pidfd follows the
- * process.
+ * Does not use PR_SET_PDEATHSIG: that watches the thread that forked us, which a host may end early. A pidfd watches
+ * the process.
  */
 void fm_os_note_parent(void) {
     parent_pid = getppid();
@@ -168,7 +171,7 @@ bool fm_os_close_rest_on_exec(void) {
     return syscall(NR_CLOSE_RANGE, 3u, ~0u, CLOSE_RANGE_ON_EXEC) == 0;
 }
 
-/* It closes /proc/PID to others too, and leaves out the dump that a program in core_pattern would get. */
+/* This also hides /proc/PID from others, and no program in core_pattern gets a dump. */
 void fm_process_hide(void) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }

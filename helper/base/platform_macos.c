@@ -21,7 +21,7 @@
 #include <sys/sysctl.h>
 #include <unistd.h>
 
-#define PARENT_POLL_MS 1000 /* where the queue can't be had */
+#define PARENT_POLL_MS 1000 /* how often the parent is checked if there is no queue */
 
 static pid_t parent_pid;
 static int parent_queue = -1;
@@ -37,7 +37,9 @@ int64_t fm_os_changed_ms(const struct stat *info) {
     return (int64_t)info->st_mtimespec.tv_sec * 1000 + info->st_mtimespec.tv_nsec / 1000000;
 }
 
-/* fsync alone leaves it in the drive's own memory there (fsync(2) of macOS). Not every file system has the command. */
+/*
+ * On macOS, fsync alone leaves the bytes in the drive's own memory (fsync(2)). Not every file system has F_FULLFSYNC.
+ */
 int fm_os_sync(int fd) {
     return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
 }
@@ -61,7 +63,7 @@ bool fm_os_program_path(char *path, size_t size) {
     return strlcpy(path, real, size) < size;
 }
 
-/* Of a UNIX socket the system does not say. */
+/* macOS does not report this for a UNIX socket. */
 size_t fm_socket_unread(int fd) {
     int bytes;
     socklen_t size = sizeof bytes;
@@ -98,7 +100,7 @@ void fm_random(void *data, size_t len) {
     arc4random_buf(data, len);
 }
 
-/* A queue of events polls readable when one is in it. Of a process that has ended already there is none. */
+/* A queue of events polls readable when it has an event. A process that has ended already causes none. */
 int fm_os_watch_process(pid_t pid) {
     int queue = kqueue();
     struct kevent change;
@@ -138,9 +140,9 @@ void fm_os_die_with_parent(pid_t parent) {
 }
 
 /*
- * Seatbelt. Apple calls the function deprecated and leaves it out of the SDK's newer headers; browsers use it to this
- * day, and libSystem exports it. Flags 0: the text is a profile, not the name of one. Descriptors that are open stay
- * writable: it is the opening that is denied.
+ * Seatbelt. Apple calls the function deprecated and leaves it out of the SDK's newer headers; but browsers still use
+ * it, and libSystem exports it. Flags 0: the text is a profile, not the name of one. Open descriptors stay writable:
+ * only opening a file is denied.
  */
 int sandbox_init(const char *profile, uint64_t flags, char **why);
 void sandbox_free_error(char *why);
@@ -193,7 +195,7 @@ bool fm_drop_capabilities(void) {
     return false;
 }
 
-/* Asks for those that are open: the limit of a host may be a million. */
+/* Asks the system which descriptors are open: a loop up to the host's limit could take a million steps. */
 bool fm_os_close_rest_on_exec(void) {
     struct proc_fdinfo open_fds[1024];
     int size = proc_pidinfo(getpid(), PROC_PIDLISTFDS, 0, open_fds, sizeof open_fds);

@@ -12,23 +12,23 @@ struct fm_sandbox;
 struct fm_sandbox_needs;
 struct stat;
 
-/* Where the user's folder of caches is: what its variable is called (NULL: none), else where it is seen from HOME. */
+/* The user's cache folder: the environment variable that names it (NULL: none), and the folder below HOME otherwise. */
 extern const char *const fm_os_cache_variable;
 extern const char *const fm_os_cache_name;
 
 /* When the file was last written, in ms since 1970. */
 int64_t fm_os_changed_ms(const struct stat *info);
 
-/* Blocks until the file's bytes, and the length that they need, are on the disk. 0, or -1 with errno. */
+/* Blocks until the file's bytes, and the length that they need, are on the disk. Returns 0, or -1 with errno. */
 int fm_os_sync(int fd);
 
 /* pipe(2), both ends close-on-exec. 0, or -1 with errno. */
 int fm_os_pipe(int fds[2]);
 
 /*
- * Opens `path` for reading; with `create` for writing too, and creates it with mode 0600 unless it exists. `*regular`:
- * it is a regular file. Whatever is at that path, it never waits. A descriptor for fm_read and close, close-on-exec; -1
- * with errno.
+ * Opens `path` for reading; with `create` for writing too, and creates it with mode 0600 unless it exists. Sets
+ * `*regular` if it is a regular file. Never waits, whatever is at that path. Returns a descriptor for fm_read and
+ * close, close-on-exec; -1 with errno.
  */
 int fm_os_open(const char *path, bool create, bool *regular);
 
@@ -38,7 +38,7 @@ int fm_os_make_private(const char *path);
 /* The absolute path of the running program. */
 bool fm_os_program_path(char *path, size_t size);
 
-/* Notes who the parent is. Call it first: the parent may end meanwhile. */
+/* Remembers who the parent is. Call it first, because the parent may end at any time. */
 void fm_os_note_parent(void);
 
 /* Blocks until the parent that was noted is gone. */
@@ -56,7 +56,7 @@ void fm_os_die_with_parent(pid_t parent);
 bool fm_os_close_rest_on_exec(void);
 
 /*
- * The part of fm_sandbox_enter that is Landlock's; Linux alone has it. Returns its ABI's number, 0 when it is not in
+ * The Landlock part of fm_sandbox_enter; only Linux has it. Returns the number of Landlock's ABI, 0 when it is not in
  * force. `may_write`: files may be changed. Sets `devices_denied` and `gpus_allowed` of `in_force`. May open files.
  */
 int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, struct fm_sandbox *in_force);
@@ -68,7 +68,7 @@ int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, s
  */
 int fm_os_quota(const char *root, const char *membership);
 
-/* The same of the memory, in bytes. */
+/* The same for the memory, in bytes. */
 int64_t fm_os_memory_limit(const char *root, const char *membership);
 
 /*

@@ -33,7 +33,7 @@ bool fm_cache_folder(char *path, size_t size) {
     return len > 0 && (size_t)len < size;
 }
 
-/* Makes the folder and those above it, as far as there are none. What goes wrong is seen when it is opened. */
+/* Makes the folder and those above it, if they do not exist. An error here shows when the folder is opened. */
 static void make_folders(const char *path) {
     char part[PATH_MAX];
     size_t len = strlen(path);
@@ -105,7 +105,7 @@ int fm_private_file_open(int folder, const char *name) {
         return give_up(fd, EPERM);
     }
     if (fd >= 0) {
-        futimens(fd, NULL); /* a file system that is read-only keeps its times */
+        futimens(fd, NULL); /* on a read-only file system the times stay as they are */
     }
     return fd;
 }
@@ -117,7 +117,7 @@ int fm_private_file_create(int folder, const char *name) {
         return give_up(fd, errno);
     }
     if (fd >= 0) {
-        flock(fd, LOCK_EX | LOCK_NB); /* without locks, what is left by a kill stays */
+        flock(fd, LOCK_EX | LOCK_NB); /* if the file system has no locks, files of a killed process stay */
     }
     return fd;
 }

@@ -1,6 +1,6 @@
 /*
- * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. The last two deny
- * most things both, so that a kernel with only one of them still denies them.
+ * fm_sandbox_enter on Linux: capabilities, no_new_privs, Landlock (platform_landlock_linux.c), seccomp. Landlock and
+ * seccomp both deny most things, so a kernel with only one of them still denies those.
  */
 #ifdef __linux__
 
@@ -187,7 +187,7 @@ static const int denied_network[] = {
     SYS_recvmmsg, SYS_shutdown,   SYS_setsockopt, SYS_getsockopt, SYS_getsockname, SYS_getpeername,
 };
 
-/* A program that talks to servers does not become one. It binds sockets of netlink, so Landlock forbids to bind TCP. */
+/* A client must not become a server. It binds sockets of netlink, so Landlock forbids to bind TCP. */
 static const int denied_client[] = {SYS_listen, SYS_accept, SYS_accept4};
 
 /* All other ioctls are denied: on a terminal or a device they could type into the user's shell, or drive the device. */
@@ -195,14 +195,17 @@ static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO,
 
 /*
  * The kinds of ioctls of GPUs (bits 8 to 15 of a request): DRM's, and those of NVIDIA's nvidiactl and nvidia-modeset.
- * Other devices have some of these kinds too: only where Landlock lets nothing else be opened.
+ * Other devices use some of these kinds too, so they are allowed only if Landlock denies opening any other device.
  */
 static const uint32_t gpu_ioctls[] = {'d' << 8, 'F' << 8, 'm' << 8};
 
-/* They send signals to others when a descriptor is ready, or make others wait that open a file. F_SETFL: see below. */
+/*
+ * They send signals to other processes when a descriptor is ready, or make processes that open a file wait. F_SETFL:
+ * see below.
+ */
 static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
 
-/* The engine must not cancel that it ends with its parent. */
+/* The engine must not undo that it ends with its parent. */
 static const uint32_t denied_prctls[] = {PR_SET_PDEATHSIG};
 
 #define NAMESPACES                                                                                                     \
@@ -238,7 +241,7 @@ static void no_signals_from_files(struct fm_filter *filter) {
     fm_filter_answer(filter, ALLOW);
 }
 
-/* All but a few are denied. */
+/* Denies all but a few. */
 static void few_ioctls(struct fm_filter *filter, bool gpus) {
     size_t kinds = gpus ? COUNT(gpu_ioctls) : 0;
     fm_filter_only_for(filter, SYS_ioctl, 2 * (COUNT(allowed_ioctls) + kinds) + 3);
@@ -275,7 +278,7 @@ static void threads_only(struct fm_filter *filter) {
     fm_filter_answer(filter, NEW_PROCESS);
 }
 
-/* Limits may be read, not set: to read, the C library calls prlimit64 without a new value. */
+/* Limits may be read but not set: to read, the C library calls prlimit64 without a new value. */
 static void limits_stay(struct fm_filter *filter) {
     fm_filter_only_for(filter, SYS_prlimit64, 6);
     fm_filter_load(filter, FM_ARGUMENT(2));
@@ -286,8 +289,8 @@ static void limits_stay(struct fm_filter *filter) {
 }
 
 /*
- * Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. A GPU is opened by O_RDWR: then Landlock alone
- * keeps files from being opened so.
+ * Denies opening for writing. O_TMPFILE includes O_WRONLY or O_RDWR. A GPU is opened with O_RDWR: where one is allowed,
+ * only Landlock prevents that files are opened for writing.
  */
 static void build_writes(struct fm_filter *filter, bool gpus) {
     uint32_t flags = O_WRONLY | O_CREAT | O_TRUNC | (gpus ? O_TMPFILE & ~(uint32_t)O_DIRECTORY : (uint32_t)O_RDWR);
@@ -302,7 +305,10 @@ static void build_filter(struct fm_filter *filter, const struct fm_sandbox_needs
     const uint32_t self[] = {(uint32_t)getpid()};
     fm_filter_begin(filter);
     fm_filter_answer_if(filter, BPF_JGT, NR_LAST, FM_FAIL(ENOSYS));
-    /* Their flags lie in memory, which a filter can't read. With ENOSYS, programs use openat and clone instead. */
+    /*
+     * The flags of these calls are in memory, which a filter can't read. With ENOSYS, programs use openat and clone
+     * instead.
+     */
     fm_filter_answer_if(filter, BPF_JEQ, FM_NR_OPENAT2, FM_FAIL(ENOSYS));
     fm_filter_answer_if(filter, BPF_JEQ, NR_CLONE3, FM_FAIL(ENOSYS));
     fm_filter_deny(filter, denied, COUNT(denied));

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #endif
 
-/* The compiler must not leave it out because nobody reads the bytes afterwards. */
+/* The compiler must not remove this call, although the bytes are not read afterwards. */
 static void wipe(void *bytes, size_t len) {
     volatile char *at = bytes;
     while (len-- > 0) {

@@ -1,4 +1,4 @@
-/* The threads of platform.h, of pthreads alone. */
+/* The threads of platform.h, with pthreads only. */
 #include "base/clock.h"
 #include "base/platform.h"
 #include "base/platform_os.h"

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <winternl.h>
 
-#define CLOSE_MS 5000 /* how long the system lets a process take when its console is closed */
+#define CLOSE_MS 5000 /* how long the system lets a process run when its console is closed */
 
 /* ---- the start ---- */
 
@@ -28,9 +28,9 @@ int main(int argc, char *argv[]);
 int wmain(int argc, wchar_t *argv[]);
 
 /*
- * The C library converts the environment to the system's code page: what is not ASCII is set again, as UTF-8. Names
- * such as "=C:", by which a command line keeps the folder of each drive, are not for programs, and _putenv refuses
- * them.
+ * The C library converts the environment to the system's code page, so variables that are not ASCII are set again, as
+ * UTF-8. Names such as "=C:", in which a command line keeps the folder of each drive, are not for programs, and _putenv
+ * refuses them.
  */
 static bool set_environment(void) {
     wchar_t *whole = GetEnvironmentStringsW();
@@ -50,7 +50,7 @@ static bool set_environment(void) {
     return ok;
 }
 
-/* Where the C library enters. Arguments and environment are UTF-8 from here on; they are never freed. */
+/* The C library calls this at the start. Arguments and environment are UTF-8 from here on; they are never freed. */
 int wmain(int argc, wchar_t *argv[]) {
     char **arguments = calloc((size_t)argc + 1, sizeof *arguments);
     bool ok = arguments && set_environment();
@@ -63,10 +63,10 @@ int wmain(int argc, wchar_t *argv[]) {
 
 void fm_fill_std_fds(void) {
     static const DWORD names[] = {STD_INPUT_HANDLE, STD_OUTPUT_HANDLE, STD_ERROR_HANDLE};
-    /* No dialog and no report of a crash, whose memory holds prompts. A child inherits this. */
+    /* A crash shows no dialog and writes no report, because memory holds prompts. A child inherits this. */
     SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
     for (int fd = 0; fd <= 2; fd++) {
-        if (_get_osfhandle(fd) < 0) { /* -2: nothing from the start */
+        if (_get_osfhandle(fd) < 0) { /* -2: the process was started without it */
             int null_fd = _wopen(L"NUL", fd == 0 ? _O_RDONLY : _O_WRONLY);
             if (null_fd >= 0 && null_fd != fd) {
                 _dup2(null_fd, fd);
@@ -87,7 +87,7 @@ void fm_ask_for_end(void) {
     fm_write(end_write, "r", 1); /* a full pipe is readable already */
 }
 
-/* Called on a thread of the system's. */
+/* Called on a thread of the system. */
 static BOOL WINAPI on_console(DWORD event) {
     static atomic_bool seen;
     if (atomic_exchange(&seen, true)) {
@@ -116,8 +116,8 @@ static bool is_older(HANDLE process, HANDLE other) {
 }
 
 /*
- * A handle of the parent's. NULL where it can't be watched: then the end of input alone tells of its end. `*gone`: it
- * has ended already; another process may have its number.
+ * A handle of the parent's. NULL if it can't be watched: then only the end of input shows that it has ended. `*gone`:
+ * it has ended already; another process may have its number.
  */
 static HANDLE open_parent(bool *gone) {
     PROCESS_BASIC_INFORMATION self;

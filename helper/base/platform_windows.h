@@ -11,25 +11,25 @@
 /* The errno value for what GetLastError() says. */
 int fm_windows_errno(DWORD error);
 
-/* Text between UTF-8 and UTF-16; the caller frees it. NULL when out of memory; what is not valid becomes U+FFFD. */
+/* Text between UTF-8 and UTF-16; the caller frees it. NULL when out of memory; invalid parts become U+FFFD. */
 wchar_t *fm_windows_wide(const char *text);
 char *fm_windows_utf8(const wchar_t *text);
 
 /*
- * A descriptor for fm_read and fm_wait: a thread reads `handle`, which it closes at the end, ahead of the reader by
- * what the descriptor's buffer holds. -1 with errno: `handle` is still the caller's.
+ * A descriptor for fm_read and fm_wait: a thread reads `handle` ahead into the descriptor's buffer, until the buffer is
+ * full, and closes `handle` at the end. -1 with errno: `handle` is still the caller's.
  */
 int fm_windows_reader(HANDLE handle);
 
 /*
- * A descriptor for fm_write, which has `handle` from now on. It blocks as `handle` does; fm_set_nonblocking gives it a
+ * A descriptor for fm_write, which owns `handle` from now on. It blocks as `handle` does; fm_set_nonblocking gives it a
  * buffer and a thread, unless it is no pipe. -1 with errno: `handle` is still the caller's.
  */
 int fm_windows_writer(HANDLE handle);
 
 /*
- * A descriptor of fm_windows_reader, for those who wait until all that was written has come, without being its owner.
- * NULL when out of memory.
+ * Lets a caller wait until all that was written to a descriptor of fm_windows_reader has come, without owning that
+ * descriptor. NULL when out of memory.
  */
 struct fm_windows_tail;
 struct fm_windows_tail *fm_windows_tail_new(int fd);

@@ -1,6 +1,6 @@
 /*
- * Child processes on Windows. Each is in its own job, which ends all that it started: when it is killed, when it
- * has ended, and when this process ends, however that is.
+ * Child processes on Windows. Each is in its own job, which ends everything that the child started: when the child is
+ * killed, when it has ended, and when this process ends in any way.
  */
 #include "base/platform.h"
 #include "base/platform_windows.h"
@@ -11,9 +11,12 @@
 #include <string.h>
 
 #define CHILDREN_MAX  32
-#define LAST_WORDS_MS 500 /* for what an ended process wrote to its stderr */
+#define LAST_WORDS_MS 500 /* how long to wait for what an ended process wrote to its stderr */
 
-/* The exit status of what TerminateJobObject ended: it stands for SIGKILL. A customer's code, as winerror.h has it. */
+/*
+ * The exit status of a process that TerminateJobObject ended: it stands for SIGKILL. A customer's code, as winerror.h
+ * has it.
+ */
 #define KILLED 0xE0464D09u
 
 struct process {
@@ -52,8 +55,10 @@ void fm_end_by_signal(int number) {
     }
 }
 
-/* A program that can't be loaded: it lacks a library, or one that it has lacks a function or fails at its start. */
-#define NOT_LOADED 127 /* as Linux's loader says it */
+/*
+ * Statuses of a program that can't be loaded: it lacks a library, or a library lacks a function or fails at its start.
+ */
+#define NOT_LOADED 127 /* as Linux's loader reports it */
 static const DWORD not_loaded[] = {0xC0000135, 0xC0000138, 0xC0000139, 0xC0000142};
 
 static int status_of(DWORD status) {
@@ -67,7 +72,7 @@ static int status_of(DWORD status) {
             return NOT_LOADED;
         }
     }
-    return status <= INT_MAX ? (int)status : -SIGABRT; /* what is above is an exception that nobody caught */
+    return status <= INT_MAX ? (int)status : -SIGABRT; /* above that: an exception that was not caught */
 }
 
 static void close_handle(HANDLE handle) {
@@ -78,7 +83,7 @@ static void close_handle(HANDLE handle) {
 
 /* ---- the environment ---- */
 
-/* What programs of this system, and the libraries that they load, don't work without. */
+/* Variables without which programs of this system, and the libraries that they load, do not work. */
 static const char *const needed[] = {"SystemRoot", "windir", "TEMP", "TMP", "USERPROFILE", "LOCALAPPDATA"};
 
 static bool has_variable(char *const env[], const char *name) {
@@ -114,7 +119,7 @@ static size_t write_environment(wchar_t *block, char *const env[]) {
     }
     if (block) {
         block[len] = L'\0';
-        block[len + 1] = L'\0'; /* an empty block has two */
+        block[len + 1] = L'\0'; /* even an empty block ends with two NULs */
     }
     return len + 2;
 }
@@ -130,9 +135,9 @@ static wchar_t *make_environment(char *const env[]) {
 
 /* ---- the start ---- */
 
-/* What a start needs; all of it is closed or freed by end_start, unless it was handed on and set to NULL. */
+/* What a start needs. end_start closes or frees all of it, except what was handed on and set to NULL. */
 struct start {
-    HANDLE theirs[3]; /* their ends of the pipes */
+    HANDLE theirs[3]; /* the child's ends of the pipes */
     HANDLE ours[3];
     HANDLE job;
     LPPROC_THREAD_ATTRIBUTE_LIST attributes;
@@ -181,7 +186,7 @@ static bool make_job(struct start *start) {
     return start->job && SetInformationJobObject(start->job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
 }
 
-/* The three pipes are all that it inherits. It begins in its job, where the system can do that (Windows 10). */
+/* The child inherits only the three pipes. It starts inside its job, if the system can do that (Windows 10). */
 static bool make_attributes(struct start *start) {
     SIZE_T size = 0;
     InitializeProcThreadAttributeList(NULL, 2, 0, &size);
@@ -196,13 +201,13 @@ static bool make_attributes(struct start *start) {
     return true;
 }
 
-/* It is not suspended meanwhile: if this process ended, it would wait for ever. As it is, it sees the end of its input.
- */
+/* The child is not suspended meanwhile: if this process ended then, the child would wait for ever. A running child
+ * sees the end of its input. */
 static bool put_into_job(const struct start *start) {
     BOOL is_in_it = FALSE;
     return (IsProcessInJob(start->process.hProcess, start->job, &is_in_it) && is_in_it) ||
            AssignProcessToJobObject(start->job, start->process.hProcess) ||
-           WaitForSingleObject(start->process.hProcess, 0) == WAIT_OBJECT_0; /* its end tells why */
+           WaitForSingleObject(start->process.hProcess, 0) == WAIT_OBJECT_0; /* its status says why it ended */
 }
 
 /*
@@ -287,7 +292,7 @@ static int create(struct start *start, const char *path, char *const args[], cha
 
 /* ---- the end ---- */
 
-/* Makes `fd` readable, by closing it, once the process has ended and all that it said has come. */
+/* Once the process has ended and all its output has come, closes `fd`; that makes the other end readable. */
 struct watch {
     HANDLE process;
     HANDLE job;
@@ -307,7 +312,7 @@ static void free_watch(struct watch *watch) {
 static void *watch_process(void *argument) {
     struct watch *watch = argument;
     WaitForSingleObject(watch->process, INFINITE);
-    TerminateJobObject(watch->job, KILLED); /* what it started may hold its output open */
+    TerminateJobObject(watch->job, KILLED); /* a process that it started may hold its output open */
     fm_windows_tail_wait(watch->output, -1, true);
     fm_close(watch->fd);
     free_watch(watch);
@@ -398,7 +403,7 @@ int fm_child_start_args(struct fm_child *child, const char *path, char *const ar
     *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
     int error = create(&start, path, args, env);
     bool created = !error;
-    for (int i = 0; i < 3; i++) { /* else the ends of its output would never come */
+    for (int i = 0; i < 3; i++) { /* otherwise the end of its output would never come */
         close_handle(start.theirs[i]);
         start.theirs[i] = NULL;
     }

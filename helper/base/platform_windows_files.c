@@ -1,4 +1,4 @@
-/* Files and folders on Windows, whose paths are UTF-8 here and UTF-16 there. */
+/* Files and folders on Windows. Paths are UTF-8 here and UTF-16 in the system. */
 #include "base/file.h"
 #include "base/platform.h"
 #include "base/platform_os.h"
@@ -13,13 +13,13 @@
 
 /* Between 1601, where FILETIME begins, and 1970. */
 #define EPOCH_SECONDS 11644473600
-#define TICKS         10000000 /* a second's */
+#define TICKS         10000000 /* in a second */
 
-/* Errors that winerror.h has, and its copy for gcc lacks. */
+/* Errors that are in winerror.h, but not in the copy that comes with gcc. */
 #define VIRUS_FOUND      225
 #define VIRUS_DELETED    226
 #define ELEVATION_WANTED 740
-#define POLICY_OF_SYSTEM 4551 /* Smart App Control and its like */
+#define POLICY_OF_SYSTEM 4551 /* Smart App Control and similar features */
 
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 
@@ -79,7 +79,7 @@ char *fm_windows_utf8(const wchar_t *text) {
     return utf8;
 }
 
-/* CreateFileW that lets everybody else do what they like with the file. INVALID_HANDLE_VALUE with errno. */
+/* CreateFileW that lets other processes do everything with the file. INVALID_HANDLE_VALUE with errno. */
 static HANDLE open_path(const char *path, DWORD access, DWORD how, DWORD flags) {
     wchar_t *wide = fm_windows_wide(path);
     if (!wide) {
@@ -109,7 +109,7 @@ int fm_os_open(const char *path, bool create, bool *regular) {
     return fd;
 }
 
-/* A file has the rights of its folder, which is the user's own unless somebody chose another. */
+/* A file has the rights of its folder, which is the user's own folder unless another one was chosen. */
 int fm_os_make_private(const char *path) {
     (void)path;
     return 0;
@@ -203,7 +203,7 @@ bool fm_library_dir(const char *function, char *dir, size_t size) {
 struct fm_folder {
     HANDLE search;
     WIN32_FIND_DATAW found;
-    bool is_new; /* `found` has not been told yet */
+    bool is_new; /* `found` has not been returned yet */
     char name[4 * MAX_PATH];
 };
 

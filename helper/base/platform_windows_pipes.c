@@ -1,9 +1,9 @@
 /*
- * The descriptors of platform.h on Windows. It has no call that waits for pipes, and a pipe that a host gives us may be
- * one on which no other call returns while one reads. So a pipe here is a buffer in memory, and a thread, its pump,
- * moves the bytes between it and the system's pipe, if there is one. fm_wait then looks at buffers alone.
+ * The descriptors of platform.h on Windows. Windows has no call that waits for pipes. And on a pipe that a host gives
+ * us, a read may block every other call. So a pipe here is a buffer in memory, and a thread, its pump, moves the bytes
+ * between it and the system's pipe, if there is one. So fm_wait only looks at buffers.
  *
- * A number from FIRST on is one of ours; those below are the C library's, of files.
+ * Descriptors from FIRST on are ours; those below are files of the C library.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -25,16 +25,16 @@ struct pipe {
     char *bytes; /* a ring of PIPE_BYTES */
     size_t start;
     size_t len;
-    int users;     /* its ends that are open, its pump, and those who wait for its end */
-    bool ended;    /* nobody writes into it any more */
-    bool unread;   /* nobody reads it any more */
-    bool busy;     /* the pump writes what it took out */
-    bool pumping;  /* there is a pump that empties it */
-    HANDLE handle; /* the pump's; the thread closes it */
+    int users;     /* how many use it: its open ends, its pump, and those who wait for its end */
+    bool ended;    /* the writing end is closed */
+    bool unread;   /* the reading end is closed */
+    bool busy;     /* the pump is writing bytes that it took out */
+    bool pumping;  /* it has a pump that empties it */
+    HANDLE handle; /* belongs to the pump, whose thread closes it */
 };
 
 struct descriptor {
-    struct pipe *pipe; /* NULL: `handle` alone, or free */
+    struct pipe *pipe; /* NULL: there is only `handle`, or the row is free */
     HANDLE handle;
     bool used;
     bool writes;
@@ -92,7 +92,7 @@ static size_t take(struct pipe *pipe, char *data, size_t len) {
     return len;
 }
 
-/* Waits until something changed, or until then; -1: as long as it takes. */
+/* Waits until something changed, or until `deadline_ms`; -1: without a limit. */
 static void wait_for_change(int64_t deadline_ms) {
     if (deadline_ms < 0) {
         pthread_cond_wait(&changed, &lock);
@@ -133,7 +133,7 @@ static void free_descriptor(struct descriptor *descriptor) {
 
 /* ---- pumps ---- */
 
-/* Handles that were opened for overlapped calls need one; the others take it too, if they are pipes. */
+/* Handles that were opened for overlapped calls need an OVERLAPPED; other pipes accept it too. */
 static bool transfer(HANDLE handle, bool writes, void *data, DWORD len, DWORD *done) {
     OVERLAPPED overlapped = {.hEvent = NULL};
     bool is_pipe = GetFileType(handle) == FILE_TYPE_PIPE;
@@ -219,7 +219,7 @@ static void *empty(void *argument) {
     return NULL;
 }
 
-/* A pipe whose other end is a pump; `handle` is the pump's then. NULL with errno. */
+/* A pipe whose other end is a pump, which then owns `handle`. NULL with errno. */
 static struct pipe *start_pump(HANDLE handle, void *(*pump)(void *)) {
     struct pipe *pipe = new_pipe();
     if (!pipe) {
@@ -281,7 +281,7 @@ int fm_pipe(int *read_end, int *write_end) {
         return ENOMEM;
     }
     pthread_mutex_lock(&lock);
-    pipe->users = 1; /* until both ends have it */
+    pipe->users = 1; /* until both ends use it */
     int from = new_descriptor(pipe, NULL, false);
     int to = from < 0 ? -1 : new_descriptor(pipe, NULL, true);
     if (from >= 0 && to < 0) {
@@ -332,7 +332,7 @@ static bool is_ready(const struct fm_waited *waited) {
     const struct descriptor *descriptor = find(waited->fd);
     const struct pipe *pipe = descriptor ? descriptor->pipe : NULL;
     if (!pipe) {
-        return waited->fd >= 0; /* a file, or what blocks */
+        return waited->fd >= 0; /* a file, or a descriptor that blocks */
     }
     if (descriptor->writes) {
         return pipe->unread || (waited->room && pipe->len < PIPE_BYTES);
@@ -399,7 +399,7 @@ static ssize_t write_through(HANDLE handle, const void *data, size_t len) {
     return (ssize_t)len;
 }
 
-/* Writes into a pipe: as much as there is room for, or, `all`, everything when there is room for that. */
+/* Writes into a pipe as much as there is room for. With `all`: everything, or nothing if there is not enough room. */
 static ssize_t write_pipe(int fd, const void *data, size_t len, bool all) {
     bool blocks;
     ssize_t sent = -1;
@@ -444,7 +444,7 @@ bool fm_write_all(int fd, const void *data, size_t len) {
     return true;
 }
 
-/* The other side's share is not known: what the buffer holds is all that is. */
+/* How much the other side has not read is not known on Windows. */
 size_t fm_socket_unread(int fd) {
     (void)fd;
     return 0;
@@ -504,7 +504,7 @@ static void flush_stderr(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A copy of what the C library has as that descriptor, which no child inherits. NULL with errno. */
+/* A copy of the C library's handle for that descriptor, which no child inherits. NULL with errno. */
 static HANDLE copy_of(int standard) {
     HANDLE here = GetCurrentProcess();
     HANDLE copy;

@@ -1,4 +1,4 @@
-/* Threads, locks and conditions on Windows: windows/pthread.h, and what platform_threads.c asks for. */
+/* Threads, locks and conditions on Windows: windows/pthread.h, and the functions that platform_threads.c calls. */
 #include "base/clock.h"
 #include "base/platform_os.h"
 #include "base/platform_windows.h"

@@ -1,7 +1,8 @@
 /*
- * Files of ours in a folder that nobody else can change, so that what is found there is what we wrote, or damaged by
- * accident. A file is written under its own name and gets its real name when it is whole. Descriptors are
- * close-on-exec and the caller's to close with fm_close. All may block on the disk; any thread. Windows has none of it.
+ * Files of ours in a folder that no other user can change: a file found there has what we wrote, or was damaged by
+ * accident. A file is written under a temporary name and gets its real name when it is complete. Descriptors are
+ * close-on-exec and the caller's to close with fm_close. All may block on the disk; any thread. On Windows none of
+ * these calls works.
  */
 #ifndef FM_BASE_PRIVATE_FILES_H
 #define FM_BASE_PRIVATE_FILES_H
@@ -14,18 +15,18 @@
 #include <sys/types.h>
 
 /*
- * The user's folder for what can be made again: $XDG_CACHE_HOME or ~/.cache, on macOS ~/Library/Caches. Absolute,
+ * The user's folder for files that can be made again: $XDG_CACHE_HOME or ~/.cache, on macOS ~/Library/Caches. Absolute,
  * without a slash at its end. False when it is not known, or longer than `size`.
  */
 FM_MUST_USE bool fm_cache_folder(char *path, size_t size);
 
 /*
- * Opens the folder `path`, which is made with mode 0700 (as are those above it) unless it exists. One that belongs to
- * somebody else, or that others can write to, is EPERM. Returns a descriptor; -1 with errno.
+ * Opens the folder `path`, and makes it with mode 0700 (and those above it) unless it exists. Fails with EPERM if it
+ * belongs to another user, or if others can write to it. Returns a descriptor; -1 with errno.
  */
 int fm_private_folder_open(const char *path);
 
-/* What is in the folder, in no order. */
+/* A file in the folder. They come in no order. */
 struct fm_private_entry {
     const char *name;
     int64_t bytes;
@@ -37,8 +38,8 @@ bool fm_private_folder_list(int folder, void (*each)(void *context, const struct
                             void *context);
 
 /*
- * Opens a file for reading, and notes that it is used. EPERM: it is not ours, others can read or write it, or it is no
- * regular file. Returns a descriptor; -1 with errno.
+ * Opens a file for reading, and sets its time of use to now. EPERM: it is not ours, others can read or write it, or it
+ * is no regular file. Returns a descriptor; -1 with errno.
  */
 int fm_private_file_open(int folder, const char *name);
 
@@ -55,32 +56,31 @@ int fm_private_file_create(int folder, const char *name);
 int fm_private_file_append(int folder, const char *name, bool make);
 
 /*
- * What was written to the file is on the disk; of a folder: the names of its files are. False with errno: nothing is
- * known of what was written since the last time. Blocks until the disk has it.
+ * Puts on the disk what was written to the file; for a folder, the names of its files. False with errno: what was
+ * written since the last time may be lost. Blocks until the disk has it.
  */
 FM_MUST_USE bool fm_private_file_sync(int fd);
 FM_MUST_USE bool fm_private_folder_sync(int folder);
 
-/* The file has its first `size` bytes alone. False with errno. */
+/* Cuts the file to its first `size` bytes. False with errno. */
 FM_MUST_USE bool fm_private_file_cut(int fd, int64_t size);
 
-/* No process has the file open that made it: who did was killed. False where the system can't tell. */
+/* True if the file was left behind: the process that made it was killed. False also if the system can't tell. */
 bool fm_private_file_is_left(int folder, const char *name);
 
 /* True when `fd` is the file that has this name now. */
 bool fm_private_file_is(int folder, const char *name, int fd);
 
-/* The file gets another name; one that has it already is gone. False with errno. */
+/* Gives the file another name; a file that has that name already is removed. False with errno. */
 FM_MUST_USE bool fm_private_file_rename(int folder, const char *from, const char *to);
 
 /* Removes a file, if there is one. */
 void fm_private_file_remove(int folder, const char *name);
 
-/* Bytes of a regular file; -1 for everything else. */
+/* The size of a regular file in bytes; -1 for everything else. */
 int64_t fm_private_file_size(int fd);
 
-/* Reads `len` bytes from `offset` on. False when there are less, or on an error. The place of fm_read is not changed.
- */
+/* Reads `len` bytes from `offset` on. False when there are fewer, or on an error. Leaves the place of fm_read. */
 FM_MUST_USE bool fm_private_file_read(int fd, void *data, size_t len, int64_t offset);
 
 #endif

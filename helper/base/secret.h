@@ -1,5 +1,5 @@
 /*
- * Secrets, such as keys: each in memory of its own that no core dump has, and that is overwritten before it is given
+ * Secrets, such as keys: each in separate memory that is left out of core dumps and is overwritten before it is given
  * back. Nothing here blocks.
  */
 #ifndef FM_BASE_SECRET_H

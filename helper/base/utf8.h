@@ -26,7 +26,7 @@ size_t fm_utf8_prefix(const char *text, size_t len, size_t max);
 int fm_utf8_shown(const char *text, size_t max);
 
 /*
- * How many bytes at the beginning of `text` a JSON string holds as they are: ASCII but for control characters, the quote
+ * How many bytes at the beginning of `text` a JSON string holds unchanged: ASCII except control characters, the quote
  * and the backslash (RFC 8259, section 7). Eight at a time, so long texts take little time.
  */
 size_t fm_ascii_plain(const char *text, size_t len);

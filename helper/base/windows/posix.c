@@ -46,7 +46,7 @@ static int64_t count_of(const FILETIME *time) {
     return (int64_t)((uint64_t)time->dwHighDateTime << 32 | time->dwLowDateTime);
 }
 
-/* What all threads of this process had. */
+/* The processor time of all threads of this process. */
 static int read_processor_time(struct timespec *now) {
     FILETIME created;
     FILETIME ended;

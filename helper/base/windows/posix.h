@@ -1,6 +1,6 @@
 /*
- * What our code uses of POSIX and GNU, and Windows's C library has not. The compiler puts it before each file of ours
- * (CMakeLists.txt). What is more than that is in platform.h.
+ * The functions of POSIX and GNU that our code uses and Windows's C library lacks. The compiler includes it before each
+ * of our files (CMakeLists.txt). Larger differences are in platform.h.
  */
 #ifndef FM_BASE_WINDOWS_POSIX_H
 #define FM_BASE_WINDOWS_POSIX_H
@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h> /* says what its printf is */
+#include <stdio.h> /* defines which printf it declares */
 #include <time.h>
 
 /* Bytes of a path in UTF-8. Windows's own number counts characters. */
@@ -26,8 +26,8 @@ char *strndup(const char *text, size_t len);
 /* As in stdlib.h elsewhere; `overwrite` is not 0. */
 int setenv(const char *name, const char *value, int overwrite);
 
-/* As in unistd.h elsewhere: nothing runs any more. Windows's own runs the ends of all libraries, without their threads.
- */
+/* As in unistd.h elsewhere: it runs no exit code. Windows's own runs the exit code of all libraries, without their
+ * threads. */
 #define _exit fm_windows_exit
 _Noreturn void _exit(int status);
 

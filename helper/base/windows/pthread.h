@@ -1,18 +1,18 @@
 /*
- * What our code uses of POSIX threads, by what Windows has: a lock without recursion, and a condition, both without a
- * handle of the kernel's. Threads are started by platform.h. The compiler finds this file as <pthread.h>.
+ * The POSIX threads that our code uses, made from what Windows has: a lock without recursion, and a condition, both
+ * without a kernel handle. Functions of platform.h start threads. The compiler finds this file as <pthread.h>.
  */
 #ifndef FM_BASE_WINDOWS_PTHREAD_H
 #define FM_BASE_WINDOWS_PTHREAD_H
 
-/* As SRWLOCK and CONDITION_VARIABLE, without <windows.h>, whose macros have names of ours. */
+/* The same layout as SRWLOCK and CONDITION_VARIABLE, without <windows.h>, whose macros clash with our names. */
 typedef struct fm_windows_lock {
     void *state;
 } pthread_mutex_t;
 typedef struct fm_windows_condition {
     void *state;
 } pthread_cond_t;
-typedef void *pthread_t; /* a handle; of a detached thread its number */
+typedef void *pthread_t; /* a handle; for a detached thread its number */
 typedef void pthread_mutexattr_t;
 typedef void pthread_condattr_t;
 
@@ -23,7 +23,7 @@ typedef void pthread_condattr_t;
 
 enum { PTHREAD_CREATE_JOINABLE, PTHREAD_CREATE_DETACHED };
 
-/* Names of our own, because a library that is linked has these. */
+/* Names of our own, because a linked library has the usual ones. */
 #define pthread_mutex_init     fm_windows_mutex_init
 #define pthread_mutex_lock     fm_windows_mutex_lock
 #define pthread_mutex_unlock   fm_windows_mutex_unlock

@@ -1,4 +1,4 @@
-/* The exit statuses of BSD's <sysexits.h>, which Windows has not: those that we use. */
+/* The exit statuses of BSD's <sysexits.h> that we use; Windows lacks that header. */
 #ifndef FM_BASE_WINDOWS_SYSEXITS_H
 #define FM_BASE_WINDOWS_SYSEXITS_H
 

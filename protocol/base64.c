@@ -56,7 +56,7 @@ bool fm_base64_read_group(const char group[4], size_t len, unsigned char *bytes)
         if (i < len) {
             bytes[i] = byte;
         } else if (byte != 0) {
-            return false; /* bits after the last byte */
+            return false; /* unused bits after the last byte are not 0 */
         }
     }
     return true;

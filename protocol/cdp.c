@@ -1,4 +1,7 @@
-/* The messages of the protocol. A pending call leaves the table before its answer is reported, so each comes once. */
+/*
+ * The messages of the protocol. A pending call leaves the table before its answer is reported, so each answer is
+ * reported only once.
+ */
 #include "protocol/cdp.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
@@ -85,7 +88,7 @@ static void take_answer(struct fm_cdp *cdp, int id, struct json_object *root) {
     }
 }
 
-/* False: it is no message of the protocol. */
+/* False: it is not a message of the protocol. */
 static bool take(struct fm_cdp *cdp, const char *text, size_t len) {
     struct json_object *root = NULL;
     struct json_object *id = NULL;
@@ -94,7 +97,7 @@ static bool take(struct fm_cdp *cdp, const char *text, size_t len) {
     struct json_object *session = NULL;
     size_t offset;
     if (fm_json_check(text, len, VALUES_MAX, &offset) == fm_json_too_many) {
-        return true; /* an event with so much in it is not looked at */
+        return true; /* an event with too many values is ignored */
     }
     fm_buf_reset(&cdp->scratch);
     if (fm_json_check(text, len, VALUES_MAX, &offset) || !fm_json_tree(text, len, &cdp->scratch, &root)) {

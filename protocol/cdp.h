@@ -1,6 +1,6 @@
 /*
- * The Chrome DevTools Protocol over a pipe: JSON messages that end with a NUL. Calls have numbers, and an answer each;
- * everything else that comes is an event. Pure but for the write function; one thread.
+ * The Chrome DevTools Protocol over a pipe: JSON messages that end with a NUL. Calls have numbers, and each gets one
+ * answer; everything else that comes is an event. Pure but for the write function; one thread.
  */
 #ifndef FM_PROTOCOL_CDP_H
 #define FM_PROTOCOL_CDP_H
@@ -29,7 +29,7 @@ struct fm_cdp {
     struct fm_buf scratch;
     struct fm_cdp_pending pending[FM_CDP_PENDING_MAX];
     int last_id;   /* of the latest call */
-    int answering; /* in `answered`: the call that it is about, as last_id was after it; else 0 */
+    int answering; /* inside `answered`: the number of the answered call, which was last_id after the call; else 0 */
     bool closed;
 };
 
@@ -45,14 +45,14 @@ void fm_cdp_free(struct fm_cdp *cdp);
 FM_MUST_USE bool fm_cdp_call(struct fm_cdp *cdp, const char *session, const char *method, const char *params,
                              fm_cdp_answered *answered);
 
-/* Nobody waits for the answer of the call any more (its number is what `last_id` was): if it comes, it is skipped. */
+/* The caller no longer wants the answer of the call `id` (its `last_id` after the call): if it comes, it is skipped. */
 void fm_cdp_forget(struct fm_cdp *cdp, int id);
 
-/* Takes bytes of the pipe, and calls back for each whole message. False: they are no such messages; nothing more is
- * taken then. */
+/* Takes bytes of the pipe, and calls back for each whole message. False: they are no messages of the protocol, and
+ * nothing more is taken. */
 FM_MUST_USE bool fm_cdp_feed(struct fm_cdp *cdp, const char *data, size_t len);
 
-/* From here on nothing is called back; allowed in a callback. */
+/* From here on there are no callbacks. Allowed in a callback. */
 void fm_cdp_close(struct fm_cdp *cdp);
 
 #endif

@@ -206,7 +206,7 @@ enum fm_frame_event fm_framer_next(struct fm_framer *framer, const char **data, 
     if (framer->verdict == FM_FRAME_BROKEN) {
         return FM_FRAME_BROKEN;
     }
-    if (!framer->in_body) { /* the caller is done with the body of the last call */
+    if (!framer->in_body) { /* the caller has finished with the body of the last call */
         if (framer->body.cap > BODY_KEEP) {
             fm_buf_free(&framer->body);
         }

@@ -30,7 +30,7 @@ struct fm_framer {
     char header[FM_FRAME_HEADER_MAX];
     size_t header_len;
     size_t line_start;           /* where the current header line begins in `header` */
-    unsigned header_lines;       /* complete ones */
+    unsigned header_lines;       /* complete lines of the header so far */
     uint64_t remaining;          /* body bytes still to come */
     enum fm_frame_event verdict; /* the event to report when the body has been consumed */
     const char *fault;           /* for FM_FRAME_BROKEN: what is wrong, a static string */

@@ -11,10 +11,10 @@
 struct json_object;
 
 struct fm_gpu {
-    char device[128];     /* its name; "": none is used */
-    int64_t layers;       /* of the model, that it computes */
-    int64_t total_layers; /* of the model */
-    char detail[256];     /* why none is used; "": one is */
+    char device[128];     /* the name of the device; "": none is used */
+    int64_t layers;       /* how many of the model's layers it computes */
+    int64_t total_layers; /* how many layers the model has */
+    char detail[256];     /* why no device is used; "": one is */
 };
 
 /* Writes it as one value. Pure. */

@@ -10,7 +10,7 @@
 
 struct fm_inbound {
     struct fm_framer framer;
-    size_t values_max;     /* in a body: FM_JSON_VALUES_MAX, unless it is changed before the first byte */
+    size_t values_max;     /* values in a body: FM_JSON_VALUES_MAX, unless changed before the first byte */
     struct fm_buf scratch; /* for fm_json_tree */
 };
 
@@ -22,8 +22,8 @@ struct fm_inbound_handler {
     /* A body that is not a message. Reply with `code` and `detail`, to the id `id`. */
     void (*fault)(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail);
     /*
-     * A body that came in several pieces, before anything looks at it. True: it was taken, and `body` (whole, it has
-     * `len` bytes) is empty now; no other callback follows. NULL: none is taken.
+     * A body that came in several pieces, before it is checked or parsed. True: the callback took it, and `body`
+     * (complete, with `len` bytes) is empty now; no other callback follows. NULL: no body is taken.
      */
     bool (*body)(void *context, struct fm_buf *body, size_t len);
 };
@@ -39,7 +39,7 @@ void fm_inbound_free(struct fm_inbound *inbound);
 FM_MUST_USE const char *fm_inbound_feed(struct fm_inbound *inbound, const char *data, size_t len,
                                         const struct fm_inbound_handler *handler);
 
-/* A body that was taken: what fm_inbound_feed does with others. */
+/* Handles a body that the `body` callback took, as fm_inbound_feed handles the others. */
 void fm_inbound_body(struct fm_inbound *inbound, const char *body, size_t len,
                      const struct fm_inbound_handler *handler);
 

@@ -19,7 +19,7 @@ struct scan {
     const char *fault;
     uint64_t objects; /* bit d: the container at depth d is an object */
     int depth;
-    size_t values_left; /* that may still begin */
+    size_t values_left; /* how many more values may begin */
 };
 
 static bool fail(struct scan *scan, const char *fault) {

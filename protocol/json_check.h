@@ -1,6 +1,6 @@
 /*
- * The strict check of a body before json-c sees it: json-c alone accepts overlong UTF-8, NaN, single quotes, and NULs
- * that cut a key short. A text that passes is one RFC 8259 value, and json-c parses it as meant.
+ * The strict check of a body before json-c sees it: json-c by itself accepts overlong UTF-8, NaN, single quotes, and
+ * NULs that cut a key short. A text that passes is one RFC 8259 value, and json-c parses it as meant.
  */
 #ifndef FM_PROTOCOL_JSON_CHECK_H
 #define FM_PROTOCOL_JSON_CHECK_H

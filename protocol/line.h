@@ -28,7 +28,7 @@ struct fm_lines {
 void fm_lines_init(struct fm_lines *lines);
 void fm_lines_free(struct fm_lines *lines);
 
-/* False while so much waits to be taken that the caller should not read more. */
+/* False while so many bytes wait to be taken that the caller should not read more. */
 bool fm_lines_has_room(const struct fm_lines *lines);
 
 /* Takes `len` bytes (at most FM_LINE_FEED), while there is room. False when out of memory. */

@@ -67,7 +67,7 @@ enum fm_rpc_error fm_rpc_read(struct json_object *root, struct fm_rpc_message *m
     if (is_response) {
         message->kind = FM_RPC_RESPONSE;
         if (!has_id || !fm_rpc_id_read(id, &message->id)) {
-            message->id.len = 0; /* a response to no call: the receiver drops it */
+            message->id.len = 0; /* a response without a call's id: the receiver drops it */
         }
         return FM_RPC_OK;
     }

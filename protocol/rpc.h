@@ -33,7 +33,7 @@ struct fm_rpc_message {
     enum fm_rpc_kind kind;
     struct fm_rpc_id id;
     const char *method;         /* requests and notifications; NUL-terminated, but see method_len */
-    size_t method_len;          /* tells a method with a NUL inside, which no known method has */
+    size_t method_len;          /* more than strlen(method) if the method has a NUL inside, which no known method has */
     struct json_object *params; /* of any type; NULL: absent or null */
     struct json_object *result; /* responses; NULL: absent, null or an error */
     struct json_object *error;  /* responses; NULL: absent or null */

@@ -7,7 +7,7 @@
 
 #include "protocol/json_writer.h"
 
-#define FM_VECTOR_MAX 65536u /* numbers of a vector; today's models have up to 8,192 */
+#define FM_VECTOR_MAX 65536u /* numbers in a vector; today's models have up to 8,192 */
 
 /* Bytes of the base64 text of `count` numbers, without quotes. */
 size_t fm_vector_text_size(size_t count);

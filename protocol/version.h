@@ -1,6 +1,6 @@
 /*
- * The versions of the two protocols. Each changes when its own protocol does, so that a change for hosts refuses no
- * engine.
+ * The versions of the two protocols. Each version changes only with its protocol: a change of the host protocol must
+ * not make engines incompatible.
  */
 #ifndef FM_PROTOCOL_VERSION_H
 #define FM_PROTOCOL_VERSION_H

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room in a frame for all but the params. */
+/* Room in a frame for everything but the params. */
 #define ENVELOPE 512u
 
 /* Above this, the memory of a written frame goes back to the system. */
@@ -85,7 +85,7 @@ static void copy_text(char *to, size_t size, const char *text) {
     to[len] = '\0';
 }
 
-/* The words of PROTOCOL.md, Errors: an error's limit outlives the message. */
+/* The limit's word as a constant of PROTOCOL.md, Errors: an error's `limit` must outlive the message. */
 static const char *limit_word(const char *word) {
     static const char *const words[] = {"queue", "first_token", "no_progress", "total"};
     for (size_t i = 0; word && i < sizeof words / sizeof words[0]; i++) {
@@ -135,14 +135,14 @@ static bool read_answer(const struct fm_rpc_message *message, struct fm_error *e
     return true;
 }
 
-/* The number of an id; 0: it is not ours. */
+/* The number in an id; 0: it is not an id of ours. */
 static int64_t id_number(const struct fm_rpc_id *id) {
     return id->len && id->text[0] != '"' ? strtoll(id->text, NULL, 10) : 0;
 }
 
 static void take_answer(struct fm_client *client, const struct fm_rpc_message *message) {
     int64_t id = id_number(&message->id);
-    if (message->id.len == 0) { /* about which call is it? None can be left waiting */
+    if (message->id.len == 0) { /* it does not say which call it answers, so all calls must end */
         const char *text = message->error ? text_member(message->error, "message") : NULL;
         fm_client_set_fault(client, "the helper refused a message: %s", text ? text : "it gave no reason");
     } else if (id && id == client->hello_id) {
@@ -171,7 +171,7 @@ void fm_client_take(void *context, const struct fm_rpc_message *message, struct 
     struct fm_client *client = context;
     (void)root;
     if (client->fault[0]) {
-        return; /* it is given up; its calls settle together */
+        return; /* the helper is given up; all its calls settle together */
     }
     if (message->kind == FM_RPC_RESPONSE) {
         take_answer(client, message);
@@ -216,7 +216,7 @@ static enum fm_code write_call(struct fm_client *client, int64_t id, const char 
         return fm_fail_no_memory(error);
     }
     const char *wrong = fm_json_check(frame->data + header, frame->len - header, FM_JSON_VALUES_MAX, &offset);
-    if (!wrong) { /* and alone: what only fits into the message could have its own id */
+    if (!wrong) { /* the params must be valid by themselves too: otherwise they could add another id */
         wrong = fm_json_check(params, len, FM_JSON_VALUES_MAX, &offset);
     }
     if (wrong || !begins_object(params, len)) {

@@ -18,8 +18,10 @@
 
 /* ---- options ---- */
 
-/* What the helper sees of the host's environment: names, or prefixes that end with '_'. The npm package lets the same
- * through. */
+/*
+ * The variables that the helper gets of the host's environment: names, or prefixes that end with '_'. The npm package
+ * passes the same ones on.
+ */
 static const char *const allowed[] = {
     "FM_",
     "PATH",
@@ -68,7 +70,7 @@ static size_t count_of(const char *const *list) {
     return count;
 }
 
-/* Whether `list` has a variable of that entry's name. */
+/* Whether `list` has a variable with the same name as that entry. */
 static bool has_name(const char *const *list, const char *entry) {
     size_t len = strcspn(entry, "=") + 1;
     for (size_t i = 0; list && list[i]; i++) {
@@ -92,7 +94,7 @@ static bool add_copy(char **list, size_t *count, const char *text) {
     return list[(*count)++];
 }
 
-/* The entries of `first` that may be seen and that `second` has not, then those of `second`. NULL: out of memory. */
+/* The entries of `first` that may be passed on and are not in `second`, then those of `second`. NULL: out of memory. */
 static char **copy_lists(const char *const *first, const char *const *second) {
     size_t count = 0;
     char **list = calloc(count_of(first) + count_of(second) + 1, sizeof *list);

@@ -2,19 +2,19 @@
  * A client of `fm-proxy` for hosts in C (protocol/client/README.md): it starts the helper, checks its version, sends
  * calls, hands out streams, and starts another helper after one has died.
  *
- * The host has the event loop. The client has no threads: it works inside its functions alone, and never waits in them,
- * except where it is said. All functions of a client are called from one thread, the one that made it (on Linux the
- * helper is killed when the thread that started it ends). Two clients have nothing in common.
+ * The host has the event loop. The client has no threads: it works only inside its functions, and never waits in them,
+ * except where their comments say so. All functions of a client are called from one thread, the one that made it (on
+ * Linux the helper is killed when the thread that started it ends). Two clients have nothing in common.
  *
  *     loop: fm_client_fds and fm_client_timeout say what to wait for;
- *           as soon as one of it is there, fm_client_process does the work and calls back.
+ *           as soon as one of them is ready, fm_client_process does the work and calls back.
  *
  * A host without a loop calls fm_client_wait, or fm_client_ask for one answer.
  *
  * Calls settle exactly once: `settled` is called once for each call that fm_client_call took, whatever happens, and
- * nothing of the call comes after it. Callbacks come from fm_client_process, fm_client_wait, fm_client_ask and
- * fm_client_free alone, so never from within fm_client_call; on_state comes from fm_client_start, fm_client_call and
- * fm_client_stop too. A callback may use every function but those four.
+ * nothing of the call comes after it. Callbacks come only from fm_client_process, fm_client_wait, fm_client_ask and
+ * fm_client_free, so never from within fm_client_call; on_state comes from fm_client_start, fm_client_call and
+ * fm_client_stop too. A callback may use every function except those four.
  *
  * A helper is started by the first call, or by fm_client_start. When it dies, its calls settle with FM_UNAVAILABLE: the
  * client never sends a call twice. The next call starts another helper; from the second death in a row on there is a
@@ -36,7 +36,7 @@
 #define FM_CLIENT_CALLS_MAX        256u /* open calls; the helper works on 64 requests at once (PROTOCOL.md, All limits) */
 #define FM_CLIENT_FIRST_PAUSE_MS   100 /* after the second death in a row; each further one doubles it */
 #define FM_CLIENT_LONGEST_PAUSE_MS 30000
-#define FM_CLIENT_HEALTHY_MS       60000 /* a helper that was ready for so long was healthy: its death is a first one */
+#define FM_CLIENT_HEALTHY_MS       60000 /* a helper that was ready this long was healthy: its death is a first one */
 #define FM_CLIENT_END_MS           2500  /* to end by itself: PROTOCOL.md, Life, gives it 2 s. Then it is killed */
 
 struct fm_client;
@@ -49,25 +49,25 @@ enum fm_client_state {
     FM_CLIENT_ENDING, /* it was asked to end, or has closed its output; calls are refused */
 };
 
-/* What is NULL or 0 has its default. Everything is copied. */
+/* A member that is NULL or 0 has its default. Everything is copied. */
 struct fm_client_options {
-    const char *path;             /* of fm-proxy; required. It is no name to be looked up in PATH */
+    const char *path;             /* of fm-proxy; required. It is not looked up in PATH */
     const char *const *arguments; /* such as "--models-dir", "/models"; NULL-terminated */
     /*
-     * NAME=VALUE each, NULL-terminated. The helper gets these, and of the host's own environment what is not secret:
-     * FM_*, PATH, HOME and some more (the README has the list).
+     * NAME=VALUE each, NULL-terminated. The helper gets these, and the variables of the host's environment that are not
+     * secret: FM_*, PATH, HOME and some more (the README has the list).
      */
     const char *const *environment;
-    size_t queue_bytes;   /* that may wait for the helper to read them */
-    int64_t handshake_ms; /* from the start until the helper has told its version; then it is killed */
+    size_t queue_bytes;   /* bytes that may wait until the helper reads them */
+    int64_t handshake_ms; /* from the start until the helper has reported its version; then it is killed */
     void *context;        /* for the two functions below */
-    /* The state is another one now. `why`: a sentence, as soon as a helper has ended; else NULL. */
+    /* The state has changed. `why`: a sentence if a helper has ended; else NULL. */
     void (*on_state)(void *context, enum fm_client_state state, const char *why);
     /* What the helper writes to its stderr: lines of its log, in pieces of any size. NULL: it is read and dropped. */
     void (*on_stderr)(void *context, const char *bytes, size_t len);
 };
 
-/* How a call ended. All pointers are valid during the callback alone; json_object_get keeps the result. */
+/* How a call ended. All pointers are valid only during the callback; json_object_get keeps the result. */
 struct fm_client_reply {
     enum fm_code code; /* FM_OK, or what `error` says */
     /* The member `result` of the answer, also of a failed one: it may have a part of the output (PROTOCOL.md, Errors).
@@ -80,8 +80,8 @@ struct fm_client_reply {
 struct fm_client_handler {
     void *context;
     /*
-     * A notification of a stream: `method` such as "responses.event", and `body` the event or the chunk, which is
-     * borrowed. NULL: they are dropped.
+     * A notification of a stream: `method` such as "responses.event"; `body` is the event or the chunk, borrowed. NULL:
+     * notifications are dropped.
      */
     void (*event)(void *context, const char *method, struct json_object *body);
     /* The end, exactly once. May be NULL. */
@@ -108,34 +108,34 @@ FM_MUST_USE enum fm_code fm_client_start(struct fm_client *client, struct fm_err
 /*
  * Sends a call, and starts a helper where there is none. `method` is a name of PROTOCOL.md, which is not escaped.
  * `params` is JSON text: an object, `len` bytes; NULL: {}. `handler` is copied; NULL: the answer is dropped. `*id` is
- * the call's name for fm_client_cancel, and in params of `responses.cancel` as `request_id`; NULL: nobody asks.
+ * the call's id for fm_client_cancel, and for `request_id` in params of `responses.cancel`; NULL: not wanted.
  *
  * On failure nothing was sent, and nothing calls back: FM_INVALID_REQUEST (`params` is no JSON object, or more than a
  * frame may hold), FM_RATE_LIMITED (FM_CLIENT_CALLS_MAX), FM_OVERLOADED (the helper does not read: the queue is full),
- * FM_INTERNAL (out of memory), FM_UNAVAILABLE (as fm_client_start). Blocks only where that does.
+ * FM_INTERNAL (out of memory), FM_UNAVAILABLE (as fm_client_start). Blocks only where fm_client_start does.
  */
 FM_MUST_USE enum fm_code fm_client_call(struct fm_client *client, const char *method, const char *params, size_t len,
                                         const struct fm_client_handler *handler, int64_t *id, struct fm_error *error);
 
 /*
- * Asks the helper to cancel a call, which then settles with FM_CANCELLED, unless it had come to its end. Events may
- * still come. False: no such call is open, or it was cancelled already.
+ * Asks the helper to cancel a call, which then settles with FM_CANCELLED, unless it had ended already. Events may still
+ * come. False: no such call is open, or it was cancelled already.
  */
 bool fm_client_cancel(struct fm_client *client, int64_t id);
 
 /*
  * Closes the helper's input once it has read what is queued: the helper cancels its requests and ends. It is killed if
- * it takes longer than FM_CLIENT_END_MS. The calls settle. This counts as no death.
+ * it takes longer than FM_CLIENT_END_MS. The calls settle. This does not count as a death.
  */
 void fm_client_stop(struct fm_client *client);
 
 /*
- * Ends the helper at once, for a host that finds that it hangs: the calls settle with FM_UNAVAILABLE and `why`, a
- * sentence that is copied. Counts as a death. What the helper had started ends by itself, within 2 s.
+ * Ends the helper at once, for a host that finds that the helper hangs: the calls settle with FM_UNAVAILABLE and `why`,
+ * a sentence that is copied. Counts as a death. Processes that the helper had started end by themselves, within 2 s.
  */
 void fm_client_kill(struct fm_client *client, const char *why);
 
-/* What the client is in now. */
+/* The client's state now. */
 enum fm_client_state fm_client_state_get(const struct fm_client *client);
 
 /* How many calls are open. */
@@ -145,31 +145,31 @@ size_t fm_client_open_calls(const struct fm_client *client);
 pid_t fm_client_pid(const struct fm_client *client);
 
 /*
- * Fills `fds` with what to wait for, and returns how many. Ask again after each call of a function that is not const: a
- * helper may have ended or started meanwhile. The descriptors stay the client's. On Windows they are those of fm_wait,
- * and of no use to another loop: use fm_client_wait there, on its own thread.
+ * Fills `fds` with what to wait for, and returns how many. Call it again after each call of a function whose client is
+ * not const: a helper may have ended or started meanwhile. The client still owns the descriptors. On Windows only
+ * fm_wait understands them, and no other loop can use them: use fm_client_wait there, on a separate thread.
  */
 size_t fm_client_fds(const struct fm_client *client, struct fm_waited fds[FM_WAITED_MAX]);
 
-/* In how many ms fm_client_process must be called even if nothing comes; -1: never. Ask again like fm_client_fds. */
+/* In how many ms fm_client_process must be called even if nothing comes; -1: never. Call it again as fm_client_fds. */
 int64_t fm_client_timeout(const struct fm_client *client);
 
 /*
- * Reads and writes what goes without waiting, and calls back. It takes a bounded part of what there is, so the host's
- * other work is never far; the rest keeps the descriptors ready.
+ * Reads and writes as much as is possible without waiting, and calls back. Each call does a bounded amount of work, so
+ * that the host's other work does not wait long; while there is more to do, the descriptors stay ready.
  */
 void fm_client_process(struct fm_client *client);
 
-/* Waits until there is something to do, for `ms` at most (-1: without a limit), then does it. Blocks. False: nothing
- * was there in time. With no helper and no pause it returns at once. */
+/* Waits until there is something to do, for `ms` at most (-1: without a limit), then does it. Blocks. False: there was
+ * nothing to do in time. Without a helper it returns at once. */
 bool fm_client_wait(struct fm_client *client, int64_t ms);
 
 /*
  * One call from beginning to end, for hosts without a loop. Blocks until it settles. Callbacks of other calls come
- * meanwhile; `handler` (NULL: none) has the events alone, its `settled` is not called. `*result` is the caller's, by
- * json_object_put, also on failure, where it may be NULL; `result` NULL: nobody asks. After `ms` (0: without a limit)
- * the call is cancelled and FM_TIMEOUT returned; if the helper does not answer the cancel within FM_CLIENT_END_MS, it
- * is killed. Fails like fm_client_call, or with the call's own error.
+ * meanwhile; `handler` (NULL: none) only gets the events: its `settled` is not called. The caller releases `*result` by
+ * json_object_put, also on failure, where it may be NULL; `result` NULL: not wanted. After `ms` (0: without a limit)
+ * the call is cancelled and FM_TIMEOUT returned; if the helper does not answer that within FM_CLIENT_END_MS, it is
+ * killed. Fails like fm_client_call, or with the call's own error.
  */
 FM_MUST_USE enum fm_code fm_client_ask(struct fm_client *client, const char *method, const char *params, size_t len,
                                        const struct fm_client_handler *handler, int64_t ms, struct json_object **result,

@@ -1,6 +1,6 @@
 /*
- * The life of a helper: start, handshake, bytes in and out, end, and the pause before the next start. There is one end,
- * end_helper: it reaps the process first and settles all of its calls then, so a callback can start the next helper.
+ * The life of a helper: start, handshake, bytes in and out, end, and the pause before the next start. Every helper ends
+ * in end_helper: it reaps the process first and then settles all of its calls, so a callback can start the next helper.
  */
 #include "protocol/client/internal.h"
 #include "base/clock.h"
@@ -13,9 +13,9 @@
 #include <string.h>
 
 #define CHUNK      65536u /* bytes of a read */
-#define READS      4      /* and how many of them fm_client_process does, so that the host's turn comes */
+#define READS      4      /* so many reads for each fm_client_process, so that the host gets its turn */
 #define WRITES     16
-#define LAST_READS 64      /* once it has ended: what it said last, though somebody else may hold its pipe and go on */
+#define LAST_READS 64      /* for the last output of an ended helper: another process may still write into its pipe */
 #define QUEUE_KEEP 1048576 /* above this, the memory of an empty queue goes back to the system */
 
 static void set_state(struct fm_client *client, enum fm_client_state state, const char *why) {
@@ -70,7 +70,7 @@ enum fm_code fm_client_enqueue(struct fm_client *client, size_t limit, struct fm
     }
     fm_buf_append(&client->out, frame, len);
     if (client->out.failed) {
-        client->out.failed = false; /* what waits is still whole */
+        client->out.failed = false; /* the frames that wait are still complete */
         return fm_fail_no_memory(error);
     }
     return FM_OK;
@@ -95,7 +95,7 @@ static enum fm_code send_hello(struct fm_client *client, struct fm_error *error)
     return code;
 }
 
-/* A death in a row of deaths: sets the pause. */
+/* Counts one more death in a row, and sets the pause. */
 static void count_death(struct fm_client *client) {
     int64_t now = fm_now_ms();
     bool was_healthy = client->ready_ms && now - client->ready_ms >= FM_CLIENT_HEALTHY_MS;
@@ -151,7 +151,7 @@ enum fm_code fm_client_start(struct fm_client *client, struct fm_error *error) {
     }
     code = send_hello(client, error);
     if (code != FM_OK) {
-        fm_client_set_fault(client, "%s", error->detail); /* fm_client_process ends it */
+        fm_client_set_fault(client, "%s", error->detail); /* fm_client_process then ends the helper */
     }
     set_state(client, FM_CLIENT_STARTING, NULL);
     return code;
@@ -178,7 +178,7 @@ void fm_client_welcome(struct fm_client *client, struct json_object *result) {
 /* ---- the end ---- */
 
 void fm_client_begin_end(struct fm_client *client) {
-    if (client->state == FM_CLIENT_STARTING) { /* what waits for the handshake is never sent */
+    if (client->state == FM_CLIENT_STARTING) { /* calls that wait for the handshake are never sent */
         client->out.len = client->hello;
     }
     if (client->state != FM_CLIENT_ENDING) {
@@ -187,9 +187,9 @@ void fm_client_begin_end(struct fm_client *client) {
     }
 }
 
-/* Kills what is left of the helper, reaps it and forgets all that was its own. Returns its status. */
+/* Kills what is left of the helper, reaps it and resets all state that belonged to it. Returns its status. */
 static int bury(struct fm_client *client) {
-    fm_child_kill(client->child.pid); /* it may be dead; what it started and left in its group is not */
+    fm_child_kill(client->child.pid); /* the helper may be dead, but processes of its group may still run */
     int status = fm_child_reap(client->child.pid);
     close_fd(&client->child.to_child);
     close_fd(&client->child.from_child);
@@ -253,7 +253,7 @@ static void send_bytes(struct fm_client *client) {
         if (sent < 0 && errno == EAGAIN) {
             break;
         }
-        if (sent < 0) { /* it reads no more */
+        if (sent < 0) { /* the helper reads no more */
             close_fd(&client->child.to_child);
             fm_client_begin_end(client);
             break;
@@ -307,7 +307,7 @@ void fm_client_transfer(struct fm_client *client) {
     if (!client->child.pid) {
         return;
     }
-    /* Asked first: what it wrote before its end is there by then. */
+    /* Checked before reading: if it has ended by now, all its output is there to be read. */
     bool ended = client->child.ended >= 0 ? is_readable(client->child.ended) : fm_child_has_ended(client->child.pid);
     if (!ended) {
         send_bytes(client);

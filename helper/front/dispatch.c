@@ -104,7 +104,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
     struct fm_dispatcher *dispatcher = context;
     reply_error(dispatcher, id, code, detail);
-    if (code == FM_RPC_INTERNAL) { /* a call that nobody can answer: its id was not read */
+    if (code == FM_RPC_INTERNAL) { /* this call can never be answered: its id could not be read */
         fm_front_no_memory(dispatcher->front);
     }
 }

@@ -5,10 +5,10 @@
 #include "front/state.h"
 #include "protocol/inbound.h"
 
-/* What a thread that dispatches has. */
+/* What each dispatching thread has. */
 struct fm_dispatcher {
     struct fm_front *front;
-    struct fm_buf reply; /* in the making */
+    struct fm_buf reply; /* the reply that is being built */
 };
 
 /* Allocates nothing; free gives back what the replies took. */
@@ -17,11 +17,12 @@ void fm_dispatcher_free(struct fm_dispatcher *dispatcher);
 
 /*
  * Handles a host's messages; copy it, and set `context` to the thread's struct fm_dispatcher. Two threads may dispatch
- * at once, one of them only what is fm_dispatch_is_at_once. Blocks for no longer than a frame takes to build.
+ * at the same time, but one of them only messages for which fm_dispatch_is_at_once is true. Blocks for no longer than
+ * it takes to build a frame.
  */
 extern const struct fm_inbound_handler fm_dispatch_handler;
 
-/* The message is to be served even while another one is worked on. */
+/* True if the message must be served even while another message is being worked on. */
 bool fm_dispatch_is_at_once(const struct fm_rpc_message *message);
 
 #endif

@@ -17,13 +17,13 @@
 #define READ_BYTES     65536
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
 #define END_SAVE_MS    400         /* of these, to save what it has computed */
-#define BROKEN_END_MS  100         /* the same, when the host broke the protocol: the end comes within 1 s then */
-#define THREADS_END_MS 300         /* then, for it to be killed and for the watchdogs to see that their jobs are gone */
+#define BROKEN_END_MS  100         /* the same if the host broke the protocol: this process then ends within 1 s */
+#define THREADS_END_MS 300         /* then, to kill the engine and let the watchdogs see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
 #define FLUSH_MS       200         /* then, to take what is queued */
-#define ROOM           (64u << 10) /* bytes: below it, streams and results are queued too, not replies alone */
+#define ROOM           (64u << 10) /* bytes: while less is queued, streams and results are queued too, like replies */
 
-/* The host is gone, or can't be told something. */
+/* The host is gone, or can't be sent something. */
 static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     if (failure == FM_OUTBOX_NO_MEMORY) {
         fm_front_no_memory(front);
@@ -51,7 +51,7 @@ static void init_state(struct fm_front *front, const struct fm_options *options)
 
 static void free_state(struct fm_front *front) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
-        if (front->jobs[i].state != FM_JOB_FREE) { /* what the host did not wait for */
+        if (front->jobs[i].state != FM_JOB_FREE) { /* jobs whose end the host did not wait for */
             fm_job_release_locked(front, &front->jobs[i]);
         }
     }
@@ -68,13 +68,16 @@ static int end_broken(struct fm_intake *intake, const char *fault) {
     return EX_PROTOCOL;
 }
 
-/* Reads and serves until there is a reason to end; `*told`: it is a signal, or the parent's end. Returns the exit status. */
+/*
+ * Reads and serves until there is a reason to end; `*told`: that is a signal, or the parent's end. Returns the exit
+ * status.
+ */
 static int read_all(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire, bool *told) {
     static char bytes[READ_BYTES];
     while (!atomic_load(&front->shutdown_called)) {
         struct fm_waited waited[] = {{.fd = wire->in, .input = true}, {.fd = wire->end_fd, .input = true}};
         if (fm_wait(waited, 2, -1) == 0) {
-            continue; /* the system has no memory for it */
+            continue; /* the system has no memory for it now */
         }
         *told = waited[1].ready;
         if (*told) {
@@ -93,7 +96,7 @@ static int read_all(struct fm_front *front, struct fm_intake *intake, const stru
     return EX_OK;
 }
 
-/* The same. What has come before the input's end is served; a signal does not wait for it. */
+/* The same, but serves all that came before the end of the input. A signal does not wait for that. */
 static int serve(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire) {
     bool told = false;
     fm_thread_be_prompt();
@@ -151,26 +154,26 @@ static bool end_work(struct fm_front *front, int64_t engine_ms) {
     return quiet;
 }
 
-/* The host is still owed something. */
+/* True if the host must still get something. */
 static bool is_owed_locked(const struct fm_front *front) {
     return front->jobs_in_flight || front->store_queue.calls || front->store_queue.reply_waits;
 }
 
 /*
- * Waits up to SAY_MS until every job is gone, and the host has the store's reply; they should be settled. False when
- * something is left.
+ * Waits up to SAY_MS until every job is gone and the host has the store's reply; all jobs should be settled before.
+ * False when something is left.
  */
 static bool flush_locked(struct fm_front *front) {
     int64_t deadline = fm_now_ms() + SAY_MS;
     fm_front_pump_locked(front);
     while (is_owed_locked(front) && fm_now_ms() < deadline) {
         fm_front_wait_locked(front, &front->drained, deadline);
-        fm_front_pump_locked(front); /* a host that is gone has room for everything */
+        fm_front_pump_locked(front); /* if the host is gone, there is room for everything */
     }
     return !is_owed_locked(front);
 }
 
-/* The last that the host hears: what jobs have left to say, then the reply to process.shutdown. */
+/* Sends the last frames to the host: what jobs still have to send, then the reply to process.shutdown. */
 static void say_the_rest(struct fm_front *front, struct fm_buf *reply) {
     fm_front_enter(front);
     bool all = flush_locked(front);
@@ -188,7 +191,10 @@ static void say_the_rest(struct fm_front *front, struct fm_buf *reply) {
     fm_send_frame(front, &front->outbox, reply);
 }
 
-/* A host should hear early of a file that can't be used. Where there is no thread, the first task tries again. */
+/*
+ * Opens the store early, so that the host soon hears of a file that can't be used. If there is no thread, the first
+ * task tries again.
+ */
 static void start_store(struct fm_front *front) {
     fm_front_enter(front);
     if (front->options.store_file && front->options.store_bytes > 0 && !fm_store_thread_start_locked(front)) {
@@ -200,7 +206,7 @@ static void start_store(struct fm_front *front) {
 /* False when out of memory. */
 static bool read_program(struct fm_program *program, const struct fm_options *options,
                          const struct fm_engine_choice *choice, bool beside) {
-    char *name = strdup(choice->name); /* it lives as long as the process */
+    char *name = strdup(choice->name); /* this copy lives as long as the process */
     bool ok = name && fm_engine_files_read(&program->files, options->engine_dir, name) &&
               fm_config_read(&program->config, choice->config);
     program->files.beside = beside;

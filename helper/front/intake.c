@@ -1,4 +1,4 @@
-/* The intake: which messages wait for a long one, and the thread that works on those. */
+/* The intake: which messages wait for a long one, and the thread that works on the waiting ones. */
 #include "front/intake.h"
 #include "base/platform.h"
 
@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes that may wait; above that the reader waits too. One message of any size always may. */
+/* Bytes that may wait; above that the reader waits too. One message may always wait, whatever its size. */
 #define WAITING_MAX (64u << 20)
 
-/* What waits: a body that nobody has looked at, a message, or what is wrong with a body. */
+/* An entry that waits: a body that was not parsed yet, a message, or what is wrong with a body. */
 struct fm_intake_entry {
     struct fm_intake_entry *next;
     size_t size;
@@ -29,7 +29,7 @@ static void free_entry(struct fm_intake_entry *entry) {
 
 /* ---- the thread ---- */
 
-/* The entry before it took `done` bytes. NULL: nothing waits. */
+/* Takes the next entry; `done` is the size of the entry before it, which is finished. NULL: nothing waits. */
 static struct fm_intake_entry *take_entry(struct fm_intake *intake, size_t done) {
     pthread_mutex_lock(&intake->lock);
     struct fm_intake_entry *entry = intake->ending ? NULL : intake->first;
@@ -61,7 +61,7 @@ static void work(struct fm_intake *intake) {
             fm_inbound_body(&inbound, entry->body.data, entry->body.len, &handler);
         }
         if (atomic_load(&dispatcher.front->shutdown_called)) {
-            fm_ask_for_end(); /* the reader waits for input */
+            fm_ask_for_end(); /* the reader waits for input, and has to notice */
         }
         done = entry->size;
         free_entry(entry);
@@ -70,7 +70,7 @@ static void work(struct fm_intake *intake) {
     fm_dispatcher_free(&dispatcher);
 }
 
-/* The thread is no longer there, unless more waits. */
+/* The thread ends, unless more entries wait. */
 static bool leave(struct fm_intake *intake) {
     pthread_mutex_lock(&intake->lock);
     intake->running = intake->first && !intake->ending;
@@ -89,7 +89,9 @@ static void *intake_main(void *intake) {
 
 /* ---- the reader ---- */
 
-/* To serve it now would take a while: another message comes first, or a job can't change before a frame is built. */
+/*
+ * Serving the message now would take a while: another message comes first, or a frame is built, and jobs can't change.
+ */
 static bool must_wait(struct fm_intake *intake) {
     pthread_mutex_lock(&intake->lock);
     bool working = intake->running;
@@ -97,7 +99,7 @@ static bool must_wait(struct fm_intake *intake) {
     return working || atomic_load(&intake->dispatcher.front->building);
 }
 
-/* Takes the entry over. Where no thread can be started, this one does its work. */
+/* Takes the entry over. If no thread can be started, the calling thread does its work. */
 static void defer(struct fm_intake *intake, struct fm_intake_entry *entry) {
     pthread_mutex_lock(&intake->lock);
     while (intake->running && intake->bytes > 0 && intake->bytes + entry->size > WAITING_MAX) {
@@ -125,7 +127,7 @@ static struct fm_intake_entry *new_entry(struct fm_intake *intake, size_t size) 
     return entry;
 }
 
-/* A long body waits unseen. */
+/* A long body has to wait, and is not parsed here. */
 static bool on_body(void *context, struct fm_buf *body, size_t len) {
     struct fm_intake *intake = context;
     struct fm_intake_entry *entry = len > FM_LARGE ? new_entry(intake, len) : NULL;

@@ -21,7 +21,7 @@ bool fm_job_is_done(const struct fm_job *job) {
 
 void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
     if (job->source) {
-        job->source->readers--; /* the pump sees to it, should it have waited for this one alone */
+        job->source->readers--; /* if the source waited only for this job, the pump handles that */
     }
     fm_answer_free(&job->answer);
     fm_model_free(&job->model);
@@ -31,7 +31,7 @@ void fm_job_release_locked(struct fm_front *front, struct fm_job *job) {
     while (front->jobs_end > 0 && front->jobs[front->jobs_end - 1].state == FM_JOB_FREE) {
         front->jobs_end--;
     }
-    pthread_cond_broadcast(&job->changed); /* the watchdog looks, and finds its job gone */
+    pthread_cond_broadcast(&job->changed); /* wakes the watchdog, which finds that its job is gone */
 }
 
 static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error) {
@@ -41,7 +41,7 @@ static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error
                                   FM_JOBS_MAX);
 }
 
-/* What jobs of both kinds begin with; the answer is there. */
+/* How jobs of both kinds begin; the answer exists already. */
 static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
     size_t end = (size_t)(job - front->jobs) + 1;
     front->jobs_end = end > front->jobs_end ? end : front->jobs_end;
@@ -191,7 +191,7 @@ struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id) {
     return NULL;
 }
 
-/* True when one of the job's results still to come answers `call`. */
+/* True when one of the results that the job still has to send answers `call`. */
 static bool will_answer(const struct fm_job *job, const struct fm_rpc_id *call) {
     unsigned sent = job->results_sent;
     bool found = sent == 0 && fm_rpc_id_equal(&job->call, call);
@@ -253,7 +253,7 @@ static bool is_of_the_engine(const struct fm_error *error) {
            error->code == FM_OVERLOADED;
 }
 
-/* The answer is from now on one of the job's new model. False when out of memory. */
+/* From now on the answer belongs to the job's new model. False when out of memory. */
 static bool rename_answer(struct fm_job *job) {
     char *name = strdup(job->model.id);
     if (name) {
@@ -264,7 +264,7 @@ static bool rename_answer(struct fm_job *job) {
 }
 
 void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error) {
-    struct fm_error copy = *error; /* it may be the engine's, which goes */
+    struct fm_error copy = *error; /* it may be the engine's own error, which goes away */
     if (!fm_job_may_move(job) || job->stopping || !is_of_the_engine(&copy) || job->front->ending) {
         fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
         return;
@@ -273,7 +273,7 @@ void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error
     fm_model_free(&job->model);
     job->model = fm_route_next(&job->route);
     job->engine = NULL;
-    forget_output(job, true); /* all choices are of one model */
+    forget_output(job, true); /* all choices must be of one model */
     if (!job->answer.opened && !rename_answer(job)) {
         (void)fm_fail_no_memory(&copy);
         fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
@@ -313,7 +313,7 @@ void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struc
     fm_answer_finish(&job->answer, finish, error);
     job->put_due = fm_answer_is_kept(&job->answer);
     job->storing = job->put_due;
-    pthread_cond_broadcast(&job->changed); /* the watchdog is done with it */
+    pthread_cond_broadcast(&job->changed); /* the watchdog no longer needs this job */
 }
 
 void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored) {

@@ -1,14 +1,14 @@
 /*
- * Jobs: what is in flight, how it is found, and its one end. Functions here change a job's state; of the front's other
- * parts they call only engines/models.h, for the job's model. fm_front_leave does what follows. All want the lock; none
- * blocks.
+ * Jobs: the requests in flight, how they are found, and the one way in which they end. Functions here change a job's
+ * state; of the front's other parts they call only engines/models.h, for the job's model. fm_front_leave does what
+ * follows from a change. All want the lock; none blocks.
  */
 #ifndef FM_FRONT_JOBS_H
 #define FM_FRONT_JOBS_H
 
 #include "front/state.h"
 
-#define FM_GRACE_MS 750 /* from the stop of a job until its engine is ended */
+#define FM_GRACE_MS 750 /* how long an engine may take to stop a job before it is ended */
 
 /*
  * Takes a checked request as a new job, which waits for the engine of the first model of `route` (`request` and
@@ -28,81 +28,81 @@ FM_MUST_USE enum fm_code fm_job_replay_locked(struct fm_front *front, const stru
                                               struct fm_job **job, struct fm_error *error);
 
 /*
- * What the job `number` is to send, if that is there still: the answer of `source`, or `answer` (taken over, or freed);
- * with an `error`, neither.
+ * Gives the job `number`, if it still exists, what it has to send: the answer of `source`, or `answer` (taken over, or
+ * freed); with an `error`, neither.
  */
 void fm_job_replayed_locked(struct fm_front *front, uint64_t number, struct fm_job *source, struct fm_answer *answer,
                             const struct fm_error *error);
 
-/* NULL when there is none, or when it is settled. */
+/* NULL when there is no such job, or when it is settled. */
 struct fm_job *fm_job_by_number_locked(struct fm_front *front, uint64_t number);
 struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run);
 
-/* NULL when there is none, or when the create call is answered. */
+/* NULL when there is no such job, or when the create call is answered. */
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
 
-/* The same by the response's id; one in the background is there until all calls have their answer. */
+/* The same by the response's id; a job in the background is found until all calls have their answer. */
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 
 /* True when a job is still to answer the call with the id `call`. */
 bool fm_jobs_answer_locked(const struct fm_front *front, const struct fm_rpc_id *call);
 
-/* Whether all calls that the job answers have their results. */
+/* Whether all calls that the job has to answer have their results. */
 bool fm_job_is_done(const struct fm_job *job);
 
-/* Whether its engine has it. */
+/* Whether an engine has the job. */
 bool fm_job_is_held(const struct fm_job *job);
 
 /*
- * The engine has made the answer, or a choice of it, which ended well, as `finish`. Where there is another choice or
- * try, the job goes back to the queue for that, before all that came after it; else, and without memory for it, the job
- * is settled.
+ * The engine has made the answer, or a choice of it, which ended well, as `finish`. If another choice or try has to be
+ * made, the job goes back to the queue, before all later jobs; otherwise, or without memory for that, the job is
+ * settled.
  */
 void fm_job_made_locked(struct fm_job *job, enum fm_finish finish);
 
 /*
- * Whether the answer may be made anew: there was no output yet, or nobody has been sent an event of it. A caller who asked
- * for the object meanwhile has seen one that was in progress.
+ * Whether the answer may be made again from the start: there was no output yet, or no event of it has been sent. A
+ * caller who asked for the object meanwhile has only seen one in progress.
  */
 bool fm_job_can_restart(const struct fm_job *job);
 
-/* The engine makes the answer, or its choice under way, anew. Only where fm_job_can_restart. */
+/* The engine makes the answer, or its current choice, again from the start. Only if fm_job_can_restart. */
 void fm_job_restarted_locked(struct fm_job *job);
 
-/* The engine lost the job, which fm_job_can_restart: it goes back to the queue, before all that came after it. */
+/* The engine lost the job, and fm_job_can_restart is true: the job goes back to the queue, before all later jobs. */
 void fm_job_again_locked(struct fm_job *job);
 
 /*
- * The job's engine, or the one that it waits for, can't do it, as `error` says. Where another one may, and
- * fm_job_can_restart, the job goes back to the queue for that; else it is settled as failed.
+ * The job's engine, or the one that it waits for, can't do it, as `error` says. If another engine may do it, and
+ * fm_job_can_restart is true, the job goes back to the queue for that; otherwise it is settled as failed.
  */
 void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error);
 
-/* Whether the job would be sent to another engine if this one failed: what it consists of has to be kept. */
+/* Whether the job would be sent to another engine if this one failed: then its contents have to be kept. */
 bool fm_job_may_move(const struct fm_job *job);
 
 /*
- * The one end of a job: decides it. What the host gets of it (the last events, the create call's result, the cancel
- * calls' results) goes out as there is room. `error` (copied) NULL: it went well.
+ * Settles a job. This is the only way in which a job ends. What the host gets of it (the last events, the create call's
+ * result, the cancel calls' results) goes out as there is room. `error` (copied) NULL: it went well.
  */
 void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struct fm_error *error);
 
 /* Settles every job as cancelled, because the helper ends. */
 void fm_job_settle_all_locked(struct fm_front *front);
 
-/* The store is done with the job `number`, if that is still there; not `stored`: it was lost. */
+/* The store has finished with the job `number`, if it still exists; not `stored`: the response was lost. */
 void fm_job_stored_locked(struct fm_front *front, uint64_t number, bool stored);
 
 /*
- * The request of the job `number` goes on with what is stored: `messages` (borrowed), and `conversation`, which is
- * taken over where the job is still there. `error`: it can't be had, and the job fails.
+ * The request of the job `number` continues a stored response: adds `messages` (borrowed), and `conversation`, which is
+ * taken over if the job still exists. `error`: the stored response can't be read, and the job fails.
  */
 void fm_job_resolved_locked(struct fm_front *front, uint64_t number, struct fm_conversation *conversation,
                             const struct fm_buf *messages, const struct fm_error *error);
 
 /*
- * Ends a job early: at once when it is queued, else through its engine, which gets FM_GRACE_MS. The first stop's error
- * counts.
+ * Ends a job early: at once when it is queued, otherwise through its engine, which gets FM_GRACE_MS for it. Only the
+ * error of the first stop counts.
  */
 void fm_job_stop_locked(struct fm_job *job, const struct fm_error *error);
 

@@ -16,7 +16,7 @@ void fm_metrics_count_end(struct fm_metrics *metrics, enum fm_finish finish, con
     metrics->outcomes[outcome_of(finish, error)]++;
 }
 
-/* Tokens that nobody has counted are not in the sums. */
+/* Token numbers that are unknown are left out of the sums. */
 static int64_t known(int64_t tokens) {
     return tokens > 0 ? tokens : 0;
 }

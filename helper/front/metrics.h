@@ -1,6 +1,6 @@
 /*
  * What the helper has done since it started, for metrics.get: counters that only grow. The caller holds the front's
- * lock, but for the bytes, which any thread counts.
+ * lock, except for the bytes, which any thread may count.
  */
 #ifndef FM_FRONT_METRICS_H
 #define FM_FRONT_METRICS_H
@@ -9,14 +9,14 @@
 
 #include <stdatomic.h>
 
-/* What became of requests, each counted once. */
+/* How requests ended; each is counted once. */
 enum fm_outcome {
     FM_OUTCOME_COMPLETED,
     FM_OUTCOME_INCOMPLETE, /* a token limit, or a content filter */
     FM_OUTCOME_FAILED,
     FM_OUTCOME_TIMED_OUT,
     FM_OUTCOME_CANCELLED,
-    FM_OUTCOME_REFUSED, /* before they were queued */
+    FM_OUTCOME_REFUSED, /* refused before they were queued */
     FM_OUTCOMES,
 };
 
@@ -25,17 +25,17 @@ struct fm_metrics {
     struct fm_usage tokens;    /* of all choices; the prompt counts for each of them */
     struct fm_timings timings; /* the same */
     int64_t engine_starts;
-    int64_t engine_deaths; /* nobody had asked for them */
+    int64_t engine_deaths; /* deaths that were not asked for */
     _Atomic int64_t host_received;
-    _Atomic int64_t host_sent; /* queued for it */
+    _Atomic int64_t host_sent; /* bytes queued for the host */
     _Atomic int64_t engines_received;
     _Atomic int64_t engines_sent;
 };
 
-/* A request has ended; `error` says how it failed, if it did. */
+/* Counts a request that has ended; `error` says how it failed, if it did. */
 void fm_metrics_count_end(struct fm_metrics *metrics, enum fm_finish finish, const struct fm_error *error);
 
-/* A choice of an answer has ended, or what was made of it. */
+/* Counts a choice of an answer that has ended, or the part of it that was made. */
 void fm_metrics_count_choice(struct fm_metrics *metrics, const struct fm_answer *answer);
 
 /* Any thread. */

@@ -1,6 +1,6 @@
 /*
- * The command line and the environment. A row of the table is all that there is of an option: what --help says of it,
- * its variable, its default, how its value is read and where it goes. To add one: a row, and a member of struct
+ * The command line and the environment. One row of the table is all that defines an option: its text in --help, its
+ * variable, its default, how its value is read and where it is stored. To add an option: a row, and a member of struct
  * fm_options.
  */
 #include "front/options.h"
@@ -17,7 +17,7 @@
 
 #define DAY_MS       86400000
 #define PREFIX_MAX   200 /* bytes, of a log line's FM_LOG_LINE_MAX */
-#define HELP_COLUMN  27  /* where --help begins to explain */
+#define HELP_COLUMN  27  /* the column in which --help begins to explain */
 #define VARIABLE_MAX 64
 
 enum { SERVE = 1, SESSIONS = 2, BENCH = 4, ALL = SERVE | SESSIONS | BENCH };
@@ -29,14 +29,14 @@ typedef bool read_fn(const struct row *row, const char *name, const char *text, 
 
 struct row {
     const char *name;     /* without its "--" */
-    const char *argument; /* what --help calls its value; NULL: it has none */
-    const char *help;     /* a new line is a new line there; the default is added */
+    const char *argument; /* how --help calls its value; NULL: it has no value */
+    const char *help;     /* a newline starts a new line there too; the default is added */
     unsigned modes;
     bool variable; /* FM_PROXY_NAME can set it too */
     read_fn *read;
     size_t offset;     /* in struct fm_options */
-    const char *usual; /* the default, as it would be given; NULL: 0, or what fm_options_read finds out */
-    int64_t least;     /* of a number */
+    const char *usual; /* the default, in the form in which it is given; NULL: 0, or what fm_options_read finds */
+    int64_t least;     /* the least value of a number */
     int64_t most;
 };
 
@@ -64,7 +64,7 @@ static bool read_file(const struct row *row, const char *name, const char *text,
     return text[0] ? read_text(row, name, text, value) : REFUSE("%s: the path is empty; name a file\n", name);
 }
 
-/* A file whose path the engine gets, as JSON. */
+/* A file whose path is sent to the engine, as JSON. */
 static bool read_engine_file(const struct row *row, const char *name, const char *text, void *value) {
     return fm_utf8_valid(text, strlen(text)) ? read_file(row, name, text, value)
                                              : REFUSE("%s: the path is not UTF-8; rename the file\n", name);
@@ -171,8 +171,8 @@ static bool read_log_level(const struct row *row, const char *name, const char *
 /* What is known here of engines by their names. */
 static const struct {
     const char *name;
-    const char *platform; /* where alone it can run; NULL: everywhere */
-    size_t config;        /* the option that names its configuration, in struct fm_options; 0: it has none */
+    const char *platform; /* the only platform on which it can run; NULL: all */
+    size_t config;        /* offset in struct fm_options of the option for its configuration; 0: it has none */
 } known_engines[] = {
     {"apple", "macos", 0},
     {"llama", NULL, 0},
@@ -181,7 +181,7 @@ static const struct {
 
 enum { KNOWN_ENGINES = sizeof known_engines / sizeof known_engines[0] };
 
-/* The name number `index` of a list; NULL: there are no more. */
+/* Name number `index` of a list; NULL: the list has fewer. */
 static const char *name_at(const char *list, size_t index, size_t *len) {
     while (index-- > 0 && list) {
         list = strchr(list, ',');
@@ -199,7 +199,7 @@ static const char *order_of(const struct fm_options *options) {
     return options->remote ? "apple,llama,remote" : "apple,llama";
 }
 
-/* What --engine is where it is not given. On macOS that is Apple's model where it is there, unless a file is named. */
+/* The default of --engine. On macOS that is Apple's model if the system has it, unless a model file is named. */
 static const char *usual_engine(const struct fm_options *options) {
     bool has_apple = strcmp(fm_platform_name(), "macos") == 0;
     bool names_file = options->model && options->model[0];
@@ -369,7 +369,7 @@ static const struct {
     enum fm_run_mode mode;
 } commands[] = {{"sessions", FM_RUN_SESSIONS}, {"bench", FM_RUN_BENCH}};
 
-/* What the command line gave each option; NULL: nothing. */
+/* The values of options on the command line; NULL: not given. */
 struct given {
     const char *texts[ROWS];
 };
@@ -385,7 +385,7 @@ static void fill_long_options(struct option all[ROWS + 4]) {
     all[ROWS + 3] = (struct option){NULL, 0, NULL, 0};
 }
 
-/* The npm package has a command of the same name, with more words. */
+/* The npm package has a command of the same name, with subcommands that this program does not have. */
 static bool refuse_word(const char *word) {
     static const char *const words[] = {"run", "models", "doctor", "completion", "help"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -421,12 +421,12 @@ static bool read_arguments(struct given *given, struct fm_options *options, int 
     return optind == argc || refuse_word(argv[optind]);
 }
 
-/* The rows that the mode has; 0: it has no options. */
+/* The rows of the table that the mode has; 0: it has no options. */
 static unsigned rows_of(enum fm_run_mode mode) {
     return mode == FM_RUN_SERVE ? SERVE : mode == FM_RUN_SESSIONS ? SESSIONS : mode == FM_RUN_BENCH ? BENCH : 0;
 }
 
-/* No option is dropped in silence: some are of one mode alone. */
+/* No option is ignored silently: some options are only for one mode. */
 static bool check_mode(unsigned mode, const struct given *given) {
     for (int i = 0; i < ROWS; i++) {
         if (!given->texts[i] || rows[i].modes & mode) {
@@ -442,7 +442,7 @@ static bool check_mode(unsigned mode, const struct given *given) {
     return true;
 }
 
-/* The option's value: of the command line, else of its variable, else its default. */
+/* The option's value: from the command line, else from its variable, else its default. */
 static bool read_row(const struct row *row, const char *argument, struct fm_options *options) {
     char name[VARIABLE_MAX];
     void *value = (char *)options + row->offset;
@@ -457,7 +457,7 @@ static bool read_row(const struct row *row, const char *argument, struct fm_opti
     return !row->usual || row->read(row, name, row->usual, value);
 }
 
-/* The folders that nobody named are found from this program's own. */
+/* Finds folders that were not named, starting from the folder of this program. */
 static bool find_folders(struct fm_options *options) {
     char dir[PATH_MAX];
     if (!fm_program_dir(dir, sizeof dir)) {
@@ -470,14 +470,14 @@ static bool find_folders(struct fm_options *options) {
     if (!options->models_dir[0] && len < PATH_MAX) {
         char parent[PATH_MAX + 3];
         snprintf(parent, sizeof parent, "%s/..", dir);
-        char *whole = fm_file_resolve(parent); /* errors show it */
+        char *whole = fm_file_resolve(parent); /* errors show this path */
         len = snprintf(options->models_dir, PATH_MAX, "%s/models", whole ? whole : parent);
         free(whole);
     }
     return len < PATH_MAX || REFUSE("the path of my own program file is too long\n");
 }
 
-/* A configuration that no engine gets is a mistake. */
+/* A configuration for an engine that is not used is a mistake. */
 static bool check_configs(const struct fm_options *options) {
     struct fm_engine_choice choice;
     bool used = !options->remote;
@@ -518,7 +518,7 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
     return find_folders(options);
 }
 
-/* ---- telling ---- */
+/* ---- help and list ---- */
 
 /* Those of the mode `only`; SERVE: those of other modes too. */
 static void write_rows(FILE *file, unsigned only) {

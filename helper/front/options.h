@@ -1,4 +1,4 @@
-/* The command line and the environment: one table row an option (options.c). docs/options.md explains them. */
+/* The command line and the environment: one table row for each option (options.c). docs/options.md explains them. */
 #ifndef FM_FRONT_OPTIONS_H
 #define FM_FRONT_OPTIONS_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Of six values each: a conversation is one frame, of FM_JSON_VALUES_MAX at most. */
+/* Each turn has six JSON values: a conversation is sent in one frame, which has at most FM_JSON_VALUES_MAX. */
 #define FM_SESSION_TURNS_MAX 10000
 
 #define FM_GPU_LAYERS_MAX 100000
@@ -17,22 +17,22 @@ enum fm_run_mode {
     FM_RUN_SERVE,    /* JSON-RPC on stdio */
     FM_RUN_SESSIONS, /* session mode: lines of JSON on stdio (protocol/SESSIONS.md) */
     FM_RUN_BENCH,    /* measures the model, and prints the figures */
-    FM_RUN_EXPLAIN,  /* started by hand on a terminal: say what this is */
+    FM_RUN_EXPLAIN,  /* started by hand on a terminal: print what this program is */
     FM_RUN_HELP,
     FM_RUN_VERSION,
     FM_RUN_LIST, /* the options as JSON, for programs that start fm-proxy */
 };
 
-/* Of session mode alone. */
+/* Only for session mode. */
 struct fm_session_options {
-    int64_t idle_ms;           /* a session without activity for so long is closed */
-    int64_t check_ms;          /* how often that is looked at */
+    int64_t idle_ms;           /* a session without activity for this long is closed */
+    int64_t check_ms;          /* how often that is checked */
     int64_t eof_wait_ms;       /* how long messages go on after the end of the input */
     int64_t max_sessions;      /* open at once */
     int64_t max_turns;         /* of a session */
     int64_t max_bytes;         /* of a session: instructions and turns, as JSON */
     int64_t max_output_tokens; /* of an answer */
-    int64_t timeout_ms;        /* of a message, all included */
+    int64_t timeout_ms;        /* for a message, everything included */
     double temperature;
     const char *truncation; /* "auto" or "disabled", as responses.create has it */
     const char *log_prefix;
@@ -58,13 +58,13 @@ struct fm_options {
     const char *gpu;           /* "auto", "off", or a number of layers */
     const char *gpu_dir;       /* the folder of the GPU's library; NULL or "": none */
     const char *store_file;    /* where responses are stored; NULL: in memory */
-    int64_t idle_unload_ms;    /* an engine without a job for so long is ended; 0: never */
+    int64_t idle_unload_ms;    /* an engine without a job for this long is ended; 0: never */
     int64_t max_engines;       /* at once */
-    int64_t memory_budget;     /* bytes that their models may take together; 0: half of what there is */
+    int64_t memory_budget;     /* bytes that their models may take together; 0: half of the memory that there is */
     const char *kv_cache_dir;  /* where engines' saved states are; NULL: the user's folder for caches */
-    int64_t kv_cache_bytes;    /* how much of them; 0: none */
-    bool no_kv_cache_files;    /* none */
-    int64_t store_bytes;       /* how much of them; 0: nothing is stored */
+    int64_t kv_cache_bytes;    /* bytes of saved states that are kept; 0: none */
+    bool no_kv_cache_files;    /* keep no saved states */
+    int64_t store_bytes;       /* bytes of responses that are stored; 0: nothing is stored */
     bool strict_parameters;    /* a request's unknown parameters are refused; else they are ignored and reported */
     enum fm_log_level log_level;
     bool json;                          /* FM_RUN_BENCH: the figures as JSON */
@@ -81,10 +81,10 @@ FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *arg
 struct fm_engine_choice {
     char name[FM_ENGINE_NAME_MAX + 1];
     const char *config; /* where its configuration is; NULL: none */
-    bool elsewhere;     /* it is known not to be for this system */
+    bool elsewhere;     /* it is known that it does not run on this system */
 };
 
-/* The engine number `index` of the order in which they are tried. False: there are no more. Pure. */
+/* Engine number `index`, in the order in which they are tried. False: there are no more. Pure. */
 bool fm_options_engine(const struct fm_options *options, size_t index, struct fm_engine_choice *choice);
 
 /* What --help prints. */

@@ -42,12 +42,13 @@ static size_t pending(const struct fm_outbox *outbox) {
 
 /*
  * Waits until the descriptor takes bytes. False when the other side has taken none for the stall limit, or the outbox
- * failed meanwhile. A socket takes bytes again only when most of what it holds is read, so that is asked for too.
+ * failed meanwhile. A socket takes bytes again only when most of what it holds is read, so a decrease of its unread
+ * bytes counts too.
  */
 static bool wait_writable(struct fm_outbox *outbox) {
     struct fm_waited descriptor = {.fd = outbox->options.fd, .room = true};
     size_t unread = fm_socket_unread(descriptor.fd);
-    int64_t waited = 0; /* a sum of slices, so that a stopped process does not count */
+    int64_t waited = 0; /* a sum of slices, so that time in which the process was stopped does not count */
     while (waited < outbox->options.stall_ms && !has_failed(outbox)) {
         if (fm_wait(&descriptor, 1, POLL_SLICE_MS) > 0) {
             return true;
@@ -59,7 +60,7 @@ static bool wait_writable(struct fm_outbox *outbox) {
     return false;
 }
 
-/* Bytes of what was queued have gone. */
+/* Notes that queued bytes were written; `left` are not yet. */
 static void note_written(struct fm_outbox *outbox, size_t left) {
     pthread_mutex_lock(&outbox->lock);
     outbox->writing_left = left;
@@ -98,7 +99,7 @@ static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, boo
     }
 }
 
-/* What is in `writing` goes out. */
+/* Writes what is in `writing`. */
 static void write_taken(struct fm_outbox *outbox) {
     put_out(outbox, outbox->writing.data, outbox->writing.len, false);
     fm_buf_reset(&outbox->writing);
@@ -126,7 +127,7 @@ static bool take_queued(struct fm_outbox *outbox) {
     if (goes_on) {
         take_locked(outbox);
         outbox->pulling = outbox->more && !outbox->closing;
-        outbox->more = false; /* a poke from here on is for the next turn */
+        outbox->more = false; /* a later poke is for the next turn */
     }
     pthread_mutex_unlock(&outbox->lock);
     return goes_on;
@@ -139,7 +140,7 @@ static bool is_awaited(struct fm_outbox *outbox) {
     return awaited;
 }
 
-/* One frame, and others as long as nothing is queued. */
+/* Writes one pulled frame, and more as long as nothing is queued. */
 static void write_pulled(struct fm_outbox *outbox) {
     const char *frame;
     size_t len;
@@ -156,7 +157,7 @@ static void write_pulled(struct fm_outbox *outbox) {
     }
 }
 
-/* The descriptor is closed once: early where the outbox has failed, so that the other side sees its end. */
+/* Closes the descriptor once; early if the outbox has failed, so that the other side notices the end. */
 static void shut(struct fm_outbox *outbox) {
     if (!outbox->shut) {
         outbox->shut = true;
@@ -213,7 +214,7 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
         }
         no_memory = outbox->queued.failed;
         outbox->closed = no_memory;
-        outbox->queued.failed = false; /* what it holds is whole frames */
+        outbox->queued.failed = false; /* the buffer still has only complete frames */
         pthread_cond_broadcast(&outbox->changed);
     }
     pthread_mutex_unlock(&outbox->lock);
@@ -272,7 +273,7 @@ bool fm_outbox_stop(struct fm_outbox *outbox, int64_t flush_ms) {
     outbox->closing = true;
     pthread_cond_broadcast(&outbox->changed);
     wait_for_end(outbox, deadline);
-    outbox->failed = true; /* from here on the writer gives up within a slice */
+    outbox->failed = true; /* the writer now gives up within a slice */
     pthread_cond_broadcast(&outbox->changed);
     wait_for_end(outbox, fm_now_ms() + 3 * POLL_SLICE_MS);
     bool ended = outbox->ended;

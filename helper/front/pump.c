@@ -3,7 +3,7 @@
 #include "front/store/queue.h"
 #include "front/streams.h"
 
-/* In this order, one pass is enough: what a part changes here is the business of those after it. */
+/* In this order one pass is enough: a change that one part makes matters only to the parts after it. */
 void fm_front_pump_locked(struct fm_front *front) {
     fm_engines_pump_locked(front);
     fm_store_pump_locked(front);

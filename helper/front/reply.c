@@ -1,4 +1,4 @@
-/* Replies that every part of the front writes in the same way. */
+/* Replies that all parts of the front write in the same way. */
 #include "front/reply.h"
 #include "protocol/frame.h"
 #include "surface/surface.h"

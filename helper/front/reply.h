@@ -1,4 +1,4 @@
-/* Replies that every part of the front writes in the same way. */
+/* Replies that all parts of the front write in the same way. */
 #ifndef FM_FRONT_REPLY_H
 #define FM_FRONT_REPLY_H
 

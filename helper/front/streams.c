@@ -1,15 +1,16 @@
 /*
- * Frames of jobs, built when the host has room, by whichever thread finds the room: the one that brought the news, or
- * the host's writer. So a host that reads slowly gets longer deltas, and one that does not read costs the text of the
- * answers and little more. Once an answer is large, its frames are built without the lock, one at a time, when the writer
- * asks for one: by the writer, or, where that takes long, by a thread, so that the writer goes on with what is queued.
- * What was queued of that answer before is marked, and goes out first: so its frames stay in their order.
+ * Frames of jobs. A frame is built when the host has room for it, by the thread that finds the room: the one that
+ * changed the job, or the host's writer. So a host that reads slowly gets longer deltas, and for a host that does not
+ * read, little more than the text of the answers is kept. Once an answer is large, its frames are built without the
+ * lock, one at a time, when the writer asks for one: by the writer, or, where that takes long, by a thread, so that the
+ * writer goes on with queued frames. Frames of that answer that were queued before are marked and written first, so its
+ * frames stay in order.
  */
 #include "front/streams.h"
 #include "front/jobs.h"
 #include "protocol/frame.h"
 
-/* The answer that the job tells the host of. */
+/* The answer that the job sends to the host. */
 static struct fm_answer *answer_of(struct fm_job *job) {
     return job->source ? &job->source->answer : &job->answer;
 }
@@ -26,7 +27,7 @@ static void write_event(struct fm_job *job, struct fm_buf *buf) {
     fm_json_object_end(&w);
 }
 
-/* The call has had the object in its last event: its result leaves out what that had. */
+/* The call got the object in its last event: its result leaves out what that event had. */
 static bool has_had(struct fm_job *job, const struct fm_rpc_id *call) {
     bool had = call == &job->call && job->stream && job->last_event_sent;
     return had && answer_of(job)->surface->write_end && !job->full_result;
@@ -58,49 +59,49 @@ static void write_result(struct fm_job *job, const struct fm_rpc_id *call, bool 
     fm_json_object_end(&w);
 }
 
-/* What the job tells of has ended. */
+/* The answer that the job sends has ended. */
 static bool has_ended(const struct fm_job *job) {
     return (job->source ? job->source : job)->state == FM_JOB_CLOSING;
 }
 
-/* The call is answered though that goes on: in the background without a stream, or when its reader has left. */
+/* The call is answered while the answer goes on: in the background without a stream, or when its reader has left. */
 static bool is_detached(const struct fm_job *job) {
     return !job->stream && (job->replays || job->answer.request.background);
 }
 
-/* Once there are no more events: a result is due, or the job can go. */
+/* Called when there are no more events: true if a result is due, or if the job can be released. */
 static bool has_result(const struct fm_job *job) {
     if (fm_job_is_done(job)) {
         return job->state == FM_JOB_CLOSING && job->readers == 0;
     }
-    bool waits = job->results_sent > 0 && !job->replays; /* who cancels a response is answered at its end */
+    bool waits = job->results_sent > 0 && !job->replays; /* calls that cancel a response are answered at its end */
     return has_ended(job) || (is_detached(job) && !waits);
 }
 
-/* It is found, or stored, first. */
+/* The store has to find or store the response first. */
 static bool waits_for_store(const struct fm_job *job) {
     return job->storing || (job->source && job->source->storing && job->stream);
 }
 
-/* Its frame is built, and the writer has not taken it yet. */
+/* The job's frame is built, but the writer has not taken it yet. */
 static bool waits_for_writer(const struct fm_job *job) {
     const struct fm_large_frame *large = &job->front->large;
     return large->built && large->job == job;
 }
 
-/* The create call, then the cancel calls. */
+/* The call that is answered next: first the create call, then the cancel calls. */
 static const struct fm_rpc_id *next_answered(const struct fm_job *job) {
     return job->results_sent == 0 ? &job->call : &job->cancel_calls[job->results_sent - 1];
 }
 
 static void write_next_result(struct fm_job *job, struct fm_buf *buf) {
     bool failed = job->end_error.code != FM_OK;
-    bool found = !(job->replays && failed); /* else there is nothing to tell of */
+    bool found = !(job->replays && failed); /* otherwise there is no response to send */
     bool ok = found && (!failed || job->results_sent > 0 || is_detached(job));
     write_result(job, next_answered(job), ok, buf);
 }
 
-/* What the next frame of a job is. */
+/* The kind of a job's next frame. */
 enum frame { NO_FRAME, EVENT, SKIPPED_EVENTS, RESULT, NO_RESULT };
 
 static enum frame frame_of(struct fm_job *job) {
@@ -154,7 +155,7 @@ static void build(struct fm_job *job, enum frame kind, struct fm_buf *buf) {
     fm_rpc_end(buf);
 }
 
-/* After its last result, the job is gone; or, where the store still reads it, after that. */
+/* After its last result the job is released; if the store still reads it, it is released after that. */
 static void note_told_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     job->results_sent += kind == RESULT;
     job->last_event_sent = kind == EVENT || (job->last_event_sent && kind != SKIPPED_EVENTS);
@@ -188,7 +189,7 @@ static bool takes_long(struct fm_job *job, enum frame kind) {
     return whole_result || whole_event;
 }
 
-/* After fm_front_build_begin_locked: builds, then takes the lock again. */
+/* Called after fm_front_build_begin_locked: builds the frame, then takes the lock again. */
 static void build_large(struct fm_front *front, struct fm_job *job, enum frame kind) {
     struct fm_large_frame *large = &front->large;
     build(job, kind, &large->buf);
@@ -208,7 +209,9 @@ static void *build_main(void *argument) {
     return NULL;
 }
 
-/* True: a thread builds the frame, and the lock is not held. False: it is built, if there is one, and the lock is held. */
+/*
+ * True: a thread builds the frame, and the lock is released. False: the frame, if any, is built, and the lock is held.
+ */
 static bool begin_large_locked(struct fm_front *front, struct fm_job *job, enum frame kind) {
     bool aside = takes_long(job, kind);
     front->large.job = job;
@@ -221,7 +224,7 @@ static bool begin_large_locked(struct fm_front *front, struct fm_job *job, enum 
     return false;
 }
 
-/* The frame that is built goes out. */
+/* Hands the frame that is built to the writer. */
 static bool take_large_locked(struct fm_front *front, const char **frame, size_t *len) {
     struct fm_large_frame *large = &front->large;
     if (!large->built) {
@@ -248,7 +251,7 @@ bool fm_streams_next(struct fm_front *front, const char **frame, size_t *len) {
         }
     }
     bool made = take_large_locked(front, frame, len);
-    if (!made && large->buf.cap > FM_KEEP_BYTES) { /* large frames often come in a row */
+    if (!made && large->buf.cap > FM_KEEP_BYTES) { /* the buffer is kept while large frames follow each other */
         fm_buf_free(&large->buf);
     }
     fm_front_leave(front);

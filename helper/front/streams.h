@@ -1,6 +1,6 @@
 /*
- * What jobs have to say to the host: streaming events, then the results. A frame is built when the host has room for it
- * and not before: by the pump, or, of an answer that is large, for the host's writer, which pulls it.
+ * What jobs send to the host: streaming events, then the results. A frame is built only when the host has room for it:
+ * by the pump, or, if the answer is large, for the host's writer, which pulls it.
  */
 #ifndef FM_FRONT_STREAMS_H
 #define FM_FRONT_STREAMS_H
@@ -9,7 +9,9 @@
 
 #define FM_BACKLOG_PAUSE (2u << 20) /* bytes of text waiting for the host: above it, generation pauses */
 
-/* Queues what jobs have to say, in turns, while the host has room; wakes its writer for the large ones. Never blocks. */
+/*
+ * Queues what jobs have to send, in turns, while the host has room; wakes its writer for large answers. Never blocks.
+ */
 void fm_streams_pump_locked(struct fm_front *front);
 
 /*

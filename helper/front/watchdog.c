@@ -1,11 +1,11 @@
 /*
- * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only asks: fm_job_stop_locked
- * marks it for an abort, and when the engine's grace is over too, fm_engine_kill_locked ends the engine, or, where that
- * has other jobs, fm_engine_lose_job_locked settles this one alone.
+ * A thread per job that sleeps until the next of its limits, on the monotonic clock. It only requests:
+ * fm_job_stop_locked marks the job for an abort. When the engine's grace is over too, fm_engine_kill_locked ends the
+ * engine; if the engine has other jobs, fm_engine_lose_job_locked settles only this one.
  *
- * Time in which the process was stopped (SIGSTOP, a debugger, suspend where the clock runs on) must not count. The
- * thread sleeps in slices and knows how long each should have taken; what a slice took beyond that, with FM_STOPPED_MS
- * of tolerance for a busy machine, is added to the job's times, as if they had happened that much later.
+ * Time in which the process was stopped (SIGSTOP, a debugger, suspend if the clock goes on) must not count. The thread
+ * sleeps in slices and knows how long each should take. If a slice takes more than FM_STOPPED_MS longer (a tolerance
+ * for a busy machine), the extra time is added to the job's times, as if they had happened that much later.
  */
 #include "front/watchdog.h"
 #include "base/clock.h"
@@ -30,7 +30,7 @@ struct watch {
 /* The limit that will fire next, given how far the job has come. */
 static struct fm_limit next_limit(const struct fm_job *job) {
     bool silent = fm_job_is_held(job) && job->engine->silent;
-    bool begun = silent && !job->answer.opened; /* it has the job, and says nothing before the first output */
+    bool begun = silent && !job->answer.opened; /* it has the job, but reports nothing before the first output */
     struct fm_progress progress = {.accepted = job->answer.opened || begun,
                                    .produced = job->produced,
                                    .silent = silent,
@@ -40,7 +40,10 @@ static struct fm_limit next_limit(const struct fm_job *job) {
     return fm_limit_next(&job->answer.request.limits, &progress);
 }
 
-/* While a job waits for the engine, whatever that works on is before it, and so a sign of progress for it too. */
+/*
+ * While a job waits for the engine, all the engine's work comes before it, so progress of that work counts for the job
+ * too.
+ */
 static void note_signs(struct watch *watch, struct fm_job *job) {
     unsigned signs = fm_engine_signs_locked(job);
     bool waits = job->state == FM_JOB_QUEUED && !job->answer.request.unresolved;
@@ -65,7 +68,7 @@ static void end_engine(struct fm_engine *engine) {
     fm_engine_kill_locked(engine, FM_END_CRASH, &error);
 }
 
-/* Does what is due; returns when to look again. The job may be settled afterwards. */
+/* Does what is due; returns when to check again. The job may be settled afterwards. */
 static int64_t check(struct fm_job *job) {
     int64_t now = fm_now_ms();
     if (job->stopping) {
@@ -87,7 +90,7 @@ static int64_t check(struct fm_job *job) {
     return now;
 }
 
-/* Sleeps at most a slice, and takes out the time in which the process was stopped. */
+/* Sleeps at most a slice, and leaves out the time in which the process was stopped. */
 static void sleep_until(struct watch *watch, int64_t due_ms) {
     int64_t before = fm_now_ms();
     int64_t until = due_ms < before + SLICE_MS ? due_ms : before + SLICE_MS;

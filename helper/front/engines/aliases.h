@@ -1,6 +1,6 @@
 /*
  * Other names of models: NAME=MODEL,NAME=MODEL,... in the form of --aliases. The name "*" stands for every name that is
- * neither a model's nor an alias. Pure.
+ * neither a model nor an alias. Pure.
  */
 #ifndef FM_FRONT_ENGINES_ALIASES_H
 #define FM_FRONT_ENGINES_ALIASES_H
@@ -13,8 +13,8 @@
 bool fm_aliases_valid(const char *text);
 
 /*
- * The model that `name` stands for, in `model`; false: it is no alias, and there is no "*". Of several entries of one
- * name the first counts. `text` NULL is an empty list.
+ * The model that `name` stands for, in `model`; false: it is no alias, and there is no "*". If several entries have the
+ * same name, the first one counts. `text` NULL is an empty list.
  */
 bool fm_aliases_find(const char *text, const char *name, char model[FM_ALIAS_MAX + 1]);
 

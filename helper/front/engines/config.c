@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define NAME_SHOWN 128 /* bytes of a variable's name in an error */
-#define WHY_SHOWN  300 /* bytes of what another part says, so that there is room for the rest */
+#define WHY_SHOWN  300 /* bytes of another part's message, so that there is room for the rest */
 
 static enum fm_code refuse(struct fm_config *config, const char *source, const char *why) {
     fm_fail(&config->fault, FM_UNAVAILABLE, "the engine's configuration (%.*s) can't be used: %.*s",
@@ -23,7 +23,7 @@ static enum fm_code refuse(struct fm_config *config, const char *source, const c
     return config->fault.code;
 }
 
-/* ---- where it comes from ---- */
+/* ---- where the text comes from ---- */
 
 static bool set_folder(struct fm_config *config, const char *path) {
     char *resolved = fm_file_resolve(path);
@@ -49,7 +49,7 @@ static bool read_file(struct fm_config *config, const char *path) {
     fm_buf_free(&text);
     bool placed = config->text && set_folder(config, path);
     const char *separator = placed ? fm_file_last_separator(config->dir) : NULL;
-    if (separator) { /* of a file in the root, the root stays */
+    if (separator) { /* if the file is in the root folder, the slash stays */
         config->dir[separator == config->dir ? 1 : separator - config->dir] = '\0';
     }
     return placed;
@@ -68,7 +68,7 @@ static bool read_variable(struct fm_config *config, const char *source, const ch
     return config->text && set_folder(config, ".");
 }
 
-/* ---- what it names ---- */
+/* ---- which keys it names ---- */
 
 static bool has_key(const struct fm_config *config, const char *name) {
     for (size_t i = 0; i < config->key_count; i++) {
@@ -80,8 +80,9 @@ static bool has_key(const struct fm_config *config, const char *name) {
 }
 
 /*
- * Names, or their beginnings with '_' at the end, that no key may have: an engine's loader and its libraries read them
- * before the engine confines itself (ld.so(8), glibc's manual, OpenSSL's env(7)), or the helper and its engines do.
+ * Names that no key may have; one with '_' at the end is a prefix. Either an engine's loader and libraries read these
+ * variables before the engine confines itself (ld.so(8), glibc's manual, OpenSSL's env(7)), or the helper and its
+ * engines read them.
  */
 static const char *const read_by_others[] = {
     "PATH",     "HOME",      "TMPDIR",        "LANG",        "LANGUAGE",    "TZ",         "TZDIR",
@@ -94,7 +95,7 @@ static bool is_read_by_others(const char *name) {
     return fm_variable_is_in(read_by_others, sizeof read_by_others / sizeof read_by_others[0], name);
 }
 
-/* FM_INTERNAL: out of memory; FM_UNAVAILABLE: the fault is noted. */
+/* FM_INTERNAL: out of memory; FM_UNAVAILABLE: `config->fault` says what is wrong. */
 static enum fm_code take_key(struct fm_config *config, const char *source, const char *name) {
     char why[NAME_SHOWN + 160];
     if (has_key(config, name)) {
@@ -124,7 +125,7 @@ static enum fm_code take_key(struct fm_config *config, const char *source, const
     return key->value ? FM_OK : FM_INTERNAL;
 }
 
-/* Depth is that of JSON, which is bounded. */
+/* The recursion is as deep as the JSON is nested, which is limited. */
 static enum fm_code take_keys(struct fm_config *config, const char *source, struct json_object *value) {
     enum fm_code code = FM_OK;
     if (json_object_is_type(value, json_type_array)) {

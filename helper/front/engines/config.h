@@ -1,6 +1,6 @@
 /*
- * The configuration of an engine (ENGINE.md, Configuration): its text, and the keys that it names. It is read once, and
- * lies in memory that no core dump has; what came in variables has left our environment.
+ * The configuration of an engine (ENGINE.md, Configuration): its text, and the keys that it names. It is read once,
+ * into memory that is left out of core dumps. Variables that it came from are removed from our environment.
  */
 #ifndef FM_FRONT_ENGINES_CONFIG_H
 #define FM_FRONT_ENGINES_CONFIG_H
@@ -14,13 +14,13 @@
 #define FM_CONFIG_KEYS_MAX 16u    /* variables that it may name */
 
 struct fm_config_key {
-    char *name;  /* of the variable; owned */
-    char *value; /* a secret (base/secret.h); owned */
+    char *name;  /* the variable's name; owned */
+    char *value; /* the key, a secret (base/secret.h); owned */
 };
 
 struct fm_config {
     char *text;         /* a secret; NULL: there is none, or it can't be used */
-    char dir[PATH_MAX]; /* the folder that its relative paths begin at */
+    char dir[PATH_MAX]; /* the folder to which its relative paths refer */
     struct fm_config_key keys[FM_CONFIG_KEYS_MAX];
     size_t key_count;
     struct fm_error
@@ -29,8 +29,8 @@ struct fm_config {
 
 /*
  * Reads the configuration that `source` names: the path of a file, or "env:NAME", the variable that holds it. NULL:
- * there is none. Takes the variables that it names out of the environment: so before the first thread. False when out
- * of memory.
+ * there is none. Removes the variables that it names from the environment, so call it before the first thread. False
+ * when out of memory.
  */
 FM_MUST_USE bool fm_config_read(struct fm_config *config, const char *source);
 

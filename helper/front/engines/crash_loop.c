@@ -15,7 +15,7 @@ static int64_t backoff_ms(unsigned crashes) {
     return backoff < FM_BACKOFF_MAX_MS ? backoff : FM_BACKOFF_MAX_MS;
 }
 
-/* Where `model` stands; `count` when it is not there. */
+/* The index of `model`; `count` if it is not in the list. */
 static size_t find(const struct fm_crash_loop *loop, const char *model) {
     size_t at = 0;
     while (at < loop->count && strcmp(loop->models[at].model, model) != 0) {
@@ -24,7 +24,7 @@ static size_t find(const struct fm_crash_loop *loop, const char *model) {
     return at;
 }
 
-/* Takes the entry out; what it owns is the caller's. */
+/* Takes the entry out of the list; the caller then owns its contents. */
 static struct fm_crashes take(struct fm_crash_loop *loop, size_t at) {
     struct fm_crashes taken = loop->models[at];
     loop->count--;

@@ -1,7 +1,7 @@
 /*
  * An engine that dies again and again: after FM_CRASHES_MAX deaths in a row with one model, without a job of that model
- * that ended well between them, requests for it are refused for a while that doubles with every further death. Pure: no
- * locks, the clock is handed in.
+ * that ended well between them, requests for that model are refused for a time that doubles with every further death.
+ * Pure: no locks, the caller passes the time.
  */
 #ifndef FM_FRONT_ENGINES_CRASH_LOOP_H
 #define FM_FRONT_ENGINES_CRASH_LOOP_H
@@ -22,28 +22,28 @@ struct fm_crashes {
     char *model; /* its id; owned */
     unsigned count;
     int64_t retry_ms;     /* when an engine may be started again */
-    struct fm_error last; /* what the last death was */
+    struct fm_error last; /* the error of the last death */
 };
 
 /* Zeroed, it is ready. */
 struct fm_crash_loop {
-    struct fm_crashes models[FM_CRASH_MODELS_MAX]; /* that with the latest death first */
+    struct fm_crashes models[FM_CRASH_MODELS_MAX]; /* the model with the latest death comes first */
     size_t count;
 };
 
 /*
- * The engine died with `model` in it. With FM_CRASH_MODELS_MAX others remembered, the one whose last death is the
- * oldest is forgotten. Out of memory, the death is not counted.
+ * The engine died with `model` in it. If FM_CRASH_MODELS_MAX other models are remembered, the one whose last death is
+ * the oldest is forgotten. When out of memory, the death is not counted.
  */
 void fm_crash_loop_note(struct fm_crash_loop *loop, const char *model, const struct fm_error *error, int64_t now_ms);
 
-/* A job of `model` ended well: its deaths count no more. */
+/* A job of `model` ended well: its deaths no longer count. */
 void fm_crash_loop_reset(struct fm_crash_loop *loop, const char *model);
 
 /* Frees what is owned; ready again. */
 void fm_crash_loop_free(struct fm_crash_loop *loop);
 
-/* FM_OK, or FM_UNAVAILABLE with a detail that tells the reason and when to try again. */
+/* FM_OK, or FM_UNAVAILABLE with a detail that says why, and when to try again. */
 FM_MUST_USE enum fm_code fm_crash_loop_check(const struct fm_crash_loop *loop, const char *model, int64_t now_ms,
                                              struct fm_error *error);
 

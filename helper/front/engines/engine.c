@@ -1,4 +1,4 @@
-/* An engine's process, as the rest of the front may end it. */
+/* Ending an engine's process, for the rest of the front. */
 #include "front/engines/engine.h"
 #include "front/engines/table.h"
 

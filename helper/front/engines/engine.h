@@ -4,16 +4,16 @@
 
 #include "front/state.h"
 
-/* Notes how the engine comes to its end; the first note counts. Wants the lock. */
+/* Notes how the engine ends; only the first note counts. Wants the lock. */
 void fm_engine_note_end_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error);
 
 /*
- * Ends the engine the hard way. `error` is what the jobs in it are answered, unless they were stopped for another
- * reason, and the jobs that `end` says. The first kill decides. Wants the lock; never blocks.
+ * Kills the engine's process. `error` becomes the error of the jobs in it, unless they were stopped for another reason,
+ * and of the other jobs that `end` stands for. Only the first kill counts. Wants the lock; never blocks.
  */
 void fm_engine_kill_locked(struct fm_engine *engine, enum fm_engine_end end, const struct fm_error *error);
 
-/* It was told of a GPU, and has not said that it uses none: should it die, its jobs may be sent again. */
+/* The engine got a GPU and has not reported that it uses none: if it dies, its jobs may be sent again. */
 static inline bool fm_engine_may_use_gpu_locked(const struct fm_engine *engine) {
     return engine->gpu_told && !engine->gpu_unused;
 }

@@ -19,7 +19,7 @@ static const char *const allowed[] = {
     "FM_ENGINE_",
     "GGML_VK_VISIBLE_DEVICES",
     "VK_DRIVER_FILES",
-    "VK_ICD_FILENAMES", /* which GPU, by which driver */
+    "VK_ICD_FILENAMES", /* which GPU to use, and with which driver */
 #ifdef FM_SANITIZE
     "ASAN_OPTIONS",
     "UBSAN_OPTIONS",
@@ -28,12 +28,14 @@ static const char *const allowed[] = {
 #endif
 };
 
-/* What the front alone says. */
+/* Variables that only the front sets. */
 static const char *const ours[] = {"FM_ENGINE_GPU", "FM_ENGINE_GPU_DIR", "FM_ENGINE_CONFIG", "FM_ENGINE_CONFIG_DIR"};
 
-/* glibc's manual, "Memory Allocation Tunables": large blocks lie in huge pages where the kernel gives them to those
- * that ask. A model's weights are read for every token: in small pages that took a tenth longer. Other C libraries skip
- * it. */
+/*
+ * glibc's manual, "Memory Allocation Tunables": large blocks lie in huge pages where the kernel gives them to those
+ * that ask. A model's weights are read for every token; in small pages that took a tenth longer. Other C libraries
+ * ignore this variable.
+ */
 static char huge_pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
 
 static bool is_allowed(const char *entry) {
@@ -56,10 +58,10 @@ static bool add(struct fm_environment *env, const char *name, const char *value)
     return true;
 }
 
-/* An engine may work in another folder than this process. */
+/* Adds an absolute path, because an engine may work in another folder than this process. */
 static bool add_path(struct fm_environment *env, const char *name, const char *path) {
     char *resolved = fm_file_resolve(path);
-    bool ok = add(env, name, resolved ? resolved : path); /* it is gone: the engine will say so */
+    bool ok = add(env, name, resolved ? resolved : path); /* the file is gone: the engine will report that */
     free(resolved);
     return ok;
 }

@@ -1,4 +1,4 @@
-/* What an engine says: its replies and events become changes of jobs, and of the engine's state. */
+/* An engine's replies and events: they become changes of jobs, and of the engine's state. */
 #ifndef FM_FRONT_ENGINES_EVENTS_H
 #define FM_FRONT_ENGINES_EVENTS_H
 

@@ -14,8 +14,8 @@
 #define SAVED       ".kv"
 #define NEW         ".new"
 #define HASH_DIGITS 16
-#define LEFT_MS     60000 /* a new file that is younger may not be locked yet */
-#define SHARE       2     /* a file may have this part of all bytes, so that another model's has room too */
+#define LEFT_MS     60000 /* a younger new file may not be locked yet */
+#define SHARE       2     /* a file may have 1/SHARE of all bytes, so that another model's file has room too */
 
 void fm_kv_files_none(struct fm_kv_files *files) {
     *files = (struct fm_kv_files){.folder = -1, .read = -1, .write = -1};
@@ -30,7 +30,7 @@ static void close_one(int *fd) {
 
 /* ---- names ---- */
 
-/* Two that have the same name by chance take turns: an engine knows its own model's file. */
+/* If two models get the same name by chance, they replace each other's file: an engine recognises its model's file. */
 static void make_names(struct fm_kv_files *files, const char *engine, const char *model) {
     uint64_t random;
     uint64_t hash = fm_hash(fm_hash(FM_HASH_START, engine, strlen(engine) + 1), model, strlen(model) + 1);
@@ -39,19 +39,19 @@ static void make_names(struct fm_kv_files *files, const char *engine, const char
     snprintf(files->new_name, sizeof files->new_name, "%016llx" NEW, (unsigned long long)random);
 }
 
-/* It is a name of ours: the folder may have other files too. */
+/* It has a name that we give: the folder may have other files too. */
 static bool is_named(const char *name, const char *ending) {
     return strspn(name, "0123456789abcdef") == HASH_DIGITS && strcmp(name + HASH_DIGITS, ending) == 0;
 }
 
-/* ---- what goes ---- */
+/* ---- which files are removed ---- */
 
 struct sweep {
     const struct fm_kv_files *files;
     int64_t now_ms;
-    int64_t bytes; /* of all that are saved */
+    int64_t bytes; /* of all saved files together */
     int64_t oldest_ms;
-    char oldest[FM_KV_NAME_MAX]; /* besides our own; "": there is none */
+    char oldest[FM_KV_NAME_MAX]; /* except our own; "": there is none */
 };
 
 static void look_at(void *context, const struct fm_private_entry *entry) {
@@ -72,7 +72,7 @@ static void look_at(void *context, const struct fm_private_entry *entry) {
     }
 }
 
-/* Removes what is left over, and what has not been used for the longest time until the rest is small enough. */
+/* Removes files that killed helpers left, and the least recently used ones until the rest is small enough. */
 static void sweep(const struct fm_kv_files *files) {
     struct sweep found;
     for (;;) {
@@ -85,7 +85,7 @@ static void sweep(const struct fm_kv_files *files) {
     }
 }
 
-/* ---- one engine's ---- */
+/* ---- the files of one engine ---- */
 
 static void say_why_not(const char *what, const char *path) {
     const char *hint = errno == EPERM ? "; it must be yours, and nobody else may write to it" : "";
@@ -93,7 +93,7 @@ static void say_why_not(const char *what, const char *path) {
            strerror(errno), path, hint);
 }
 
-/* Where they are; "": nowhere. */
+/* The folder of the files; "": there is none. */
 static void find_folder(const struct fm_options *options, char *path, size_t size) {
     char caches[PATH_MAX];
     path[0] = '\0';
@@ -124,7 +124,7 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
     if (files->read < 0 && errno != ENOENT) {
         fm_private_file_remove(files->folder, files->name); /* a link, or others can read it */
     } else if (files->read >= 0 && fm_private_file_size(files->read) > files->max_bytes) {
-        fm_private_file_remove(files->folder, files->name); /* more was allowed before: it is read for the last time */
+        fm_private_file_remove(files->folder, files->name); /* the limit was higher before; it can still be read once */
     }
     sweep(files);
     files->write = fm_private_file_create(files->folder, files->new_name);
@@ -149,8 +149,8 @@ void fm_kv_files_drop(struct fm_kv_files *files) {
 }
 
 /*
- * Without fsync: that may take longer than this process has when it ends. A file that a power failure tore is one that
- * its checksums do not fit.
+ * Does not call fsync: that may take longer than this process has when it ends. If a power failure damages the file,
+ * its checksums do not match.
  */
 static bool keep(const struct fm_kv_files *files, int64_t saved_bytes) {
     return saved_bytes > 0 && saved_bytes <= files->max_bytes && fm_private_file_size(files->write) == saved_bytes &&

@@ -13,13 +13,13 @@ bool fm_engine_may_hang_locked(const struct fm_engine *engine) {
 }
 
 void fm_engine_lose_job_locked(struct fm_engine *engine, struct fm_job *job) {
-    struct fm_error error = job->stop_error; /* the job's own goes with the job */
+    struct fm_error error = job->stop_error; /* a copy, because the job's own error goes away with the job */
     enum fm_finish finish = error.code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
     engine->lost[engine->lost_count++] = job->run; /* there is room: the engine has no more jobs than slots */
     engine->lost_ms = fm_now_ms();
     fm_log(FM_LOG_WARN, "engine %d does not stop a request; that one is settled without it", (int)engine->pid);
     fm_job_settle_locked(job, finish, &error);
-    bool woken = fm_write_all(engine->wake_write, "l", 1); /* so that its thread looks at the silence */
+    bool woken = fm_write_all(engine->wake_write, "l", 1); /* wakes its thread, so that it checks the silence */
     (void)woken;                                           /* an empty pipe takes one byte */
 }
 

@@ -8,17 +8,17 @@
 
 #define FM_NEEDS_MAX 16 /* models whose need is remembered */
 
-/* What an engine said that its model takes. */
+/* How much memory an engine reported for its model. */
 struct fm_need {
     char id[256];    /* the model's; cut, where it is longer; "": none */
     int64_t created; /* of the model's file */
     int64_t bytes;
 };
 
-/* Zeroed, it is ready: nothing is remembered. */
+/* All zero: nothing is remembered. */
 struct fm_needs {
     struct fm_need needs[FM_NEEDS_MAX];
-    size_t next; /* the place of the next one, modulo their number */
+    size_t next; /* where the next one goes, modulo their number */
 };
 
 /* Remembers that an engine reported `bytes` for `model`. */
@@ -28,9 +28,9 @@ void fm_needs_note(struct fm_needs *needs, const struct fm_model *model, int64_t
 int64_t fm_needs_of(const struct fm_needs *needs, const struct fm_model *model, bool *known);
 
 /*
- * FM_UNAVAILABLE where the model can never be loaded within a `budget` that somebody has set (0: nobody has); the
- * detail names the option, and what would fit. As long as no engine has reported what the model takes, only a file
- * that is larger than the budget decides: the engine's settings decide about the rest.
+ * FM_UNAVAILABLE if the model can never be loaded within the `budget` that was set (0: none was set); the detail names
+ * the option, and what would fit. As long as no engine has reported how much the model takes, a model is refused only
+ * if its file is larger than the budget: the rest depends on the engine's settings.
  */
 FM_MUST_USE enum fm_code fm_needs_check(const struct fm_needs *needs, const struct fm_model *model, int64_t budget,
                                         struct fm_error *error);

@@ -14,16 +14,16 @@
 
 #define SUFFIX       ".gguf"
 #define DIGITS       "0123456789"
-#define CONTEXT_MAX  8192 /* tokens of the KV memory that an estimate counts, as engines have it by default */
-#define EMBEDS_MAX   2048 /* ... where a text is computed in one piece */
-#define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for answers side by side and kept conversations */
-#define SHARED_PARTS 7                    /* ... which have no more than so many contexts */
+#define CONTEXT_MAX  8192 /* tokens of KV memory that an estimate counts: the default of engines */
+#define EMBEDS_MAX   2048 /* ... for a model that computes a text in one piece */
+#define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for parallel answers and kept conversations */
+#define SHARED_PARTS 7                    /* ... but no more than this many contexts */
 #define EMBEDS_WORK  (64.0 * 1024 * 1024) /* bytes to compute a text in one piece; all-MiniLM's 512 tokens take 60 MB */
-#define ESTIMATE_MAX 1e15 /* of an estimate: a header may claim anything */
+#define ESTIMATE_MAX 1e15 /* upper bound of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
-#define FILE_SHOWN   120  /* and of one of several */
-#define NAMES_MAX    64   /* of all names of engines */
-#define DIR_SHOWN    300  /* and of a path, so that there is room for what to do */
+#define FILE_SHOWN   120  /* ... and of the name of one of several files */
+#define NAMES_MAX    64   /* ... and of all names of engines */
+#define DIR_SHOWN    300  /* ... and of a path, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
@@ -44,7 +44,7 @@ static const char *find_part(const char *path) {
     return fits ? part : NULL;
 }
 
-/* Of a split model the first file is the one that names it, and finds the others. */
+/* The first file of a split model names the model and finds the other files. */
 static bool is_other_part(const char *path) {
     const char *part = find_part(path);
     return part && strtol(part + 1, NULL, 10) != 1;
@@ -57,7 +57,7 @@ static char *id_of_path(const char *path) {
     return strndup(name, part ? (size_t)(part - name) : strlen(name) - (has_suffix(name) ? strlen(SUFFIX) : 0));
 }
 
-/* Bytes of a model's files, of which the one at `path` has `first`. */
+/* The bytes of all files of a model; the file at `path` has `first` of them. */
 static int64_t size_of_all(const char *path, int64_t first) {
     const char *part = find_part(path);
     long count = part ? strtol(part + 10, NULL, 10) : 1;
@@ -69,7 +69,7 @@ static int64_t size_of_all(const char *path, int64_t first) {
         bool there = len >= 0 && fm_file_examine(other, &info) == 0;
         free(len >= 0 ? other : NULL);
         if (!there) {
-            break; /* the engine will say so */
+            break; /* the engine will report the missing file */
         }
         size += info.size;
     }
@@ -141,7 +141,10 @@ static bool append(struct fm_model **models, size_t *count, struct fm_model *mod
     return true;
 }
 
-/* The one that --model names, or the engine itself. Takes `id` and `path` over, also on failure. */
+/*
+ * Adds the model that --model names, or the one of an engine without files. Takes `id` and `path` over, also on
+ * failure.
+ */
 static bool add_default(struct fm_model_list *list, char *id, char *path) {
     struct fm_model model = {.id = id, .path = path, .is_default = true};
     struct fm_file_info info;
@@ -152,7 +155,7 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
     return append(&list->models, &list->count, &model);
 }
 
-/* The file that --model names. A projector is not the default, nor anything else. */
+/* Adds the file that --model names. A projector does not become the default, and no other file does then. */
 static bool add_named(struct fm_model_list *list, const char *path) {
     struct fm_gguf_kind kind;
     fm_gguf_kind_read(path, &kind);
@@ -182,7 +185,10 @@ static struct fm_model *find_id(struct fm_model_list *list, const char *id) {
     return NULL;
 }
 
-/* One name of a folder; `models` false: only a projector counts. What --model names wins over another of its id. */
+/*
+ * Adds one name of a folder; `models` false: only a projector counts. A file that --model names wins over one with its
+ * id.
+ */
 static bool add_file(struct fm_model_list *list, const char *dir, const char *name, bool models) {
     struct fm_model model = {.id = id_of_path(name), .path = join(dir, name)};
     struct fm_file_info info;
@@ -207,7 +213,7 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
     return append(&list->models, &list->count, &model);
 }
 
-/* A model's, in a form that JSON can say. */
+/* The name of a model file, in a form that JSON can hold. */
 static bool is_model_name(const char *name) {
     return name[0] != '.' && has_suffix(name) && !is_other_part(name) && fm_utf8_valid(name, strlen(name));
 }
@@ -229,7 +235,7 @@ static bool add_folder(struct fm_model_list *list, const char *dir, bool models,
     return ok;
 }
 
-/* The folder that the file `path` lies in, as far as its text tells. */
+/* The folder of the file `path`, by its text only. */
 static const char *folder_of(const char *path, size_t *len) {
     const char *slash = fm_file_last_separator(path);
     *len = !slash || slash == path ? 1 : (size_t)(slash - path);
@@ -242,7 +248,7 @@ static bool is_folder_of(const char *dir, const char *path) {
     return strlen(dir) == len && memcmp(dir, folder, len) == 0;
 }
 
-/* The projectors beside the file that --model names, where that is elsewhere than the other models. */
+/* Adds the projectors beside the file that --model names, if that is not in the folder of the other models. */
 static bool add_neighbours(struct fm_model_list *list, const char *models_dir) {
     const struct fm_model *model = list->count ? &list->models[0] : NULL;
     int ignored;
@@ -263,7 +269,7 @@ static int by_default_then_id(const void *left, const void *right) {
     return a->is_default != b->is_default ? b->is_default - a->is_default : strcmp(a->id, b->id);
 }
 
-/* The first by id that answers, else the first that embeds. The list is not empty. */
+/* The first model, by id, that answers, or else the first one for embeddings. The list is not empty. */
 static struct fm_model *first_of(struct fm_model_list *list) {
     struct fm_model *first = &list->models[0];
     for (size_t i = 1; i < list->count; i++) {
@@ -276,7 +282,7 @@ static struct fm_model *first_of(struct fm_model_list *list) {
     return first;
 }
 
-/* Marks the default: the one that --model names by id, else (without --model) the first. */
+/* Marks the default model: the one that --model names by id, or, without --model, the first one. */
 static void choose_default(struct fm_model_list *list, const char *model) {
     if (list->count == 0) {
         return;
@@ -294,7 +300,7 @@ static int lower(char c) {
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-/* Characters of the longest piece that both texts have, whatever their case. */
+/* The length of the longest piece of text that both have in common, ignoring case. */
 static size_t alike(const char *a, const char *b) {
     size_t most = 0;
     for (size_t i = 0; a[i]; i++) {
@@ -318,7 +324,7 @@ static bool fits(const struct fm_model *projector, const struct fm_model *model)
            len == model_len && memcmp(folder, model_folder, len) == 0;
 }
 
-/* Of several that fit, the one whose name is most like the model's; of these, the first. */
+/* If several projectors fit, takes the one whose name is most like the model's, and of these the first one. */
 static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model) {
     const struct fm_model *best = NULL;
     size_t most = 0;
@@ -333,12 +339,12 @@ static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model
     model->found = best != NULL;
     model->mmproj = best ? fm_file_resolve(best->path) : NULL;
     if (best && !model->mmproj) {
-        model->mmproj = strdup(best->path); /* it is gone meanwhile */
+        model->mmproj = strdup(best->path); /* the file has just been removed */
     }
     return !best || model->mmproj;
 }
 
-/* Those of --mmproj and --draft-model are for the default model, as others have other widths and vocabularies. */
+/* --mmproj and --draft-model are only for the default model: other models have other widths and vocabularies. */
 static bool set_files(struct fm_model_list *list, const struct fm_options *options) {
     bool ok = true;
     for (size_t i = 0; i < list->count && ok; i++) {
@@ -391,7 +397,7 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
     *list = (struct fm_model_list){0};
     bool ok;
     if (engine->fault.code != FM_OK) {
-        return FM_OK; /* nobody knows which there are */
+        return FM_OK; /* nothing is known about which models there are */
     }
     if (engine->descriptor.reads_files) {
         ok = add_files(options, list);
@@ -421,7 +427,7 @@ bool fm_model_names_default(const char *name) {
     return !name || !*name || strcmp(name, "default") == 0 || strcmp(name, "local") == 0;
 }
 
-/* The default one is the first of the list. A model whose id is "default" or "local" goes before. */
+/* The default model is the first in the list. But a model whose id is "default" or "local" wins. */
 static struct fm_model *pick_name(struct fm_model_list *list, const char *name) {
     struct fm_model *model = name ? find_id(list, name) : NULL;
     if (model || !fm_model_names_default(name)) {
@@ -439,7 +445,7 @@ static struct fm_model *pick(const struct fm_options *options, struct fm_model_l
     return pick_name(list, target);
 }
 
-/* "; there is a, b and c", as far as there is room for it, and what to do: `hint`. */
+/* Writes "; there is a, b and c", as far as there is room for it, and what to do: `hint`. */
 static void tell_models(const struct fm_model_list *list, const char *hint, struct fm_error *error) {
     const size_t size = sizeof error->detail - strlen(hint) - 1;
     size_t len = strlen(error->detail);
@@ -494,7 +500,7 @@ static enum fm_code no_such_model(const struct fm_options *options, const struct
                    fm_file_examine(options->models_dir, &info) == ENOENT ? " (the folder does not exist)" : "");
 }
 
-/* In bytes; 0 where there is no file. */
+/* The size of the file in bytes; 0 if there is no file. */
 static int64_t size_of(const char *path) {
     struct fm_file_info info;
     return path && fm_file_examine(path, &info) == 0 ? info.size : 0;
@@ -526,7 +532,7 @@ enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm
     return code;
 }
 
-/* A GGUF file, which `option` names; NULL: it was found. No path is fine. */
+/* Checks that the file that `option` names is a GGUF file; no `option`: the file was found. A NULL path is fine. */
 static enum fm_code check_file(const char *path, const char *option, struct fm_error *error) {
     enum fm_code code = path ? fm_file_check_magic(path, "GGUF", error) : FM_OK;
     if (code == FM_UNAVAILABLE && option) {
@@ -562,7 +568,7 @@ void fm_model_do_without_images(struct fm_model *model) {
 }
 
 const char *fm_model_blamed(const struct fm_model *model) {
-    if (model->listed) { /* one process has all of them */
+    if (model->listed) { /* one process has all models of such an engine */
         return model->engine->name;
     }
     return model->found && model->mmproj ? model->mmproj : model->id;
@@ -581,7 +587,7 @@ enum fm_code fm_model_refuse_images(const struct fm_model *model, struct fm_erro
     return error->code;
 }
 
-/* "llama, remote": the engine programs in the folder, which end with a NUL, as far as there is room for them. */
+/* Writes "llama, remote": the names of the engine programs in the folder, as many as there is room for, and a NUL. */
 static void list_programs(const char *dir, struct fm_buf *names) {
     static const char prefix[] = "fm-engine-";
     struct fm_folder *folder = fm_folder_open(dir);
@@ -599,7 +605,7 @@ static void list_programs(const char *dir, struct fm_buf *names) {
     fm_buf_append(names, "", 1);
 }
 
-/* It can't be run as `path`: which can, and what to do. */
+/* Fills `error`: the program `path` can't be run, which programs can, and what to do. */
 static enum fm_code no_such_program(const struct fm_engine_files *engine, const char *path, int failure,
                                     struct fm_error *error) {
     struct fm_buf names;

@@ -1,6 +1,6 @@
 /*
- * Which models there are: GGUF files in the models folder, and the one that --model names. A projector among them is
- * none, but what a model beside it may see with. Nothing is cached, so that a file that appears or goes is seen at
+ * Which models there are: GGUF files in the models folder, and the one that --model names. A projector file is not a
+ * model: a model beside it may use it to see images. Nothing is cached, so a file that appears or goes is noticed at
  * once; nothing here reads more of a file than the beginning of its header.
  */
 #ifndef FM_FRONT_ENGINES_MODELS_H
@@ -15,17 +15,17 @@
 #include <stdint.h>
 
 struct fm_model {
-    const struct fm_engine_files *engine; /* the one that has it; borrowed, as long as the front lives */
-    bool listed;                          /* that engine has several models in one process, and lists them */
+    const struct fm_engine_files *engine; /* the engine that has the model; borrowed, valid as long as the front */
+    bool listed;                          /* that engine has several models in one process, and lists them itself */
     char *id;            /* the file's name without ".gguf", or the listed id, or the engine's name; owned */
-    char *asked;         /* `listed`: the model that the engine is told; NULL: its default one; owned */
+    char *asked;         /* `listed`: the model's name for the engine; NULL: its default one; owned */
     char *path;          /* owned; NULL: the engine has no model files */
-    char *mmproj;        /* the file with which it sees images; owned; NULL: it does not */
+    char *mmproj;        /* the projector file for images; owned; NULL: the model sees no images */
     bool found;          /* `mmproj`, absolute then, was found beside `path`; --mmproj did not name it */
     char *draft;         /* the file of --draft-model; owned; NULL: none, as for all but the default model */
     int64_t created;     /* the file's modification time, seconds since 1970 */
     int64_t size;        /* of all its files, in bytes; 0 where the engine has no model files */
-    int64_t mmproj_size; /* the same of `mmproj`, where the model was looked up */
+    int64_t mmproj_size; /* the same for `mmproj`, if the model was looked up */
     int64_t draft_size;  /* and of `draft` */
     bool is_default;
     struct fm_gguf_kind kind; /* zeros where the engine has no model files */
@@ -36,7 +36,7 @@ struct fm_model_list {
     size_t count;
     struct fm_model *projectors; /* files of that kind in the folders of the models, sorted by id; owned */
     size_t projector_count;
-    bool named_projector; /* what --model names is one */
+    bool named_projector; /* --model names a projector */
     int folder_error;     /* an errno value: why files of the models folder may be missing here; 0: none are */
 };
 
@@ -48,15 +48,15 @@ void fm_model_list_free(struct fm_model_list *list);
 
 /*
  * The model that a request names: an id, an alias (--aliases), or for the default model NULL, "", "default" or "local".
- * Fills `model` (caller frees). FM_NOT_FOUND for another name, with a detail that lists what there is; FM_UNAVAILABLE
- * when there is no model, or the folder or the engine's description can't be used.
+ * Fills `model` (caller frees). FM_NOT_FOUND for another name, with a detail that lists the models that exist;
+ * FM_UNAVAILABLE when there is no model, or the folder or the engine's description can't be used.
  */
 FM_MUST_USE enum fm_code fm_models_look_up(const struct fm_options *options, const struct fm_engine_files *engine,
                                            const char *name, struct fm_model *model, struct fm_error *error);
 
 /*
- * The same after a look at its files' headers: FM_UNAVAILABLE also when one of them can't be used; FM_OVERLOADED when
- * there is no descriptor left to look.
+ * As fm_models_look_up, but also checks the headers of the model's files: FM_UNAVAILABLE also when one of them can't be
+ * used; FM_OVERLOADED when no descriptor is left.
  */
 FM_MUST_USE enum fm_code fm_models_find(const struct fm_options *options, const struct fm_engine_files *engine,
                                         const char *name, struct fm_model *model, struct fm_error *error);
@@ -72,10 +72,10 @@ FM_MUST_USE enum fm_code fm_model_of_list(const struct fm_engine_files *engine, 
 /* Whether it sees images: with its projector, or by itself where its engine lists it. */
 bool fm_model_sees(const struct fm_model *model);
 
-/* Whether a request means the default model by `name`: it has these names besides its id. */
+/* Whether `name` in a request means the default model: one of its names besides its id. */
 bool fm_model_names_default(const char *name);
 
-/* What the host can do where it sends a name that no model has. */
+/* What the host can do if it sends a name that no model has. */
 #define FM_MODEL_ALIAS_HINT "to use another name for one, set the option aliases (--aliases)"
 
 /* The models that a request may go to, of one engine each, in the order in which they are tried. */
@@ -85,26 +85,25 @@ struct fm_route {
     size_t count;
 };
 
-/* The first one, taken out; the route has one at least. */
+/* Takes the first model out of the route, which has at least one. */
 struct fm_model fm_route_next(struct fm_route *route);
 void fm_route_free(struct fm_route *route);
 
 /* Whether one process has both: the same model, with its projector or without; nothing is the same as no model. */
 bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other);
 
-/* About how many bytes of memory the model takes, its KV memory included: by what is known before it is loaded. Pure.
- */
+/* Estimate of the model's memory in bytes, with its KV memory, from what is known before it is loaded. Pure. */
 int64_t fm_model_estimate(const struct fm_model *model);
 
 /*
- * A request without images does without a projector that was found: it costs memory and may be broken. One that
+ * A request without images does not use a projector that was found: it takes memory and may be broken. A projector that
  * --mmproj names stays.
  */
 void fm_model_do_without_images(struct fm_model *model);
 
 /*
- * What an engine's deaths are counted by: the id, or the projector that was found, so that a broken one does no harm to
- * requests without images. Borrowed.
+ * The name under which an engine's deaths are counted: the model's id, or the projector that was found, so that a
+ * broken projector does no harm to requests without images. Borrowed.
  */
 const char *fm_model_blamed(const struct fm_model *model);
 

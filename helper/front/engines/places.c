@@ -1,10 +1,11 @@
 /*
- * Which engine a job goes to. An engine has one model, and a model has one engine. A job whose model no engine has gets
- * a place, if one is free and the memory budget allows it. Else an engine with nothing to do makes way, the least
- * recently used first. Where all have jobs, the job waits, and so do later ones that find no place. The engine that has
- * the fewest jobs then takes no later ones, so that it comes to its end; an answer that it has begun gets its other
- * choices. A job that waits for its own model to be loaded with a projector waits in the same way, and holds up no
- * other model. Engines that take little are not counted: they wait for no place, and make none.
+ * Which engine a job goes to. An engine has one model, and a model has one engine. If no engine has the job's model,
+ * the job gets a place, if one is free and the memory budget allows it. Otherwise an engine with nothing to do makes
+ * way, the least recently used one first. If all engines have jobs, the job waits, and so do later jobs that find no
+ * place. The engine with the fewest jobs then takes no later jobs, so that it can end; it still makes all choices of an
+ * answer that it has begun. A job that waits for its own model to be loaded with a projector waits in the same way, and
+ * holds up no other model. Engines that take little memory are not counted: they do not wait for a place, and do not
+ * make way.
  */
 #include "front/engines/places.h"
 #include "base/clock.h"
@@ -20,14 +21,14 @@
 
 #define MODEL_SHOWN 200 /* bytes of its id in an error */
 
-/* Up to which job each engine takes jobs, in the place of that in front->engines: later ones wait for that one. */
+/* The number of the last job that each engine may take, in the order of front->engines. Later jobs have to wait. */
 struct turns {
     uint64_t last[FM_ENGINES_MAX];
 };
 
 enum outcome { PLACED_OR_FAILED, WAITS, WAITS_FOR_OWN_ENGINE };
 
-/* Whether the engine can do the job: what sees also answers a request that has no images. */
+/* Whether the engine can do the job. An engine that sees images also does requests without images. */
 static bool serves(const struct fm_engine *engine, const struct fm_job *job) {
     return engine->state != FM_ENGINE_IDLE && !fm_engine_is_going_locked(engine) &&
            fm_model_is_same(&job->model, &engine->model) && (engine->model.mmproj || !job->model.mmproj);
@@ -37,7 +38,7 @@ static enum fm_work work_of(const struct fm_job *job) {
     return job->answer.surface->work;
 }
 
-/* It could go to an engine, or where there is none (`placed` false), have one started. */
+/* The job can go to an engine; with `placed` false: an engine can be started for it. */
 static bool is_ready(const struct fm_job *job, bool placed) {
     if (job->state != FM_JOB_QUEUED || job->answer.request.unresolved) {
         return false;
@@ -55,7 +56,7 @@ static void find_engine(struct fm_front *front, struct fm_job *job) {
     }
 }
 
-/* Gives each job that waits the engine that has its model, or none. False when none waits. */
+/* Sets the engine of each waiting job: the one that has its model, or none. False when no job waits. */
 static bool find_engines(struct fm_front *front) {
     bool any = false;
     for (size_t i = 0; i < front->jobs_end; i++) {
@@ -67,7 +68,7 @@ static bool find_engines(struct fm_front *front) {
     return any;
 }
 
-/* The first after the one numbered `after` that is ready for `engine` (NULL: for a place); NULL: there is none. */
+/* The first job after number `after` that is ready for `engine` (NULL: for a place); NULL: there is none. */
 static struct fm_job *first_for(struct fm_front *front, const struct fm_engine *engine, uint64_t after) {
     struct fm_job *first = NULL;
     for (size_t i = 0; i < front->jobs_end; i++) {
@@ -95,7 +96,7 @@ static bool is_counted(const struct fm_model *model) {
     return model->engine->descriptor.reads_files || !model->engine->beside;
 }
 
-/* Those that are loaded, of those that --max-engines counts. */
+/* The number of loaded models that --max-engines counts. */
 static int64_t count_loaded(const struct fm_front *front) {
     int64_t count = 0;
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
@@ -106,8 +107,8 @@ static int64_t count_loaded(const struct fm_front *front) {
 }
 
 /*
- * NULL: there is none, or the model does not fit beside those that are loaded. One that is alone, but for engines that
- * do not count, has all the memory: these never make way for it.
+ * NULL: there is no free place, or the model does not fit beside the loaded ones. If no counted engine runs, the model
+ * may take all the memory: engines that do not count never make way for it.
  */
 static struct fm_engine *free_place(struct fm_front *front, const struct fm_model *model, int64_t need) {
     int64_t loaded = count_loaded(front);
@@ -129,12 +130,17 @@ static bool is_any_going(const struct fm_front *front) {
     return false;
 }
 
-/* What the engine has to do before a job: one that loads also for those that came later, as the load would be lost. */
+/*
+ * How many jobs the engine has to do before the job `number`. An engine that is loading also does later jobs first:
+ * otherwise the load would be lost.
+ */
 static unsigned work_before(const struct fm_engine *engine, uint64_t number) {
     return fm_engine_wanted_locked(engine, engine->state == FM_ENGINE_STARTING ? UINT64_MAX : number);
 }
 
-/* The one that has the least work before the job; of those without any, the least recently used. NULL: none runs. */
+/*
+ * The engine with the least work before the job; of those without work, the least recently used one. NULL: none runs.
+ */
 static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
     struct fm_engine *chosen = NULL;
     unsigned least = 0;
@@ -160,7 +166,7 @@ static void start(struct fm_engine *engine, struct fm_job *job) {
     engine->warming = work_of(job) == FM_WORK_LOAD;
 }
 
-/* The engine that has the job's model already, but lacks the projector, or is going; NULL: there is none. */
+/* The engine that has the job's model already, but lacks the projector or is ending; NULL: there is none. */
 static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *job) {
     for (size_t i = 0; i < FM_ENGINES_MAX; i++) {
         struct fm_engine *engine = &front->engines[i];
@@ -171,24 +177,24 @@ static struct fm_engine *rival_of(struct fm_front *front, const struct fm_job *j
     return NULL;
 }
 
-/* What stands in the way of the job's model for longer than the job may wait. */
+/* Fails if the job's model can't be loaded for longer than the job may wait. */
 static enum fm_code check_model(struct fm_front *front, const struct fm_model *model, struct fm_error *error) {
     const struct fm_program *program = fm_program_of(front, model);
     enum fm_code code = fm_crash_loop_check(&program->crash_loop, fm_model_blamed(model), fm_now_ms(), error);
     return code ? code : fm_needs_check(&program->needs, model, front->options.memory_budget, error);
 }
 
-/* Has the engine end before it takes jobs that came after `job`; at once, if it has none before. */
+/* Makes the engine end before it takes jobs that came after `job`; it ends at once if it has no earlier jobs. */
 static void have_end(struct fm_engine *engine, const struct fm_job *job, struct turns *turns) {
     uint64_t *last = &turns->last[engine - engine->front->engines];
-    if (work_before(engine, job->number) == 0) { /* it has nothing to lose */
+    if (work_before(engine, job->number) == 0) { /* it has no work that could be lost */
         fm_engine_dismiss_locked(engine, "another model needs its place or its memory");
     } else {
         *last = job->number < *last ? job->number : *last;
     }
 }
 
-/* Starts an engine for the job, or ends the job where its model may not be tried now; or has an engine make way. */
+/* Starts an engine for the job, or ends the job if its model may not be tried now, or makes another engine end. */
 static enum outcome find_place(struct fm_front *front, struct fm_job *job, struct turns *turns) {
     struct fm_error error;
     if (check_model(front, &job->model, &error) != FM_OK) {
@@ -209,13 +215,13 @@ static enum outcome find_place(struct fm_front *front, struct fm_job *job, struc
         return PLACED_OR_FAILED;
     }
     struct fm_engine *goes = is_any_going(front) ? NULL : least_busy(front, job->number);
-    if (goes) { /* else one that is going comes back here */
+    if (goes) { /* otherwise an engine is ending already, and this runs again after that */
         have_end(goes, job, turns);
     }
     return WAITS;
 }
 
-/* Behind one that waits for a place, later ones wait too, but for those whose engine does not count. */
+/* If a job waits for a place, later jobs wait too, except those whose engine does not count. */
 static void find_places(struct fm_front *front, struct turns *turns) {
     struct fm_job *job;
     uint64_t after = 0;
@@ -250,7 +256,7 @@ static void finish_load(struct fm_job *job) {
     }
 }
 
-/* Ends the engine with the job's model; the job is answered when it is gone. */
+/* Ends the engine with the job's model; the job is answered when the engine is gone. */
 static void unload(struct fm_front *front, struct fm_job *job) {
     struct fm_engine *engine = rival_of(front, job);
     unsigned requests = engine ? fm_engine_wanted_locked(engine, UINT64_MAX) : 0;
@@ -301,7 +307,7 @@ static void end_unwanted_loads(struct fm_front *front) {
 
 /* ---- the budget ---- */
 
-/* Engines may report that they take more than was estimated. */
+/* Ends an engine if the engines take more than the budget: they may report more than was estimated. */
 static void keep_to_budget(struct fm_front *front) {
     if (memory_used(front) <= front->memory_budget || is_any_going(front)) {
         return;
@@ -326,7 +332,7 @@ static void send_aborts(struct fm_front *front) {
 
 void fm_engines_pump_locked(struct fm_front *front) {
     struct turns turns;
-    memset(&turns, 0xff, sizeof turns); /* all of them */
+    memset(&turns, 0xff, sizeof turns); /* no limit: each engine takes all jobs */
     send_aborts(front);
     if (front->ending) {
         return;

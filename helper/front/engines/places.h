@@ -5,8 +5,8 @@
 #include "front/state.h"
 
 /*
- * Hands queued jobs to the engines as far as these have slots, and aborts; starts and ends engines where needed. Wants
- * the lock; never blocks.
+ * Gives queued jobs to engines that have free slots, and sends aborts; starts and ends engines where needed. Wants the
+ * lock; never blocks.
  */
 void fm_engines_pump_locked(struct fm_front *front);
 

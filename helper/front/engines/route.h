@@ -9,7 +9,7 @@
 
 /*
  * Fills `route`, with one model at least, for a request that names its model, may have images, and may not leave this
- * machine. UNAVAILABLE, NOT_FOUND or INVALID_REQUEST: no engine can have it, and then nothing is left to free. Reads
+ * machine. UNAVAILABLE, NOT_FOUND or INVALID_REQUEST: no engine can take it; there is nothing to free then. Reads
  * folders and headers; takes the lock for a moment. Reader's thread.
  */
 FM_MUST_USE enum fm_code fm_route_find(struct fm_front *front, const struct fm_request *request, struct fm_route *route,
@@ -26,22 +26,22 @@ FM_MUST_USE enum fm_code fm_route_look_up(struct fm_front *front, const char *na
 FM_MUST_USE enum fm_code fm_program_models(struct fm_front *front, const struct fm_program *program,
                                            struct fm_model_list *list, struct fm_error *error);
 
-/* Whether an engine could take a request now. */
+/* Whether an engine can take a request now. */
 enum fm_readiness {
     FM_READY_YES,
     FM_READY_NO,      /* `error` says why, with a reason_code */
-    FM_READY_UNKNOWN, /* it is being asked: ask again */
+    FM_READY_UNKNOWN, /* a process is asking it: ask again later */
 };
 
 /*
- * As far as is known; where nothing is, or that is too old, a process is started that asks. Never waits for it. Reads
+ * Uses what is known; if nothing is known, or it is too old, starts a process that asks. Never waits for it. Reads
  * headers; takes the lock for a moment.
  */
 enum fm_readiness fm_program_readiness(struct fm_front *front, struct fm_program *program, struct fm_error *error);
 
 /*
- * Sets `error->detail`, and nothing else of it, to why none of `count` engines (1 to FM_PROGRAMS_MAX) is available: what
- * `errors[i]` says of the engine `names[i]`, each cut to its share. Pure.
+ * Sets only `error->detail`: why none of `count` engines (1 to FM_PROGRAMS_MAX) is available, with the text of
+ * `errors[i]` for the engine `names[i]`, each cut to its share. Pure.
  */
 void fm_route_explain(const char *const names[], const struct fm_error errors[], size_t count, struct fm_error *error);
 

@@ -15,10 +15,10 @@ void fm_engine_send_initialize_locked(struct fm_engine *engine);
 /* engine.available. */
 void fm_engine_send_available_locked(struct fm_engine *engine);
 
-/* engine.load, of engine->model. */
+/* engine.load, for engine->model. */
 void fm_engine_send_load_locked(struct fm_engine *engine);
 
-/* The job that the engine is to get now; NULL: there is none, or it has no slot for it. */
+/* The job that the engine gets next; NULL: there is none, or the engine has no slot for it. */
 struct fm_job *fm_engine_next_locked(const struct fm_engine *engine);
 
 /*

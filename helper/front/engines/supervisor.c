@@ -30,18 +30,18 @@
 #include <string.h>
 
 #define SLICE_MS        250
-#define INITIALIZE_MS   5000  /* to answer engine.initialize */
-#define LOAD_QUIET_MS   60000 /* without progress in engine.load */
-#define AVAILABLE_MS    2000  /* to answer engine.available */
-#define PAUSED_READS    64    /* 256 KiB of its log in each slice that the host holds up */
-#define READS_AFTER_END 64    /* what a pipe can hold, 1 MiB at most; a child of the engine may go on writing */
-#define IDLE_SAVE_MS    3000  /* for an engine that nobody waits for to save what it has computed */
-#define HASTY_SAVE_MS   300   /* the same while another model's requests wait */
-#define END_MS          1000  /* then, to end */
+#define INITIALIZE_MS   5000  /* limit for the reply to engine.initialize */
+#define LOAD_QUIET_MS   60000 /* limit without progress in engine.load */
+#define AVAILABLE_MS    2000  /* limit for the reply to engine.available */
+#define PAUSED_READS    64    /* 256 KiB of its log for each slice in which the host does not read */
+#define READS_AFTER_END 64    /* as much as a pipe can hold, 1 MiB at most: a child of the engine may go on writing */
+#define IDLE_SAVE_MS    3000  /* how long an engine may take to save its state, if no request waits for its place */
+#define HASTY_SAVE_MS   300   /* the same while requests for another model wait */
+#define END_MS          1000  /* after that, how long it may take to end */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
-/* ---- what becomes of its jobs ---- */
+/* ---- what happens to its jobs ---- */
 
 static bool is_held(const struct fm_engine *engine, const struct fm_job *job) {
     return job->engine == engine && fm_job_is_held(job);
@@ -51,7 +51,7 @@ static bool is_held(const struct fm_engine *engine, const struct fm_job *job) {
 static void settle_held(struct fm_job *job, const struct fm_error *death) {
     const struct fm_error *error = job->stopping ? &job->stop_error : death;
     enum fm_finish finish = error->code == FM_CANCELLED ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
-    struct fm_error copy = *error; /* the job's own goes with the job */
+    struct fm_error copy = *error; /* the job's own error goes away with the job */
     fm_job_settle_locked(job, finish, &copy);
 }
 
@@ -62,7 +62,10 @@ static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
            (job->model.mmproj || !engine->model.mmproj);
 }
 
-/* A projector that was found may be what does not load; without it the model may. A shortage passes. */
+/*
+ * Not remembered: a load with a projector that was found, since the model may load without it, and a shortage, which
+ * passes.
+ */
 static void remember_failed_load_locked(struct fm_engine *engine) {
     bool asked = engine->end == FM_END_ASKED || engine->front->ending || engine->probes;
     if (!engine->loaded && !asked && !engine->model.found && engine->end_error.code == FM_UNAVAILABLE) {
@@ -72,8 +75,8 @@ static void remember_failed_load_locked(struct fm_engine *engine) {
 }
 
 /*
- * A driver may have brought the engine down, if that had a GPU to use. From then on no engine is told of one. True when
- * that has been decided just now: what the engine had not begun to answer is computed on the CPU.
+ * If the engine could use a GPU, a driver may have made it crash. From then on no engine of this program gets a GPU.
+ * True when this has just been decided: jobs that the engine had not begun to answer are then computed on the CPU.
  */
 static bool give_gpu_up_locked(struct fm_engine *engine) {
     if (!engine->died || !fm_engine_may_use_gpu_locked(engine) || engine->front->ending) {
@@ -130,7 +133,7 @@ static void describe_death_locked(struct fm_engine *engine, int status) {
     fm_engine_note_end_locked(engine, FM_END_CRASH, &error);
 }
 
-/* How long the engine may make no progress in the state it is in; -1: as long as it likes. */
+/* How long the engine may make no progress in its state; -1: without a limit. */
 static int64_t quiet_limit_locked(const struct fm_engine *engine) {
     if (engine->state != FM_ENGINE_STARTING) {
         return -1;
@@ -139,8 +142,8 @@ static int64_t quiet_limit_locked(const struct fm_engine *engine) {
 }
 
 /*
- * True when the engine made no progress for too long; it is to be killed then. `late_ms` is by how much the last look
- * came too late: the process was stopped, and that does not count.
+ * True when the engine made no progress for too long; it must be killed then. `late_ms` is how much later than planned
+ * this check runs: this process was stopped meanwhile, and that time does not count.
  */
 static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
     fm_front_lock(engine->front);
@@ -162,8 +165,8 @@ static bool too_quiet(struct fm_engine *engine, int64_t late_ms) {
 }
 
 /*
- * How many ms an engine that is ready may still go without a job; -1: as long as it likes. A job may end without a word
- * of the engine, so a busy one is looked at again after the whole time.
+ * How many ms an engine that is ready may still go without a job; -1: without a limit. A job may end without a message
+ * of the engine, so a busy engine is checked again after the full time.
  */
 static int64_t idle_left_locked(struct fm_engine *engine) {
     int64_t limit = engine->keep_alive_ms;
@@ -185,8 +188,8 @@ static int64_t idle_left_locked(struct fm_engine *engine) {
 }
 
 /*
- * Ends an engine that has no job; the end of its output follows. Where it can save what it has computed, it is asked to
- * do so and to end, and killed if it takes too long. Jobs that come meanwhile wait for its successor.
+ * Ends an engine that has no job; the end of its output follows. If it can save what it has computed, it is asked to
+ * save and to end, and is killed if that takes too long. Jobs that come meanwhile wait for its successor.
  */
 static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t save_ms) {
     struct fm_error error;
@@ -200,11 +203,13 @@ static void end_idle_locked(struct fm_engine *engine, const char *why, int64_t s
     fm_engine_send_shutdown_locked(engine, save_ms);
     fm_engine_set_state_locked(engine, FM_ENGINE_STOPPING);
     engine->kill_ms = fm_now_ms() + save_ms + END_MS;
-    bool woken = fm_write_all(engine->wake_write, "e", 1); /* so that its thread knows of the limit */
+    bool woken = fm_write_all(engine->wake_write, "e", 1); /* wakes its thread, so that it applies the limit */
     (void)woken;                                           /* an empty pipe takes one byte */
 }
 
-/* For how many ms an engine that was asked to end may still take; -1: it was not asked. One that is late is killed. */
+/*
+ * How many ms an engine that was asked to end may still take; -1: it was not asked. An engine that is late is killed.
+ */
 static int64_t end_left_locked(struct fm_engine *engine) {
     if (!engine->kill_ms) {
         return -1;
@@ -219,7 +224,7 @@ static int64_t end_left_locked(struct fm_engine *engine) {
     return left;
 }
 
-/* It did not stop what it was to stop, and says nothing any more, or has nothing else to do. */
+/* Kills an engine that did not stop a job, and that sends nothing any more or has no other job. */
 static void end_silent_locked(struct fm_engine *engine) {
     struct fm_error error;
     fm_fail(&error, FM_INTERNAL,
@@ -228,7 +233,7 @@ static void end_silent_locked(struct fm_engine *engine) {
     fm_engine_kill_locked(engine, FM_END_CRASH, &error);
 }
 
-/* For how long to wait for the engine's next word, in ms; -1: for ever. One that nobody wants is ended here. */
+/* How many ms to wait for the engine's next message; -1: without a limit. Also ends an engine that is not needed. */
 static int look_after(struct fm_engine *engine, bool *limited) {
     fm_front_lock(engine->front);
     *limited = quiet_limit_locked(engine) >= 0;
@@ -249,16 +254,16 @@ static int look_after(struct fm_engine *engine, bool *limited) {
     return *limited ? SLICE_MS : (int)left;
 }
 
-/* Jobs in the engine make no progress now, through no fault of its. */
+/* Jobs in the engine make no progress now because the host does not read: the engine is not at fault. */
 static void excuse_jobs_locked(struct fm_engine *engine) {
     int64_t now = fm_now_ms();
-    engine->signs++; /* for those that wait */
+    engine->signs++; /* for the jobs that wait */
     for (size_t i = 0; i < engine->front->jobs_end; i++) {
         struct fm_job *job = &engine->front->jobs[i];
         if (is_held(engine, job)) {
             job->progress_ms = now;
             job->accepted_ms = job->produced ? job->accepted_ms : now;
-            job->grace_end_ms = now + FM_GRACE_MS; /* its end may be what is not read yet */
+            job->grace_end_ms = now + FM_GRACE_MS; /* the end of the job may be in the pipe, not read yet */
         }
     }
     engine->heard_ms = now;
@@ -275,15 +280,14 @@ static bool is_job_stopping(const struct fm_engine *engine) {
     return false;
 }
 
-/* True when the engine's events must stay in its pipe. An abort's answer is read a while longer, whatever is before it.
- */
+/* True when the engine's events must stay in its pipe. While a job is stopping, more is read: its end may come next. */
 static bool must_pause(const struct fm_engine *engine) {
     size_t limit = is_job_stopping(engine) ? 2 * (size_t)FM_BACKLOG_PAUSE : FM_BACKLOG_PAUSE;
     return !engine->front->ending && engine->state == FM_ENGINE_READY &&
            fm_streams_backlog_locked(engine->front) > limit;
 }
 
-/* Back-pressure: an engine whose pipe is full stops generating. Its log goes on. */
+/* Back-pressure: an engine whose pipe is full stops generating. Its log is still read. */
 static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
     fm_front_enter(front);
@@ -332,7 +336,7 @@ static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *chi
     }
 }
 
-/* Reads until the engine's end, whatever it is. */
+/* Reads until the engine ends, in whatever way. */
 static void read_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay) {
     struct fm_inbound inbound;
     struct fm_inbound_handler handler = fm_engine_events_handler;
@@ -362,7 +366,7 @@ static void read_engine(struct fm_engine *engine, const struct fm_child *child, 
     }
 }
 
-/* An engine that takes nothing any more is dealt with by the limits of its jobs; a message that is lost is not. */
+/* If an engine reads nothing any more, the limits of its jobs apply. But no limit covers a message that was lost. */
 static void on_engine_outbox_failure(void *context, enum fm_outbox_failure failure) {
     struct fm_engine *engine = context;
     if (failure == FM_OUTBOX_NO_MEMORY) {
@@ -375,7 +379,7 @@ static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* What to do about it, for the error's text. */
+/* What the user can do about it, for the error's text. */
 static const char *start_hint(int failure) {
     bool root = failure == EACCES && fm_is_root();
     return root
@@ -383,7 +387,7 @@ static const char *start_hint(int failure) {
                : "";
 }
 
-/* All but its stdin, which is the outbox's, and its stderr, which is the relay's. */
+/* Closes all but stdin, which belongs to the outbox, and stderr, which belongs to the relay. */
 static void close_child(const struct fm_child *child) {
     fm_close(child->from_child);
     if (child->ended >= 0) {
@@ -401,7 +405,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
     bool made = fm_environment_make(&env, front->options.gpu, engine->gpu_told ? front->options.gpu_dir : NULL,
                                     &engine->program->config);
     if (engine->gpu_told) {
-        given.file_bytes = 0; /* drivers have memory that is a file */
+        given.file_bytes = 0; /* drivers use memory that counts as a file */
     }
     if (fm_engine_program(&engine->program->files, engine->path, &error) == FM_OK) {
         failure = made ? fm_child_start(child, engine->path, env.entries, &given) : ENOMEM;
@@ -433,13 +437,13 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_engine_send_initialize_locked(engine);
     }
     if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
-        fm_child_kill(child->pid); /* nobody wants it any more */
+        fm_child_kill(child->pid); /* it is not needed any more */
     }
     fm_front_unlock(front);
     return error.code == FM_OK;
 }
 
-/* Ends what is left of the process, and frees what belonged to it. */
+/* Kills what is left of the process, and frees what belonged to it. */
 static void reap_process(struct fm_engine *engine, struct fm_child *child, struct fm_relay *relay) {
     struct fm_front *front = engine->front;
     fm_front_lock(front);
@@ -447,15 +451,15 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
     engine->pid = 0;
     fm_front_unlock(front);
     fm_child_kill(child->pid);
-    while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so it is only late */
+    while (!fm_outbox_stop(&engine->outbox, 0)) { /* a write to a dead engine's pipe fails, so the end is only late */
     }
     int status = fm_child_reap(child->pid);
     close_child(child);
-    fm_relay_end(relay); /* what it said last, such as why it aborts */
+    fm_relay_end(relay); /* logs its last lines, such as why it aborted */
     fm_log(FM_LOG_INFO, "engine %d ended with %d", (int)child->pid, status);
     fm_front_lock(front);
     describe_death_locked(engine, status);
-    engine->drop_saved |= engine->died && !front->ending; /* what it has read may be the reason */
+    engine->drop_saved |= engine->died && !front->ending; /* the saved state that it read may be the reason */
     if (engine->end == FM_END_CRASH && !front->ending && engine->probes) {
         front->metrics.engine_deaths++;
     } else if (engine->end == FM_END_CRASH && !front->ending) {
@@ -470,7 +474,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
 static bool resolve(const char *path, char **resolved) {
     *resolved = path ? fm_file_resolve(path) : NULL;
     if (!*resolved && path) {
-        *resolved = strdup(path); /* it is gone meanwhile: the engine will say so */
+        *resolved = strdup(path); /* the file has just been removed: the engine will report that */
     }
     return *resolved || !path;
 }
@@ -493,7 +497,7 @@ static bool is_gpu_wanted(const struct fm_engine *engine) {
     return there && strcmp(options->gpu, "off") != 0 && !engine->program->gpu_given_up;
 }
 
-/* Files for the process that is to be started, where such an engine has a use for them. */
+/* Opens the files for the new process, if its engine can use them. */
 static void open_files(struct fm_engine *engine) {
     const struct fm_model *model = &engine->model;
     if (engine->program->files.descriptor.features & FM_FEATURE_SAVED_STATE && !engine->probes) {
@@ -509,7 +513,9 @@ static void close_files(struct fm_engine *engine) {
     fm_kv_files_close(&engine->kv, engine->saved_bytes);
 }
 
-/* A process that was to tell whether its program is available has ended; what it did not tell, its end does. */
+/*
+ * A process that had to report whether its program is available has ended. If it did not report, its end is the answer.
+ */
 static void note_probe_locked(struct fm_engine *engine) {
     if (engine->probes && engine->program->asking) {
         engine->program->asking = false;
@@ -541,11 +547,11 @@ static void *engine_main(void *argument) {
     fm_model_free(&engine->model);
     front->threads--;
     pthread_cond_broadcast(&front->quiet);
-    fm_front_leave(front); /* which may start the next process here, on another thread */
+    fm_front_leave(front); /* this may start the next process in this place, on another thread */
     return NULL;
 }
 
-/* With the pipe that wakes it. 0 or an errno value. */
+/* Also creates the pipe that wakes the thread. 0 or an errno value. */
 static int start_thread(struct fm_engine *engine) {
     int failure = fm_pipe(&engine->wake_read, &engine->wake_write);
     if (failure) {
@@ -559,7 +565,7 @@ static int start_thread(struct fm_engine *engine) {
     return failure;
 }
 
-/* What an earlier process in this place has left. */
+/* Resets what an earlier process in this place has left. */
 static void begin(struct fm_engine *engine) {
     engine->initialized = false;
     engine->loaded = false;
@@ -580,10 +586,10 @@ static void begin(struct fm_engine *engine) {
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, NULL);
 }
 
-/* `code`: that of what came before; FM_OK: the place has all that its thread needs. */
+/* `code` is the result of the steps before; FM_OK: the place has all that its thread needs. */
 static enum fm_code start(struct fm_engine *engine, enum fm_code code, struct fm_error *error) {
     begin(engine);
-    fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread looks */
+    fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread reads the state */
     int failure = code ? 0 : start_thread(engine);
     if (failure) {
         code = fm_fail(error, FM_OVERLOADED, "can't start a thread for the engine: %s", strerror(failure));

@@ -1,4 +1,4 @@
-/* What the engines have to do, and how far they have come. */
+/* What work the engines have, and which state they are in. */
 #include "front/engines/table.h"
 #include "base/clock.h"
 #include "front/jobs.h"

@@ -8,12 +8,14 @@
 enum fm_code fm_no_such_request(struct fm_error *error);
 
 /*
- * Cancels a job, and has `call` (when it has an id) answered after the job's other calls. RATE_LIMITED. Wants the lock.
+ * Cancels a job; `call` (if it has an id) is answered after the job's other calls. Fails with RATE_LIMITED. Wants the
+ * lock.
  */
 FM_MUST_USE enum fm_code fm_cancel_job_locked(struct fm_job *job, const struct fm_rpc_id *call, struct fm_error *error);
 
 /*
- * The same for the job that the call `request_id` made. `detach`: what runs in the background goes on. NOT_FOUND.
+ * The same for the job that the call `request_id` made. `detach`: a response in the background goes on. Fails with
+ * NOT_FOUND.
  */
 FM_MUST_USE enum fm_code fm_cancel_by_call(struct fm_front *front, const struct fm_method_call *call,
                                            const struct fm_rpc_id *request_id, bool detach, struct fm_error *error);

@@ -1,6 +1,6 @@
 /*
- * capabilities.get: whether a request could be served, by what, and within which limits. No model is loaded for it, and
- * it waits for nothing: engines that have to be asked are asked meanwhile.
+ * capabilities.get: whether a request could be served, by which engine, and within which limits. It loads no model and
+ * waits for nothing: engines that have to be asked are asked in the background.
  */
 #include "base/clock.h"
 #include "front/engines/route.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the helper has itself (0), and what its engine has to have. */
+/* Features of the helper itself (0), and features that an engine must have. */
 static const struct {
     const char *name;
     unsigned feature;
@@ -35,10 +35,10 @@ static const struct {
 /* What is known of each engine, in the order of --engine. */
 struct readiness {
     enum fm_readiness ready;
-    struct fm_error error; /* why it is not */
+    struct fm_error error; /* why it is not ready */
 };
 
-/* The engine that the next request goes to; where none is ready, the first. */
+/* The engine that the next request goes to; if none is ready, the first one. */
 static size_t chosen_of(const struct fm_front *front, const struct readiness *engines) {
     size_t i = 0;
     while (i < front->program_count && engines[i].ready != FM_READY_YES) {
@@ -75,7 +75,7 @@ static void write_engine(struct fm_front *front, const struct fm_program *progra
     fm_json_object_end(w);
 }
 
-/* One that runs, or comes or goes. */
+/* An engine that runs, starts or ends. */
 struct engine_report {
     const char *engine; /* its name */
     char *model;        /* its id; owned */
@@ -128,7 +128,7 @@ static void write_engines(struct fm_front *front, struct fm_json_writer *w) {
     fm_json_array_end(w);
 }
 
-/* As far as the store's thread has reported it: the disk is not asked here. */
+/* What the store's thread has reported last: this does not ask the disk. */
 static void write_store(struct fm_front *front, struct fm_json_writer *w) {
     const struct fm_options *options = &front->options;
     bool stores = options->store_bytes > 0;
@@ -163,7 +163,7 @@ static void write_limits(struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* What an engine said when it ran last, else what its file says. */
+/* What an engine reported when it ran last, or else what its file says. */
 static struct fm_descriptor descriptor_of(struct fm_front *front, const struct fm_program *program) {
     fm_front_lock(front);
     struct fm_descriptor descriptor = program->descriptor;
@@ -171,7 +171,7 @@ static struct fm_descriptor descriptor_of(struct fm_front *front, const struct f
     return descriptor.has_features ? descriptor : program->files.descriptor;
 }
 
-/* What some engine that may take requests can do; null where they said nothing. */
+/* What at least one engine that may take requests can do; null if no engine has reported it. */
 static void write_features(struct fm_front *front, const struct readiness *engines, struct fm_json_writer *w) {
     struct fm_descriptor descriptor = descriptor_of(front, &front->programs[chosen_of(front, engines)]);
     for (size_t i = 0; i < front->program_count; i++) {

@@ -1,4 +1,7 @@
-/* health.ping: whether the helper is there, and which. Waits for no other message, and for nothing long. */
+/*
+ * health.ping: whether the helper is there, and which version it is. It never waits for other messages or for long
+ * work.
+ */
 #include "base/clock.h"
 #include "front/methods/methods.h"
 #include "protocol/version.h"

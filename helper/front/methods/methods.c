@@ -29,7 +29,10 @@ const struct fm_method *fm_method_find(const char *name, size_t len) {
     return NULL;
 }
 
-/* Of a method that has rules for its params. Apart from the others, such as health.ping: the paths take 16 KiB. */
+/*
+ * Runs a method that has rules for its params. Apart from the others, such as health.ping, because its paths take 16
+ * KiB.
+ */
 static enum fm_code check_and_run(const struct fm_method *method, struct fm_front *front, struct fm_method_call *call,
                                   struct fm_json_writer *result, struct fm_error *error) {
     struct fm_ignored ignored = {0};

@@ -14,43 +14,43 @@ enum fm_method_flags {
     FM_METHOD_NEEDS_PARAMS = 1,   /* absent params are an error */
     FM_METHOD_IGNORES_PARAMS = 2, /* params may be anything */
     FM_METHOD_NOTIFICATION = 4,   /* also works without an id */
-    FM_METHOD_AT_ONCE = 16,       /* served while a long message is worked on; it takes microseconds */
+    FM_METHOD_AT_ONCE = 16,       /* served even while a long message is worked on; takes microseconds */
     FM_METHOD_ANSWERS_LATER = 8,  /* on FM_OK a job, or the store, answers the call; `result` is not used */
 };
 
-/* A call whose params hold to the method's rules. */
+/* A call whose params follow the method's rules. */
 struct fm_method_call {
     const struct fm_rpc_id *id;       /* len 0: none */
     struct json_object *params;       /* NULL: none */
     bool is_notification;             /* there is no reply */
-    const struct fm_ignored *ignored; /* the unknown members, which are out of `params` and in the log; NULL: none */
+    const struct fm_ignored *ignored; /* the unknown members, already removed from `params` and logged; NULL: none */
 };
 
 struct fm_method {
     const char *name;
     unsigned flags;
-    const struct fm_rule *params; /* the members of its params; NULL: not checked here */
+    const struct fm_rule *params; /* the rules for its params' members; NULL: not checked here */
     /*
      * Runs in the reader's thread, must not block. Writes its members of {"ok":true, ...} to `result`; on failure fills
      * `error` and returns its code, and what it wrote is thrown away.
      */
     enum fm_code (*run)(struct fm_front *front, const struct fm_method_call *call, struct fm_json_writer *result,
                         struct fm_error *error);
-    const struct fm_surface *surface; /* of a method whose params become a job, in place of `params` and `run` */
+    const struct fm_surface *surface; /* for a method whose params become a job; replaces `params` and `run` */
 };
 
 /* NULL when there is no such method. */
 const struct fm_method *fm_method_find(const char *name, size_t len);
 
 /*
- * Checks the call's params and runs the method, as fm_method.run. Unknown members are refused with --strict-parameters;
- * else they are logged, and the result reports them.
+ * Checks the call's params and runs the method, as fm_method.run. With --strict-parameters, unknown members are
+ * refused; otherwise they are logged, and the result reports them.
  */
 FM_MUST_USE enum fm_code fm_method_run(const struct fm_method *method, struct fm_front *front,
                                        const struct fm_rpc_message *message, struct fm_json_writer *result,
                                        struct fm_error *error);
 
-/* The rules of params that have no members. */
+/* The rules for params that have no members. */
 extern const struct fm_rule fm_no_params[];
 
 /* ---- the rows ---- */

@@ -44,7 +44,7 @@ static void write_work_locked(const struct fm_metrics *metrics, struct fm_json_w
     fm_json_object_end(w);
 }
 
-/* Those that have a process. */
+/* Writes the engines that have a process. */
 static void write_engines_locked(const struct fm_front *front, struct fm_json_writer *w) {
     fm_json_key(w, "engines");
     fm_json_object_begin(w);

@@ -3,7 +3,7 @@
 #include "front/methods/methods.h"
 #include "front/methods/model_object.h"
 
-/* Those of one engine. */
+/* Writes the models of one engine. */
 static enum fm_code write_models(struct fm_front *front, const struct fm_program *program,
                                  struct fm_json_writer *result, struct fm_error *error) {
     struct fm_model_list list;

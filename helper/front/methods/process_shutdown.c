@@ -1,4 +1,4 @@
-/* process.shutdown: the orderly end; answered when all else is. */
+/* process.shutdown: the orderly end; it is answered after everything else. */
 #include "front/methods/methods.h"
 
 static enum fm_code process_shutdown(struct fm_front *front, const struct fm_method_call *call,

@@ -1,4 +1,7 @@
-/* requests.get: how far a request in flight is. It tells a host a request that waits from a helper that hangs. */
+/*
+ * requests.get: the progress of a request in flight. With it a host can tell a request that waits from a helper that
+ * hangs.
+ */
 #include "front/jobs.h"
 #include "front/methods/cancel.h"
 #include "front/methods/params.h"

@@ -1,4 +1,4 @@
-/* responses.cancel: POST /responses/{id}/cancel, and by the call that makes the response. */
+/* responses.cancel: POST /responses/{id}/cancel, or by the id of the call that makes the response. */
 #include "front/jobs.h"
 #include "front/methods/cancel.h"
 #include "front/methods/params.h"
@@ -9,7 +9,7 @@
 static const struct fm_rule rules[] = {
     {.name = "id", .check = fm_check_any}, {.name = "request_id", .check = fm_check_any}, {0}};
 
-/* ---- of one that has ended ---- */
+/* ---- of a response that has ended ---- */
 
 static bool can_be_cancelled_again(struct json_object *object) {
     const char *status = json_object_get_string(json_object_object_get(object, "status"));
@@ -40,7 +40,7 @@ static enum fm_code reply_cancelled(struct fm_front *front, struct fm_store *sto
 
 /* ---- the call ---- */
 
-/* By a response's id: one that runs, or one that is stored. */
+/* Cancels by a response's id: of one that runs, or of a stored one. */
 static enum fm_code cancel_answer(struct fm_front *front, const struct fm_method_call *call, struct fm_error *error) {
     struct fm_store_query query;
     if (fm_params_read_id(call->params, &query, error) != FM_OK) {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST_MAX     100 /* items; as the OpenAI API has it, and the next */
+#define LIST_MAX     100 /* items; this and the next as in the OpenAI API */
 #define LIST_DEFAULT 20
 #define INPUT_MAX    (64u << 20)                  /* bytes of a response's input */
 #define PAGE_MAX     (FM_FRAME_BODY_MAX - 65536u) /* bytes of a list: a frame has other things in it */
@@ -67,7 +67,10 @@ static size_t find_start(struct json_object *items, const struct fm_store_query 
     return found ? start : count;
 }
 
-/* Writes the items from `start` on, as many as are asked for and fit a frame; one, however large. Returns their end. */
+/*
+ * Writes the items from `start` on, as many as are asked for and fit in a frame, but at least one. Returns where it
+ * ended.
+ */
 static size_t write_page(struct json_object *items, const struct fm_store_query *query, size_t start,
                          struct fm_json_writer *result) {
     size_t count = json_object_array_length(items);

@@ -5,13 +5,13 @@
 #include "surface/request.h"
 
 static const struct fm_rule fm_rules[] = {
-    {.name = "full_result", .check = fm_check_bool}, /* of a stream: without one, the result is always whole */
+    {.name = "full_result", .check = fm_check_bool}, /* for a stream: without a stream, the result is always complete */
     {0},
 };
 
 static const struct fm_rule rules[] = {
     {.name = "id", .check = fm_check_any},
-    {.name = "include", .check = fm_check_include}, /* it is there anyway, or there is none */
+    {.name = "include", .check = fm_check_include}, /* included anyway, or not available at all */
     {.name = "stream", .check = fm_check_bool},
     {.name = "starting_after", .check = fm_check_int, .min = 0, .max = INT64_MAX},
     {.name = "include_obfuscation", .check = fm_check_bool}, /* frames are never padded */

@@ -1,4 +1,4 @@
-/* The database: its settings, what it is made of, how it is checked, migrated and opened again, and what failed. */
+/* The database: its settings, its tables, and how it is checked, migrated and opened again; and its failures. */
 #include "front/store/db.h"
 #include "base/crc32.h"
 #include "base/log.h"
@@ -99,7 +99,7 @@ enum fm_code fm_store_db_fail(struct fm_store_db *db, struct fm_error *error) {
     }
     fm_fail(error, FM_UNAVAILABLE, "the store of responses %s can't be used (%s): %s", name_of(db),
             sqlite3_errstr(extended), advice_for(code));
-    if (code == SQLITE_CONSTRAINT || code == SQLITE_TOOBIG) { /* of this one row */
+    if (code == SQLITE_CONSTRAINT || code == SQLITE_TOOBIG) { /* the failure concerns only this row */
         return error->code;
     }
     db->damaged = db->damaged || code == SQLITE_CORRUPT;
@@ -120,11 +120,11 @@ void fm_store_db_works(struct fm_store_db *db) {
     db->locked = false;
 }
 
-/* ---- what it is made of ---- */
+/* ---- the tables ---- */
 
 /*
  * Sorted by name, as they are compared. `used` rises with every use; `checksum` is that of the columns with the text,
- * and last because version 2 had none. With `bytes` in its index, the sum of them is read from that alone.
+ * and last because version 2 had none. The index has `bytes` too, so their sum can be read from the index only.
  */
 static const char schema[] =
     "CREATE TABLE items(id TEXT NOT NULL, response INTEGER NOT NULL REFERENCES responses(key) ON DELETE CASCADE,"
@@ -144,7 +144,7 @@ static const char from_version_2[] =
     "UPDATE responses SET checksum = checksum(id, previous, bytes, object, input, stream);"
     "CREATE INDEX responses_used ON responses(used, bytes);";
 
-/* What does not touch the file; before the first look at it. secure_delete: what is deleted is the user's text. */
+/* Settings that do not touch the file; made before it is first read. secure_delete: deleted text is the user's text. */
 static const char settings[] = "PRAGMA trusted_schema = OFF;"
                                "PRAGMA cell_size_check = ON;"
                                "PRAGMA mmap_size = 0;"
@@ -158,7 +158,7 @@ static enum fm_code refuse(struct fm_store_db *db, struct fm_error *error, const
     return keep(db, error);
 }
 
-/* Whether the tables are ours to the letter: who has changed them could have SQLite do anything. */
+/* Checks that the tables are exactly ours: changed ones could make SQLite run anything. */
 static enum fm_code check_schema(struct fm_store_db *db, struct fm_error *error) {
     sqlite3_stmt *statement =
         fm_store_db_prepare(db, "SELECT group_concat(sql, '') FROM (SELECT sql || ';' AS sql FROM sqlite_master"
@@ -176,7 +176,7 @@ static enum fm_code check_schema(struct fm_store_db *db, struct fm_error *error)
 struct look {
     int64_t application;
     int64_t version;
-    int64_t tables; /* and all else that was created */
+    int64_t tables; /* number of tables and of everything else that was created */
 };
 
 static enum fm_code look_at(struct fm_store_db *db, struct look *look, struct fm_error *error) {
@@ -186,7 +186,7 @@ static enum fm_code look_at(struct fm_store_db *db, struct look *look, struct fm
     return look->application < 0 || look->version < 0 || look->tables < 0 ? fm_store_db_fail(db, error) : FM_OK;
 }
 
-/* A file with tables and another application's number belongs to somebody else; nothing of it has been changed yet. */
+/* A file with tables and another application's number is not ours; it has not been changed so far. */
 static enum fm_code check_file(struct fm_store_db *db, struct look *look, struct fm_error *error) {
     enum fm_code code = look_at(db, look, error);
     if (code != FM_OK || (look->tables == 0 && look->application == 0)) {
@@ -201,7 +201,7 @@ static enum fm_code check_file(struct fm_store_db *db, struct look *look, struct
     return look->version == SCHEMA_VERSION ? check_schema(db, error) : FM_OK;
 }
 
-/* Makes the tables, or migrates them. Another process may have come first. */
+/* Makes the tables, or migrates them. Another process may have done that already. */
 static enum fm_code set_up_tables(struct fm_store_db *db, struct fm_error *error) {
     char numbers[96];
     struct look look;
@@ -240,7 +240,7 @@ static bool harden(struct fm_store_db *db) {
            fm_store_db_exec(db, settings);
 }
 
-/* SQLite takes a file of a few bytes for an empty one, and would write over it (sqlite.org/fileformat2.html, 1.3). */
+/* SQLite treats a file of a few bytes as an empty one, and would overwrite it (sqlite.org/fileformat2.html, 1.3). */
 static bool may_be_database(const char *path) {
     static const char magic[16] = "SQLite format 3";
     struct fm_error error;
@@ -292,7 +292,7 @@ struct names {
     char index[PATH_MAX + 8];
 };
 
-/* As SQLite has them (sqlite.org/walformat.html, "Files On Disk"); "" where it has none. */
+/* The names that SQLite uses (sqlite.org/walformat.html, "Files On Disk"); "" if it uses none. */
 static struct names names_of(const struct fm_store_db *db) {
     struct names names = {"", ""};
     const char *file = sqlite3_db_filename(db->sqlite, "main");
@@ -303,7 +303,7 @@ static struct names names_of(const struct fm_store_db *db) {
     return names;
 }
 
-/* The log is made by the first transaction, so there has to have been one. */
+/* The first transaction creates the log, so call this after one. */
 static struct fm_store_files identify(const struct fm_store_db *db) {
     const struct names names = names_of(db);
     return (struct fm_store_files){fm_file_identify(db->file), fm_file_identify(names.log),
@@ -325,9 +325,9 @@ static void remove_same(const char *path, const struct fm_file_id *now, const st
 }
 
 /*
- * Before a file is left that is not the one any more. Where it is its log alone that is gone, what the log had goes
- * into the file. Else the log and the index, where they lie there still, would be taken for those of a new file: they
- * go, unless another helper has made new ones.
+ * Called before the open file is given up, because it or its log was deleted or replaced. If only the log is gone, what
+ * the log had is written into the file. Otherwise the old log and index, if they are still there, would be taken for
+ * those of a new file: they are removed, unless another helper has made new ones.
  */
 static void leave_files(struct fm_store_db *db) {
     const struct names names = names_of(db);
@@ -352,7 +352,7 @@ void fm_store_db_close(struct fm_store_db *db) {
 }
 
 static enum fm_code open_again(struct fm_store_db *db, struct fm_error *error) {
-    bool write_failed = db->reopen; /* so that it opens proves nothing */
+    bool write_failed = db->reopen; /* then a successful open proves nothing */
     fm_store_db_close(db);
     enum fm_code code = open_it(db, error);
     if (code == FM_OK && db->file) {

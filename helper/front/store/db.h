@@ -1,10 +1,11 @@
 /*
- * The SQLite database of stored responses: open or opened again, what is wrong with it, and SQL. What the rows mean is
- * store.c's matter. One thread has it; all functions but init, close and works may block on the disk, and for
+ * The SQLite database of stored responses: opening it, opening it again, its failures, and SQL. store.c knows what the
+ * rows mean. Only one thread uses it; all functions except init, close and works may block on the disk, and for
  * FM_STORE_WAIT_MS on another process.
  *
  * The file may be damaged in any bit, and may be gone at any time. SQLite reads it with all of its checks on, and its
- * tables must be those that we made. What SQLite finds damaged is not written any more: a write could do more harm.
+ * tables must be exactly those that we make. A file that SQLite finds damaged is not written any more: a write could do
+ * more harm.
  */
 #ifndef FM_FRONT_STORE_DB_H
 #define FM_FRONT_STORE_DB_H
@@ -15,7 +16,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* Which files a database's names stand for. */
+/* Which files the names of a database stand for. */
 struct fm_store_files {
     struct fm_file_id main;
     struct fm_file_id log;   /* FILE-wal */
@@ -25,35 +26,35 @@ struct fm_store_files {
 struct fm_store_db {
     sqlite3 *sqlite;             /* NULL: not open */
     const char *file;            /* borrowed; NULL: in memory */
-    struct fm_store_files files; /* those that are open */
+    struct fm_store_files files; /* the files that are open */
     struct fm_error trouble;     /* why it can't be used; code FM_OK: it can */
-    bool damaged;                /* read, but not written */
-    bool locked;                 /* the last wait for another process was in vain: the next ones don't wait */
-    bool reopen;                 /* before it is used again */
+    bool damaged;                /* it is read, but not written */
+    bool locked;                 /* the last wait for another process timed out: the next ones do not wait */
+    bool reopen;                 /* open it again before the next use */
 };
 
-/* Closed; the first fm_store_db_ready opens it. */
+/* Starts closed; the first fm_store_db_ready opens it. */
 void fm_store_db_init(struct fm_store_db *db, const char *file);
 
-/* Harmless where it is not open. */
+/* Harmless if it is not open. */
 void fm_store_db_close(struct fm_store_db *db);
 
 /*
- * Opens it where that is to be done: at first, after a failure, and where the file or its log is not the one any more
- * that was opened. `*opened` (may be NULL): it was. UNAVAILABLE, INTERNAL: see `db->trouble`.
+ * Opens it if necessary: the first time, after a failure, and if the file or its log is no longer the one that was
+ * opened. `*opened` (may be NULL): it was opened now. UNAVAILABLE, INTERNAL: see `db->trouble`.
  */
 FM_MUST_USE enum fm_code fm_store_db_ready(struct fm_store_db *db, bool *opened, struct fm_error *error);
 
 /* Begins a transaction that writes, in a database that is ready. UNAVAILABLE: locked, or damaged. */
 FM_MUST_USE enum fm_code fm_store_db_begin(struct fm_store_db *db, struct fm_error *error);
 
-/* What SQLite says of its last failure, as an error with the file and what to do; the database's trouble too. */
+/* Makes SQLite's last failure an error, with the file and what to do, which is also stored as `db->trouble`. */
 enum fm_code fm_store_db_fail(struct fm_store_db *db, struct fm_error *error);
 
-/* The same for what we find ourselves: `what` is a part of a sentence. */
+/* The same for damage that we find ourselves: `what` is a part of a sentence. */
 enum fm_code fm_store_db_fail_damaged(struct fm_store_db *db, const char *what, struct fm_error *error);
 
-/* Something was written: there is no trouble any more. */
+/* Something was written, so `db->trouble` is over. */
 void fm_store_db_works(struct fm_store_db *db);
 
 /* ---- SQL, in a database that is ready ---- */

@@ -1,4 +1,4 @@
-/* What waits for the store: the list, each kind of task, and what is wrong with the store. */
+/* The work that waits for the store: the list, each kind of task, and what is wrong with the store. */
 #include "front/store/queue.h"
 #include "base/clock.h"
 #include "front/jobs.h"
@@ -13,21 +13,21 @@
 
 #define CALLS_MAX    64
 #define REPLY_MAX    (64u << 20) /* bytes: a stored text, escaped */
-#define SAY_AGAIN_MS 60000       /* until then the same trouble with the store is not reported again */
+#define SAY_AGAIN_MS 60000       /* for this long, the same trouble with the store is not logged again */
 
 struct fm_store_task {
     struct fm_store_task *next;
-    /* In the store's thread, without the lock. `store` may be NULL, where `error` says why. */
+    /* Runs in the store's thread, without the lock. `store` may be NULL; then `error` says why. */
     void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
     uint64_t job;                        /* of put and resolve: the number of the job that waits; else 0 */
-    struct fm_answer *answer;            /* of put: the job's; it stays until fm_job_stored_locked */
+    struct fm_answer *answer;            /* of put: the job's answer; it stays until fm_job_stored_locked */
     struct fm_stored_response response;  /* of put */
     struct fm_conversation conversation; /* of resolve */
-    bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
+    bool replies;                        /* it answers a call, and waits until the host has taken the reply before */
     struct fm_rpc_id call;
     fm_store_reply_fn *reply; /* of a task that replies, or replays */
     struct fm_store_query query;
-    struct fm_buf ignored; /* what the reply is to report, its paths; owned */
+    struct fm_buf ignored; /* the ignored params (paths) that the reply must report; owned */
 };
 
 static void free_task(struct fm_store_task *task) {
@@ -46,8 +46,8 @@ static bool can_be_done(const struct fm_store_queue *queue, const struct fm_stor
 }
 
 /*
- * The next task that can be done now, out of the list; NULL: none. A replay takes long where the response is large, so
- * what jobs wait for goes before it.
+ * Takes the next task that can be done now out of the list; NULL: there is none. Tasks for which a job waits go before
+ * a replay, which takes long if the response is large.
  */
 static struct fm_store_task *take_task_locked(struct fm_store_queue *queue) {
     struct fm_store_task **link = NULL;
@@ -84,7 +84,7 @@ static void make_store(struct fm_front *front, struct fm_store **store, struct f
     }
 }
 
-/* Once on stderr, however many calls it is in the way of. */
+/* Logs a trouble only once, however many calls it affects. */
 static void report(struct fm_store_queue *queue, const struct fm_error *trouble) {
     int64_t now = fm_now_ms();
     bool said = strcmp(queue->said, trouble->detail) == 0 && now - queue->said_ms < SAY_AGAIN_MS;
@@ -129,7 +129,7 @@ static void run_task(struct fm_front *front, struct fm_store **store, struct fm_
     struct fm_error error = {.code = FM_OK};
     make_store(front, store, &error);
     task->run(front, *store, task, &error);
-    note_trouble(front, *store); /* of a task that has not done so itself */
+    note_trouble(front, *store); /* for tasks that do not do this themselves */
 }
 
 bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store) {
@@ -178,7 +178,10 @@ void fm_store_end_locked(struct fm_front *front) {
 
 /* ---- putting ---- */
 
-/* The answer as the store keeps it. Nobody changes it meanwhile: its job is settled, and waits for this. */
+/*
+ * Fills the form in which the store keeps the answer. It does not change meanwhile: its job is settled, and waits for
+ * this.
+ */
 static bool fill_response(struct fm_stored_response *response, struct fm_answer *answer) {
     const char *previous = answer->request.conversation.previous_id;
     snprintf(response->id, sizeof response->id, "%s", answer->id);
@@ -198,16 +201,16 @@ static void put(struct fm_front *front, struct fm_store *store, struct fm_store_
         bool filled = fill_response(&task->response, task->answer);
         code = filled ? fm_store_put(store, &task->response, error) : fm_fail_no_memory(error);
     }
-    if (code != FM_OK) { /* a trouble of the store is an error, and reported once */
+    if (code != FM_OK) { /* logged as a warning; the trouble of the store itself is logged once as an error */
         fm_log(FM_LOG_WARN, "a response was not stored: %s", error->detail);
     }
-    note_trouble(front, store); /* before a host learns of it, and asks */
+    note_trouble(front, store); /* before the host learns of the result and asks about it */
     fm_front_enter(front);
     fm_job_stored_locked(front, task->job, code == FM_OK);
     fm_front_leave(front);
 }
 
-/* Takes the request's input. */
+/* Moves the request's input into the task. */
 static bool put_locked(struct fm_front *front, struct fm_job *job) {
     struct fm_conversation *conversation = &job->answer.request.conversation;
     struct fm_store_task *task = calloc(1, sizeof *task);
@@ -297,7 +300,7 @@ bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find, con
 
 /* ---- replying ---- */
 
-/* Where the frame has room for it. */
+/* Writes the report if the frame has room for it. */
 static void write_ignored(const struct fm_buf *paths, struct fm_json_writer *w) {
     size_t before = w->buf->len;
     fm_ignored_write_report(paths, w);
@@ -316,7 +319,7 @@ static void write_reply(struct fm_front *front, struct fm_store *store, struct f
     write_ignored(&task->ignored, &w);
     fm_json_object_end(&w);
     fm_rpc_end(buf);
-    if (code == FM_OK && buf->len > FM_FRAME_BODY_MAX) { /* a host would take it for a broken stream */
+    if (code == FM_OK && buf->len > FM_FRAME_BODY_MAX) { /* a host would treat it as a broken stream */
         code = fm_fail(error, FM_INTERNAL, "the reply is too large for a frame");
     }
     if (code != FM_OK) {
@@ -327,8 +330,8 @@ static void write_reply(struct fm_front *front, struct fm_store *store, struct f
 static void hand_over_locked(struct fm_front *front, struct fm_store_task *task, struct fm_buf *buf) {
     struct fm_store_queue *queue = &front->store_queue;
     queue->calls--;
-    task->replies = false;    /* its id is free once the host has the reply */
-    if (queue->reply_waits) { /* the end: nobody waits for the host any more */
+    task->replies = false;    /* its id becomes free when the host has the reply */
+    if (queue->reply_waits) { /* this process ends: the host is not waited for any more */
         fm_send_frame(front, &front->outbox, buf);
     } else {
         fm_buf_free(&queue->reply);

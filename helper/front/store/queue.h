@@ -1,6 +1,6 @@
 /*
- * What the store has to do, one thing after the other: responses that have ended are put, requests that go on with
- * stored ones are made whole, calls about stored ones are answered. All of it runs in the store's thread.
+ * The store's work, one task after the other: it stores responses that have ended, completes requests that continue
+ * stored ones, and answers calls about stored ones. All of it runs in the store's thread.
  */
 #ifndef FM_FRONT_STORE_QUEUE_H
 #define FM_FRONT_STORE_QUEUE_H
@@ -10,54 +10,54 @@
 
 struct fm_ignored;
 
-/* What a call asks the store. */
+/* What a call asks of the store. */
 struct fm_store_query {
     char id[FM_ID_SIZE]; /* of the response; a longer one is not an id */
     int limit;           /* items in the list */
     bool ascending;
     char after[256]; /* the item that the list begins after; "": none */
-    bool again;      /* set by the reply: the response is on its way into the store, so ask again after that */
+    bool again;      /* set by the reply: the response is still to be stored, so ask again after that */
     uint64_t job;    /* number of the job that waits for it, if one does */
-    const struct fm_ignored *ignored; /* of the call's params; NULL: nothing. Borrowed for the call that asks */
+    const struct fm_ignored *ignored; /* ignored params of the call; NULL: none. Borrowed during the call that asks */
 };
 
 /*
- * Answers a call, in the store's thread and without the lock: as fm_method.run. `store` NULL: there is no memory for
+ * Answers a call, in the store's thread and without the lock: as fm_method.run. `store` NULL: there was no memory for
  * it, and `error` is filled already.
  */
 typedef enum fm_code fm_store_reply_fn(struct fm_front *front, struct fm_store *store, struct fm_store_query *query,
                                        struct fm_json_writer *result, struct fm_error *error);
 
-/* Nothing waits, and there is no thread. */
+/* Starts empty, without a thread. */
 void fm_store_queue_init(struct fm_store_queue *queue);
 
-/* Its thread is gone, or never was. */
+/* Call it when its thread has ended, or was never started. */
 void fm_store_queue_free(struct fm_store_queue *queue);
 
 /*
  * Opens the store before the first task, so that `trouble` is known. `*store` is NULL, and stays so without memory.
- * Without the lock; may block on the disk: the store's thread alone calls it.
+ * Without the lock; may block on the disk: only the store's thread calls it.
  */
 void fm_store_open_early(struct fm_front *front, struct fm_store **store);
 
 /*
- * Does the first thing that can be done now; false: there is none. Makes `*store` where it is NULL. Lets go of the lock
- * meanwhile, and may block on the disk: the store's thread alone calls it.
+ * Does the first task that can be done now; false: there is none. Makes `*store` if it is NULL. Releases the lock
+ * meanwhile, and may block on the disk: only the store's thread calls it.
  */
 FM_MUST_USE bool fm_store_run_next_locked(struct fm_front *front, struct fm_store **store);
 
-/* The thread ends when it has done all that waits. */
+/* Makes the thread end when it has done all waiting tasks. */
 void fm_store_end_locked(struct fm_front *front);
 
 /*
- * Gives the store what jobs have for it: requests to be made whole (fm_job_resolved_locked follows), responses to be
- * stored (fm_job_stored_locked follows). Never blocks.
+ * Gives the store the work of jobs: requests to complete (fm_job_resolved_locked follows), and responses to store
+ * (fm_job_stored_locked follows). Never blocks.
  */
 void fm_store_pump_locked(struct fm_front *front);
 
 /*
- * The frame of an answer to a call that waits for the host; false: there is none. It is valid until the next call of
- * this or of fm_streams_next. From the host's writer thread, without the lock.
+ * The frame of a finished reply that the host has not taken yet; false: there is none. It is valid until the next call
+ * of this or of fm_streams_next. From the host's writer thread, without the lock.
  */
 bool fm_store_next_reply(struct fm_front *front, const char **frame, size_t *len);
 
@@ -65,12 +65,12 @@ bool fm_store_next_reply(struct fm_front *front, const char **frame, size_t *len
 FM_MUST_USE bool fm_store_replay_locked(struct fm_front *front, fm_store_reply_fn *find,
                                         const struct fm_store_query *query);
 
-/* Has `call` answered by `answer`. On failure the caller answers: RATE_LIMITED, OVERLOADED, CANCELLED. */
+/* Makes the store answer `call` with `answer`. On failure the caller answers: RATE_LIMITED, OVERLOADED, CANCELLED. */
 FM_MUST_USE enum fm_code fm_store_call_locked(struct fm_front *front, const struct fm_rpc_id *call,
                                               fm_store_reply_fn *answer, const struct fm_store_query *query,
                                               struct fm_error *error);
 
-/* True when a call with the id `call` is still to be answered from the store. */
+/* True when the store still has to answer a call with the id `call`. */
 bool fm_store_answers_locked(const struct fm_front *front, const struct fm_rpc_id *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Stored responses as rows: put, got, deleted, found by their items; and what makes room for them. */
+/* Stored responses as rows: how they are put, got, deleted, and found by their items; and how room is made for them. */
 #include "front/store/store.h"
 #include "front/store/db.h"
 
@@ -13,7 +13,7 @@ struct fm_store {
     struct fm_store_db db;
     int64_t bytes_max;
     int64_t total;   /* of the column `bytes` of all rows; -1: not counted */
-    int64_t counted; /* the data_version then: another process's commit changes it (sqlite.org/pragma.html) */
+    int64_t counted; /* the data_version at that time: another process's commit changes it (sqlite.org/pragma.html) */
 };
 
 struct fm_store *fm_store_new(const char *file, int64_t bytes_max) {
@@ -69,12 +69,12 @@ static int64_t size_of(const struct fm_stored_response *response) {
     return (int64_t)(response->object.len + response->input.len + response->stream.len) + FM_STORE_ROW_BYTES;
 }
 
-/* A size that no row can have is damage, and counts as the nearest that one can. */
+/* A size that no row can have is damage; the nearest possible size is used. */
 static int64_t clamp(int64_t bytes) {
     return bytes < FM_STORE_ROW_BYTES ? FM_STORE_ROW_BYTES : bytes > ROW_BYTES_MAX ? ROW_BYTES_MAX : bytes;
 }
 
-/* What is stored, in bytes, to `*total`. In a transaction. */
+/* Writes the number of stored bytes to `*total`. In a transaction. */
 static bool count(struct fm_store *store, int64_t *total) {
     char sql[128];
     int64_t version = fm_store_db_number(&store->db, "PRAGMA data_version");
@@ -88,7 +88,7 @@ static bool count(struct fm_store *store, int64_t *total) {
     return version >= 0 && store->total >= 0;
 }
 
-/* The key and the size of the response that goes next. False: an error, or there is none. */
+/* The key and the size of the response that is removed next. False: an error, or there is none. */
 static bool find_oldest(struct fm_store *store, int64_t *key, int64_t *bytes) {
     sqlite3_stmt *statement = fm_store_db_prepare(&store->db, "SELECT key, bytes FROM responses ORDER BY used LIMIT 1");
     bool row = statement && sqlite3_step(statement) == SQLITE_ROW;
@@ -108,7 +108,7 @@ static enum fm_code evict(struct fm_store *store, int64_t key, struct fm_error *
                : fm_store_db_fail_damaged(&store->db, "its index names a response that is not there", error);
 }
 
-/* The least recently used ones go until there is room. `*total` is what is left. */
+/* Removes the least recently used responses until there is room. `*total` is the bytes that are left. */
 static enum fm_code make_room(struct fm_store *store, int64_t bytes, int64_t *total, struct fm_error *error) {
     enum fm_code code = count(store, total) ? FM_OK : fm_store_db_fail(&store->db, error);
     while (code == FM_OK && *total > 0 && *total + bytes > store->bytes_max) {
@@ -120,7 +120,7 @@ static enum fm_code make_room(struct fm_store *store, int64_t bytes, int64_t *to
     return code;
 }
 
-/* `used` is the highest of all; one that is near the end of the numbers is damaged. */
+/* One more than the highest `used`; a value near the end of the range is damaged and ignored. */
 #define NEXT_USE "(SELECT coalesce(max(used), 0) + 1 FROM responses WHERE used < 4611686018427387904)"
 
 static bool insert_response(struct fm_store *store, const struct fm_stored_response *response) {
@@ -223,7 +223,7 @@ static enum fm_code take_row(const struct fm_store *store, sqlite3_stmt *stateme
     return object && input && stream ? FM_OK : fm_fail_no_memory(error);
 }
 
-/* Of no consequence where it fails or would have to wait; but what it finds damaged is noted. */
+/* Notes a use. It does not matter if this fails or would have to wait; but damage that it finds is noted. */
 static void note_use(struct fm_store *store, const char *id) {
     struct fm_error error;
     if (store->db.damaged) {
@@ -259,7 +259,7 @@ enum fm_code fm_store_get(struct fm_store *store, const char *id, struct fm_stor
     if (code != FM_OK) {
         return code;
     }
-    /* the checksum with the id that was asked for: an index that is damaged leads to another row */
+    /* the checksum covers the id that was asked for, because a damaged index may lead to another row */
     sqlite3_stmt *statement = fm_store_db_prepare(
         &store->db, "SELECT checksum = checksum(?1, previous, bytes, object, input, stream), previous, object, input,"
                     " stream FROM responses WHERE id = ?1");
@@ -279,7 +279,7 @@ enum fm_code fm_store_get(struct fm_store *store, const char *id, struct fm_stor
     return FM_OK;
 }
 
-/* By its key, and only where the row has that id: an index that is damaged leads to another row. */
+/* Deletes by key, but only if the row has that id: a damaged index may lead to another row. */
 static enum fm_code delete_row(struct fm_store *store, const char *id, struct fm_error *error) {
     sqlite3_stmt *statement =
         fm_store_db_prepare(&store->db, "DELETE FROM responses WHERE key = (SELECT key FROM responses WHERE id = ?1)"
@@ -307,13 +307,15 @@ enum fm_code fm_store_delete(struct fm_store *store, const char *id, struct fm_e
     }
     store->total = -1;
     fm_store_db_works(&store->db);
-    /* or the text stays in the log and, until that is copied, in the file; where another process reads, it stays */
+    /*
+     * otherwise the text stays in the log and, until that is copied, in the file; while another process reads, it stays
+     */
     sqlite3_busy_timeout(store->db.sqlite, 0);
     (void)fm_store_db_exec(&store->db, "PRAGMA wal_checkpoint(TRUNCATE)");
     return FM_OK;
 }
 
-/* The last response with the item; one that is not there is damage, as its items go with it. */
+/* The last response that has the item. If it is missing, that is damage: its items are deleted with it. */
 static enum fm_code take_found(struct fm_store *store, sqlite3_stmt *statement, const char *item_id,
                                char id[FM_ID_SIZE], struct fm_error *error) {
     int step = bind_string(statement, 1, item_id) ? sqlite3_step(statement) : SQLITE_ERROR;

@@ -50,7 +50,10 @@ void fm_openai_error_write(const struct fm_error *error, struct fm_json_writer *
 /* The first code with this `type` in the OpenAI API; FM_INTERNAL for any other text. */
 enum fm_code fm_openai_error_code(const char *type);
 
-/* The moment whose state an object shows, however far the answer is by now: so all readers get the same events. */
+/*
+ * The moment whose state an object shows, even if the answer has gone on since then: so all readers get the same
+ * events.
+ */
 enum fm_moment {
     FM_MOMENT_QUEUED, /* in the background, before the engine accepted the prompt */
     FM_MOMENT_BEGUN,  /* when the engine had accepted the prompt */
@@ -65,8 +68,8 @@ enum fm_moment {
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
 
 /*
- * The same for a chunk: the first one has the ignored parameters, and the last one of the last choice, but for that
- * with the usage, the timings.
+ * The same for a chunk: the first chunk has the ignored parameters. The last chunk of the last choice (not counting the
+ * one with the usage) has the timings.
  */
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 
@@ -117,10 +120,10 @@ const size_t *fm_answer_pieces(const struct fm_answer *answer);
 /* Begins another part, without ids. NULL when out of memory, or with too many. */
 struct fm_output_part *fm_answer_add_part(struct fm_answer *answer, enum fm_output_kind kind);
 
-/* Adds to the last part, whatever that is; false as fm_answer_append. */
+/* Adds to the last part, of any kind; false as fm_answer_append. */
 FM_MUST_USE bool fm_answer_append_raw(struct fm_answer *answer, const char *text, size_t len);
 
-/* Gives the part, one of reasoning, a state (copied). False when out of memory. */
+/* Gives a part of reasoning a state (copied). False when out of memory. */
 FM_MUST_USE bool fm_part_set_state(struct fm_answer *answer, struct fm_output_part *part, const char *state,
                                    size_t len);
 

@@ -183,7 +183,7 @@ static void begin_call_delta(const struct fm_answer *answer, size_t index, struc
     fm_json_key_int(w, "index", (int64_t)index);
 }
 
-/* Ends it, beginning with the end of the call's function. */
+/* Ends that chunk, beginning with the end of the call's function. */
 static void end_call_delta(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_end(w);
     fm_json_object_end(w);

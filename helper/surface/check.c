@@ -379,7 +379,7 @@ enum fm_code fm_check_members(const struct fm_rule *rules, struct json_object *o
         const struct fm_rule *rule = fm_rule_find(rules, lh_entry_k(entry));
         struct fm_path here = {.parent = at, .key = lh_entry_k(entry), .closed = rule && rule->closed};
         struct json_object *value = lh_entry_v(entry);
-        next = lh_entry_next(entry); /* before this one may be removed */
+        next = lh_entry_next(entry); /* taken now, because this entry may be removed */
         if (!rule && !ignore_member(object, &here)) {
             return fm_reject_unknown(&here, error);
         }

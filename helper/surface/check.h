@@ -1,6 +1,6 @@
 /*
- * Checks a request body against a table with one row for each parameter. The walk and the typed checkers are here; the
- * tables are in the files X_request.c, in request.c, which has the common ones, and in the files of the parts of a body
+ * Checks a request body against a table with one row for each parameter. The walk and the typed checkers are here. The
+ * tables are in the files X_request.c, in request.c (the common parameters), and in the files for the parts of a body
  * (format.c, tools.c, items.c, limits.c, ...).
  *
  * A checker returns FM_OK, or fills `error` (FM_INVALID_REQUEST, a reason, the path) and returns its code. It never

@@ -1,7 +1,7 @@
 /*
  * The conversation that a request of the Responses API continues: stored responses, and stored items to which its own
- * items refer. The front has the store; the meaning of what is stored is known here. Pure, except for the source's
- * calls.
+ * items refer. The front has the store, but only this file knows the meaning of what is stored. Pure, except for the
+ * source's calls.
  */
 #ifndef FM_SURFACE_CONVERSATION_H
 #define FM_SURFACE_CONVERSATION_H
@@ -16,8 +16,8 @@ struct json_object;
 void fm_conversation_free(struct fm_conversation *conversation);
 
 /*
- * For a request that ends before fm_conversation_resolve: copies into `kept` (zeroed) what is stored of it. That is
- * `previous_id`, and its input unless some of it refers to items that are not known yet. False when out of memory.
+ * For a request that ends before fm_conversation_resolve: copies into `kept` (zeroed) the parts of it that are stored:
+ * `previous_id`, and its input unless some of that refers to items that are not known yet. False when out of memory.
  */
 FM_MUST_USE bool fm_conversation_copy_kept(struct fm_conversation *kept, const struct fm_conversation *from);
 

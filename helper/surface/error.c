@@ -23,7 +23,9 @@ static const struct {
     [FM_GUARDRAIL] = {400, "invalid_request_error", "content_filter"},
 };
 
-/* OpenAI's `code`: the reason of an error is one already. NULL where OpenAI has none for it, which is the reason "". */
+/*
+ * OpenAI's `code`: the error's reason, if it has one. NULL if OpenAI has no code for the error, which is the reason "".
+ */
 static const char *openai_code(const struct fm_error *error) {
     const char *code = error->reason ? error->reason : errors[error->code].code;
     return *code ? code : NULL;

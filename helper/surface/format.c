@@ -258,7 +258,10 @@ static void rename_image_param(const struct fm_request *request, size_t index, s
     }
 }
 
-/* What Responses has inside of another member (request.h, fm_request_note_passed), and chat has not. */
+/*
+ * Renames members that the Responses API has inside another member (request.h, fm_request_note_passed), but chat has
+ * not.
+ */
 static void rename_passed_param(struct fm_error *error) {
     static const struct fm_param_name names[] = {{"verbosity", "text.verbosity"},
                                                  {"reasoning_summary", "reasoning.summary"}};
@@ -270,7 +273,7 @@ static void rename_passed_param(struct fm_error *error) {
     }
 }
 
-/* Some SDKs show an error's text alone, so it names the field, too. */
+/* Some SDKs show only an error's text, so the text names the field too. */
 static void name_param(struct fm_error *error) {
     char detail[sizeof error->detail];
     if (error->code != FM_INVALID_REQUEST || !error->param[0] || strstr(error->detail, error->param)) {

@@ -1,6 +1,4 @@
-/*
- * Ids of what the surface and the session mode make, such as "resp_0123...": how they are drawn, and how long they are.
- */
+/* Ids that the surface and session mode make, such as "resp_0123...": how they are drawn, and how long they are. */
 #ifndef FM_SURFACE_IDS_H
 #define FM_SURFACE_IDS_H
 

@@ -69,7 +69,7 @@ static const struct fm_dialect dialect = {
 
 /* A tool's output may be text parts too. */
 static const struct fm_part_kind output_parts[] = {
-    {"input_text", "text", NULL}, {"output_text", "text", NULL}, /* of a tool that is a model itself */
+    {"input_text", "text", NULL}, {"output_text", "text", NULL}, /* from a tool that is itself a model */
     {"input_image", NULL, NULL},  {"input_file", NULL, NULL},    {0}};
 
 static const struct fm_dialect output_dialect = {
@@ -115,8 +115,8 @@ static const struct fm_rule reference_rules[] = {
 };
 
 /*
- * Reasoning before an answer. Its `encrypted_content` is what the engine that made it wants back (ENGINE.md, State of
- * an answer), or that of another server, which an engine leaves out.
+ * Reasoning before an answer. Its `encrypted_content` is a state that the engine wants back (ENGINE.md, State of an
+ * answer). If it comes from another server, an engine leaves it out.
  */
 static const struct fm_rule reasoning_rules[] = {
     {.name = "type", .check = fm_check_any},
@@ -212,7 +212,7 @@ static enum fm_code check_reference(struct json_object *item, const struct fm_pa
     return fm_check_members(reference_rules, item, at, error);
 }
 
-/* The first is also the kind of an item that has a role but no type: the AI SDK writes messages so. */
+/* The first is also the kind of an item that has a role but no type: the AI SDK writes messages like that. */
 static const struct item_kind {
     const char *type;
     const char *id_prefix; /* of an id that is drawn for such an item */
@@ -226,7 +226,7 @@ static const struct item_kind {
     {"item_reference", NULL, check_reference},
 };
 
-/* NULL when it is not one of these. */
+/* NULL when `type` is none of these. */
 static const struct item_kind *find_kind(struct json_object *type) {
     for (size_t i = 0; i < sizeof item_kinds / sizeof item_kinds[0]; i++) {
         if (!type || fm_string_is(type, item_kinds[i].type)) {
@@ -343,7 +343,7 @@ static enum fm_code check_call_ids(struct json_object *items, size_t index, stru
     if (is_item(items, index, "function_call")) {
         return fm_call_note(ids, id, error);
     }
-    /* as at OpenAI, the error names the list */
+    /* as in OpenAI's API, the error names the list */
     return is_item(items, index, "function_call_output") ? fm_call_find(ids, id, at, error) : FM_OK;
 }
 
@@ -361,7 +361,7 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
     return code == FM_OK && !answerable ? fm_reject_value(&at, "Expected at least one message.", error) : code;
 }
 
-/* The content of an item that may have images, a message of the user; otherwise NULL. */
+/* The content of an item that may have images, that is, a user's message; otherwise NULL. */
 static struct json_object *content_with_images(struct json_object *item) {
     return fm_string_is(json_object_object_get(item, "role"), "user") ? json_object_object_get(item, "content") : NULL;
 }
@@ -403,7 +403,7 @@ static void write_call_output(struct json_object *item, struct fm_buf *scratch, 
     fm_json_object_end(w);
 }
 
-/* The summary becomes a system message that says that it is one. */
+/* Writes the summary as a system message, which says that it is a summary. */
 static void write_compaction(struct json_object *item, struct fm_buf *scratch, struct fm_json_writer *w) {
     struct json_object *content = json_object_object_get(item, "encrypted_content");
     size_t start = sizeof FM_COMPACTION_START - 1;
@@ -432,7 +432,7 @@ static void append_parts(struct json_object *list, struct fm_buf *text) {
     }
 }
 
-/* Writes the reasoning of the items from `index` to `end`: of each its content, or else its summary. */
+/* Writes the reasoning of the items from `index` to `end`: for each item its content, or else its summary. */
 static void write_reasoning(struct json_object *items, size_t index, size_t end, struct fm_buf *scratch,
                             struct fm_json_writer *w) {
     fm_buf_reset(scratch);
@@ -451,7 +451,7 @@ static void write_reasoning(struct json_object *items, size_t index, size_t end,
     w->buf->failed |= scratch->failed;
 }
 
-/* Writes the states of the reasoning in both ranges of items: what its engine wants back. */
+/* Writes the states of the reasoning in both ranges of items, which the engine wants back. */
 static void write_states(struct json_object *items, const size_t ranges[2][2], struct fm_json_writer *w) {
     bool any = false;
     for (size_t r = 0; r < 2; r++) {
@@ -474,7 +474,10 @@ static void write_states(struct json_object *items, const size_t ranges[2][2], s
     }
 }
 
-/* After the reasoning that begins at `index`, if it is the end of an answer: what is left of it is its state. */
+/*
+ * Returns the index after the reasoning that begins at `index`. If that is the end of an answer, only its state is
+ * kept.
+ */
 static size_t after_last_thought(struct json_object *items, size_t index) {
     size_t end = index;
     while (is_item(items, end, "reasoning")) {
@@ -547,7 +550,7 @@ static void write_part(const char *type, struct json_object *text, struct fm_jso
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", type);
     fm_json_key_value(w, "text", text);
-    if (output) { /* clients rely on it */
+    if (output) { /* clients rely on this member */
         fm_json_key(w, "annotations");
         fm_json_raw(w, "[]", 2);
     }
@@ -599,7 +602,7 @@ static void write_kept(struct json_object *item, struct fm_json_writer *w) {
     if (content) {
         write_kept_content(item, content, w);
     }
-    if (kind->check == check_reasoning && !json_object_object_get(item, "summary")) { /* clients rely on it */
+    if (kind->check == check_reasoning && !json_object_object_get(item, "summary")) { /* clients rely on this member */
         fm_json_key(w, "summary");
         fm_json_raw(w, "[]", 2);
     }

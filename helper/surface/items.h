@@ -1,7 +1,7 @@
 /*
  * Items of the Responses API: the parts of a conversation, in a request's `input` and in a response's `output`. Each
- * item is checked alone when the request comes. A rule about the whole conversation (each output has its call) is
- * checked when all of it is known, which may need stored responses. Pure; values are borrowed.
+ * item is checked by itself when the request comes. A rule about the whole conversation (each output has its call) is
+ * checked when all items are known, which may need stored responses. Pure; values are borrowed.
  */
 #ifndef FM_SURFACE_ITEMS_H
 #define FM_SURFACE_ITEMS_H

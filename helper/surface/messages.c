@@ -23,13 +23,13 @@ static const struct fm_part_kind *find_part(const struct fm_dialect *dialect, st
     return NULL;
 }
 
-/* The URL of an image; in chat it lies in an object. */
+/* The URL of an image; in chat it is inside an object. */
 static struct json_object *image_url(const struct fm_part_kind *kind, struct json_object *part) {
     struct json_object *url = json_object_object_get(part, kind->member);
     return json_object_is_type(url, json_type_object) ? json_object_object_get(url, "url") : url;
 }
 
-/* How closely to look at it, which lies beside its URL; NULL: that is left open. */
+/* The member `detail` beside the URL: how closely to look at the image; NULL: not given. */
 static struct json_object *image_detail(const struct fm_part_kind *kind, struct json_object *part) {
     struct json_object *url = json_object_object_get(part, kind->member);
     return json_object_object_get(json_object_is_type(url, json_type_object) ? url : part, "detail");
@@ -110,7 +110,7 @@ enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_obje
     return FM_OK;
 }
 
-/* The content, or in a message of the assistant what replaces it; NULL when there is neither. */
+/* The content, or in a message of the assistant its replacement; NULL when there is neither. */
 static struct json_object *content_of(const struct fm_dialect *dialect, struct json_object *message) {
     struct json_object *content = json_object_object_get(message, "content");
     bool stands_in = dialect->stand_in && fm_string_is(json_object_object_get(message, "role"), "assistant");

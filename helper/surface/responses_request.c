@@ -136,7 +136,7 @@ static void write_value_or(struct json_object *value, const char *fallback, stru
     }
 }
 
-/* How the thought is to be told; NULL: that is left open. */
+/* The form in which reasoning is shown; NULL: not given. */
 static struct json_object *summary_of(struct json_object *reasoning) {
     struct json_object *summary = json_object_object_get(reasoning, "summary");
     return summary ? summary : json_object_object_get(reasoning, "generate_summary");
@@ -172,7 +172,7 @@ static void write_echo(struct json_object *body, const struct fm_asked_format *f
     fm_json_raw(w, fixed, sizeof fixed - 1);
 }
 
-/* The response would be too large: blames the largest of the members that it repeats. */
+/* The response would be too large: the error names the largest of the members that it repeats. */
 static enum fm_code reject_large_echo(struct json_object *body, struct fm_error *error) {
     static const char *const large[] = {"instructions", "tools", "text", "response_format"};
     struct fm_path at = {.key = NULL};
@@ -242,7 +242,7 @@ static void write_messages(struct json_object *body, enum fm_purpose purpose, st
     fm_json_array_end(w);
 }
 
-/* Writes the messages, or notes what they will be made of when the store has answered; and what is to be stored. */
+/* Writes the messages, or notes the parts to make them from when the store has answered; also notes what to store. */
 static void note_conversation(struct json_object *body, enum fm_purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");
@@ -274,7 +274,7 @@ static void note_conversation(struct json_object *body, enum fm_purpose purpose,
 static void write_purpose(enum fm_purpose purpose, struct fm_request *request, struct fm_json_writer *job) {
     if (purpose == FM_PURPOSE_COUNT) {
         fm_json_key_int(job, "max_tokens", 0);
-        request->repeatable = false; /* a count is the same whatever runs beside it */
+        request->repeatable = false; /* a token count does not depend on other jobs */
     } else if (purpose == FM_PURPOSE_SUMMARY) {
         fm_json_key_int(job, "temperature", 0);
         fm_json_key(job, "reasoning");

@@ -1,6 +1,6 @@
 /*
- * The hash that all requests of a conversation have in common: that of its messages up to the first one of the user,
- * as the engine gets them. It only has to tell conversations apart (base/hash.h).
+ * The hash that all requests of a conversation share: it covers the messages up to the user's first one, as the engine
+ * gets them. It only has to tell conversations apart (base/hash.h).
  */
 #include "base/hash.h"
 #include "surface/surface.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After the string that begins at `at`, in JSON that is well-formed. */
+/* The end of the string that begins at `at`, in well-formed JSON. */
 static const char *after_string(const char *at, const char *end) {
     for (at++; at < end && *at != '"'; at++) {
         at += *at == '\\';
@@ -17,7 +17,7 @@ static const char *after_string(const char *at, const char *end) {
     return at < end ? at + 1 : end;
 }
 
-/* After the value that begins at `at`: one that is no object, list or string ends before a comma. */
+/* The end of the value that begins at `at`. A value that is no object, list or string ends before a comma. */
 static const char *after_value(const char *at, const char *end) {
     int depth = 0;
     while (at < end) {
@@ -35,7 +35,7 @@ static const char *after_value(const char *at, const char *end) {
     return at;
 }
 
-/* The list of messages among the members; NULL: there is none. Our own writer leaves no white space. */
+/* The list of messages among the members; NULL: there is none. Our writer leaves no white space. */
 static const char *find_messages(const char *at, const char *end) {
     static const char key[] = "\"messages\":[";
     while (at < end) {

@@ -1,13 +1,13 @@
-/* What an answer took, under timings.h. */
+/* How long an answer took, and its rates, under timings.h. */
 #include "surface/timings.h"
 
 #include <json-c/json.h>
 
-/* What the choices took together. */
+/* Sums over all choices. */
 struct sums {
     struct fm_timings timings;
     int64_t read;    /* tokens of prompts that had to be computed */
-    int64_t decoded; /* tokens of answers after each one's first */
+    int64_t decoded; /* tokens of answers, without the first one of each answer */
 };
 
 static void add(struct sums *sums, const struct fm_answer *choice) {
@@ -32,7 +32,7 @@ static void write_ms(const char *key, int64_t us, bool known, struct fm_json_wri
     }
 }
 
-/* Tokens a second, to two decimals; null where nothing was counted or measured. */
+/* Tokens per second, to two decimals; null if nothing was counted or measured. */
 static void write_rate(const char *key, int64_t tokens, int64_t us, struct fm_json_writer *w) {
     if (tokens > 0 && us > 0) {
         int64_t hundredths = (int64_t)((double)tokens * 1e8 / (double)us + 0.5);

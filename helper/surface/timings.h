@@ -1,4 +1,4 @@
-/* What an answer took: `fm.timings` of its object. Pure. */
+/* How long an answer took: `fm.timings` of its object. Pure. */
 #ifndef FM_SURFACE_TIMINGS_H
 #define FM_SURFACE_TIMINGS_H
 

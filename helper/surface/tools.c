@@ -8,7 +8,7 @@
 
 /* ---- checkers ---- */
 
-/* Refuses the other API's form of a function, `value`: `members` are those of this one's. */
+/* Refuses `value` if it is a function in the other API's form; `members` are those of this API's form. */
 static enum fm_code check_form(const struct fm_rule *members, struct json_object *value, const struct fm_path *at,
                                struct fm_error *error) {
     bool nested = fm_rule_find(members, "function");

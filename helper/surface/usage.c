@@ -1,7 +1,7 @@
 /*
- * What an answer's tokens are, in the shapes of the APIs. A total that is not known makes `usage` null. A detail that
- * is not known is left out where OpenAI's types allow that; where they demand a number, it is 0 and `fm.uncounted`
- * names it: stock clients refuse anything else (the Agents SDK null, the Open Responses suite nothing).
+ * An answer's token counts, in the shapes of the APIs. If a total is not known, `usage` is null. An unknown detail is
+ * left out if OpenAI's types allow that. If they demand a number, it is 0 and `fm.uncounted` names it, because stock
+ * clients refuse anything else (the Agents SDK refuses null, the Open Responses suite a missing member).
  */
 #include "surface/usage.h"
 #include "surface/answer.h"
@@ -13,7 +13,7 @@
 #define CACHED    "cached_tokens"
 #define REASONING "reasoning_tokens"
 
-/* Of what is not known no sum is. */
+/* The sum, which is not known if one of the counts is not. */
 static int64_t add_counts(int64_t one, int64_t other) {
     return one < 0 || other < 0 ? FM_UNKNOWN_COUNT : one + other;
 }
@@ -78,13 +78,13 @@ void fm_usage_write_uncounted(const struct fm_usage *usage, struct fm_json_write
     fm_json_array_end(w);
 }
 
-/* What is null or absent is not known. */
+/* A count that is null or absent is not known. */
 static int64_t read_count(struct json_object *object, const char *name) {
     struct json_object *value = json_object_object_get(object, name);
     return value ? json_object_get_int64(value) : FM_UNKNOWN_COUNT;
 }
 
-/* A detail that the list names is not known, whatever number stands for it. */
+/* A detail that the list names is not known, whatever number is in its place. */
 static int64_t read_detail(struct json_object *details, const char *name, struct json_object *uncounted) {
     bool listed = false;
     size_t count = json_object_is_type(uncounted, json_type_array) ? json_object_array_length(uncounted) : 0;

@@ -1,4 +1,4 @@
-/* What an answer's tokens are: the member `usage` of its object, and `fm.uncounted`. Pure. */
+/* An answer's token counts: the member `usage` of its object, and `fm.uncounted`. Pure. */
 #ifndef FM_SURFACE_USAGE_H
 #define FM_SURFACE_USAGE_H
 
@@ -7,7 +7,7 @@
 struct fm_json_writer;
 struct json_object;
 
-/* The tokens of all choices. The prompt, which they share, counts once. */
+/* The tokens of all choices. They share the prompt, which counts once. */
 struct fm_usage fm_answer_usage(const struct fm_answer *answer);
 
 /* Whether the prompt's tokens and the answer's are known; otherwise `usage` is null. */

@@ -17,13 +17,13 @@ static const char explanation[] =
 
 static struct fm_front front;
 
-/* Also sets it for the engine's log lines. Call before the first thread. */
+/* Sets the log prefix, for the engine's log lines too. Call before the first thread. */
 static bool use_log_prefix(const char *prefix) {
     fm_log_use_prefix(prefix);
     return setenv("FM_ENGINE_LOG_PREFIX", prefix, 1) == 0;
 }
 
-/* An engine gets absolute paths. What is not there stays as it is: the engine says so. */
+/* Engines get absolute paths. The path of a missing file stays as it is: the engine reports that. */
 static void make_absolute(const char **path) {
     static char *absolute;
     absolute = *path ? fm_file_resolve(*path) : NULL;

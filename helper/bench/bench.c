@@ -1,7 +1,6 @@
 /*
  * fm-proxy bench, under bench.h. Each figure is the median of some rounds. On a slow machine prompts and answers are
- * shorter, so that all of it takes a minute or two; each prompt begins with its own number, so that none is
- * cached.
+ * shorter, so that all of it takes a minute or two; each prompt begins with a different number, so that none is cached.
  */
 #include "bench/bench.h"
 #include "base/clock.h"
@@ -17,12 +16,12 @@
 #include <unistd.h>
 
 #define ROUNDS  3
-#define HURRY_S 45 /* after so long a step has one round */
+#define HURRY_S 45 /* after this time a step has only one round */
 
-#define CHECKING_MS    8000 /* an engine that is asked whether it is available says so within 7 s */
+#define CHECKING_MS    8000 /* an engine that is asked whether it is available answers within 7 s */
 #define CHECK_AGAIN_MS 30
 
-#define STEP_S       5 /* how long a prompt or an answer should take at most, as the ones before it tell */
+#define STEP_S       5 /* how long a prompt or an answer should take at most, estimated from earlier ones */
 #define PROMPT_MOST  1024
 #define PROMPT_LEAST 64
 #define ANSWER_MOST  128
@@ -35,7 +34,7 @@ struct bench {
     struct fm_bench_figures figures;
     struct fm_bench_answer answers[FM_BENCH_STREAMS];
     int64_t start_ms;
-    int prompts; /* so far: each begins with its number */
+    int prompts; /* number of prompts so far: each prompt begins with its number */
     char engine[64];
     char model[256];
 };
@@ -44,7 +43,7 @@ static void say(const char *what) {
     fprintf(stderr, "fm-proxy bench: %s ...\n", what);
 }
 
-/* ---- what is asked ---- */
+/* ---- the requests ---- */
 
 /* A question of some 20 tokens, and `words` more. */
 static void write_prompt(struct bench *bench, struct fm_bench_answer *answer, int64_t words) {
@@ -56,7 +55,7 @@ static void write_prompt(struct bench *bench, struct fm_bench_answer *answer, in
     }
 }
 
-/* Asks for `count` answers at once. */
+/* Asks for `count` answers at the same time. */
 static enum fm_code ask(struct bench *bench, size_t count, int64_t words, int64_t max_tokens) {
     for (size_t i = 0; i < count; i++) {
         bench->answers[i].max_tokens = max_tokens;
@@ -76,7 +75,7 @@ static double median(double *values, size_t count) {
     return values[count / 2];
 }
 
-/* Whether a step has another round after `done` of them. */
+/* Whether a step has one more round after `done` rounds. */
 static bool goes_on(const struct bench *bench, size_t done) {
     bool late = fm_now_ms() - bench->start_ms > HURRY_S * 1000;
     return done == 0 || (done < ROUNDS && !late);
@@ -111,7 +110,7 @@ static bool is_checking(struct json_object *result) {
     return checking;
 }
 
-/* What answers, or why nothing does. */
+/* Finds out which engine answers, or why none does. */
 static enum fm_code look(struct bench *bench) {
     int64_t last_ms = fm_now_ms() + CHECKING_MS;
     while (fm_bench_call(&bench->host, "capabilities.get") == FM_OK && is_checking(bench->host.result) &&
@@ -184,7 +183,7 @@ static enum fm_code measure_prefill(struct bench *bench) {
     return FM_OK;
 }
 
-/* Of all answers together, from the first token of all to the last end; below 0: there was too little. */
+/* The rate of all answers together, from the very first token to the last end; below 0: too few tokens to measure. */
 static double rate_of_all(const struct fm_bench_answer *answers, size_t count) {
     int64_t tokens = 0;
     int64_t first_us = INT64_MAX;

@@ -6,9 +6,9 @@
 
 /*
  * Measures, with progress on stderr, and prints the figures to stdout, as a table or (options->json) as one JSON
- * object. `end_fd` polls readable when it is to end early. Returns the process's exit status: 0; EX_UNAVAILABLE where
- * there is no model or an answer failed, with one line about it on stderr. Blocks for a minute or two; call from the
- * main thread, once.
+ * object. `end_fd` polls readable when the measurement should end early. Returns the process's exit status: 0, or
+ * EX_UNAVAILABLE if there is no model or an answer failed, with one line about it on stderr. Blocks for a minute or
+ * two; call from the main thread, once.
  */
 int fm_bench_run(struct fm_front *front, const struct fm_options *options, int end_fd);
 

@@ -8,28 +8,28 @@
 
 #define FM_BENCH_STREAMS 4
 
-/* Answers that were written side by side. */
+/* Answers that were generated at the same time. */
 struct fm_bench_streams {
     int count;
     int64_t tokens;           /* of each answer, at most */
     double tokens_per_second; /* of all of them together; below 0: not known */
-    double first_token_ms;    /* of the one that waited the longest */
+    double first_token_ms;    /* of the answer that waited the longest */
 };
 
 struct fm_bench_figures {
     const char *engine;
     const char *model;
-    double cold_ms; /* to the first token, with the start of the engine and the load of the model */
+    double cold_ms; /* time to the first token, including the engine's start and the load of the model */
     double warm_ms;
     int64_t prompt_tokens;
     double prefill_per_second; /* below 0: not known */
     struct fm_bench_streams one;
     struct fm_bench_streams many;
-    int64_t front_bytes; /* of memory; -1: not known */
+    int64_t front_bytes; /* memory of the front; -1: not known */
     int64_t engine_bytes;
 };
 
-/* To stdout. False when it could not be written. */
+/* Prints to stdout. False when that failed. */
 bool fm_bench_print_table(const struct fm_bench_figures *figures);
 bool fm_bench_print_json(const struct fm_bench_figures *figures);
 

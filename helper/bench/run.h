@@ -1,4 +1,4 @@
-/* Requests of `fm-proxy bench`: several answers at once through the front, and what they took. */
+/* Requests of `fm-proxy bench`: several answers at once through the front, and their times. */
 #ifndef FM_BENCH_RUN_H
 #define FM_BENCH_RUN_H
 
@@ -6,7 +6,7 @@
 
 #define FM_BENCH_PROMPT_MAX (64u << 10)
 
-/* An answer that is asked for, and what came of it. */
+/* A request for an answer, and its result. */
 struct fm_bench_answer {
     char prompt[FM_BENCH_PROMPT_MAX];
     int64_t max_tokens;
@@ -23,14 +23,17 @@ struct fm_bench_answer {
 struct fm_bench_host {
     struct fm_link link;
     int end_fd;
-    struct fm_bench_answer *answers; /* that are waited for; borrowed */
+    struct fm_bench_answer *answers; /* the ones that are waited for; borrowed */
     size_t count;
     struct json_object *result; /* of fm_bench_call; owned */
     int64_t call;               /* its id */
-    struct fm_error error;      /* the first that came; code FM_OK: none */
+    struct fm_error error;      /* the first error; code FM_OK: none */
 };
 
-/* A call without params. `host->result` is its result, until the next. Blocks. FM_CANCELLED: it is to end. */
+/*
+ * A call without params. `host->result` is its result, until the next call. Blocks. FM_CANCELLED: the measurement has
+ * to end.
+ */
 FM_MUST_USE enum fm_code fm_bench_call(struct fm_bench_host *host, const char *method);
 
 /* Asks for all `answers` at once, and waits for them. Blocks. The first error counts: host->error. */

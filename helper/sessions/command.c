@@ -76,7 +76,7 @@ static const struct field {
     const char *name;
     size_t text; /* its offset in struct fm_command */
     enum fm_fault_code missing;
-    bool filled; /* an empty one counts as missing */
+    bool filled; /* an empty string counts as missing */
 } fields[] = {
     {"session_id", offsetof(struct fm_command, session_id), FM_FAULT_SESSION_ID_REQUIRED, false},
     {"prompt", offsetof(struct fm_command, prompt), FM_FAULT_PROMPT_REQUIRED, true},
@@ -86,7 +86,7 @@ static const struct field {
 
 static const struct row {
     const char *name;
-    size_t needs; /* how many of the fields, from the first one */
+    size_t needs; /* how many of the fields it needs, from the first one on */
 } rows[] = {
     [FM_COMMAND_OPEN] = {"open-session", 0},
     [FM_COMMAND_MESSAGE] = {"message", 4},

@@ -67,9 +67,9 @@ void fm_fault_write(const struct fm_fault *fault, struct fm_json_writer *w);
 bool fm_command_is_blank(const char *line, size_t len);
 
 /*
- * Reads the command and the strings that it needs. Other members are ignored; of several with one name the last counts.
- * On failure nothing is left to free; from FM_FAULT_SESSION_ID_REQUIRED on, `command->kind` is the command that failed.
- * `scratch` is used for strings with escapes; its contents mean nothing afterwards.
+ * Reads the command and the strings that it needs. Other members are ignored; if several have the same name, the last
+ * one counts. On failure nothing is left to free; from FM_FAULT_SESSION_ID_REQUIRED on, `command->kind` is the command
+ * that failed. `scratch` is used for strings with escapes; its contents mean nothing afterwards.
  */
 FM_MUST_USE enum fm_fault_code fm_command_read(const char *line, size_t len, struct fm_buf *scratch,
                                                struct fm_command *command, struct fm_fault *fault);

@@ -250,7 +250,7 @@ void fm_session_write_params(const struct fm_session_table *table, const struct 
     fm_json_raw(w, formats[attempt->format].schema, strlen(formats[attempt->format].schema));
     fm_json_object_end(w);
     fm_json_key_bool(w, "store", false);
-    if (options->temperature != 1) { /* the default is not named: some models of servers refuse to be told of one */
+    if (options->temperature != 1) { /* the default is not sent: some models of servers refuse it */
         fm_json_key_double(w, "temperature", options->temperature);
     }
     if (attempt->again) {

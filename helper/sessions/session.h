@@ -14,7 +14,7 @@
 struct fm_session {
     char id[FM_ID_SIZE];
     struct fm_buf items;     /* the conversation: items of responses.create as JSON, each followed by a comma */
-    size_t instructions_end; /* in them: where the text of the first one, the system message, ends */
+    size_t instructions_end; /* where the text of the system message, the first item, ends in `items` */
     struct fm_buf turn;      /* the user's item of the turn under way, in the same form */
     int64_t turns;
     int64_t used_ms; /* when it was last used */

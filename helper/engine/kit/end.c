@@ -1,4 +1,6 @@
-/* The end of an engine program: it begins once, for whatever reason, and every job's abort flag is raised with it. */
+/*
+ * The end of an engine program: it begins only once, whatever the reason, and every job's abort flag is raised with it.
+ */
 #include "base/clock.h"
 #include "engine/kit/kit_internal.h"
 

@@ -14,7 +14,7 @@ static enum fm_code wrong_part(struct fm_error *error, size_t message, size_t pa
     return fm_kit_job_wrong_entry(error, list, part, member, expected);
 }
 
-/* The member `name` of a part that has `others` besides and nothing else, a string; NULL: it is not such a part. */
+/* The string `name` of a part that has exactly `others` other members; NULL: it is not such a part. */
 static struct json_object *only_member(struct json_object *part, const char *name, int others) {
     struct json_object *value = json_object_object_get(part, name);
     bool valid = json_object_is_type(value, json_type_string) && json_object_object_length(part) == others + 1;
@@ -49,7 +49,7 @@ static enum fm_code add_text(struct fm_message *message, struct json_object *tex
     return FM_OK;
 }
 
-/* FM_INVALID_REQUEST: it is no base64. */
+/* FM_INVALID_REQUEST: it is not base64. */
 static enum fm_code add_image(struct fm_message *message, struct json_object *data, const char *detail,
                               struct fm_error *error) {
     const char *text = json_object_get_string(data);

@@ -1,4 +1,6 @@
-/* What the files of the kit share of a program's life: the mailbox, the end, the output. Only they include this. */
+/*
+ * The parts of a program's life that the kit's files share: the mailbox, the end, the output. Only they include this.
+ */
 #ifndef FM_ENGINE_KIT_INTERNAL_H
 #define FM_ENGINE_KIT_INTERNAL_H
 
@@ -8,7 +10,7 @@
 
 #include <pthread.h>
 
-#define FM_SAVE_MAX_MS 60000 /* whatever the front says */
+#define FM_SAVE_MAX_MS 60000 /* upper limit, even if the front allows more */
 
 /* A message for the engine thread. */
 enum fm_item_kind { FM_ITEM_INITIALIZE, FM_ITEM_AVAILABLE, FM_ITEM_LOAD, FM_ITEM_FAULT, FM_ITEM_JOB };
@@ -40,23 +42,23 @@ struct fm_kit {
     pthread_cond_t changed; /* an item, an abort, the end, a wake */
     struct fm_item *first;  /* the mailbox, under lock */
     struct fm_item **last;
-    struct fm_kit_job *jobs; /* all that live; the list under lock */
-    bool woken;              /* fm_kit_wake was called, or a job that is handed out was aborted; under lock */
+    struct fm_kit_job *jobs; /* all jobs that exist; the list is under lock */
+    bool woken;              /* fm_kit_wake was called, or a job that the engine has was aborted; under lock */
     atomic_bool ending;      /* written under lock */
     int status;              /* of exit; under lock */
-    int64_t save_until_ms;   /* the front lets the engine save its state up to here; 0: it does not. Under lock */
+    int64_t save_until_ms;   /* until then the front lets the engine save its state; 0: it does not. Under lock */
 
     bool initialized; /* engine thread */
     bool loaded;      /* engine thread */
-    bool images;      /* engine thread: the model sees */
+    bool images;      /* engine thread: the model sees images */
     bool over;        /* fm_kit_main returns; under the lock */
 
     struct fm_inbound inbound; /* reader */
     char input[64 * 1024];     /* reader */
 };
 
-/* Tells an engine that waits for something else (fm_engine_ops.wake). Under the lock, which fm_kit_main takes once more
- * before it returns: afterwards the engine's `ops` and state may be gone, and nothing is told any more. */
+/* Wakes an engine that waits for something else (fm_engine_ops.wake). Under the lock, which fm_kit_main takes once more
+ * before it returns: after that the engine's `ops` and state may be gone, and this does nothing. */
 static inline void fm_kit_tell(const struct fm_kit *kit) {
     if (!kit->over && kit->ops->wake) {
         kit->ops->wake(kit->ops->state);
@@ -65,35 +67,35 @@ static inline void fm_kit_tell(const struct fm_kit *kit) {
 
 /* ---- end.c ---- */
 
-/* The end begins; the first call's status counts. Any thread, never blocks. */
+/* Begins the end; only the first call's status counts. Any thread, never blocks. */
 void fm_kit_end(struct fm_kit *kit, int status);
 
-/* The same, as the front asks for: the engine may save its state for `save_ms` before. */
+/* The same at the front's request: before the end the engine may save its state for `save_ms`. */
 void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms);
 
-/* The status to exit with: that of the first call, else 0. The process ends with it, so fm_kit_tell does nothing from
+/* The exit status: that of the first call, or 0 without one. The process ends with it, so fm_kit_tell does nothing from
  * here on. Any thread. */
 int fm_kit_end_status(struct fm_kit *kit);
 
 /* ---- mailbox.c ---- */
 
-/* Adds an item, which is the kit's then. Any thread. */
+/* Adds an item, which the kit then owns. Any thread. */
 void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item);
 
 /* How fm_mailbox_next waits. */
 enum fm_mailbox_wait {
-    FM_WAIT_NOT,    /* the engine has other jobs */
-    FM_WAIT_ITEM,   /* until there is one, or the end comes */
-    FM_WAIT_WITHIN, /* the same, or something wakes, or the time is over */
+    FM_WAIT_NOT,    /* does not wait: the engine has other jobs */
+    FM_WAIT_ITEM,   /* waits until there is an item, or the end comes */
+    FM_WAIT_WITHIN, /* waits for that, or for a wake, or until the time is over */
 };
 
 /*
- * The next item, the caller's to free; NULL: there is none. `until_ms` (fm_now_ms) is for FM_WAIT_WITHIN. A repeatable
- * job stays where it is as long as it can't be alone. Engine thread.
+ * The next item, which the caller frees; NULL: there is none. `until_ms` (fm_now_ms) is for FM_WAIT_WITHIN. A
+ * repeatable job stays in the mailbox while the engine has other jobs. Engine thread.
  */
 struct fm_item *fm_mailbox_next(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms);
 
-/* The first aborted job that waits, taken out; NULL: there is none. Engine thread. */
+/* Takes out the first waiting job that was aborted; NULL: there is none. Engine thread. */
 struct fm_item *fm_mailbox_next_aborted(struct fm_kit *kit);
 
 /* Frees an item that is in no mailbox, but not its job. */
@@ -101,7 +103,7 @@ void fm_mailbox_free_item(struct fm_item *item);
 
 /* ---- describe.c ---- */
 
-/* Members that tell what the engine is: those of a reply, or with `file` those of the file fm-engine-NAME.json. */
+/* Members that describe the engine: those of a reply, or with `file` those of the file fm-engine-NAME.json. */
 void fm_describe_write(const struct fm_engine_ops *ops, bool file, struct fm_json_writer *w);
 
 /* Prints that file. 0, or the status to exit with. */
@@ -109,7 +111,10 @@ int fm_describe_print(const struct fm_engine_ops *ops);
 
 /* ---- admit.c ---- */
 
-/* Whether the engine can do the job, once it is loaded; `images`: it sees. FM_INVALID_REQUEST, with the param. Pure. */
+/*
+ * Whether the engine can do the job once it is loaded; `images`: it sees images. FM_INVALID_REQUEST, with the param.
+ * Pure.
+ */
 FM_MUST_USE enum fm_code fm_admit_check(const struct fm_engine_ops *ops, bool images, struct fm_kit_job *job,
                                         struct fm_error *error);
 
@@ -122,15 +127,15 @@ void *fm_reader(void *kit);
 
 /*
  * fm_output_notification or fm_output_result takes output_lock and opens a message; write its value, then call
- * fm_output_send: it closes, writes (may block) and unlocks. False when out of memory; a front that is gone begins the
- * end and counts as sent.
+ * fm_output_send: it closes, writes (may block) and unlocks. False when out of memory. If the front is gone, the end
+ * begins, and the message counts as sent.
  */
 FM_MUST_USE bool fm_output_init(struct fm_kit *kit);
 struct fm_json_writer fm_output_notification(struct fm_kit *kit, const char *method);
 struct fm_json_writer fm_output_result(struct fm_kit *kit, const struct fm_rpc_id *id);
 FM_MUST_USE bool fm_output_send(struct fm_kit *kit);
 
-/* As fm_output_send, for what the front can't do without: out of memory ends the process. */
+/* As fm_output_send, for messages that the front must get: out of memory ends the process. */
 void fm_output_send_or_end(struct fm_kit *kit);
 
 /* A JSON-RPC error reply. */
@@ -141,8 +146,8 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 
 /* ---- job.c ---- */
 
-/* A job of job.start's `params`, whose reference it takes over on success. What is wrong in them is in job->fault.
- * NULL: out of memory. */
+/* A job made from job.start's `params`, whose reference it takes over on success. If they are wrong, job->fault says
+ * how. NULL: out of memory. */
 struct fm_kit_job *fm_kit_job_new(struct fm_kit *kit, int64_t id, struct json_object *params);
 
 /* Frees a job that is on no list. */

@@ -1,4 +1,4 @@
-/* A queue of tokens with their log probabilities: it is cut where the text goes out, token by token. */
+/* A queue of tokens with their log probabilities: it is cut where the text is sent, token by token. */
 #include "engine/kit/logprobs.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 struct fm_logprob_entry {
     size_t len;    /* bytes of the token */
-    size_t pushed; /* of them */
+    size_t pushed; /* how many of its bytes were pushed */
     size_t start;  /* where its text begins, counted from the beginning of all text */
     size_t carry;  /* bytes of a character that began in tokens before it */
     size_t record; /* bytes of its record */
@@ -48,7 +48,7 @@ static void write_bytes(const char *bytes, size_t len, struct fm_json_writer *w)
     fm_json_array_end(w);
 }
 
-/* Six places are more than the logits are good for. What is no number is less likely than anything. */
+/* Logits are not exact to six decimal places. A value that is not a number counts as the least likely one. */
 static void write_logprob(double logprob, struct fm_json_writer *w) {
     double told = !(logprob > FM_LOGPROB_MIN) ? FM_LOGPROB_MIN : logprob > 0 ? 0 : logprob;
     fm_json_key_double(w, "logprob", round(told * 1e6) / 1e6 + 0.0); /* no -0 */
@@ -92,13 +92,13 @@ void fm_logprob_queue_add(struct fm_logprob_queue *queue, const struct fm_token_
     fm_buf_append(&queue->entries, &entry, sizeof entry);
 }
 
-/* How many of the next `len` bytes are those of one token, which counts them as pushed. */
+/* How many of the next `len` bytes belong to one token; counts them as pushed. */
 static size_t take(struct fm_logprob_queue *queue, size_t len, const struct fm_text_stream *stream,
                    const struct fm_buf *out) {
     struct fm_logprob_entry *entries = entries_of(queue);
     if (queue->begun == 0 || entries[queue->begun - 1].pushed == entries[queue->begun - 1].len) {
         if (queue->begun == count_of(queue)) {
-            return len; /* bytes of no token that was added */
+            return len; /* these bytes belong to no token that was added */
         }
         entries[queue->begun].start = queue->given + out->len + stream->held.len;
         entries[queue->begun].carry = stream->partial_len;
@@ -123,7 +123,7 @@ enum fm_text_status fm_logprob_queue_push(struct fm_logprob_queue *queue, struct
     return status;
 }
 
-/* Nothing is under way: the text ends where a token does, and a character. */
+/* True if nothing is incomplete: the text ends at the end of a token and of a character. */
 static bool at_border(const struct fm_logprob_queue *queue, const struct fm_text_stream *stream) {
     const struct fm_logprob_entry *entries = entries_of(queue);
     bool whole = queue->begun == 0 || entries[queue->begun - 1].pushed == entries[queue->begun - 1].len;
@@ -150,7 +150,7 @@ struct fm_logprob_cut fm_logprob_queue_cut(const struct fm_logprob_queue *queue,
     return !full && (all || at_border(queue, stream)) ? (struct fm_logprob_cut){.len = out->len, .count = i} : cut;
 }
 
-/* Bytes of the entry `i` that are in a text which ends at `end`: fewer than it has where a stop string cut it. */
+/* How many bytes of the entry `i` are in a text that ends at `end`: fewer than all if a stop string cut it. */
 static size_t kept_of(const struct fm_logprob_queue *queue, size_t i, size_t end) {
     const struct fm_logprob_entry *entry = &entries_of(queue)[i];
     bool ends_before = i + 1 < queue->begun && entries_of(queue)[i + 1].start <= end;

@@ -1,4 +1,4 @@
-/* The mailbox: what the reader hands to the engine thread, in its order, and how that waits for it. */
+/* The mailbox: items from the reader for the engine thread, in order, and how that thread waits for them. */
 #include "base/clock.h"
 #include "engine/kit/kit_internal.h"
 
@@ -17,7 +17,7 @@ void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item) {
     if (item->job) {
         item->job->next = kit->jobs;
         kit->jobs = item->job;
-        /* fm_kit_end raises the flags of the jobs it finds: this one came later. */
+        /* fm_kit_end raises the flags of the jobs that exist then: this job came later */
         atomic_store(&item->job->aborted, atomic_load(&kit->ending));
     }
     pthread_cond_broadcast(&kit->changed);
@@ -34,7 +34,7 @@ static bool has_jobs(const struct fm_kit *kit) {
     return job != NULL;
 }
 
-/* The first item, unless it is a job that has to be alone and is not. Under the lock. */
+/* The first item, unless it is a job that must run alone and can't yet. Under the lock. */
 static struct fm_item *first_ready(const struct fm_kit *kit, enum fm_mailbox_wait wait) {
     struct fm_item *item = kit->first;
     bool repeatable = item && item->job && item->job->repeatable;
@@ -42,7 +42,7 @@ static struct fm_item *first_ready(const struct fm_kit *kit, enum fm_mailbox_wai
     return repeatable && beside ? NULL : item;
 }
 
-/* Under the lock, which is let go of while it waits. False: there is no reason to wait any more. */
+/* Under the lock, which is released while this waits. False: there is no reason to wait any more. */
 static bool wait_on(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms) {
     if (wait == FM_WAIT_NOT || fm_kit_ending(kit)) {
         return false;

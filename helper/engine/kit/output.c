@@ -2,7 +2,7 @@
 #include "engine/kit/kit_internal.h"
 #include "base/platform.h"
 
-/* Kept allocated, and enough for every message but a long delta: job.finished needs no memory. */
+/* Stays allocated, and is enough for every message except a long delta: so job.finished needs no memory. */
 #define OUTPUT_ROOM 8192u
 
 /* A larger allocation is given back after its frame. */
@@ -10,7 +10,7 @@
 
 #define OUTPUT_MAX (FM_FRAME_BODY_MAX + 64u) /* the header's room comes on top */
 
-/* So many bytes are gathered at most: a delta has some hundred. */
+/* At most this many bytes are gathered: a delta has a few hundred. */
 #define GATHERED_MAX 16384u
 
 bool fm_output_init(struct fm_kit *kit) {
@@ -19,7 +19,7 @@ bool fm_output_init(struct fm_kit *kit) {
     return fm_buf_reserve(&kit->frame, OUTPUT_ROOM) && fm_buf_reserve(&kit->gathered, GATHERED_MAX);
 }
 
-/* Under output_lock, as all that write. */
+/* Under output_lock, like all functions that write. */
 static void write_bytes(struct fm_kit *kit, const char *bytes, size_t len) {
     if (len > 0 && !fm_write_all(kit->wire, bytes, len)) {
         fm_kit_end(kit, 0);
@@ -31,7 +31,7 @@ static void write_gathered(struct fm_kit *kit) {
     fm_buf_reset(&kit->gathered);
 }
 
-/* To the front, or to what goes there with the next flush. */
+/* Sends to the front, or adds to what the next flush sends. */
 static void put(struct fm_kit *kit, const char *bytes, size_t len) {
     if (kit->gathered.len + len > GATHERED_MAX) {
         write_gathered(kit);

@@ -84,7 +84,10 @@ static void take_byte(struct fm_text_stream *stream, char byte) {
             stream->partial_len = 0;
             return;
         }
-        /* What came before this byte was a valid beginning: it is the maximal subpart, and the byte starts anew. */
+        /*
+         * the bytes before this one were a valid beginning: they are the maximal subpart, and this byte begins a new
+         * character
+         */
         take_char(stream, replacement, sizeof replacement - 1);
         bool fresh = stream->partial_len > 1;
         stream->partial[0] = byte;
@@ -92,7 +95,7 @@ static void take_byte(struct fm_text_stream *stream, char byte) {
     }
 }
 
-/* Gives out what no stop string can begin in any more, except the last `keep` bytes. */
+/* Releases the text in which no stop string can begin any more, except the last `keep` bytes. */
 static enum fm_text_status release(struct fm_text_stream *stream, size_t keep, struct fm_buf *out) {
     if (stream->held.failed) {
         return FM_TEXT_NO_MEMORY;

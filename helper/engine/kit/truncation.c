@@ -1,11 +1,12 @@
 /*
- * Which turns a conversation can do without, and how many of them go: ENGINE.md, Prompts.
+ * Which turns of a conversation can be left out, and how many: ENGINE.md, Prompts.
  *
- * A turn is a message of the user and what follows it, up to the next; so what is left begins as a conversation does,
- * which some chat templates insist on. Where a call and its output are in different turns, these stay or go together.
+ * A turn is a message of the user and what follows it, up to the next; so the rest begins as a conversation does, which
+ * some chat templates require. If a call and its output are in different turns, these turns stay or are left out
+ * together.
  *
- * Prompts of long conversations are costly to make. So the search begins with the newest turns and doubles what it
- * adds: nearly all it tries are about as long as what fits, however long the conversation is.
+ * Prompts of long conversations are costly to make. So the search begins with the newest turns and doubles the number
+ * that it adds: most prompts that it tries are about as long as the one that fits, however long the conversation is.
  */
 #include "engine/kit/job_read.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the context: what is kept free for the answer, where turns are left out anyway. */
+/* A share of the context that is kept free for the answer, if turns are left out anyway. */
 #define RESERVE_SHARE 8
 
 enum fm_code fm_kit_job_read_truncation(struct fm_kit_job *job, struct json_object *value, struct fm_error *error) {
@@ -40,8 +41,8 @@ static bool note_calls(struct json_object *ids, const struct fm_message *message
 }
 
 /*
- * What may not be cut apart: the sum of closed[0..i] is 0 where no call before the message i has its output in it or
- * after it. `closed` has count + 1 entries, all 0. False when out of memory.
+ * Finds messages that must not be separated: the sum of closed[0..i] is 0 if no call before the message i has its
+ * output in it or after it. `closed` has count + 1 entries, all 0. False when out of memory.
  */
 static bool close_calls(const struct fm_truncation *truncation, size_t *closed) {
     struct json_object *ids = json_object_new_object();
@@ -61,7 +62,7 @@ static bool close_calls(const struct fm_truncation *truncation, size_t *closed) 
 
 static void collect_cuts(struct fm_truncation *truncation, const size_t *closed) {
     size_t open = 0;    /* calls before this place whose outputs are after it */
-    size_t dropped = 0; /* messages that a cut here leaves out */
+    size_t dropped = 0; /* messages that a cut here would leave out */
     for (size_t i = 0; i < truncation->count; i++) {
         const struct fm_message *message = &truncation->all[i];
         open += closed[i];
@@ -118,8 +119,8 @@ static void leave_out(struct fm_kit_job *job, size_t turns) {
 }
 
 /*
- * More turns than need be, when many are left: up to a quarter of those. The next prompt of this conversation then
- * begins like this one, and finds it in the cache, until as many turns have come.
+ * Leaves out more turns than necessary if many remain: up to a quarter of these. The next prompts of this conversation
+ * then begin like this one and find it in the cache, until as many turns have been added.
  */
 static size_t round_up(size_t turns, size_t all) {
     size_t unit = 1;
@@ -129,11 +130,11 @@ static size_t round_up(size_t turns, size_t all) {
     return (turns + unit - 1) / unit * unit;
 }
 
-/* As few turns as `reserve` asks for, rounded; all when that is not enough. */
+/* Leaves out as few turns as `reserve` needs, rounded up; all, if that is not enough. */
 static enum fm_code leave_out_some(struct fm_kit_job *job, size_t reserve, fm_kit_job_fit_fn *fit, void *state,
                                    struct fm_error *error) {
     size_t all = job->truncation.cut_count;
-    size_t few = 0; /* too few are left out */
+    size_t few = 0; /* leaving out this many is too few */
     size_t many = all;
     size_t step = 1;
     leave_out(job, many);
@@ -179,7 +180,7 @@ enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_length, fm_ki
     if (code == FM_CONTEXT_OVERFLOW && job->truncation.cut_count > 0) {
         code = leave_out_some(job, reserve, fit, state, error);
     }
-    if (code == FM_CONTEXT_OVERFLOW && reserve > 1) { /* what is left has to stay: one token is better than none */
+    if (code == FM_CONTEXT_OVERFLOW && reserve > 1) { /* the rest has to stay: room for one token is better than none */
         code = fit(state, 1, error);
     }
     return code;

@@ -1,4 +1,4 @@
-/* What the sandbox forbids, one function an attempt, by a table of their names. */
+/* What the sandbox forbids: one function for each attempt, and a table of their names. */
 #include "engine/fake/attempt.h"
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Each returns 0 or more, or -1 with errno. `value` is what stands after the "=". */
+/* Each function returns 0 or more, or -1 with errno. `value` is the text after the "=". */
 
 static int try_socket(const char *value) {
     (void)value;
@@ -30,7 +30,7 @@ static int try_socket(const char *value) {
     return fd < 0 ? -1 : close(fd);
 }
 
-/* A new socket that `use` is called with; closed again. */
+/* Calls `use` with a new socket, and closes the socket again. */
 static int with_socket(int (*use)(int, const struct sockaddr *, socklen_t), const void *address, socklen_t len) {
     int fd = socket(((const struct sockaddr *)address)->sa_family, SOCK_STREAM, 0);
     if (fd < 0) {
@@ -90,7 +90,7 @@ static int try_read(const char *value) {
     return try_open(value, O_RDONLY);
 }
 
-/* Reads something of it, if anything is there. */
+/* Reads a few bytes of it, if there are any. */
 static int try_peek(const char *value) {
     char bytes[4096];
     int fd = open(value, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -109,7 +109,7 @@ static int try_list(const char *value) {
     return folder ? closedir(folder) : -1;
 }
 
-/* Has a terminal set the clipboard. */
+/* Writes the sequence that makes a terminal set the clipboard. */
 static int try_escape(const char *value) {
     static const char sequence[] = "\033]52;c;ZXZpbA==\a\n";
     return write((int)strtol(value, NULL, 10), sequence, sizeof sequence - 1) > 0 ? 0 : -1;
@@ -147,7 +147,7 @@ static int try_symlink(const char *value) {
     return symlink("/", value);
 }
 
-/* Into the folder above. */
+/* Moves it into the folder above. */
 static int try_rename(const char *value) {
     char to[PATH_MAX];
     const char *slash = strrchr(value, '/');
@@ -175,7 +175,7 @@ static int try_ioctl(const char *value) {
     return request(value, O_RDONLY, 0x666dUL);
 }
 
-/* Of the kind that GPUs have. */
+/* A request of the kind that GPUs have. */
 static int try_gpu_ioctl(const char *value) {
     return request(value, O_RDWR, 0x64ffUL);
 }
@@ -197,7 +197,7 @@ static int try_fork(const char *value) {
 
 static int try_kill_parent(const char *value) {
     (void)value;
-    return kill(getppid(), 0); /* asks only whether it could */
+    return kill(getppid(), 0); /* only checks whether a signal would be allowed */
 }
 
 static void *nothing(void *argument) {
@@ -215,7 +215,7 @@ static int try_descriptor(const char *value) {
     return fcntl((int)strtol(value, NULL, 10), F_GETFD);
 }
 
-/* Only where calls have numbers that stay. */
+/* Only on systems where the numbers of calls do not change. */
 static int try_syscall(const char *value) {
 #ifdef SYS_gettid
     long n[7] = {-1, -1, -1, -1, -1, -1, -1};
@@ -264,7 +264,7 @@ static int try_other_arch(const char *value) {
 }
 
 static const struct attempt {
-    const char *name; /* with "=" at its end: a value follows */
+    const char *name; /* with "=" at its end if a value follows */
     int (*run)(const char *value);
 } attempts[] = {
     {"socket", try_socket},

@@ -6,13 +6,13 @@
  *     write=PATH (O_CREAT and O_TRUNC)  append=PATH  truncate=PATH  unlink=PATH  rename=PATH (to the folder above)
  *     update=PATH (O_RDWR)  mkdir=PATH  rmdir=PATH  mkfifo=PATH  symlink=PATH  ioctl=PATH
  *     gpu-ioctl=PATH (of the kind that GPUs have)
- *     peek=PATH (reads what is there: ENODATA where nothing is)  list=PATH
+ *     peek=PATH (reads from it: ENODATA if it is empty)  list=PATH
  *     escape=N (writes a terminal's sequence for its clipboard)  type=N (TIOCSTI)  no-append=N (by F_SETFL)
- *     overwrite=N  shorten=N (what was written before), each to a descriptor
+ *     overwrite=N  shorten=N (what was written before), each on a descriptor
  *     syscall=NUMBER,ARGUMENT... (Linux; arguments that are not given are -1)
  *     other-arch (a 32-bit call on x86_64)
  *
- * and what it leaves alone: thread, read=PATH, descriptor=N (is it open?).
+ * and things that it allows: thread, read=PATH, descriptor=N (is it open?).
  */
 #ifndef FM_ENGINE_FAKE_ATTEMPT_H
 #define FM_ENGINE_FAKE_ATTEMPT_H
@@ -23,7 +23,7 @@
 bool fm_attempt_known(const char *attempt);
 
 /*
- * Tries a known one. Returns "ok" or what errno says, such as "EPERM"; a static string. What succeeds is real: a file
+ * Tries a known one. Returns "ok" or errno's name, such as "EPERM"; a static string. What succeeds is real: a file
  * is written, a program takes this one's place. May block.
  */
 const char *fm_attempt_run(const char *attempt);

@@ -1,4 +1,4 @@
-/* The fake engine's vectors, of a hash of each text, or of its script's text. */
+/* The fake engine's vectors, made from a hash of each text, or of its script's text. */
 #include "engine/fake/embed.h"
 #include "base/hash.h"
 #include "engine/fake/script.h"
@@ -21,7 +21,7 @@ static float next_number(uint64_t *state) {
     return (float)((double)(*state >> 33) / (double)(1u << 30) - 1);
 }
 
-/* What the input says to do before its vector is told. FM_REASON_NONE: nothing more. */
+/* Runs what the input, as a script, says to do before its vector is sent. FM_REASON_NONE: nothing ended the job. */
 static enum fm_reason run_script(const struct fm_input *input, struct fm_kit_job *job, struct fm_error *error) {
     struct json_object *script = NULL;
     if (fm_script_parse(input->text, input->len, &script, error) != FM_OK) {
@@ -45,7 +45,7 @@ static enum fm_reason embed(const struct fm_input *input, struct fm_kit_job *job
     return reason ? reason : fm_kit_job_embedding(job, values, error);
 }
 
-/* The words of all inputs; -1 with `error` where one has too many. */
+/* The words of all inputs together; -1 with `error` if an input has too many. */
 static int64_t count_words(const struct fm_kit_job *job, int64_t context, struct fm_error *error) {
     int64_t sum = 0;
     for (size_t i = 0; i < job->input_count; i++) {

@@ -1,7 +1,7 @@
 /*
- * A small instance of a JSON schema, as far as the tests that use the fake engine ask for one. Each value is written by
- * one schema: where $ref, anyOf or oneOf stands, by what that names, and then nothing else may be said of the value. So
- * no two schemas have to be brought together; what would need that is refused, as is what this does not know.
+ * A small instance of a JSON schema, for the schemas in tests that use the fake engine. Exactly one schema decides each
+ * value: with $ref, anyOf or oneOf, it is the schema that this names, and no other keyword may then restrict the value.
+ * So two schemas never have to be combined; a schema that needs that is refused, and so are unknown keywords.
  */
 #include "engine/fake/instance.h"
 #include "base/utf8.h"
@@ -24,12 +24,12 @@ struct writer {
     struct json_object *any; /* the schema {} */
     const char *text;
     size_t len;
-    size_t at; /* where the next word is looked for */
+    size_t at; /* where the next word is searched */
     struct fm_json_writer json;
     struct fm_error *error;
     int values;
-    int depth; /* of the value that is written, $refs counted */
-    int refs;  /* followed on the way to it */
+    int depth; /* depth of the value that is being written, $refs included */
+    int refs;  /* $refs followed on the way to it */
 };
 
 static enum fm_code write_value(struct writer *writer, struct json_object *schema);
@@ -103,7 +103,7 @@ static const struct {
     {"uniqueItems", UNKNOWN},
 };
 
-/* Counts the kinds of keywords, and finds the one by which the value is written, if that is not its type. */
+/* Counts the kinds of keywords, and finds the one that decides the value, if that is not its type. */
 static enum fm_code look_at(struct writer *writer, struct json_object *schema, int *counts, const char **by) {
     *by = NULL;
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
@@ -135,7 +135,7 @@ static bool is_of(struct json_object *value, const char *type) {
     return strcmp(names[own], type) == 0 || (own == json_type_int && strcmp(type, "number") == 0);
 }
 
-/* The type to write: the first; without any, the one that a keyword is about. */
+/* The type to write: the first one; without `type`, the one to which a keyword belongs. */
 static const char *type_of(struct json_object *schema) {
     struct json_object *type = member(schema, "type");
     if (type) {
@@ -169,7 +169,7 @@ static void append_word(struct writer *writer, struct fm_buf *out) {
         end++;
     }
     if (end == start) {
-        fm_buf_append_str(out, "word"); /* the text has none */
+        fm_buf_append_str(out, "word"); /* the text has no words */
     } else {
         fm_buf_append(out, writer->text + start, end - start);
     }
@@ -277,7 +277,7 @@ static enum fm_code write_properties(struct writer *writer, struct json_object *
     return code;
 }
 
-/* All properties, then what is required beside them. */
+/* Writes all properties, then those that are required without being described. */
 static enum fm_code write_object(struct writer *writer, struct json_object *schema) {
     struct json_object *properties = member(schema, "properties");
     struct json_object *required = member(schema, "required");

@@ -1,4 +1,4 @@
-/* What the fake engine saves, and finds saved: saved.h. */
+/* What the fake engine saves, and what it finds saved: saved.h. */
 #include "engine/fake/saved.h"
 #include "base/clock.h"
 #include "base/platform.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define PIECE     (1u << 20) /* bytes */
-#define BEYOND_MS 200        /* for a test to look */
+#define BEYOND_MS 200        /* time for a test to look at the file */
 
 static struct {
     int write;
@@ -17,7 +17,7 @@ static struct {
     char text[64];
 } saved = {.write = -1, .text = "nothing"};
 
-/* What follows "how:" in the variable, or "" where it is `how` alone; NULL: it says something else. */
+/* The text after "how:" in the variable, or "" if the variable is just `how`; NULL: it is something else. */
 static const char *asked(const char *how) {
     const char *value = getenv("FM_ENGINE_FAKE_SAVE");
     size_t len = strlen(how);

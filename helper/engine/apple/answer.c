@@ -1,6 +1,6 @@
 /*
- * One job from its messages to its end. What can't be done is refused before the library is asked; what follows a
- * schema is checked before it is told. After a task that does not end nothing of the job is freed.
+ * One job from its messages to its end. A job that can't be done is refused before the library is asked. An answer that
+ * follows a schema is checked before it is sent. If a task does not end, nothing of its job is freed.
  */
 #include "engine/apple/options.h"
 #include "engine/apple/run.h"
@@ -96,7 +96,7 @@ static enum fm_reason check_answer(struct fm_apple_run *run, const struct fm_buf
     fm_buf_init(&why, FM_SCHEMA_ERROR_MAX);
     enum fm_reason reason = FM_REASON_NONE;
     if (!fm_guide_check_text(job->format.schema, text->data, text->len, &why)) {
-        run->apple->stuck = true; /* a thread goes on with it, and takes memory */
+        run->apple->stuck = true; /* a thread still checks it, and uses memory */
     }
     if (why.len > 0 && job->format.strict) {
         reason = fm_apple_failed(run, "Apple's model wrote an answer that does not match the schema; try again");
@@ -131,12 +131,12 @@ static enum fm_reason answer_freely(struct fm_apple_run *run) {
     return reason ? reason : FM_REASON_STOP;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole job ---- */
 
-/* The limit is known to have ended an answer where its tokens are as many: the library does not say. */
+/* The library does not say whether the token limit ended an answer: it did if the answer has as many tokens. */
 static enum fm_reason count_output(struct fm_apple_run *run, enum fm_reason reason) {
     int64_t cached =
-        run->input == FM_UNCOUNTED ? FM_UNCOUNTED : 0; /* each job has its own session, which reads all */
+        run->input == FM_UNCOUNTED ? FM_UNCOUNTED : 0; /* each job has a new session, which reads all input again */
     struct fm_kit_usage usage = {run->input, cached, FM_UNCOUNTED, 0};
     bool stopped = reason == FM_REASON_STOP || reason == FM_REASON_LENGTH;
     if (!run->apple->stuck && run->complete && stopped) {

@@ -1,13 +1,13 @@
 /*
  * Apple's Foundation Models through Apple's C bindings: foundation-models-c of apple/python-apple-fm-sdk 0.2.1, a
- * dynamic library that is loaded at run time. This is the table of what the engine calls of it: one row a function.
+ * dynamic library that is loaded at run time. This is the table of its functions that the engine calls, one row each.
  *
- * What holds for all of it, read in its source:
- *  1. Callbacks come on threads of Swift's pool. They copy, leave it for the engine thread, and return. Texts die with
- *     the callback; no function of the library is called inside of it.
+ * Rules for all of it, found in its source:
+ *  1. Callbacks come on threads of Swift's pool. They copy the data for the engine thread, and return. Texts are only
+ *     valid during the callback; it calls no function of the library.
  *  2. A task has one last callback: an error, an answer, or (a stream) status 0 with NULL. `user` lives until then,
  * after a cancel too.
- *  3. Every reference that is returned or passed is the caller's, who calls `release` on it once. Strings:
+ *  3. The caller owns every reference that is returned or passed, and calls `release` on it once. Strings:
  * `free_string`.
  *  4. `release` cancels a stream, `cancel` a task.
  *  5. The texts of a stream are snapshots: each has all of the answer so far.
@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A reference of the library's: a model, a session, a prompt, a task, a schema, a tool, content. */
+/* A reference to an object of the library: a model, a session, a prompt, a task, a schema, a tool, content. */
 typedef const void *fm_apple_ref;
 
 /* Text of a stream, or its end. */

@@ -1,4 +1,4 @@
-/* Counting by the model's own tokenizer, which macOS has since 26.4. What can't be counted is not guessed. */
+/* Counts tokens with the model's tokenizer, which macOS offers since 26.4. If it can't count, no number is guessed. */
 #include "engine/apple/engine.h"
 #include "engine/apple/status.h"
 #include "protocol/json_writer.h"
@@ -14,7 +14,7 @@ static bool cannot_count(const struct fm_apple_task *task) {
 
 static enum fm_code count_session(struct fm_apple *apple, const struct fm_kit_job *job, fm_apple_ref session,
                                   int64_t *tokens) {
-    static struct fm_apple_task task; /* outlives a task that is stuck */
+    static struct fm_apple_task task; /* static, because a task that does not end still uses it */
     static struct fm_apple_running running;
     fm_apple_task_init(&task);
     running = (struct fm_apple_running){.api = &apple->api, .task = &task};
@@ -53,9 +53,9 @@ enum fm_code fm_apple_count(struct fm_apple *apple, const struct fm_kit_job *job
     return code;
 }
 
-/* `whole` with one more entry, an answer. */
+/* Writes `whole` with one more entry, an answer, to `longer`. */
 static bool add_answer(const struct fm_buf *whole, const char *text, size_t len, struct fm_buf *longer) {
-    static const char end[] = "]}}";       /* of the entries, "transcript" and the whole: transcript.c writes no more */
+    static const char end[] = "]}}";       /* ends the entries, "transcript" and the whole: nothing follows */
     size_t body = whole->len - sizeof end; /* there is a NUL too */
     bool empty = body == 0 || whole->data[body - 1] == '[';
     fm_buf_append(longer, whole->data, body);
@@ -70,7 +70,7 @@ static bool add_answer(const struct fm_buf *whole, const char *text, size_t len,
     return !longer->failed;
 }
 
-/* The growth of `whole` by an answer's entry. */
+/* By how many tokens `whole` grows with an answer's entry. */
 static int64_t growth(struct fm_apple *apple, const struct fm_kit_job *job, const struct fm_buf *whole, int64_t input,
                       const char *text, size_t len) {
     struct fm_buf longer;

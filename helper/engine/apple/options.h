@@ -1,4 +1,4 @@
-/* What of a job Apple's model can be told beside its conversation, and what it can't. Pure. */
+/* Which settings of a job, besides its conversation, Apple's model supports, and which it does not. Pure. */
 #ifndef FM_ENGINE_APPLE_OPTIONS_H
 #define FM_ENGINE_APPLE_OPTIONS_H
 
@@ -6,7 +6,7 @@
 
 /*
  * FM_INVALID_REQUEST, with the param and `elsewhere`: the job asks for something that Apple's model does not have and
- * that no flag of the kit tells. Nothing is ever left out in silence.
+ * that no flag of the kit covers. No setting is ever ignored silently.
  */
 FM_MUST_USE enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error);
 

@@ -7,28 +7,28 @@
 
 #define FM_APPLE_TRANSCRIPT_MAX (64u << 20) /* bytes */
 
-/* All that a task of the library may use is in here, and stays as it is when the task does not end. */
+/* All memory that a task of the library may use is in here, and stays unchanged if the task does not end. */
 struct fm_apple_run {
     struct fm_apple *apple;
     const struct fm_apple_api *api;
     struct fm_kit_job *job;
     struct fm_error *error;
-    struct fm_apple_tools tools;   /* that the model may call by itself */
-    struct fm_apple_schema format; /* of the answer; root NULL: free text */
+    struct fm_apple_tools tools;   /* tools that the model may call */
+    struct fm_apple_schema format; /* the schema of the answer; root NULL: free text */
     struct fm_apple_extras extras;
     struct fm_buf instructions;
     struct fm_buf whole; /* the transcript that was counted */
     struct fm_buf options;
-    int64_t input; /* its tokens */
+    int64_t input; /* the tokens of `whole` */
 
-    fm_apple_ref session; /* of the task that runs */
+    fm_apple_ref session; /* the session of the running task */
     fm_apple_ref prompt;
     struct fm_apple_task task;
     struct fm_apple_running running;
     struct fm_buf piece;
     bool spoke;
-    bool complete;        /* the task ended well, or was stopped by us: its text can be counted */
-    struct fm_buf answer; /* what follows a schema, as the library wrote it; or the arguments of calls */
+    bool complete;        /* the task ended well, or we stopped it: the text can be counted */
+    struct fm_buf answer; /* an answer that follows a schema, as the library wrote it, or the arguments of calls */
 };
 
 /* ---- run.c ---- */
@@ -38,9 +38,9 @@ enum fm_reason fm_apple_failed(struct fm_apple_run *run, const char *detail);
 enum fm_reason fm_apple_no_memory(struct fm_apple_run *run);
 
 /*
- * Has the library answer the conversation, up to its last callback. Free text is told as it comes. With `schema` (in
- * Apple's dialect) the answer is left in run->answer, as JSON. A call of a tool by the model is told, and ends the job.
- * FM_REASON_NONE: it ended well. Blocks. After it run->apple->stuck has to be looked at.
+ * Lets the library answer the conversation, up to its last callback. Free text is sent as it comes. With `schema` (in
+ * Apple's dialect) the answer is left in run->answer, as JSON. If the model calls a tool, the call is sent, and the job
+ * ends. FM_REASON_NONE: it ended well. Blocks. The caller checks run->apple->stuck afterwards.
  */
 FM_MUST_USE enum fm_reason fm_apple_ask(struct fm_apple_run *run, struct json_object *schema, bool of_tool);
 

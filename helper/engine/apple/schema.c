@@ -1,7 +1,7 @@
 /*
- * The walk over the host's schema. Each object gets a name when it is met first, before its properties are looked at,
- * so that one which refers to itself ends. fm_schema_prepare has checked the schema before: its keywords have valid
- * values, and what a $ref names is there.
+ * The walk over the host's schema. Each object gets a name when it is first met, before its properties are converted,
+ * so an object that refers to itself ends the recursion. fm_schema_prepare has checked the schema before: its keywords
+ * have valid values, and each $ref names something that exists.
  */
 #include "engine/apple/schema.h"
 #include "engine/apple/schema_nulls.h"
@@ -31,7 +31,7 @@ static bool is_named(const struct fm_apple_work *work, const char *name) {
     return found;
 }
 
-/* Letters, digits and "_" of `wish`, and a number where that is another object's name. */
+/* Makes a name of the letters, digits and "_" in `wish`, with a number if another object has that name. */
 static void make_name(const struct fm_apple_work *work, const char *wish, char name[FM_APPLE_NAME_SIZE]) {
     char base[FM_APPLE_NAME_SIZE - 8];
     size_t len = 0;
@@ -65,7 +65,7 @@ static bool add_property(struct fm_apple_work *work, struct json_object *made, c
                          struct json_object *schema, const struct fm_apple_place *place, bool required) {
     struct fm_apple_place at = fm_apple_below(place, key, "properties.%s", key);
     if (fm_apple_only_null(work->root, schema)) {
-        return true; /* nothing to write: it becomes null afterwards, where it has to be there */
+        return true; /* nothing to write: if the property is required, it becomes null afterwards */
     }
     struct json_object *value = convert(work, schema, &at);
     if (!value) {
@@ -100,7 +100,7 @@ static bool requires_unknown(struct json_object *schema) {
     return unknown;
 }
 
-/* The object itself, with all that is in it. */
+/* The object itself, with everything in it. */
 static struct json_object *make_object(struct fm_apple_work *work, struct json_object *schema,
                                        const struct fm_apple_place *place, const char *title) {
     struct json_object *properties = fm_apple_member(schema, "properties");
@@ -241,7 +241,7 @@ static struct json_object *drop(struct json_object *branches) {
     return NULL;
 }
 
-/* A choice between branches, which it takes over; one alone stands for itself. */
+/* A choice between branches, which it takes over; a single branch is used itself. */
 static struct json_object *join(struct fm_apple_work *work, struct json_object *branches,
                                 const struct fm_apple_place *place) {
     struct json_object *made = NULL;
@@ -338,7 +338,7 @@ static struct json_object *convert_kind(struct fm_apple_work *work, struct json_
     return convert_types(work, schema, place);
 }
 
-/* The schema at `place` in the dialect, the caller's; NULL with the error filled. */
+/* Converts the schema at `place` to the dialect. The caller owns it; NULL with the error filled. */
 static struct json_object *convert(struct fm_apple_work *work, struct json_object *schema,
                                    const struct fm_apple_place *place) {
     if (!json_object_is_type(schema, json_type_object)) {
@@ -377,7 +377,7 @@ static struct json_object *convert_root(struct fm_apple_work *work, const char *
     return fm_apple_look_at_keywords(work, work->root, &place) ? make_object(work, work->root, &place, title) : NULL;
 }
 
-/* What is not an object becomes the property of one. */
+/* A schema that is not an object becomes the only property of one. */
 static struct json_object *convert_wrapped(struct fm_apple_work *work, const char *title) {
     struct fm_apple_place place = {.path = "", .name = title};
     struct json_object *value = convert(work, work->root, &place);

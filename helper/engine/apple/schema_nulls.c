@@ -1,6 +1,6 @@
 /*
- * Nulls back into an answer: a property that has to be there, is not, and may be null, is null. The walk follows the
- * answer, so it ends; the host's schema says what belongs where, and in which order.
+ * Puts nulls back into an answer: a required property that is missing and may be null becomes null. The walk follows
+ * the answer, so it ends; the host's schema says which property belongs where, and in which order.
  */
 #include "engine/apple/schema_nulls.h"
 #include "protocol/json_check.h"
@@ -91,7 +91,10 @@ bool fm_apple_only_null(struct json_object *root, struct json_object *schema) {
     return constant || only || names_null(member(schema, "type"));
 }
 
-/* The schema that says what an object or an array is: past $refs, an allOf of one, and a choice between it and null. */
+/*
+ * The schema that describes an object or array: after following $refs, an allOf of one, and a choice between it and
+ * null.
+ */
 static struct json_object *shape(struct json_object *root, struct json_object *schema) {
     for (int i = 0; i < REFS_MAX; i++) {
         schema = fm_apple_resolve(root, schema);
@@ -126,7 +129,7 @@ static bool is_in(struct json_object *list, const char *name) {
     return found;
 }
 
-/* The property at `at` of the schema, as `value` has it; null where it may not be missing. */
+/* Writes the property at `at` of the schema with its value in `value`; null if it is missing and required. */
 static void write_member(struct json_object *root, struct json_object *schema, struct json_object *value,
                          const struct json_object_iter *at, struct fm_json_writer *w) {
     struct json_object *present = NULL;

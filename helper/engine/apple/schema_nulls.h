@@ -4,7 +4,7 @@
 
 #include "engine/apple/schema.h"
 
-#define FM_APPLE_WRAPPED "value" /* the property that an answer is which is not an object */
+#define FM_APPLE_WRAPPED "value" /* the property that holds an answer which is not an object */
 
 /* What the `$ref` of `schema` names, or `schema` without one; NULL: not a path in `root`, or one too many. Borrowed. */
 struct json_object *fm_apple_resolve(struct json_object *root, struct json_object *schema);
@@ -12,7 +12,7 @@ struct json_object *fm_apple_resolve(struct json_object *root, struct json_objec
 /* Whether null fits `schema`, a part of `root`. */
 bool fm_apple_may_be_null(struct json_object *root, struct json_object *schema);
 
-/* Whether nothing but null does. */
+/* Whether only null fits it. */
 bool fm_apple_only_null(struct json_object *root, struct json_object *schema);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of keywords, what becomes of them, and the paths of places: what the walk over a schema stands on. */
+/* The table of keywords, what is done with them, and the paths of places: helpers for the walk over a schema. */
 #include "engine/apple/schema_work.h"
 #include "protocol/json_writer.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What becomes of a keyword. One that is not here says nothing of a value. */
+/* What is done with a keyword. A keyword that is not in the table does not restrict a value. */
 enum fate { TAKEN, CHECKED };
 
 static const struct keyword {
@@ -130,7 +130,7 @@ void fm_apple_write_report(const struct fm_apple_work *work, struct fm_buf *repo
     fm_json_object_begin(&w);
     fm_json_key(&w, "enforced");
     fm_json_array_begin(&w);
-    for (size_t i = 0; i < FM_APPLE_KEYWORDS; i++) { /* sorted as the table is */
+    for (size_t i = 0; i < FM_APPLE_KEYWORDS; i++) { /* sorted, because the table is */
         if (work->taken[i] && keywords[i].fate == TAKEN) {
             fm_json_str(&w, keywords[i].name);
         }

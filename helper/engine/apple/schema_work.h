@@ -1,4 +1,4 @@
-/* What the walk over a schema knows, and its table of keywords. Only the files of schema.h include this. */
+/* The state of the walk over a schema, and its table of keywords. Only the files of schema.h include this. */
 #ifndef FM_ENGINE_APPLE_SCHEMA_WORK_H
 #define FM_ENGINE_APPLE_SCHEMA_WORK_H
 
@@ -10,7 +10,7 @@
 
 struct json_object;
 
-#define FM_APPLE_OBJECTS_MAX 256 /* of a schema: each is a definition */
+#define FM_APPLE_OBJECTS_MAX 256 /* in a schema: each is a definition */
 #define FM_APPLE_NAME_SIZE   64
 #define FM_APPLE_KEYWORDS    43u
 
@@ -18,7 +18,7 @@ struct fm_apple_work {
     struct json_object *root;
     struct json_object *definitions; /* of the dialect, by name */
     struct json_object *objects[FM_APPLE_OBJECTS_MAX];
-    char names[FM_APPLE_OBJECTS_MAX][FM_APPLE_NAME_SIZE]; /* "" for the root, which stands where it is */
+    char names[FM_APPLE_OBJECTS_MAX][FM_APPLE_NAME_SIZE]; /* "" for the root, which is not a definition */
     size_t count;
     bool strict;
     bool taken[FM_APPLE_KEYWORDS];
@@ -37,8 +37,8 @@ struct fm_apple_place {
 /* The member of an object; NULL: there is none, or `schema` is no object. Borrowed. */
 struct json_object *fm_apple_member(struct json_object *schema, const char *name);
 
-/* FM_INVALID_REQUEST for the keyword at the place ("": for the whole of it). Returns NULL, as a failed translation
- * does. */
+/* Fails with FM_INVALID_REQUEST for the keyword at the place ("": for the whole place). Returns NULL, like a failed
+ * translation. */
 struct json_object *fm_apple_schema_refuse(struct fm_apple_work *work, const struct fm_apple_place *place,
                                            const char *keyword, const char *what);
 
@@ -46,10 +46,10 @@ struct json_object *fm_apple_schema_refuse(struct fm_apple_work *work, const str
 FM_PRINTF(3, 4)
 struct fm_apple_place fm_apple_below(const struct fm_apple_place *parent, const char *name, const char *fmt, ...);
 
-/* A keyword that the dialect does not have: into the report, or false, with the error, if `strict`. */
+/* Handles a keyword that the dialect lacks: adds it to the report, or returns false, with the error, if `strict`. */
 FM_MUST_USE bool fm_apple_check_later(struct fm_apple_work *work, const struct fm_apple_place *place, const char *name);
 
-/* Notes which keywords the schema has, and what becomes of them. False as fm_apple_check_later. */
+/* Notes which keywords the schema has, and what is done with them. False as fm_apple_check_later. */
 FM_MUST_USE bool fm_apple_look_at_keywords(struct fm_apple_work *work, struct json_object *schema,
                                            const struct fm_apple_place *place);
 

@@ -1,4 +1,4 @@
-/* The tables of Apple's reasons and statuses: a row for each, and one for those that nobody knows yet. */
+/* The tables of Apple's reasons and statuses: one row for each, and one for unknown ones. */
 #include "engine/apple/status.h"
 
 #include <stdio.h>
@@ -58,7 +58,7 @@ static const struct {
     {FM_APPLE_ARGUMENT, FM_INTERNAL, FM_REASON_ERROR, NULL, false, 0, "Apple's library was called with no object"},
 };
 
-/* "Error DOMAIN:CODE - ...", of which DOMAIN:CODE alone is passed on: what follows may quote the request. */
+/* "Error DOMAIN:CODE - ...", of which only DOMAIN:CODE is passed on: the rest may quote the request. */
 static void name_unknown(int status, const char *text, struct fm_error *error) {
     static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-";
     const char *name = strncmp(text, "Error ", 6) == 0 ? text + 6 : "";

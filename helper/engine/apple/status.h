@@ -1,4 +1,4 @@
-/* What Apple's library says of a model and of a task, in the words of protocol/ENGINE.md. Pure. */
+/* Translates what Apple's library reports about a model and a task into the words of protocol/ENGINE.md. Pure. */
 #ifndef FM_ENGINE_APPLE_STATUS_H
 #define FM_ENGINE_APPLE_STATUS_H
 
@@ -30,10 +30,10 @@ enum fm_code fm_apple_unavailable(int reason, struct fm_error *error);
 /* What is known of a task that ended with an error. */
 struct fm_apple_end {
     int status;       /* not FM_APPLE_OK */
-    const char *text; /* the library's: may hold user text, so little of it is passed on. NUL-terminated */
+    const char *text; /* the library's text: may hold user text, so little of it is passed on. NUL-terminated */
     bool spoke;       /* there was output before */
     bool at_limit;    /* the job has a limit of tokens */
-    bool tools;       /* the answer was one to a tool's schema, else to that of the format */
+    bool tools;       /* the answer had to follow a tool's schema, else that of the format */
 };
 
 /*

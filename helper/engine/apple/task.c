@@ -1,7 +1,7 @@
 /*
- * Stopping a task. A stream stops by its release, any other task by a cancel; both only ask. Where the model has called
- * a tool, the library waits for its result whatever was asked, and takes a result only once it waits: so each call is
- * answered again and again until the last callback is there.
+ * Stopping a task. A stream stops when it is released, any other task when it is cancelled; both are only requests. If
+ * the model has called a tool, the library waits for the result in spite of that, and takes a result only while it
+ * waits. So each call is answered again and again until the last callback has come.
  */
 #include "engine/apple/task.h"
 #include "base/clock.h"
@@ -37,7 +37,7 @@ static void take_calls(struct fm_apple_running *running, int64_t now) {
     }
 }
 
-/* Whether it is time to answer the calls, at a moment at which the inbox had no other one. */
+/* Whether it is time to answer the calls; asked when the inbox has no other call. */
 static bool calls_are_due(const struct fm_apple_running *running, int64_t now) {
     if (!running->cancelled_ms || running->call_count == 0) {
         return false;
@@ -48,8 +48,7 @@ static bool calls_are_due(const struct fm_apple_running *running, int64_t now) {
     return now - running->called_ms >= FM_APPLE_CALLS_MS || now - running->cancelled_ms >= FM_APPLE_ANSWER_MS;
 }
 
-/* An answer to each call; those that the library does not wait for yet, or not any more, are lost, which does no harm.
- */
+/* Answers each call. An answer for which the library does not wait yet, or not any more, is lost; that is harmless. */
 static void finish_calls(struct fm_apple_running *running, int64_t now) {
     if (!calls_are_due(running, now)) {
         return;

@@ -6,33 +6,33 @@
 #include "engine/apple/tools.h"
 #include "engine/kit/kit.h"
 
-#define FM_APPLE_STOP_MS   700 /* a task that has not ended so long after its cancel; the front waits 750 */
-#define FM_APPLE_CALLS_MS  50  /* without another call: the model has made all that it makes at once */
-#define FM_APPLE_ANSWER_MS 350 /* after the cancel: calls are answered then, even if more of them come */
+#define FM_APPLE_STOP_MS   700 /* a task that runs on this long after its cancel never ends; the front waits 750 */
+#define FM_APPLE_CALLS_MS  50  /* after this time without another call, the model has made all its parallel calls */
+#define FM_APPLE_ANSWER_MS 350 /* this long after the cancel, calls are answered even if more of them come */
 #define FM_APPLE_FINISH_MS 20  /* between two tries to answer calls of tools, whose results the library waits for */
 
-/* A task that runs. */
+/* A running task. */
 struct fm_apple_running {
     const struct fm_apple_api *api;
-    const struct fm_apple_tools *tools; /* that it may call; NULL: none */
+    const struct fm_apple_tools *tools; /* tools that it may call; NULL: none */
     struct fm_apple_task *task;
-    fm_apple_ref ref; /* what is cancelled: the task's, or a stream, which ends with its release */
+    fm_apple_ref ref; /* what is cancelled: the task, or a stream, which ends when it is released */
     bool is_stream;
-    int64_t cancelled_ms; /* 0: it is not */
+    int64_t cancelled_ms; /* 0: it is not cancelled */
     int64_t called_ms;    /* when the last call was taken */
     int64_t finished_ms;  /* the last try to answer calls; 0: none so far */
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
     size_t call_count;
-    size_t collected; /* of these, those that came before the library had an answer to any: they are the model's */
+    size_t collected; /* how many came before the library had an answer to any call: only those are passed on */
 };
 
-/* Begins to stop it; once is enough. */
+/* Begins to stop it; calling it once is enough. */
 void fm_apple_cancel(struct fm_apple_running *running);
 
 /*
- * Waits until something has happened, or a second has passed; takes new calls of tools, and answers them where the task
- * is being stopped. False: FM_APPLE_STOP_MS have passed since the cancel, and nothing helps but the end of the process,
- * in which the task and all that it may use have to stay as they are.
+ * Waits until something has happened, or a second has passed; takes new calls of tools, and answers them if the task is
+ * being stopped. False: FM_APPLE_STOP_MS have passed since the cancel, and only the end of the process helps; until
+ * then the task and all that it may use must stay unchanged.
  */
 FM_MUST_USE bool fm_apple_step(struct fm_apple_running *running);
 

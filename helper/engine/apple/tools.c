@@ -1,7 +1,7 @@
 /*
  * The library builds a tool's schema property by property, and knows fewer kinds there than in the JSON of a schema:
- * scalars, strings of a choice, arrays of scalars, and objects by name. What it does not know is refused, as the host
- * can ask for the call with tool_choice "required", which goes by the JSON.
+ * scalars, strings with choices, arrays of scalars, and objects by name. Other kinds are refused: the host can ask for
+ * the call with tool_choice "required", which uses the JSON.
  */
 #include "engine/apple/tools.h"
 #include "engine/apple/inbox.h"
@@ -34,7 +34,7 @@ static bool has_properties(struct json_object *parameters) {
     return properties && json_object_object_length(properties) > 0;
 }
 
-/* fm_schema_prepare knows schemas of formats alone. */
+/* fm_schema_prepare only knows schemas of formats, so its param is renamed. */
 static void rename_param(size_t index, struct fm_error *error) {
     static const char prefix[] = "format.schema";
     char rest[sizeof error->param];
@@ -59,7 +59,7 @@ enum fm_code fm_apple_tool_schema(const struct fm_kit_job *job, size_t index, st
     }
     fm_schema_free(&prepared);
     snprintf(at, sizeof at, "tools[%zu].parameters", index);
-    bool only_enforced = tool->strict && !fm_grammar_supported(); /* nobody could check what is left */
+    bool only_enforced = tool->strict && !fm_grammar_supported(); /* nothing else could check the other keywords */
     return fm_apple_schema_make(tool->parameters, "Arguments", only_enforced, at, schema, error);
 }
 
@@ -129,7 +129,7 @@ static bool is_required(struct json_object *schema, const char *key) {
     return found;
 }
 
-/* The name of the first property that the library has no word for; NULL: it took all of them. */
+/* The name of the first property that the library can't express; NULL: it took all of them. */
 static const char *add_properties(const struct fm_apple_api *api, fm_apple_ref made, struct json_object *schema) {
     char word[TYPE_SIZE];
     const char *lacking = NULL;

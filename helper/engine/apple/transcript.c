@@ -1,6 +1,6 @@
 /*
- * Messages into the entries of a transcript. Its form is that of the library's own transcripts: instructions, then
- * "user", "response" and "tool" in turns; each entry and each part of one has its own id.
+ * Turns messages into the entries of a transcript. Its form is that of the library's own transcripts: instructions,
+ * then "user", "response" and "tool" entries; each entry and each part has a unique id.
  */
 #include "engine/apple/transcript.h"
 #include "protocol/json_check.h"
@@ -47,7 +47,7 @@ static void write_text(struct writer *writer, const char *text, size_t len) {
     fm_json_array_end(&writer->w);
 }
 
-/* A separate paragraph. */
+/* Writes an instruction as a separate paragraph. */
 static void write_instruction(struct writer *writer, const char *text, size_t len, bool *first) {
     if (!*first) {
         write_part(writer, "\n\n", 2);
@@ -110,7 +110,10 @@ static void write_user(struct writer *writer, const char *text, size_t len, stru
     fm_json_object_end(&writer->w);
 }
 
-/* Arguments are an object's text; what a host sent instead is one's only member, so that nothing of it is lost. */
+/*
+ * Arguments are the text of an object. If a host sent something else, it becomes the only member of one, so that
+ * nothing is lost.
+ */
 static void write_arguments(struct writer *writer, const struct fm_tool_call *call) {
     size_t offset;
     bool json = !fm_json_check(call->arguments, call->arguments_len, FM_ENGINE_VALUES_MAX, &offset);
@@ -157,7 +160,7 @@ static void write_assistant(struct writer *writer, const struct fm_message *mess
     fm_json_object_end(&writer->w);
 }
 
-/* The name of the tool that a call before message `index` had; the kit has checked that there is one. */
+/* The tool's name in the call with that id, made before message `index`; the kit has checked that there is one. */
 static const char *called(const struct fm_kit_job *job, size_t index, const char *id) {
     for (size_t i = index; i > 0; i--) {
         const struct fm_message *message = &job->messages[i - 1];
@@ -192,7 +195,7 @@ static void write_message(struct writer *writer, const struct fm_kit_job *job, s
     }
 }
 
-/* The last message that is not the system's; NULL: there is none. */
+/* The last message that is not a system message; NULL: there is none. */
 static const struct fm_message *last_message(const struct fm_kit_job *job) {
     size_t count = job->message_count;
     while (count > 0 && is_role(&job->messages[count - 1], "system")) {

@@ -6,24 +6,25 @@
 
 struct json_object;
 
-/* The prompt after a tool's output, and after a message of the assistant: the library wants one for each answer. */
+/*
+ * The prompt after a tool's output, and after a message of the assistant: the library needs a prompt for each answer.
+ */
 #define FM_APPLE_AFTER_TOOLS "Answer with the help of these results."
 #define FM_APPLE_GO_ON       "Go on."
 
-/* What the model is to know besides the messages: JSON in Apple's dialect (schema.h), each NULL for none. Borrowed. */
+/* What the model must know besides the messages: JSON in Apple's dialect (schema.h); NULL for none. Borrowed. */
 struct fm_apple_extras {
     struct json_object *tools;  /* an array of {"type":"function","function":{name, description, parameters}} */
     struct json_object *format; /* the schema of the answer */
-    const char *instructions;   /* more of them, after those of the system's messages */
+    const char *instructions;   /* more instructions, after those of the system messages */
 };
 
 /*
- * Appends the transcript of the job's messages without the last one of the user, if that is the last of all: that is
- * the prompt, of which `*prompt` is set to the text (`*prompt_len` bytes, borrowed from the job, or a literal). With
- * `whole` the prompt is an entry of the transcript too: so its tokens are counted. NUL-terminated.
+ * Appends the transcript of the job's messages. If the last message is the user's, it is left out and becomes the
+ * prompt: `*prompt` is set to its text (`*prompt_len` bytes, borrowed from the job, or a literal). With `whole` the
+ * prompt is an entry of the transcript too, so that its tokens are counted. NUL-terminated.
  *
- * All messages of the system are instructions, in their order, and stand first: the library has no other place for
- * them.
+ * All system messages become instructions, in their order, at the beginning: the library has no other place for them.
  */
 void fm_apple_transcript(const struct fm_kit_job *job, const struct fm_apple_extras *extras, bool whole,
                          struct fm_buf *json, const char **prompt, size_t *prompt_len);

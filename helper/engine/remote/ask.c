@@ -1,8 +1,9 @@
 /*
- * A job on its way through the endpoints: one after the other, each once, until one has answered. Where a server died
- * over it, and no other endpoint has answered either, that one is asked once more: behind a router there may be others.
- * A router that says 502 has asked one that is gone, and may leave that one only after a few failures: it is asked on.
- * After the first output of an answer that the host is streaming, nothing is asked for a second time.
+ * A job on its way through the endpoints: it asks one after the other, each once, until one has answered. If a server
+ * died while it worked on the job, and no other endpoint has answered either, that endpoint is asked once more: it may
+ * be a router with other servers. A router that answers 502 has asked a server that is gone, and may stop using it only
+ * after a few failures: so it is asked a few more times. After the first output of an answer that the host is
+ * streaming, no endpoint is asked again.
  */
 #include "base/log.h"
 #include "base/utf8.h"
@@ -13,24 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BODY_MAX (64u << 20) /* bytes of an answer that is no stream */
-#define REPEATS_MAX 3        /* vllm-router leaves a worker after two failures, and needs a third request then */
-#define LAST_MAX 290         /* bytes of the last error's text where others are named after it */
+#define BODY_MAX (64u << 20) /* bytes of an answer that is not a stream */
+#define REPEATS_MAX 3        /* vllm-router drops a worker after two failures, so the third request succeeds */
+#define LAST_MAX 290         /* bytes of the last error's text if other servers are named after it */
 
 struct fm_ask {
     struct fm_remote *remote;
     struct fm_kit_job *job;
     struct fm_ask *next;
-    struct fm_ask **link; /* that names this one */
-    size_t tried;         /* endpoints that had their turn */
+    struct fm_ask **link; /* the pointer that points to this ask */
+    size_t tried;         /* endpoints that were tried */
     size_t at;            /* the endpoint that was asked last */
     size_t dead;          /* the last one that died over the job, as `death` says */
     struct fm_error death; /* code FM_OK: none did */
     unsigned repeats;     /* how often that one was asked once more */
-    bool untaken;         /* the last failure was one that nobody has begun with */
-    char before[200];     /* the servers that failed before this one, and how, in short; "": none did */
+    bool untaken;         /* the last failure means that no work on the job has begun */
+    char before[200];     /* the servers that failed before this one, and how, in short; "": none */
     struct fm_transfer *transfer;
-    struct fm_remote_reader reader; /* of a stream */
+    struct fm_remote_reader reader; /* reads a stream */
     struct fm_buf body;             /* of an answer that is not a stream, so far */
     struct fm_remote_answer answer;
     enum fm_code code; /* what failed last, with `error` */
@@ -46,7 +47,7 @@ static void finish(struct fm_ask *ask, enum fm_reason reason) {
     if (ask->next) {
         ask->next->link = ask->link;
     }
-    if (!ask->answer.counted) { /* as far as the server has told: where it has not, nothing is known */
+    if (!ask->answer.counted) { /* counts that the server did not report stay unknown */
         fm_kit_job_usage(ask->job, &ask->reader.usage);
     }
     fm_kit_job_finish(ask->job, reason, &ask->error);
@@ -56,7 +57,7 @@ static void finish(struct fm_ask *ask, enum fm_reason reason) {
     free(ask);
 }
 
-/* ---- what a transfer tells ---- */
+/* ---- callbacks of a transfer ---- */
 
 static bool on_body(void *state, const char *bytes, size_t len) {
     struct fm_ask *ask = state;
@@ -67,7 +68,7 @@ static bool on_body(void *state, const char *bytes, size_t len) {
     return ask->code == FM_OK;
 }
 
-/* Whatever the reader makes of it, it is dealt with in `on_done`, where another transfer can be started. */
+/* The reader's result is handled in `on_done`, where another transfer can be started. */
 static bool on_stream(void *state, const char *bytes, size_t len) {
     struct fm_ask *ask = state;
     if (!fm_transfer_streams(ask->transfer)) {
@@ -84,7 +85,10 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
 
 static bool start_next(struct fm_ask *ask);
 
-/* Keeps for the text of a later error that this server failed: "HOST WHAT: WORDS", without the words; once in a row. */
+/*
+ * Keeps for the text of a later error that this server failed: "HOST WHAT: WORDS", without the words; not twice in a
+ * row.
+ */
 static void note_failure(struct fm_ask *ask, const struct fm_error *failed) {
     const char *words = strstr(failed->detail, ": ");
     size_t len = words ? (size_t)(words - failed->detail) : strlen(failed->detail);
@@ -99,8 +103,8 @@ static void note_failure(struct fm_ask *ask, const struct fm_error *failed) {
 }
 
 /*
- * No server is left: what the last one answered is the error, and the text names the others. One that died, and can't be
- * reached when it is asked once more, has died: clients try again after that.
+ * No server is left: the last server's answer becomes the error, and its text names the others. If a server died and
+ * can't be reached when it is asked once more, the error is its death: clients try again after that.
  */
 static void tell_before(struct fm_ask *ask) {
     const struct fm_error last = ask->error;
@@ -113,7 +117,7 @@ static void tell_before(struct fm_ask *ask) {
     }
 }
 
-/* This endpoint has failed: the next one gets the job, if it may. */
+/* This endpoint has failed: gives the job to the next one, if that is allowed. */
 static void move_on(struct fm_ask *ask) {
     struct fm_error failed = ask->error;
     bool moves = (!ask->answer.accepted || ask->job->restartable) && fm_failure_moves_on(&failed);
@@ -126,7 +130,7 @@ static void move_on(struct fm_ask *ask) {
     }
     if (!moves || !start_next(ask)) {
         tell_before(ask);
-        ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine is a next one too */
+        ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine may take the job too */
         finish(ask, FM_REASON_ERROR);
         return;
     }
@@ -138,7 +142,7 @@ static void move_on(struct fm_ask *ask) {
     }
 }
 
-/* The body has ended: of a stream, or of an answer that came as a whole. */
+/* Called when the body has ended: of a stream, or of an answer in one piece. */
 static enum fm_reason end_of_answer(struct fm_ask *ask) {
     if (ask->body.len > 0) {
         ask->code = fm_reader_whole(&ask->reader, ask->body.data, ask->body.len, &ask->error);
@@ -170,7 +174,7 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
         (void)fm_fail(&ask->error, FM_INTERNAL, "%s sent an answer whose parts are in no order that is allowed",
                       current(ask)->host);
     }
-    if (reason == FM_REASON_ERROR && !ask->answer.accepted) { /* vectors that can't be understood */
+    if (reason == FM_REASON_ERROR && !ask->answer.accepted) { /* the server's vectors could not be read */
         ask->code = ask->error.code;
         reason = FM_REASON_NONE;
     }
@@ -183,7 +187,7 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
 
 /* ---- the endpoints ---- */
 
-/* Sends the job to the endpoint that has its turn. False: not to this one, and `ask->error` says why. */
+/* Sends the job to the current endpoint. False: this endpoint can't take it, and `ask->error` says why. */
 static bool send(struct fm_ask *ask, const char *model) {
     struct fm_remote *remote = ask->remote;
     const struct fm_endpoint *endpoint = current(ask);
@@ -228,7 +232,7 @@ static bool try_at(struct fm_ask *ask, size_t at, bool *known) {
 
 /* Sends the job to the next endpoint that can do it. False: there is none, and `ask->error` is that of the last one. */
 static bool start_next(struct fm_ask *ask) {
-    struct fm_error failed = ask->error; /* of one that was asked: that tells more than why another one was not */
+    struct fm_error failed = ask->error; /* of one that was asked, which says more than why another was not asked */
     bool known;
     while (ask->tried < ask->remote->config.endpoint_count) {
         if (try_at(ask, ask->tried++, &known)) {

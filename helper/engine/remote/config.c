@@ -1,4 +1,4 @@
-/* The configuration, member by member: a table row each, so that what is unknown is an error and not ignored. */
+/* The configuration, one table row for each member, so that an unknown member is an error and is not ignored. */
 #include "engine/remote/config.h"
 #include "base/buf.h"
 #include "base/file.h"
@@ -17,7 +17,7 @@
 #define CONFIG_VALUES_MAX 8192
 #define CONFIG_TEXT_MAX   65536
 
-/* What is read, and where that is. */
+/* The part that is being read, and its path. */
 struct place {
     struct fm_remote_config *config;
     struct fm_endpoint *endpoint;
@@ -113,7 +113,7 @@ static enum fm_code read_dialect(const struct place *place, struct json_object *
     return wrong(place, "dialect", "\"responses\", \"chat\" or \"messages\" is expected");
 }
 
-/* The path begins at the folder unless it is absolute. The caller frees it; NULL: out of memory. */
+/* A relative path begins at the configuration's folder. The caller frees it; NULL: out of memory. */
 static char *path_of(const struct place *place, const char *text) {
     return text[0] == '/' || !place->folder ? joined(text, "", "") : joined(place->folder, "/", text);
 }
@@ -176,7 +176,9 @@ static bool is_header_value(const char *text) {
     return true;
 }
 
-/* These are the engine's own: with another value an answer could not be read, or be somebody else's. */
+/*
+ * Headers that the engine sets itself: with another value an answer could not be read, or could be another request's.
+ */
 static bool is_reserved(const char *name) {
     static const char *const names[] = {"host",       "content-length", "content-type",    "transfer-encoding",
                                         "connection", "accept",         "accept-encoding", "expect"};
@@ -361,7 +363,7 @@ static const struct row {
     {"plaintext", read_plaintext, false}, {"timeouts", read_timeouts, false},
 };
 
-/* What one member alone does not show. */
+/* Checks rules about several members together. */
 static enum fm_code check_endpoint(const struct place *place) {
     static const char in_clear[] =
         "without https, prompts and the key could be read on the way: use https, or set plaintext to true if the "
@@ -373,7 +375,7 @@ static enum fm_code check_endpoint(const struct place *place) {
     if (fault) {
         return wrong(place, "url", fault);
     }
-    bool open = !url.https && !endpoint->plaintext; /* each hop can read it */
+    bool open = !url.https && !endpoint->plaintext; /* without TLS every machine on the way can read the requests */
     if (endpoint->key_header && !endpoint->key) {
         return wrong(place, "key_header", "a key_file or key_env is expected beside it");
     }
@@ -381,7 +383,7 @@ static enum fm_code check_endpoint(const struct place *place) {
         return wrong(place, "url", in_clear);
     }
     if (endpoint->proxy && fm_url_read(endpoint->proxy, &proxy) == NULL) {
-        endpoint->port = proxy.port; /* the connection goes there */
+        endpoint->port = proxy.port; /* the connection goes to the proxy */
         if (open && !fm_url_is_loopback(&proxy)) {
             return wrong(place, "proxy", in_clear);
         }
@@ -452,7 +454,7 @@ static enum fm_code read_endpoints(struct place *place, struct json_object *root
     for (size_t i = 0; i < count; i++) {
         place->endpoint = &config->endpoints[i];
         place->index = i;
-        config->endpoint_count = i + 1; /* also of one that fails: what it holds is freed */
+        config->endpoint_count = i + 1; /* counts an endpoint that fails too, so that it is freed */
         enum fm_code code = read_endpoint(place, json_object_array_get_idx(list, i));
         if (code != FM_OK) {
             return code;

@@ -1,6 +1,6 @@
 /*
- * The configuration of the remote engine: which servers it may ask, in their order (docs/remote.md has the members).
- * What is wrong is told with the path of the member. Read once, before the sandbox and the first thread; read-only
+ * The configuration of the remote engine: which servers it may ask, and in which order (docs/remote.md has the
+ * members). An error names the path of the wrong member. Read once, before the sandbox and the first thread; read-only
  * afterwards.
  */
 #ifndef FM_ENGINE_REMOTE_CONFIG_H
@@ -36,32 +36,32 @@ struct fm_remote_header {
 
 struct fm_endpoint {
     const char *url;   /* without a slash at its end; a query follows in `query` */
-    char *base;        /* of it, what a path is added to; owned */
+    char *base;        /* the URL without the query, to which a path is added; owned */
     const char *query; /* "?..." or "" */
-    char *host;        /* with the port where the URL has one: what errors and logs call this endpoint; owned */
-    int port;          /* to connect to; that of the proxy, where there is one */
+    char *host;        /* with the port if the URL has one: errors and logs call the endpoint by this; owned */
+    int port;          /* the port to connect to; that of the proxy, if there is one */
     enum fm_dialect_kind dialect;
     char *key;              /* NULL: none; owned */
-    const char *key_header; /* that has the key; "authorization" has "Bearer " before it. NULL: as the dialect has it */
+    const char *key_header; /* the header for the key; "authorization" adds "Bearer ". NULL: the dialect's default */
     struct fm_remote_model *models; /* NULL: any */
     size_t model_count;
-    struct fm_remote_header headers[FM_REMOTE_HEADERS_MAX]; /* of every request, besides */
+    struct fm_remote_header headers[FM_REMOTE_HEADERS_MAX]; /* more headers, for every request */
     size_t header_count;
     struct json_object *body;   /* members of every request that the job does not set; NULL: none */
     char *ca_file;              /* absolute; NULL: the system's. owned */
     const char *proxy;          /* URL; NULL: none */
-    const char *session_header; /* that tells the conversation; NULL: none */
-    bool plaintext;             /* http is fine, wherever the server is */
+    const char *session_header; /* the header that identifies the conversation; NULL: none */
+    bool plaintext;             /* http is allowed, wherever the server is */
     int64_t connect_ms;
-    int64_t first_byte_ms; /* from the request to the beginning of the answer; 0: as long as it takes */
-    int64_t silence_ms;    /* between two pieces of an answer; 0: likewise */
+    int64_t first_byte_ms; /* from the request to the beginning of the answer; 0: no limit */
+    int64_t silence_ms;    /* between two pieces of an answer; 0: no limit */
 };
 
 struct fm_remote_config {
     struct json_object *root; /* holds the strings */
     struct fm_endpoint endpoints[FM_ENDPOINTS_MAX];
     size_t endpoint_count;
-    struct fm_secrets secrets; /* all that is to be masked */
+    struct fm_secrets secrets; /* everything that must be masked */
 };
 
 /*
@@ -75,7 +75,10 @@ FM_MUST_USE enum fm_code fm_remote_config_read(struct fm_remote_config *config, 
 /* Wipes the keys; harmless twice. */
 void fm_remote_config_free(struct fm_remote_config *config);
 
-/* The model of that id; NULL for an id of a model that it does not have. Where it has any model, `spare` becomes it. */
+/*
+ * The model of that id; NULL if the endpoint does not have it. If the endpoint takes any model, `spare` is filled and
+ * returned.
+ */
 const struct fm_remote_model *fm_endpoint_model(const struct fm_endpoint *endpoint, const char *id,
                                                 struct fm_remote_model *spare);
 

@@ -1,7 +1,7 @@
 /*
- * libcurl, loaded when the engine starts: a machine without it lacks this engine alone. What is used of its interface
- * is declared here, as its headers need not be there to build; its numbers never change (tests/unit/test_remote_curl.c
- * compares them where the headers are).
+ * libcurl, loaded when the engine starts: a machine without it only lacks this engine. The parts of its interface that
+ * are used are declared here, so that the build does not need its headers; the numbers never change
+ * (tests/unit/test_remote_curl.c compares them where the headers are).
  */
 #ifndef FM_ENGINE_REMOTE_CURL_H
 #define FM_ENGINE_REMOTE_CURL_H
@@ -81,7 +81,7 @@ struct fm_curl_version {
     unsigned number;
 };
 
-/* Its functions, with their own names and rules. */
+/* libcurl's functions, under their own names and rules. */
 struct fm_curl {
     void *library;
     int (*global_init_mem)(long flags, void *(*)(size_t), void (*)(void *), void *(*)(void *, size_t),
@@ -106,8 +106,9 @@ struct fm_curl {
 };
 
 /*
- * Loads libcurl and initialises it, with an allocator that wipes what it frees: libcurl has copies of keys. Once a
- * process, before the first thread; blocks on the disk. FM_UNAVAILABLE: it is not there, or too old.
+ * Loads libcurl and initialises it, with an allocator that wipes memory when it is freed: libcurl has copies of keys.
+ * Call it once in a process, before the first thread; blocks on the disk. FM_UNAVAILABLE: libcurl is missing or too
+ * old.
  */
 FM_MUST_USE enum fm_code fm_curl_load(struct fm_curl *curl, struct fm_error *error);
 

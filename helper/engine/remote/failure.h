@@ -1,6 +1,6 @@
 /*
- * What a server's refusal, or a connection that failed, means to the front: a code of PROTOCOL.md, with why and for how
- * long (the table in docs/remote.md). Pure.
+ * What a server's refusal, or a failed connection, means for the front: a code of PROTOCOL.md, with the reason and for
+ * how long (the table in docs/remote.md). Pure.
  */
 #ifndef FM_ENGINE_REMOTE_FAILURE_H
 #define FM_ENGINE_REMOTE_FAILURE_H
@@ -12,31 +12,31 @@
 
 struct json_object;
 
-#define FM_FAILURE_BODY_MAX 65536u /* bytes of an error's body that are looked at */
+#define FM_FAILURE_BODY_MAX 65536u /* bytes of an error's body that are read */
 
 /* An answer whose status is not 200. */
 struct fm_refusal {
-    const char *host; /* what the endpoint is called */
+    const char *host; /* the endpoint's name */
     long status;
-    const char *body; /* as far as it came */
+    const char *body; /* as much of it as has come */
     size_t len;
-    const char *retry_after;    /* header; "": there is none, as with the others */
+    const char *retry_after;    /* header; "": it is missing; the same for the next two */
     const char *retry_after_ms; /* OpenAI's */
     const char *location;       /* of a redirect */
-    int64_t now;                /* seconds since 1970, by the server's clock if it told that */
+    int64_t now;                /* seconds since 1970, by the server's clock if the server sent its time */
 };
 
 /* Fills `error` and returns its code. */
 enum fm_code fm_failure_of_status(const struct fm_refusal *refusal, const struct fm_secrets *secrets,
                                   struct fm_error *error);
 
-/* The same of an error object in the middle of a stream, or NULL where it could not be found. */
+/* The same for an error object in the middle of a stream; NULL: the object was not found. */
 enum fm_code fm_failure_of_event(const char *host, struct json_object *object, const struct fm_secrets *secrets,
                                  struct fm_error *error);
 
-/* When a transfer by libcurl failed. */
+/* How far a transfer was when it failed. */
 enum fm_transfer_phase {
-    FM_PHASE_CONNECTING, /* no byte of the request went out */
+    FM_PHASE_CONNECTING, /* nothing of the request was sent yet */
     FM_PHASE_WAITING,    /* nothing of the answer has come */
     FM_PHASE_ANSWERING,
 };
@@ -45,10 +45,10 @@ enum fm_transfer_phase {
 enum fm_code fm_failure_of_transfer(const char *host, int result, const char *text, enum fm_transfer_phase phase,
                                     const struct fm_secrets *secrets, struct fm_error *error);
 
-/* When a proxy has refused the way to the server, with this status. */
+/* For a proxy that refused the connection to the server, with this status. */
 enum fm_code fm_failure_of_proxy(const char *host, long status, struct fm_error *error);
 
-/* Whether the next endpoint may do what this one did not, as long as there was no output. */
+/* Whether the next endpoint may succeed where this one failed, as long as there was no output. */
 bool fm_failure_moves_on(const struct fm_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Halves of characters beyond U+FFFF: a server that cuts its text by UTF-16 sends "\ud83d" in one delta and "\ude00" in
- * the next one, each a lone surrogate that JSON (RFC 8259, 8.2) leaves open. They are joined here; one that finds no
- * other half becomes U+FFFD. Between the two a half has the three bytes that UTF-8 forbids (WTF-8). Pure.
+ * the next one, each a lone surrogate, whose meaning JSON (RFC 8259, 8.2) leaves open. They are joined here; a half
+ * without its other half becomes U+FFFD. A half that waits is kept as the three bytes that UTF-8 forbids (WTF-8). Pure.
  */
 #ifndef FM_ENGINE_REMOTE_HALVES_H
 #define FM_ENGINE_REMOTE_HALVES_H
@@ -9,21 +9,21 @@
 #include "base/buf.h"
 
 /*
- * Looks for lone halves among the escapes of a JSON text. Where there is one, `checked` (empty) gets the text with
- * U+FFFD in their place, which tells whether all the rest is JSON, and `raw` (empty) gets it with the halves as bytes.
- * False: there is none, or out of memory (`failed` of either).
+ * Looks for lone halves among the escapes of a JSON text. If there are any, `checked` (empty) gets the text with U+FFFD
+ * in their place, to check whether the rest is valid JSON, and `raw` (empty) gets it with the halves as bytes. False:
+ * there are none, or out of memory (`failed` of either).
  */
 bool fm_halves_find(const char *text, size_t len, struct fm_buf *checked, struct fm_buf *raw);
 
-/* The first half that waits for the other one; 0: none. */
+/* A first half that waits for the other one; 0: none. */
 struct fm_halves {
     unsigned first;
 };
 
-/* Appends a piece of a text with halves to `out`; one at its end waits. */
+/* Appends a piece of a text with halves to `out`; a first half at its end waits. */
 void fm_halves_join(struct fm_halves *halves, const char *text, size_t len, struct fm_buf *out);
 
-/* Nothing follows: what waits becomes U+FFFD. */
+/* The text has ended: a half that waits becomes U+FFFD. */
 void fm_halves_end(struct fm_halves *halves, struct fm_buf *out);
 
 /* U+FFFD for each half, in place: for a text that has no next piece. */

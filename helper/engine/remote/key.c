@@ -57,7 +57,7 @@ enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *err
     struct fm_buf text;
     *key = NULL;
     fm_buf_init(&text, FM_KEY_MAX);
-    if (!fm_buf_reserve(&text, FM_KEY_MAX)) { /* so that no copy is left where the buffer grew */
+    if (!fm_buf_reserve(&text, FM_KEY_MAX)) { /* reserved at once: a buffer that grows would leave copies behind */
         return fm_fail_no_memory(error);
     }
     enum fm_code code = fm_file_read(path, &text, error);
@@ -101,10 +101,10 @@ static size_t byte_at(const char *text, size_t len, char *byte) {
     return low >= 0 ? 3 : 1;
 }
 
-/* What the beginning of a text has in common with a secret. */
+/* What the beginning of a text and a secret have in common. */
 struct match {
     size_t bytes;     /* of the text, as it stands there */
-    size_t in_common; /* once both are decoded */
+    size_t in_common; /* bytes in common when both are decoded */
 };
 
 static struct match match_from(const char *secret, size_t secret_len, const char *text, size_t len) {
@@ -125,7 +125,7 @@ static struct match match_from(const char *secret, size_t secret_len, const char
     return match;
 }
 
-/* The bytes at the beginning of `text` that have to be masked for this secret. */
+/* How many bytes at the beginning of `text` must be masked for this secret. */
 static size_t masked_by(const char *secret, const char *text, size_t len) {
     size_t secret_len = strlen(secret);
     size_t masked = 0;

@@ -1,6 +1,6 @@
 /*
- * Keys: text that must not be seen anywhere but in the header that carries it. Whoever holds one wipes it.
- * Pure but for the reading of files and of the environment, before the first thread.
+ * Keys: text that must only appear in the header that carries it. The owner of a key wipes it. Pure, except the
+ * functions that read files and the environment, which are called before the first thread.
  */
 #ifndef FM_ENGINE_REMOTE_KEY_H
 #define FM_ENGINE_REMOTE_KEY_H
@@ -9,11 +9,11 @@
 #include "base/error.h"
 
 #define FM_KEY_MAX     8192u /* bytes of a key, as of the file that holds it */
-#define FM_KEY_PART    8u    /* a text that has so many bytes of a secret in a row has them masked */
-#define FM_SECRET_MIN  4u    /* bytes of a secret; what is shorter would be masked everywhere */
+#define FM_KEY_PART    8u    /* if a text has this many bytes of a secret in a row, they are masked */
+#define FM_SECRET_MIN  4u    /* bytes of a secret; a shorter one would be masked everywhere */
 #define FM_SECRETS_MAX 256u
 
-/* Overwrites memory, also where it is freed afterwards. Never blocks. */
+/* Overwrites memory; the compiler does not remove the call, even before a free. Never blocks. */
 void fm_wipe(void *memory, size_t len);
 
 /*
@@ -23,10 +23,10 @@ void fm_wipe(void *memory, size_t len);
  */
 FM_MUST_USE enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *error);
 
-/* The same of the environment's variable `name`, which is overwritten and taken out. */
+/* The same for the environment variable `name`, which is overwritten and removed. */
 FM_MUST_USE enum fm_code fm_key_read_environment(const char *name, char **key, struct fm_error *error);
 
-/* What has to be masked: borrowed texts. One that is too short, or one too many, is left out. */
+/* Texts that must be masked, borrowed. A text that is too short, or one too many, is left out. */
 struct fm_secrets {
     const char *texts[FM_SECRETS_MAX];
     size_t count;
@@ -36,8 +36,8 @@ struct fm_secrets {
 void fm_secrets_add(struct fm_secrets *secrets, const char *text);
 
 /*
- * Overwrites, in `text`, all that could be part of a secret by asterisks: FM_KEY_PART or more bytes in a row that a
- * secret has in a row too, or all of a shorter one; percent-encoded or not, in both. Pure.
+ * Overwrites with asterisks everything in `text` that could be part of a secret: FM_KEY_PART or more consecutive bytes
+ * of a secret, or all of a shorter one; percent-encoded or not, in both. Pure.
  */
 void fm_secrets_mask(const struct fm_secrets *secrets, char *text, size_t len);
 

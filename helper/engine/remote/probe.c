@@ -1,11 +1,11 @@
-/* Whether the endpoints are there: each is asked for its models, which costs nothing, and checks the key. */
+/* Whether the endpoints can be reached: each is asked for its models, which costs nothing, and also checks the key. */
 #include "base/clock.h"
 #include "engine/remote/failure.h"
 #include "engine/remote/remote.h"
 
 #include <stdio.h>
 
-#define PROBE_MS 1800 /* of the 2 s that the front waits */
+#define PROBE_MS 1800 /* of the 2 s for which the front waits */
 
 struct probe {
     struct fm_transfer *transfer;
@@ -14,15 +14,15 @@ struct probe {
 };
 
 static bool on_data(void *state, const char *bytes, size_t len) {
-    (void)state; /* which models there are, the configuration says */
+    (void)state; /* the body is ignored: the configuration says which models there are */
     (void)bytes;
     (void)len;
     return true;
 }
 
 /*
- * A server that has no such list is there all the same, and one that can't answer at the moment, or not in the form
- * that is expected, may be able to do jobs.
+ * A server without such a list can still be reached. A server that can't answer now, or answers in another form, may
+ * still be able to do jobs.
  */
 static void on_done(void *state, enum fm_code code, const struct fm_error *error) {
     struct probe *probe = state;

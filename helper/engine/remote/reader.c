@@ -38,7 +38,7 @@ void fm_reader_free(struct fm_remote_reader *reader) {
 
 /* ---- events ---- */
 
-/* Builds what the text says; NULL, or what is wrong with it. */
+/* Builds the JSON of `text`; NULL, or what is wrong with it. */
 static const char *build(struct fm_remote_reader *reader, const char *text, size_t len, struct json_object **data) {
     struct fm_buf checked;
     struct fm_buf raw;
@@ -62,14 +62,14 @@ static const char *build(struct fm_remote_reader *reader, const char *text, size
     return fault;
 }
 
-/* Nothing more comes of the answer. */
+/* The answer has ended. */
 static void end(struct fm_remote_reader *reader) {
     if (reader->complete) {
         fm_reader_end_text(reader);
     }
 }
 
-/* What follows the end is not looked at: whether it has come already depends on the network. */
+/* Events after the end are ignored: whether they have come already depends on the network. */
 static bool take_event(void *state, const struct fm_sse_event *event) {
     static void (*const readers[])(struct fm_remote_reader *, const char *, struct json_object *) = {
         [FM_DIALECT_RESPONSES] = fm_reader_responses,
@@ -79,7 +79,7 @@ static bool take_event(void *state, const struct fm_sse_event *event) {
     struct fm_remote_reader *reader = state;
     struct json_object *data = NULL;
     char name[64];
-    if (event->len == 6 && memcmp(event->data, "[DONE]", 6) == 0) { /* of chat; others send it too */
+    if (event->len == 6 && memcmp(event->data, "[DONE]", 6) == 0) { /* the chat dialect's end; others send it too */
         reader->complete = reader->reason != FM_REASON_NONE;
     } else {
         snprintf(name, sizeof name, "%.*s", event->name_len < sizeof name ? (int)event->name_len : 0, event->name);
@@ -134,7 +134,7 @@ enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, 
 
 enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct fm_error *error) {
     reader->error = error;
-    bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* of which some servers leave [DONE] out */
+    bool chat = reader->endpoint->dialect == FM_DIALECT_CHAT; /* in this dialect some servers leave out [DONE] */
     fm_reader_end_text(reader);
     bool ended = reader->complete || (chat && reader->reason != FM_REASON_NONE);
     if (!ended && reader->whole) {

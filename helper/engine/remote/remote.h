@@ -1,8 +1,8 @@
 /*
- * What the files of the remote engine share. The nouns: an *ask* is a job on its way through the endpoints, of which it
- * has one at a time; a *probe* asks an endpoint whether it is there.
+ * What the files of the remote engine share. The nouns: an *ask* is a job on its way through the endpoints, one at a
+ * time; a *probe* asks an endpoint whether it can be reached.
  *
- * The engine thread owns all of it, and alone calls what is here.
+ * Only the engine thread owns this state and calls these functions.
  */
 #ifndef FM_ENGINE_REMOTE_REMOTE_H
 #define FM_ENGINE_REMOTE_REMOTE_H
@@ -14,10 +14,10 @@ struct fm_ask;
 
 struct fm_remote {
     struct fm_remote_config config;
-    struct fm_error fault; /* code not FM_OK: the engine can't do anything, for this reason */
+    struct fm_error fault; /* code not FM_OK: the reason why the engine can't do anything */
     struct fm_curl curl;
     struct fm_transport transport;
-    struct fm_listed_model models[FM_LISTED_MAX]; /* of all endpoints, each once */
+    struct fm_listed_model models[FM_LISTED_MAX]; /* the models of all endpoints, each once */
     size_t model_count;                           /* 0: an endpoint takes any model */
     struct fm_ask *asks;
 };
@@ -30,36 +30,36 @@ void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job);
 /* Ends the asks whose jobs are aborted, and closes their connections. Not from inside of a transfer's calls. */
 void fm_ask_drop_aborted(struct fm_remote *remote);
 
-/* ---- answer.c: what has come, to the kit ---- */
+/* ---- answer.c: passes the answer on to the kit ---- */
 
 struct fm_remote_answer {
     struct fm_kit_job *job;
     const struct fm_endpoint *endpoint;
-    bool accepted;              /* the first output was told */
-    bool calls;                 /* there are any */
-    bool text_told;             /* there is some */
-    bool unknown;               /* the last part was of a call that is text: of a tool that this answer may not call */
-    const struct fm_tool *call; /* the last part was a call of this tool, or arguments; NULL: it was something else */
+    bool accepted;              /* the first output was sent */
+    bool calls;                 /* the answer has calls */
+    bool text_told;             /* the answer has text */
+    bool unknown;               /* the last part was of a call sent as text: this answer may not call its tool */
+    const struct fm_tool *call; /* the last part was a call of this tool or its arguments; NULL: something else */
     struct fm_buf arguments;    /* of that call, so far */
     struct fm_error fault;      /* code not FM_OK: what was wrong with a call */
-    bool counted;               /* the kit has the counts of tokens */
-    struct fm_buf text;         /* where it has to be checked */
-    enum fm_reason reason;      /* what the kit said last */
+    bool counted;               /* the kit has the token counts */
+    struct fm_buf text;         /* the text, if it has to be checked */
+    enum fm_reason reason;      /* the last result of the kit */
 };
 
 /* `job` is borrowed; the answer allocates nothing yet. */
 void fm_remote_answer_init(struct fm_remote_answer *answer, struct fm_kit_job *job);
 void fm_remote_answer_free(struct fm_remote_answer *answer);
 
-/* Takes back what was told: another try follows. False: out of memory. */
+/* Takes back the output that was sent: another try follows. False: out of memory. */
 FM_MUST_USE bool fm_remote_answer_restart(struct fm_remote_answer *answer, const struct fm_error *why);
 
 /* fm_remote_part_fn: false when the kit wants no more, and `reason` says why. */
 bool fm_remote_answer_take(void *answer, const struct fm_remote_part *part);
 
 /*
- * The answer has ended as `reader` says: the last output, the counts, the check of the text. What the job is to be
- * finished with; with FM_REASON_ERROR, `error` says why.
+ * The answer has ended as `reader` says: sends the last output and the counts, and checks the text. Returns how to
+ * finish the job; with FM_REASON_ERROR, `error` says why.
  */
 FM_MUST_USE enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struct fm_remote_reader *reader,
                                                 struct fm_error *error);
@@ -71,8 +71,8 @@ FM_MUST_USE enum fm_reason fm_remote_answer_embed(struct fm_remote_answer *answe
 /* ---- probe.c ---- */
 
 /*
- * Asks all endpoints, side by side, and fills `out`. Blocks for two seconds at most; `pump` (with `remote`) moves all
- * transfers on, and waits up to so many ms.
+ * Asks all endpoints at the same time, and fills `out`. Blocks for two seconds at most; `pump` (with `remote`) moves
+ * all transfers on, and waits up to so many ms.
  */
 void fm_probe(struct fm_remote *remote, void (*pump)(struct fm_remote *, int64_t ms), struct fm_availability *out);
 

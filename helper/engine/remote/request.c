@@ -1,4 +1,4 @@
-/* The body of a request: by the endpoint's dialect, or for vectors, which all dialects ask for alike. */
+/* The body of a request: by the endpoint's dialect; for vectors, all dialects ask in the same way. */
 #include "engine/remote/request.h"
 
 static const struct dialect {

@@ -1,4 +1,4 @@
-/* Retry-After and HTTP dates. What can't be read is -1, never a guess. */
+/* Retry-After and HTTP dates. A text that can't be read gives -1, never a guess. */
 #include "engine/remote/retry_after.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 #include <string.h>
 
 struct date {
-    int64_t day; /* 0: it has not come yet, as with the month */
+    int64_t day; /* 0: not read yet; the same for the month */
     int64_t month;
-    int64_t year; /* -1: likewise, as with the seconds */
+    int64_t year; /* -1: not read yet; the same for the seconds */
     int64_t seconds;
 };
 
-/* `len` digits, all of them; -1: it is something else. */
+/* A number of exactly `len` digits; -1: it is something else. */
 static int64_t number(const char *text, size_t len) {
     int64_t value = 0;
     for (size_t i = 0; i < len; i++) {
@@ -48,7 +48,7 @@ static int64_t time_of(const char *text, size_t len) {
     return valid ? hours * 3600 + minutes * 60 + seconds : -1;
 }
 
-/* A word of a date; the day of the week counts for nothing. False: no date has such a word there. */
+/* Reads one word of a date; the day of the week is ignored. False: no date has such a word there. */
 static bool take_word(struct date *date, const char *word, size_t len, size_t index) {
     int64_t value = number(word, len);
     if (index == 0 || (len == 3 && memcmp(word, "GMT", 3) == 0)) {

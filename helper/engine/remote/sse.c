@@ -1,4 +1,6 @@
-/* Server-sent events, line by line: a line is kept until its end has come, so no border of the pieces can be seen. */
+/*
+ * Server-sent events, line by line: a line is kept until its end has come, so it does not matter where the pieces end.
+ */
 #include "engine/remote/sse.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #define FM_SSE_EVENT_MAX (16u << 20) /* bytes of a line, and of the data of an event */
 
-/* What is in it is valid during the call alone. Not NUL-terminated. */
+/* Its pointers are only valid during the call. Not NUL-terminated. */
 struct fm_sse_event {
     const char *name; /* of the field `event`; empty: none, which stands for "message" */
     size_t name_len;
@@ -33,20 +33,20 @@ enum fm_sse_status {
 struct fm_sse {
     fm_sse_take_fn *take;
     void *state;
-    struct fm_buf line; /* that has begun */
+    struct fm_buf line; /* the line that has begun */
     struct fm_buf name;
     struct fm_buf data;
     bool has_data;
-    bool begun;    /* the first line is over: a byte order mark may stand before it alone */
-    bool after_cr; /* a line feed that comes next belongs to the end before it */
+    bool begun;    /* the first line is over: a byte order mark may only come before that */
+    bool after_cr; /* a line feed that comes next belongs to the line end before it */
     enum fm_sse_status status;
 };
 
-/* Allocates nothing; the free is harmless twice. `take` is called from inside of fm_sse_push. */
+/* Allocates nothing; freeing twice is harmless. `take` is called inside fm_sse_push. */
 void fm_sse_init(struct fm_sse *sse, fm_sse_take_fn *take, void *state);
 void fm_sse_free(struct fm_sse *sse);
 
-/* Takes `len` bytes, which may end anywhere. After another status than FM_SSE_MORE it stays there. */
+/* Takes `len` bytes, which may end anywhere. Once the status is not FM_SSE_MORE, it does not change any more. */
 FM_MUST_USE enum fm_sse_status fm_sse_push(struct fm_sse *sse, const char *bytes, size_t len);
 
 #endif

@@ -20,17 +20,17 @@
 struct fm_transfer {
     struct fm_transport *transport;
     struct fm_transfer *next;
-    struct fm_transfer **link; /* that names this one */
+    struct fm_transfer **link; /* the pointer that points to this transfer */
     fm_curl_easy *easy;
     struct curl_slist *headers;
     struct fm_call call;
     struct fm_buf body;
     struct fm_buf refusal; /* body of an answer with another status */
     char text[FM_CURL_ERROR_SIZE];
-    int64_t deadline_ms; /* of what comes next; 0: none */
-    bool begun;          /* the answer has: its head is whole */
+    int64_t deadline_ms; /* when the next event must have come; 0: no limit */
+    bool begun;          /* the answer has begun: its head is complete */
     bool detached;
-    bool over; /* `data` wanted no more */
+    bool over; /* `data` wants no more */
     long status;
     char retry_after[HEADER_MAX];
     char retry_after_ms[HEADER_MAX];
@@ -87,7 +87,7 @@ void fm_transfer_detach(struct fm_transfer *transfer) {
     }
 }
 
-/* ---- what comes ---- */
+/* ---- the answer ---- */
 
 static void set_deadline(struct fm_transfer *transfer, int64_t ms) {
     transfer->deadline_ms = ms > 0 ? fm_now_ms() + ms : 0;
@@ -163,7 +163,7 @@ static size_t on_data(char *bytes, size_t one, size_t len, void *argument) {
         return len;
     }
     if (look_at_headers(transfer)) {
-        return 0; /* libcurl's write error, which the end explains */
+        return 0; /* libcurl then fails with a write error; the end of the transfer explains it */
     }
     bool more = transfer->call.data(transfer->call.state, bytes, len);
     transfer->over = !more && !transfer->detached;
@@ -193,14 +193,14 @@ static enum fm_transfer_phase phase_of(const struct fm_transfer *transfer) {
     return transfer->begun ? FM_PHASE_ANSWERING : connected > 0 ? FM_PHASE_WAITING : FM_PHASE_CONNECTING;
 }
 
-/* What a proxy said to the last CONNECT; 0: nothing. */
+/* The proxy's status for the last CONNECT; 0: none. */
 static long proxy_status(const struct fm_transfer *transfer) {
     long status = 0;
     transfer->transport->curl->easy_getinfo(transfer->easy, FM_CURLINFO_HTTP_CONNECTCODE, &status);
     return status;
 }
 
-/* What came of it, by libcurl's `result`. */
+/* How the transfer ended, by libcurl's `result`. */
 static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_error *error) {
     const struct fm_curl *curl = transfer->transport->curl;
     const char *host = transfer->call.endpoint->host;
@@ -209,7 +209,7 @@ static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_er
         return fm_fail(error, FM_INTERNAL, "%s %s", host, fault);
     }
     if (transfer->begun && (transfer->status >= 300 || (result == FM_CURLE_OK && transfer->status != 200))) {
-        return fail_by_status(transfer, error); /* also where its body is cut */
+        return fail_by_status(transfer, error); /* also if its body was cut short */
     }
     long refused = transfer->begun ? 0 : proxy_status(transfer);
     if (refused == 403 || refused == 407) {
@@ -223,7 +223,7 @@ static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_er
     return FM_OK;
 }
 
-/* The end of a transfer, told once. It is gone then, as what is told may start the next one. */
+/* Ends a transfer and reports that once. It is removed first, because the callback may start the next one. */
 static void finish(struct fm_transfer *transfer, int result) {
     struct fm_error error = {.code = FM_OK};
     const struct fm_call call = transfer->call;
@@ -249,7 +249,7 @@ static void finish_all(struct fm_transport *transport) {
     }
 }
 
-/* The first whose time is over; NULL: there is none. `wait` gets shorter for the next one. */
+/* The first transfer whose time is over; NULL: there is none. Shortens `wait` to the next deadline. */
 static struct fm_transfer *first_late(struct fm_transport *transport, int64_t *wait) {
     int64_t now = fm_now_ms();
     for (struct fm_transfer *transfer = transport->first; transfer; transfer = transfer->next) {

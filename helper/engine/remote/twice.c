@@ -1,4 +1,4 @@
-/* Looks for members that are there twice, in text that is known to be valid: nothing of it is checked again. */
+/* Looks for members that occur twice, in text that is known to be valid JSON: nothing is checked again. */
 #include "engine/remote/twice.h"
 #include "base/buf.h"
 #include "protocol/json_tree.h"
@@ -19,7 +19,7 @@ static void skip_blanks(struct scan *scan) {
     scan->at += strspn(scan->at, " \t\r\n");
 }
 
-/* Past the string at `at`, which begins with its quote. */
+/* Moves past the string at `at`, which begins with its quote. */
 static void skip_string(struct scan *scan) {
     for (scan->at++; *scan->at != '"'; scan->at++) {
         scan->at += *scan->at == '\\';
@@ -27,7 +27,7 @@ static void skip_string(struct scan *scan) {
     scan->at++;
 }
 
-/* Appends to the path what `fmt` makes of `name` or `index`. The length of the whole. */
+/* Appends `fmt`, formatted with `name` or `index`, to the path. Returns the new length. */
 static size_t go_into(struct scan *scan, size_t path_len, const char *name, size_t index) {
     size_t room = scan->size - path_len;
     int len = name ? snprintf(scan->path + path_len, room, "%s%s", path_len > 0 ? "." : "", name)
@@ -35,7 +35,7 @@ static size_t go_into(struct scan *scan, size_t path_len, const char *name, size
     return (size_t)len < room ? path_len + (size_t)len : scan->size - 1;
 }
 
-/* Reads the name of a member, as the object `names` has it, which remembers it. True: it is there already. */
+/* Reads a member's name and adds it to the object `names`. True: it is there already. */
 static bool take_name(struct scan *scan, struct json_object *names, const char **name) {
     const char *start = scan->at;
     struct json_object *text = NULL;

@@ -1,4 +1,4 @@
-/* URLs by hand: what the configuration allows is less than what RFC 3986 does. */
+/* A small URL parser: the configuration allows less than RFC 3986. */
 #include "engine/remote/url.h"
 
 #include <stdio.h>
@@ -46,7 +46,10 @@ const char *fm_url_read(const char *text, struct fm_url *url) {
     return NULL;
 }
 
-/* An IPv4 address of this machine: 127 and three numbers. Whatever else begins so is a name, and asked of a server. */
+/*
+ * An IPv4 address of this machine: 127 and three numbers. Anything else that begins with 127 is a name, which a name
+ * server resolves.
+ */
 static bool is_ipv4_loopback(const char *host) {
     if (strncmp(host, "127.", 4) != 0) {
         return false;

@@ -17,7 +17,7 @@ struct fm_url {
 /* NULL, or what is wrong with it. `url` borrows from `text`. */
 const char *fm_url_read(const char *text, struct fm_url *url);
 
-/* Whether what is sent there stays on this machine. */
+/* Whether a request to this URL stays on this machine. */
 bool fm_url_is_loopback(const struct fm_url *url);
 
 #endif

@@ -1,4 +1,7 @@
-/* A conversation as chat templates take it: messages with their images and calls, the tools, how much to think. */
+/*
+ * A conversation in the form that chat templates take: messages with their images and calls, the tools, how much to
+ * think.
+ */
 #ifndef FM_ENGINE_CHAT_CHAT_H
 #define FM_ENGINE_CHAT_CHAT_H
 
@@ -15,23 +18,23 @@ struct fm_chat_call { /* all borrowed, as below */
 /* An image in a message. Templates don't see it: the caller that renders puts a mark in its place. */
 struct fm_chat_image {
     size_t at;    /* bytes of the content before it */
-    size_t index; /* which of the job's it is */
+    size_t index; /* the index among the job's images */
 };
 
 struct fm_chat_message {
     const char *role;
     const char *content;
     size_t content_len;
-    size_t controls_at; /* where in the content, in front of images, text may be control tokens: `controls_len` bytes */
+    size_t controls_at; /* in the content, before any image: `controls_len` bytes in which text may be control tokens */
     size_t controls_len;
-    const struct fm_chat_image *images; /* of the user, in their order */
+    const struct fm_chat_image *images; /* of the user, in order */
     size_t image_count;
-    const char *reasoning; /* of the assistant; NULL: none. Templates that show none, or none beside a text and calls,
-                              leave it out without a word */
+    const char *reasoning; /* of the assistant; NULL: none. Templates that show no reasoning, or none beside a text and
+                              calls, leave it out silently */
     size_t reasoning_len;
     const struct fm_chat_call *calls; /* of the assistant */
     size_t call_count;
-    const char *answered_id; /* of a tool: the call that it answers; else NULL, as the next */
+    const char *answered_id; /* of a tool: the call that it answers; else NULL; the same for the next */
     const char *answered_name;
 };
 
@@ -42,21 +45,21 @@ struct fm_chat_tool {
     size_t parameters_len;
 };
 
-/* What a template is told of thinking, by the names that templates have for it. */
+/* What a template gets about thinking, under the names that templates have for it. */
 enum fm_chat_thinking {
     FM_CHAT_THINKING_DEFAULT,
     FM_CHAT_THINKING_ON,
     FM_CHAT_THINKING_OFF,
 };
 
-/* What a template renders. Calls and tools are for templates that know them: others leave them out without a word. */
+/* What a template renders. Calls and tools are for templates that support them: others leave them out silently. */
 struct fm_chat {
     const struct fm_chat_message *messages;
     size_t count;
     const struct fm_chat_tool *tools;
     size_t tool_count;
     enum fm_chat_thinking thinking;
-    const char *effort; /* how much to think: "low", say; NULL: nothing is said of it */
+    const char *effort; /* how much to think, such as "low"; NULL: not set */
     bool closed;        /* without the start of the assistant's turn */
 };
 

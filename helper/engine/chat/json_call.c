@@ -1,4 +1,4 @@
-/* The beginnings of calls that are mere JSON, byte by byte: json_call.h. */
+/* Reads the beginning of calls that are plain JSON, byte by byte: json_call.h. */
 #include "engine/chat/json_call.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@ enum state {
     NONE,
     AT_FENCE,
     IN_FENCE, /* after its backticks */
-    IN_TAG,   /* after what it begins with */
-    AFTER_FENCE, /* or a tag */
+    IN_TAG,   /* after the beginning of a tag */
+    AFTER_FENCE, /* after a fence or a tag */
     IN_LIST,
     IN_CALL,
     IN_DOUBLED, /* after a second brace */
@@ -29,7 +29,7 @@ enum state {
 
 #define STEPS_MAX 4
 
-/* For each state, the words that may come next, and the state after each. Two words may begin alike. */
+/* For each state, the words that may come next, and the state after each. Two words may begin with the same bytes. */
 static const struct step {
     const char *word; /* NULL: none */
     enum state next;
@@ -80,7 +80,7 @@ static void enter(struct fm_json_call *call, enum state state) {
     call->spaces = 0;
 }
 
-/* `word` begins as what has come, and goes on with `c`. */
+/* Whether `word` begins with the bytes that have come, and continues with `c`. */
 static bool takes(struct fm_json_call *call, const char *word, char c) {
     bool same = call->matched == 0 || strncmp(word, call->word, call->matched) == 0;
     bool goes_on = same && word[call->matched] == c;
@@ -88,7 +88,7 @@ static bool takes(struct fm_json_call *call, const char *word, char c) {
     return goes_on;
 }
 
-/* One of the words that may come here goes on with `c`, which may be its last byte. */
+/* Whether one of the words that may come here continues with `c`, which may be its last byte. */
 static bool read_word(struct fm_json_call *call, char c) {
     const struct step *list = steps[call->state];
     for (size_t i = 0; i < STEPS_MAX && list[i].word; i++) {
@@ -102,7 +102,7 @@ static bool read_word(struct fm_json_call *call, char c) {
     return false;
 }
 
-/* As read_word, of tools' names. `*named` is the one that ends with the quote. */
+/* As read_word, for tools' names. `*named` is the tool whose name ends with this quote. */
 static bool read_name(struct fm_json_call *call, char c, const struct fm_tool **named) {
     const struct fm_kit_job *job = call->job;
     for (size_t i = 0; i < job->tool_count; i++) {
@@ -116,7 +116,7 @@ static bool read_name(struct fm_json_call *call, char c, const struct fm_tool **
     return false;
 }
 
-/* What is in the line after the backticks: the name of a language. */
+/* The rest of the line after the backticks: the name of a language. */
 static bool read_fence(struct fm_json_call *call, char c) {
     bool word = is_letter(c) || (c >= '0' && c <= '9') || c == '_';
     if (c == '\n') {
@@ -156,7 +156,7 @@ static bool goes_on(struct fm_json_call *call, char c, const struct fm_tool **na
     return read_word(call, c);
 }
 
-/* Nothing but white space stands before `c` in its line. An object that begins there is one of a call, or in one. */
+/* Whether only white space is before `c` in its line. An object that begins there is a call, or is inside one. */
 static bool begins(struct fm_json_call *call, char c) {
     if (c == '`') {
         enter(call, AT_FENCE);

@@ -1,16 +1,16 @@
 /*
- * Calls of tools as mere JSON, which models write beside the form that they were taught, or in place of it:
+ * Calls of tools as plain JSON, which models write besides the form that they were taught, or instead of it:
  *
  *     ```json
  *     {"name": "get_weather", "arguments": {"city": "Linz"}}
  *     ```
  *
- * A call begins with an object, or a list of them, whose first member names a tool that may be called. The object may
- * lie in another one, as in {"type": "function", "function": {"name": ...}}, and its braces may be doubled: the template
- * of Qwen2.5-Coder shows them so. It begins the answer or a line, there in a tag such as <tools>, between < and >, or
- * bare: after a blank line, or after one that ends with no sign that something goes on. All other JSON is text. What is
- * recognised here byte by byte, the tool grammar has as the regular expressions below: both decide alike on every text.
- * Pure.
+ * A call begins with an object, or a list of objects, whose first member names a tool that may be called. The object
+ * may be in another one, as in {"type": "function", "function": {"name": ...}}, and its braces may be doubled: the
+ * template of Qwen2.5-Coder shows them like that. It begins the answer or a line. In a line it is in a tag such as
+ * <tools>, between < and >, or bare: after a blank line, or after a line that does not end with a sign that something
+ * follows. All other JSON is text. This code reads byte by byte what the tool grammar has as the regular expressions
+ * below: both decide the same for every text. Pure.
  */
 #ifndef FM_ENGINE_CHAT_JSON_CALL_H
 #define FM_ENGINE_CHAT_JSON_CALL_H
@@ -19,14 +19,14 @@
 
 #define FM_JSON_CALL_NAME_MAX 64 /* bytes; a longer name is not recognised */
 
-/* White space between the tokens of JSON: no more than what indents them. */
+/* White space between the tokens of JSON: only as much as indentation needs. */
 #define FM_JSON_CALL_SPACE  "[ \\t\\r\\n]{0,16}"
 #define FM_JSON_CALL_SPACES 16u
 
-/* What a line ends with that goes on with the next. */
+/* The last characters of a line that continues on the next line. */
 #define FM_JSON_CALL_OPENERS "[]{}(,=\"'\\"
 
-/* What models put around a call, besides a fence. */
+/* What models put around a call, besides fences. */
 #define FM_JSON_CALL_TAG     "<[A-Za-z_]{1,16}>"
 #define FM_JSON_CALL_TAG_MAX 16u
 
@@ -42,7 +42,10 @@
     ")?(\"function\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE "\\{" FM_JSON_CALL_SPACE                               \
     ")?\"name\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE "\""
 
-/* From the quote after the name to the arguments; from there to where the answer may end; and on to another call. */
+/*
+ * From the quote after the name to the arguments; from there to where the answer may end; and from there to another
+ * call.
+ */
 #define FM_JSON_CALL_ARGUMENTS                                                                                         \
     FM_JSON_CALL_SPACE "," FM_JSON_CALL_SPACE "\"(arguments|parameters)\"" FM_JSON_CALL_SPACE ":" FM_JSON_CALL_SPACE
 #define FM_JSON_CALL_END                                                                                               \
@@ -52,26 +55,28 @@
     FM_JSON_CALL_END "(," FM_JSON_CALL_SPACE ")?((```[A-Za-z0-9_]{0,16}|" FM_JSON_CALL_TAG ")" FM_JSON_CALL_SPACE              \
                      "|<)?" FM_JSON_CALL_BEGIN
 
-/* How far a text is in the beginning of a call. */
+/* How much of the beginning of a call has come. */
 struct fm_json_call {
-    const struct fm_kit_job *job; /* whose tools are called; borrowed */
-    bool anywhere;                /* a call may begin at each byte: it is the next of several */
-    bool place;                   /* one may begin in this line, if nothing but white space has come in it */
+    const struct fm_kit_job *job; /* the job whose tools are called; borrowed */
+    bool anywhere;                /* a call may begin at each byte, because it is not the first one */
+    bool place;                   /* a call may begin in this line, if only white space has come in it */
     enum { FM_JSON_CALL_BLANK, FM_JSON_CALL_OPENER, FM_JSON_CALL_OTHER } line; /* its last byte but white space */
     size_t state;
     const char *word; /* the name of a tool or a token of JSON, of which `matched` bytes have come */
     size_t matched;
     size_t spaces; /* since the last token; in a fence's line or a tag: bytes of that */
-    size_t len;    /* bytes at the end of the text that may become the beginning of a call, with a fence or a tag */
+    size_t len;    /* bytes at the end of the text that may be the beginning of a call, with its fence or tag */
 };
 
-/* `tool` may be called, and its name is of letters, digits and `_-.:/`, not more than FM_JSON_CALL_NAME_MAX. */
+/* `tool` may be called, and its name consists of letters, digits and `_-.:/`, at most FM_JSON_CALL_NAME_MAX of them. */
 bool fm_json_call_names(const struct fm_tool *tool);
 
-/* For a text, or, with `anywhere`, for what follows a call. Allocates nothing. */
+/* Starts at the beginning of a text, or, with `anywhere`, after a call. Allocates nothing. */
 void fm_json_call_init(struct fm_json_call *call, const struct fm_kit_job *job, bool anywhere);
 
-/* The text goes on with `c`. The tool whose call begins up to here, to the quote after its name; NULL: none does. */
+/*
+ * Reads `c`. Returns the tool of a call whose beginning ends here, with the quote after its name; NULL: no call does.
+ */
 const struct fm_tool *fm_json_call_read(struct fm_json_call *call, char c);
 
 #endif

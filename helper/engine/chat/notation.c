@@ -1,4 +1,4 @@
-/* Arguments in another notation than JSON: which they can be, and JSON made of them. */
+/* Arguments in a notation other than JSON: which arguments can be written in it, and turning them into JSON. */
 #include "engine/chat/notation.h"
 #include "engine/chat/value_schema.h"
 #include "protocol/json_writer.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define DEPTH_MAX  16   /* schemas inside each other, with those that are referred to */
-#define SCHEMA_MAX 2000 /* of them in all */
+#define SCHEMA_MAX 2000 /* of all schemas together */
 
 #define ESCAPED_MAX 16 /* bytes */
 
@@ -15,12 +15,12 @@ char fm_notation_close(const struct fm_notation *notation) {
     return notation->open == '(' ? ')' : '}';
 }
 
-/* ---- what fits ---- */
+/* ---- which arguments fit ---- */
 
 struct fitting {
     const struct fm_notation *notation;
     struct json_object *root;
-    size_t left; /* schemas */
+    size_t left; /* schemas that may still be visited */
 };
 
 static bool value_fits(struct fitting *fitting, struct json_object *schema, int depth);
@@ -98,7 +98,7 @@ static bool is_of_word(char c) {
            c == '_' || c == '-' || c == '+' || c == '.';
 }
 
-/* A key, or a number or the like. */
+/* Ends a word: a key, a number, or a literal such as true. */
 static void end_word(char next, struct fm_buf *word, struct fm_buf *json) {
     static const struct {
         const char *python;
@@ -125,7 +125,7 @@ static void end_word(char next, struct fm_buf *word, struct fm_buf *json) {
     fm_buf_reset(word);
 }
 
-/* In a string between marks, or in what may be the one that begins or ends it. */
+/* Reads in a string between marks, or in text that may be the mark that begins or ends it. */
 static void read_between(struct fm_notation_reader *reader, char c, struct fm_buf *json) {
     const struct fm_notation *notation = reader->notation;
     if (c != notation->quote[reader->matched]) {
@@ -143,7 +143,7 @@ static void read_between(struct fm_notation_reader *reader, char c, struct fm_bu
     }
 }
 
-/* In a string with escapes, which are those of JSON, and one more. */
+/* Reads in a string with escapes: those of JSON, and one more. */
 static void read_string(struct fm_notation_reader *reader, char c, struct fm_buf *json) {
     if (reader->escaped) {
         reader->escaped = false;
@@ -159,7 +159,7 @@ static void read_string(struct fm_notation_reader *reader, char c, struct fm_buf
     }
 }
 
-/* Around values. */
+/* Reads between values. */
 static bool read_punctuation(struct fm_notation_reader *reader, char c, struct fm_buf *json) {
     static const char python[] = "()=";
     static const char in_json[] = "{}:";

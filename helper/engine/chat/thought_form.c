@@ -1,8 +1,7 @@
 /*
- * A thought form, read off a chat template. Most templates put what was thought between tags, where that is the last
- * answer's: those can be read off. Others leave it out, and show their tags in the prompt alone; and some have marks
- * that are no tags. So there is a table of what is known, and a row counts where the template or the vocabulary gives
- * it away.
+ * A thought form, read off a chat template. Most templates put the thought of the last answer between tags, which can
+ * be read off. Others leave the thought out and only show their tags in the prompt, and some have marks that are not
+ * tags. So there is a table of known forms; a row is used if the template or the vocabulary shows its marks.
  */
 #include "engine/chat/thoughts.h"
 
@@ -49,7 +48,7 @@ enum conversation { OPEN, OFF, NONE, PLAIN, THOUGHTFUL, EFFORTS, CONVERSATIONS =
 static const char *const efforts[FM_THOUGHT_EFFORTS] = {"low", "medium", "high"};
 
 static const struct {
-    const struct fm_chat_message *answer; /* NULL: it is still to come */
+    const struct fm_chat_message *answer; /* NULL: the answer is still to come */
     enum fm_chat_thinking thinking;
     const char *effort;
 } conversations[CONVERSATIONS] = {
@@ -63,7 +62,7 @@ static const struct {
     [EFFORTS + 2] = {NULL, FM_CHAT_THINKING_ON, "high"},
 };
 
-/* `*text` is malloc'd, and NULL where the template refuses the conversation. */
+/* `*text` is malloc'd; NULL if the template refuses the conversation. */
 static enum fm_code render(const struct fm_tool_template *from, enum conversation which, char **text,
                            struct fm_error *error) {
     struct fm_chat_message messages[2] = {question};
@@ -82,7 +81,7 @@ static enum fm_code render(const struct fm_tool_template *from, enum conversatio
 
 /* ---- reading it ---- */
 
-/* A text that is not there ends with nothing. */
+/* Whether the text ends with `mark`; false if there is no text. */
 static bool ends_with(const char *text, size_t len, const char *mark) {
     return text && fm_tool_ends_with(text, len, mark, strlen(mark));
 }
@@ -104,12 +103,12 @@ static bool set_mark(char mark[FM_THOUGHT_MARK_MAX], const char *text, size_t le
     return len < FM_THOUGHT_MARK_MAX;
 }
 
-/* What of a rendered thought lies around it. */
+/* The text around a rendered thought. */
 struct around {
-    const char *text;   /* up to the thought */
-    size_t before;      /* bytes of that, without white space */
-    const char *after;  /* the thought, without white space */
-    const char *answer; /* the text after it */
+    const char *text;   /* the text before the thought */
+    size_t before;      /* its bytes, without the white space at its end */
+    const char *after;  /* the text after the thought, without leading white space */
+    const char *answer; /* the answer's text after the thought */
 };
 
 static bool find_thought(const char *text, struct around *around) {
@@ -125,7 +124,7 @@ static bool find_thought(const char *text, struct around *around) {
     return true;
 }
 
-/* What stands between the end mark and the text. */
+/* Reads the text between the end mark and the answer's text. */
 static bool set_gap(const struct around *around, struct fm_thought_form *form) {
     const char *gap = around->after + strlen(form->end);
     return gap <= around->answer && set_mark(form->gap, gap, (size_t)(around->answer - gap));
@@ -149,13 +148,13 @@ static bool read_tags(const struct around *around, struct fm_thought_form *form)
            strncmp(around->after, form->end, (size_t)end_len) == 0 && set_gap(around, form);
 }
 
-/* Up to the text of the answer that has no thought. */
+/* The length of what comes before the text of the answer that has no thought. */
 static size_t before_text(const char *text) {
     const char *answer = text ? strstr(text, TEXT) : NULL;
     return answer ? (size_t)(answer - text) : 0;
 }
 
-/* The template shows the marks of `row`, or the vocabulary has them. */
+/* Whether the template shows the marks of `row`, or the vocabulary has them. */
 static bool shows(const struct fm_tool_template *from, char *const texts[CONVERSATIONS], const struct row *row) {
     size_t before = before_text(texts[PLAIN]);
     struct around around;
@@ -164,7 +163,7 @@ static bool shows(const struct fm_tool_template *from, char *const texts[CONVERS
         (ends_with(around.text, around.before, row->begin) || strncmp(around.after, row->end, strlen(row->end)) == 0);
     bool around_nothing = ends_with(texts[PLAIN], before, row->end) || all_ends_with(texts[OFF], row->end) ||
                           all_ends_with(texts[NONE], row->end);
-    bool words = row->begin[0] != '<' && row->begin[0] != '['; /* which a prompt need not tell */
+    bool words = row->begin[0] != '<' && row->begin[0] != '['; /* the prompt need not contain such a mark */
     bool in_prompt = all_ends_with(texts[OPEN], row->begin) ||
                      (texts[OPEN] && (words || strstr(texts[OPEN], row->begin)) && strstr(texts[OPEN], row->end));
     return around_thought || around_nothing || in_prompt || ends_with(texts[PLAIN], before, row->lead) ||
@@ -195,8 +194,8 @@ static void read_marks(const struct fm_tool_template *from, char *const texts[CO
     }
 }
 
-/* Where the answer begins in a closed conversation, which goes on as the prompt does, or as it does without the thought
- * that it opens. NULL: it goes on in another way. */
+/* Where the answer begins in a closed conversation. The conversation begins with the prompt, or with the prompt without
+ * the thought that it opens. NULL: it begins in another way. */
 static const char *find_answer(char *const texts[CONVERSATIONS], const char *closed, const struct fm_thought_form *form) {
     const char *prompt = texts[OPEN];
     size_t len = prompt ? strlen(prompt) : 0;
@@ -209,13 +208,13 @@ static const char *find_answer(char *const texts[CONVERSATIONS], const char *clo
     return strncmp(closed, prompt, len) == 0 ? closed + len : NULL;
 }
 
-/* `text` after a thought, which may be empty, that comes before `end` in it. */
+/* The part of `text` after a thought, possibly an empty one, that ends before `end`. */
 static const char *after_thought(const char *text, const char *end, const struct fm_thought_form *form) {
     const char *mark = form->thinks ? strstr(text, form->end) : NULL;
     return mark && mark < end ? mark + strlen(form->end) : text;
 }
 
-/* The end of a thought, up to the text: what stands before each text is a part of it. */
+/* Makes the lead before each text a part of the end mark. */
 static void end_with_lead(struct fm_thought_form *form) {
     char end[FM_THOUGHT_MARK_MAX];
     size_t gap_len = strlen(form->gap);
@@ -231,7 +230,9 @@ static void end_with_lead(struct fm_thought_form *form) {
     }
 }
 
-/* A thought and a text that are two messages: " to=self<|message|>" and "<|eom|><|start|>assistant to=user<|message|>". */
+/*
+ * If a thought and a text are two messages: " to=self<|message|>" and "<|eom|><|start|>assistant to=user<|message|>".
+ */
 static void read_messages(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
     const char *begin = find_answer(texts, texts[THOUGHTFUL], form);
     const char *thought = begin ? strstr(begin, THOUGHT) : NULL;
@@ -244,7 +245,7 @@ static void read_messages(char *const texts[CONVERSATIONS], struct fm_thought_fo
                    set_mark(form->end, end, (size_t)(text - end));
 }
 
-/* What stands before each text, where the table does not have it. */
+/* Reads the lead, which comes before each text, if the table does not have it. */
 static void read_lead(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
     const char *answer = find_answer(texts, texts[PLAIN], form);
     const char *text = answer ? strstr(answer, TEXT) : NULL;
@@ -261,7 +262,7 @@ static void read_lead(char *const texts[CONVERSATIONS], struct fm_thought_form *
     }
 }
 
-/* What ends a text and not the turn, which is over then all the same. */
+/* Reads the control token that ends a text but not the turn; the turn must end after it all the same. */
 static void read_text_end(const struct fm_tool_template *from, const char *closed, struct fm_thought_form *form) {
     const char *text = closed ? strstr(closed, TEXT) : NULL;
     bool ends_turn = true;
@@ -275,7 +276,7 @@ static void read_text_end(const struct fm_tool_template *from, const char *close
     form->ends_texts &= ends_turn;
 }
 
-/* What the template makes of being asked not to think, and to think so much. */
+/* Reads how the template handles a request not to think, or to think with a certain effort. */
 static void read_settings(char *const texts[CONVERSATIONS], struct fm_thought_form *form) {
     const char *none = texts[NONE];
     bool open = texts[OPEN] != NULL;
@@ -316,7 +317,7 @@ enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm
 
 /* ---- asking ---- */
 
-/* The nearest to what is asked for; NULL where the template takes none. */
+/* The effort nearest to the wanted one; NULL if the template takes none. */
 static const char *nearest_effort(const struct fm_thought_form *form, enum fm_effort effort) {
     size_t wanted = effort <= FM_EFFORT_LOW ? 0 : effort == FM_EFFORT_MEDIUM ? 1 : 2;
     for (size_t i = 0; i < FM_THOUGHT_EFFORTS; i++) {

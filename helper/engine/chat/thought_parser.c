@@ -1,4 +1,4 @@
-/* Takes an answer apart into what the model thought and its text, by the thought form, whatever the pieces. */
+/* Splits an answer into the model's thoughts and its text, by the thought form; it does not matter how it is cut. */
 #include "engine/chat/thoughts.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ void fm_thought_parser_free(struct fm_thought_parser *parser) {
     fm_buf_free(&parser->text);
 }
 
-/* Bytes of `end` without the lead. */
+/* The length of `end` without the lead. */
 static size_t end_len_of(const struct fm_thought_form *form) {
     return form->thinks ? strlen(form->end) - strlen(form->lead) : 0;
 }
@@ -34,7 +34,7 @@ void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark
 
 enum match { MATCH_NOT, MATCH_BEGINS, MATCH_WHOLE };
 
-/* How the bytes match the best of the first `count` marks; `*next` is that of a whole one. */
+/* How the bytes match the best of the first `count` marks; `*next` is the state after a mark that is complete. */
 static enum match match(const struct fm_thought_form *form, size_t count, const char *bytes, size_t len,
                         enum fm_thought_state *next) {
     struct fm_thought_mark marks[FM_THOUGHT_MARKS];
@@ -51,7 +51,7 @@ static enum match match(const struct fm_thought_form *form, size_t count, const 
     return best;
 }
 
-/* The first `len` bytes that are held are no mark's: they go to `out`, without control tokens. */
+/* The first `len` held bytes belong to no mark: appends them to `out`, without control tokens. */
 static void release(struct fm_thought_parser *parser, size_t len, struct fm_buf *out) {
     bool thought = out == &parser->thought;
     for (size_t i = 0; i < len; i++) {
@@ -97,7 +97,7 @@ static void read_start(struct fm_thought_parser *parser, char c, bool control) {
     }
 }
 
-/* Gives out as much of what is held as neither begins a mark nor is white space before it. */
+/* Releases the held bytes that neither begin a mark nor are white space before one. */
 static void read_inside(struct fm_thought_parser *parser, char c, bool control) {
     enum fm_thought_state next = FM_THOUGHT_INSIDE;
     hold(parser, c, control);
@@ -182,7 +182,7 @@ enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, cons
     if (!form->thinks && !form->lead[0]) {
         return FM_THOUGHT_OVER;
     }
-    bool calls = fm_tools_callable(job); /* which come without the lead */
+    bool calls = fm_tools_callable(job); /* calls come without the lead */
     bool opened = form->prompts && fm_tool_ends_with(text, len, form->begin, strlen(form->begin));
     if (form->prompts && !opened && fm_thought_is_closed(form, text, len)) {
         return FM_THOUGHT_AFTER;

@@ -3,9 +3,9 @@
  *
  *     <think>\nThe user greets me.\n</think>\n\nHello!
  *
- * A *thought form* is what those texts are, and what the model's chat template does about them; it is read off the
- * template and the vocabulary. The *thought parser* tells what of an answer is thought. Pure, and without llama.cpp;
- * engine thread only.
+ * A *thought form* says what those two texts are, and how the model's chat template handles them; it is read off the
+ * template and the vocabulary. The *thought parser* says which part of an answer is thought. Pure, and without
+ * llama.cpp; engine thread only.
  */
 #ifndef FM_ENGINE_CHAT_THOUGHTS_H
 #define FM_ENGINE_CHAT_THOUGHTS_H
@@ -16,7 +16,7 @@
 /* ---- form ---- */
 
 #define FM_THOUGHT_MARK_MAX  96u /* bytes, NUL included */
-#define FM_THOUGHT_SPACE_MAX 64u /* bytes of white space that are held back: more are told as they are */
+#define FM_THOUGHT_SPACE_MAX 64u /* bytes of white space that are held back; more than that is passed on */
 #define FM_THOUGHT_HELD_MAX  (FM_THOUGHT_SPACE_MAX + 2 * FM_THOUGHT_MARK_MAX)
 #define FM_THOUGHT_EFFORTS   3u
 #define FM_THOUGHT_MORE_MAX  (4 * FM_THOUGHT_MARK_MAX) /* bytes that fm_thought_prompt appends at most */
@@ -24,39 +24,39 @@
 struct fm_thought_form {
     bool thinks;
     char begin[FM_THOUGHT_MARK_MAX]; /* the marks, NUL-terminated, with control tokens as the vocabulary writes them */
-    char end[FM_THOUGHT_MARK_MAX];   /* these two are not empty where the model thinks */
-    char gap[FM_THOUGHT_MARK_MAX];   /* what stands between `end` and a text */
-    char lead[FM_THOUGHT_MARK_MAX];  /* what stands before each text, and ends `end`; mostly empty */
-    char preamble[FM_THOUGHT_MARK_MAX]; /* the same, where calls follow the text */
+    char end[FM_THOUGHT_MARK_MAX];   /* both are not empty if the model thinks */
+    char gap[FM_THOUGHT_MARK_MAX];   /* the text between `end` and the answer's text */
+    char lead[FM_THOUGHT_MARK_MAX];  /* comes before each text, and is the end of `end`; mostly empty */
+    char preamble[FM_THOUGHT_MARK_MAX]; /* the same for a text that calls follow */
     bool ends_texts;                  /* a text ends with a control token that does not end the turn: */
     int32_t text_end;                 /* this one */
-    bool turns_off;                   /* the template can */
-    bool off_by_effort;               /* and is asked to by the effort "none" */
+    bool turns_off;                   /* the template can turn thinking off */
+    bool off_by_effort;               /* and does that for the effort "none" */
     bool efforts[FM_THOUGHT_EFFORTS]; /* of "low", "medium" and "high": those that the template takes */
-    bool prompts;                     /* a prompt ends with the template's own text */
+    bool prompts;                     /* the prompt ends with text of the template */
 };
 
 /*
- * Reads the form off what `from` makes of a conversation with a thought, and of those to be answered with thinking and
- * without. FM_INTERNAL: out of memory. Renders eight conversations. Allocates nothing that stays.
+ * Reads the form off what `from` renders for a conversation with a thought, and for conversations that are to be
+ * answered with and without thinking. FM_INTERNAL: out of memory. Renders eight conversations. Keeps no memory.
  */
 FM_MUST_USE enum fm_code fm_thought_form_read(const struct fm_tool_template *from, struct fm_thought_form *form,
                                               struct fm_error *error);
 
 /*
- * A prompt that ends as `text` (`len` bytes) has closed a thought: with its end or, where texts have a lead, with an
- * empty thought, since its end may be no more than the beginning of another message there.
+ * Whether a prompt that ends as `text` (`len` bytes) does has closed a thought: with the end mark, or, if texts have a
+ * lead, with an empty thought, because there the end mark may only be the beginning of another message.
  */
 bool fm_thought_is_closed(const struct fm_thought_form *form, const char *text, size_t len);
 
-/* What the template is told for `job`. Nothing, where the model does not think. */
+/* Sets what the template gets about thinking for `job`. Nothing if the model does not think. */
 void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job *job, struct fm_chat *chat);
 
 /* ---- parser ---- */
 
 enum fm_thought_state {
     FM_THOUGHT_AT_START, /* a thought may begin */
-    FM_THOUGHT_BEGUN,    /* it has, and is white space so far */
+    FM_THOUGHT_BEGUN,    /* it has begun, with only white space so far */
     FM_THOUGHT_INSIDE,
     FM_THOUGHT_AFTER, /* white space before the text, or another thought */
     FM_THOUGHT_OVER,  /* text */
@@ -64,8 +64,8 @@ enum fm_thought_state {
 
 /*
  * Where an answer to the rendered prompt `text` begins: within a thought that the prompt opens, or after one that it
- * closes. Appends to `more` what is to be put after the prompt, so that `job` is answered without a thought where that
- * is asked for and the template does not see to it.
+ * closes. Appends to `more` the text to put after the prompt, so that `job` is answered without a thought if it asks
+ * for that and the template can't do it.
  */
 enum fm_thought_state fm_thought_prompt(const struct fm_thought_form *form, const struct fm_kit_job *job,
                                         const char *text, size_t len, struct fm_buf *more);
@@ -74,26 +74,26 @@ struct fm_thought_parser {
     const struct fm_thought_form *form;
     enum fm_thought_state state;
     size_t space;                                          /* bytes of white space after the thought so far */
-    char held[FM_THOUGHT_HELD_MAX]; /* what may become a mark, and the white space before it */
-    bool held_control[FM_THOUGHT_HELD_MAX]; /* the byte is of a control token, and never given out */
+    char held[FM_THOUGHT_HELD_MAX]; /* bytes that may become a mark, and the white space before them */
+    bool held_control[FM_THOUGHT_HELD_MAX]; /* the byte belongs to a control token, and is never passed on */
     size_t held_len;
-    bool thought_told; /* a part of a thought */
+    bool thought_told; /* a part of a thought was passed on */
     bool joins;        /* a blank line comes before the next part */
-    struct fm_buf thought; /* what fm_thought_read told of last */
+    struct fm_buf thought; /* the result of the last fm_thought_read, and `text` too */
     struct fm_buf text;
 };
 
-/* From `state` on. Allocates nothing; `form` must outlive it. */
+/* Starts in `state`. Allocates nothing; `form` must outlive the parser. */
 void fm_thought_parser_init(struct fm_thought_parser *parser, const struct fm_thought_form *form,
                             enum fm_thought_state state);
 void fm_thought_parser_free(struct fm_thought_parser *parser); /* harmless on one that is all zero */
 
 /*
- * Takes `len` bytes, cut anywhere, and fills `thought` and `text` anew: what of them, and of bytes held before, is the
- * one and the other. White space at the ends of a thought, and after it, is dropped; so are an end mark that nothing
- * has begun, before a text, and a mark of beginning within a thought. Several thoughts before a text are one, with a
- * blank line between them. With `control` the bytes are those of a control token: a part of a mark, or nothing. False
- * when out of memory.
+ * Takes `len` bytes, cut anywhere, and sets `thought` and `text` to the parts of them, and of bytes held before, that
+ * are thought and text. White space at both ends of a thought, and after it, is dropped. So are an end mark before a
+ * text without a thought, and a begin mark inside a thought. Several thoughts before a text become one, with a blank
+ * line between them. With `control` the bytes belong to a control token: they are a part of a mark, or are dropped.
+ * False when out of memory.
  */
 FM_MUST_USE bool fm_thought_read(struct fm_thought_parser *parser, const char *bytes, size_t len, bool control);
 
@@ -103,28 +103,28 @@ enum fm_thought_start {
     FM_THOUGHT_START,     /* they begin with a mark */
 };
 
-/* What `len` bytes before a text are, without their parser. */
+/* What `len` bytes before a text are, without using the parser. */
 enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form, const char *bytes, size_t len);
 
 /* A mark that may come before a text, and what follows it. */
 struct fm_thought_mark {
     const char *text; /* in the form; not NUL-terminated */
     size_t len;       /* 0: the form has no such mark */
-    size_t space;     /* bytes of white space that it begins with, which may be others */
+    size_t space;     /* how many bytes of white space it begins with; these may differ */
     enum fm_thought_state next;
 };
 
-#define FM_THOUGHT_BEGIN        0u /* which of the marks a thought begins with */
+#define FM_THOUGHT_BEGIN        0u /* the mark that begins a thought */
 #define FM_THOUGHT_MARKS        4u
-#define FM_THOUGHT_MARKS_INSIDE 2u /* the first ones, which count within a thought, too */
+#define FM_THOUGHT_MARKS_INSIDE 2u /* the first marks, which also count inside a thought */
 
 /*
- * The marks of `form`: a thought's beginning; its end, without the mark that a text begins with; that mark; and the one
- * of a text before calls.
+ * The marks of `form`: the beginning of a thought; its end, without the lead of a text; that lead; and the lead of a
+ * text before calls.
  */
 void fm_thought_marks(const struct fm_thought_form *form, struct fm_thought_mark marks[FM_THOUGHT_MARKS]);
 
-/* The answer ends: the same for what is held. */
+/* The answer has ended: sets `thought` and `text` to what is still held. */
 FM_MUST_USE bool fm_thought_end(struct fm_thought_parser *parser);
 
 #endif

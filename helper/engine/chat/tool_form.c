@@ -1,10 +1,10 @@
 /*
- * Tool forms: our own, and a model's. That is read off what its chat template makes of calls in a conversation:
+ * Tool forms: our own, and a model's. A model's form is read off what its chat template renders for calls:
  *
  *     QUESTION <tool_call>\n{"name": "fm_first", "arguments": {"fm_key": ...}}\n</tool_call>\n<tool_call>...<|im_end|>
  *
- * QUESTION is the prompt that an answer goes on from. Up to the first name it is `trigger` and `name`; between each
- * name and its arguments stands `arguments`, between two calls `next`, and `end` up to the token that ends the turn.
+ * QUESTION is the prompt, which an answer continues. The text up to the first name is `trigger` and `name`; between
+ * each name and its arguments is `arguments`, between two calls `next`; `end` goes up to the token that ends the turn.
  */
 #include "base/utf8.h"
 #include "engine/chat/tools.h"
@@ -17,7 +17,7 @@
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 
-/* Bytes of a trigger that is plain text. */
+/* The least length in bytes of a trigger that is plain text. */
 #define TRIGGER_MIN 4u
 
 #define MARK(literal)                                                                                                  \
@@ -39,10 +39,10 @@ bool fm_tools_callable(const struct fm_kit_job *job) {
 
 #define CALLS 3
 
-/* All that is ours in a rendered conversation, but for ids, has this in it; no mark may. */
+/* All texts of ours in a rendered conversation, except ids, have this in them; no mark may have it. */
 #define PROBE "fm_"
 
-/* Not all in lower case: a template may make it so. */
+/* With capital letters too, because a template may make everything lower case. */
 #define ARGUMENTS "{\"fm_key\":\"fm_Value\",\"fm_flag\":true}"
 #define SCHEMA                                                                                                         \
     "{\"type\":\"object\",\"properties\":{\"fm_key\":{\"type\":\"string\"},\"fm_flag\":{\"type\":\"boolean\"}}}"
@@ -50,7 +50,7 @@ bool fm_tools_callable(const struct fm_kit_job *job) {
 #define SYSTEM  "fm_System"
 #define OUTCOME "fm_Outcome"
 
-/* As long as an id may be, and in the marks of a form with ids. */
+/* As long as an id may be, and as ids in the marks of a form are. */
 #define ID       "fmCallId1"
 #define OTHER_ID "fmCallId10"
 _Static_assert(sizeof(ID) - 1 == FM_TOOL_ID_LEN, "an id has this length");
@@ -89,13 +89,13 @@ static const struct fm_chat_message outcome = {.role = "tool",
                                                .answered_id = ID,
                                                .answered_name = "fm_First"};
 
-/* Some text of a template's. */
+/* A part of a template's text. */
 struct part {
     const char *text;
     size_t len;
 };
 
-/* The conversations, by what they end with. */
+/* The conversations that are rendered, named after their ends. */
 enum conversation {
     QUESTION,
     SYSTEM_TOO,
@@ -105,7 +105,7 @@ enum conversation {
     EMPTY_CALL,
     ALL_CALLS,
     CALL_AND_OUTCOME,
-    HISTORY, /* the call and its outcome in the middle of it */
+    HISTORY, /* the call and its outcome are in the middle */
     CONVERSATIONS
 };
 
@@ -126,7 +126,7 @@ static const struct {
     [HISTORY] = {{&question, &text, &question, &one_call, &outcome, &text, &question, &text}, true},
 };
 
-/* What the template made of one; empty where it refuses it. */
+/* What the template renders for a conversation; empty if it refuses it. */
 static enum fm_code render(const struct fm_tool_template *from, enum conversation which, struct part *part,
                            struct fm_error *error) {
     struct fm_chat_message messages[MESSAGES_MAX];
@@ -159,14 +159,14 @@ static bool begins_with(const struct part *part, const struct part *beginning) {
     return part->len >= beginning->len && part->text && memcmp(part->text, beginning->text, beginning->len) == 0;
 }
 
-/* The template shows tools, with a system message and without, or never, and then `*tells` is true. */
+/* Whether the template shows tools both with a system message and without, or never; in that case `*tells` is true. */
 static bool shows_tools(const struct part *parts, bool *tells) {
     const bool shown = contains(&parts[QUESTION], calls[0].name);
     *tells = !shown;
     return contains(&parts[SYSTEM_TOO], calls[0].name) == shown && contains(&parts[SYSTEM_TOO], SYSTEM);
 }
 
-/* No name stands in brackets as a control token does: with some name there it could become one. */
+/* Whether no name is in brackets as a control token is: otherwise a name could become a control token. */
 static bool names_stand_apart(const struct part *parts) {
     for (size_t i = 0; i < CONVERSATIONS; i++) {
         for (size_t k = 0; k < CALLS; k++) {
@@ -183,14 +183,14 @@ static bool names_stand_apart(const struct part *parts) {
     return true;
 }
 
-/* `part` without `mark` at its end: what a thought or a text begins with. */
+/* `part` without `mark` at its end, which begins a thought or a text. */
 static struct part before_mark(const struct part *part, const char *mark) {
     const size_t len = fm_tool_trimmed(mark, strlen(mark));
     bool ends = fm_tool_ends_with(part->text, part->len, mark, len);
     return (struct part){part->text, ends ? fm_tool_trimmed(part->text, part->len) - len : part->len};
 }
 
-/* Where a call begins that stands at `at`, after an empty thought or not. */
+/* Where the call at `at` begins; an empty thought before it is skipped. */
 static size_t after_thought(const struct part *part, size_t at, const struct fm_tool_turn *turn) {
     const size_t begin_len = strlen(turn->thought);
     const size_t end_len = strlen(turn->thought_end) - strlen(turn->lead);
@@ -200,9 +200,9 @@ static size_t after_thought(const struct part *part, size_t at, const struct fm_
 }
 
 /*
- * Where an answer begins in a closed conversation: after the question, and after what the template puts in front of
- * texts and calls alike, such as an empty thought. A thought that the question opens may be gone there, as one of an
- * earlier turn. 0: it begins in another way than the model is asked to go on.
+ * Where an answer begins in a closed conversation: after the question, and after what the template puts before both
+ * texts and calls, such as an empty thought. A thought that the question opens may be missing there, because templates
+ * remove thoughts of earlier turns. 0: it begins differently from how the prompt asks the model to continue.
  */
 static size_t find_answer(const struct part *parts, const struct fm_tool_turn *turn) {
     struct part prompt = parts[QUESTION];
@@ -228,7 +228,7 @@ struct call_place {
     size_t arguments_end;
 };
 
-/* After the JSON object that begins at `at`; `part->len` where it does not end. */
+/* The end of the JSON object that begins at `at`; `part->len` if it does not end. */
 static size_t end_of_object(const struct part *part, size_t at) {
     size_t depth = 0;
     bool in_string = false; /* the probe has no escapes */
@@ -243,7 +243,7 @@ static size_t end_of_object(const struct part *part, size_t at) {
     return at;
 }
 
-/* The bytes are the arguments that were asked for, as JSON. */
+/* Whether the bytes are the arguments of the probe, as JSON. */
 static bool are_arguments(const char *bytes, size_t len) {
     struct fm_buf scratch;
     struct json_object *found = NULL;
@@ -259,8 +259,8 @@ static bool are_arguments(const char *bytes, size_t len) {
     return same;
 }
 
-/* Finds the call `index` from `from` on: the name, and after it the arguments, as `written` or, where that is empty,
- * as JSON. */
+/* Finds the call `index` from `from` on: the name, and after it the arguments, as `written` or, if that is empty, as
+ * JSON. */
 static bool find_call(const struct part *part, size_t from, size_t index, const struct part *written,
                       struct call_place *place) {
     place->name = find(part, from, calls[index].name);
@@ -281,7 +281,9 @@ static bool find_call(const struct part *part, size_t from, size_t index, const 
            are_arguments(part->text + place->arguments, place->arguments_end - place->arguments);
 }
 
-/* False where it is no such text: too many control tokens, the end of a turn, what is not the template's. */
+/*
+ * False if these bytes can't be a mark: too many control tokens, the end of a turn, or text that is not the template's.
+ */
 static bool set_mark(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                      struct fm_tool_mark *mark) {
     const struct part piece = {part->text + begin, end - begin};
@@ -296,7 +298,7 @@ static bool set_mark(const struct fm_tool_template *from, const struct part *par
            fm_utf8_valid(piece.text, piece.len);
 }
 
-/* Where the turn ends that goes on at `at`. */
+/* Where the turn ends that is under way at `at`. */
 static size_t end_of_turn(const struct fm_tool_template *from, const struct part *part, size_t at) {
     for (bool ends_turn = false; at < part->len; at++) {
         int32_t token;
@@ -307,7 +309,7 @@ static size_t end_of_turn(const struct fm_tool_template *from, const struct part
     return at;
 }
 
-/* What may stand before a key: what a call with arguments and one without have in common, up to a tag. */
+/* The length of what may come before a key: what a call with arguments and a call without begin with, up to a tag. */
 static size_t common_len(const char *one, const char *other, size_t len) {
     size_t same = 0;
     while (same < len && one[same] == other[same]) {
@@ -320,7 +322,7 @@ static size_t common_len(const char *one, const char *other, size_t len) {
     return tag > 0 && one[tag - 1] == '<' ? tag - 1 : same;
 }
 
-/* `close` and `after` of what stands at `begin`: the first ends with a tag or a control token. */
+/* Reads `close` and `after` at `begin`: `close` ends with a tag or a control token. */
 static bool set_close(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                       struct fm_tool_tags *tags) {
     int32_t token;
@@ -336,7 +338,10 @@ static bool set_close(const struct fm_tool_template *from, const struct part *pa
            !memchr(part->text + begin + 1, part->text[begin], len - 1);
 }
 
-/* What stands at `begin` of a call without arguments, before what follows on them, `after`: nothing, or a line's end. */
+/*
+ * Reads `none`, at `begin` of a call without arguments and before `after`, which follows arguments: nothing, or a line
+ * end.
+ */
 static bool set_none(const struct fm_tool_template *from, const struct part *empty, size_t begin,
                      const struct part *after, struct fm_tool_tags *tags) {
     const size_t turn_end = begin < empty->len ? end_of_turn(from, empty, begin) : 0;
@@ -352,18 +357,18 @@ static bool set_none(const struct fm_tool_template *from, const struct part *emp
     return set_mark(from, empty, begin, end, &tags->none);
 }
 
-/* It would be another one before a number. */
+/* The mark contains the type: it would be different before a number. */
 static bool names_type(const struct fm_tool_mark *mark) {
     const struct part part = {mark->text, mark->len};
     return contains(&part, "bool");
 }
 
 /*
- * The marks of arguments in tags, of which `written` is the whole text, after the name that ends at `at`:
+ * Reads the marks of arguments in tags, after the name. `written` becomes the whole text of the arguments:
  *
  *     >\n<parameter=fm_key>\nfm_Value\n</parameter>\n<parameter=fm_flag>\nTrue\n</parameter>\n</function>
  *
- * A call without arguments shows what of it belongs to the call.
+ * A call without arguments shows which part of the text belongs to the call itself.
  */
 static bool read_tags(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                       struct fm_tool_form *form, struct part *written) {
@@ -403,7 +408,7 @@ static bool read_tags(const struct fm_tool_template *from, const struct part *pa
            set_none(from, empty, empty_at + (begin - at), &(struct part){part->text + end, turn_end - end}, tags);
 }
 
-/* What stands around the string is a quote, or a mark that stands out from text. */
+/* Whether the text around the string is a quote, or a mark that differs from normal text. */
 static bool set_quote(const struct fm_tool_template *from, const char *quote, size_t len,
                       struct fm_notation *notation) {
     struct fm_tool_mark mark;
@@ -474,14 +479,14 @@ static bool read_notation(const struct fm_tool_template *from, const struct part
     return same;
 }
 
-/* How many of `len` bytes are a tag, "<call>" or "[CALLS]"; 0: they begin with none. */
+/* How many of `len` bytes at the beginning are a tag, "<call>" or "[CALLS]"; 0: none. */
 static size_t tag_len(const char *begin, size_t len) {
     char closing = begin[0] == '<' ? '>' : ']';
     const char *end = begin[0] == '<' || begin[0] == '[' ? memchr(begin, closing, len) : NULL;
     return end ? (size_t)(end - begin) + 1 : 0;
 }
 
-/* How many of `len` bytes are a word with a list of objects right after it, "tools[{"; 0: they begin with none. */
+/* How many of `len` bytes at the beginning are a word directly followed by a list of objects, "tools[{"; 0: none. */
 static size_t word_len(const char *begin, size_t len) {
     size_t at = 0;
     while (at < len && begin[at] >= 'a' && begin[at] <= 'z') {
@@ -492,7 +497,7 @@ static size_t word_len(const char *begin, size_t len) {
 
 /*
  * How long the trigger is at the beginning of `begin`: a control token, a tag, the beginning of one that ends after the
- * name, or a word with a list. 0: nothing there stands out from text.
+ * name, or a word with a list. 0: nothing there differs from normal text.
  */
 static size_t trigger_len(const struct fm_tool_template *from, const char *begin, size_t len) {
     int32_t token;
@@ -508,7 +513,7 @@ static size_t trigger_len(const struct fm_tool_template *from, const char *begin
     return begin[0] == '<' ? len : word_len(begin, len);
 }
 
-/* The bytes are a call as mere JSON, from its beginning to the first name. */
+/* Whether the bytes are a call as plain JSON, from its beginning to the first name. */
 static bool begins_json_call(const char *begin, size_t len) {
     struct fm_tool tool = {.name = calls[0].name, .allowed = true};
     const struct fm_kit_job job = {.tools = &tool, .tool_count = 1};
@@ -524,7 +529,7 @@ static bool begins_json_call(const char *begin, size_t len) {
     return fm_json_call_read(&call, '"') != NULL;
 }
 
-/* `trigger` and `name` of the bytes from `begin` to `end`. */
+/* Reads `trigger` and `name` from the bytes between `begin` and `end`. */
 static bool set_beginning(const struct fm_tool_template *from, const struct part *part, size_t answer, size_t end,
                           struct fm_tool_form *form) {
     size_t begin = answer;
@@ -546,7 +551,7 @@ static bool set_beginning(const struct fm_tool_template *from, const struct part
     return is_control || (stands_out && !memchr(trigger->text + 1, trigger->text[0], len - 1));
 }
 
-/* A header of calls in place of that, up to the arguments. */
+/* Reads a header of calls instead, up to the arguments. */
 static bool set_header(const struct fm_tool_template *from, const struct part *part, size_t answer,
                        const struct call_place *place, const struct fm_tool_turn *turn, struct fm_tool_form *form) {
     const size_t end_len = strlen(turn->thought_end);
@@ -567,24 +572,27 @@ static bool set_header(const struct fm_tool_template *from, const struct part *p
     return true;
 }
 
-/* What ends a name can't be part of one, nor be read as a JSON string's escape. */
+/* Whether the mark ends names: it can't be a part of a name, or be read as an escape in a JSON string. */
 static bool ends_names(const struct fm_tool_mark *mark) {
     return mark->text[0] != '\\' && !strchr(NAME_CHARACTERS, mark->text[0]);
 }
 
-/* What stands between the name and the arguments of a call as mere JSON is another key. */
+/* Whether the text between name and arguments of a call as plain JSON is another key. */
 static bool is_json_key(const struct fm_tool_mark *mark) {
     const struct part part = {mark->text, mark->len};
     return contains(&part, "\"arguments\"") || contains(&part, "\"parameters\"");
 }
 
-/* `part` shows just this call, up to its arguments' end, and an outcome after it: an id may stand beside them there. */
+/*
+ * Whether `part` shows exactly this call, up to the end of its arguments, and then an outcome; an id may be between
+ * them.
+ */
 static bool shows_call(const struct part *part, const struct part *call) {
     const char *found = part->text ? memmem(part->text, part->len, call->text, call->len) : NULL;
     return found && find(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;
 }
 
-/* The marks of a single call, which are the same wherever one is in a conversation. */
+/* Reads the marks of a single call, which must be the same at every place in a conversation. */
 static bool read_one(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                      const struct fm_tool_turn *turn, struct fm_tool_form *form) {
     const struct part *part = &parts[ONE_CALL];
@@ -616,8 +624,8 @@ static bool is_digit(char c) {
 }
 
 /*
- * The bytes are the mark of the call that comes `count` calls after that of `mark`: the same, but for a number, whose
- * place is set.
+ * Whether the bytes are the mark of the call `count` calls after that of `mark`: the same, except for a number, whose
+ * place is then set.
  */
 static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t begin, size_t end, size_t count) {
     const char *later = part->text + begin;
@@ -642,10 +650,10 @@ static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t 
     return true;
 }
 
-/* The places of all calls, which are as the single one. */
+/* Finds the places of all calls, which must be like the single one. */
 static bool find_calls(const struct part *part, size_t answer, struct fm_tool_form *form,
                        struct call_place places[CALLS]) {
-    const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as the end after them */
+    const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as is the end after them */
     bool json = fm_tool_form_has_json(form);
     const struct part written = {arguments, json ? 0 : (size_t)(form->end.text - arguments)};
     for (size_t i = 0; i < CALLS; i++) {
@@ -657,8 +665,8 @@ static bool find_calls(const struct part *part, size_t answer, struct fm_tool_fo
     return true;
 }
 
-/* The number in `next` is the following call's, and stands before the first one too, or is the last one's, and stands
- * after a single one too. */
+/* Whether the number in `next` is that of the following call, and is before the first call too; or is that of the last
+ * call, and is after a single call too. */
 static bool is_number_of_call(struct fm_tool_form *form, const struct fm_tool_mark *next) {
     struct fm_tool_mark *name = &form->name;
     const char *number = next->text + next->place_at;
@@ -678,8 +686,8 @@ static bool is_number_of_call(struct fm_tool_form *form, const struct fm_tool_ma
 }
 
 /*
- * How one call follows on another. Left empty where it does so in two ways, or where what stands between two is all
- * that begins the end: then nothing tells whether a name follows.
+ * Reads what is between two calls. Left empty if there are two kinds of it, or if the text between two calls is also
+ * the beginning of the end: then nothing shows whether a name follows.
  */
 static void read_next(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                       struct fm_tool_form *form) {
@@ -709,8 +717,8 @@ static bool is_word(const char *bytes, size_t len) {
     return true;
 }
 
-/* The ids that an outcome is to have, where it shows one: what stands around a call's name up to control tokens, if that
- * is a word with the call's number after the name. */
+/* Reads the form of an outcome's id, if it shows one: the text around a call's name up to control tokens, if that is a
+ * word with the call's number after the name. */
 static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     const struct part *part = &parts[CALL_AND_OUTCOME];
     const struct fm_tool_mark *name = &form->name;
@@ -727,7 +735,7 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
     }
 }
 
-/* How a text ends, where that is with a control token, as a call may begin, too. */
+/* Reads how a text ends, if that is with a control token, which may also begin a call. */
 static void read_text_end(const struct fm_tool_template *from, const struct part *part, struct fm_tool_form *form) {
     const size_t end = find(part, 0, TEXT) + LENGTH_OF(TEXT);
     struct fm_tool_mark *mark = &form->text_end;
@@ -737,7 +745,10 @@ static void read_text_end(const struct fm_tool_template *from, const struct part
     }
 }
 
-/* The prompt ends as one call stands before another, with the same byte throughout: there a name tells a call from text. */
+/*
+ * Whether the prompt ends with `next`, one byte repeated, as before each later call: then the name tells a call from
+ * text.
+ */
 static bool is_opened(const struct part *prompt, const struct fm_tool_form *form) {
     const struct fm_tool_mark *next = &form->next;
     const struct fm_tool_mark *arguments = &form->arguments;
@@ -747,7 +758,7 @@ static bool is_opened(const struct part *prompt, const struct fm_tool_form *form
            arguments->control_count == 0;
 }
 
-/* A line shows how to call. */
+/* Whether one line of text can show how to call. */
 static bool can_be_told(const struct fm_tool_form *form) {
     return form->trigger.len > 0 && fm_tool_form_has_json(form) && !form->header.recipient;
 }
@@ -761,7 +772,7 @@ static enum fm_code render_all(const struct fm_tool_template *from, struct part 
     return code;
 }
 
-/* Those that marks lie in. */
+/* The conversations that contain the marks. */
 static const enum conversation kept[] = {PLAIN, ONE_CALL, ALL_CALLS, EMPTY_CALL};
 
 #define KEPT (sizeof kept / sizeof kept[0])
@@ -814,7 +825,7 @@ static bool has_control(const struct fm_tool_template *from, const char *bytes, 
     return false;
 }
 
-/* In a string or a key of it. Recurses as deep as a body can be nested. */
+/* Whether a string or a key in the value has a control token. Recurses as deep as a body can be nested. */
 static bool value_has_control(const struct fm_tool_template *from, struct json_object *value) {
     bool found = false;
     if (json_object_is_type(value, json_type_string)) {
@@ -877,7 +888,7 @@ static bool message_fits(const struct fm_tool_form *native, const struct fm_tool
     return !message->tool_call_id || fm_tool_answered(job, index, &called);
 }
 
-/* A text of the job's format and a call can be told apart by their first byte. */
+/* Whether the first byte tells a text of the job's format from a call. */
 static bool format_fits(const struct fm_tool_form *native, const struct fm_kit_job *job) {
     const struct fm_tool_mark *trigger = &native->trigger;
     bool json = trigger->len == 0 || strchr("{[\"-0123456789tfn", trigger->text[0]);

@@ -1,6 +1,7 @@
 /*
- * Headers of calls. A chat template writes one kind of them for the calls of earlier turns; the models of the family
- * were trained on more. So there is a table of what is known, and a row counts where the template writes its first.
+ * Headers of calls. A chat template writes one kind of header for the calls of earlier turns, but the models of the
+ * family were trained on more. So there is a table of known headers; a row is used if the template writes its first
+ * one.
  */
 #include "engine/chat/tools.h"
 
@@ -8,11 +9,11 @@
 
 static const struct row {
     const char *recipient;
-    const char *heads[FM_TOOL_WAYS]; /* up to the first NULL; the first of both as the template has them */
+    const char *heads[FM_TOOL_WAYS]; /* up to the first NULL; the first head and the first rest are the template's */
     const char *rests[FM_TOOL_WAYS];
 } rows[] = {
-    /* OpenAI's harmony: who is meant stands in the part of the role, or in that of the channel. The space before it may
-     * be gone with a thought. */
+    /* OpenAI's harmony: the recipient is in the part of the role, or in that of the channel. The space before it may be
+     * removed with a thought. */
     {"to=functions.",
      {" to=functions.", "to=functions.", "<|channel|>commentary to=functions."},
      {"<|channel|>commentary json<|message|>", "<|channel|>commentary <|constrain|>json<|message|>",
@@ -24,7 +25,7 @@ static bool is(const struct fm_tool_mark *mark, const char *text) {
     return mark->len == strlen(text) && memcmp(mark->text, text, mark->len) == 0;
 }
 
-/* Ways that the vocabulary has no tokens for are left out: they would be text. */
+/* Ways for which the vocabulary has no tokens are left out: they would be text. */
 static size_t set_ways(const struct fm_tool_template *from, const char *const *texts, struct fm_tool_mark *ways) {
     size_t count = 0;
     for (size_t i = 0; i < FM_TOOL_WAYS && texts[i]; i++) {

@@ -1,4 +1,7 @@
-/* What stands around names and arguments: which control tokens are in it, and how long what differs is; what a form has. */
+/*
+ * The text around names and arguments: its control tokens, and the length of the part that differs; and what a form
+ * has.
+ */
 #include "engine/chat/tools.h"
 
 size_t fm_tool_place_len(const struct fm_tool_mark *mark) {

@@ -1,6 +1,6 @@
 /*
- * Takes an answer with calls apart. The tool grammar has decided what the answer is: the parser finds where names and
- * arguments begin and end, and skips the rest by its length.
+ * Splits an answer into text and calls. The tool grammar ensures that the answer is valid: the parser finds where names
+ * and arguments begin and end, and skips the rest by its length.
  */
 #include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
@@ -19,7 +19,7 @@ static void skip(struct fm_tool_parser *parser, size_t count, enum fm_tool_state
     parser->next = next;
 }
 
-/* `mark` after `before` bytes; its place counts as one. */
+/* Skips `before` bytes and then `mark`; the place in the mark counts as one byte. */
 static void skip_mark(struct fm_tool_parser *parser, size_t before, const struct fm_tool_mark *mark,
                       enum fm_tool_state next) {
     const size_t place = fm_tool_place_len(mark);
@@ -91,8 +91,8 @@ static void drop_given(struct fm_tool_parser *parser) {
 }
 
 /*
- * Gives out what is held, but for the last `count` bytes, which are not text or may be none, and for the white space
- * before them. False where there is nothing to tell.
+ * Passes on the held bytes, except the last `count`, which are not text or may not be text, and the white space before
+ * them. False if there is nothing to pass on.
  */
 static bool give_before(struct fm_tool_parser *parser, size_t count, struct fm_tool_piece *piece) {
     const struct fm_buf *held = &parser->held;
@@ -110,7 +110,7 @@ static bool give_before(struct fm_tool_parser *parser, size_t count, struct fm_t
     return len > 0;
 }
 
-/* As before; what is held is not text. */
+/* The same, but the last `count` bytes are not text and are dropped. */
 static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm_tool_piece *piece) {
     bool given = give_before(parser, count, piece);
     parser->given = parser->held.len;
@@ -118,7 +118,7 @@ static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm
     return given;
 }
 
-/* How many bytes at the end of `held` may become a call's beginning in the form: some of it may be the prompt's. */
+/* How many bytes at the end of `held` may be the beginning of a call in the form; some of that may be in the prompt. */
 static size_t undecided_in_form(const struct fm_tool_parser *parser) {
     return parser->matched < parser->held.len ? parser->matched : parser->held.len;
 }
@@ -128,7 +128,7 @@ static size_t undecided(const struct fm_tool_parser *parser) {
     return matched > parser->json.len ? matched : parser->json.len;
 }
 
-/* `c` has come. True where the trigger is whole. No byte of text is part of a control token, nor of a header. */
+/* Takes `c`. True if the trigger is complete. No byte of text belongs to a control token or to a header. */
 static bool ends_trigger(struct fm_tool_parser *parser, char c) {
     const struct fm_tool_mark *trigger = &parser->form->trigger;
     if (trigger->len == 0 || trigger->control_count > 0 || parser->form->header.recipient) {
@@ -140,13 +140,13 @@ static bool ends_trigger(struct fm_tool_parser *parser, char c) {
 }
 
 /*
- * `c` is the next byte. True where it ends a tool's name in the place of a call that the prompt or `next` has opened; else
- * `matched` counts it in.
+ * `c` is the next byte. True if it ends a tool's name where the prompt or `next` has opened a call; otherwise it is
+ * counted in `matched`.
  */
 static bool ends_opened_name(struct fm_tool_parser *parser, char c) {
     const struct fm_tool_mark *next = &parser->form->next;
     const struct fm_buf *held = &parser->held;
-    const size_t len = parser->matched > next->len ? parser->matched - next->len : 0; /* of a name */
+    const size_t len = parser->matched > next->len ? parser->matched - next->len : 0; /* bytes of a name */
     bool goes_on = parser->matched < next->len && c == next->text[0];
     if (!parser->form->opened || held->failed) {
         return false;
@@ -164,13 +164,13 @@ static bool ends_opened_name(struct fm_tool_parser *parser, char c) {
         parser->matched++;
     } else if (c != next->text[0]) {
         parser->matched = 0;
-    } else { /* it is one byte throughout, some of which may have been the prompt's */
+    } else { /* `next` is one byte repeated; some of it may be in the prompt */
         parser->matched = len > 0 ? 1 : held->len + 1 < next->len ? held->len + 1 : next->len;
     }
     return false;
 }
 
-/* The name is there, at the end of what is held: it is read as any other. */
+/* The name is complete, at the end of the held bytes: from now on it is read as any other name. */
 static bool give_opened_name(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     const struct fm_buf *held = &parser->held;
     const size_t len = parser->matched - parser->form->next.len;
@@ -179,7 +179,7 @@ static bool give_opened_name(struct fm_tool_parser *parser, struct fm_tool_piece
     return give_and_drop(parser, undecided_in_form(parser), piece);
 }
 
-/* At the quote that is the next byte. */
+/* Whether a name in plain JSON ends with the next byte, a quote. */
 static bool ends_json_name(struct fm_tool_parser *parser, char c) {
     const struct fm_tool *tool = fm_json_call_read(&parser->json, c);
     if (tool) {
@@ -211,7 +211,7 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
     return give_before(parser, undecided(parser), piece);
 }
 
-/* `token` is what `mark` begins with. */
+/* Whether `mark` begins with `token`. */
 static bool is_first(const struct fm_tool_mark *mark, int32_t token) {
     return mark->control_count > 0 && mark->controls[0].at == 0 && mark->controls[0].token == token;
 }
@@ -224,7 +224,7 @@ static bool begins_header(const struct fm_tool_header *header, int32_t token) {
     return begins;
 }
 
-/* What could have become a head is text. */
+/* The bytes that could have become a head are text. */
 static void hold_head(struct fm_tool_parser *parser) {
     if (parser->state == FM_TOOL_AT_HEAD && parser->skip > 0) {
         fm_buf_append(&parser->held, parser->head->text, parser->skip);
@@ -260,7 +260,7 @@ static bool read_plain(struct fm_tool_parser *parser, const char **bytes, size_t
     return true;
 }
 
-/* The form was taken for the job (fm_tool_form_for) because no text of its format begins as a call does. */
+/* fm_tool_form_for has chosen the form for the job because no text of its format begins as a call does. */
 static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_form *form = parser->form;
     (void)len;
@@ -274,7 +274,7 @@ static bool read_start(struct fm_tool_parser *parser, const char **bytes, size_t
 
 /* ---- headers of calls ---- */
 
-/* The head that begins with `c`, of those without a control token; NULL: none. */
+/* The head that begins with `c`, among those without a control token; NULL: none. */
 static const struct fm_tool_mark *find_head(const struct fm_tool_header *header, char c) {
     const struct fm_tool_mark *found = NULL;
     for (size_t i = 0; i < header->head_count && !found; i++) {
@@ -284,7 +284,7 @@ static const struct fm_tool_mark *find_head(const struct fm_tool_header *header,
     return found;
 }
 
-/* The bytes are a head's, or text from the first on. */
+/* Reads bytes that belong to a head, or else are text from the first one on. */
 static bool read_first(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const char c = **bytes;
     const struct fm_tool_mark *head = parser->skip > 0 ? parser->head : find_head(&parser->form->header, c);
@@ -339,14 +339,14 @@ static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t 
     return false;
 }
 
-/* True inside a JSON string after `c`, which is in one that ends at `quote`. */
+/* Whether a JSON string that ends with `quote` goes on after `c`. */
 static bool string_goes_on(struct fm_tool_parser *parser, char c, char quote) {
     bool ends = c == quote && !parser->escaped;
     parser->escaped = c == '\\' && !parser->escaped;
     return !ends;
 }
 
-/* The tool that may be called whose name is, in JSON, `parser->name` between quotes; NULL: none. */
+/* The tool that may be called and has the name `parser->name`, a JSON string without its quotes; NULL: none. */
 static const struct fm_tool *find_tool(const struct fm_tool_parser *parser, bool *failed) {
     const struct fm_tool *found = NULL;
     struct fm_buf quoted;
@@ -386,7 +386,9 @@ bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct 
     return fm_tool_form_has_json(form) && (form->trigger.len > 0 || form->header.recipient) && fm_tools_allow_text(job);
 }
 
-/* The text of a call of a tool that is not there, up to its arguments, or without them; after a call there can't be text. */
+/*
+ * Begins the text of a call of an unknown tool, up to its arguments or without them; after a call there can't be text.
+ */
 static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     const bool whole = fm_tool_form_retells_unknown(parser->form, parser->job);
     fm_buf_reset(&parser->held);
@@ -402,7 +404,7 @@ static void begin_retold(struct fm_tool_parser *parser, struct fm_tool_piece *pi
     parser->state = whole ? FM_TOOL_AT_UNKNOWN : FM_TOOL_AT_END;
 }
 
-/* What has come of the call is text, and so is what follows: `c`, which ends the name, is next. */
+/* The call so far is text, and so is what follows. The next byte is `c`, which ends the name. */
 static void begin_unknown(struct fm_tool_parser *parser, char c, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *mark = &parser->form->name;
     fm_buf_append(&parser->held, mark->text, mark->len);
@@ -427,7 +429,7 @@ static void skip_to_arguments(struct fm_tool_parser *parser) {
                                        : FM_TOOL_IN_ARGUMENTS);
 }
 
-/* All that is held, as text. */
+/* Passes on all held bytes as text. */
 static bool give_text(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     struct fm_buf *held = &parser->held;
     *piece = (struct fm_tool_piece){
@@ -476,7 +478,7 @@ static bool read_unknown(struct fm_tool_parser *parser, const char **bytes, size
     return give_text(parser, piece);
 }
 
-/* Moves on by `c`. False after the brace that the arguments end with. */
+/* Takes `c`. False after the brace that ends the arguments. */
 static bool arguments_go_on(struct fm_tool_parser *parser, char c) {
     if (parser->in_string) {
         parser->in_string = string_goes_on(parser, c, '"');
@@ -517,7 +519,7 @@ static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, si
 
 /* ---- arguments in tags ---- */
 
-/* A part of the arguments, which is what `held` has. */
+/* Passes on the held bytes as a part of the arguments. */
 static bool give_arguments(struct fm_tool_parser *parser, struct fm_tool_piece *piece) {
     struct fm_buf *held = &parser->held;
     enum fm_tool_kind kind = held->failed || parser->name.failed ? FM_TOOL_NO_MEMORY : FM_TOOL_PART_OF_ARGUMENTS;
@@ -526,7 +528,10 @@ static bool give_arguments(struct fm_tool_parser *parser, struct fm_tool_piece *
     return held->len > 0 || kind == FM_TOOL_NO_MEMORY;
 }
 
-/* The arguments end where the next bytes are no other key's: what has come of its mark is then of what follows. */
+/*
+ * Reads the mark before a key. If other bytes come, the arguments end, and bytes that matched so far belong to what
+ * follows.
+ */
 static bool read_key_mark(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                           struct fm_tool_piece *piece) {
     const struct fm_tool_mark *mark = &parser->form->tags.key;
@@ -581,7 +586,7 @@ static const char *null_word(const struct fm_tool_parser *parser, char c) {
     return parser->form->tags.python && c == 'N' ? "None" : "null";
 }
 
-/* A byte of a string; held back as long as it may be null. */
+/* Takes a byte of a string; it is held back while the string may still be null. */
 static void add_raw(struct fm_tool_parser *parser, char c) {
     struct fm_buf *begun = &parser->name;
     if (parser->maybe_null) {
@@ -633,7 +638,7 @@ static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *
     return give_arguments(parser, piece);
 }
 
-/* JSON, but for Python's words of it. */
+/* Reads a JSON value; Python's words for true, false and null are allowed too. */
 static bool read_value(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_tags *tags = &parser->form->tags;
     drop_given(parser);
@@ -671,7 +676,7 @@ static bool read_notation(struct fm_tool_parser *parser, const char **bytes, siz
     return give_arguments(parser, piece);
 }
 
-/* ---- what follows ---- */
+/* ---- after a call ---- */
 
 static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     const struct fm_tool_mark *next = &parser->form->next;
@@ -732,7 +737,7 @@ static bool read_end(struct fm_tool_parser *parser, const char **bytes, size_t *
     return false;
 }
 
-/* ---- all ---- */
+/* ---- all states ---- */
 
 bool fm_tool_parser_read(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     static bool (*const readers[])(struct fm_tool_parser *, const char **, size_t *, struct fm_tool_piece *) = {

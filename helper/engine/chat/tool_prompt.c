@@ -1,4 +1,4 @@
-/* A job's messages, tools and calls as a chat template takes them, in the tool form that fits. */
+/* A job's messages, tools and calls in the form that a chat template takes, in the tool form that fits. */
 #include "engine/chat/tools.h"
 #include "protocol/json_writer.h"
 
@@ -8,7 +8,7 @@
 
 #define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB, JSON escapes can make six of one */
 
-#define FUNCTION_NAME    "<function-name>" /* in the place of what they say */
+#define FUNCTION_NAME    "<function-name>" /* stands for the real text */
 #define ARGUMENTS_OBJECT "<args-json-object>"
 
 /* ---- one message's text ---- */
@@ -31,7 +31,7 @@ static void write_tool(const struct fm_tool *tool, struct fm_buf *text) {
     fm_buf_append_char(text, '\n');
 }
 
-/* How to call is told where a call can be made: the list alone is the same for each choice. */
+/* Only explains how to call if a call is allowed; so the list itself is the same for each tool_choice. */
 static void write_tools(const struct fm_kit_job *job, struct fm_buf *text) {
     fm_buf_append_str(text, "# Tools\n\nThese functions are there to help with the user's request, one a line:\n"
                             "<tools>\n");
@@ -55,7 +55,7 @@ static void write_example(const struct fm_tool_form *form, struct fm_buf *text) 
     fm_buf_append(text, form->end.text, form->end.len);
 }
 
-/* The content of `message`, which tells the tools after `system` (NULL: none). */
+/* Writes the content of `message`: `system` (NULL: none), and then the tools. */
 static void write_system(const struct fm_kit_job *job, const struct fm_message *system, const struct fm_tool_form *form,
                          struct fm_chat_message *message, struct fm_buf *text) {
     const size_t start = text->len;
@@ -102,14 +102,14 @@ static bool begins_with_system(const struct fm_kit_job *job) {
     return strcmp(job->messages[0].role, "system") == 0;
 }
 
-/* A message whose content is the next in the text; where that is, is known when all of it is written. */
+/* Adds a message whose content is the next one in `text`; the pointers are set when all of it is written. */
 static struct fm_chat_message *add_written(struct fm_tool_prompt *prompt, const char *role) {
     struct fm_chat_message *message = &prompt->messages[prompt->chat.count++];
     *message = (struct fm_chat_message){.role = role};
     return message;
 }
 
-/* The images of a message whose content stands after `before` bytes of another text. */
+/* Adds the images of a message whose content comes after `before` bytes of another text. */
 static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to, const struct fm_message *message,
                        size_t before) {
     to->images = prompt->images + prompt->image_count;
@@ -120,7 +120,7 @@ static void add_images(struct fm_tool_prompt *prompt, struct fm_chat_message *to
     }
 }
 
-/* A user's text after outcomes, in one turn with them: many templates want the user and the assistant in turns. */
+/* Adds a user's text after outcomes to their turn: many templates want the user and the assistant in turns. */
 static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *outcomes,
                       const struct fm_message *message) {
     add_images(prompt, outcomes, message, outcomes->content_len + 1);
@@ -130,7 +130,7 @@ static void join_user(struct fm_tool_prompt *prompt, struct fm_chat_message *out
 }
 
 static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job *job) {
-    struct fm_chat_message *outcomes = NULL; /* the turn that the last message belongs to, where it is a tool's */
+    struct fm_chat_message *outcomes = NULL; /* the turn of the last message, if that is a tool's */
     for (size_t i = 0; i < job->message_count; i++) {
         const struct fm_message *message = &job->messages[i];
         size_t start = prompt->text.len;
@@ -148,7 +148,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job 
         }
         outcomes = NULL;
         if (i == 0 && job->tool_count > 0 && begins_with_system(job)) {
-            continue; /* it stands there already */
+            continue; /* it is there already */
         }
         struct fm_chat_message *added = add_written(prompt, message->role);
         add_images(prompt, added, message, 0);
@@ -164,7 +164,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job 
     }
 }
 
-/* The first message, the system's, describes the tools. */
+/* Adds the first message, a system message, which describes the tools. */
 static void add_system(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
     struct fm_chat_message *system = add_written(prompt, "system");
     write_system(job, begins_with_system(job) ? &job->messages[0] : NULL, form, system, &prompt->text);
@@ -222,7 +222,7 @@ static void add_tools(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
     }
 }
 
-/* The id of a call with its number in the conversation, or in its message, as the form has them. */
+/* Writes the id of a call with its number in the conversation, or in its message, whichever the form uses. */
 static void write_id(const struct fm_tool_form *form, const char *name, size_t number, size_t in_message,
                      struct fm_buf *text) {
     const struct fm_tool_mark *before = &form->id_before;
@@ -252,7 +252,7 @@ static void write_ids(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
     }
 }
 
-/* Those of all messages; the ids that are the form's come first in the text. */
+/* Adds the calls of all messages; ids that the form needs come first in the text. */
 static void add_calls(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, const struct fm_tool_form *form) {
     struct fm_chat_call *call = prompt->calls;
     const char *id = prompt->text.data;
@@ -269,7 +269,7 @@ static void add_calls(struct fm_tool_prompt *prompt, const struct fm_kit_job *jo
     }
 }
 
-/* The message `index` of the job. `prompt` has those before it, and as many more as `added`. */
+/* Adds the message `index` of the job. `prompt` has the messages before it, and `added` more. */
 static void add_native(struct fm_tool_prompt *prompt, const struct fm_kit_job *job, size_t index, size_t added) {
     const struct fm_message *message = &job->messages[index];
     size_t called = 0;

@@ -1,11 +1,11 @@
-/* Which arguments can stand in tags: a string is raw text there, so that its schema alone tells what a value is. */
+/* Which arguments can stand in tags: a string is raw text there, so only its schema says what a value is. */
 #include "engine/chat/tools.h"
 #include "engine/chat/value_schema.h"
 
 #include <json-c/json.h>
 #include <string.h>
 
-/* Of a schema whose properties are all that counts; a grammar without further arguments fits it. */
+/* Keys of a schema in which only the properties matter; a grammar without further arguments fits it. */
 static const char *const root_keys[] = {"type",        "properties", "required", "additionalProperties", "title",
                                         "description", "$schema",    "$defs",    "definitions",          NULL};
 
@@ -23,7 +23,9 @@ static bool has_only(struct json_object *object, const char *const *keys) {
     return true;
 }
 
-/* All references in `value` lead into what a property's schema can be given, too. Recurses as deep as a body is nested. */
+/*
+ * Whether all references in `value` lead to what a property's schema can use too. Recurses as deep as a body is nested.
+ */
 static bool refs_fit(struct json_object *value) {
     bool fit = true;
     if (json_object_is_type(value, json_type_array)) {
@@ -45,8 +47,8 @@ static bool refs_fit(struct json_object *value) {
     return fit;
 }
 
-/* `property` is a string, or null, in the subset; fm_value_types has seen all of it. `*texts` counts how many schemas of a
- * string it has, `*limited` those that say more of it than what it can be. */
+/* Whether `property` is a string, or null, in the subset; fm_value_types has read all of it. `*texts` counts its
+ * schemas of a string, `*limited` those that limit the text further. */
 static bool is_text(const struct fm_tool_tags *tags, struct json_object *root, struct json_object *property,
                     size_t *texts, size_t *limited) {
     struct fm_value_schema read;
@@ -57,7 +59,7 @@ static bool is_text(const struct fm_tool_tags *tags, struct json_object *root, s
     for (size_t i = 0; fits && read.any_of && i < json_object_array_length(read.any_of); i++) {
         fits = is_text(tags, root, json_object_array_get_idx(read.any_of, i), texts, limited);
     }
-    for (size_t i = 0; fits && i < read.choice_count; i++) { /* what closes a value is in none of its choices */
+    for (size_t i = 0; fits && i < read.choice_count; i++) { /* the mark that closes a value must not be in a choice */
         struct json_object *choice = fm_value_schema_choice(&read, i);
         fits = !choice || (json_object_get_string_len(choice) > 0 &&
                            !memmem(json_object_get_string(choice), (size_t)json_object_get_string_len(choice),

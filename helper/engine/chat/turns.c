@@ -1,4 +1,4 @@
-/* Messages in any order as a chat template takes them, and the look at what it makes of them. */
+/* Puts messages of any order into a form that a chat template takes, and checks what the template renders. */
 #include "engine/chat/turns.h"
 #include "base/hash.h"
 #include "base/platform.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BETWEEN "\n\n" /* what stands between two texts that are joined */
+#define BETWEEN "\n\n" /* between two texts that are joined */
 
 /* ---- shape ---- */
 
@@ -15,12 +15,12 @@ static bool is_role(const struct fm_chat_message *message, const char *role) {
     return strcmp(message->role, role) == 0;
 }
 
-/* Text, images included. */
+/* Whether there is content: text or images. */
 static bool says_something(const struct fm_chat_message *message) {
     return message->content_len > 0 || message->image_count > 0;
 }
 
-/* All that a template can go by, except texts and names. */
+/* A hash of everything that may matter to a template, except texts and names. */
 static uint64_t shape_of(const struct fm_chat *chat) {
     const char *effort = chat->effort ? chat->effort : "";
     const size_t all[] = {chat->count, chat->tool_count, chat->thinking, chat->closed, chat->effort != NULL};
@@ -59,7 +59,7 @@ struct fm_turns_block {
     max_align_t bytes[];
 };
 
-/* Zeroed memory that lives as long as `turns`. NULL: out of memory. */
+/* Zeroed memory that is freed with `turns`. NULL: out of memory. */
 static void *keep(struct fm_turns *turns, size_t size) {
     struct fm_turns_block *block = calloc(1, sizeof *block + size);
     if (!block) {
@@ -96,7 +96,7 @@ void fm_turns_free(struct fm_turns *turns) {
 
 /* ---- joining ---- */
 
-/* Appends what there is, with an empty line before it where something stands there. */
+/* Appends `more`, with an empty line before it if both texts are not empty. */
 static void append(char *text, size_t *len, const char *more, size_t more_len) {
     if (*len > 0 && more_len > 0) {
         memcpy(text + *len, BETWEEN, strlen(BETWEEN));
@@ -125,7 +125,7 @@ static void add_message(struct fm_chat_message *to, const struct fm_chat_message
     }
 }
 
-/* The messages as one of the last one's role. False when out of memory. */
+/* Joins the messages to one with the role of the last. False when out of memory. */
 static bool join(struct fm_turns *turns, const struct fm_chat_message *messages, size_t count,
                  struct fm_chat_message *to) {
     size_t between = count * strlen(BETWEEN);
@@ -153,9 +153,9 @@ static bool join(struct fm_turns *turns, const struct fm_chat_message *messages,
     return true;
 }
 
-/* ---- steps: each goes on from what the one before made ---- */
+/* ---- steps: each changes the result of the one before ---- */
 
-/* How many messages from the first of `count` on are to be joined; 1: none. */
+/* How many messages from the first on (of `count`) are to be joined; 1: none. */
 typedef size_t run_fn(const struct fm_chat_message *messages, size_t count);
 
 static size_t run_of_system(const struct fm_chat_message *messages, size_t count) {
@@ -166,7 +166,7 @@ static size_t run_of_system(const struct fm_chat_message *messages, size_t count
     return run;
 }
 
-/* Outcomes stay apart, and calls come after the text of their message. */
+/* Outcomes stay separate, and calls come after the text of their message. */
 static size_t run_of_role(const struct fm_chat_message *messages, size_t count) {
     size_t run = 1;
     bool called = messages[0].call_count > 0;
@@ -275,14 +275,14 @@ static bool (*const steps[])(struct fm_turns *) = {
 
 #define STEPS (sizeof steps / sizeof steps[0])
 
-/* ---- marks: what has to be in the prompt ---- */
+/* ---- marks: texts that must be in the prompt ---- */
 
 #define MARK_DIGITS 20 /* not guessable; digits, since some templates change the case of letters */
 #define MARK_MAX    64
 
 struct mark {
-    char text[MARK_MAX]; /* with a call's, JSON around it */
-    size_t owner;        /* which message; of a tool, SIZE_MAX */
+    char text[MARK_MAX]; /* for a call: with JSON around it */
+    size_t owner;        /* index of the message; SIZE_MAX for a tool */
     bool seen;
 };
 
@@ -294,7 +294,7 @@ struct probe {
     struct fm_chat_tool *tools;
     struct mark *marks;
     size_t count;
-    char begin[MARK_DIGITS + 2]; /* of each mark, with a "_"; its index follows, and another */
+    char begin[MARK_DIGITS + 2]; /* the beginning of each mark, with a "_"; the mark's index follows, and another "_" */
 };
 
 static const char *add_mark(struct probe *probe, size_t owner, const char *before, const char *after) {
@@ -315,7 +315,7 @@ static void mark_tools(struct probe *probe, const struct fm_chat *chat) {
     }
 }
 
-/* What `name` is in the probe. */
+/* The mark that stands for `name` in the probe. */
 static const char *marked_name(const struct probe *probe, const struct fm_chat *chat, const char *name) {
     for (size_t i = 0; name && i < chat->tool_count; i++) {
         if (strcmp(chat->tools[i].name, name) == 0) {
@@ -394,9 +394,7 @@ static struct mark *next_mark(const struct probe *probe, const char **at, const 
     return NULL;
 }
 
-/*
- * Each mark is in `text` (a NUL follows), those of messages in order. One that comes again is a matter of the template.
- */
+/* Whether each mark is in `text` (a NUL follows), and those of messages are in order. A template may repeat a mark. */
 static bool is_whole(const struct probe *probe, const char *text, size_t len) {
     bool system_first = is_role(&probe->messages[0], "system");
     const char *at = text;

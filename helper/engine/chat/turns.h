@@ -1,7 +1,7 @@
 /*
  * Turns. Hosts send messages in any order; many chat templates want the system first and the user and the assistant in
- * turns. Some refuse another order, and some leave out what does not fit, without a word. An *arrangement* is the
- * conversation as a template may take it, with all that is in it:
+ * turns. Some refuse another order, and some silently leave out what does not fit. An *arrangement* is the conversation
+ * in a form that a template may take, with all its content:
  *
  *     as it is > the system's messages joined at the front > also a text apart from the calls of its message, before
  *     them > instead, neighbours of one role joined > also a user's turn, without a text, before an assistant's that
@@ -25,7 +25,7 @@ struct fm_turns_memory {
         size_t step;
         bool known;
     } known[FM_TURNS_KNOWN];
-    size_t next; /* to be replaced */
+    size_t next; /* the entry that is replaced next */
 };
 
 struct fm_turns_block;
@@ -33,25 +33,25 @@ struct fm_turns_block;
 struct fm_turns {
     struct fm_turns_memory *memory; /* borrowed */
     uint64_t shape;
-    struct fm_chat chat;              /* of the messages below; the rest is the caller's, borrowed */
+    struct fm_chat chat;              /* with the messages below; the rest belongs to the caller, borrowed */
     struct fm_chat_message *messages; /* owned, with room for twice as many and two more */
-    struct fm_turns_block *blocks;    /* owned: what was joined */
+    struct fm_turns_block *blocks;    /* owned: messages that were joined */
     size_t step;                      /* the next one to try */
-    bool changed;                     /* by the last one */
+    bool changed;                     /* the last step changed something */
 };
 
-/* Before the first arrangement of `chat`, which must outlive it, as `memory` must, the template's. FM_INTERNAL: out of
- * memory; nothing is left to free. */
+/* Call before the first arrangement of `chat`. `chat` and the template's `memory` must outlive `turns`.
+ * FM_INTERNAL: out of memory; nothing is left to free. */
 FM_MUST_USE enum fm_code fm_turns_init(struct fm_turns *turns, const struct fm_chat *chat,
                                        struct fm_turns_memory *memory, struct fm_error *error);
 void fm_turns_free(struct fm_turns *turns); /* harmless on one that is all zero */
 
 /*
- * Makes `turns->chat` the next arrangement that the template takes whole: rendered with a mark in place of each text,
- * each call's arguments and each tool's name, it has every mark, those of messages in their order. Only the system's
- * first message may stand elsewhere: some templates put it beside the user's last. The first one of a conversation
- * whose shape is remembered is not looked at again. FM_INVALID_REQUEST: no arrangement is left. `error` then says what
- * is wrong with the first one; it is unchanged if the first one was whole.
+ * Makes `turns->chat` the next arrangement that the template renders completely. To check that, a mark replaces each
+ * text, each call's arguments and each tool's name: the rendered text must have every mark, those of messages in order.
+ * Only the first system message may be elsewhere: some templates put it beside the user's last message. For a
+ * conversation whose shape is remembered, the first arrangement is not checked again. FM_INVALID_REQUEST: no
+ * arrangement is left. `error` then says what is wrong with the first one; it is unchanged if the first one was whole.
  */
 FM_MUST_USE enum fm_code fm_turns_next(struct fm_turns *turns, const struct fm_tool_template *from,
                                        struct fm_error *error);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define FOLLOW_MAX    16   /* $refs one after another */
-#define LOOKED_AT_MAX 1000 /* schemas; beyond them a value may be of any type */
+#define LOOKED_AT_MAX 1000 /* schemas; if there are more, a value may be of any type */
 
 /* By their bits. */
 static const char *const type_names[] = {"string", "number", "integer", "boolean", "null", "array", "object", NULL};
@@ -90,7 +90,7 @@ static bool is_type(struct json_object *value) {
     return types_named(value) != 0;
 }
 
-/* What a keyword's value has to be. A grammar enforces no other keyword; many only describe. */
+/* The value that a keyword must have. A grammar enforces no other keywords; many only describe. */
 static const struct keyword {
     const char *name;
     bool (*takes)(struct json_object *value);
@@ -99,7 +99,7 @@ static const struct keyword {
     {"enum", is_array},
     {"const", is_anything},
     {"anyOf", is_array},
-    {"oneOf", is_array}, /* as anyOf: where a value fits two of them, nothing can be enforced */
+    {"oneOf", is_array}, /* treated as anyOf: that a value fits only one branch can't be enforced */
     {"items", is_schema},
     {"minItems", is_items_count},
     {"maxItems", is_items_count},
@@ -116,8 +116,8 @@ static const struct keyword {
     {"exclusiveMaximum", is_number},
     {"multipleOf", is_number},
     {"$id", is_nothing},
-    {"$ref", is_nothing}, /* one that leads nowhere */
-    {"allOf", is_nothing}, /* of several */
+    {"$ref", is_nothing}, /* a reference that leads nowhere */
+    {"allOf", is_nothing}, /* a list of several */
     {"additionalItems", is_nothing},
     {"maxProperties", is_nothing},
     {"minProperties", is_nothing},
@@ -134,7 +134,7 @@ static const struct keyword *keyword_of(const char *name) {
     return keyword->name ? keyword : NULL;
 }
 
-/* Of the keywords above, `schema` has none but `one` and `other`. */
+/* Whether `schema` has none of the keywords above, except `one` and `other`. */
 static bool has_only(struct json_object *schema, const char *one, const char *other) {
     struct json_object_iter at;
     json_object_object_foreachC(schema, at) {
@@ -145,7 +145,7 @@ static bool has_only(struct json_object *schema, const char *one, const char *ot
     return true;
 }
 
-/* One step to what `schema` is by a reference, or by the only schema of "allOf"; NULL: it is itself. */
+/* Follows one reference, or the only schema of "allOf"; NULL: there is nothing to follow. */
 static struct json_object *one_step(struct json_object *root, struct json_object *schema) {
     static const char *const places[] = {"$defs", "definitions"};
     struct json_object *ref = json_object_object_get(schema, "$ref");
@@ -167,7 +167,7 @@ static struct json_object *one_step(struct json_object *root, struct json_object
     return NULL;
 }
 
-/* Where references lead to; what it has of them still is not in the subset. */
+/* Follows references to their end; references that are left are not in the subset. */
 static struct json_object *follow(struct json_object *root, struct json_object *schema) {
     struct json_object *next = is_object(schema) ? one_step(root, schema) : NULL;
     for (int i = 0; i < FOLLOW_MAX && is_object(next); i++) {
@@ -196,7 +196,7 @@ static unsigned type_named(struct json_object *name) {
     return 0;
 }
 
-/* Of "type"; 0 where it is no such keyword. */
+/* The types in "type"; 0 if its value is wrong. */
 static unsigned types_named(struct json_object *value) {
     unsigned types = 0;
     if (!is_array(value)) {
@@ -223,7 +223,7 @@ static bool keywords_fit(struct json_object *schema) {
     return fm_value_names_required(schema);
 }
 
-/* The choices are no arrays or objects, and of the types. */
+/* Whether no choice is an array or object, and each has one of the types. */
 static bool choices_fit(const struct fm_value_schema *schema) {
     unsigned types = schema->types & ~(unsigned)(FM_VALUE_ARRAY | FM_VALUE_OBJECT);
     types |= types & FM_VALUE_NUMBER ? FM_VALUE_INTEGER : 0;
@@ -301,13 +301,13 @@ bool fm_value_is_required(struct json_object *schema, const char *key) {
     return found;
 }
 
-/* Of "enum" or "const": an integer is a number, too. */
+/* The type of a value of "enum" or "const": an integer is a number too. */
 static unsigned type_of_choice(struct json_object *value) {
     unsigned type = fm_value_type(value);
     return type | (type & FM_VALUE_INTEGER ? FM_VALUE_NUMBER : 0);
 }
 
-/* `*budget` more schemas are looked at. */
+/* The types that a value may have; visits `*budget` more schemas. */
 static unsigned types_within(struct json_object *root, struct json_object *schema, size_t *budget) {
     static const char *const lists[] = {"anyOf", "oneOf"};
     struct json_object *value;

@@ -1,6 +1,6 @@
 /*
- * What a tool's schema says of a value, where a form does not write it as JSON: a subset of JSON Schema, of which a
- * grammar can be written without a schema's help. Pure; nothing allocates.
+ * What a tool's schema says about a value that a form does not write as JSON: a subset of JSON Schema that can be
+ * written as a grammar without JSON schemas. Pure; nothing allocates.
  */
 #ifndef FM_ENGINE_CHAT_VALUE_SCHEMA_H
 #define FM_ENGINE_CHAT_VALUE_SCHEMA_H
@@ -20,15 +20,15 @@ enum {
     FM_VALUE_ARRAY = 32,
     FM_VALUE_OBJECT = 64,
     FM_VALUE_ANY = 127,
-    FM_VALUE_SCALARS = FM_VALUE_NUMBER | FM_VALUE_INTEGER | FM_VALUE_BOOLEAN | FM_VALUE_NULL, /* but for strings */
+    FM_VALUE_SCALARS = FM_VALUE_NUMBER | FM_VALUE_INTEGER | FM_VALUE_BOOLEAN | FM_VALUE_NULL, /* except strings */
 };
 
-#define FM_VALUE_ITEMS_MAX  1000   /* of minItems and maxItems */
-#define FM_VALUE_LENGTH_MAX 100000 /* of minLength and maxLength */
+#define FM_VALUE_ITEMS_MAX  1000   /* limit of minItems and maxItems */
+#define FM_VALUE_LENGTH_MAX 100000 /* limit of minLength and maxLength */
 
-/* One of `any_of`, of the choices, or of the types is a value's. All borrowed. */
+/* A value fits one of `any_of`, is one of the choices, or has one of the types. All borrowed. */
 struct fm_value_schema {
-    struct json_object *schema; /* where `$ref` leads to */
+    struct json_object *schema; /* the schema to which `$ref` leads */
     struct json_object *any_of; /* "anyOf" or "oneOf"; NULL: the schema has neither */
     struct json_object *choices; /* "enum"; NULL: the schema has no such keyword, or has "const" */
     struct json_object *constant;
@@ -51,22 +51,22 @@ struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema,
 /* The type of `value`, one of the set. An integer is not a number here. */
 unsigned fm_value_type(struct json_object *value);
 
-/* It has a keyword of a string's text. */
+/* Whether it has a keyword that limits the text of a string. */
 bool fm_value_schema_limits_text(const struct fm_value_schema *schema);
 
-/* The number of the keyword `key`, which is one of a length or a count; `none` where there is no such keyword. */
+/* The value of the keyword `key`, a length or a count; `none` if the keyword is missing. */
 size_t fm_value_schema_count(const struct fm_value_schema *schema, const char *key, size_t none);
 
-/* All types that a value of `schema` may have, or more; never less. */
+/* All types that a value of `schema` may have; may contain more, never fewer. */
 unsigned fm_value_types(struct json_object *root, struct json_object *schema);
 
-/* The array "required", where there is one, has no names but those of the schema's "properties". */
+/* Whether the array "required", if there is one, only has names from the schema's "properties". */
 bool fm_value_names_required(struct json_object *schema);
 
-/* A grammar can write it without quotes: letters, digits, `_` and `-`. */
+/* Whether a grammar can write the key without quotes: it has only letters, digits, `_` and `-`. */
 bool fm_value_is_key(const char *key);
 
-/* `key` is in the array "required". */
+/* Whether `key` is in the array "required". */
 bool fm_value_is_required(struct json_object *schema, const char *key);
 
 #endif

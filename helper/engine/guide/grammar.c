@@ -1,4 +1,7 @@
-/* llguidance under grammar.h: a model's vocabulary as it wants it, compiling within a time, and one grammar a job. */
+/*
+ * llguidance under grammar.h: a model's vocabulary in llguidance's form, compiling within a time limit, and one grammar
+ * for each job.
+ */
 #include "engine/guide/grammar.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -14,10 +17,10 @@
 
 #define PIECE_MAX 1024 /* bytes of a token's text */
 
-/* What toktrie, the token tree of llguidance, takes for the beginning of a control token: no UTF-8 has it. */
+/* The byte that marks a control token in toktrie, the token tree of llguidance: it never occurs in UTF-8. */
 #define CONTROL_MARK '\xff'
 
-/* llguidance's own limits are for servers. The figures of its header say what a unit takes. */
+/* llguidance's default limits are for servers. Its header says what a unit takes. */
 #define LEXER_FUEL      2000000 /* to build: 50,000 a millisecond */
 #define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
 #define LEXER_STATES    50000   /* 1 to 2 kB each */
@@ -26,21 +29,21 @@
 #define COMPILE_MS 300
 
 /*
- * Threads that compile, with those that were given up: llguidance's limits let these end after a few seconds. Where all were
- * given up, one more may compile, up to a bound for memory.
+ * Threads that compile, including those that were given up, which llguidance's limits end after a few seconds. If all
+ * were given up, one more may compile, up to a limit for memory.
  */
 #define COMPILERS_MAX 8
 #define THREADS_MAX   32
 
 /*
- * Of the thread that compiles, in bytes. llguidance recurses over rules and groups: 28 groups in each of 850 rules in a
- * chain, 60 kB of text, overflow 16 MiB. A schema is bounded by its own limits (FM_SCHEMA_REF_DEPTH_MAX).
+ * The stack of a thread that compiles, in bytes. llguidance recurses over rules and groups: 28 groups in each of 850
+ * rules in a chain, 60 kB of text, overflow 16 MiB. A schema is bounded by its own limits (FM_SCHEMA_REF_DEPTH_MAX).
  */
 #define STACK          (16u << 20)
 #define STACK_PER_BYTE 4096u
 #define STACK_BYTES    65536u
 
-/* Forced tokens that are kept: each time that they are asked for, all of the forced text is tokenized anew. */
+/* Forced tokens that are kept, because each call that asks for them tokenizes all of the forced text again. */
 #define FORCED_MAX 16384
 
 struct fm_grammar_vocab {
@@ -51,9 +54,9 @@ struct fm_grammar_vocab {
     struct LlgTokenizer *tokenizer;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    size_t compilers;          /* threads that use this; under lock */
-    size_t waited_for;         /* those of them that were not given up; engine thread */
-    struct fm_grammar *first;  /* those that wait for a thread, the shortest text first */
+    size_t compilers;          /* threads that use this vocabulary; under lock */
+    size_t waited_for;         /* threads that were not given up; engine thread */
+    struct fm_grammar *first;  /* those that wait for a thread, shortest text first */
 };
 
 struct fm_grammar {
@@ -61,12 +64,12 @@ struct fm_grammar {
     const char *kind; /* static */
     struct fm_grammar *next; /* of those that wait */
     struct compilation *work; /* NULL: it is compiled */
-    struct fm_task *task;     /* that does it; NULL: it waits for a thread */
+    struct fm_task *task;     /* the thread that compiles it; NULL: it waits for a thread */
     struct LlgMatcher *matcher;
     uint32_t forced[FORCED_MAX]; /* what must come next, from `forced_at` on */
-    size_t forced_count;         /* 0: not asked for since the last token, or there is a choice */
+    size_t forced_count;         /* 0: not asked for since the last token, or the next token is not forced */
     size_t forced_at;
-    char reason[256]; /* what fm_grammar_reason said last */
+    char reason[256]; /* the last result of fm_grammar_reason */
 };
 
 bool fm_grammar_supported(void) {
@@ -86,7 +89,7 @@ static size_t piece_of(const struct fm_vocabulary *vocabulary, int32_t token, ch
     return len > 0 ? len + 1 : 0;
 }
 
-/* How many of `tokens` stand for just these bytes: some tokenizers put a space in front, or normalize. */
+/* How many of `tokens` stand for exactly these bytes: some tokenizers add a space in front, or normalize. */
 static size_t same_bytes(const struct fm_vocabulary *vocabulary, const int32_t *tokens, size_t count,
                          const uint8_t *bytes, size_t len) {
     char piece[PIECE_MAX];
@@ -101,7 +104,10 @@ static size_t same_bytes(const struct fm_vocabulary *vocabulary, const int32_t *
     return count;
 }
 
-/* Text as it comes out of a job: without control tokens. Called by llguidance, on the thread that called it. */
+/*
+ * Tokenizes text as it comes out of a job, without control tokens. llguidance calls it, on the thread that called
+ * llguidance.
+ */
 static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, uint32_t *tokens, size_t room) {
     const struct fm_vocabulary *vocabulary = user_data;
     int32_t *found = NULL;
@@ -119,7 +125,7 @@ static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, 
     return count;
 }
 
-/* Every token that ends a turn but the first; calloc'd, NULL without memory. */
+/* All tokens that end a turn, except the first; calloc'd, NULL when out of memory. */
 static uint32_t *other_ends(const struct fm_vocabulary *vocabulary, uint32_t *count) {
     uint32_t *ends = calloc((size_t)vocabulary->size, sizeof *ends);
     *count = 0;
@@ -203,18 +209,19 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
 /* ---- compiling ---- */
 
 /*
- * llguidance can't be interrupted while it compiles, and few grammars that take it seconds can be told by their looks.
- * So each is compiled on its own thread, with the stack that llguidance recurses on. The engine goes on meanwhile,
- * and looks how much processor time the thread has used. What takes too long is abandoned: only its own job fails.
- * There are COMPILERS_MAX such threads at most, or one that was not given up; what comes then waits until one ends, and
- * its time has not begun. The shortest comes first, so that a simple format does not wait for others' large ones.
+ * llguidance can't be interrupted while it compiles, and it is hard to see beforehand which grammars take seconds. So
+ * each is compiled on a separate thread, with the stack that llguidance's recursion needs. The engine goes on
+ * meanwhile, and checks how much processor time the thread has used. A compilation that takes too long is abandoned,
+ * and only its job fails. There are at most COMPILERS_MAX such threads, or one that was not given up; later grammars
+ * wait until one ends, and their time does not run meanwhile. The shortest one comes first, so that a simple format
+ * does not wait for large ones.
  */
 struct compilation {
     struct fm_grammar_vocab *vocab;
     const char *kind; /* static */
     char *text;
     struct LlgMatcher *matcher; /* NULL: there is no tokenizer */
-    char reason[200];           /* why */
+    char reason[200];           /* why it failed */
 };
 
 static void free_compilation(struct compilation *compilation) {
@@ -244,7 +251,10 @@ static void add_tokenizer(void *argument) {
     vocab->tokenizer = make_tokenizer(&vocab->vocabulary, compilation->reason, sizeof compilation->reason);
 }
 
-/* NULL: compilation->reason. The thread that makes it is another: its processor time is not the compilation's. */
+/*
+ * NULL: compilation->reason says why. Another thread makes it, because its processor time must not count for the
+ * compilation.
+ */
 static struct LlgTokenizer *tokenizer_of(struct compilation *compilation) {
     struct fm_grammar_vocab *vocab = compilation->vocab;
     pthread_mutex_lock(&vocab->making);
@@ -267,13 +277,13 @@ static void run_compilation(void *argument) {
     init.limits.initial_lexer_fuel = LEXER_FUEL;
     init.limits.step_lexer_fuel = STEP_LEXER_FUEL;
     init.limits.max_lexer_states = LEXER_STATES;
-    init.limits.verbose_errors = false; /* they would hold the text */
+    init.limits.verbose_errors = false; /* these would contain the user's text */
     compilation->matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
     bool usable = !llg_matcher_get_error(compilation->matcher) && llg_matcher_compute_mask(compilation->matcher) == 0;
-    (void)usable; /* an ambiguous grammar shows with the first token, and may take long for it; the matcher knows why */
+    (void)usable; /* an ambiguous grammar fails, maybe slowly, at the first token; the matcher knows why */
 }
 
-/* The thread of a compilation ends. From here on the vocabulary can be gone. */
+/* The thread of a compilation ends. After this call the vocabulary may be freed. */
 static void leave_compilers(struct fm_grammar_vocab *vocab) {
     void (*wake)(void *) = vocab->wake;
     void *waiter = vocab->waiter;
@@ -328,7 +338,7 @@ static void join_queue(struct fm_grammar *grammar) {
     *link = grammar;
 }
 
-/* What points to it in the queue, or to the queue's end. */
+/* The pointer to it in the queue, or the queue's last pointer. */
 static struct fm_grammar **find_queued(struct fm_grammar *grammar) {
     struct fm_grammar **link = &grammar->vocab->first;
     while (*link && *link != grammar) {
@@ -348,7 +358,7 @@ static void leave_queue(struct fm_grammar *grammar) {
     }
 }
 
-/* Threads for those that wait, as far as there may be more. */
+/* Starts threads for the waiting grammars, as many as are allowed. */
 static void start_compiling(struct fm_grammar_vocab *vocab) {
     static const struct fm_task_calls calls = {run_compilation, end_compilation, drop_compilation};
     while (vocab->first && join_compilers(vocab)) {
@@ -362,7 +372,7 @@ static void start_compiling(struct fm_grammar_vocab *vocab) {
     }
 }
 
-/* Its thread is done, or given up. False: it goes on. */
+/* Ends its task: the thread has finished, or is given up. False: it still works. */
 static bool end_task(struct fm_grammar *grammar) {
     grammar->vocab->waited_for--;
     bool done = fm_task_end(grammar->task);
@@ -372,7 +382,7 @@ static bool end_task(struct fm_grammar *grammar) {
 
 /* ---- reasons ---- */
 
-/* `reason`, or what it means, where only those who know llguidance can read it. */
+/* `reason`, or its meaning if only somebody who knows llguidance would understand it. */
 static const char *translate(const char *reason) {
     static const char too_large[] =
         "it is too large or too complex; make it smaller: fewer or simpler patterns, a shorter maxLength";
@@ -403,19 +413,19 @@ static const char *read_place(const char *reason, long *line, long *column) {
     return *column > 0 && strncmp(end, "): ", 3) == 0 ? end + 3 : reason;
 }
 
-/* `reason` after `head`; NULL: it begins otherwise. */
+/* `reason` after `head`; NULL: it does not begin with `head`. */
 static const char *after(const char *reason, const char *head) {
     size_t len = strlen(head);
     return strncmp(reason, head, len) == 0 ? reason + len : NULL;
 }
 
-/* One line, of what llguidance says: of a pattern it shows the whole, and the fault in a later line. */
+/* One line of llguidance's message, which shows the whole of a pattern, and the fault only in a later line. */
 static const char *explain(struct fm_grammar *grammar, const char *said) {
     char place[64] = "";
     long line;
     long column;
     const char *reason = read_place(said, &line, &column);
-    if (reason != said && strcmp(grammar->kind, "lark") == 0) { /* else the grammar is not the host's */
+    if (reason != said && strcmp(grammar->kind, "lark") == 0) { /* otherwise the grammar is not the host's text */
         snprintf(place, sizeof place, "line %ld, column %ld: ", line, column);
     }
     const char *pattern = after(reason, "invalid regex ");
@@ -431,7 +441,7 @@ static const char *explain(struct fm_grammar *grammar, const char *said) {
     return grammar->reason;
 }
 
-/* The thread is done. */
+/* Takes the result when the thread has finished. */
 static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *error) {
     struct compilation *work = grammar->work;
     enum fm_code code = FM_OK;
@@ -449,7 +459,7 @@ static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *e
     return code;
 }
 
-/* Its thread works on it. */
+/* Waits for the thread that compiles it. */
 static enum fm_code wait_for_task(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error) {
     if (fm_task_wait(grammar->task, until_ms)) {
         (void)end_task(grammar);
@@ -461,7 +471,7 @@ static enum fm_code wait_for_task(struct fm_grammar *grammar, int64_t until_ms, 
                          "it takes more than %d ms to compile; make it smaller, or less nested", COMPILE_MS);
 }
 
-/* Until there may be one more thread. */
+/* Waits until one more thread is allowed. */
 static void wait_for_compilers(struct fm_grammar_vocab *vocab, int64_t until_ms) {
     pthread_mutex_lock(&vocab->lock);
     while (!has_room(vocab) && fm_now_ms() < until_ms) {

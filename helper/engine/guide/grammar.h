@@ -2,8 +2,8 @@
  * Constrained decoding, by llguidance: which tokens may come next in a text, and which must. Needs no llama.cpp. Engine
  * thread only; nothing blocks for longer than it computes.
  *
- * The nouns: a *vocabulary* is a model's tokens, as its engine describes them; a *grammar vocabulary* is made of it
- * once; a *grammar* is one job's: it is compiled on its own thread, and then moved on token by token.
+ * The nouns: a *vocabulary* is a model's tokens, as its engine describes them; a *grammar vocabulary* is made from it
+ * once; a *grammar* belongs to one job: it is compiled on a separate thread, and then moves on token by token.
  */
 #ifndef FM_ENGINE_GUIDE_GRAMMAR_H
 #define FM_ENGINE_GUIDE_GRAMMAR_H
@@ -19,15 +19,18 @@
 struct fm_grammar_vocab;
 struct fm_grammar;
 
-/* A model's tokens, from 0 on. The calls get `argument`, on the engine thread and on those that compile, at once. */
+/*
+ * A model's tokens, from 0 on. The functions get `argument`; they are called on the engine thread and on the threads
+ * that compile, at the same time.
+ */
 struct fm_vocabulary {
     int32_t size;
     int32_t end_of_turn;
     bool (*ends_turn)(const void *argument, int32_t token);
-    /* Writes the token's text to `piece`; 0: it has none, or more than `room` bytes. A control token has one with
-     * `control` alone: its name. */
+    /* Writes the token's text to `piece`; 0: it has none, or more than `room` bytes. A control token has a text
+     * only with `control`: its name. */
     size_t (*piece)(const void *argument, int32_t token, bool control, char *piece, size_t room);
-    /* Plain text, as it stands in an answer, without control tokens. `*tokens` are the caller's to free(). */
+    /* Plain text as in an answer, without control tokens. The caller frees `*tokens` with free(). */
     enum fm_code (*tokenize)(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
                              struct fm_error *error);
     /* How many bytes at the beginning of `text` (`len` bytes, at least 1) are a tag, such as </tool_call>: plain text that
@@ -36,41 +39,41 @@ struct fm_vocabulary {
     const void *argument;
 };
 
-/* False in a build without llguidance: then the calls below fail, and what there is to free is NULL. */
+/* False in a build without llguidance: then the functions below fail, and all pointers that they return are NULL. */
 bool fm_grammar_supported(void);
 
 /*
  * A grammar vocabulary of `vocabulary`, which is copied; what it points to must outlive the result. `wake` (NULL: none)
- * is called with `waiter`, on another thread, when a grammar may have been compiled or another one may begin to be: it
- * must not block, and both must live as long as the process. On failure `*vocab` is NULL. The first compilation makes
- * of it what llguidance wants, some 100 ms of work.
+ * is called with `waiter`, on another thread, when a grammar may have been compiled, or the compilation of another may
+ * begin: it must not block, and both must live as long as the process. On failure `*vocab` is NULL. The first
+ * compilation converts it to llguidance's form, which takes some 100 ms.
  */
 FM_MUST_USE enum fm_code fm_grammar_vocab_new(const struct fm_vocabulary *vocabulary, void (*wake)(void *), void *waiter,
                                               struct fm_grammar_vocab **vocab, struct fm_error *error);
 
-/* After its grammars; NULL is fine. Waits for compilations that were given up. */
+/* Call it after its grammars were freed; NULL is fine. Waits for compilations that were given up. */
 void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab);
 
-#define FM_GRAMMAR_POLL_MS 20 /* how often fm_grammar_wait should be called, to see whether the time is over */
+#define FM_GRAMMAR_POLL_MS 20 /* how often to call fm_grammar_wait, so that it notices the end of the time limit */
 
 /*
  * Begins to compile `text` (NUL-terminated UTF-8, copied), of `kind` "json_schema", "lark" or "regex" (a static
- * string). Only fm_grammar_wait and fm_grammar_free may be called until it is compiled. Fails for want of memory.
+ * string). Only fm_grammar_wait and fm_grammar_free may be called until it is compiled. Fails when out of memory.
  */
 FM_MUST_USE enum fm_code fm_grammar_new(struct fm_grammar_vocab *vocab, const char *kind, const char *text,
                                         struct fm_grammar **grammar, struct fm_error *error);
 
-/* Also of one that is being compiled: that is given up. NULL is fine. */
+/* A grammar that is being compiled is given up. NULL is fine. */
 void fm_grammar_free(struct fm_grammar *grammar);
 
-/* It is not compiled yet. */
+/* True while it is not compiled yet. */
 bool fm_grammar_compiles(const struct fm_grammar *grammar);
 
 /*
  * Waits until it is compiled, or fm_now_ms() reaches `until_ms` (0: does not wait): fm_grammar_compiles says which. A
- * few are compiled at once, each within a limit of processor time, and the others wait in their order. After a failure
- * nothing but fm_grammar_free may be called: FM_INVALID_REQUEST says what is wrong with the text, or that it is too
- * large for llguidance's limits or takes longer.
+ * few are compiled at the same time, each within a limit of processor time, and the others wait, the shortest first.
+ * After a failure only fm_grammar_free may be called: FM_INVALID_REQUEST says what is wrong with the text, or that it
+ * is too large for llguidance's limits or takes longer.
  */
 FM_MUST_USE enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error);
 
@@ -78,24 +81,26 @@ FM_MUST_USE enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t unt
 bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token);
 
 /*
- * One bit a token, those that may come next; valid until the next call. May take a millisecond. NULL when it can't be
- * told: fm_grammar_reason.
+ * One bit for each token, set if it may come next; valid until the next call. May take a millisecond. NULL when it
+ * can't be computed: fm_grammar_reason says why.
  */
 const uint32_t *fm_grammar_mask(struct fm_grammar *grammar);
 
-/* `token` has come. False when it was not allowed, or a limit of llguidance was reached: fm_grammar_reason. */
+/*
+ * Takes the next token. False when it is not allowed, or a limit of llguidance was reached: fm_grammar_reason says why.
+ */
 FM_MUST_USE bool fm_grammar_take(struct fm_grammar *grammar, int32_t token);
 
-/* Back to the beginning of the text. False: fm_grammar_reason. */
+/* Goes back to the beginning of the text. False: fm_grammar_reason says why. */
 FM_MUST_USE bool fm_grammar_restart(struct fm_grammar *grammar);
 
 /*
- * The token that must come next, in what the tokenizer would make of the text that must come; FM_TOKEN_NONE when
- * there is a choice. It is to be taken like others.
+ * The token that must come next, as the tokenizer would split the text that must come; FM_TOKEN_NONE when there is a
+ * choice. Take it with fm_grammar_take, like others.
  */
 int32_t fm_grammar_forced(struct fm_grammar *grammar);
 
-/* The text is whole, and nothing can follow. */
+/* The text is complete, and nothing can follow. */
 bool fm_grammar_complete(const struct fm_grammar *grammar);
 
 /* The text may end here. Takes microseconds. */

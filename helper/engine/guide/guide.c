@@ -1,4 +1,4 @@
-/* A job's format or tools into one grammar, and the check of the whole text where the grammar was looser. */
+/* Makes one grammar of a job's format or tools, and checks the whole text if the grammar was less strict. */
 #include "engine/guide/guide.h"
 #include "base/clock.h"
 #include "base/platform.h"
@@ -17,10 +17,10 @@
 
 #define REASON_SIZE 300
 
-#define CHECK_MS    400 /* no check that ends takes so long; one that does not takes a gigabyte a second */
+#define CHECK_MS    400 /* no check that ends takes this long; one that does not end uses a gigabyte a second */
 #define CHECK_STACK (16u << 20)
 
-/* Brackets in each other, whatever they mean: deeper than any grammar is, and shallow for a parser that recurses. */
+/* Brackets inside each other, of any kind: more than any real grammar has, and few enough for a recursive parser. */
 #define BRACKETS_MAX 200
 
 /* ---- kinds of format ---- */
@@ -81,7 +81,7 @@ static bool too_deep(const char *text) {
     return false;
 }
 
-/* After the string or the regular expression that begins here. */
+/* The end of the string or regular expression that begins here. */
 static const char *after_quoted(const char *text) {
     const char quote = *text++;
     while (*text && *text != quote) {
@@ -92,7 +92,7 @@ static const char *after_quoted(const char *text) {
 
 /*
  * In Lark, `<` begins a token of the vocabulary, <|im_end|> or <[5]>, except in strings, regular expressions and
- * comments. Such a token is no text, and may end the turn.
+ * comments. Such a token is not text, and may end the turn.
  */
 static bool names_token(const char *lark) {
     while (*lark && *lark != '<') {
@@ -135,7 +135,7 @@ static enum fm_code by_grammar(struct fm_guide *guide, const struct fm_format *f
 
 /* ---- tools ---- */
 
-/* What is at fault when the grammar is refused: it can be told where there is one schema in it. */
+/* Names the part at fault when the grammar is refused; that is only known if the grammar has a single schema. */
 static void name_param(const struct fm_kit_job *job, char *param, size_t size) {
     size_t allowed = 0;
     size_t last = 0;
@@ -191,7 +191,7 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, con
     return code ? code : compile(guide, vocab, "lark", text, param, error);
 }
 
-/* A text in which no call begins, where the tools are in the prompt all the same. */
+/* Makes the grammar of a text in which no call begins, because the tools are in the prompt all the same. */
 static enum fm_code without_calls(struct fm_guide *guide, const struct fm_tool_form *form,
                                   struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
     guide->param = "tools";
@@ -266,7 +266,9 @@ bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len) {
 
 /* ---- the check afterwards ---- */
 
-/* A schema of a stranger can keep the validator for ever, or for gigabytes; so it works on its own thread. */
+/*
+ * An untrusted schema can keep the validator busy for ever, or make it use gigabytes, so it works on a separate thread.
+ */
 struct check {
     struct fm_buf schema;
     struct fm_buf text;

@@ -1,4 +1,7 @@
-/* What a job's format and tools ask of its answer: a grammar to generate by, and what is left to check afterwards. */
+/*
+ * What a job's format and tools require of its answer: a grammar to generate with, and what is left to check
+ * afterwards.
+ */
 #ifndef FM_ENGINE_GUIDE_GUIDE_H
 #define FM_ENGINE_GUIDE_GUIDE_H
 
@@ -8,42 +11,42 @@
 
 struct fm_guide {
     struct fm_grammar *grammar; /* NULL: free text */
-    const char *param;          /* what of the job the grammar is made of: "format" or "tools" */
-    char fault[64];             /* the path from there on to what is wrong if it does not compile */
-    struct json_object *schema; /* what `text` is to be checked by; the job's. NULL: nothing is left to check */
-    struct fm_buf text;         /* the output so far, where it is to be checked */
+    const char *param;          /* the part of the job that the grammar is made of: "format" or "tools" */
+    char fault[64];             /* the path from there to the part at fault if it does not compile */
+    struct json_object *schema; /* the job's schema, by which `text` is checked. NULL: nothing is left to check */
+    struct fm_buf text;         /* the output so far, if it has to be checked */
 };
 
 /*
- * By `job`'s format and tools, which are called in `form`. `*vocab` is made of `vocabulary` when it is NULL and wanted;
- * the kit of `job` (NULL: none) is woken when a grammar of it may have been compiled. Does not wait for that: call
- * fm_guide_wait before the grammar is used. Fills job->schema_report. FM_INVALID_REQUEST, with its path from "format"
- * or "tools" on, says what is wrong there. On failure nothing is left to free.
+ * Makes the grammar of `job`'s format and tools, which are called in `form`. `*vocab` is made from `vocabulary` if it
+ * is NULL and needed; the kit of `job` (NULL: none) is woken when a grammar of it may have been compiled. Does not wait
+ * for that: call fm_guide_wait before the grammar is used. Fills job->schema_report. FM_INVALID_REQUEST, with its path
+ * from "format" or "tools" on, says what is wrong there. On failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job *job, const struct fm_tool_form *form,
                                        const struct fm_vocabulary *vocabulary, struct fm_grammar_vocab **vocab,
                                        struct fm_error *error);
 
-/* There is a grammar, and it is not compiled yet. */
+/* There is a grammar that is not compiled yet. */
 bool fm_guide_compiles(const struct fm_guide *guide);
 
 /* As fm_grammar_wait, with the path as above. On failure only fm_guide_free may be called. */
 FM_MUST_USE enum fm_code fm_guide_wait(struct fm_guide *guide, int64_t until_ms, struct fm_error *error);
 void fm_guide_free(struct fm_guide *guide);
 
-/* The text goes on. False when out of memory. */
+/* Adds output to the text. False when out of memory. */
 FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len);
 
 /*
- * The text is whole: into `reason` goes how it does not match the schema, or why that can't be told; nothing where it
- * does. Blocks for 0.4 s at most. False when the check does not end: a thread goes on with it then, and takes memory
- * until the process ends, which should be soon.
+ * Call it when the text is complete. `reason` gets how the text violates the schema, or why that can't be checked;
+ * nothing if the text is valid. Blocks for 0.4 s at most. False when the check does not end: then a thread goes on with
+ * it and uses memory until the process ends, which should be soon.
  */
 FM_MUST_USE bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
 
 /*
- * The same for a text that no grammar has guided: whether `text`, which is whole, is JSON and matches `schema`
- * (borrowed). For engines whose output another program has made. As fm_guide_check otherwise.
+ * The same for a text that was generated without a grammar: whether `text`, which is complete, is JSON and matches
+ * `schema` (borrowed). For engines whose output comes from another program.
  */
 FM_MUST_USE bool fm_guide_check_text(struct json_object *schema, const char *text, size_t len, struct fm_buf *reason);
 

@@ -1,6 +1,6 @@
 /*
- * The grammar of arguments in another notation than JSON, in llguidance's Lark: a rule for each schema in a tool's that is
- * not short, and one for all that are alike.
+ * The grammar of arguments in a notation other than JSON, in llguidance's Lark. Each schema inside a tool's schema gets
+ * a rule, unless it is short; equal schemas share one rule.
  * With strings between two of the control token 7 and the keys `color`, which is required, and `levels`:
  *
  *     notation0: "{" f0_0_0 "}"
@@ -23,7 +23,7 @@
 #include <strings.h>
 
 #define RULE_MAX  (1u << 20) /* bytes */
-#define SHORT_MAX 40u        /* the same: less than that needs no rule of its own */
+#define SHORT_MAX 40u        /* the same: a shorter text gets no rule */
 
 /* A tool's rules as they are written. */
 struct writing {
@@ -31,7 +31,7 @@ struct writing {
     const struct fm_tool *tool;
     size_t index; /* of the tool */
     size_t count; /* of rules */
-    struct json_object *known; /* names of rules, by their text: what is alike, as among many tools, is compiled once */
+    struct json_object *known; /* names of rules by their text: equal parts, as in many tools, are compiled once */
     struct fm_buf *lark;
     struct fm_error *error;
     enum fm_code code;
@@ -86,7 +86,7 @@ static void write_char(char c, struct fm_buf *rule) {
     fm_text_literal(&c, 1, rule);
 }
 
-/* A mark that is a control token is of a rule, any other one of a terminal. */
+/* A mark that is a control token is in rules, any other mark is in terminals. */
 static bool is_control(const struct fm_notation *notation) {
     return notation->quote_len > 0 && notation->quote_token >= 0;
 }
@@ -104,7 +104,7 @@ static void write_mark(const struct fm_notation *notation, struct fm_buf *rule) 
     fm_buf_append_char(rule, ' ');
 }
 
-/* Between two members or elements. */
+/* The text between two members or elements. */
 static const char *separator(const struct fm_notation *notation) {
     return notation->quote_len > 0 ? "\",\" " : "COMMA ";
 }
@@ -113,8 +113,8 @@ static const char *separator(const struct fm_notation *notation) {
 
 static const char quotes[] = "\"'";
 
-/* A terminal's: text between quotes, but for control tokens, and as `limits` has it where there are any; `count` is how many
- * characters in quotes, which may be escaped if there are no limits ("*", "{1,5}"). */
+/* Writes a terminal: text between quotes, except quotes that are control tokens. The text follows `limits`, if there
+ * are any; otherwise `count` ("*", "{1,5}") is the number of characters, and these may be escaped. */
 static void write_text_terminal(const struct fm_notation *notation, const char *limits, const char *count,
                                 struct fm_buf *lark) {
     char text[128];
@@ -141,7 +141,7 @@ static void write_text_terminal(const struct fm_notation *notation, const char *
     }
 }
 
-/* How many characters: "{1,5}"; "": more is said of them than that. */
+/* The number of characters: "{1,5}"; "": the schema limits the text in other ways too. */
 static void write_count(const struct fm_value_schema *schema, char *count, size_t size) {
     const size_t least = fm_value_schema_count(schema, "minLength", 0);
     const size_t most = fm_value_schema_count(schema, "maxLength", FM_VALUE_LENGTH_MAX + 1);
@@ -180,7 +180,7 @@ static void write_string(struct writing *writing, const struct fm_value_schema *
     fm_buf_free(&text);
 }
 
-/* A string that is given, between marks or in any quotes that it can be in. */
+/* Writes a fixed string, between marks or in each kind of quotes that it can have. */
 static void write_given_string(const struct fm_notation *notation, const char *text, size_t len, struct fm_buf *rule) {
     const size_t mark_len = is_control(notation) ? 0 : notation->quote_len;
     struct fm_buf quoted;
@@ -228,9 +228,9 @@ static void write_choice(const struct fm_notation *notation, struct json_object 
     fm_buf_free(&text);
 }
 
-/* ---- numbers and the like ---- */
+/* ---- numbers and literals ---- */
 
-/* As JSON: what of `schema` is of them. A new reference; NULL: out of memory. */
+/* The part of `schema` about scalars, which are written as JSON. A new reference; NULL: out of memory. */
 static struct json_object *scalar_schema(const struct fm_value_schema *schema) {
     static const char *const limits[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     static const struct {
@@ -277,7 +277,7 @@ static void write_scalar(struct writing *writing, const struct fm_value_schema *
     } else {
         json_object_put(made);
     }
-    if (writing->code == FM_OK && text.len > 2 && !text.failed) { /* without the colon, and the end of the line */
+    if (writing->code == FM_OK && text.len > 2 && !text.failed) { /* cuts the colon in front and the line end */
         text.len--;
         memmove(text.data, text.data + 2, text.len -= 2);
         write_known(writing, 'j', number, &text, rule);
@@ -355,7 +355,7 @@ static void write_member(struct writing *writing, const struct member *member, b
     fm_buf_free(&key);
 }
 
-/* Writes `rule` as that of `letter`, of the member `number` of the object `object`, and empties it. */
+/* Writes `rule` as the rule `letter` for the member `number` of the object `object`, and empties it. */
 static void write_member_rule(struct writing *writing, char letter, size_t object, size_t number, struct fm_buf *rule) {
     char end[32];
     write_name(writing, letter, object, writing->lark);
@@ -380,7 +380,7 @@ static void write_members(struct writing *writing, const struct member *members,
                           bool outermost) {
     struct fm_buf rule;
     struct fm_buf member;
-    struct fm_buf name; /* of its rule */
+    struct fm_buf name; /* the name of its rule */
     fm_buf_init(&rule, RULE_MAX);
     fm_buf_init(&member, RULE_MAX);
     fm_buf_init(&name, RULE_MAX);
@@ -417,7 +417,7 @@ static void write_members(struct writing *writing, const struct member *members,
     fm_buf_free(&name);
 }
 
-/* Keys that no schema names, each with a value of `schema`. */
+/* Writes keys that no schema names, each with a value of `schema`. */
 static void write_map(struct writing *writing, struct json_object *schema, bool outermost, struct fm_buf *rule) {
     const struct fm_notation *notation = writing->notation;
     struct fm_buf member;
@@ -474,7 +474,7 @@ static void write_object(struct writing *writing, struct json_object *schema, si
 
 /* ---- all ---- */
 
-/* What is one of the types of `schema`, with ` | ` between them. */
+/* Writes the alternatives for the types of `schema`, with ` | ` between them. */
 static void write_types(struct writing *writing, const struct fm_value_schema *schema, size_t number,
                         struct fm_buf *rule) {
     static const unsigned kinds[] = {FM_VALUE_STRING, FM_VALUE_SCALARS, FM_VALUE_ARRAY, FM_VALUE_OBJECT};
@@ -497,7 +497,7 @@ static void write_types(struct writing *writing, const struct fm_value_schema *s
     }
 }
 
-/* A value, and the rules that it needs. */
+/* Writes a value, and the rules that it needs. */
 static void write_value(struct writing *writing, struct json_object *schema, struct fm_buf *to) {
     const size_t number = writing->count++;
     struct fm_value_schema read;

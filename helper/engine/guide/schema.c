@@ -1,4 +1,4 @@
-/* All of fm_schema_prepare, in order: the size, three walks over the schema, what only shows of all of it. */
+/* fm_schema_prepare, step by step: the size, three walks over the schema, and checks that need all of it. */
 #include "engine/guide/schema.h"
 #include "engine/guide/schema_internal.h"
 #include "protocol/json_check.h"
@@ -11,7 +11,7 @@
 
 /* ---- the size of the text ---- */
 
-/* Adds up the bytes of `value`, as long as they are few enough. False: they are not, or it is too deep. */
+/* Adds up the bytes of `value`, up to the limit. False: it is above the limit, or too deep. */
 static bool measure(struct json_object *value, int depth, size_t *bytes) {
     enum json_type type = json_object_get_type(value);
     *bytes += 1;
@@ -89,7 +89,7 @@ static enum fm_code check_schema(struct fm_schema_work *work, const struct fm_sc
     return FM_OK;
 }
 
-/* What a $ref names may stand where the walk from the root does not come by, and name more of the kind. */
+/* A $ref may name a schema that the walk from the root does not reach, and such a schema may name more of them. */
 static enum fm_code check_all(struct fm_schema_work *work, const struct fm_schema_place *root) {
     enum fm_code code = check_schema(work, root);
     for (size_t i = 0; i < work->target_count && code == FM_OK; i++) {

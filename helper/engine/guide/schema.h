@@ -1,10 +1,10 @@
 /*
- * What an engine does with a JSON schema before its grammar library sees it: checks it, bounds it, and writes the part
+ * What an engine does with a JSON schema before its grammar library gets it: checks it, limits it, and writes the part
  * that a grammar can enforce. Drafts 4 to 2020-12; without `$schema` it is 2020-12.
  *
- * What can be enforced is what llguidance 1.9 does exactly (its src/json/), measured against a validator; where it is
- * looser than the specification, the keyword is *checked*: refused if `strict`, else left out of the guide, for a
- * validator to look at the finished text. The table of keywords is in schema_keywords.c.
+ * A keyword is enforced if llguidance 1.9 implements it exactly (its src/json/), as tested against a validator. If
+ * llguidance is less strict than the specification, the keyword is *checked*: refused if `strict`, otherwise left out
+ * of the guide, so that a validator checks the finished text. The table of keywords is in schema_keywords.c.
  */
 #ifndef FM_ENGINE_GUIDE_SCHEMA_H
 #define FM_ENGINE_GUIDE_SCHEMA_H
@@ -22,9 +22,9 @@ enum {
     FM_SCHEMA_DEPTH_MAX = 32, /* schemas inside each other */
     FM_SCHEMA_SUBSCHEMAS_MAX = 5000, /* schemas in all, the root among them */
     FM_SCHEMA_PATTERN_MAX = 1024,    /* bytes of a pattern, of a key of patternProperties, of a $ref */
-    FM_SCHEMA_ENUM_MAX = 1000,       /* values of all `enum` and `const` together, with those in them */
+    FM_SCHEMA_ENUM_MAX = 1000,       /* values in all `enum` and `const` together, with the values inside them */
     FM_SCHEMA_COUNT_MAX = 100000,    /* of minLength, minItems, minProperties: no answer is that long */
-    FM_SCHEMA_CHECKED_MAX = 100,     /* paths in the report's `checked` */
+    FM_SCHEMA_CHECKED_MAX = 100,     /* number of paths in the report's `checked` */
     FM_SCHEMA_REPEAT_MAX = 10000,    /* of a pattern: counts of quantifiers inside each other, multiplied */
     FM_SCHEMA_MULTIPLE_MAX = 10000,  /* least common multiple of all `multipleOf`: a state of the lexer each */
     FM_SCHEMA_CHOICES_MAX = 64,      /* optional properties beside an enforced minProperties or maxProperties */
@@ -37,20 +37,20 @@ struct json_object;
 struct fm_schema {
     /*
      * JSON text of a schema in draft 2020-12; all of it is enforced by llguidance. Its `x-guidance` leaves \uXXXX out
-     * of the escapes: with them, a key spelled "\u0061" would pass by the property "a". The keys stand in the order of
-     * the input, so that an object's properties are generated in it; what a $ref names stands in $defs. Between the
-     * tokens of the output is no white space: a small model, left alone, pads with it.
+     * of the escapes: with them, a key spelled "\u0061" would escape the rule for the property "a". The keys are in the
+     * order of the input, and an object's properties are generated in that order; schemas that a $ref names are in
+     * $defs. The output has no white space between its tokens: a small model would otherwise fill space with it.
      */
     struct fm_buf guide;
     /* JSON text {"enforced":[names of keywords, sorted, unique],"checked":[paths below the schema]}. */
     struct fm_buf report;
-    bool exact; /* what fits the guide fits the schema: nothing is left to check */
+    bool exact; /* all that fits the guide fits the schema: nothing is left to check */
 };
 
 /*
- * Prepares `schema` (borrowed, not changed; NULL is JSON's null). Never blocks; recursion is bounded. Time: a walk
- * over the schema's text, but that keys of patternProperties are sorted, that $refs are compared with all `$id` and
- * anchors, and that pairs of oneOf are compared, up to a million times 64 bytes. On success the caller frees `out`; on
+ * Prepares `schema` (borrowed, not changed; NULL is JSON's null). Never blocks; recursion is bounded. Time: linear in
+ * the schema's text, except that keys of patternProperties are sorted, that $refs are compared with all `$id` and
+ * anchors, and that pairs in oneOf are compared, up to a million times 64 bytes. On success the caller frees `out`; on
  * failure it holds nothing. FM_INVALID_REQUEST: `error->param` is the path of the keyword at fault, which begins with
  * "format.schema", and the detail says what can be done. FM_INTERNAL: out of memory.
  */
@@ -58,8 +58,8 @@ FM_MUST_USE enum fm_code fm_schema_prepare(struct json_object *schema, bool stri
                                            struct fm_error *error);
 
 /*
- * A copy of `schema`, the caller's, in which an object has the keys of its `properties` and no others, where the schema
- * says nothing of others: in the root, and in properties and items, but not after a $ref. NULL: out of memory.
+ * A copy of `schema`, which the caller releases. In it an object has only the keys of its `properties`, if the schema
+ * says nothing about other keys: in the root, and in properties and items, but not behind a $ref. NULL: out of memory.
  */
 struct json_object *fm_schema_closed(struct json_object *schema);
 

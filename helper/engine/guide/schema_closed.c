@@ -1,4 +1,4 @@
-/* Objects that have no other keys than those that their schema names: schema.h. */
+/* Gives objects only the keys that their schema names: schema.h. */
 #include "engine/chat/value_schema.h"
 #include "engine/guide/schema.h"
 
@@ -6,14 +6,14 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* Beside one of these, `properties` may not be all that is said of keys. */
+/* If one of these is present, not only `properties` decides which keys are allowed. */
 static const char *const about_keys[] = {
     "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "minProperties",
     "dependencies",         "dependentRequired", "dependentSchemas",      "$ref",          "$dynamicRef",
     "$recursiveRef",        "allOf",             "anyOf",                 "oneOf",         "not",
     "if",                   "const",             "enum"};
 
-/* All keys are named, and the required ones are among them. */
+/* Whether all keys are named, including the required ones. */
 static bool names_all(struct json_object *schema) {
     struct json_object *properties = json_object_object_get(schema, "properties");
     bool all = json_object_is_type(properties, json_type_object) && json_object_object_length(properties) > 0 &&
@@ -24,7 +24,7 @@ static bool names_all(struct json_object *schema) {
     return all;
 }
 
-/* In place. False: out of memory. */
+/* Changes the schema in place. False: out of memory. */
 static bool close_objects(struct json_object *schema, int depth) {
     if (!json_object_is_type(schema, json_type_object) || depth == 0) {
         return true;

@@ -1,10 +1,10 @@
-/* Whether the branches of a oneOf exclude each other, as far as that shows without comparing patterns. */
+/* Whether the branches of a oneOf exclude each other, as far as that can be decided without comparing patterns. */
 #include "engine/guide/schema_internal.h"
 
 #include <math.h>
 #include <string.h>
 
-#define DEPTH_MAX 6 /* of $refs, anyOfs and properties that are looked through */
+#define DEPTH_MAX 6 /* depth of $refs, anyOfs and properties that are followed */
 
 enum {
     KIND_NULL = 1,
@@ -17,7 +17,7 @@ enum {
     KIND_ANY = 127,
 };
 
-/* A schema in the resource that its $refs are relative to. */
+/* A schema, and the resource to which its $refs are relative. */
 struct side {
     struct json_object *schema;
     size_t resource;
@@ -66,7 +66,7 @@ static unsigned kind_of_value(struct json_object *value) {
     }
 }
 
-/* The values that alone can fit: those of `const` or `enum`. False: there is no such list. */
+/* The only values that can fit: those of `const` or `enum`. False: there is no such list. */
 static bool find_values(struct json_object *schema, struct json_object **values, size_t *count) {
     struct json_object *list = fm_schema_member(schema, "enum");
     if (json_object_object_get_ex(schema, "const", NULL)) {
@@ -112,7 +112,7 @@ static bool is_scalar(struct json_object *value) {
     return !json_object_is_type(value, json_type_array) && !json_object_is_type(value, json_type_object);
 }
 
-/* Whether two values are surely not equal; 1 and 1.0 are. Arrays and objects are not looked into. */
+/* Whether two values are surely not equal; 1 and 1.0 are. The contents of arrays and objects are not compared. */
 static bool differ(struct json_object *one, struct json_object *other) {
     if (kind_of_value(one) != kind_of_value(other)) {
         return true;
@@ -207,7 +207,7 @@ static bool ref_differs(struct fm_schema_work *work, struct side one, struct sid
     return disjoint(work, target, other, depth + 1);
 }
 
-/* What a schema looks through to others, from its own side alone. */
+/* Whether a schema that `one` refers to, or all its alternatives, exclude `other`. */
 static bool looks_through(struct fm_schema_work *work, struct side one, struct side other, int depth) {
     return ref_differs(work, one, other, depth) || branches_differ(work, one, other, "anyOf", depth) ||
            branches_differ(work, one, other, "oneOf", depth);
@@ -223,7 +223,7 @@ static bool disjoint(struct fm_schema_work *work, struct side one, struct side o
     one.resource = fm_schema_resource_inside(work, one.schema, one.resource);
     other.resource = fm_schema_resource_inside(work, other.schema, other.resource);
     if (work->draft <= FM_DRAFT_7 && fm_schema_member(one.schema, "$ref")) {
-        return ref_differs(work, one, other, depth); /* what stands beside it says nothing there */
+        return ref_differs(work, one, other, depth); /* in these drafts, keywords beside $ref have no effect */
     }
     if (work->draft <= FM_DRAFT_7 && fm_schema_member(other.schema, "$ref")) {
         return ref_differs(work, other, one, depth);

@@ -1,21 +1,22 @@
 /*
- * Schemas that nothing fits. A root is refused here as far as types and counts of keys show it, so that the error names
- * the part at fault; the rest is left to llguidance, which leaves out what is optional. And a schema may need itself for
- * ever: an object that requires one of its own kind, a list of at least one such list. A grammar of one would only show
- * that when the text is under way, which can never end.
+ * Schemas that no value fits. If types and counts of keys show that for the root, it is refused here, so that the error
+ * names the part at fault; the rest is left to llguidance, which leaves out optional parts. A schema may also need
+ * itself without end: an object that requires an object of the same kind, or a list with at least one such list. With a
+ * grammar that would only show during generation, and the text could never end.
  *
- * For each schema that a $ref names there is the set of types that its values can have, by what keywords ask for of the
- * sets of others. The greatest solution counts values without end too, the least one does not: what is empty in that
- * alone is refused. What is not looked at here leaves a set larger than it is, never smaller.
+ * For each schema that a $ref names, this computes the set of types that its values can have; keywords derive it from
+ * the sets of other schemas. The greatest solution includes endless values, the least one does not: a schema that is
+ * empty only in the least one is refused. Keywords that are not considered here can only make a set too large, never
+ * too small.
  */
 #include "engine/guide/schema_internal.h"
 
 #include <string.h>
 
-/* As many are enough for any but the most tangled schemas; those are left to the grammar. */
+/* Enough for all but very complicated schemas; those are left to the grammar. */
 #define PASSES_MAX 32
 
-/* $refs that are followed from one to the next; what is after them counts as it did in the pass before. */
+/* How many $refs are followed one after another; after that, the result of the previous pass is used. */
 #define FOLLOWED_MAX 64
 
 enum { OBJECT = 1, ARRAY = 2, SCALAR = 4, ALL_TYPES = 127 };
@@ -31,12 +32,12 @@ struct search {
     struct fm_schema_work *work;
     size_t pass;
     size_t followed;
-    bool changed; /* in this pass */
+    bool changed; /* a set changed in this pass */
 };
 
 static unsigned types_of(struct search *search, struct json_object *schema);
 
-/* ---- what keywords leave ---- */
+/* ---- the types that keywords allow ---- */
 
 static unsigned type_named(struct json_object *name) {
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -92,7 +93,7 @@ static unsigned any_of_types(struct search *search, struct json_object *list) {
     return found;
 }
 
-/* The property can have a value. */
+/* Whether the property can have a value. */
 static bool property_fits(struct search *search, struct json_object *schema, const char *name) {
     struct json_object *properties = fm_schema_member(schema, "properties");
     struct json_object *property = NULL;
@@ -103,11 +104,11 @@ static bool property_fits(struct search *search, struct json_object *schema, con
     return !additional || fm_schema_member(schema, "patternProperties") || types_of(search, additional) != 0;
 }
 
-/* There can be as many properties as minProperties asks for. */
+/* Whether there can be as many properties as minProperties asks for. */
 static bool enough_fit(struct search *search, struct json_object *schema) {
     int64_t least = json_object_get_int64(fm_schema_member(schema, "minProperties"));
     struct json_object *properties = fm_schema_member(schema, "properties");
-    if (least == 0 || property_fits(search, schema, "")) { /* any name that `properties` does not have */
+    if (least == 0 || property_fits(search, schema, "")) { /* any name that is not in `properties` */
         return true;
     }
     if (properties) {
@@ -146,7 +147,7 @@ static bool array_fits(struct search *search, struct json_object *schema) {
     return fits;
 }
 
-/* Recurses as deep as schemas are in each other, FOLLOWED_MAX times. */
+/* Recursion: at most FOLLOWED_MAX times the depth of schemas inside each other. */
 static unsigned types_of(struct search *search, struct json_object *schema) {
     if (!json_object_is_type(schema, json_type_object)) {
         return json_object_get_boolean(schema) ? ALL_TYPES : 0;
@@ -163,12 +164,12 @@ static unsigned types_of(struct search *search, struct json_object *schema) {
 
 /* ---- the solutions ---- */
 
-/* In the guide: what is not may be of any shape, and harms nobody. */
+/* Whether the schema is in the guide: others may have any form, and do no harm. */
 static bool counts(const struct fm_schema_target *target) {
     return target->nested == FM_VISIT_DONE;
 }
 
-/* The solution that is come to from `start`. False: it was not come to. */
+/* Computes the solution that iteration from `start` reaches. False: it was not reached. */
 static bool solve(struct search *search, unsigned start) {
     struct fm_schema_work *work = search->work;
     for (size_t i = 0; i < work->target_count; i++) {
@@ -189,7 +190,7 @@ static bool solve(struct search *search, unsigned start) {
 
 /* ---- the part at fault ---- */
 
-/* A part that everything which fits the whole has to fit, or to hold. */
+/* A part that every value which fits the whole schema must fit or contain. */
 struct part {
     struct json_object *schema;
     struct fm_schema_at keyword;
@@ -235,7 +236,7 @@ static bool unfit_property(struct search *search, struct json_object *schema, st
     return false;
 }
 
-/* Refuses a schema that nothing fits. Recurses as deep as schemas are in each other, FOLLOWED_MAX at most. */
+/* Refuses a schema that no value fits. Recurses as deep as schemas are inside each other, at most FOLLOWED_MAX. */
 static enum fm_code refuse_unfit(struct search *search, struct json_object *schema, const struct fm_schema_at *at,
                                  size_t depth) {
     struct part part = {.keyword = {.parent = at}};

@@ -1,4 +1,4 @@
-/* The first walk over a schema: its limits, the shapes of its keywords' values, and the names that a $ref can use. */
+/* The first walk over a schema: its limits, the form of its keywords' values, and the names that a $ref can use. */
 #include "engine/guide/schema_internal.h"
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static enum fm_code check_shape(struct fm_schema_work *work, const struct fm_sch
             return fm_schema_refuse(work, at, "an object of schemas is expected");
         }
         break;
-    default: /* what should be a schema is looked at when it is visited */ break;
+    default: /* a value that should be a schema is checked when it is visited */ break;
     }
     return FM_OK;
 }
@@ -89,7 +89,7 @@ static enum fm_code index_child(struct fm_schema_work *work, const struct fm_sch
     return fm_schema_index(work, child);
 }
 
-/* Whether llguidance merges schemas here: what is in place stands beside something else. */
+/* Whether llguidance merges schemas here: a schema for the same value has other keywords beside it. */
 static bool merges_here(const struct fm_schema_work *work, struct json_object *schema) {
     size_t in_place = 0;
     size_t others = 0;

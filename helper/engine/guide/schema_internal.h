@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 #include <stdint.h>
 
-/* Where a value stands: a chain up to a text that is a path already. */
+/* The place of a value: a chain up to a text that is a path already. */
 struct fm_schema_at {
     const struct fm_schema_at *parent; /* NULL: `key` is a path, "" for the root */
     const char *key;                   /* NULL: an array element, `index` */
@@ -21,11 +21,11 @@ enum fm_schema_draft { FM_DRAFT_4, FM_DRAFT_6, FM_DRAFT_7, FM_DRAFT_2019_09, FM_
 struct fm_schema_place {
     struct json_object *schema;
     const struct fm_schema_at *at;
-    size_t resource; /* whose base URI holds inside of it; an index of work->resources */
-    int depth;       /* 1: where the walk began */
+    size_t resource; /* index in work->resources of the resource whose base URI applies inside it */
+    int depth;       /* 1: at the start of the walk */
 };
 
-/* A schema with its own `$id`; the first one is the root, with or without. */
+/* A schema with a `$id`; the first one is the root, with or without a `$id`. */
 struct fm_schema_resource {
     struct json_object *schema;
     const char *id; /* borrowed; "": none */
@@ -46,13 +46,13 @@ struct fm_schema_target {
     struct json_object *schema;
     char *where; /* path; owned */
     size_t resource;
-    bool unchecked;                /* it stands where no keyword has a schema, so that no walk has come by */
+    bool unchecked;                /* it is in a place that has no schema by its keyword, so no walk has reached it */
     size_t number;                 /* its key in the guide's $defs, from 1; 0: not in the guide */
     enum fm_schema_visit in_place; /* the search for $refs that come back without consuming anything */
     enum fm_schema_visit nested; /* the search for what llguidance can't merge, and for depth; it begins at the root */
     unsigned types;              /* schema_endless.c, as the next two: a set of those that its values can have */
-    bool possible;               /* that is not empty where values without end count */
-    size_t pass;                 /* the last one that came by */
+    bool possible;               /* the set is not empty if endless values count */
+    size_t pass;                 /* the last pass that visited it */
 };
 
 enum { FM_SCHEMA_FRACTIONS = 16 };
@@ -60,7 +60,7 @@ enum { FM_SCHEMA_FRACTIONS = 16 };
 struct fm_schema_table;
 
 struct fm_schema_work {
-    const struct fm_schema_table *table; /* the keywords call the walks, and the walks find the keywords by this */
+    const struct fm_schema_table *table; /* keywords call the walks, and the walks find keywords through this table */
     struct json_object *root;
     struct fm_error *error;
     bool strict;
@@ -68,17 +68,17 @@ struct fm_schema_work {
 
     size_t subschemas;
     size_t enum_values;
-    size_t pattern_properties; /* keywords in all */
-    bool merges;               /* somewhere llguidance merges schemas: what they say together is not in one place */
+    size_t pattern_properties; /* number of such keywords in total */
+    bool merges;               /* llguidance merges some schemas: what they require together is in several places */
     bool paths_differ;         /* a nested `$id` is not a plain name: relative references could mean another folder */
     int64_t multiple;          /* least common multiple of the enforced `multipleOf`, in units of 10^-multiple_exp */
     int multiple_exp;
-    double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are no integers */
+    double fractions[FM_SCHEMA_FRACTIONS]; /* integer parts, each once, of all bounds that are not integers */
     size_t fraction_count;                 /* FM_SCHEMA_FRACTIONS + 1: there are more */
     size_t fuel;                           /* comparisons left for oneOf, of up to 64 bytes each */
-    const char *reason;                    /* why the keyword at hand can only be checked; NULL: as its row says */
+    const char *reason;                    /* why the present keyword can only be checked; NULL: as its row says */
 
-    struct lh_table *seen; /* schemas that were indexed, to the resource inside + 1 */
+    struct lh_table *seen; /* schemas that were indexed; value: the resource inside + 1 */
     struct fm_schema_resource *resources;
     size_t resource_count;
     size_t resource_cap;
@@ -88,27 +88,27 @@ struct fm_schema_work {
     struct fm_schema_target *targets;
     size_t target_count;
     size_t target_cap;
-    struct lh_table *target_of; /* a schema to its target's index + 1 */
-    struct lh_table *target_by; /* the value of a $ref likewise: oneOf follows one again and again */
+    struct lh_table *target_of; /* from a schema to its target's index + 1 */
+    struct lh_table *target_by; /* the same from the value of a $ref: oneOf follows one again and again */
     size_t *defs;               /* targets in the order of their numbers */
     size_t def_count;
     size_t def_cap;
 
     struct fm_json_writer guide;
     struct fm_buf scratch; /* a pattern */
-    bool no_memory;        /* there was none for a pattern, once */
+    bool no_memory;        /* memory ran out for a pattern once */
     struct fm_buf path;
     struct fm_buf checked; /* elements of the report's list */
     struct fm_json_writer checked_list;
     size_t checked_count;
-    uint64_t enforced[2]; /* a bit a row of the table */
+    uint64_t enforced[2]; /* one bit for each row of the table */
 };
 
 enum fm_schema_fate {
-    FM_FATE_IGNORED,  /* it says nothing about the text, or nothing new */
+    FM_FATE_IGNORED,  /* it says nothing about the text, or nothing that is not said already */
     FM_FATE_ENFORCED, /* goes into the guide */
-    FM_FATE_IMPLIED,  /* enforced by what else goes into the guide */
-    FM_FATE_CHECKED,  /* only a validator can tell */
+    FM_FATE_IMPLIED,  /* enforced by other parts of the guide */
+    FM_FATE_CHECKED,  /* only a validator can decide */
 };
 
 /* What a keyword's value is made of. */
@@ -134,12 +134,12 @@ typedef enum fm_code fm_schema_child_fn(struct fm_schema_work *work, const struc
 struct fm_schema_keyword {
     const char *name;
     enum fm_schema_shape shape;
-    bool in_place;             /* its schemas are about the same value as the one that they stand in */
-    bool checked_in_place;     /* likewise, but they are never in the guide */
-    fm_schema_value_fn *check; /* NULL: any value, within its shape */
-    fm_schema_fate_fn *fate;   /* NULL: enforced if there is `write`, else checked */
+    bool in_place;             /* its schemas describe the same value as the schema that contains them */
+    bool checked_in_place;     /* the same, but they are never in the guide */
+    fm_schema_value_fn *check; /* NULL: any value of its shape */
+    fm_schema_fate_fn *fate;   /* NULL: enforced if there is `write`, otherwise checked */
     fm_schema_value_fn *write; /* NULL: never in the guide */
-    const char *advice;        /* not NULL: it may be that only a validator can tell; why */
+    const char *advice;        /* not NULL: possibly only a validator can decide; says why */
 };
 
 /* The rows of all keywords, in strcmp's order of their names. */
@@ -150,7 +150,7 @@ struct fm_schema_table {
 
 /* ---- schema_work.c ---- */
 
-/* Fails with FM_INVALID_REQUEST for what stands `at`: `param` names that, the sentence does not. Returns the code. */
+/* Fails with FM_INVALID_REQUEST for the value `at`: `param` names it, the sentence does not. Returns the code. */
 enum fm_code fm_schema_refuse(struct fm_schema_work *work, const struct fm_schema_at *at, const char *fmt, ...)
     FM_PRINTF(3, 4);
 enum fm_code fm_schema_refuse_memory(struct fm_schema_work *work);
@@ -158,7 +158,7 @@ enum fm_code fm_schema_refuse_memory(struct fm_schema_work *work);
 /* A path as text, to be freed; at most 1,024 bytes, "..." at its end when it was cut. NULL: out of memory. */
 char *fm_schema_path(struct fm_schema_work *work, const struct fm_schema_at *at);
 
-/* The same after `prefix` into work->path, with a NUL. */
+/* Writes `prefix` and the path into work->path, with a NUL. */
 void fm_schema_write_path(struct fm_schema_work *work, const char *prefix, const struct fm_schema_at *at);
 
 /* Room for one more element of `size` bytes in `*list`. False: out of memory; the list stays. */
@@ -184,7 +184,7 @@ FM_MUST_USE enum fm_code fm_schema_children(struct fm_schema_work *work, const s
 /* Records the schemas below `place`, with their names: limits, shapes, anchors. */
 FM_MUST_USE enum fm_code fm_schema_index(struct fm_schema_work *work, const struct fm_schema_place *place);
 
-/* The resource inside of a schema that was indexed; `outer` for any other value. */
+/* The resource inside a schema that was indexed; `outer` for any other value. */
 size_t fm_schema_resource_inside(const struct fm_schema_work *work, struct json_object *value, size_t outer);
 
 /* Whether `uri` begins with a scheme. */
@@ -192,13 +192,13 @@ bool fm_schema_is_absolute(const char *uri);
 
 /* ---- schema_write.c ---- */
 
-/* A schema into the guide. */
+/* Writes a schema into the guide. */
 FM_MUST_USE enum fm_code fm_schema_write(struct fm_schema_work *work, const struct fm_schema_place *place);
 
-/* All of the guide; after the other walks. */
+/* Writes all of the guide; after the other walks. */
 FM_MUST_USE enum fm_code fm_schema_write_guide(struct fm_schema_work *work, const struct fm_schema_place *root);
 
-/* The report; after the guide. */
+/* Writes the report; after the guide. */
 void fm_schema_write_report(const struct fm_schema_work *work, struct fm_buf *report);
 
 /* ---- schema_keywords.c ---- */
@@ -208,16 +208,16 @@ extern const struct fm_schema_table fm_schema_table;
 /* Whether an object can have as many keys as `required`, minProperties and maxProperties, all checked, ask for. */
 bool fm_schema_key_counts_fit(struct json_object *schema);
 
-/* The draft that the root's `$schema` names; what is wrong with that is found later. */
+/* The draft that the root's `$schema` names; a wrong value is found later. */
 enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
 
 /* ---- schema_ref.c ---- */
 
-/* The target of a $ref that stands `at`, in a schema of `resource`: an index of work->targets. */
+/* The target of the $ref `at`, in a schema of `resource`: an index of work->targets. */
 FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                            const struct fm_schema_at *at, size_t *target);
 
-/* Likewise; SIZE_MAX where it names nothing in this schema. */
+/* The same; SIZE_MAX if it names nothing in this schema. */
 FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                                const struct fm_schema_at *at, size_t *target);
 
@@ -227,8 +227,8 @@ FM_MUST_USE enum fm_code fm_schema_check_graph(struct fm_schema_work *work);
 /* ---- schema_endless.c ---- */
 
 /*
- * Refuses a root that nothing fits, as far as types and counts of keys show it, and a $ref to a schema that nothing fits
- * because it needs itself for ever. After fm_schema_check_graph.
+ * Refuses a root that no value fits, if types and counts of keys show that, and a $ref to a schema that no value fits
+ * because it needs itself without end. Call it after fm_schema_check_graph.
  */
 FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work, const struct fm_schema_at *root);
 
@@ -237,24 +237,30 @@ FM_MUST_USE enum fm_code fm_schema_check_endless(struct fm_schema_work *work, co
 enum fm_pattern {
     FM_PATTERN_OK,
     FM_PATTERN_UNABLE, /* a valid pattern that llguidance can't do */
-    FM_PATTERN_WRONG,  /* none of ECMA-262 */
+    FM_PATTERN_WRONG,  /* not a pattern of ECMA-262 */
 };
 
 /*
- * A pattern of ECMA-262 (flag u) in the regex syntax of Rust that means the same; `out` is overwritten. Otherwise
- * `*reason` is a static text: what stands in the way. Linear, not recursive. Out of memory shows in out->failed.
+ * Translates a pattern of ECMA-262 (flag u) into Rust's regex syntax, with the same meaning; `out` is overwritten. If
+ * that is impossible, `*reason` is a static text that says why. Linear, not recursive. Out of memory shows in
+ * out->failed.
  */
 enum fm_pattern fm_pattern_translate(const char *text, size_t len, struct fm_buf *out, const char **reason);
 
-/* Whether no string can match both; false when that can't be seen from how they begin. */
+/* Whether no string can match both; false when their beginnings do not show that. */
 bool fm_pattern_disjoint(const char *one, const char *other);
 
-/* In Rust's syntax, what a `format` allows, or less where its definitions differ; NULL: unknown, or no regex can. */
+/*
+ * The strings that a `format` allows, in Rust's syntax, or fewer where its definitions differ; NULL: unknown, or no
+ * regex.
+ */
 const char *fm_format_pattern(const char *name);
 
 /* ---- schema_disjoint.c ---- */
 
-/* Whether no value can fit two of the branches of a oneOf. False when it can't be seen, or when work->fuel is spent. */
+/*
+ * Whether no value can fit two of the branches of a oneOf. False when that is not clear, or when work->fuel is used up.
+ */
 bool fm_schema_disjoint(struct fm_schema_work *work, size_t resource, struct json_object *branches);
 
 #endif

@@ -1,4 +1,6 @@
-/* The table of keywords: what their values may be, what of them is enforced, and how the guide says it. */
+/*
+ * The table of keywords: which values they may have, which of them are enforced, and how they are written in the guide.
+ */
 #include "engine/guide/schema_internal.h"
 
 #include <math.h>
@@ -41,7 +43,7 @@ static enum fm_schema_fate only_checked(struct fm_schema_work *work, const char 
     return FM_FATE_CHECKED;
 }
 
-/* A string that can name something: without a NUL, at which strcmp would end. */
+/* A string that can be a name: without a NUL, where strcmp would stop. */
 static bool is_name(struct json_object *value) {
     return is_string(value) && strlen(json_object_get_string(value)) == (size_t)json_object_get_string_len(value);
 }
@@ -52,7 +54,7 @@ static enum fm_code check_name(struct fm_schema_work *work, const struct fm_sche
     return is_name(value) ? FM_OK : fm_schema_refuse(work, at, "a string without a NUL is expected");
 }
 
-/* Draft 4's `$id`; to the others it is unknown. */
+/* Draft 4's name for `$id`; other drafts do not know it. */
 static enum fm_code check_id(struct fm_schema_work *work, const struct fm_schema_place *place,
                              struct json_object *value, const struct fm_schema_at *at) {
     return work->draft == FM_DRAFT_4 && is_string(value) ? check_name(work, place, value, at) : FM_OK;
@@ -82,7 +84,7 @@ static const struct {
     {"//json-schema.org/draft-07/schema", FM_DRAFT_7},
     {"//json-schema.org/draft/2019-09/schema", FM_DRAFT_2019_09},
     {"//json-schema.org/draft/2020-12/schema", FM_DRAFT_2020_12},
-    {"//json-schema.org/schema", FM_DRAFT_2020_12}, /* the latest; none of the specification's, but much in use */
+    {"//json-schema.org/schema", FM_DRAFT_2020_12}, /* the latest; not in the specification, but often used */
 };
 
 static bool find_draft(struct json_object *value, enum fm_schema_draft *draft) {
@@ -131,7 +133,10 @@ static enum fm_code check_ref(struct fm_schema_work *work, const struct fm_schem
     return fm_schema_resolve(work, place->resource, value, at, &target);
 }
 
-/* It may name something outside: only a validator follows it. What it names here has to be a schema. */
+/*
+ * It may name something outside the schema, and only a validator follows it. If it names something inside, that must be
+ * a schema.
+ */
 static enum fm_code check_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                                       struct json_object *value, const struct fm_schema_at *at) {
     size_t target;
@@ -364,7 +369,7 @@ static bool forgets_exclusive(const struct fm_schema_work *work, struct json_obj
         double other = is_number(value) ? json_object_get_double(value) : bound;
         found = found || (other != bound && trunc(other) == bound);
     }
-    for (size_t i = 0; work->merges && i < work->fraction_count; i++) { /* its other bound may stand elsewhere */
+    for (size_t i = 0; work->merges && i < work->fraction_count; i++) { /* the other bound may be in another schema */
         found = found || i == FM_SCHEMA_FRACTIONS || work->fractions[i] == bound;
     }
     return found;
@@ -373,7 +378,7 @@ static bool forgets_exclusive(const struct fm_schema_work *work, struct json_obj
 static const struct end {
     const char *inclusive;
     const char *exclusive;
-    int sign; /* of the numbers towards this end */
+    int sign; /* the sign of numbers towards this end */
 } ends[] = {{"minimum", "exclusiveMinimum", -1}, {"maximum", "exclusiveMaximum", 1}};
 
 /* Multiplies by 10 until it is an integer, MULTIPLE_PLACES times at most, and counts. */
@@ -454,13 +459,13 @@ static int64_t common_multiple(int64_t a, int64_t b) {
     return a / x * b;
 }
 
-/* The number at one end; NULL: there is none. */
+/* The bound at one end; NULL: there is none. */
 static struct json_object *bound_at(struct json_object *schema, const struct end *end) {
     struct json_object *bound = exclusive_bound(schema, end->exclusive, end->inclusive);
     return bound ? bound : fm_schema_member(schema, end->inclusive);
 }
 
-/* Whether the bounds leave no number of which a double shows whether it is a multiple. */
+/* Whether the bounds only leave numbers for which a double can't show whether they are multiples. */
 static bool beyond_exact(struct json_object *schema) {
     bool beyond = false;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -570,7 +575,7 @@ static enum fm_schema_fate contains_fate(struct fm_schema_work *work, const stru
 
 /* ---- strings ---- */
 
-/* A pattern into work->scratch. */
+/* Translates a pattern into work->scratch. */
 static enum fm_pattern translate(struct fm_schema_work *work, const char *text, size_t len, const char **reason) {
     enum fm_pattern kind = fm_pattern_translate(text, len, &work->scratch, reason);
     work->no_memory = work->no_memory || work->scratch.failed;
@@ -599,7 +604,7 @@ static enum fm_schema_fate pattern_fate(struct fm_schema_work *work, const struc
     return kind == FM_PATTERN_OK ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
-/* Its fate was asked just before, so that the translation is in work->scratch. */
+/* Its fate was computed just before, so the translation is still in work->scratch. */
 static enum fm_code write_pattern(struct fm_schema_work *work, const struct fm_schema_place *place,
                                   struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
@@ -616,7 +621,7 @@ static enum fm_schema_fate format_fate(struct fm_schema_work *work, const struct
     return fm_format_pattern(json_object_get_string(value)) ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
-/* Beside a `pattern` it goes into the allOf. */
+/* With a `pattern` beside it, it is written into the allOf. */
 static enum fm_code write_format(struct fm_schema_work *work, const struct fm_schema_place *place,
                                  struct json_object *value, const struct fm_schema_at *at) {
     (void)at;
@@ -647,7 +652,7 @@ static enum fm_code write_schemas(struct fm_schema_work *work, const struct fm_s
     return code;
 }
 
-/* An element of an allOf: {"anyOf":[...]}. */
+/* Writes an element of an allOf: {"anyOf":[...]}. */
 static enum fm_code write_one_of_apart(struct fm_schema_work *work, const struct fm_schema_place *place) {
     const struct fm_schema_at at = {.parent = place->at, .key = "oneOf"};
     fm_json_object_begin(&work->guide);
@@ -656,7 +661,9 @@ static enum fm_code write_one_of_apart(struct fm_schema_work *work, const struct
     return code;
 }
 
-/* Also for a schema without one, where `value` is NULL: what two keywords say of the same thing needs an allOf. */
+/*
+ * Also called for a schema without allOf (`value` NULL): two keywords about the same thing need an allOf in the guide.
+ */
 static enum fm_code write_all_of(struct fm_schema_work *work, const struct fm_schema_place *place,
                                  struct json_object *value, const struct fm_schema_at *at) {
     struct json_object *format = fm_schema_member(place->schema, "format");
@@ -690,7 +697,10 @@ static enum fm_schema_fate one_of_fate(struct fm_schema_work *work, const struct
     return fm_schema_disjoint(work, place->resource, value) ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
-/* Branches that can't overlap, or that nobody tells apart: anyOf. Beside an `anyOf` it goes into the allOf. */
+/*
+ * Branches that exclude each other, or that are only checked, become anyOf. With an `anyOf` beside it, it is written
+ * into the allOf.
+ */
 static enum fm_code write_one_of(struct fm_schema_work *work, const struct fm_schema_place *place,
                                  struct json_object *value, const struct fm_schema_at *at) {
     return has(place, "anyOf") ? FM_OK : write_schemas(work, place, "anyOf", value, at);
@@ -824,8 +834,8 @@ static int compare_keys(const void *one, const void *other) {
 }
 
 /*
- * Whether no key can match two patterns. In order: what begins like the patterns around it would have begun like the
- * one beside it, so that neighbours alone are compared.
+ * Whether no key can match two patterns. They are sorted: if two patterns have a common beginning, so have all between
+ * them, so only neighbours are compared.
  */
 static bool all_disjoint(struct fm_schema_work *work, struct json_object *value) {
     size_t count = 0;
@@ -847,7 +857,7 @@ static bool all_disjoint(struct fm_schema_work *work, struct json_object *value)
     return disjoint;
 }
 
-/* llguidance wants patterns that can't both match a key, also when it merges objects. */
+/* llguidance needs patterns that can't both match a key, also when it merges objects. */
 static enum fm_schema_fate pattern_properties_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                                    struct json_object *value) {
     (void)place;
@@ -885,13 +895,13 @@ static enum fm_code put_pattern_properties(struct fm_schema_work *work, const st
     return code;
 }
 
-/* llguidance looks for it right beside additionalProperties, where that writes it. */
+/* llguidance expects it directly beside additionalProperties, so that keyword writes it, if it is there. */
 static enum fm_code write_pattern_properties(struct fm_schema_work *work, const struct fm_schema_place *place,
                                              struct json_object *value, const struct fm_schema_at *at) {
     return has(place, "additionalProperties") ? FM_OK : put_pattern_properties(work, place, value, at);
 }
 
-/* It is about the keys that no pattern has, so it goes with them. */
+/* It is about the keys that match no pattern, so it has the same fate as the patterns. */
 static enum fm_schema_fate additional_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                            struct json_object *value) {
     struct json_object *patterns = fm_schema_member(place->schema, "patternProperties");
@@ -915,13 +925,13 @@ static enum fm_code write_additional(struct fm_schema_work *work, const struct f
     return code == FM_OK ? write_schema(work, place, value, at) : code;
 }
 
-/* How many keys a schema knows, and which number of them it asks for. */
+/* How many keys a schema knows, and how many it asks for. */
 struct keys {
     int64_t required;
     int64_t optional; /* in `properties`, not required */
     bool closed;      /* no other keys */
-    int64_t least;    /* minProperties beyond the required ones */
-    int64_t most;     /* maxProperties likewise; INT64_MAX: none */
+    int64_t least;    /* minProperties, less the required keys */
+    int64_t most;     /* the same for maxProperties; INT64_MAX: none */
 };
 
 static struct keys count_keys(struct json_object *schema) {
@@ -947,7 +957,7 @@ static struct keys count_keys(struct json_object *schema) {
     return keys;
 }
 
-/* The only bounds that llguidance has for optional keys: at least, at most or exactly one of them. */
+/* The only bounds that llguidance supports for optional keys: at least, at most or exactly one of them. */
 static bool one_optional(const struct keys *keys) {
     return keys->closed && keys->optional <= FM_SCHEMA_CHOICES_MAX && keys->least <= 1 &&
            (keys->most == 1 || keys->most == INT64_MAX);
@@ -960,7 +970,7 @@ bool fm_schema_key_counts_fit(struct json_object *schema) {
            count_of(schema, "minProperties", 0) <= most;
 }
 
-/* Other keys may repeat in the text, where they count twice, so they can be counted up to one alone. */
+/* Other keys may occur twice in the text and then count twice, so only a count of one can be enforced. */
 static enum fm_schema_fate least_properties_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                                  struct json_object *value) {
     struct keys keys = count_keys(place->schema);
@@ -1004,7 +1014,7 @@ static enum fm_code check_dependent_required(struct fm_schema_work *work, const 
     return code;
 }
 
-/* Up to draft 7, schemas and lists of names in one object. */
+/* Up to draft 7: schemas and lists of names in the same object. */
 static enum fm_code check_dependencies(struct fm_schema_work *work, const struct fm_schema_place *place,
                                        struct json_object *value, const struct fm_schema_at *at) {
     enum fm_code code = FM_OK;
@@ -1035,7 +1045,7 @@ static enum fm_schema_fate condition_fate(struct fm_schema_work *work, const str
     return counts ? FM_FATE_CHECKED : FM_FATE_IGNORED;
 }
 
-/* One schema under its own key. */
+/* Writes one schema under its key. */
 static enum fm_code write_under_key(struct fm_schema_work *work, const struct fm_schema_place *place,
                                     struct json_object *value, const struct fm_schema_at *at) {
     fm_json_key(&work->guide, strcmp(at->key, "additionalItems") == 0 ? "items" : at->key);
@@ -1045,8 +1055,8 @@ static enum fm_code write_under_key(struct fm_schema_work *work, const struct fm
 /* ---- the table ---- */
 
 /*
- * Drafts 4 to 2020-12, in strcmp's order. A keyword counts in every draft but where drafts differ (items, prefixItems,
- * additionalItems, exclusive*, id): to enforce more than a draft asks for is no error of the answer.
+ * Drafts 4 to 2020-12, in strcmp's order. A keyword is used in every draft, except where drafts differ (items,
+ * prefixItems, additionalItems, exclusive*, id): an answer is not wrong if more is enforced than its draft asks for.
  */
 // clang-format off
 static const struct fm_schema_keyword keywords[] = {

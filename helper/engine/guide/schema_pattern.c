@@ -1,4 +1,4 @@
-/* Patterns of ECMA-262 in the syntax of Rust's regex-syntax, and the formats that a regex can tell. */
+/* Patterns of ECMA-262 in the syntax of Rust's regex-syntax, and the formats that a regex can check. */
 #include "base/utf8.h"
 #include "engine/guide/schema_internal.h"
 
@@ -9,15 +9,15 @@
 #define GROUPS_MAX 32
 #define CODE_MAX   0x10FFFF
 
-/* White space and line ends of ECMA-262, 12.2 and 12.3, inside of brackets. */
+/* White space and line ends of ECMA-262, 12.2 and 12.3, for use inside brackets. */
 #define SPACES                                                                                                         \
     "\\x{9}\\x{A}\\x{C}\\x{D} "                                                                                        \
     "\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}\\x{FEFF}"
 
 /*
- * What the guide's strings can't have, as it would be written as \uXXXX, inside of brackets. No set holds them: where
- * one has every character below U+0020, or all but the line feed, derivre 0.3 lets it match all short escapes, \" and
- * \\ too. The vertical tab is left out of SPACES for the same reason.
+ * Characters that the guide's strings can't have, because they would be written as \uXXXX; for use inside brackets. No
+ * set may contain them: if a set has every character below U+0020, or all except the line feed, derivre 0.3 lets it
+ * match all short escapes, \" and \\ too. The vertical tab is left out of SPACES for the same reason.
  */
 #define UNWRITABLE "\\x{0}-\\x{7}\\x{B}\\x{E}-\\x{1F}\\x{7F}"
 
@@ -30,9 +30,9 @@ static const struct {
 
 struct group {
     int64_t repeats;  /* the largest product of counts inside */
-    bool at_start;    /* it begins an alternative of what begins the pattern: `^` may stand there */
-    bool anchored;    /* holds `^` or `$`: not to be repeated */
-    bool anchors_end; /* holds `$`: nothing may follow it */
+    bool at_start;    /* it is at the start of an alternative at the pattern's start, so `^` is allowed */
+    bool anchored;    /* contains `^` or `$`: must not be repeated */
+    bool anchors_end; /* contains `$`: nothing may follow it */
 };
 
 struct scan {
@@ -43,9 +43,9 @@ struct scan {
     enum fm_pattern result;
     struct group groups[GROUPS_MAX + 1]; /* [0]: the pattern itself */
     int depth;
-    bool alternative_start; /* nothing yet in this alternative */
-    bool atom;              /* what was last can be repeated */
-    bool atom_anchored;     /* and is a group with an anchor */
+    bool alternative_start; /* nothing has come yet in this alternative */
+    bool atom;              /* the last thing can be repeated */
+    bool atom_anchored;     /* and it is a group with an anchor */
     int64_t atom_repeats;
 };
 
@@ -77,7 +77,10 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Letters, digits and what is not ASCII stand for themselves; the rest is written so that it can't mean anything. */
+/*
+ * Letters, digits and non-ASCII characters are written as they are; others are escaped so that they have no special
+ * meaning.
+ */
 static void put_char(struct scan *scan, uint32_t code) {
     char text[16];
     int len;
@@ -148,7 +151,7 @@ static uint32_t take_unicode(struct scan *scan) {
     return code;
 }
 
-/* An escape that is one character; `c` is what stands after the backslash and was taken. */
+/* An escape that is one character; `c` is the character after the backslash, already taken. */
 static uint32_t take_escaped(struct scan *scan, char c) {
     static const char from[] = "tnvfr";
     static const char to[] = "\t\n\v\f\r";
@@ -174,7 +177,7 @@ static uint32_t take_escaped(struct scan *scan, char c) {
     return (unsigned char)c;
 }
 
-/* A set of characters by its letter, to be written inside of brackets; NULL: none. */
+/* A set of characters by its letter, to be written inside brackets; NULL: there is none. */
 static const char *set_of(char c) {
     switch (c) {
     case 'd': return "0-9";
@@ -215,7 +218,7 @@ static void put_piece(struct scan *scan, uint32_t low, uint32_t high) {
     }
 }
 
-/* A range without what can't be written. */
+/* Writes a range without the characters that can't be written. */
 static void put_range(struct scan *scan, uint32_t low, uint32_t high) {
     for (size_t i = 0; i < sizeof unwritable / sizeof unwritable[0] && low <= high; i++) {
         if (high < unwritable[i].first) {
@@ -304,7 +307,7 @@ static bool is_unwritable(uint32_t code) {
     return found;
 }
 
-/* A character outside of brackets: without one that can't be written, the pattern would mean something else. */
+/* A character outside brackets: if it can't be written, leaving it out would change the meaning. */
 static void put_literal(struct scan *scan, uint32_t code) {
     if (is_unwritable(code)) {
         stop(scan, FM_PATTERN_UNABLE, UNWRITABLE_REASON);
@@ -312,7 +315,7 @@ static void put_literal(struct scan *scan, uint32_t code) {
     put_char(scan, code);
 }
 
-/* What was just taken is one. */
+/* Notes that the last thing can be repeated. */
 static void atom(struct scan *scan, int64_t repeats, bool anchored) {
     scan->atom = true;
     scan->atom_anchored = anchored;
@@ -367,7 +370,7 @@ static void open_group(struct scan *scan) {
     scan->atom = false;
 }
 
-/* A `$`, or a group with one, is followed by the end of all that it is in. */
+/* After a `$`, or a group with one, everything around it must end too. */
 static void check_end(struct scan *scan) {
     bool last = scan->at == scan->end || *scan->at == '|' || *scan->at == ')';
     if (!last) {
@@ -414,7 +417,7 @@ static int64_t take_number(struct scan *scan) {
     return number;
 }
 
-/* After "{". The larger count, or the only one. */
+/* After "{". Returns the larger count, or the only one. */
 static int64_t take_counts(struct scan *scan, char *text, size_t size) {
     int64_t low = take_number(scan);
     int64_t high = low;
@@ -445,7 +448,7 @@ static void take_quantifier(struct scan *scan, char c) {
     if (scan->atom_anchored) {
         stop(scan, FM_PATTERN_UNABLE, "it repeats a ^ or a $");
     }
-    take(scan, "?"); /* lazy: the language is the same */
+    take(scan, "?"); /* lazy: matches the same texts */
     int64_t repeats = scan->atom_repeats * (count > 1 ? count : 1);
     struct group *group = &scan->groups[scan->depth];
     group->repeats = repeats > group->repeats ? repeats : group->repeats;

@@ -1,4 +1,4 @@
-/* What a $ref names, and whether it can be followed. */
+/* What a $ref names, and whether it may be followed. */
 #include "engine/guide/schema_internal.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ struct found {
 };
 
 /*
- * The resource that a URI without its fragment names. URIs are compared as they are written. A relative one means the
- * same wherever it stands only if no `$id` changes the folder.
+ * The resource that a URI without its fragment names. URIs are compared as they are written. A relative URI only means
+ * the same everywhere if no `$id` changes the folder.
  */
 static bool find_resource(const struct fm_schema_work *work, size_t base, const char *uri, size_t len, size_t *found) {
     *found = base;
@@ -148,7 +148,7 @@ static enum fm_code add_target(struct fm_schema_work *work, struct found *found,
     return FM_OK;
 }
 
-/* What was found as a target, which is checked now where no walk has come by. */
+/* Makes what was found a target. If no walk has reached it, it is checked now. */
 static enum fm_code enter_target(struct fm_schema_work *work, struct found *found, size_t *target) {
     void *known = NULL;
     if (lh_table_lookup_ex(work->target_of, found->schema, &known)) {
@@ -200,16 +200,16 @@ enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource,
 
 /* ---- cycles ---- */
 
-/* How a schema was come to. */
+/* How a schema was reached. */
 struct way {
-    bool in_place; /* only what is in place is followed */
-    bool merged;   /* llguidance merges it with others */
-    int depth;     /* with every $ref followed */
+    bool in_place; /* only keywords about the same value are followed */
+    bool merged;   /* llguidance merges it with other schemas */
+    int depth;     /* depth, with every $ref followed */
 };
 
 static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_schema_place *place, struct way *way);
 
-/* Whether what stands beside this keyword is merged with it. */
+/* Whether keywords beside this one are merged with it. */
 static bool has_siblings(const struct fm_schema_work *work, struct json_object *schema,
                          const struct fm_schema_keyword *keyword) {
     struct json_object_iter member_at;
@@ -260,7 +260,10 @@ static enum fm_code follow_ref(struct fm_schema_work *work, const struct fm_sche
     return code == FM_OK ? follow_to(work, &at, index, way) : code;
 }
 
-/* A $dynamicRef or $recursiveRef: what it names where it stands, and from the root, where evaluation begins. */
+/*
+ * Follows a $dynamicRef or $recursiveRef: to what it names in its place, and to what it names from the root, where
+ * evaluation begins.
+ */
 static enum fm_code follow_dynamic_ref(struct fm_schema_work *work, const struct fm_schema_place *place,
                                        const char *name, struct json_object *ref, const struct way *way) {
     const struct fm_schema_at at = {.parent = place->at, .key = name};

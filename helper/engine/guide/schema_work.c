@@ -1,4 +1,4 @@
-/* What all steps of fm_schema_prepare use: paths, refusals, the table's rows, the schemas in a keyword's value. */
+/* Helpers for all steps of fm_schema_prepare: paths, refusals, the table's rows, the schemas in a keyword's value. */
 #include "engine/guide/schema_internal.h"
 #include "base/utf8.h"
 #include "protocol/json_check.h"
@@ -33,7 +33,7 @@ static void append_step(struct fm_buf *path, const struct fm_schema_at *at) {
     }
 }
 
-/* Into work->path, after `prefix`. Not recursive: each step is found from the start. */
+/* Writes into work->path, after `prefix`. Not recursive: each step is found from the start. */
 void fm_schema_write_path(struct fm_schema_work *work, const char *prefix, const struct fm_schema_at *at) {
     struct fm_buf *path = &work->path;
     const struct fm_schema_at *steps[2 * FM_SCHEMA_DEPTH_MAX + FM_JSON_DEPTH_MAX];
@@ -120,7 +120,7 @@ const struct fm_schema_keyword *fm_schema_keyword_at(const struct fm_schema_tabl
     return index < table->count ? &table->rows[index] : NULL;
 }
 
-/* ---- what schemas have in them ---- */
+/* ---- the schemas inside a schema ---- */
 
 static enum fm_code visit_element(struct fm_schema_work *work, const struct fm_schema_place *place,
                                   const struct fm_schema_keyword *keyword, const struct fm_schema_at *at,

@@ -1,10 +1,10 @@
-/* The third walk over a schema: what of it a grammar enforces goes into the guide, the rest into the report. */
+/* The third walk over a schema: the parts that a grammar enforces go into the guide, the others into the report. */
 #include "engine/guide/schema_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* `at` names a keyword that only a validator can tell. */
+/* Notes that only a validator can check the keyword `at`. */
 static enum fm_code note_checked(struct fm_schema_work *work, const struct fm_schema_keyword *keyword,
                                  const struct fm_schema_at *at) {
     if (work->strict) {
@@ -75,7 +75,7 @@ enum fm_code fm_schema_write(struct fm_schema_work *work, const struct fm_schema
     return code;
 }
 
-/* The schemas that $refs name, as they come up: writing one may bring others. */
+/* Writes the schemas that $refs name, in the order in which they come up: writing one may add others. */
 static enum fm_code write_defs(struct fm_schema_work *work) {
     enum fm_code code = FM_OK;
     fm_json_key(&work->guide, "$defs");

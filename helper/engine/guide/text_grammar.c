@@ -1,4 +1,4 @@
-/* Literals and control tokens, and keywords of a string's text as expressions of Lark. */
+/* Literals, control tokens, and keywords about a string's text, as expressions of Lark. */
 #include "engine/guide/text_grammar.h"
 #include "engine/guide/schema_internal.h"
 #include "protocol/json_writer.h"

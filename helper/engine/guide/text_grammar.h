@@ -1,4 +1,4 @@
-/* Texts in llguidance's Lark: given ones, and what a schema says of one that does not stand in JSON. */
+/* Texts in llguidance's Lark: fixed ones, and what a schema says about a text that is not written as JSON. */
 #ifndef FM_ENGINE_GUIDE_TEXT_GRAMMAR_H
 #define FM_ENGINE_GUIDE_TEXT_GRAMMAR_H
 
@@ -15,7 +15,7 @@ void fm_text_control(int32_t token, struct fm_buf *lark);
 
 /*
  * Appends to `lark` ` & ` and an expression of terminals for each of the keywords of text that `schema` has, and that a
- * grammar can enforce: "minLength", "maxLength", "format", "pattern". A lack of memory shows in `lark`.
+ * grammar can enforce: "minLength", "maxLength", "format", "pattern". If memory runs out, `lark` fails.
  */
 void fm_text_grammar(const struct fm_value_schema *schema, struct fm_buf *lark);
 

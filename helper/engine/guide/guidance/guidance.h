@@ -1,4 +1,4 @@
-/* The Rust library's own part; the rest of it is llguidance.h. */
+/* The Rust library's own functions; the other ones are in llguidance.h. */
 #ifndef FM_ENGINE_GUIDE_GUIDANCE_H
 #define FM_ENGINE_GUIDE_GUIDANCE_H
 
@@ -7,8 +7,8 @@
 
 /*
  * Whether the JSON text `instance` is valid by the JSON schema `schema`: 0, 1 when it is not, -1 when that can't be
- * told. `reason` (`reason_size` bytes, at least 1) gets the first violation, or why it can't be told: NUL-terminated
- * UTF-8, "" for 0. Any thread; nothing is read but the two texts.
+ * decided. `reason` (`reason_size` bytes, at least 1) gets the first violation, or why it can't be decided:
+ * NUL-terminated UTF-8, "" for 0. Any thread; reads only the two texts.
  */
 int32_t fm_schema_check(const char *schema, size_t schema_len, const char *instance, size_t instance_len, char *reason,
                         size_t reason_size);

@@ -1,4 +1,4 @@
-/* The answer's tokens taken apart into thought, calls and text, and told to the job: answer.h. */
+/* Splits the answer's tokens into thought, calls and text, and passes them on to the job: answer.h. */
 #include "engine/llama/answer.h"
 #include "engine/llama/tokens.h"
 
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PIECE_SIZE 256        /* bytes of a token's text; most have less than 20 */
-#define PIECE_MAX  (1u << 20) /* no token has so many */
+#define PIECE_MAX  (1u << 20) /* no token has this many */
 
 void fm_llama_answer_init(struct fm_llama_answer *answer, struct fm_kit_job *job, const struct llama_vocab *vocab) {
     *answer = (struct fm_llama_answer){.job = job, .vocab = vocab, .thought = {.state = FM_THOUGHT_OVER}};
@@ -86,7 +86,7 @@ static enum fm_reason tell_piece(struct fm_llama_answer *answer, const struct fm
     }
 }
 
-/* One token's bytes, of text or calls or both: it counts once, after them. */
+/* Passes on the bytes of one token, which may be text, calls, or both; the token is counted once, after them. */
 static enum fm_reason tell_pieces(struct fm_llama_answer *answer, const char *bytes, size_t len) {
     enum fm_reason reason = FM_REASON_NONE;
     struct fm_tool_piece piece;
@@ -97,12 +97,12 @@ static enum fm_reason tell_pieces(struct fm_llama_answer *answer, const char *by
     return reason ? reason : counted;
 }
 
-/* `reason`; an error that nobody has named is a lack of memory. */
+/* Returns `reason`; an error without a description means that memory ran out. */
 static enum fm_reason told(struct fm_llama_answer *answer, enum fm_reason reason) {
     return reason == FM_REASON_ERROR && answer->error.code == FM_OK ? fail_no_memory(answer) : reason;
 }
 
-/* A token that is a call's trigger, after `text`. */
+/* Handles a token that is the trigger of a call, after `text`. */
 static enum fm_reason tell_trigger(struct fm_llama_answer *answer, const struct fm_tool_piece *text) {
     enum fm_reason reason = text->len > 0 ? tell_piece(answer, text) : FM_REASON_NONE;
     enum fm_reason counted = fm_kit_job_token(answer->job, "", 0);
@@ -119,7 +119,7 @@ static enum fm_reason tell_bytes(struct fm_llama_answer *answer, const char *byt
     return told(answer, reason);
 }
 
-/* Before `token` is told, whose text is `bytes`. */
+/* Called before `token`, whose text is `bytes`, is passed on. */
 static enum fm_reason tell_logprobs(struct fm_llama_answer *answer, llama_token token, const char *bytes, size_t len) {
     struct fm_llama_logprobs logprobs;
     if (!answer->job->logprobs || answer->replays) {
@@ -140,8 +140,7 @@ static enum fm_reason tell_token(struct fm_llama_answer *answer, llama_token tok
 
 /* ---- thoughts ---- */
 
-/* What fm_thought_read, or fm_thought_end, has told. After a thought a grammar begins, which had no part in this text.
- */
+/* Passes on the result of fm_thought_read or fm_thought_end. A grammar begins after a thought, without this text. */
 static enum fm_reason tell_thought(struct fm_llama_answer *answer) {
     const struct fm_thought_parser *thought = &answer->thought;
     enum fm_reason reason = FM_REASON_NONE;
@@ -155,12 +154,12 @@ static enum fm_reason tell_thought(struct fm_llama_answer *answer) {
     return reason;
 }
 
-/* What its parser holds may become text. */
+/* Whether the bytes that its parser holds may become text. */
 static bool may_be_text(const struct fm_thought_parser *thought) {
     return thought->state == FM_THOUGHT_AT_START || (thought->state == FM_THOUGHT_AFTER && thought->held_len > 0);
 }
 
-/* Holds the log probabilities of `token`, which the thought's parser has read, where they may be those of text. */
+/* Holds the log probabilities of `token`, which the thought's parser has read, if the token may be text. */
 static bool hold_logprobs(struct fm_llama_answer *answer, llama_token token, size_t len) {
     const struct fm_kit_job *job = answer->job;
     bool text = may_be_text(&answer->thought) || answer->thought.text.len > 0;
@@ -168,7 +167,7 @@ static bool hold_logprobs(struct fm_llama_answer *answer, llama_token token, siz
            fm_held_logprobs_add(&answer->held, answer->vocab, answer->logits, token, len, job->top_logprobs);
 }
 
-/* One token's bytes, where a thought may begin or has. */
+/* Passes on the bytes of one token while a thought may begin or has begun. */
 static enum fm_reason tell_thinking(struct fm_llama_answer *answer, llama_token token) {
     const struct fm_buf *piece = &answer->piece;
     bool control = fm_token_is_control(answer->vocab, token);
@@ -186,14 +185,14 @@ static enum fm_reason tell_thinking(struct fm_llama_answer *answer, llama_token 
         fm_held_logprobs_drop(&answer->held);
     }
     if (!reason && inside && !fm_llama_answer_is_inside(answer)) {
-        reason = fm_kit_job_text(answer->job, "", 0); /* it is over with this token */
+        reason = fm_kit_job_text(answer->job, "", 0); /* the thought ends with this token */
     }
     return reason == FM_REASON_ERROR ? fail_no_memory(answer) : reason;
 }
 
 /* ---- tokens ---- */
 
-/* The bytes of `token` into answer->piece, of a control token where `control` asks for them. */
+/* Reads the bytes of `token` into answer->piece; with `control` also those of a control token. */
 static bool read_piece(struct fm_llama_answer *answer, llama_token token, bool control) {
     const struct llama_vocab *vocab = answer->vocab;
     struct fm_buf *piece = &answer->piece;
@@ -229,7 +228,7 @@ static enum fm_reason add_thinking(struct fm_llama_answer *answer, llama_token t
 
 enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token token) {
     struct fm_tool_piece piece;
-    bool control = answer->callable; /* a mark may have control tokens, and a grammar of tools has no others */
+    bool control = answer->callable; /* a mark may have control tokens, and a grammar of tools allows no others */
     if (fm_llama_answer_is_thinking(answer)) {
         return add_thinking(answer, token);
     }
@@ -245,14 +244,14 @@ enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token t
 
 /* ---- the end ---- */
 
-/* What could still have become a mark is thought, or text. */
+/* Held bytes that could still have become a mark are thought, or text. */
 static enum fm_reason tell_held_thought(struct fm_llama_answer *answer, enum fm_reason reason) {
     bool told = !fm_llama_answer_is_thinking(answer) ||
                 (fm_thought_end(&answer->thought) && tell_thought(answer) != FM_REASON_ERROR);
     return told ? reason : fail_no_memory(answer);
 }
 
-/* What could have become a call is text, where the model ended it. */
+/* Held bytes that could have become a call are text if the model ended the answer. */
 static enum fm_reason tell_held_call(struct fm_llama_answer *answer, enum fm_reason reason) {
     struct fm_tool_piece piece;
     if (!answer->callable || !fm_tool_parser_end(&answer->parser, reason != FM_REASON_STOP, &piece)) {

@@ -1,6 +1,6 @@
 /*
- * A job's answer, token by token: what of it is a thought, a call of a tool, or text. Each token's bytes are taken
- * apart and told to the job. Which token comes is not decided here (sequence.h). Engine thread only.
+ * A job's answer, token by token: which part of it is a thought, a call of a tool, or text. Each token's bytes are
+ * split and passed on to the job. sequence.h decides which token comes next. Engine thread only.
  */
 #ifndef FM_ENGINE_LLAMA_ANSWER_H
 #define FM_ENGINE_LLAMA_ANSWER_H
@@ -14,19 +14,21 @@
 struct fm_llama_answer {
     struct fm_kit_job *job;           /* borrowed */
     const struct llama_vocab *vocab;  /* borrowed */
-    struct fm_guide guide;            /* owned; a grammar of it begins where the thought ends */
-    struct fm_thought_parser thought; /* takes the answer first */
-    llama_token thought_marks[2];     /* those that are one token; else LLAMA_TOKEN_NULL */
-    struct fm_held_logprobs held;     /* of what it may still say is text */
-    struct fm_buf piece;              /* bytes of the token that was read last */
-    bool replays;                     /* tokens come that were held: what is known of their logits was told */
-    bool callable;                    /* `parser` takes the text apart */
+    struct fm_guide guide;            /* owned; its grammar begins where the thought ends */
+    struct fm_thought_parser thought; /* reads the answer first */
+    llama_token thought_marks[2];     /* the marks that are one token; else LLAMA_TOKEN_NULL */
+    struct fm_held_logprobs held;     /* of tokens that may still turn out to be text */
+    struct fm_buf piece;              /* bytes of the last token that was read */
+    bool replays;                     /* held tokens are passed on now; their log probabilities were passed on before */
+    bool callable;                    /* `parser` splits the text */
     struct fm_tool_parser parser;
-    const float *logits;   /* that the next token is drawn from, or forced against: for log probabilities; borrowed */
+    const float *logits;   /* that the next token is drawn from or forced with; for log probabilities; borrowed */
     struct fm_error error; /* of FM_REASON_ERROR */
 };
 
-/* Of `job`, which must outlive it. There is no thought, no guide and no call until they are set. Allocates nothing. */
+/*
+ * The answer to `job`, which must outlive it. Without thought, guide and calls until they are set. Allocates nothing.
+ */
 void fm_llama_answer_init(struct fm_llama_answer *answer, struct fm_kit_job *job, const struct llama_vocab *vocab);
 void fm_llama_answer_free(struct fm_llama_answer *answer);
 
@@ -34,15 +36,15 @@ void fm_llama_answer_free(struct fm_llama_answer *answer);
 void fm_llama_answer_think(struct fm_llama_answer *answer, const struct fm_thought_form *form,
                            enum fm_thought_state state);
 
-/* The text has not begun: a thought may come, or has. */
+/* The text has not begun: a thought may come, or has begun. */
 bool fm_llama_answer_is_thinking(const struct fm_llama_answer *answer);
 
 /* A thought is open. */
 bool fm_llama_answer_is_inside(const struct fm_llama_answer *answer);
 
 /*
- * `token` is the mark of a thought, amid a text. It is no part of that, and no grammar sees it. What follows is text all
- * the same: nothing tells a thought there from a text about thoughts.
+ * Whether `token` is the mark of a thought in the middle of a text. It is not a part of the text, and no grammar gets
+ * it. What follows is still text: a thought there can't be told from a text about thoughts.
  */
 bool fm_llama_answer_drops(const struct fm_llama_answer *answer, llama_token token);
 
@@ -50,19 +52,19 @@ bool fm_llama_answer_drops(const struct fm_llama_answer *answer, llama_token tok
 FM_MUST_USE bool fm_llama_answer_read(struct fm_llama_answer *answer, llama_token token);
 
 /*
- * The answer goes on with `token`, which is told to the job. Its text is that of the vocabulary; none for a control
- * token that is no part of a thought's mark or of a call, nor for one that fm_llama_answer_drops. FM_REASON_NONE: go on.
+ * Adds `token` to the answer and passes it on to the job. Its text is that of the vocabulary, but empty for a control
+ * token that is not a part of a thought's mark or of a call, and if fm_llama_answer_drops is true. FM_REASON_NONE: go
+ * on.
  */
 FM_MUST_USE enum fm_reason fm_llama_answer_add(struct fm_llama_answer *answer, llama_token token);
 
-/* The answer is over for `reason`: tells what could still have become a mark or a call. Returns why it ended. */
+/* Ends the answer for `reason`: passes on bytes that could still have become a mark or a call. Returns why it ended. */
 FM_MUST_USE enum fm_reason fm_llama_answer_end(struct fm_llama_answer *answer, enum fm_reason reason);
 
 /* Sets `error` and returns FM_REASON_ERROR. */
 enum fm_reason fm_llama_answer_fail(struct fm_llama_answer *answer, enum fm_code code, const char *detail);
 
-/* What of the job the answer is at: the tool whose arguments it writes, where that is so; else what the grammar is of.
- */
+/* Names the part of the job that the answer is at: the tool whose arguments it writes; else the grammar's source. */
 void fm_llama_answer_param(const struct fm_llama_answer *answer, char *param, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Batches of tokens and of an image's places, under batch.h. */
+/* Batches of tokens and of an image's places: batch.h. */
 #include "engine/llama/batch.h"
 #include "base/log.h"
 
@@ -59,7 +59,7 @@ const float *fm_batch_logits(const struct fm_batch *batch, int32_t index) {
 struct span_batch {
     struct llama_batch batch;
     llama_pos *all;  /* the span's positions, in rows */
-    llama_pos *some; /* those of the batch */
+    llama_pos *some; /* those of this batch */
     llama_seq_id *sequence;
     llama_seq_id **sequences;
     int32_t *sequence_counts;
@@ -98,7 +98,7 @@ static bool make_span_batch(struct span_batch *room, llama_seq_id id, size_t cou
     return true;
 }
 
-/* `count` places of a span of `of`, from the place `from` on. */
+/* Takes `count` of the `of` places of a span, beginning with the place `from`. */
 static void cut_span(struct span_batch *room, size_t from, size_t count, size_t of, size_t rows, float *states,
                      size_t width) {
     for (size_t row = 0; row < rows; row++) {

@@ -1,6 +1,6 @@
 /*
- * The one door to llama.cpp's C++: chat templates, and what throws in spite of its C API. Plain C; no exception
- * escapes. Everything else of llama.cpp is used through the C APIs of llama.h, ggml and mtmd.h.
+ * The only access to llama.cpp's C++: chat templates, and functions of its C API that throw. Plain C; no exception
+ * escapes. All other parts of llama.cpp are used through the C APIs of llama.h, ggml and mtmd.h.
  *
  * No call here is thread-safe on the same fm_templates; all run on the caller's thread, and none logs.
  */
@@ -26,23 +26,23 @@ struct fm_templates;
 
 /*
  * Reads the chat template out of `model`, which must outlive the result. One that is missing or broken is replaced by
- * ChatML, as llama.cpp does, and `*replaced` tells. `source` is used in its place, where it is not NULL: broken, it is
- * FM_UNAVAILABLE. Free with fm_templates_free, NULL included.
+ * ChatML, as llama.cpp does, and `*replaced` is set. If `source` is not NULL, it is used instead; if it is broken, that
+ * is FM_UNAVAILABLE. Free with fm_templates_free, which accepts NULL.
  */
 FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, const char *source,
                                            struct fm_templates **templates, bool *replaced, struct fm_error *error);
 void fm_templates_free(struct fm_templates *templates);
 
 /*
- * Renders `chat`. `*prompt` (`*len` bytes, with a NUL after them) is the caller's to free(). A template that refuses
- * these messages (roles that do not alternate, say) is FM_INVALID_REQUEST.
+ * Renders `chat`. `*prompt` (`*len` bytes, with a NUL after them) is the caller's to free(). If the template refuses
+ * these messages (for example because roles do not alternate), it fails with FM_INVALID_REQUEST.
  */
 FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat *chat,
                                             char **prompt, size_t *len, struct fm_error *error);
 
 /*
- * llama_tokenize: at most `room` tokens to `tokens`, `*count` of them. It recurses once for each character of an
- * unbroken run. FM_INTERNAL when it fails.
+ * llama_tokenize: writes at most `room` tokens to `tokens`, and their number to `*count`. It recurses once for each
+ * character of an unbroken run. FM_INTERNAL when it fails.
  */
 FM_MUST_USE enum fm_code fm_tokenize(const struct llama_vocab *vocab, const char *text, size_t len, bool first,
                                      bool parse_control, int32_t *tokens, size_t room, size_t *count,
@@ -50,23 +50,23 @@ FM_MUST_USE enum fm_code fm_tokenize(const struct llama_vocab *vocab, const char
 
 /*
  * Sets in `params`, which are otherwise the defaults, how much of the model in `path` goes to the GPUs so that it fits
- * beside a context of `context`, with some room left. What it points to then lives as long as the process: call it
- * once. FM_UNAVAILABLE when nothing fits, or when the model can't be loaded.
+ * beside a context of `context`, with some room left. The memory that `params` points to then lives as long as the
+ * process, so call it once. FM_UNAVAILABLE when nothing fits, or when the model can't be loaded.
  */
 FM_MUST_USE enum fm_code fm_fit_layers(const char *path, const struct llama_context_params *context,
                                        struct llama_model_params *params, struct fm_error *error);
 
-#define FM_COMPUTE_THREW (-1000) /* none of llama.cpp's own */
+#define FM_COMPUTE_THREW (-1000) /* not a value of llama.cpp's own */
 
 /*
- * llama_encode with `encode`, else llama_decode, and waits for the end: what they return. A driver's exception, such as
- * that its device is lost, becomes FM_COMPUTE_THREW, and `error` has what it says. Blocks.
+ * Calls llama_encode with `encode`, else llama_decode, waits for the end, and returns their result. A driver's
+ * exception, such as a lost device, becomes FM_COMPUTE_THREW, with its text in `error`. Blocks.
  */
 int32_t fm_compute(struct llama_context *context, const struct llama_batch *batch, bool encode, struct fm_error *error);
 
 /*
  * Cores of this machine that are worth a thread for arithmetic, at least 1: hyper-threads counted once, slow cores not
- * at all. Which of them this process may use is another matter: fm_processors.
+ * at all. fm_processors says which of them this process may use.
  */
 int fm_math_cores(void);
 

@@ -1,4 +1,4 @@
-/* What of which sequence lies in the KV memory, under cache.h. */
+/* Which tokens of which sequence are in the KV memory: cache.h. */
 #include "engine/llama/cache.h"
 #include "base/clock.h"
 #include "engine/llama/checkpoints.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SWAP_COST 256 /* tokens that are moved while one is computed, or fewer */
-#define STAYS_MIN 256 /* tokens of the last conversation: fewer are back within a millisecond or two */
+#define SWAP_COST 256 /* this many tokens can be moved in the time that one is computed, or fewer */
+#define STAYS_MIN 256 /* tokens of the last conversation: fewer come back within a millisecond or two */
 
 #define LOST_MAX                                                                                                       \
     16 /* tokens that a conversation may lose as it goes on: computed again at once, where they are wanted */
@@ -64,7 +64,7 @@ llama_pos fm_cached_position(const struct fm_cached *cached, size_t count) {
     return position;
 }
 
-/* The most of the first `count` tokens that are whole spans. */
+/* `count` without a span that it would cut: how many of the first `count` tokens are in complete spans or in none. */
 static size_t whole_spans(const struct fm_cached *cached, size_t count) {
     for (size_t i = 0; i < cached->span_count; i++) {
         const struct fm_span *span = &cached->spans[i];
@@ -76,8 +76,8 @@ static size_t whole_spans(const struct fm_cached *cached, size_t count) {
 }
 
 /*
- * The most of the first `count` tokens that any prompt which begins with them computes in the same chunks. `count` is
- * not inside a span.
+ * How many of the first `count` tokens every prompt that begins with them computes in the same chunks. `count` is not
+ * inside a span.
  */
 static size_t whole_chunks(const struct fm_cached *cached, size_t count) {
     size_t whole = count - count % cached->cache->model->chunk;
@@ -98,7 +98,10 @@ static void drop_spans(struct fm_cached *cached) {
     }
 }
 
-/* All layers have what the token after the first `count` looks at. At its end a sequence always has it. */
+/*
+ * Whether all layers still have the tokens that the next one after the first `count` attends to. True at a sequence's
+ * end.
+ */
 static bool has_window(const struct fm_cached *cached, size_t count) {
     if (cached->cache->window <= 0 || count == cached->count) {
         return true;
@@ -108,7 +111,7 @@ static bool has_window(const struct fm_cached *cached, size_t count) {
     return least >= 0 && least <= (first > 0 ? first : 0);
 }
 
-/* False: recurrent layers have no state after so many tokens, but after more, or none at all. */
+/* False: recurrent layers have no state after this many tokens, only after more, or none at all. */
 static bool remove_after(const struct fm_cached *cached, size_t count) {
     llama_memory_t memory = memory_of(cached->cache);
     llama_pos position = fm_cached_position(cached, count);
@@ -116,7 +119,7 @@ static bool remove_after(const struct fm_cached *cached, size_t count) {
            (!cached->cache->states || llama_memory_seq_pos_max(memory, cached->id) == position - 1);
 }
 
-/* To a checkpoint, or the beginning. Returns how many tokens are left. */
+/* Goes back to a checkpoint, or to the beginning. Returns how many tokens are left. */
 static size_t go_back(struct fm_cached *cached, size_t count) {
     count = fm_checkpoints_before(cached, count);
     cached->exact = 0;
@@ -139,9 +142,9 @@ void fm_cached_cut(struct fm_cached *cached, size_t count) {
     cached->exact = whole < cached->exact ? whole : cached->exact;
 }
 
-/* ---- what is there already ---- */
+/* ---- what can be used again ---- */
 
-/* How many spans both begin with alike. */
+/* How many spans at the beginning are the same in both. */
 static size_t common_spans(const struct fm_cached *cached, const struct fm_prompt *prompt) {
     size_t common = 0;
     while (common < cached->span_count && common < prompt->span_count &&
@@ -151,7 +154,10 @@ static size_t common_spans(const struct fm_cached *cached, const struct fm_promp
     return common;
 }
 
-/* How many tokens both begin with alike, up to a token or a span that differs, and less than the prompt has. */
+/*
+ * How many tokens at the beginning are the same in both, up to a difference in a token or span; less than the prompt
+ * has.
+ */
 static size_t common_tokens(const struct fm_cached *cached, const struct fm_prompt *prompt) {
     size_t spans = common_spans(cached, prompt);
     size_t limit = cached->count < prompt->count ? cached->count : prompt->count - 1;
@@ -165,12 +171,12 @@ static size_t common_tokens(const struct fm_cached *cached, const struct fm_prom
     return whole_spans(cached, common);
 }
 
-/* The memory has what it computed of the first `count` tokens, and nothing of those after them that it can't leave out. */
+/* Whether the memory has the results for the first `count` tokens, and none after them that it can't leave out. */
 static bool is_there(const struct fm_cached *cached, size_t count) {
     return cached->cache->states ? count == cached->count && !cached->busy : has_window(cached, count);
 }
 
-/* How many of its tokens `prompt` can use. */
+/* How many of the sequence's tokens `prompt` can use. */
 static size_t usable(const struct fm_cached *cached, const struct fm_prompt *prompt, bool exact) {
     size_t common = common_tokens(cached, prompt);
     if (cached->state && common < 1 + cached->count / SWAP_COST) {
@@ -184,7 +190,7 @@ static size_t usable(const struct fm_cached *cached, const struct fm_prompt *pro
     return is_there(cached, common) ? common : fm_checkpoints_before(cached, common);
 }
 
-/* NULL: none has anything in common with the prompt. */
+/* NULL: no sequence has anything in common with the prompt. */
 static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact, size_t *most) {
     struct fm_cached *best = NULL;
     *most = 0;
@@ -200,14 +206,17 @@ static struct fm_cached *find_best(struct fm_cache *cache, const struct fm_promp
     return best;
 }
 
-/* ---- what goes ---- */
+/* ---- what is removed ---- */
 
-/* Kept, and in cells. */
+/* Kept, and in the cells of the KV memory. */
 static bool is_inside(const struct fm_cached *cached) {
     return !cached->busy && cached->count > 0 && !cached->state;
 }
 
-/* The one of least worth that is not busy; empty ones first. NULL: all are busy. `inside`: of those kept in cells. */
+/*
+ * The sequence of least worth that is not busy; empty ones first. NULL: all are busy. `inside`: only those kept in
+ * cells.
+ */
 static struct fm_cached *find_worst(struct fm_cache *cache, bool inside) {
     int64_t now = fm_now_ms();
     struct fm_cached *worst = NULL;
@@ -239,7 +248,7 @@ static struct fm_cached *find_last(struct fm_cache *cache) {
     return last;
 }
 
-/* Exact sequences stay in the cells that a fresh run would have. */
+/* Exact sequences are not moved: they must stay in the cells that a fresh run would use. */
 static void move_out(struct fm_cache *cache, const struct fm_cached *but) {
     for (size_t i = 0; i < cache->count && !cache->pure; i++) {
         struct fm_cached *cached = &cache->list[i];
@@ -256,7 +265,7 @@ void fm_cache_move_out(struct fm_cache *cache) {
 
 /* ---- use ---- */
 
-/* `to`, which has the cells of the first `count` tokens of `from`, notes what they are. */
+/* `to` has the cells of the first `count` tokens of `from`: notes which tokens these are. */
 static void note(struct fm_cached *to, const struct fm_cached *from, size_t count) {
     memcpy(to->tokens, from->tokens, count * sizeof *to->tokens);
     memcpy(to->spans, from->spans, from->span_count * sizeof *to->spans);
@@ -271,7 +280,7 @@ static void join(struct fm_cached *cached, unsigned family, size_t count) {
     cached->shared = count > cached->shared ? count : cached->shared;
 }
 
-/* `to` becomes the first `count` tokens of `from`, whose cells they share. */
+/* Makes `to` the first `count` tokens of `from`; both share the cells. */
 static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
     fm_cached_cut(to, 0);
     llama_memory_seq_cp(memory_of(to->cache), from->id, to->id, 0, fm_cached_position(from, count));
@@ -284,7 +293,10 @@ static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
     }
 }
 
-/* The same with `from` outside of the KV memory: in cells of its own, made free where there is no room. */
+/*
+ * The same if `from` is outside of the KV memory: into separate cells, for which others are removed if there is no
+ * room.
+ */
 static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count) {
     bool same = to == from;
     if (!same) {
@@ -306,8 +318,8 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
 }
 
 /*
- * Whether the prompt goes on in the place of `best`, whose rest is lost then. Another branch gets its own place;
- * but where there are few, as each has a state, none that has more to lose.
+ * Whether the prompt continues in the place of `best`, whose other tokens are then lost. Otherwise it gets another
+ * place. With recurrent layers there are few places, so it does not get one whose sequence would lose more.
  */
 static bool goes_on(const struct fm_cached *best, const struct fm_cached *worst, size_t common, bool exact) {
     size_t lost = best->count - common;
@@ -329,7 +341,7 @@ static void clear(struct fm_cache *cache) {
     }
 }
 
-/* Where prompts part from what is kept, as the next one may too. */
+/* After how many tokens the prompt differs from what is kept: the next prompt may differ there too. */
 static size_t find_parting(const struct fm_cache *cache, const struct fm_prompt *prompt) {
     size_t most = 0;
     for (size_t i = 0; i < cache->count; i++) {
@@ -339,8 +351,8 @@ static size_t find_parting(const struct fm_cache *cache, const struct fm_prompt 
     return most;
 }
 
-/* Where `more` tokens and the whole of `best` do not fit beside what is there: before anything of it is computed, there
- * is least to move. */
+/* Grows the memory if `more` tokens and all of `best` do not fit beside its contents. Before the prompt is
+ * computed, there is least to move. */
 static void make_whole(const struct fm_cache *cache, size_t more, const struct fm_cached *best) {
     size_t needed = more + 1;
     for (size_t i = 0; i < cache->count; i++) {
@@ -357,7 +369,7 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
     struct fm_cached *best = exact && !cache->pure ? NULL : find_best(cache, prompt, exact, &common);
     size_t parting = cache->states ? find_parting(cache, prompt) : 0;
     if (exact && !best) {
-        clear(cache); /* the memory is to be filled from its beginning on */
+        clear(cache); /* the memory has to be filled from its beginning */
     }
     cache->pure = exact;
     make_whole(cache, prompt->count - common, best);
@@ -389,7 +401,7 @@ size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt) {
     return shared < common ? shared : common;
 }
 
-/* No other busy one of its family shares more, or as much and comes before it. */
+/* Whether no other busy sequence of its family shares more, or as much and comes before it. */
 static bool shares_most(const struct fm_cache *cache, const struct fm_cached *cached) {
     bool most = cached->busy && cached->shared > 0;
     for (size_t i = 0; i < cache->count; i++) {

@@ -1,14 +1,14 @@
 /*
- * The KV memory: which tokens of which sequence lie in it, and who may use them again. A conversation stays in it after
- * its answer, so that the next turn computes no more than what is new; a prompt that begins as another sequence does
- * shares the cells of that beginning. While nobody goes on with it, it may lie outside of that memory (swap.h). Engine
- * thread only.
+ * The KV memory: which tokens of which sequence are in it, and which prompts may use them again. A conversation stays
+ * in it after its answer, so that the next turn only computes what is new. A prompt that begins like another sequence
+ * shares the cells of that beginning. While a conversation is not continued, it may be kept outside of the KV memory
+ * (swap.h). Engine thread only.
  *
  * Exact sequences: an entry's last bits depend on the batch that it was computed in and on what else is in the memory,
  * and a drawn text turns on such a bit every few hundred tokens. A sequence that must be repeatable to the bit runs
  * alone, in a memory that has nothing but such sequences, and in chunks that begin at multiples of model->chunk. It
- * uses again none but what a fresh run would compute in just the same way: whole chunks. A span of an image ends the
- * chunk before it, and is used again as a whole, by the same image in the same place alone.
+ * only reuses what a fresh run would compute in exactly the same way: whole chunks. A span of an image ends the chunk
+ * before it, and is only reused as a whole, by the same image in the same place.
  */
 #ifndef FM_ENGINE_LLAMA_CACHE_H
 #define FM_ENGINE_LLAMA_CACHE_H
@@ -21,7 +21,7 @@ FM_MUST_USE enum fm_code fm_cache_init(struct fm_cache *cache, struct fm_llama_m
 void fm_cache_free(struct fm_cache *cache);
 
 /*
- * A sequence for `prompt`, with as much of its beginning as the memory has; ->count tells how much, and is less than
+ * A sequence for `prompt`, with as much of its beginning as the memory has; ->count says how much, which is less than
  * the prompt. There must be one that is not busy. `exact`: no other is busy, and none will be before fm_cache_end.
  */
 struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact);
@@ -29,25 +29,28 @@ struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt 
 /* How many of the tokens of `prompt`, which is not exact, fm_cache_begin would find in cells of busy sequences. */
 size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt);
 
-/* Cells that busy sequences share, each once: what they take together is this and each one's without ->shared. */
+/*
+ * Cells that busy sequences share, each counted once. All cells of busy sequences are these, and each one's cells
+ * beyond ->shared.
+ */
 size_t fm_cache_shared(const struct fm_cache *cache);
 
 /* Its answer is over. It is kept as long as there is room for it. */
 void fm_cache_end(struct fm_cached *cached);
 
 /*
- * Gives back the cells of the kept sequence that is worth the least: few tokens, not used for long. It is moved out
- * or forgotten. False when none is kept.
+ * Gives back the cells of the kept sequence with the least worth: few tokens, not used for long. It is moved out or
+ * forgotten. False when none is kept.
  */
 bool fm_cache_make_room(struct fm_cache *cache);
 
 /*
- * Moves kept sequences out of the KV memory, where they slow down whatever is computed; but for the one that was used
- * last, unless it is short: it is likely to go on. None may be busy.
+ * Moves kept sequences out of the KV memory, because there they slow down all computing. The one that was used last
+ * stays, unless it is short: it is likely to be continued. None may be busy.
  */
 void fm_cache_move_out(struct fm_cache *cache);
 
-/* The position of what comes after the first `count` tokens: an image's span may have fewer than it has places. */
+/* The position of what comes after the first `count` tokens: an image's span may have fewer positions than places. */
 llama_pos fm_cached_position(const struct fm_cached *cached, size_t count);
 
 /* `count` more tokens were computed. `exact`: as in a fresh run, up to where each prompt that begins so ends a chunk.
@@ -57,8 +60,8 @@ void fm_cached_add(struct fm_cached *cached, const llama_token *tokens, size_t c
 /* The same for a span, which ends a chunk. */
 void fm_cached_add_span(struct fm_cached *cached, const struct fm_span *span, bool exact);
 
-/* Forgets all but the first `count` tokens, at most as many as there are; more of them, up to all, where the memory does
- * not go back so far. */
+/* Forgets all tokens except the first `count`, or keeps even fewer, or none, if the memory can't go back to exactly
+ * this place. */
 void fm_cached_cut(struct fm_cached *cached, size_t count);
 
 #endif

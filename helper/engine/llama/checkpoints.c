@@ -1,4 +1,4 @@
-/* The states of recurrent layers at some places of a sequence, under checkpoints.h. */
+/* The states of recurrent layers at some places of a sequence: checkpoints.h. */
 #include "engine/llama/checkpoints.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APART_MIN 32 /* tokens from one to the next: less is computed at once */
+#define APART_MIN 32 /* tokens from one to the next: fewer are computed very quickly */
 #define TAIL      16 /* tokens at a prompt's end that begin the answer, and may not come back; and some */
 
 struct fm_checkpoint {
@@ -37,7 +37,7 @@ void fm_checkpoints_drop(struct fm_cached *cached, size_t count) {
     }
 }
 
-/* The one whose neighbours are closest to each other, but for the last one, which is used most. */
+/* The checkpoint whose neighbours are closest to each other; never the last one, which is used most. */
 static size_t find_closest(const struct fm_checkpoints *all) {
     size_t closest = 0;
     size_t least = SIZE_MAX;
@@ -49,7 +49,7 @@ static size_t find_closest(const struct fm_checkpoints *all) {
     return closest;
 }
 
-/* The sequence of least worth that has checkpoints; `but` if no other has. NULL: none has. */
+/* The sequence of least worth that has checkpoints; `but` only if no other has any. NULL: none has. */
 static struct fm_cached *find_poorest(struct fm_cached *but) {
     int64_t now = fm_now_ms();
     struct fm_cached *poorest = NULL;

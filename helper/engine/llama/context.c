@@ -1,4 +1,4 @@
-/* How long a model's context is to be, and whether the memory holds it: context.h. */
+/* How long a model's context should be, and whether the memory can hold it: context.h. */
 #include "engine/llama/context.h"
 #include "base/platform.h"
 #include "engine/llama/gguf_file.h"
@@ -10,17 +10,17 @@
 
 #define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
 
-/* The same where a text is computed in one piece: it grows with the square, and an abort has to wait for longer. */
+/* The same if a text is computed in one piece: memory grows with the square, and an abort has to wait longer. */
 #define CONTEXT_WHOLE_MAX 2048
 
 #define SEQUENCES_KEPT 8 /* conversations that stay in the KV memory, besides those of jobs */
 
-/* With those of jobs, where a sliding window takes memory for each sequence, used or not. */
+/* Including those of jobs, if a sliding window takes memory for each sequence, used or not. */
 #define SEQUENCES_WINDOWED 12
 
 /*
- * By default the KV memory has room for a whole context of each slot, but for no more than one and so much beside it,
- * which the slots and kept conversations share. A sequence that finds no room waits for another to end.
+ * By default the KV memory has room for a whole context of each slot, but for at most one context and this many bytes
+ * besides, which the slots and kept conversations share. A sequence that finds no room waits until another one ends.
  */
 #define SHARED_BYTES (64 * MIB)
 
@@ -28,8 +28,8 @@
 #define MEMORY_STEP 256
 
 /*
- * What a default context may take in comparison with the weights; up to a GiB is no matter. Real models stay below 3
- * times their weights, even those of few bits.
+ * How many times the weights a default context may take; up to a GiB is always allowed. Real models stay below 3 times,
+ * even with weights of few bits.
  */
 #define CONTEXT_PER_WEIGHTS 16
 #define CONTEXT_SMALL       (1024.0 * MIB)
@@ -77,7 +77,7 @@ uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_l
     return (uint32_t)(capped ? trained : limit);
 }
 
-/* Heads with keys and values, of all layers together. llama.h tells those of the first layer. */
+/* Heads with keys and values, of all layers together. llama.h only reports those of the first layer. */
 static double all_kv_heads(const struct llama_model *weights, const char *path) {
     static const char name[] = "attention.head_count_kv";
     char key[128];
@@ -111,14 +111,14 @@ uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_ll
     return options->slots > 0 && !model->embeds ? (uint32_t)options->slots : slots;
 }
 
-/* Sequences that the KV memory is to have, without the spare one: those of jobs and of kept conversations. */
+/* Sequences that the KV memory needs, without the spare one: those of jobs and of kept conversations. */
 static uint32_t sequences(const struct fm_llama_model *model, uint32_t slots) {
     bool windowed = llama_model_n_swa(model->weights) > 0;
     uint32_t all = windowed ? SEQUENCES_WINDOWED : slots + SEQUENCES_KEPT;
     return fm_context_has_states(model->weights) || all < slots ? slots : all;
 }
 
-/* Bytes of all devices, the CPU's included: of that as much as this process's cgroup may have. */
+/* Bytes of all devices, including the CPU, for which the limit of this process's cgroup counts. */
 static int64_t total_memory(void) {
     int64_t limit = fm_memory_limit();
     int64_t sum = 0;
@@ -138,7 +138,7 @@ double fm_context_usable_memory(void) {
     return (double)total_memory() / 4 * 3;
 }
 
-/* Tokens that the KV memory is to have room for. */
+/* Tokens for which the KV memory should have room. */
 static uint32_t memory_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
                               const char *path) {
     uint32_t context = fm_context_length(model, options);
@@ -153,7 +153,7 @@ static uint32_t memory_length(const struct fm_llama_model *model, const struct f
     left = left < others ? left : others;
     uint32_t length = context + (uint32_t)(left < (double)FM_MODEL_CONTEXT_MAX ? left : FM_MODEL_CONTEXT_MAX);
     length = options->kv_tokens > 0 ? (uint32_t)options->kv_tokens : length;
-    return length < MEMORY_STEP ? MEMORY_STEP : length; /* so a batch has a token of each slot */
+    return length < MEMORY_STEP ? MEMORY_STEP : length; /* so that a batch can have a token of each slot */
 }
 
 int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
@@ -161,14 +161,14 @@ int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_ll
     return (int64_t)(token_bytes(model->weights, path) * memory_length(model, options, path));
 }
 
-/* The most tokens that `usable` bytes hold, in steps that the memory has. */
+/* The most tokens that fit in `usable` bytes, in the steps of the memory. */
 static uint32_t tokens_in(double usable, double bytes) {
     double tokens = usable / bytes;
     uint32_t most = tokens < (double)FM_MODEL_CONTEXT_MAX ? (uint32_t)tokens : FM_MODEL_CONTEXT_MAX;
     return most - most % MEMORY_STEP;
 }
 
-/* Which setting decides about the length of the memory, or else the file. */
+/* The setting that decides the length of the memory, or else the file. */
 static const char *decides(const struct fm_llama_model_options *options, const char *path) {
     return options->kv_tokens > 0        ? "FM_ENGINE_LLAMA_KV_TOKENS"
            : options->context_length > 0 ? FM_CONTEXT_SETTING
@@ -176,9 +176,9 @@ static const char *decides(const struct fm_llama_model_options *options, const c
 }
 
 /*
- * A context that can't be held is refused before llama.cpp writes to all of its memory: that takes a minute, and then
- * the kernel ends some process. So is one that nobody asked for and that no model of this size has: a file of 2 MiB can
- * claim heads that take gigabytes.
+ * A context that does not fit is refused before llama.cpp writes to all of its memory: that would take a minute, and
+ * then the kernel would kill some process. A default context that is far too large for such a model is refused too: a
+ * file of 2 MiB can claim heads that take gigabytes.
  */
 enum fm_code fm_context_check(const struct fm_llama_model *model, const struct fm_llama_model_options *options,
                               const char *path, struct fm_error *error) {

@@ -1,4 +1,4 @@
-/* How long a model's context is to be, and whether the memory holds it. Nothing here blocks. */
+/* How long a model's context should be, and whether the memory can hold it. Nothing here blocks. */
 #ifndef FM_ENGINE_LLAMA_CONTEXT_H
 #define FM_ENGINE_LLAMA_CONTEXT_H
 
@@ -8,32 +8,33 @@
 #define FM_CONTEXT_VARIABLE "FM_ENGINE_LLAMA_CTX"
 #define FM_CONTEXT_SETTING  FM_CONTEXT_VARIABLE " (contextLength)"
 
-/* Tokens; more than a batch, so that batches are those of a whole memory. */
+/* Tokens; more than a batch, so that batches are the same as with the full memory. */
 #define FM_CONTEXT_FIRST 1024
 
 #define FM_CONTEXT_SLOTS 8 /* jobs at once, by default */
 
-/* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE where the file says nothing of it. */
+/* How the states of a text's tokens become its vector; LLAMA_POOLING_TYPE_NONE if the file does not say. */
 enum llama_pooling_type fm_context_pooling(const struct llama_model *weights);
 
-/* A text can't be computed in pieces: tokens look at later ones, or the vector is made of all states at once. */
+/* Whether a text can't be computed in pieces: tokens attend to later ones, or all states are pooled together. */
 bool fm_context_needs_whole_text(const struct fm_llama_model *model);
 
 /*
- * The memory holds each token of a sequence by itself, so that any part can be cut off or shared. False for models with
- * a sliding window or with recurrent layers, which may also need less memory.
+ * Whether the memory holds each token of a sequence separately, so that any part can be cut off or shared. False for
+ * models with a sliding window or with recurrent layers, which may also need less memory.
  */
 bool fm_context_keeps_all_tokens(const struct llama_model *weights);
 
-/* Some layers keep one state of all tokens before, in place of the tokens: it is a recurrent model, or a hybrid. */
+/* Whether some layers keep one state for all tokens so far instead of the tokens: in a recurrent model, or a hybrid. */
 bool fm_context_has_states(const struct llama_model *weights);
 
-/* Tokens of one prompt and its answer: what is asked for, or the default. */
+/* The most tokens of one prompt with its answer: the setting, or the default. */
 uint32_t fm_context_length(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
 
 /*
- * Jobs at once: what is asked for, or the default, which is half as many with recurrent layers: each job's state takes
- * its memory, used or not. One, where the model embeds or all are repeatable. Needs model->weights and ->embeds.
+ * Jobs at once: the setting, or the default. The default is half as many with recurrent layers, because each job's
+ * state takes memory, used or not; and one if the model embeds or all jobs are repeatable. Needs model->weights and
+ * ->embeds.
  */
 uint32_t fm_context_slots(const struct fm_llama_model *model, const struct fm_llama_model_options *options);
 
@@ -44,18 +45,23 @@ int64_t fm_context_memory(const struct fm_llama_model *model, const struct fm_ll
 /* Bytes that the KV memories of all models may take together: three quarters of all devices' memory; 0: not known. */
 double fm_context_usable_memory(void);
 
-/* What llama.cpp is to make. `path` is the model's file. Needs model->weights, ->embeds and ->thread_count. */
+/*
+ * The parameters of llama.cpp's context. `path` is the model's file. Needs model->weights, ->embeds and ->thread_count.
+ */
 struct llama_context_params fm_context_params(const struct fm_llama_model *model,
                                               const struct fm_llama_model_options *options, const char *path);
 
 /*
- * Of model->context_params, how many tokens the KV memory has room for in the beginning: FM_CONTEXT_FIRST, until more
- * are needed (kv_memory.h). All on a GPU, whose layers were counted so; and where llama.cpp chooses other numbers for a
- * longer memory (LongRoPE).
+ * For how many tokens, of those in model->context_params, the KV memory has room at first: FM_CONTEXT_FIRST, until more
+ * are needed (kv_memory.h). All of them on a GPU, because the number of its layers was chosen for that, and if
+ * llama.cpp computes differently with a longer memory (LongRoPE).
  */
 uint32_t fm_context_first(const struct fm_llama_model *model);
 
-/* FM_UNAVAILABLE where the settings contradict each other, or the memory is too small for them: names the setting. */
+/*
+ * FM_UNAVAILABLE if the settings contradict each other, or the memory is too small for them: the error names the
+ * setting.
+ */
 FM_MUST_USE enum fm_code fm_context_check(const struct fm_llama_model *model,
                                           const struct fm_llama_model_options *options, const char *path,
                                           struct fm_error *error);

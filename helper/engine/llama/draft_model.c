@@ -1,4 +1,4 @@
-/* A small model that guesses, under draft_model.h. */
+/* A small model that guesses tokens: draft_model.h. */
 #include "engine/llama/draft_model.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,9 +12,9 @@
 
 #define MIB (1024.0 * 1024.0)
 
-#define MEASURED_MIN 16 /* tokens of a batch that tells how long one takes among many */
+#define MEASURED_MIN 16 /* only a batch with this many tokens shows how long one takes among many */
 
-#define UNLIKELY 20.0F /* what is so far below the best logit does not count */
+#define UNLIKELY 20.0F /* tokens this far below the best logit are ignored */
 
 /* ---- loading ---- */
 
@@ -29,7 +29,7 @@ static bool is_padding(const struct llama_vocab *vocab, llama_token token) {
     return llama_vocab_get_attr(vocab, token) & LLAMA_TOKEN_ATTR_UNUSED;
 }
 
-/* Models of one family may have vocabularies of several lengths, which unused tokens make up. */
+/* Models of one family may have vocabularies of different lengths, because of unused tokens at the end. */
 static bool is_all_padding(const struct llama_vocab *vocab, llama_token from) {
     for (llama_token token = from; token < llama_vocab_n_tokens(vocab); token++) {
         if (!is_padding(vocab, token)) {
@@ -39,7 +39,7 @@ static bool is_all_padding(const struct llama_vocab *vocab, llama_token from) {
     return true;
 }
 
-/* Tokens that both have; 0: the vocabularies differ. */
+/* The number of tokens that both have; 0: the vocabularies differ. */
 static llama_token common_tokens(const struct llama_vocab *ours, const struct llama_vocab *theirs) {
     llama_token count = llama_vocab_n_tokens(ours);
     count = llama_vocab_n_tokens(theirs) < count ? llama_vocab_n_tokens(theirs) : count;
@@ -71,7 +71,7 @@ static enum fm_code check_pair(struct fm_draft_model *draft, const char *path, s
     return FM_OK;
 }
 
-/* Both KV memories have to fit, see fm_context_check. */
+/* Both KV memories together must fit, see fm_context_check. */
 static enum fm_code check_memory(const struct fm_draft_model *draft, double bytes, const char *path,
                                  struct fm_error *error) {
     double model = (double)draft->model->kv_bytes;
@@ -153,7 +153,7 @@ void fm_draft_model_watch(struct fm_draft_model *draft, fm_llama_stop *stop, voi
 
 /* ---- computing ---- */
 
-/* How many of the tokens in its memory are of use; never the last of `tokens`, whose logits are wanted. */
+/* How many of the tokens in its memory can be used; never the last of `tokens`, because its logits are wanted. */
 static size_t common(const struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     size_t same = 0;
     while (same < draft->count && same + 1 < count && draft->tokens[same] == tokens[same]) {
@@ -165,7 +165,7 @@ static size_t common(const struct fm_draft_model *draft, const llama_token *toke
 size_t fm_draft_model_behind(const struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     size_t from = common(draft, tokens, count);
     for (size_t i = from; i < count; i++) {
-        if (tokens[i] < 0 || tokens[i] >= draft->vocabulary) { /* padding, of which it may know nothing */
+        if (tokens[i] < 0 || tokens[i] >= draft->vocabulary) { /* padding, which may be unknown to this model */
             return 0;
         }
     }
@@ -177,7 +177,7 @@ static void cut(struct fm_draft_model *draft, size_t count) {
     draft->count = count;
 }
 
-/* One batch of tokens after those that it has; there are logits after the last. */
+/* Computes one batch of tokens after those in its memory, with logits after the last one. */
 static bool compute(struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     struct llama_batch *batch = &draft->batch;
     struct fm_error error = {.detail = ""};

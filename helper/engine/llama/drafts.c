@@ -1,17 +1,17 @@
-/* An answer's tokens that are computed before they are drawn, under sequence.h. */
+/* Tokens of an answer that are computed before they are drawn: sequence.h. */
 #include "base/clock.h"
 #include "engine/llama/sequence.h"
 
 /*
  * A draft model that is behind by more than a few tokens reads them first: the prompt, most of all. That may take a
- * part of what the answer has taken so far, in pieces, because each holds the next token up.
+ * part of the time that the answer has taken so far. It is done in pieces, because each piece delays the next token.
  */
 #define BEHIND_MAX 8
-#define READ_PART  8 /* an eighth */
+#define READ_PART  8 /* one eighth */
 #define PIECE_US   80000.0
 #define PIECE_MIN  32
 
-/* How many tokens the answer may have after the one that is next. */
+/* How many tokens the answer may have after the next one. */
 static size_t room_for_drafts(const struct fm_sequence *sequence, const struct fm_batch *batch) {
     const struct fm_kit_job *job = sequence->job;
     size_t most = fm_batch_room(batch);
@@ -19,14 +19,14 @@ static size_t room_for_drafts(const struct fm_sequence *sequence, const struct f
     most = context < most ? context : most;
     if (job->max_tokens > 0 && (size_t)(job->max_tokens - job->output_tokens) <= most) {
         most = (size_t)(job->max_tokens - job->output_tokens);
-        most -= most > 0; /* the last one needs no logits after it */
+        most -= most > 0; /* no logits are needed after the last one */
     }
     return most < FM_DRAFTS_MAX ? most : FM_DRAFTS_MAX;
 }
 
 /* ---- a draft model ---- */
 
-/* How many tokens it may read now of those that it is behind by. */
+/* How many of the tokens that it is behind it may read now. */
 static size_t piece_of(const struct fm_sequence *sequence, const struct fm_draft_model *model, size_t behind) {
     if (model->token_us <= 0) {
         return PIECE_MIN;
@@ -39,7 +39,7 @@ static size_t piece_of(const struct fm_sequence *sequence, const struct fm_draft
     return piece > PIECE_MIN ? piece : PIECE_MIN;
 }
 
-/* Has the draft model read the answer so far. False: it can't guess in this batch. */
+/* Lets the draft model read the answer so far. False: it can't guess for this batch. */
 static bool read_behind(struct fm_sequence *sequence, const struct fm_guessing *by) {
     size_t behind = fm_draft_model_behind(by->model, sequence->tokens, sequence->count);
     bool reads = behind > BEHIND_MAX;
@@ -61,7 +61,7 @@ static bool read_behind(struct fm_sequence *sequence, const struct fm_guessing *
     return ok && piece >= behind;
 }
 
-/* One token, where there is one that may be in the batch. */
+/* Guesses one token, if there is one that may be in the batch. */
 static bool guess_token(struct fm_sequence *sequence, const struct fm_guessing *by) {
     struct fm_guess *guess = &sequence->guess;
     double probability;
@@ -74,7 +74,7 @@ static bool guess_token(struct fm_sequence *sequence, const struct fm_guessing *
         guess->step_us += took_us;
         guess->steps++;
     }
-    if (!ok || llama_vocab_is_eog(sequence->answer.vocab, token)) { /* nothing comes after that */
+    if (!ok || llama_vocab_is_eog(sequence->answer.vocab, token)) { /* nothing comes after an end of turn */
         guess->ended = ok;
         return false;
     }
@@ -85,7 +85,7 @@ static bool guess_token(struct fm_sequence *sequence, const struct fm_guessing *
     return true;
 }
 
-/* At most `most` tokens that a draft model guesses. Returns how many. */
+/* Lets a draft model guess at most `most` tokens. Returns how many. */
 static size_t guess_tokens(struct fm_sequence *sequence, const struct fm_guessing *by, size_t most) {
     const struct fm_guess *guess = &sequence->guess;
     const struct fm_speculation_account *account = &sequence->account;

@@ -1,7 +1,7 @@
 /*
- * One job that embeds. Each text is computed alone, from an empty memory on, always in the same pieces. So its vector
- * is the same to the last bit whatever else the job has and whatever came before: results of a batch depend on what is
- * in it.
+ * One job that embeds. Each text is computed by itself, with an empty memory and always in the same pieces. So its
+ * vector is the same to the last bit, whatever else the job has and whatever came before: the results of a batch depend
+ * on everything in it.
  */
 #include "engine/llama/embed.h"
 #include "base/clock.h"
@@ -18,13 +18,13 @@ struct text {
 struct embedding {
     struct fm_llama_model *model;
     struct fm_kit_job *job;
-    struct text *texts; /* owned; one an input */
+    struct text *texts; /* owned; one for each input */
     struct llama_batch batch;
     int64_t processed; /* tokens of all texts so far */
     struct fm_error error;
 };
 
-/* llama.cpp asks between the operations of a batch, which may take a minute: on this thread. */
+/* llama.cpp calls this between the operations of a batch, which may take a minute, on this thread. */
 static bool abort_asked(void *argument) {
     struct embedding *run = argument;
     return !fm_kit_job_go_on(run->job, run->processed, 0);
@@ -35,7 +35,7 @@ static enum fm_reason fail_no_memory(struct embedding *run) {
     return FM_REASON_ERROR;
 }
 
-/* The texts as tokens, `*sum` in all. Nothing is computed before it is known that every one fits. */
+/* Reads the texts as tokens, `*sum` in all. Nothing is computed before it is known that all of them fit. */
 static enum fm_reason read_texts(struct embedding *run, int64_t *sum) {
     const struct fm_kit_job *job = run->job;
     *sum = 0;
@@ -66,7 +66,7 @@ static enum fm_reason compute(struct embedding *run, const struct text *text, si
         batch->pos[i] = (llama_pos)(from + i);
         batch->n_seq_id[i] = 1;
         batch->seq_id[i][0] = 0;
-        batch->logits[i] = true; /* all of them are pooled */
+        batch->logits[i] = true; /* all states are pooled */
     }
     int32_t status = fm_llama_model_compute(run->model, batch, !llama_get_memory(context));
     if (status == 0) {
@@ -120,7 +120,7 @@ static enum fm_reason embed_all(struct embedding *run) {
     }
     run->job->dimension = (size_t)llama_model_n_embd_out(run->model->weights);
     reason = fm_kit_job_accept(run->job, tokens);
-    for (size_t i = 0; !reason; i++) { /* the last one ends it */
+    for (size_t i = 0; !reason; i++) { /* the last text ends the job */
         reason = embed(run, &run->texts[i]);
     }
     return reason;

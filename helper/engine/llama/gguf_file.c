@@ -1,4 +1,4 @@
-/* A GGUF file's header by ggml's reader: whether the file is whole, and the sum of an array in it. */
+/* Reads a GGUF file's header with ggml's reader: whether the file is complete, and the sum of an array in it. */
 #include "engine/llama/gguf_file.h"
 
 #include <gguf.h>

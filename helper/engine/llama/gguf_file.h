@@ -1,4 +1,4 @@
-/* What a GGUF file's header says, and llama.h does not: why the file may not load, and arrays. */
+/* What llama.h does not report about a GGUF file's header: why the file may not load, and arrays. */
 #ifndef FM_ENGINE_LLAMA_GGUF_FILE_H
 #define FM_ENGINE_LLAMA_GGUF_FILE_H
 

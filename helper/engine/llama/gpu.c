@@ -11,8 +11,8 @@
 #include <string.h>
 
 /*
- * Caches of shaders would be files, and so are refused; layers of the system draw over windows, which there are none
- * of. What the user has set stays.
+ * Caches of shaders would be files, which the sandbox denies; the system's layers draw over windows, and there are
+ * none. Variables that the user has set stay.
  */
 void fm_llama_gpu_prepare(void) {
     static const char *const settings[][2] = {
@@ -55,8 +55,8 @@ static const char *text_of(void *library, const char *name) {
 #endif
 
 /*
- * Libraries of ggml fit together when they were built of the same commit. The one that the GPU's was built with lies
- * beside it: it is loaded apart from ours, asked, and let go.
+ * Libraries of ggml only work together if they were built from the same commit. The library with which the GPU's was
+ * built is beside it: it is loaded separately from ours, asked for its commit, and unloaded.
  */
 static bool is_of_our_release(const char *folder, struct fm_gpu *report) {
 #ifdef LM_ID_NEWLM
@@ -81,7 +81,7 @@ static bool is_of_our_release(const char *folder, struct fm_gpu *report) {
 #endif
 }
 
-/* dlopen alone says what is missing. */
+/* Only dlopen says what is missing. */
 static bool load_library(const char *folder, struct fm_gpu *report) {
     char path[4096];
     snprintf(path, sizeof path, "%s/libggml-vulkan.so", folder);
@@ -103,7 +103,7 @@ static bool is_gpu(ggml_backend_dev_t device) {
     return type == GGML_BACKEND_DEVICE_TYPE_GPU || type == GGML_BACKEND_DEVICE_TYPE_IGPU;
 }
 
-/* Those that ggml has, by their names. */
+/* Lists the names of the devices that ggml has found. */
 static void name_devices(struct fm_gpu *report) {
     size_t len = 0;
     for (size_t i = 0; i < ggml_backend_dev_count() && len < sizeof report->device; i++) {

@@ -1,4 +1,4 @@
-/* stb_image under image.h, with a limit on what it may allocate: files of strangers are decoded here. */
+/* stb_image under image.h, with a limit on what it may allocate, because untrusted files are decoded here. */
 #include "engine/llama/image.h"
 
 #include <limits.h>
@@ -6,15 +6,16 @@
 #include <string.h>
 
 /*
- * A file may promise few pixels and hold gigabytes of packed data, so no allocation may be larger than what the pixels
- * of this image can need: 4 channels of 16 bits, twice as they are gathered by doubling. Small ones are no matter.
+ * A file may claim few pixels and hold gigabytes of packed data, so no allocation may be larger than the pixels of this
+ * image can need: 4 channels of 16 bits, doubled because buffers grow by doubling. Small allocations are always
+ * allowed.
  */
 #define BYTES_PER_PIXEL 16
 #define BYTES_ALWAYS    (4u << 20)
 
 static size_t allocation_max = BYTES_ALWAYS;
 
-/* Zeroed: a JPEG may leave pixels out, and what the memory held before is nobody's picture. */
+/* Zeroed: a JPEG may leave pixels out, and old contents of the memory must not show. */
 static void *allocate(size_t size) {
     return size <= allocation_max ? calloc(1, size) : NULL;
 }
@@ -40,7 +41,7 @@ static void *reallocate(void *memory, size_t size) {
 
 #define JPEG_SCANS_MAX 100 /* a progressive one has some ten; each costs as much as a whole picture */
 
-/* Two bytes of a scan's marker that come by chance are rare: in packed data an FF is followed by 00. */
+/* Counts the two bytes of a scan's marker, which rarely occur by chance: in packed data an FF is followed by 00. */
 static bool has_too_many_scans(const unsigned char *bytes, size_t len) {
     size_t scans = 0;
     for (size_t i = 0; i + 1 < len && scans <= JPEG_SCANS_MAX; i++) {
@@ -49,14 +50,14 @@ static bool has_too_many_scans(const unsigned char *bytes, size_t len) {
     return len > 2 && bytes[0] == 0xFF && bytes[1] == 0xD8 && scans > JPEG_SCANS_MAX;
 }
 
-/* The file as a stream, so that the decoder comes by to ask for more, and can be told that there is none. */
+/* The file as a stream: the decoder must ask for more bytes, so it can be stopped. */
 struct source {
     const unsigned char *bytes;
     size_t left;
     fm_image_go_on *go_on;
     void *state;
     bool stopped;
-    bool over; /* it ended before the image did, which the decoder would make up the rest of */
+    bool over; /* the file ended before the image; the decoder would invent the rest */
 };
 
 static int read_some(void *user, char *data, int size) {

@@ -1,4 +1,4 @@
-/* Under kv_memory.h. */
+/* Growing the KV memory: kv_memory.h. */
 #include "engine/llama/kv_memory.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 
-#define STEP 4 /* in two steps from FM_CONTEXT_FIRST to what most models have by default */
+#define STEP 4 /* two steps from FM_CONTEXT_FIRST to the default of most models */
 
-/* All cells, with whose they are. False: there is no memory for the copy, or `to` does not take it. */
+/* Copies all cells and their owners. False: there is no memory for the copy, or `to` does not accept it. */
 static bool copy_cells(struct llama_context *from, struct llama_context *to) {
     size_t bytes = llama_state_get_size(from);
     unsigned char *state = malloc(bytes);
@@ -18,7 +18,7 @@ static bool copy_cells(struct llama_context *from, struct llama_context *to) {
     return copied;
 }
 
-/* How much room it has next: STEP times what it has, or what is needed, but no more than the whole. */
+/* The next size: STEP times the present one, or what is needed, but at most the full size. */
 static uint32_t next_size(const struct fm_llama_model *model, size_t needed) {
     uint32_t whole = model->context_params.n_ctx;
     size_t size = (size_t)llama_n_ctx(model->context) * STEP;

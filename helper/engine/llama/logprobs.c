@@ -8,7 +8,9 @@
 #define TEXT_MAX   (16u << 20) /* bytes of all the tokens */
 #define PIECE_SIZE 256         /* bytes of a token's text; most have less than 20 */
 
-/* The logarithm of the sum of e to the power of each. The greatest is taken out, so that nothing overflows. */
+/*
+ * The logarithm of the sum of e to the power of each. The greatest one is subtracted first, so that nothing overflows.
+ */
 static double log_sum_exp(const float *logits, size_t size) {
     float greatest = logits[0];
     for (size_t i = 1; i < size; i++) {
@@ -21,8 +23,7 @@ static double log_sum_exp(const float *logits, size_t size) {
     return (double)greatest + log(sum);
 }
 
-/* The `count` tokens of the greatest logits, the greatest first; of equal ones the first. Returns how many there are.
- */
+/* The `count` tokens with the greatest logits, greatest first; of equal ones the first. Returns how many there are. */
 static size_t find_top(const float *logits, size_t size, size_t count, size_t *top) {
     size_t found = 0;
     for (size_t i = 0; i < size && count > 0; i++) {

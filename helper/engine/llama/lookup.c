@@ -1,24 +1,24 @@
-/* Drafts out of what was there before, under lookup.h: as a compressor finds repeated texts. */
+/* Drafts from earlier text: lookup.h. Works as a compressor that finds repeated texts. */
 #include "engine/llama/lookup.h"
 
 #include <stdlib.h>
 
 #define KEY       3     /* tokens that a search begins with */
-#define STEPS     24    /* places that a search looks at */
+#define STEPS     24    /* places that a search checks */
 #define AGREE_MAX 64    /* tokens that are compared */
 #define ROOM_MAX  65536 /* tokens */
 #define HASH_BITS 13
 
-/* After a difference the repeated text goes on: so near, and within so many tokens of the answer. */
+/* After a difference the repeated text may continue: so near, and within so many tokens of the answer. */
 #define RESUME_NEAR   12
 #define RESUME_WITHIN 8
-#define RESUME_MIN    4 /* if so many tokens agreed before it */
+#define RESUME_MIN    4 /* if at least this many tokens agreed before it */
 
-/* How much the chances below count beside what was seen, in tokens; and how much that counts at most. */
+/* The weight of the chances below against what was seen, in tokens; and the upper limit of what was seen. */
 #define CHANCE_WEIGHT 6
 #define SEEN_MAX      96
 
-/* By class, of a text that was searched for; and of one that goes on after a difference. */
+/* By class, for a text that a search found, and for one that continues after a difference. */
 static const float first_chances[2][FM_LOOKUP_CLASSES] = {
     {0.3F, 0.4F, 0.5F, 0.65F, 0.75F, 0.85F, 0.93F, 0.97F, 0.98F},
     {0.75F, 0.8F, 0.9F, 0.93F, 0.95F, 0.96F, 0.97F, 0.98F, 0.98F},
@@ -61,7 +61,7 @@ static bool changes(const struct fm_lookup *lookup, const struct fm_lookup_place
            begins_with(tokens + place->at, lookup->count - place->at, change->from, change->from_count);
 }
 
-/* The token at `place`, which moves on. `drafts` follow the tokens: a text may repeat itself while it is drafted. */
+/* The token at `place`, which moves on. `drafts` come after the tokens: a text may repeat itself inside its draft. */
 static int32_t next_token(const struct fm_lookup *lookup, struct fm_lookup_place *place, const int32_t *tokens,
                           const int32_t *drafts) {
     const struct fm_lookup_change *change = &lookup->change;
@@ -83,7 +83,7 @@ size_t fm_lookup_draft(const struct fm_lookup *lookup, const int32_t *tokens, in
     size_t count = 0;
     while (lookup->found && count < most && place.at < lookup->count + count) {
         drafts[count] = next_token(lookup, &place, tokens, drafts);
-        if (drafts[count] < 0) { /* the place of an image */
+        if (drafts[count] < 0) { /* a place of an image */
             break;
         }
         count++;
@@ -115,7 +115,7 @@ static void count_chance(struct fm_lookup *lookup, bool right) {
     float *rights = &lookup->counts[lookup->resumed][class_of(lookup->agree)].right;
     *tried += 1;
     *rights += right ? 1 : 0;
-    if (*tried > SEEN_MAX) { /* what is long ago counts less */
+    if (*tried > SEEN_MAX) { /* older results count less */
         *tried /= 2;
         *rights /= 2;
     }
@@ -132,7 +132,7 @@ static uint32_t *head_of(const struct fm_lookup *lookup, const int32_t *end) {
     return &lookup->heads[hash >> (32 - HASH_BITS)];
 }
 
-/* How many tokens before both places agree. */
+/* How many tokens before both places are the same. */
 static size_t agreement(const int32_t *tokens, size_t one, size_t other) {
     size_t agree = 0;
     while (agree < AGREE_MAX && agree < one && tokens[one - agree - 1] == tokens[other - agree - 1]) {
@@ -141,7 +141,7 @@ static size_t agreement(const int32_t *tokens, size_t one, size_t other) {
     return agree;
 }
 
-/* The place with the most that agrees; of equal ones the last. */
+/* Finds the place where most tokens agree; of equal ones the last. */
 static void search(struct fm_lookup *lookup, const int32_t *tokens, size_t count) {
     size_t best = 0;
     uint32_t link = *head_of(lookup, tokens + count);
@@ -161,7 +161,7 @@ static void search(struct fm_lookup *lookup, const int32_t *tokens, size_t count
 
 /* ---- differences ---- */
 
-/* What stands for the tokens from `from` up to `to`, for which the answer has the last `count` before its last one. */
+/* Notes that the answer has the `count` tokens before `end` in place of the tokens from `from` up to `to`. */
 static void note_change(struct fm_lookup *lookup, const int32_t *tokens, size_t from, size_t to, size_t end,
                         size_t count) {
     struct fm_lookup_change *change = &lookup->change;
@@ -178,7 +178,7 @@ static void note_change(struct fm_lookup *lookup, const int32_t *tokens, size_t 
     }
 }
 
-/* The token before `count` is one that comes soon after the difference: the text goes on there. */
+/* If the token before `count` is one that comes soon after the difference, the text continues there. */
 static void resume(struct fm_lookup *lookup, const int32_t *tokens, size_t count) {
     size_t differ = count - 1 - lookup->lost_since;
     if (differ > RESUME_WITHIN) {
@@ -197,7 +197,7 @@ static void resume(struct fm_lookup *lookup, const int32_t *tokens, size_t count
     }
 }
 
-/* Whether `token` is what was expected. */
+/* Notes whether `token` is the expected one. */
 static void follow(struct fm_lookup *lookup, const int32_t *tokens, int32_t token, bool counts) {
     struct fm_lookup_place before = lookup->place;
     bool inside = before.at < lookup->count;
@@ -221,7 +221,7 @@ static void follow(struct fm_lookup *lookup, const int32_t *tokens, int32_t toke
     }
 }
 
-/* `last`: something may be drafted after it. */
+/* `last`: a draft may be asked for after it. */
 static void read_token(struct fm_lookup *lookup, const int32_t *tokens, bool counts, bool last) {
     if (lookup->found) {
         follow(lookup, tokens, tokens[lookup->count], counts);

@@ -1,9 +1,9 @@
 /*
- * The ggml backend of matmul.h. While a graph is computed, its products lie in the graph as custom operations, each of
- * which has the place in memory of the one that it stands for; afterwards the graph is as it was.
+ * The ggml backend of matmul.h. While a graph is computed, custom operations replace its products; each has the memory
+ * of the operation that it replaces. Afterwards the graph is as it was.
  *
- * A backend is made of structs of functions, which ggml-backend-impl.h declares: no public header, so the release is
- * checked, when this is built and when it runs.
+ * A backend consists of structs of functions, which ggml-backend-impl.h declares. That is not a public header, so the
+ * release is checked when this is built and when it runs.
  */
 #include "engine/llama/matmul.h"
 #include "base/log.h"
@@ -17,20 +17,20 @@
 _Static_assert(GGML_BACKEND_API_VERSION == 2, "ggml's structs of a backend are not those that this was written for");
 
 #define NAME  "FM"
-#define CHUNK 16 /* rows that a thread takes at once: few, so that all end at the same time */
+#define CHUNK 16 /* rows that a thread takes at once: few, so that all threads end at the same time */
 
-/* From fewer columns on ggml is faster. */
+/* With fewer columns ggml is faster. */
 #define COLUMNS_MIN 2
 
-/* An operation in the place of one of ggml's. */
+/* An operation that replaces one of ggml's. */
 struct operation {
     struct fm_q4_1_product product;
-    bool quantises;    /* else the one before has the same columns */
+    bool quantises;    /* false: the operation before has quantised the same columns */
     atomic_int ready;  /* threads that have quantised their part */
-    atomic_size_t row; /* that nobody has taken yet */
+    atomic_size_t row; /* the next row that no thread has taken yet */
     struct ggml_tensor *tensor;
     struct ggml_tensor *original;
-    int at; /* its place in the graph */
+    int at; /* its index in the graph */
 };
 
 struct computer {
@@ -47,12 +47,12 @@ static struct {
     ggml_backend_dev_t cpu;
     struct ggml_threadpool *threads;
     bool making_context;
-    bool has_products; /* a context was made that has some */
+    bool has_products; /* a context was made that has such products */
 } shared;
 
 /* ---- the CPU's backend ---- */
 
-/* Copies the address of a function of its library to `function`, the address of a pointer to it: ISO C has no cast. */
+/* Copies the address of a function in its library to `*function`, a pointer to a function: ISO C has no such cast. */
 static bool find_cpu_function(const char *name, void *function) {
     void *found = ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(shared.cpu), name);
     memcpy(function, &found, sizeof found);
@@ -84,7 +84,7 @@ static void set_threads(struct computer *computer) {
 
 /* ---- an operation ---- */
 
-/* One that a kernel computes: weights as the model's file has them, times columns of floats. */
+/* Whether a kernel of ours computes it: weights as in the model's file, times columns of floats. */
 static bool is_ours(const struct ggml_tensor *node) {
     if (node->op != GGML_OP_MUL_MAT) {
         return false;
@@ -100,11 +100,11 @@ static bool is_ours(const struct ggml_tensor *node) {
 static void wait_for_all(struct operation *operation, int threads) {
     atomic_fetch_add_explicit(&operation->ready, 1, memory_order_acq_rel);
     while (atomic_load_explicit(&operation->ready, memory_order_acquire) < threads) {
-        __builtin_ia32_pause(); /* as ggml waits for its threads */
+        __builtin_ia32_pause(); /* ggml waits for its threads in the same way */
     }
 }
 
-/* On each of ggml's threads, number `thread` of `threads`. */
+/* Runs on each of ggml's threads; this one is number `thread` of `threads`. */
 static void compute(struct ggml_tensor *tensor, int thread, int threads, void *argument) {
     struct operation *operation = argument;
     const struct fm_q4_1_product *product = &operation->product;
@@ -183,7 +183,7 @@ static bool make_tiles(struct computer *computer, size_t count) {
 }
 _Static_assert(sizeof(struct fm_q4_1_tile) % 64 == 0, "aligned_alloc wants whole multiples, and the processor lines");
 
-/* Room for all products of the graph; false: there is no memory. */
+/* Makes room for all products of the graph; false: there is no memory. */
 static bool prepare(struct computer *computer, struct ggml_tensor **nodes, int node_count) {
     size_t count = 0;
     size_t most = 0;
@@ -198,9 +198,9 @@ static bool prepare(struct computer *computer, struct ggml_tensor **nodes, int n
     return make_operations(computer, count) && make_tiles(computer, most);
 }
 
-/* How many were put in their places. */
+/* Replaces the products; returns how many. */
 static size_t replace(struct computer *computer, struct ggml_tensor **nodes, int node_count) {
-    const struct ggml_tensor *in = NULL; /* whose columns the tiles hold by then */
+    const struct ggml_tensor *in = NULL; /* the columns that the tiles hold at that point */
     size_t count = 0;
     for (int i = 0; i < node_count; i++) {
         if (is_ours(nodes[i])) {
@@ -219,7 +219,7 @@ static enum ggml_status compute_graph(ggml_backend_t backend, struct ggml_cgraph
     struct ggml_tensor **nodes = ggml_graph_nodes(graph);
     int node_count = ggml_graph_n_nodes(graph);
     size_t count = 0;
-    if (prepare(computer, nodes, node_count)) { /* else ggml computes all of it */
+    if (prepare(computer, nodes, node_count)) { /* otherwise ggml computes all of it */
         count = replace(computer, nodes, node_count);
     }
     set_threads(computer);
@@ -256,7 +256,7 @@ static ggml_backend_t make_backend(ggml_backend_dev_t device, const char *unused
     if (!cpu) {
         free(computer);
         free(backend);
-        return NULL; /* llama.cpp makes no context then */
+        return NULL; /* llama.cpp then makes no context */
     }
     computer->cpu = cpu;
     *backend = (struct ggml_backend){
@@ -276,7 +276,7 @@ static const char *device_name(ggml_backend_dev_t device) {
 }
 
 static void device_memory(ggml_backend_dev_t device, size_t *available, size_t *total) {
-    (void)device; /* it has none of its own */
+    (void)device; /* it has no memory of its own */
     *available = 0;
     *total = 0;
 }
@@ -300,10 +300,10 @@ static ggml_backend_buffer_type_t device_buffer_type(ggml_backend_dev_t device) 
 }
 
 /*
- * While a context is made, llama.cpp looks at which backend computes its fused operations, and does without them where
- * that is another one than the layer's weights are for, which is the CPU's. So this takes the products alone until
- * then. Afterwards it takes all that the CPU's can do: the graph stays in one piece, and the threads need not wait at
- * borders.
+ * While a context is made, llama.cpp checks which backend computes its fused operations, and does not use them if that
+ * is not the backend of the layer's weights, the CPU's. So until then this backend only takes the products. Afterwards
+ * it takes everything that the CPU's can do: the graph stays in one piece, and the threads do not have to wait between
+ * parts.
  */
 static bool supports_operation(ggml_backend_dev_t device, const struct ggml_tensor *node) {
     (void)device;
@@ -368,7 +368,7 @@ static void *function_by_name(ggml_backend_reg_t registered, const char *name) {
 
 /* ---- matmul.h ---- */
 
-/* What ggml's library for the CPU was built to use, and so has been found on this processor. */
+/* Whether ggml's CPU library was built to use the feature; if so, this processor has it. */
 static bool cpu_uses(const char *feature) {
     ggml_backend_get_features_t get;
     if (!find_cpu_function("ggml_backend_get_features", &get)) {

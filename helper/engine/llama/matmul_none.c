@@ -1,4 +1,4 @@
-/* matmul.h where there are no kernels: elsewhere than on Linux on x86_64. */
+/* matmul.h for systems without kernels: all except Linux on x86_64. */
 #include "engine/llama/matmul.h"
 
 bool fm_matmul_register(void) {

@@ -22,17 +22,18 @@
 #define TEMPLATE_MAX (1u << 20) /* bytes of a chat template; the longest in use have 30 kB */
 
 /*
- * A GPU is asked to stop after so many nodes of a graph (two layers, in most models), where the batch has so many
- * tokens: less takes no time. While it is tried, each of the first nodes may need a program that is not compiled yet.
+ * A GPU checks whether to stop after this many nodes of a graph (two layers in most models), if the batch has this many
+ * tokens: smaller batches take no time. While the GPU is tried, each of the first nodes may need a program that is not
+ * compiled yet.
  */
 #define PIECE_NODES 64
 #define PIECES_FROM 16
 #define TRIAL_NODES 4
 
-/* Of a load's progress: where the weights are read and a GPU is tried; and how much of the rest a piece of that is. */
+/* The parts of a load's progress: reading the weights if a GPU is tried too; and how much of the rest each piece is. */
 #define WEIGHTS_PART 0.7f
 #define TRIAL_PART   0.05f
-#define COPIED_PART  4 /* of a file's size, the least that counts as a copy of weights */
+#define COPIED_PART  4 /* 1/COPIED_PART of a file's size is the least that counts as a copy of weights */
 
 /* ---- llama.cpp's log ---- */
 
@@ -64,12 +65,12 @@ static void on_log(enum ggml_log_level level, const char *text, void *unused) {
     pthread_mutex_unlock(&llama_log.lock);
 }
 
-/* ggml's own last words; without a callback it prints a stack trace. */
+/* ggml's last message; without a callback it prints a stack trace. */
 static void on_ggml_abort(const char *message) {
     fm_log(FM_LOG_ERROR, "ggml aborts: %s", message);
 }
 
-/* "NAME of a function: what is wrong" without the function. */
+/* "NAME of a function: what is wrong", without the function. */
 static const char *without_function(const char *line) {
     const char *colon = strstr(line, ": ");
     size_t name = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -87,8 +88,8 @@ static enum fm_code fail_with_log(struct fm_error *error, const char *path, cons
 /* ---- backends ---- */
 
 /*
- * The variants of the CPU's library for x86_64, as ggml prefers them (its ggml/src/ggml-cpu/arch/x86/cpu-feats.cpp):
- * one for another processor does not load. ggml itself opens all of them to compare their scores, which takes four
+ * The variants of the CPU's library for x86_64, as ggml prefers them (its ggml/src/ggml-cpu/arch/x86/cpu-feats.cpp): a
+ * variant for another processor does not load. ggml itself opens all of them to compare their scores, which takes four
  * times as long. tests/contract/test_llama.py compares both choices.
  */
 static const char *const cpu_variants[] = {
@@ -111,7 +112,7 @@ static bool load_cpu(const char *dir) {
     return false;
 }
 
-/* The libraries of ggml's backends lie beside libllama, wherever that is. */
+/* The libraries of ggml's backends are beside libllama. */
 static enum fm_code load_backends(const struct fm_llama_model_options *options, struct fm_error *error) {
     if (ggml_backend_reg_count() > 0) {
         return FM_OK;
@@ -136,7 +137,7 @@ static enum fm_code load_backends(const struct fm_llama_model_options *options, 
 
 /* ---- the file ---- */
 
-/* Why `path` did not load, as far as its header tells; else what llama.cpp said. */
+/* Why `path` did not load, if its header shows that; else llama.cpp's message. */
 static enum fm_code fail_to_load(struct fm_error *error, const char *path) {
     int64_t size;
     int64_t needed;
@@ -158,9 +159,9 @@ void fm_llama_model_watch(struct fm_llama_model *model, fm_llama_stop *stop, voi
 }
 
 /*
- * llama.cpp asks its abort callback between the operations of the CPU alone. On a GPU it computes all nodes of a graph
- * up to one that this function wants, then calls it again. Always at the same nodes: what a GPU computes at once may
- * decide about the last bits.
+ * llama.cpp only calls its abort callback between operations of the CPU. On a GPU it computes all nodes of a graph up
+ * to one that this function asks for, and then calls it again. It always asks for the same nodes, because what a GPU
+ * computes together may change the last bits.
  */
 static bool on_node(struct ggml_tensor *node, bool ask, void *argument) {
     struct fm_llama_model *model = argument;
@@ -170,7 +171,7 @@ static bool on_node(struct ggml_tensor *node, bool ask, void *argument) {
         return model->stopped || (model->in_pieces && ++model->nodes % piece == 0);
     }
     model->stopped = model->stopped || (model->stop && model->stop(model->stop_argument));
-    return !model->stopped; /* false: nothing more of this part of the graph; llama.cpp itself does not notice */
+    return !model->stopped; /* false: skips the rest of this part of the graph; llama.cpp itself does not notice it */
 }
 
 int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode) {
@@ -184,7 +185,7 @@ int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_
     if (status == 0 && model->stopped) {
         return FM_COMPUTE_ABORTED;
     }
-    bool failed = status < 0; /* what is above has other reasons, such as an abort */
+    bool failed = status < 0; /* values above 0 have other reasons, such as an abort */
     if (failed && model->uses_gpu) {
         fm_log(FM_LOG_ERROR, "the GPU failed, so the engine ends: %s (%d)", error.detail, (int)status);
         _exit(FM_EXIT_GPU);
@@ -240,7 +241,7 @@ static enum fm_code make_context(struct fm_llama_model *model, const char *path,
     return FM_OK;
 }
 
-/* The chat template in `path`, NUL-terminated. */
+/* Reads the chat template in the file `path`, NUL-terminated. */
 static enum fm_code read_template(const char *path, struct fm_buf *source, struct fm_error *error) {
     enum fm_code code = fm_file_read(path, source, error);
     if (code != FM_OK) {
@@ -254,7 +255,7 @@ static enum fm_code read_template(const char *path, struct fm_buf *source, struc
     return source->failed ? fm_fail(error, FM_UNAVAILABLE, "the file is too long: %s", path) : FM_OK;
 }
 
-/* With the chat template in `path`; NULL: the model's own. */
+/* Makes the prompter with the chat template in the file `path`; NULL: the model's own. */
 static enum fm_code init_prompter(struct fm_llama_model *model, const char *path, struct fm_error *error) {
     struct fm_buf source;
     if (model->embeds) {
@@ -279,7 +280,7 @@ static enum fm_code init_prompter(struct fm_llama_model *model, const char *path
     return code;
 }
 
-/* What it sees with. */
+/* Loads the projector, with which the model sees images. */
 static enum fm_code load_vision(struct fm_llama_model *model, const char *path, struct fm_error *error) {
     if (!path) {
         return FM_OK;
@@ -301,7 +302,7 @@ static enum fm_code load_vision(struct fm_llama_model *model, const char *path, 
     return code;
 }
 
-/* What kind of model it is. */
+/* Finds out what kind of model it is. */
 static enum fm_code check_kind(struct fm_llama_model *model, const char *path, struct fm_error *error) {
     if (!llama_model_has_decoder(model->weights) || llama_model_has_encoder(model->weights)) {
         return fm_fail(error, FM_UNAVAILABLE, "%s: not a model that generates text from text alone", path);
@@ -330,7 +331,10 @@ static bool on_trial(void *argument) {
     return !trial->progress(trial->done, trial->argument);
 }
 
-/* Whether the GPU computes at all is seen now, and not by the first request, which would wait for its programs too. */
+/*
+ * Tries now whether the GPU can compute, and compiles its programs: otherwise the first request would have to wait for
+ * that.
+ */
 static void try_gpu(struct fm_llama_model *model, fm_llama_model_progress *progress, void *argument) {
     struct trial trial = {.progress = progress, .argument = argument, .done = WEIGHTS_PART};
     llama_token token = llama_vocab_bos(model->prompter.vocab);
@@ -358,13 +362,13 @@ struct source {
     void *argument;
 };
 
-/* With a GPU: its trial, after the weights are read, is progress too. */
+/* Reports progress. With a GPU, the trial after the weights were read is progress too. */
 static bool on_weights(float progress, void *argument) {
     const struct source *from = argument;
     return from->progress(progress * WEIGHTS_PART, from->argument);
 }
 
-/* What of the model the GPU takes, as `params`. A look at the file tells how long the context is to be. */
+/* Sets in `params` how much of the model the GPU takes. A first look at the file gives the length of the context. */
 static bool fit_gpu(struct fm_llama_model *model, const struct source *from, struct llama_model_params *params) {
     struct fm_error error;
     struct fm_llama_model look = {.thread_count = 1};
@@ -383,8 +387,9 @@ static bool fit_gpu(struct fm_llama_model *model, const struct source *from, str
 }
 
 /*
- * llama.cpp maps the file, and for some formats (Q4_0, Q4_K on most processors) computes with a copy in another order. What it no
- * longer reads of the file then does not stay in memory. `before`: fm_private_memory, before the weights were there.
+ * llama.cpp maps the file, and for some formats (Q4_0, Q4_K on most processors) computes with a copy in another order.
+ * The parts of the file that it no longer reads are dropped from memory. `before`: fm_private_memory before the weights
+ * were loaded.
  */
 static void drop_what_was_copied(const char *path, int64_t before) {
     struct fm_file_info file;
@@ -394,7 +399,7 @@ static void drop_what_was_copied(const char *path, int64_t before) {
     }
 }
 
-/* Loads all of it; on failure nothing is left but `gpu`. */
+/* Loads everything; on failure only `gpu` is left. */
 static enum fm_code load_from(struct fm_llama_model *model, struct source *from, bool gpu, struct fm_error *error) {
     const struct fm_llama_model_options *options = from->options;
     struct llama_model_params params = llama_model_default_params();
@@ -436,7 +441,7 @@ static enum fm_code load_from(struct fm_llama_model *model, struct source *from,
     return FM_OK;
 }
 
-/* With a GPU, where one can be used; without, where the model does not load with it. */
+/* Loads with a GPU if one can be used, and without if the model does not load with it. */
 static enum fm_code load_somewhere(struct fm_llama_model *model, struct source *from, struct fm_error *error) {
     bool gpu = fm_llama_gpu_find(&model->gpu);
     enum fm_code code = load_from(model, from, gpu, error);
@@ -458,7 +463,7 @@ enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
     *model = (struct fm_llama_model){0};
     llama_log_set(on_log, NULL);
     ggml_set_abort_callback(on_ggml_abort);
-    enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait for a FIFO */
+    enum fm_code code = fm_file_check_magic(path, "GGUF", error); /* llama.cpp would wait if it is a FIFO */
     code = code ? code : load_backends(options, error);
     code = code ? code : load_somewhere(model, &from, error);
     if (code != FM_OK) {

@@ -1,6 +1,6 @@
 /*
  * A loaded GGUF model: weights, context (with the KV memory), compute threads, tokenizer. It belongs to the engine
- * thread; llama.cpp's log callback alone comes from elsewhere.
+ * thread; only llama.cpp's log callback comes from other threads.
  */
 #ifndef FM_ENGINE_LLAMA_MODEL_H
 #define FM_ENGINE_LLAMA_MODEL_H
@@ -19,7 +19,7 @@
 /* The most tokens that are computed at once. */
 #define FM_MODEL_BATCH 512
 
-/* Tokens that an exact sequence computes at once (cache.h), and one that embeds. */
+/* Tokens that an exact sequence (cache.h), or a sequence that embeds, computes at once. */
 #define FM_MODEL_CHUNK 128
 /* Bytes that computing a text to embed takes, as front/engines/models.c says before a load. */
 #define FM_MODEL_EMBED_WORK ((int64_t)64 * 1024 * 1024)
@@ -27,75 +27,74 @@
 /* The largest context that can be asked for: above what any model was trained for. In docs/options.md. */
 #define FM_MODEL_CONTEXT_MAX 16777216
 
-/* True: what is being computed should stop. */
+/* True: the present computation should stop. */
 typedef bool fm_llama_stop(void *argument);
 
-/* Tokens that are computed before it is known that they come: none; by lookup, where it pays; and wherever it can be.
- */
+/* Which tokens are computed before it is known that they come: none; by lookup if it pays; whenever it is possible. */
 enum fm_llama_drafts { FM_DRAFTS_OFF, FM_DRAFTS_LOOKUP, FM_DRAFTS_ALWAYS };
 
 struct fm_llama_model {
     struct llama_model *weights;
     struct llama_context *context;
-    struct llama_context_params context_params; /* with the whole KV memory: kv_memory.h */
+    struct llama_context_params context_params; /* for the full KV memory: kv_memory.h */
     struct fm_threads threads;
-    bool embeds; /* the file says how the model's states become a vector: it embeds, and does nothing else */
-    struct fm_prompter prompter;            /* plain, where it embeds */
+    bool embeds; /* the file says how the model's states become a vector: it only embeds */
+    struct fm_prompter prompter;            /* without a template if it embeds */
     struct fm_grammar_vocab *grammar_vocab; /* NULL before the first job with a format */
     struct fm_tool_form tool_form;          /* the model's own; read at the first job with tools */
     bool tool_form_read;
-    struct fm_turns_memory turns; /* what its template takes */
+    struct fm_turns_memory turns; /* which arrangements its template takes */
     struct fm_thought_form thought_form; /* read at the first job */
     bool thought_form_read;
     uint32_t context_length;  /* tokens of input and output; llama.cpp's own may be longer, it rounds up */
-    struct fm_vision *vision; /* NULL: the model does not see */
+    struct fm_vision *vision; /* NULL: the model sees no images */
     int slots;                /* jobs at once */
-    bool repeatable;          /* all are exact sequences (cache.h) */
+    bool repeatable;          /* all jobs are exact sequences (cache.h) */
     enum fm_llama_drafts drafts;
-    size_t sequences;     /* of the KV memory: of the jobs, and of conversations that are kept */
-    llama_seq_id spare;   /* one more of its sequences, empty but while states are moved; -1: none, it embeds */
+    size_t sequences;     /* sequences of the KV memory: of jobs, and of kept conversations */
+    llama_seq_id spare;   /* one more sequence, empty except while states are moved; -1: none, because it embeds */
     uint32_t batch_size;  /* tokens, or places of an image, that are computed at once: FM_MODEL_BATCH, or less where
                              llama.cpp takes less */
     uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                              context_length */
-    int64_t memory_bytes; /* what the weights, the KV memory, the projector, the vocabulary and a text to embed take */
-    int64_t kv_bytes;     /* the KV memory of that */
+    int64_t memory_bytes; /* of the weights, KV memory, projector and vocabulary, and of the work to embed a text */
+    int64_t kv_bytes;     /* of that, the KV memory */
     int thread_count;     /* at most */
-    bool exact;           /* what is computed now is of an exact sequence (cache.h) */
+    bool exact;           /* an exact sequence (cache.h) is being computed */
     bool uses_gpu;        /* for some of its layers */
-    struct fm_gpu gpu;    /* what is told of that; all "" where nobody wants one */
-    fm_llama_stop *stop;  /* see fm_llama_model_watch; NULL: nobody asks */
+    struct fm_gpu gpu;    /* the report about it; all "" if no GPU is wanted */
+    fm_llama_stop *stop;  /* see fm_llama_model_watch; NULL: never stops */
     void *stop_argument;
     bool trying_gpu;
-    bool in_pieces; /* of what is being computed on the GPU: `stop` is asked in between */
+    bool in_pieces; /* the GPU computes in pieces, and `stop` is called in between */
     bool stopped;
-    unsigned nodes; /* of its graph, so far */
+    unsigned nodes; /* nodes of the graph so far */
 };
 
 /* Settings; 0 or NULL: the default. */
 struct fm_llama_model_options {
     /*
-     * At most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192. One that embeds gets what
-     * it was trained for at most, and by default 2,048 at most where it has to see a text whole.
+     * At most FM_MODEL_CONTEXT_MAX; default: what the model was trained for, at most 8,192. A model that embeds gets at
+     * most what it was trained for, and by default at most 2,048 if it can't compute a text in pieces.
      */
     int64_t context_length;
     int64_t slots;     /* jobs at once; default: see fm_context_slots */
     bool repeatable;   /* one job at a time, each the same to the bit as in a fresh process */
-    bool ggml_kernels; /* all is computed by ggml's kernels, none by ours (matmul.h); of the first load in a process */
+    bool ggml_kernels; /* ggml's kernels compute everything, not ours (matmul.h); the first load in a process decides */
     enum fm_llama_drafts drafts;
-    int64_t kv_tokens;         /* that the KV memory has room for, at least a context; default: see context.c */
-    int64_t threads;           /* at most; default: one a core that this process may use */
+    int64_t kv_tokens;         /* for how many the KV memory has room, at least one context; default: see context.c */
+    int64_t threads;           /* at most; default: one for each core that this process may use */
     const char *chat_template; /* a file; default: the model's own */
-    const char *mmproj;        /* a projector's file, with which the model sees; default: it does not */
+    const char *mmproj;        /* a projector's file, with which the model sees images; default: none */
 };
 
-/* Called while the weights are read, from 0 to 1; false gives the load up. */
+/* Called while the weights are read, with 0 to 1; false cancels the load. */
 typedef bool fm_llama_model_progress(float progress, void *argument);
 
 /*
  * Loads `path`. Blocks as long as it takes. Every failure is FM_UNAVAILABLE (or out of memory), names the file (and
- * FM_ENGINE_LLAMA_CTX, where that is at fault or helps) and says why; a context that the memory does not hold, or a
- * default one out of proportion to the weights, is one. nothing is left loaded then. Call from the engine thread,
+ * FM_ENGINE_LLAMA_CTX, if that is at fault or helps) and says why. A context that does not fit in memory, or a default
+ * one far too large for the weights, is a failure too. Nothing is left loaded then. Call from the engine thread,
  * without another model loaded.
  */
 FM_MUST_USE enum fm_code fm_llama_model_load(struct fm_llama_model *model, const char *path,
@@ -103,39 +102,38 @@ FM_MUST_USE enum fm_code fm_llama_model_load(struct fm_llama_model *model, const
                                              fm_llama_model_progress *progress, void *argument, struct fm_error *error);
 
 /*
- * The weights of another model, which the CPU computes: ->weights and ->embeds of `model`, and nothing else. Fails as
- * fm_llama_model_load does. Blocks; call it after that.
+ * Loads the weights of another model, which the CPU computes: sets only ->weights and ->embeds of `model`. Fails as
+ * fm_llama_model_load does. Blocks; call it after fm_llama_model_load.
  */
 FM_MUST_USE enum fm_code fm_llama_model_load_weights(struct fm_llama_model *model, const char *path,
                                                      fm_llama_model_progress *progress, void *argument,
                                                      struct fm_error *error);
 
-/* Also after a failed load. */
+/* Allowed after a failed load. */
 void fm_llama_model_free(struct fm_llama_model *model);
 
-#define FM_COMPUTE_ABORTED 2 /* llama_decode's */
+#define FM_COMPUTE_ABORTED 2 /* llama_decode's value */
 
 /*
- * Computes `batch`, by llama_encode with `encode`, else by llama_decode, and returns what they do; something below 0
- * too where they throw. A GPU that fails ends the process (engine/llama/gpu.h). Blocks.
+ * Computes `batch`, with llama_encode if `encode`, else with llama_decode, and returns their result; a value below 0
+ * also if they throw. A GPU that fails ends the process (engine/llama/gpu.h). Blocks.
  */
 int32_t fm_llama_model_compute(struct fm_llama_model *model, const struct llama_batch *batch, bool encode);
 
-/* From now on `stop` is asked many times while a batch is computed, on this thread; NULL: no longer. */
+/* From now on `stop` is called many times while a batch is computed, on this thread; NULL: no longer. */
 void fm_llama_model_watch(struct fm_llama_model *model, fm_llama_stop *stop, void *argument);
 
 /* The model's chat template with its vocabulary; valid as long as the model. */
 struct fm_tool_template fm_llama_model_template(const struct fm_llama_model *model);
 
 /*
- * How tools are told to the model for `job`, and how it calls them; valid as long as the model. The first job with
- * tools has the form read off the chat template. FM_INTERNAL: out of memory.
+ * The form in which tools are described to the model for `job`, and in which it calls them; valid as long as the model.
+ * For the first job with tools, the form is read off the chat template. FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code fm_llama_model_tool_form(struct fm_llama_model *model, const struct fm_kit_job *job,
                                                   const struct fm_tool_form **form, struct fm_error *error);
 
-/* How the model thinks; valid as long as it. The first call has it read off the chat template. FM_INTERNAL: the same.
- */
+/* How the model thinks; valid as long as the model. The first call reads it off the template. FM_INTERNAL: as above. */
 FM_MUST_USE enum fm_code fm_llama_model_thought_form(struct fm_llama_model *model, const struct fm_thought_form **form,
                                                      struct fm_error *error);
 

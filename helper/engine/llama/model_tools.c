@@ -1,4 +1,4 @@
-/* A loaded model as tools.h and thoughts.h want it: its chat template with its vocabulary. */
+/* A loaded model in the form that tools.h and thoughts.h need: its chat template with its vocabulary. */
 #include "base/log.h"
 #include "engine/llama/model.h"
 #include "engine/llama/tokens.h"

@@ -1,11 +1,12 @@
 /*
- * Messages to tokens: how text that looks like a control token is kept text: it is replaced by a marker before the
+ * Turns messages into tokens. Text that looks like a control token must stay text: a marker replaces it before the
  * template is rendered, and the rendered prompt is tokenized piece by piece between the markers, the replaced text
- * without control tokens. Messages without such text, which is nearly all, take none of that way and are tokenized in
- * one piece. Images go the same way: a marker stands for each, which no text of a user's can be.
+ * without control tokens. Nearly all messages have no such text, and are tokenized in one piece. Images are handled in
+ * the same way: a marker, which no user's text can contain, stands for each.
  *
- * A template may also alter text: upper-case, cut, or count it. So marked messages are rendered twice, with markers
- * that have no letter and no length in common: where the results differ, something of a marker is left in them.
+ * A template may also change text: make it upper case, cut it, or count it. So marked messages are rendered twice, with
+ * markers that have no letter and no length in common: if the results differ in more than the markers, the template
+ * changed a marker.
  */
 #include "engine/llama/prompt.h"
 #include "base/buf.h"
@@ -21,11 +22,11 @@
 
 #define PROMPT_MAX (64u * 1024u * 1024u) /* bytes; a request has at most 10 MB */
 
-#define MARKER_LETTERS 16 /* with 8 values each: one of 2^48, not guessable */
+#define MARKER_LETTERS 16 /* with 8 values each: 2^48 possibilities, so it can't be guessed */
 
 /*
- * Letters of both cases, so that no change of case leaves them as they are; then a control text's index, or an image's
- * after those, and `end`.
+ * Letters of both cases, so that every change of case changes them; then the index of a control text, or of an image
+ * (counted after those), and `end`.
  */
 struct marker {
     char begin[MARKER_LETTERS + 2];
@@ -41,7 +42,7 @@ struct render {
     struct fm_buf spans; /* of struct fm_span */
 };
 
-/* What the template made of the messages; malloc'd. */
+/* The rendered messages; malloc'd. */
 struct rendered {
     char *text;
     size_t len;
@@ -49,13 +50,13 @@ struct rendered {
 
 /* ---- set-up ---- */
 
-/* A user-defined token's text is as it stands in a vocabulary of any kind, where it begins with no space. */
+/* The vocabulary has a user-defined token's text unchanged, whatever its kind, if the text begins with no space. */
 static bool is_tag(const struct llama_vocab *vocab, llama_token token) {
     bool user_defined = llama_vocab_get_attr(vocab, token) & LLAMA_TOKEN_ATTR_USER_DEFINED;
     return user_defined && !fm_token_is_control(vocab, token) && strchr("<[", llama_vocab_get_text(vocab, token)[0]);
 }
 
-/* The tokens that `is_one` tells. False: out of memory. */
+/* Collects the tokens for which `is_one` is true. False: out of memory. */
 static bool collect(const struct llama_vocab *vocab, bool (*is_one)(const struct llama_vocab *, llama_token),
                     struct fm_control_text **list, size_t *count) {
     int32_t vocab_size = llama_vocab_n_tokens(vocab);
@@ -83,8 +84,9 @@ static bool collect_all(struct fm_prompter *prompter) {
 }
 
 /*
- * A token's text, as the vocabulary has it, is at least as long as what it stands for. 0 for the rarer kinds, some of
- * which drop or merge text, and where a token swallows the white space beside it.
+ * The length of the longest token. A token's text in the vocabulary is at least as long as the text that it stands for.
+ * 0 for rarer kinds of vocabularies, some of which drop or merge text, and if a token includes the white space beside
+ * it.
  */
 static size_t longest_token(const struct llama_vocab *vocab) {
     enum llama_vocab_type type = llama_vocab_type(vocab);
@@ -160,11 +162,11 @@ static void append_marker(const struct marker *marker, size_t index, struct fm_b
     fm_buf_append_str(out, digits);
 }
 
-/* Appends `text` (`len` bytes) to `out` with markers for control texts, `most` at most. Returns how many there are. */
+/* Appends `text` (`len` bytes) to `out` with markers for at most `most` control texts. Returns how many there are. */
 static size_t mark(const struct fm_prompter *prompter, const struct marker *marker, const char *text, size_t len,
                    size_t most, struct fm_buf *out) {
     size_t marked = 0;
-    size_t plain = 0; /* start of what is not copied yet */
+    size_t plain = 0; /* start of the text that is not copied yet */
     for (size_t i = 0; i < len && marked < most;) {
         const struct fm_control_text *control = fm_prompter_control(prompter, text + i, len - i);
         if (!control) {
@@ -191,24 +193,24 @@ static void make_markers(struct render *render) {
         first[i] = letter;
         second[i] = (char)(letter + 8);
     }
-    second[MARKER_LETTERS] = 'q'; /* another length */
+    second[MARKER_LETTERS] = 'q'; /* makes its length differ */
     render->markers[0].end = 'x';
     render->markers[1].end = 'y';
 }
 
-/* A whole marker in a text. */
+/* A complete marker in a text. */
 struct found {
     size_t at;
     size_t end;   /* after it */
-    size_t index; /* which control text it stands for, or, from their count on, which image */
+    size_t index; /* the control text that it stands for, or, from their number on, the image */
 };
 
-/* What markers may stand for. */
+/* How many things markers may stand for. */
 static size_t marked_things(const struct render *render) {
     return render->prompter->control_count + (render->pictures ? render->pictures->count : 0);
 }
 
-/* The index and the end after a marker's beginning at `at`. */
+/* Reads the index and the end of the marker that begins at `at`. */
 static bool read_marker(const struct render *render, const struct marker *marker, const struct rendered *prompt,
                         struct found *found) {
     size_t at = found->at + strlen(marker->begin);
@@ -222,7 +224,7 @@ static bool read_marker(const struct render *render, const struct marker *marker
     return at < prompt->len && prompt->text[at] == marker->end && index < count;
 }
 
-/* The next marker from `from` on. False when there is none; `found->at` is the end of the text then. */
+/* The next marker from `from` on. False when there is none; `found->at` is then the end of the text. */
 static bool find_marker(const struct render *render, const struct marker *marker, const struct rendered *prompt,
                         size_t from, struct found *found) {
     const char *begin;
@@ -237,7 +239,7 @@ static bool find_marker(const struct render *render, const struct marker *marker
     return false;
 }
 
-/* True when the texts differ only in their markers, and those stand for the same. */
+/* True when the texts differ only in their markers, and each marker stands for the same thing in both. */
 static bool same_but_for_markers(const struct render *render, const struct rendered prompts[2]) {
     size_t from[2] = {0, 0};
     for (;;) {
@@ -264,11 +266,11 @@ static bool same_but_for_markers(const struct render *render, const struct rende
 
 /* ---- tokens ---- */
 
-/* What a marker stands for. */
+/* Writes the tokens of what a marker stands for. */
 static enum fm_code write_marked(struct render *render, size_t index, struct fm_error *error) {
     const struct fm_prompter *prompter = render->prompter;
     if (index < prompter->control_count) {
-        /* in two pieces: the tokenizer takes the text of a user-defined token for it, wherever it is */
+        /* in two pieces, because the tokenizer turns the text of a user-defined token into that token everywhere */
         const struct fm_control_text *control = &prompter->controls[index];
         bool user_defined = llama_vocab_get_attr(prompter->vocab, control->token) & LLAMA_TOKEN_ATTR_USER_DEFINED;
         size_t first = user_defined ? 1 : control->len;
@@ -300,7 +302,7 @@ static enum fm_code tokenize_marked(struct render *render, const struct rendered
     }
 }
 
-/* Appends a message's content with its images' markers, and with those of control texts as mark does. */
+/* Appends a message's content with markers for its images, and for control texts as `mark` does. */
 static size_t mark_content(const struct render *render, const struct marker *marker,
                            const struct fm_chat_message *message, size_t most, struct fm_buf *out) {
     size_t marked = 0;
@@ -322,8 +324,8 @@ static size_t mark_content(const struct render *render, const struct marker *mar
 }
 
 /*
- * Copies of the messages whose contents and thoughts lie in `text`, marked. As many marks as the context has tokens are
- * enough: each is a token at least. NULL: out of memory.
+ * Copies the messages; their contents and thoughts are in `text`, with marks. As many marks as the context has tokens
+ * are enough, because each is at least one token. NULL: out of memory.
  */
 static struct fm_chat_message *mark_messages(const struct render *render, const struct marker *marker,
                                              const struct fm_chat *chat, struct fm_buf *text, size_t *marked) {
@@ -357,7 +359,7 @@ static struct fm_chat_message *mark_messages(const struct render *render, const 
     return copies;
 }
 
-/* How the answer begins, and what the prompt needs for that. */
+/* Decides how the answer begins, and adds what the prompt needs for that. */
 static enum fm_code begin_answer(const struct render *render, struct rendered *prompt, struct fm_error *error) {
     struct fm_prompt_thought *thought = render->thought;
     struct fm_buf more;
@@ -375,7 +377,7 @@ static enum fm_code begin_answer(const struct render *render, struct rendered *p
     return failed ? fm_fail_no_memory(error) : FM_OK;
 }
 
-/* The template's text of the messages, marked. `*marked` is how many control texts there are. */
+/* Renders the messages with marks. `*marked` is how many control texts there are. */
 static enum fm_code apply_template(const struct render *render, const struct marker *marker, const struct fm_chat *chat,
                                    struct rendered *prompt, size_t *marked, struct fm_error *error) {
     struct fm_buf text;
@@ -391,7 +393,7 @@ static enum fm_code apply_template(const struct render *render, const struct mar
     return code;
 }
 
-/* Refuses messages whose marked text the template alters. */
+/* Refuses messages if the template changes their marked text. */
 static enum fm_code check_template(const struct render *render, const struct fm_chat *chat,
                                    const struct rendered *prompt, struct fm_error *error) {
     struct rendered prompts[2] = {*prompt, {NULL, 0}};
@@ -470,7 +472,7 @@ static enum fm_code refuse_suffix(struct fm_error *error) {
     return error->code;
 }
 
-/* The order that models are trained with most: the place to fill comes last. */
+/* Uses the order with which most models are trained: the gap to fill comes last. */
 static enum fm_code infill(struct fm_tokens *tokens, const char *text, size_t len, const char *suffix,
                            size_t suffix_len, struct fm_error *error) {
     llama_token prefix_mark = llama_vocab_fim_pre(tokens->vocab);
@@ -490,7 +492,7 @@ static enum fm_code infill(struct fm_tokens *tokens, const char *text, size_t le
 static enum fm_code plain(struct fm_tokens *tokens, const char *text, size_t len, const char *suffix, size_t suffix_len,
                           struct fm_error *error) {
     llama_token first = llama_vocab_bos(tokens->vocab);
-    bool nothing = !suffix && len == 0; /* then the answer is any text, from its beginning */
+    bool nothing = !suffix && len == 0; /* then the answer is any text, from the start */
     if (nothing && first == LLAMA_TOKEN_NULL) {
         return fm_fail(error, FM_INVALID_REQUEST, "the prompt is empty");
     }

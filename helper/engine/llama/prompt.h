@@ -23,37 +23,37 @@ struct fm_control_text {
 struct fm_prompter {
     const struct llama_vocab *vocab;
     struct fm_templates *templates;
-    struct fm_control_text *controls; /* what a message may not smuggle in */
+    struct fm_control_text *controls; /* texts that a message must not turn into control tokens */
     size_t control_count;
     bool control_starts[256]; /* the first bytes of `controls` */
-    struct fm_control_text *tags; /* user-defined tokens, but for white space */
+    struct fm_control_text *tags; /* user-defined tokens, except white space */
     size_t tag_count;
-    llama_token text_end;     /* fm_thought_form; LLAMA_TOKEN_NULL: none, or not read yet */
+    llama_token text_end;     /* of fm_thought_form; LLAMA_TOKEN_NULL: none, or not read yet */
     size_t longest_token;     /* no token stands for more bytes than this; 0: not known */
 };
 
 /*
- * `model` must outlive the prompter. `source` is a chat template to use in place of the model's; NULL: none. On failure
+ * `model` must outlive the prompter. `source` is a chat template to use instead of the model's; NULL: none. On failure
  * nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const struct llama_model *model,
                                           const char *source, struct fm_error *error);
 void fm_prompter_free(struct fm_prompter *prompter);
 
-/* The same without a template, for fm_prompter_input_tokens alone. Allocates nothing. */
+/* The same without a template, only for fm_prompter_input_tokens. Allocates nothing. */
 void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_model *model);
 
 /* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
 const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
 
-/* The same of a user-defined token, which the tokenizer makes of its text wherever that is: the tags of most families. */
+/* The same for a user-defined token, into which the tokenizer turns its text everywhere: the tags of most families. */
 const struct fm_control_text *fm_prompter_tag(const struct fm_prompter *prompter, const char *text, size_t len);
 
 /* A prompt as the model reads it. */
 struct fm_prompt {
-    llama_token *tokens; /* owned; FM_VISION_TOKEN in the places of images */
+    llama_token *tokens; /* owned; FM_VISION_TOKEN at the places of images */
     size_t count;
-    struct fm_span *spans; /* owned; the images' places, in their order; NULL: none */
+    struct fm_span *spans; /* owned; the places of images, in order; NULL: none */
     size_t span_count;
 };
 
@@ -74,12 +74,12 @@ struct fm_prompt_thought {
 };
 
 /*
- * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` (at least 1 token and less than
- * `context`) is the caller's to free. What the messages have of images are those of `pictures`. Text that looks like a
- * control token is kept text in contents and thoughts alone: tools and calls must have none. FM_INVALID_REQUEST when
- * the template refuses the messages or alters what looks like a control token in them, or a line is too long
- * (docs/limits.md, "Requests and replies"); FM_CONTEXT_OVERFLOW when they do not fit, which is seen before the work is
- * done where their length shows it.
+ * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` (at least 1 token and less than `context`)
+ * is the caller's to free. The images of the messages are in `pictures`. Text that looks like a control token only
+ * stays text in contents and thoughts: tools and calls must have none. FM_INVALID_REQUEST when the template refuses the
+ * messages or alters what looks like a control token in them, or a line is too long (docs/limits.md, "Requests and
+ * replies"); FM_CONTEXT_OVERFLOW when they do not fit; if their length shows that, it is noticed before the work is
+ * done.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
                                             const struct fm_pictures *pictures, size_t context,
@@ -87,32 +87,32 @@ FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, 
                                             struct fm_error *error);
 
 /*
- * Tokenizes a text to embed: no template, but what the model wants added at its ends; control tokens stay text.
- * `*tokens` (`*count`, at least 1 and at most `context`) are the caller's to free(). FM_INVALID_REQUEST when a line is
- * too long, or there is no token; FM_CONTEXT_OVERFLOW when they do not fit.
+ * Tokenizes a text to embed: without a template, but with the tokens that the model wants at both ends; control tokens
+ * stay text. `*tokens` (`*count`, at least 1 and at most `context`) are the caller's to free(). FM_INVALID_REQUEST when
+ * a line is too long, or there is no token; FM_CONTEXT_OVERFLOW when they do not fit.
  */
 FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                   size_t context, llama_token **tokens, size_t *count,
                                                   struct fm_error *error);
 
 /*
- * Tokenizes a text that the answer goes on with, as it is: no template, no control tokens in it, and in front what the
- * vocabulary wants there. With `suffix` (NULL: none) the tokens for infill stand around the two. `*tokens`, `*count`
- * and errors are as above, except that FM_INVALID_REQUEST says: the vocabulary has no such tokens (`suffix` is the
- * param), a line is too long, or there is nothing, and no token to begin a text with.
+ * Tokenizes a text that the answer continues, as it is: without a template and control tokens, but with the tokens that
+ * the vocabulary wants in front. With `suffix` (NULL: none) the tokens for infill are around the two texts. `*tokens`,
+ * `*count` and errors are as above, except that FM_INVALID_REQUEST means: the vocabulary has no such tokens (`suffix`
+ * is the param), a line is too long, or the text is empty and there is no token to begin a text with.
  */
 FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                   const char *suffix, size_t suffix_len, size_t context,
                                                   llama_token **tokens, size_t *count, struct fm_error *error);
 
 /*
- * Tokenizes plain text, as it stands in an answer: no template, nothing added in front, no control tokens. `*tokens`
- * (`*count`, may be 0) are the caller's to free(). FM_INVALID_REQUEST when a line is too long.
+ * Tokenizes plain text as in an answer: no template, nothing added in front, no control tokens. `*tokens` (`*count`,
+ * may be 0) are the caller's to free(). FM_INVALID_REQUEST when a line is too long.
  */
 FM_MUST_USE enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 
-/* The same of a mark: with control tokens. */
+/* The same for a mark: with control tokens. */
 FM_MUST_USE enum fm_code fm_prompter_mark_tokens(const struct fm_prompter *prompter, const char *mark,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 

@@ -1,4 +1,4 @@
-/* Products of weights in the format Q4_1, under q4_1.h: which rows and columns a kernel multiplies at once. */
+/* Products of weights in the format Q4_1: which rows and columns a kernel multiplies together. See q4_1.h. */
 #include "engine/llama/q4_1.h"
 
 size_t fm_q4_1_tiles(size_t columns, size_t blocks) {
@@ -15,14 +15,14 @@ void fm_q4_1_quantise(const struct fm_q4_1_product *product, size_t first, size_
     }
 }
 
-/* Up to FM_Q4_1_ROWS rows by the columns of one tile. */
+/* Multiplies up to FM_Q4_1_ROWS rows by the columns of one tile. */
 static void multiply_part(const struct fm_q4_1_product *product, size_t row, size_t rows, size_t column) {
     const struct fm_q4_1_block *weights[FM_Q4_1_ROWS];
     float result[FM_Q4_1_ROWS][FM_Q4_1_COLUMNS];
     size_t columns = product->columns - column;
     columns = columns < FM_Q4_1_COLUMNS ? columns : FM_Q4_1_COLUMNS;
     for (size_t i = 0; i < FM_Q4_1_ROWS; i++) {
-        size_t one = i < rows ? row + i : row; /* of those that there are not, the result is not used */
+        size_t one = i < rows ? row + i : row; /* the result of a missing row is not used */
         weights[i] = (const void *)((const unsigned char *)product->weights + one * product->row_bytes);
     }
     const struct fm_q4_1_tile *tiles = product->tiles + column / FM_Q4_1_COLUMNS * product->blocks;

@@ -1,8 +1,8 @@
 /*
  * Products of weights in the format Q4_1 with several columns at once. ggml's kernel for it takes one column: it
- * unpacks each block of weights anew for each. These unpack it once for eight, and make the same sums in the same
- * order, so that the results are ggml's to the bit. Pure arithmetic: nothing here blocks, and any number of threads may
- * work on parts of one product.
+ * unpacks each block of weights again for each column. These kernels unpack it once for eight columns, and add up the
+ * same products in the same order, so that the results are the same as ggml's to the bit. Pure arithmetic: nothing here
+ * blocks, and any number of threads may work on parts of one product.
  *
  * Needs nothing of llama.cpp. The format and the order of the sums are those of block_q4_1 and block_q8_1 in ggml's
  * ggml-common.h, and of quantize_row_q8_1 and ggml_vec_dot_q4_1_q8_1 in its ggml-cpu/arch/x86/quants.c, with AVX2, FMA
@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FM_Q4_1_BLOCK   32 /* weights of a block */
-#define FM_Q4_1_COLUMNS 8  /* of a tile */
-#define FM_Q4_1_ROWS    4  /* that a kernel multiplies at once */
+#define FM_Q4_1_BLOCK   32 /* weights in a block */
+#define FM_Q4_1_COLUMNS 8  /* in a tile */
+#define FM_Q4_1_ROWS    4  /* rows that a kernel multiplies together */
 
 /* A block in the model's file: weight i is `min` + `scale` x its nibble, the lower ones of all bytes first. */
 struct fm_q4_1_block {
@@ -34,16 +34,16 @@ struct fm_q4_1_tile {
 };
 
 /*
- * `blocks` blocks of FM_Q4_1_ROWS rows, which may be the same one, times the columns of `tile`: the first of `blocks`
- * tiles in a row. What it computes for row r and column c goes to out[r][c].
+ * `blocks` blocks of FM_Q4_1_ROWS rows, which may be the same one, times the columns of `tile`, the first of `blocks`
+ * consecutive tiles. The result for row r and column c goes to out[r][c].
  */
 typedef void fm_q4_1_multiply_tile(const struct fm_q4_1_block *const *rows, size_t blocks,
                                    const struct fm_q4_1_tile *tile, float (*out)[FM_Q4_1_COLUMNS]);
 
 struct fm_q4_1_kernel {
     const char *name;
-    void (*quantise)(const float *values, struct fm_q4_1_tile *tile, size_t column); /* a block of a column */
-    fm_q4_1_multiply_tile *multiply[FM_Q4_1_COLUMNS];                                /* by tiles of 1 to 8 columns */
+    void (*quantise)(const float *values, struct fm_q4_1_tile *tile, size_t column); /* quantises a block of a column */
+    fm_q4_1_multiply_tile *multiply[FM_Q4_1_COLUMNS];                                /* for tiles of 1 to 8 columns */
 };
 
 /* For processors with AVX2, FMA and F16C; and with AVX-512 (F, BW, DQ, VL) and its VNNI besides. On other processors
@@ -51,13 +51,16 @@ struct fm_q4_1_kernel {
 extern const struct fm_q4_1_kernel fm_q4_1_avx2;
 extern const struct fm_q4_1_kernel fm_q4_1_avx512;
 
-/* A matrix of weights times `columns` columns: `out` gets a column of `rows` floats for each. All is borrowed. */
+/*
+ * A matrix of weights times `columns` columns: `out` gets a column of `rows` floats for each. All pointers are
+ * borrowed.
+ */
 struct fm_q4_1_product {
     const struct fm_q4_1_kernel *kernel;
     const void *weights;
     size_t row_bytes; /* from one row to the next */
     size_t rows;
-    size_t blocks; /* of a row, and of a column */
+    size_t blocks; /* in a row, and in a column */
     const float *in;
     size_t in_stride; /* floats from one column to the next, as in `out` */
     size_t columns;
@@ -66,7 +69,7 @@ struct fm_q4_1_product {
     size_t out_stride;
 };
 
-/* How many tiles the columns take. */
+/* How many tiles the columns need. */
 size_t fm_q4_1_tiles(size_t columns, size_t blocks);
 
 /* Quantises the blocks `first` to `end` - 1 of all columns. */

@@ -1,4 +1,4 @@
-/* A job's messages and images into a prompt, under request.h. */
+/* Turns a job's messages and images into a prompt: request.h. */
 #include "engine/llama/request.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static enum fm_code arrange(const struct fm_llama_request *request, const struct
     return code;
 }
 
-/* fm_kit_job_fit_fn: the prompt is replaced where the new one fits. FM_CANCELLED: an abort was asked for meanwhile. */
+/* fm_kit_job_fit_fn: replaces the prompt if the new one fits. FM_CANCELLED: an abort was requested meanwhile. */
 static enum fm_code fit_messages(void *state, size_t reserve, struct fm_error *error) {
     struct fm_llama_request *request = state;
     struct fm_llama_model *model = request->model;
@@ -64,7 +64,7 @@ static enum fm_code make_prompt(struct fm_llama_request *request, struct fm_erro
     return fm_kit_job_fit(request->job, model->context_length, fit_messages, request, error);
 }
 
-/* A template that refuses calls where they are may take them in our form, whose messages are as any others. */
+/* A template that refuses calls in these messages may take them in our form, in which they are ordinary messages. */
 static enum fm_code read_prompt(struct fm_llama_request *request, struct fm_error *error) {
     enum fm_code code = make_prompt(request, error);
     if (code == FM_INVALID_REQUEST && request->form->native) {
@@ -77,7 +77,7 @@ static enum fm_code read_prompt(struct fm_llama_request *request, struct fm_erro
 
 /* ---- images ---- */
 
-/* All of them, before it is known which turns stay: no more than a look at each. */
+/* Only looks at each image: it is not known yet which turns stay. */
 static enum fm_code look_at_images(struct fm_llama_request *request, struct fm_error *error) {
     const struct fm_kit_job *job = request->job;
     enum fm_code code = FM_OK;
@@ -109,7 +109,7 @@ static enum fm_code refuse_span(const struct fm_llama_request *request, const st
     return error->code;
 }
 
-/* Those that the prompt has: a damaged one is a bad request, so it is found out before the job is accepted. */
+/* Checks the images of the prompt: a damaged one is a bad request, so it must be found before the job is accepted. */
 static enum fm_code check_images(struct fm_llama_request *request, struct fm_error *error) {
     const struct fm_llama_model *model = request->model;
     const struct fm_prompt *prompt = &request->prompt;

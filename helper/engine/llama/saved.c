@@ -11,15 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAIN_MIN     16 /* tokens: less is computed as fast as restored */
+#define GAIN_MIN     16 /* tokens: fewer are computed as fast as restored */
 #define PIECE        ((size_t)1 << 20)
-#define JUDGE_US     100000 /* nobody notices reading that takes less, whatever computing would take */
-#define SAMPLES      64   /* pieces of the model's file that tell it from another */
+#define JUDGE_US     100000 /* reading that takes less is not noticed, even if computing were faster */
+#define SAMPLES      64   /* pieces of the model's file that are compared */
 #define SAMPLE_BYTES 4096
 
-/* ---- what a file is for ---- */
+/* ---- which model a file belongs to ---- */
 
-/* Whatever the file is called: one that was exchanged for another is seen, as far as any of the pieces differ. */
+/* Independent of the file's name: if another file replaces it, the pieces show that, if any of them differs. */
 static uint64_t sum_of_file(const char *path) {
     char bytes[SAMPLE_BYTES];
     struct fm_file_info info;
@@ -40,7 +40,10 @@ static uint64_t sum_of_file(const char *path) {
     return sum;
 }
 
-/* All that the numbers of a KV memory depend on, besides its tokens. Many releases of llama.cpp say the same version. */
+/*
+ * Everything that the numbers in a KV memory depend on, besides the tokens. Many releases of llama.cpp report one
+ * version.
+ */
 static uint64_t identity_of(const struct fm_llama_model *model, const char *path) {
     const char *const releases[] = {FM_VERSION, llama_version(), ggml_version(), ggml_commit()};
     const uint64_t facts[] = {llama_model_size(model->weights), model->context_params.n_ctx,
@@ -70,7 +73,7 @@ static struct fm_saved_kind kind_of(const struct fm_saved *saved) {
 void fm_saved_init(struct fm_saved *saved, struct fm_llama_model *model, const struct fm_model_files *files,
                    struct fm_kit *kit) {
     *saved = (struct fm_saved){.model = model, .kit = kit, .read = -1, .write = -1};
-    int32_t window = llama_model_n_swa(model->weights); /* a shorter one leaves gaps between the blocks */
+    int32_t window = llama_model_n_swa(model->weights); /* a shorter window leaves gaps between the blocks */
     bool gaps = window > 0 && window < FM_SAVED_TOKENS;
     if (files->saved_write < 0 || model->embeds || model->repeatable || gaps) {
         return;
@@ -93,21 +96,21 @@ void fm_saved_free(struct fm_saved *saved) {
 
 /* ---- which blocks ---- */
 
-/* The way through the blocks that a prompt takes. */
+/* The path of a prompt through the blocks. */
 struct way {
     const struct fm_prompt *prompt;
-    size_t limit; /* tokens of it that may be restored: not its last one, and none after an image */
-    size_t end;   /* tokens up to the end of the way */
-    int32_t last; /* block; -1: none */
+    size_t limit; /* tokens of the prompt that may be restored: not its last one, and none after an image */
+    size_t end;   /* tokens up to the end of the path */
+    int32_t last; /* index of its last block; -1: none */
     uint64_t bytes;
     int64_t start_us;
     uint64_t read_bytes;
-    double worth_us;     /* reading that takes longer is no gain; 0: not known */
+    double worth_us;     /* reading that takes longer is no gain; 0: unknown */
     unsigned char *data; /* of a block */
     size_t room;
 };
 
-/* How many of the block's tokens the prompt has too. */
+/* How many of the block's tokens are the same in the prompt. */
 static size_t common(const struct way *way, const struct fm_saved_block *block) {
     size_t count = 0;
     while (count < block->count && block->from + count < way->limit &&
@@ -117,7 +120,7 @@ static size_t common(const struct way *way, const struct fm_saved_block *block) 
     return count;
 }
 
-/* The block after `parent` that has most in common with the prompt; -1: none has anything. */
+/* The block after `parent` that has most in common with the prompt; -1: none has anything in common. */
 static int32_t next_block(const struct fm_saved_index *index, const struct way *way, int32_t parent, size_t *most) {
     int32_t best = -1;
     *most = 0;
@@ -132,7 +135,7 @@ static int32_t next_block(const struct fm_saved_index *index, const struct way *
     return best;
 }
 
-/* From the first block that has more than `have` tokens: how many bytes are to be read, and up to where that gets. */
+/* From the first block with more than `have` tokens: how many bytes must be read, and how many tokens that gives. */
 static void find_way(const struct fm_saved_index *index, struct way *way, size_t have) {
     size_t count;
     int32_t block;
@@ -147,7 +150,10 @@ static void find_way(const struct fm_saved_index *index, struct way *way, size_t
     }
 }
 
-/* The prompt has all tokens of the block and those before it; ->bytes has how many bytes more than `have` tokens take. */
+/*
+ * Whether the prompt has all tokens of the block and of those before it; sets ->bytes to the size of those beyond
+ * `have`.
+ */
 static bool leads_to(const struct fm_saved_index *index, struct way *way, int32_t last, size_t have) {
     way->bytes = 0;
     for (int32_t i = last; i >= 0; i = index->blocks[i].parent) {
@@ -177,14 +183,14 @@ static void find_state(const struct fm_saved_index *index, struct way *way, size
 
 /* ---- reading ---- */
 
-/* As fast as it was so far, the rest is read before the tokens would be computed. */
+/* Whether reading the rest, at the speed so far, is faster than computing the tokens. */
 static bool pays(const struct way *way) {
     double took_us = (double)(fm_now_us() - way->start_us);
     return way->worth_us <= 0 || took_us < JUDGE_US ||
            took_us * (double)(way->bytes - way->read_bytes) <= way->worth_us * (double)way->read_bytes;
 }
 
-/* The block's data. NULL, or the reason why they can't be used; "": they can, but it takes too long. */
+/* Reads the block's data. NULL, or the reason why it can't be used; "": it can, but it takes too long. */
 static const char *read_block(const struct fm_saved *saved, const struct fm_saved_block *block, struct way *way) {
     size_t bytes = (size_t)block->bytes;
     if (bytes > way->room) {
@@ -208,7 +214,7 @@ static const char *read_block(const struct fm_saved *saved, const struct fm_save
     return fm_saved_sum(0, way->data, bytes) == block->check ? NULL : "the file is damaged";
 }
 
-/* Puts the data into the memory, as far as they go on with `cached`. False: there is no room, or they don't fit. */
+/* Puts the part of the data that continues `cached` into the memory. False: there is no room, or the data don't fit. */
 static bool put_block(const struct fm_saved *saved, const struct fm_saved_block *block, const struct way *way,
                       struct fm_cached *cached, size_t end) {
     const llama_seq_id spare = saved->model->spare;
@@ -225,7 +231,7 @@ static bool put_block(const struct fm_saved *saved, const struct fm_saved_block 
     return fits;
 }
 
-/* The blocks of the way, from its beginning to `last`. */
+/* Restores the blocks of the path, from its beginning to `last`. */
 static bool follow(struct fm_saved *saved, int32_t last, struct way *way, struct fm_cached *cached) {
     int32_t list[FM_SAVED_BLOCKS_MAX];
     size_t count = 0;
@@ -239,13 +245,13 @@ static bool follow(struct fm_saved *saved, int32_t last, struct way *way, struct
         if (reason && reason[0]) {
             fm_log(FM_LOG_WARN, "a part of the saved state is not used: %s", reason);
             fm_kit_saved_unusable(saved->kit, reason);
-            block->bytes = 0; /* nor what follows it */
+            block->bytes = 0; /* blocks after it are not used either */
         }
         if (reason) {
             return false;
         }
         if (end > cached->count && !put_block(saved, block, way, cached, end)) {
-            block->bytes = 0; /* it may never fit, and what is computed instead is saved anew */
+            block->bytes = 0; /* it may never fit; what is computed instead is saved again */
             return false;
         }
     }
@@ -271,7 +277,7 @@ void fm_saved_restore(struct fm_saved *saved, struct fm_cached *cached, const st
     bool all = follow(saved, way.last, &way, cached);
     free(way.data);
     if (cached->cache->states && !all) {
-        fm_cached_cut(cached, before); /* a part of them is of no use */
+        fm_cached_cut(cached, before); /* some of them can't be used */
     }
     fm_checkpoints_add(cached);
     size_t got = cached->count > before ? cached->count - before : 0;

@@ -1,4 +1,4 @@
-/* The file's format: saved_file.h. Numbers are the machine's own: the file never leaves it. */
+/* The file's format: saved_file.h. Numbers are in this machine's byte order, because the file never leaves it. */
 #include "engine/llama/saved_file.h"
 #include "base/platform.h"
 #include "base/private_files.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC     0x325645564b4d4601u /* also where the machine orders bytes otherwise */
+#define MAGIC     0x325645564b4d4601u /* also shows if a machine has another byte order */
 #define INDEX_MAX (FM_SAVED_BLOCKS_MAX * (sizeof(struct disk_block) + FM_SAVED_TOKENS * sizeof(int32_t)))
 #define LANES     4
 
@@ -28,18 +28,18 @@ struct trailer {
     uint64_t index_check;
     uint64_t count;
     double token_us;
-    uint64_t check; /* of all before it */
+    uint64_t check; /* checksum of all before it */
 };
 
 /* ---- the checksum ---- */
 
-/* For each word another result, and for each state: so that no single change is lost. */
+/* Gives a different result for each word, and for each state, so that no single change is lost. */
 static uint64_t mix(uint64_t state, uint64_t word) {
     state = (state ^ word) * 0x9e3779b97f4a7c15u;
     return state ^ (state >> 32);
 }
 
-/* Four words at a time, which a processor computes beside each other. */
+/* Takes four words at a time, which a processor computes in parallel. */
 uint64_t fm_saved_sum(uint64_t sum, const void *data, size_t len) {
     uint64_t lanes[LANES] = {sum, ~sum, sum + 1, ~sum - 1};
     uint64_t words[LANES];
@@ -83,7 +83,7 @@ static const char *read_trailer(struct trailer *trailer, int fd, uint64_t identi
     return fits ? NULL : "the file's end contradicts its size";
 }
 
-/* The block as it is in the file, with `room` tokens for it and those after it. False: it makes no sense. */
+/* Reads a block as it is in the file; `room` tokens are left for it and those after it. False: it makes no sense. */
 static bool take_block(struct fm_saved_index *index, const struct disk_block *disk, const struct trailer *trailer,
                        size_t room) {
     struct fm_saved_block *block = &index->blocks[index->count];
@@ -114,7 +114,7 @@ static bool are_tokens(const int32_t *tokens, size_t count, int32_t vocabulary) 
     return i == count;
 }
 
-/* `bytes` is the index as it is in the file. False: it makes no sense, though its checksum fits. */
+/* `bytes` is the index as it is in the file. False: it makes no sense, although its checksum is right. */
 static bool take_index(struct fm_saved_index *index, const char *bytes, const struct trailer *trailer,
                        const struct fm_saved_kind *kind) {
     const size_t blocks_bytes = (size_t)trailer->count * sizeof(struct disk_block);

@@ -1,10 +1,10 @@
 /*
- * A file of saved KV states: a forest of *blocks*. A block is a run of tokens that follow those of its parent, and what
- * llama.cpp has computed for them; conversations that begin alike have their first blocks in common. First comes the
- * data of the blocks, then the index (what blocks there are), then a trailer of fixed size. Each of them has a
- * checksum, so that a file that is torn, or damaged anywhere, is seen before a byte of it is used. The checksum is no
- * defence against somebody who wants to deceive us: the folder is (base/private_files.h). Nothing here needs llama.cpp.
- * Engine thread only.
+ * A file of saved KV states: a forest of *blocks*. A block is a run of tokens that follow those of its parent, with
+ * what llama.cpp has computed for them; conversations with the same beginning share their first blocks. First comes the
+ * data of the blocks, then the index (which blocks there are), then a trailer of fixed size. Each of them has a
+ * checksum, so an incomplete or damaged file is noticed before a byte of it is used. The checksum does not protect
+ * against an attacker; the private folder does (base/private_files.h). Nothing here needs llama.cpp. Engine thread
+ * only.
  */
 #ifndef FM_ENGINE_LLAMA_SAVED_FILE_H
 #define FM_ENGINE_LLAMA_SAVED_FILE_H
@@ -15,18 +15,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FM_SAVED_TOKENS     128  /* of a block; the last of a conversation has less */
-#define FM_SAVED_BLOCKS_MAX 4096 /* of a file */
+#define FM_SAVED_TOKENS     128  /* in a block; the last block of a conversation has fewer */
+#define FM_SAVED_BLOCKS_MAX 4096 /* in a file */
 
 struct fm_saved_block {
     int32_t parent; /* its index, which is lower; -1: it begins a conversation */
     uint32_t from;  /* tokens before it */
-    uint32_t count; /* 1 to FM_SAVED_TOKENS; as many in each block that has children */
-    bool state;     /* its data have the state of recurrent layers at its end; it has no children */
+    uint32_t count; /* 1 to FM_SAVED_TOKENS; exactly that many if the block has children */
+    bool state;     /* its data include the state of recurrent layers at its end; it has no children */
     uint64_t offset;
     uint64_t bytes;
     uint64_t check;
-    double worth; /* how much it was used, the older the less: at least 0, at most its parent's */
+    double worth; /* how much it was used, older use counts less: at least 0, at most its parent's */
     const int32_t *tokens;
 };
 
@@ -34,10 +34,10 @@ struct fm_saved_index {
     struct fm_saved_block *blocks; /* owned, as are the tokens */
     size_t count;
     int32_t *tokens;
-    double token_us; /* what computing a token took where it was saved; 0: not known */
+    double token_us; /* time to compute a token on the engine that saved it; 0: unknown */
 };
 
-/* What the file is for: of another model, or another release, nothing is used. */
+/* The model and release that the file is for: a file for others is not used. */
 struct fm_saved_kind {
     uint64_t identity;
     uint32_t context_length;
@@ -45,28 +45,31 @@ struct fm_saved_kind {
 };
 
 /*
- * Reads the index of the file `fd`. NULL: it is whole, and free it with fm_saved_index_free. Else the reason why it
+ * Reads the index of the file `fd`. NULL: it is complete; free it with fm_saved_index_free. Otherwise returns why it
  * can't be used, and there is nothing to free.
  */
 const char *fm_saved_index_read(struct fm_saved_index *index, int fd, const struct fm_saved_kind *kind);
 void fm_saved_index_free(struct fm_saved_index *index); /* harmless twice */
 
-/* A file in the making. Once something has failed nothing more is written, and fm_saved_writer_end is false. */
+/*
+ * A file that is being written. Once something has failed, nothing more is written, and fm_saved_writer_end returns
+ * false.
+ */
 struct fm_saved_writer {
     int fd;
     uint64_t bytes; /* so far */
     uint64_t max_bytes;
-    struct fm_saved_index index; /* `tokens` and token_us are the caller's, and so are the blocks' */
+    struct fm_saved_index index; /* `tokens`, token_us and the memory of `blocks` belong to the caller */
     bool failed;
 };
 
-/* Bytes that the file has when it is ended after one more block, with `bytes` of data. */
+/* The size of the file if it ends after one more block, with `bytes` of data. */
 uint64_t fm_saved_writer_size(const struct fm_saved_writer *writer, uint64_t bytes);
 
 /* Writes the data of a block, and adds it to index.blocks, which have room; `offset`, `bytes`, `check` are set here. */
 void fm_saved_writer_add(struct fm_saved_writer *writer, struct fm_saved_block block, const void *data, size_t bytes);
 
-/* Writes the rest. False: the file is not whole. */
+/* Writes the rest. False: the file is not complete. */
 FM_MUST_USE bool fm_saved_writer_end(struct fm_saved_writer *writer, uint64_t identity);
 
 /* A checksum of 64 bits: a change within one aligned group of 8 bytes is always seen. Goes on from `sum`; 0 at first.

@@ -1,7 +1,7 @@
 /*
- * Saving at the engine's end: saved.h. What is kept in the memory and what the old file has become one forest of
- * blocks. A block is worth as much as all the conversations that go through it, so that the common beginning of several
- * comes first, and what was not used is worth half as much each time.
+ * Saving at the engine's end: saved.h. The kept sequences and the old file become one forest of blocks. A block is
+ * worth as much as all conversations that contain it, so a common beginning of several comes first. A block that was
+ * not used is worth half as much each time.
  */
 #include "base/log.h"
 #include "base/clock.h"
@@ -13,36 +13,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKENS_MIN 64   /* of a conversation: less is computed at once */
-#define MARGIN_MS  50   /* for what comes after the last block */
-#define KEPT       0.5  /* of its worth, what an old block keeps */
-#define FADES      0.9  /* of its worth, what a state keeps for each that is after it in its conversation */
-#define WORTH_MIN  0.02 /* less is dropped: six engines in a row had no use for it */
+#define TOKENS_MIN 64   /* of a conversation: fewer are computed very quickly */
+#define MARGIN_MS  50   /* time for what comes after the last block */
+#define KEPT       0.5  /* part of its worth that an old block keeps */
+#define FADES      0.9  /* part of its worth that a state keeps for each later one in its conversation */
+#define WORTH_MIN  0.02 /* blocks worth less are dropped: six engines in a row did not use them */
 #define MINUTE_MS  60000
 
 struct node {
     int32_t parent; /* -1: none */
     uint32_t from;
     uint32_t count;
-    bool state; /* fm_saved_block's */
+    bool state; /* as in fm_saved_block */
     const llama_token *tokens;
     double worth;
     struct fm_cached *live; /* a conversation that has it; NULL: none */
-    int32_t old;            /* its index in the old file; -1: it is not in there */
-    int32_t written;        /* its index in the new file; -1: it is not in there */
+    int32_t old;            /* its index in the old file; -1: it is not there */
+    int32_t written;        /* its index in the new file; -1: it is not there */
 };
 
 struct forest {
     struct node *nodes;
     size_t count;
-    struct node **order; /* what is worth most first */
+    struct node **order; /* the most valuable first */
     unsigned char *data; /* of a block */
     size_t room;
 };
 
 /* ---- the forest ---- */
 
-/* The same block; -1: there is none. */
+/* The node of the same block; -1: there is none. */
 static int32_t find_node(const struct forest *forest, int32_t parent, const llama_token *tokens, uint32_t count,
                          bool state) {
     for (size_t i = parent < 0 ? 0 : (size_t)parent; i < forest->count; i++) {
@@ -55,7 +55,7 @@ static int32_t find_node(const struct forest *forest, int32_t parent, const llam
     return -1;
 }
 
-/* The block, made unless it is there; -1: there are too many. */
+/* The node of the block, which is made if it does not exist; -1: there are too many. */
 static int32_t node_of(struct forest *forest, int32_t parent, const llama_token *tokens, uint32_t count, bool state) {
     int32_t found = find_node(forest, parent, tokens, count, state);
     if (found >= 0 || forest->count == FM_SAVED_BLOCKS_MAX) {
@@ -72,13 +72,13 @@ static int32_t node_of(struct forest *forest, int32_t parent, const llama_token 
     return (int32_t)forest->count++;
 }
 
-/* It goes through the block. */
+/* Notes that the conversation contains the block. */
 static void add_live(struct node *node, struct fm_cached *cached, double worth) {
     node->worth += worth;
     node->live = cached;
 }
 
-/* Those of its checkpoints that are within the block that begins after `from` tokens. */
+/* Adds the checkpoints that are within the block that begins after `from` tokens. */
 static void add_states(struct forest *forest, struct fm_cached *cached, int32_t parent, size_t from, double worth) {
     for (size_t i = cached->checkpoints.count; i > 0; i--, worth *= FADES) {
         size_t at = fm_checkpoints_at(cached, i - 1);
@@ -109,7 +109,7 @@ static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_
     }
 }
 
-/* The end of a conversation that has gone on since: another block begins with the same tokens. */
+/* Whether it is the end of a conversation that went on later: another block then begins with the same tokens. */
 static bool went_on(const struct forest *forest, int32_t parent, const struct fm_saved_block *block) {
     for (size_t i = 0; i < forest->count; i++) {
         const struct node *node = &forest->nodes[i];
@@ -149,7 +149,7 @@ static int compare(const void *a, const void *b) {
     if (one->from != other->from) {
         return one->from < other->from ? -1 : 1;
     }
-    return one < other ? -1 : one > other; /* of the same array */
+    return one < other ? -1 : one > other; /* pointers into the same array */
 }
 
 static void free_forest(struct forest *forest) {
@@ -158,7 +158,7 @@ static void free_forest(struct forest *forest) {
     free(forest->data);
 }
 
-/* False: there is nothing that the old file lacks, or no memory. */
+/* False: the old file has everything already, or there is no memory. */
 static bool grow(struct forest *forest, const struct fm_saved *saved, const struct fm_cache *cache) {
     int64_t now = fm_now_ms();
     size_t fresh = 0;
@@ -192,8 +192,8 @@ static bool make_room(struct forest *forest, size_t bytes) {
 }
 
 /*
- * The conversation into the KV memory. Where there is no room for it, the others go out: for the memory to grow would
- * take most of the time that there is. False: there is no room even so, or it was given up when another one went out.
+ * Brings the conversation into the KV memory. If there is no room, the others are moved out: growing the memory would
+ * take most of the time. False: there is still no room, or it was forgotten when another one was moved out.
  */
 static bool bring_in(struct fm_cached *cached) {
     if (!cached->state) {
@@ -209,8 +209,8 @@ static bool bring_in(struct fm_cached *cached) {
 }
 
 /*
- * The block's cells become those of the spare sequence; and the state of recurrent layers that it has, or none. False:
- * the memory has not all of them.
+ * Gives the block's cells to the spare sequence, with the state of recurrent layers that it has, or none. False: the
+ * memory does not have all of them.
  */
 static bool to_spare(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
     struct llama_context *context = saved->model->context;
@@ -231,7 +231,7 @@ static bool to_spare(const struct fm_saved *saved, struct forest *forest, const 
                        : none && llama_state_seq_set_data_ext(context, forest->data, bytes, spare, part) == bytes;
 }
 
-/* Into forest->data, as the memory has it. 0: it can't be had. */
+/* Copies the block from the memory into forest->data. 0: that is not possible. */
 static size_t take_live(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
     struct llama_context *context = saved->model->context;
     const llama_seq_id spare = saved->model->spare;
@@ -244,7 +244,7 @@ static size_t take_live(const struct fm_saved *saved, struct forest *forest, con
     return bytes;
 }
 
-/* The same, as the old file has it. */
+/* Copies it from the old file. */
 static size_t take_old(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
     const struct fm_saved_block *block = &saved->index.blocks[node->old];
     size_t bytes = (size_t)block->bytes;
@@ -256,7 +256,7 @@ static size_t take_old(const struct fm_saved *saved, struct forest *forest, cons
 
 /* ---- the file ---- */
 
-/* False: there is no room for it, nor for what is worth less. */
+/* False: there is no room for it, nor for less valuable blocks. */
 static bool write_node(const struct fm_saved *saved, struct forest *forest, struct node *node,
                        struct fm_saved_writer *writer) {
     const struct node *parent = node->parent < 0 ? NULL : &forest->nodes[node->parent];
@@ -282,7 +282,7 @@ static bool write_node(const struct fm_saved *saved, struct forest *forest, stru
     return !writer->failed;
 }
 
-/* True when the file is whole. */
+/* True when the file is complete. */
 static bool write_file(const struct fm_saved *saved, struct forest *forest, struct fm_saved_writer *writer) {
     bool more = true;
     for (size_t i = 0; i < forest->count && more; i++) {

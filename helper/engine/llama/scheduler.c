@@ -1,6 +1,6 @@
 /*
- * Continuous batching, under scheduler.h. Answers under way come first, with a token each. What is left of the batch
- * goes to the prompts, in equal shares, so that a short prompt is not held up by a long one.
+ * Continuous batching: scheduler.h. Answers under way come first, with a token each. The rest of the batch goes to the
+ * prompts in equal shares, so that a long prompt does not hold up a short one.
  */
 #include "engine/llama/scheduler.h"
 #include "base/clock.h"
@@ -10,34 +10,34 @@
 
 #include <stdlib.h>
 
-/* How long a batch may take beside answers under way, which wait for it; and how long a job that comes may wait for
+/* How long a batch may take while answers are under way, which wait for it; and how long a new job may wait for
  * prompts. In ms. */
 #define BESIDE_MS 450
 #define ALONE_MS  500
 
-/* Where nobody waits. One thread computes a token of 64 as fast as one of 512; several wait for each other less in a long
- * batch, the more so beside other programs. */
+/* If nothing waits. A single thread computes a token as fast in a batch of 64 as in one of 512; but several threads
+ * wait for each other less in a long batch, even more so beside other programs. */
 #define LONG_MS  4000
 #define LONG_MIN 256
 
 /*
- * From so many tokens in a batch on, ggml computes attention in tiles (GGML_FA_TILE_Q in its ggml-cpu/common.h). Some
- * 2,000 tokens into a prompt, a batch of 64 takes hardly longer than one of 32. So it may take so long, in ms, to have
- * them: beside answers, and alone.
+ * With at least this many tokens in a batch, ggml computes attention in tiles (GGML_FA_TILE_Q in its
+ * ggml-cpu/common.h). After some 2,000 tokens of a prompt, a batch of 64 takes hardly longer than one of 32. So a batch
+ * may take this long, in ms, to have that many: beside answers, and alone.
  */
 #define TILE           64
 #define TILE_BESIDE_MS 2000
 #define TILE_ALONE_MS  600
 
-#define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last one may take longer */
+#define ADMIT_MS 200 /* how long jobs are admitted before the next batch; the last job may take longer */
 #define ASK_MS   10  /* an operation of a small model takes microseconds */
 
-#define CHUNK_MIN 32 /* tokens of a prompt beside answers: less is computed no faster */
+#define CHUNK_MIN 32 /* tokens of a prompt beside answers: fewer are computed no faster */
 
-/* Tokens of its answer that must have room before a job begins beside others. Most answers have no more. */
+/* Room that must be free for a job's answer, in tokens, before it begins beside others. Most answers have no more. */
 #define ANSWER_ROOM 256
 
-#define MEASURED_MIN 16 /* tokens of a batch that tells how long one takes */
+#define MEASURED_MIN 16 /* only a batch with this many tokens shows how long one takes */
 
 enum fm_code fm_scheduler_init(struct fm_scheduler *scheduler, struct fm_llama_model *model,
                                struct fm_draft_model *draft, struct fm_error *error) {
@@ -75,7 +75,7 @@ static size_t slots(const struct fm_scheduler *scheduler) {
     return (size_t)scheduler->model->slots;
 }
 
-/* It has a job that is not over, and a place in the memory. */
+/* Whether it has a job that is not over, and a place in the memory. */
 static bool is_active(const struct fm_sequence *sequence) {
     return sequence->job && sequence->cached && !sequence->reason;
 }
@@ -87,7 +87,7 @@ static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
     fm_sequence_end(sequence);
     scheduler->running--;
     scheduler->crowded = scheduler->crowded && !had_place;
-    if (sequence->filled == 0) { /* else when the batch is computed */
+    if (sequence->filled == 0) { /* otherwise when the batch is computed */
         fm_sequence_release(sequence);
     }
 }
@@ -98,8 +98,7 @@ static void end_if_over(struct fm_scheduler *scheduler, struct fm_sequence *sequ
     }
 }
 
-/* From inside of work that takes long: signs of progress are given, and jobs that were aborted end without waiting for
- * it. */
+/* Called during work that takes long: sends signs of progress, and ends aborted jobs without waiting for it. */
 static void look_around(struct fm_scheduler *scheduler) {
     scheduler->wanted = false;
     fm_kit_finish_aborted(scheduler->kit);
@@ -114,7 +113,7 @@ static void look_around(struct fm_scheduler *scheduler) {
     }
 }
 
-/* A repeatable job is under way: none begins beside it. */
+/* Whether a repeatable job is under way: no other job begins beside it. */
 static bool is_closed(const struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         const struct fm_kit_job *job = scheduler->list[i].job;
@@ -125,26 +124,26 @@ static bool is_closed(const struct fm_scheduler *scheduler) {
     return false;
 }
 
-/* Whether the batch, by what of its operations is done, takes longer than a job that comes may wait. */
+/* Whether the batch, judged by how many of its operations are done, takes longer than a new job may wait. */
 static bool takes_long(const struct fm_scheduler *scheduler, int64_t now_ms) {
     double left = scheduler->asks > scheduler->asked ? scheduler->asks - scheduler->asked : 0;
     return scheduler->asks == 0 || (double)(now_ms - scheduler->begun_ms) * left / scheduler->asked > ALONE_MS;
 }
 
-/* A job that came can begin. */
+/* Whether the batch must give way because a new job can begin. */
 static bool is_to_give_way(const struct fm_scheduler *scheduler, int64_t now_ms) {
     bool has_room = scheduler->running < slots(scheduler) && !scheduler->crowded && !is_closed(scheduler);
     return scheduler->gives_way && !scheduler->busy && has_room && fm_kit_job_waits(scheduler->kit) &&
            takes_long(scheduler, now_ms);
 }
 
-/* Other programs hold the batch up so much that it is done sooner by fewer threads, from its beginning. */
+/* Other programs slow the batch down so much that fewer threads would finish it sooner, even from the beginning. */
 static bool is_better_begun_again(const struct fm_scheduler *scheduler) {
     return !scheduler->busy && !scheduler->cache.states && fm_threads_lost(&scheduler->model->threads);
 }
 
-/* llama.cpp asks between the operations of a batch, which may take a minute. It stops when nobody wants what comes of
- * it. */
+/* llama.cpp calls this between the operations of a batch, which may take a minute. It stops if the results are no
+ * longer wanted. */
 static bool abort_asked(void *argument) {
     struct fm_scheduler *scheduler = argument;
     int64_t now = fm_now_ms();
@@ -157,14 +156,14 @@ static bool abort_asked(void *argument) {
     return !scheduler->wanted;
 }
 
-/* fm_image_go_on: the others wait for scheduler->busy. */
+/* fm_image_go_on: the other sequences wait for scheduler->busy. */
 static bool go_on(void *argument) {
     struct fm_scheduler *scheduler = argument;
     (void)abort_asked(scheduler);
     return !fm_kit_job_aborted(scheduler->busy->job);
 }
 
-/* The same of the draft model, as llama.cpp asks. */
+/* The same for the draft model, in the form that llama.cpp calls. */
 static bool draft_stops(void *argument) {
     return !go_on(argument);
 }
@@ -183,7 +182,7 @@ static void begin(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
     end_if_over(scheduler, sequence);
 }
 
-/* Jobs are there, and all of them wait for their grammars. */
+/* Whether there are jobs, and all of them wait for their grammars. */
 static bool only_compiles(const struct fm_scheduler *scheduler) {
     size_t compiling = 0;
     for (size_t i = 0; i < slots(scheduler); i++) {
@@ -192,7 +191,7 @@ static bool only_compiles(const struct fm_scheduler *scheduler) {
     return compiling > 0 && compiling == scheduler->running;
 }
 
-/* Waits for one where there is nothing else to do. */
+/* Takes a job; waits for one if there is nothing else to do. */
 static struct fm_kit_job *take_job(struct fm_scheduler *scheduler) {
     bool idle = scheduler->running == 0;
     if (idle && scheduler->computed) {
@@ -207,7 +206,7 @@ static bool admit(struct fm_scheduler *scheduler) {
     if (scheduler->running == 0) { /* before it looks for jobs: what they compute does not depend on when they come */
         fm_cache_move_out(&scheduler->cache);
     }
-    int64_t deadline = INT64_MAX; /* from the first on: answers under way wait */
+    int64_t deadline = INT64_MAX; /* starts with the first job, because answers under way wait */
     while (scheduler->running < slots(scheduler) && !is_closed(scheduler) && fm_now_ms() < deadline) {
         struct fm_kit_job *job = take_job(scheduler);
         if (!job) {
@@ -233,7 +232,7 @@ static void start_compiled(struct fm_scheduler *scheduler) {
 
 /* ---- places in the memory ---- */
 
-/* Tokens that it has, or is to have soon. */
+/* Tokens that it has, or will soon have. */
 static size_t wanted_room(const struct fm_sequence *sequence) {
     const struct fm_kit_job *job = sequence->job;
     int64_t left = job->max_tokens > 0 ? job->max_tokens - job->output_tokens : ANSWER_ROOM;
@@ -241,7 +240,7 @@ static size_t wanted_room(const struct fm_sequence *sequence) {
     return min_size(all, sequence->model->context_length);
 }
 
-/* Beside what is under way. One alone always has room. */
+/* Whether it has room beside the active sequences. A single one always has room. */
 static bool has_room(struct fm_scheduler *scheduler, const struct fm_sequence *next) {
     const struct fm_llama_model *model = scheduler->model;
     const struct fm_prompt prompt = fm_sequence_prompt(next);
@@ -259,7 +258,7 @@ static bool has_room(struct fm_scheduler *scheduler, const struct fm_sequence *n
     return active == 0 || (fits && !scheduler->crowded);
 }
 
-/* The one that came first of those without a place; NULL: all have one. */
+/* The oldest sequence without a place; NULL: all have one. */
 static struct fm_sequence *find_placeless(struct fm_scheduler *scheduler) {
     struct fm_sequence *first = NULL;
     for (size_t i = 0; i < slots(scheduler); i++) {
@@ -270,7 +269,7 @@ static struct fm_sequence *find_placeless(struct fm_scheduler *scheduler) {
     return first;
 }
 
-/* In their order, as far as there is room: what finds none later is computed in vain. */
+/* Gives places in order, while there is room: a sequence that finds no room later was computed in vain. */
 static void place(struct fm_scheduler *scheduler) {
     struct fm_sequence *next = find_placeless(scheduler);
     for (; next && has_room(scheduler, next); next = find_placeless(scheduler)) {
@@ -292,7 +291,7 @@ static void end_those_over(struct fm_scheduler *scheduler) {
 
 /* ---- a full memory ---- */
 
-/* The active sequence that came last; NULL: there is but one. */
+/* The active sequence that came last; NULL: there is only one. */
 static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
     struct fm_sequence *youngest = NULL;
     size_t active = 0;
@@ -307,8 +306,8 @@ static struct fm_sequence *find_youngest(struct fm_scheduler *scheduler) {
 }
 
 /*
- * The memory grows, or a kept conversation goes, or a sequence under way has to wait for another to end and is computed
- * again then: none is cut. One alone always has room, for a whole context.
+ * Makes room: the memory grows, or a kept conversation is removed, or a sequence under way has to wait until another
+ * one ends and is then computed again. No answer is cut. A single sequence always has room, for a whole context.
  */
 static void make_room(struct fm_scheduler *scheduler) {
     if (fm_kv_grow(scheduler->model, 0) || fm_cache_make_room(&scheduler->cache)) {
@@ -330,7 +329,7 @@ static void make_room(struct fm_scheduler *scheduler) {
 
 /* ---- batches ---- */
 
-/* Whether all that is computed now is of this sequence, and to be the same to the bit as in a fresh process. */
+/* Whether only this sequence is computed now, and must be the same to the bit as in a fresh process. */
 static bool is_exact(const struct fm_scheduler *scheduler, const struct fm_sequence *sequence) {
     return sequence->exact && scheduler->running == 1;
 }
@@ -339,7 +338,7 @@ static size_t left_of(const struct fm_sequence *sequence) {
     return sequence->count - sequence->cached->count;
 }
 
-/* Whether its prompt is next in a batch, and not yet in this one. */
+/* Whether its prompt needs a batch, and is not in this one yet. */
 static bool waits(const struct fm_sequence *sequence) {
     return is_active(sequence) && sequence->filled == 0 && fm_sequence_prefills(sequence) &&
            !fm_sequence_span(sequence);
@@ -353,7 +352,7 @@ static size_t count_waiting(const struct fm_scheduler *scheduler) {
     return waiting;
 }
 
-/* NULL: none waits. */
+/* NULL: no prompt waits. */
 static struct fm_sequence *find_shortest(const struct fm_scheduler *scheduler) {
     struct fm_sequence *shortest = NULL;
     for (size_t i = 0; i < slots(scheduler); i++) {
@@ -365,7 +364,7 @@ static struct fm_sequence *find_shortest(const struct fm_scheduler *scheduler) {
     return shortest;
 }
 
-/* Beside so many answers, or where a job that comes has to wait for the batch. */
+/* Budget beside this many answers, or if a new job has to wait for the batch. */
 static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers) {
     double token_ms = scheduler->token_ms;
     size_t most = token_ms > 0 ? (size_t)((answers > 0 ? BESIDE_MS : ALONE_MS) / token_ms) : 0;
@@ -374,8 +373,8 @@ static size_t short_budget(const struct fm_scheduler *scheduler, size_t answers)
     return max_size(max_size(most, tile), CHUNK_MIN);
 }
 
-/* Where nobody waits: a token takes less in a long batch. But while another number of threads may have to be tried,
- * batches are short. */
+/* Budget if nothing waits: a token takes less time in a long batch. But while another number of threads may have to be
+ * tried, batches are short. */
 static size_t long_budget(const struct fm_scheduler *scheduler) {
     bool known = scheduler->token_ms > 0;
     size_t most = known ? max_size((size_t)(LONG_MS / scheduler->token_ms), LONG_MIN) : scheduler->model->chunk;
@@ -384,9 +383,9 @@ static size_t long_budget(const struct fm_scheduler *scheduler) {
 }
 
 /*
- * Tokens of prompts that the next batch may have. Without answers, that is all that the prompts compute, in equal
- * shares, until the shortest is done: no prompt waits for longer so. Such a batch gives way to a job that comes, where a
- * drop loses no more than it.
+ * Tokens of prompts that the next batch may have. Without answers, the prompts share the batch equally until the
+ * shortest is done: that makes no prompt wait longer. Such a batch gives way to a new job, if dropping it only loses
+ * this batch.
  */
 static size_t budget(struct fm_scheduler *scheduler, size_t answers) {
     size_t most = short_budget(scheduler, answers);
@@ -398,18 +397,18 @@ static size_t budget(struct fm_scheduler *scheduler, size_t answers) {
     return min_size(max_size(most, even), fm_batch_room(&scheduler->batch));
 }
 
-/* The shortest first: what it does not need of its share is the others'. */
+/* The shortest prompt first: the part of its share that it does not need goes to the others. */
 static void fill_prompts(struct fm_scheduler *scheduler, size_t most) {
     for (size_t waiting = count_waiting(scheduler); waiting > 0 && most > 0; waiting--) {
         struct fm_sequence *shortest = find_shortest(scheduler);
         size_t share = (most + waiting - 1) / waiting;
-        bool exact = is_exact(scheduler, shortest); /* then chunks are whole, however long they take */
+        bool exact = is_exact(scheduler, shortest); /* then chunks are complete, however long they take */
         share = fm_sequence_fill(shortest, &scheduler->batch, exact ? scheduler->model->chunk : share);
         most -= share < most ? share : most;
     }
 }
 
-/* The one answer that has the batch to itself; NULL: there are prompts, or several answers. */
+/* The only answer, if it has the batch to itself; NULL: there are prompts, or several answers. */
 static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
     struct fm_sequence *single = NULL;
     for (size_t i = 0; i < slots(scheduler) && scheduler->running == 1; i++) {
@@ -419,7 +418,7 @@ static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
     return single;
 }
 
-/* How many sequences have a part in the batch. */
+/* Returns how many sequences are in the batch. */
 static size_t fill(struct fm_scheduler *scheduler) {
     size_t count = 0;
     size_t answers = 0;
@@ -438,7 +437,7 @@ static size_t fill(struct fm_scheduler *scheduler) {
     return count;
 }
 
-/* The average of the last batches, those with enough tokens to tell. A token takes longer in those without tiles. */
+/* Averages the last batches that have enough tokens. A token takes longer in batches without tiles. */
 static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     size_t count = (size_t)scheduler->batch.tokens.n_tokens;
     double before = scheduler->token_ms;
@@ -458,7 +457,7 @@ static void measure(struct fm_scheduler *scheduler, int64_t took_us) {
     }
 }
 
-/* A batch gave way. However often that happens, more and more is computed: batches become short. */
+/* A batch gave way. That can't go on without end: batches become shorter each time, so more and more is computed. */
 static void note_vain(struct fm_scheduler *scheduler) {
     scheduler->vain_ms += fm_now_ms() - scheduler->begun_ms;
     if (scheduler->vain_ms > ALONE_MS) {
@@ -467,7 +466,7 @@ static void note_vain(struct fm_scheduler *scheduler) {
     }
 }
 
-/* Of those that ended while it was computed, the places are free now. */
+/* Frees the places of sequences that ended while the batch was computed. */
 static void drop_batch(struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
@@ -503,7 +502,7 @@ static enum fm_decode decode(struct fm_scheduler *scheduler) {
     return fm_batch_decode(&scheduler->batch);
 }
 
-/* The batch failed: each of its sequences is computed alone, so that only the one at fault fails. */
+/* The batch failed: computes each of its sequences separately, so that only the one at fault fails. */
 static void compute_apart(struct fm_scheduler *scheduler) {
     for (size_t i = 0; i < slots(scheduler); i++) {
         struct fm_sequence *sequence = &scheduler->list[i];
@@ -553,7 +552,7 @@ static void compute(struct fm_scheduler *scheduler) {
     switch (result) {
     case FM_DECODE_OK:
         scheduler->computed = true;
-        if (drafts == 0) { /* each of them wants logits, which a prompt's tokens do not */
+        if (drafts == 0) { /* each draft wants logits, which a prompt's tokens do not */
             measure(scheduler, took_us);
         }
         take_batch(scheduler, count);
@@ -578,7 +577,7 @@ static void compute(struct fm_scheduler *scheduler) {
     }
 }
 
-/* The oldest sequence that comes to an image next; NULL: none does. */
+/* The oldest sequence whose next token is an image's place; NULL: there is none. */
 static struct fm_sequence *find_seeing(struct fm_scheduler *scheduler) {
     struct fm_sequence *oldest = NULL;
     for (size_t i = 0; i < slots(scheduler); i++) {
@@ -590,7 +589,7 @@ static struct fm_sequence *find_seeing(struct fm_scheduler *scheduler) {
     return oldest;
 }
 
-/* One image's span of one sequence: the others wait for it. */
+/* Computes one span of one sequence's image: the others wait. */
 static void see(struct fm_scheduler *scheduler) {
     struct fm_sequence *next = find_seeing(scheduler);
     if (!next) {
@@ -599,7 +598,7 @@ static void see(struct fm_scheduler *scheduler) {
     scheduler->busy = next;
     scheduler->wanted = true;
     scheduler->model->exact = is_exact(scheduler, next);
-    next->filled = 1; /* look_around: it is what is computed */
+    next->filled = 1; /* for look_around: it is being computed */
     enum fm_decode result = fm_sequence_see(next, &scheduler->batch, go_on, scheduler);
     next->filled = 0;
     scheduler->busy = NULL;

@@ -1,7 +1,7 @@
 /*
- * Several jobs at once: continuous batching. In a loop: jobs that came are admitted, a batch is filled (one token of
- * each answer that is under way, and pieces of the prompts that are not computed yet), it is computed, and each
- * sequence takes its logits. Engine thread only.
+ * Several jobs at once: continuous batching. In a loop it admits new jobs, fills a batch (one token of each answer
+ * under way, and pieces of prompts that are not computed yet), computes it, and gives each sequence its logits. Engine
+ * thread only.
  */
 #ifndef FM_ENGINE_LLAMA_SCHEDULER_H
 #define FM_ENGINE_LLAMA_SCHEDULER_H
@@ -14,23 +14,23 @@ struct fm_scheduler {
     struct fm_cache cache;
     struct fm_batch batch;
     struct fm_sequence *list; /* model->slots of them; those without a job are free */
-    size_t running;           /* those with one, also where its grammar is still being compiled */
-    struct fm_kit *kit;       /* borrowed; while it runs, as the next */
+    size_t running;           /* how many have a job, including those whose grammar is still being compiled */
+    struct fm_kit *kit;       /* borrowed while it runs; the same for the next */
     struct fm_saved *saved;
     struct fm_huge_pages *pages;
-    bool computed;                     /* something: which weights are read is known */
-    const struct fm_sequence *busy;    /* whose job or image is worked on: it is not ended meanwhile. NULL: none */
-    bool wanted;                       /* somebody waits for what is being computed */
-    int64_t asked_ms;                  /* when that was looked at */
-    bool crowded;                      /* one had to give its place up: none gets one before another ends */
-    bool gives_way;                    /* what is computed, to a job that comes: a long batch of prompts */
+    bool computed;                     /* something was computed, so it is known which weights are read */
+    const struct fm_sequence *busy;    /* its job or image is worked on; it must not be ended meanwhile. NULL: none */
+    bool wanted;                       /* some job waits for the present computation */
+    int64_t asked_ms;                  /* when that was checked last */
+    bool crowded;                      /* a sequence had to give up its place: none gets one before another ends */
+    bool gives_way;                    /* the present computation, a long batch of prompts, gives way to a new job */
     size_t long_max;                   /* tokens of such a batch; fewer after some were in vain */
-    int64_t vain_ms;                   /* that went into these */
+    int64_t vain_ms;                   /* time that those took */
     int64_t begun_ms;                  /* when the batch was begun */
-    unsigned asked;                    /* how often llama.cpp has asked since then whether to stop; */
-    unsigned asks;                     /* and in the whole of an earlier one; 0: there was none */
-    double token_ms;                   /* what a token of a prompt takes, as measured; 0: not known yet */
-    struct fm_speculation speculation; /* what drafts take */
+    unsigned asked;                    /* how often llama.cpp has called abort_asked since then; */
+    unsigned asks;                     /* and in all of an earlier one; 0: there was none */
+    double token_ms;                   /* measured time of a token of a prompt; 0: not known yet */
+    struct fm_speculation speculation; /* the cost of drafts */
     bool cramped;                      /* the memory had no room for drafts: the next batch has none */
 };
 

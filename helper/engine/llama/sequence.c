@@ -1,5 +1,4 @@
-/* One job's answer, token by token, under sequence.h. A thought comes before the grammar, which begins where it ends.
- */
+/* One job's answer, token by token: sequence.h. A thought comes first; the grammar begins where the thought ends. */
 #include "engine/llama/sequence.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -35,12 +34,12 @@ void fm_sequence_stop(struct fm_sequence *sequence, enum fm_reason reason, const
 
 /* ---- adding tokens ---- */
 
-/* A thought is free. */
+/* A thought follows no grammar. */
 static struct fm_grammar *grammar_in_force(const struct fm_sequence *sequence) {
     return fm_llama_answer_is_thinking(&sequence->answer) ? NULL : sequence->answer.guide.grammar;
 }
 
-/* `token`, which was told, is to be computed. */
+/* `token` was passed on to the job, and must be computed. */
 static enum fm_reason push(struct fm_sequence *sequence, llama_token token) {
     size_t context = sequence->model->context_length;
     fm_sampler_take(&sequence->sampler, token);
@@ -52,7 +51,7 @@ static enum fm_reason push(struct fm_sequence *sequence, llama_token token) {
 
 static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_token token);
 
-/* The text goes on with `token`. FM_REASON_NONE: it is to be computed. */
+/* Adds `token` to the text. FM_REASON_NONE: it must be computed. */
 static enum fm_reason add(struct fm_sequence *sequence, llama_token token) {
     struct fm_grammar *grammar = grammar_in_force(sequence);
     if (sequence->answer.guide.grammar && !grammar) {
@@ -71,7 +70,7 @@ static enum fm_reason add(struct fm_sequence *sequence, llama_token token) {
 
 /* ---- thoughts before a grammar ---- */
 
-/* What must come next, though the model did not draw it. */
+/* Adds a mark that must come next, although the model did not draw it. */
 static enum fm_reason add_mark(struct fm_sequence *sequence, const char *mark) {
     llama_token *tokens;
     size_t count;
@@ -90,14 +89,14 @@ static enum fm_reason add_mark(struct fm_sequence *sequence, const char *mark) {
 
 /* ---- what comes before a grammar ---- */
 
-/* How many of the bytes that have come are a mark's, if they are one's. */
+/* How many of the bytes that have come may belong to a mark. */
 static size_t come_len(const struct fm_opening *opening) {
     return opening->len - fm_tool_space(opening->bytes, opening->len);
 }
 
 /*
- * The tokens that `start` may go on with: the tokenizer's, and where that is text, all that are of the same text. A model
- * may cut it in another way, most of all where the line ends.
+ * The tokens with which `start` may continue: the tokenizer's token, and if that is text, all tokens with the same
+ * text. A model may split a text differently, mainly at the end of a line.
  */
 static size_t read_next(const struct fm_sequence *sequence, const struct fm_start *start, llama_token *next,
                         size_t room) {
@@ -115,7 +114,7 @@ static size_t read_next(const struct fm_sequence *sequence, const struct fm_star
     return same + (alone ? 0 : fm_tokens_beginning(vocab, start->text + come, start->len - come, next + same, room - same));
 }
 
-/* What may come next, though the grammar does not have it. */
+/* Allows tokens that begin a mark, although the grammar does not have them. */
 static void allow_starts(struct fm_sequence *sequence, bool any) {
     struct fm_opening *opening = &sequence->opening;
     llama_token *also = sequence->sampler.also;
@@ -147,7 +146,7 @@ static void begin_opening(struct fm_sequence *sequence) {
     allow_starts(sequence, fm_llama_answer_is_thinking(&sequence->answer));
 }
 
-/* The tokens that are held are those of a mark, or the grammar's. */
+/* The held tokens belong to a mark, or to the grammar's text. */
 static enum fm_reason settle(struct fm_sequence *sequence, bool mark) {
     struct fm_opening *opening = &sequence->opening;
     struct fm_llama_answer *answer = &sequence->answer;
@@ -174,7 +173,7 @@ static bool is_space(const struct fm_buf *piece) {
     return piece->len > 0 && fm_tool_space(piece->data, piece->len) == piece->len;
 }
 
-/* Takes one more token. */
+/* Holds one more token. */
 static void hold(struct fm_opening *opening, llama_token token, const struct fm_buf *piece) {
     size_t room = sizeof opening->bytes - opening->len;
     size_t len = piece->len < room ? piece->len : room;
@@ -199,7 +198,7 @@ static bool hold_logprobs(struct fm_sequence *sequence, llama_token token) {
                                 sequence->job->top_logprobs);
 }
 
-/* White space that is no text. */
+/* Drops white space that is not text. */
 static enum fm_reason drop_space(struct fm_sequence *sequence, llama_token token) {
     sequence->opening.spaces++;
     allow_starts(sequence, true);
@@ -208,7 +207,7 @@ static enum fm_reason drop_space(struct fm_sequence *sequence, llama_token token
     return reason ? reason : pushed;
 }
 
-/* `token` comes where it is open what the answer begins with. */
+/* Adds `token` while it is not decided how the answer begins. */
 static enum fm_reason add_opening(struct fm_sequence *sequence, llama_token token) {
     struct fm_opening *opening = &sequence->opening;
     struct fm_llama_answer *answer = &sequence->answer;
@@ -240,7 +239,10 @@ static enum fm_reason add_opening(struct fm_sequence *sequence, llama_token toke
     return reason ? reason : pushed;
 }
 
-/* Where the grammar does not have what has come of a mark, the mark goes on: the likeliest of those that can. */
+/*
+ * The grammar does not allow the bytes so far, so they must become a mark: picks the likeliest token that continues
+ * one.
+ */
 static llama_token draw_start(const struct fm_sequence *sequence) {
     llama_token best = LLAMA_TOKEN_NULL;
     for (size_t i = 0; i < FM_SAMPLER_ALSO; i++) {
@@ -252,15 +254,15 @@ static llama_token draw_start(const struct fm_sequence *sequence) {
     return best;
 }
 
-/* The thought is closed: the grammar begins, after what stands between a thought and a text. */
+/* The thought is closed: adds the gap between a thought and a text, and begins the grammar. */
 static enum fm_reason begin_grammar(struct fm_sequence *sequence) {
     struct fm_thought_parser *thought = &sequence->answer.thought;
     const char *gap = thought->form->gap;
     size_t come = thought->space; /* white space, as most gaps are */
     bool free_text = sequence->job->format.kind == FM_FORMAT_TEXT;
-    bool more = thought->form->lead[0] || free_text; /* another thought, or the text's mark */
+    bool more = thought->form->lead[0] || free_text; /* another thought may follow, or the mark of the text */
     enum fm_reason reason = FM_REASON_NONE;
-    if (thought->state == FM_THOUGHT_AFTER || thought->text.len > 0) { /* else the text's own mark has come */
+    if (thought->state == FM_THOUGHT_AFTER || thought->text.len > 0) { /* otherwise the text's own mark has come */
         thought->state = FM_THOUGHT_AFTER;
         reason = come < strlen(gap) ? add_mark(sequence, gap + come) : FM_REASON_NONE;
         thought->state = more ? FM_THOUGHT_AFTER : FM_THOUGHT_OVER;
@@ -270,13 +272,16 @@ static enum fm_reason begin_grammar(struct fm_sequence *sequence) {
     return reason;
 }
 
-/* The model ends its turn in a thought; a text has to follow. */
+/* The model ended its turn inside a thought, but a text has to follow: closes the thought. */
 static enum fm_reason close_thought(struct fm_sequence *sequence) {
     enum fm_reason reason = add_mark(sequence, sequence->answer.thought.form->end);
     return reason ? reason : begin_grammar(sequence);
 }
 
-/* Tells `token` and puts in its place, where text is in it already, the tokens of what is before that. */
+/*
+ * Adds `token` of a thought. If it also has the beginning of the text, only the tokens of the part before that are
+ * kept.
+ */
 static enum fm_reason add_thought(struct fm_sequence *sequence, llama_token token) {
     llama_token *tokens = NULL;
     size_t count = 0;
@@ -334,7 +339,7 @@ static enum fm_reason find_starts(struct fm_sequence *sequence) {
     return reason;
 }
 
-/* Where a grammar waits for the end of a thought, or not even that. */
+/* If there is a grammar: prepares for a thought before it, or for none. */
 static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
     struct fm_llama_answer *answer = &sequence->answer;
     if (!answer->guide.grammar) {
@@ -349,14 +354,14 @@ static enum fm_reason begin_thinking(struct fm_sequence *sequence) {
 
 /* ---- drawing ---- */
 
-/* What ends a text ends the turn with it. */
+/* A token that ends a text also ends the turn. */
 static bool ends_turn(const struct fm_sequence *sequence, llama_token token) {
     const struct fm_llama_answer *answer = &sequence->answer;
     return llama_vocab_is_eog(answer->vocab, token) ||
            (token == sequence->model->prompter.text_end && !sequence->job->prompt && !fm_llama_answer_is_thinking(answer));
 }
 
-/* A grammar may have an end of turn amid its text, as a token. A guide refuses those that it sees. */
+/* A grammar may have an end of turn inside its text, as a token. A guide refuses those that it notices. */
 static enum fm_reason end_turn(struct fm_sequence *sequence) {
     struct fm_grammar *grammar = sequence->answer.guide.grammar;
     bool whole = !grammar || fm_grammar_accepts(grammar);
@@ -387,8 +392,8 @@ static size_t computed(const struct fm_sequence *sequence) {
 }
 
 /*
- * What the grammar leaves no choice about needs no draw, and one batch for all of it; but where each token's logits are
- * wanted, a batch for each.
+ * Tokens that the grammar forces are not drawn, and are computed in one batch; but if the logits of each token are
+ * wanted, in one batch each.
  */
 static enum fm_reason add_forced(struct fm_sequence *sequence) {
     enum fm_reason reason = FM_REASON_NONE;
@@ -402,7 +407,7 @@ static enum fm_reason add_forced(struct fm_sequence *sequence) {
     return reason;
 }
 
-/* One token is drawn, or some are forced. */
+/* Draws one token, or adds forced ones. */
 static enum fm_reason step(struct fm_sequence *sequence) {
     if (fm_kit_job_aborted(sequence->job)) {
         return FM_REASON_ABORTED;
@@ -422,7 +427,7 @@ static void go_on_with(struct fm_sequence *sequence, const float *logits) {
 
 /* ---- the beginning ---- */
 
-/* `code` of what was done with the job, as a reason to end it. */
+/* The reason to end a job for the error `code`. */
 static enum fm_reason reason_of(enum fm_code code) {
     return code == FM_OK ? FM_REASON_NONE : code == FM_CANCELLED ? FM_REASON_ABORTED : FM_REASON_ERROR;
 }
@@ -441,7 +446,7 @@ static enum fm_code read_job(struct fm_sequence *sequence, fm_image_go_on *go_on
     return code ? code : fm_guide_init(&answer->guide, job, request->form, &vocabulary, &model->grammar_vocab, error);
 }
 
-/* The grammar is compiled, where there is one. */
+/* Called when the grammar, if there is one, is compiled. */
 static enum fm_code prepare(struct fm_sequence *sequence) {
     struct fm_llama_model *model = sequence->model;
     struct fm_llama_answer *answer = &sequence->answer;
@@ -527,7 +532,7 @@ bool fm_sequence_prefills(const struct fm_sequence *sequence) {
     return sequence->count - computed(sequence) > 1;
 }
 
-/* Those of the prompt: which of them come next is known by how many are in the memory. */
+/* Only the prompt has spans: the number of those in the memory says which comes next. */
 const struct fm_span *fm_sequence_span(const struct fm_sequence *sequence) {
     const struct fm_prompt *prompt = &sequence->request.prompt;
     size_t next = sequence->cached->span_count;
@@ -563,7 +568,7 @@ size_t fm_sequence_fill(struct fm_sequence *sequence, struct fm_batch *batch, si
     return count;
 }
 
-/* The prompt is computed up to here. */
+/* Reports how much of the prompt is computed. */
 static void tell_progress(struct fm_sequence *sequence) {
     int64_t prompt = (int64_t)sequence->request.prompt.count;
     int64_t count = (int64_t)computed(sequence);
@@ -573,7 +578,7 @@ static void tell_progress(struct fm_sequence *sequence) {
     }
 }
 
-/* A token was drawn: where it is the draft, so is the next one from the logits that came of the draft. */
+/* Draws the next tokens while they are the drafted ones: the logits after each are in the batch. */
 static void take_drafts(struct fm_sequence *sequence, const struct fm_batch *batch) {
     struct fm_cached *cached = sequence->cached;
     size_t count = fm_sequence_accepted(sequence, 0);
@@ -676,7 +681,7 @@ void fm_sequence_end(struct fm_sequence *sequence) {
     *sequence = (struct fm_sequence){.cached = sequence->cached, .filled = sequence->filled};
     if (stuck) {
         fm_log(FM_LOG_WARN, "the check of a text by its schema does not end: the engine is ended for it");
-        _exit(FM_EXIT_NO_MEMORY); /* it takes memory as long as it lasts, and can't be stopped otherwise */
+        _exit(FM_EXIT_NO_MEMORY); /* the thread uses memory as long as it runs, and can't be stopped in another way */
     }
 }
 

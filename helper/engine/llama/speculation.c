@@ -1,29 +1,29 @@
-/* What drafts cost and gain, under speculation.h. */
+/* The cost and gain of drafts: speculation.h. */
 #include "engine/llama/speculation.h"
 
-#define BATCH_MAX_US 120000.0 /* a job that comes waits for it, and so do readers of the stream */
+#define BATCH_MAX_US 120000.0 /* a new job waits for the batch, and so do readers of the stream */
 
-/* A draft has to promise so much, because times vary; and more by what drafts have lost of the answer's time. */
+/* The gain that a draft must promise, because times vary; more if drafts have cost this answer time. */
 #define GAIN_MIN    1.05
 #define LOSS_FACTOR 3
 
-#define AGREE_MORE 4 /* a draft may be longer by so much than what was repeated before it */
+#define AGREE_MORE 4 /* how much longer a draft may be than the repeated text before it */
 
-/* How much the chances below count beside what was seen, in tokens; how much that counts at most, and how long. */
+/* The weight of the chances below against what was seen, in tokens; its upper limit, and how long it counts. */
 #define GUESS_WEIGHT 6
 #define GUESS_CHANCE 0.6 /* that one more token is likely enough, and right */
 #define GUESSED_MAX  96
 
-/* With each token that is not guessed: what did not pay is tried again, in this answer and in others. */
+/* For each token that is not guessed: what did not pay is tried again later, in this answer and in others. */
 #define FORGET     (1.0F / 64)
 #define FORGET_ALL (1.0F / 1024)
 
-#define GUESS_LEAST 0.3 /* a token that is less probable is not drafted, whatever it costs */
-#define GUESS_TRIES 4   /* so often it is measured first, */
-#define TRIED       2   /* with so many tokens */
+#define GUESS_LEAST 0.3 /* a token with a lower probability is not drafted, whatever it costs */
+#define GUESS_TRIES 4   /* it is measured this often first, */
+#define TRIED       2   /* with this many tokens */
 
 #define WEIGHT 0.125 /* of a new measurement */
-#define STEP   0.3   /* one that is far off counts as if it were so far: other work was in between */
+#define STEP   0.3   /* a measurement further off is limited to this: other work was in between */
 
 static size_t size_of(size_t drafts) {
     static const size_t least[FM_SPECULATION_SIZES] = {0, 2, 4, 8, 12, 20};
@@ -57,7 +57,7 @@ void fm_speculation_measure(struct fm_speculation *speculation, struct fm_specul
     account->gained += (double)(accepted + 1) * speculation->single - took_us;
 }
 
-/* What each of `drafts` tokens adds to a batch; of a size that was not tried yet, what is known of others. */
+/* What each of `drafts` tokens adds to the time of a batch; for a size not tried yet, estimated from other sizes. */
 static double more_of(const struct fm_speculation *speculation, size_t drafts, double token_us) {
     double more = speculation->more[size_of(drafts)];
     more = more > 0 ? more : token_us;
@@ -77,8 +77,8 @@ size_t fm_speculation_drafts(const struct fm_speculation *speculation, const str
     if (speculation->always) {
         return lookup->found ? most : 0;
     }
-    double expected = 1; /* tokens that the batch gives */
-    double chance = 1;   /* that all before are right */
+    double expected = 1; /* tokens that the batch is expected to give */
+    double chance = 1;   /* probability that all before are right */
     double best = least_gain(account);
     size_t drafts = 0;
     if (single <= 0) {
@@ -114,18 +114,18 @@ static size_t guess_class(double probability) {
     return class;
 }
 
-/* As it was seen; `first` is what counts before. */
+/* The chance as it was seen; `first` is the value before anything was seen. */
 static double chance_of(const struct fm_guess_count *seen, double first) {
     return ((double)seen->right + GUESS_WEIGHT * first) / ((double)seen->tried + GUESS_WEIGHT);
 }
 
-/* Of a token of this class; at first it is what the model says. */
+/* The chance for a token of this class; at first the model's own probability. */
 static double guess_chance(const struct fm_speculation_account *account, size_t class) {
     static const double first[FM_GUESS_CLASSES] = {0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.98};
     return chance_of(&account->guesses[class], first[class]);
 }
 
-/* How many times as fast it is with the guesses that there are; and at best, with up to `most`. */
+/* How many times as fast the batch is with the present guesses; and at best, with up to `most`. */
 static double gain_so_far(const struct fm_speculation *speculation, const struct fm_guess *guess, double token_us) {
     double more = guess->count > 0 ? (double)guess->count * more_of(speculation, guess->count, token_us) : 0;
     return guess->expected * speculation->single / (speculation->single + guess->took_us + more);
@@ -233,5 +233,5 @@ void fm_speculation_measure_guess(struct fm_speculation *speculation, struct fm_
         return;
     }
     speculation->guess = speculation->guesses == 0 || sample < speculation->guess ? sample : speculation->guess;
-    speculation->guesses++; /* the least of them: the first read the weights from the disk */
+    speculation->guesses++; /* the least of them counts: the first one read the weights from the disk */
 }

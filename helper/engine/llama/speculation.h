@@ -1,7 +1,8 @@
 /*
- * Whether drafts pay, and how long they should be: by how likely they are right, and by what a batch with drafts takes
- * beside one without, both as measured. On a processor whose cores are busy with one token a batch of 8 takes 5 times
- * as long; on one that waits for its memory hardly longer. Engine thread only; nothing here blocks.
+ * Whether drafts pay, and how long they should be. That depends on how likely they are right, and on how much longer a
+ * batch with drafts takes than one without; both are measured. If one token keeps a processor's cores busy, a batch of
+ * 8 takes 5 times as long; if the processor waits for its memory, it takes hardly longer. Engine thread only; nothing
+ * here blocks.
  */
 #ifndef FM_ENGINE_LLAMA_SPECULATION_H
 #define FM_ENGINE_LLAMA_SPECULATION_H
@@ -10,41 +11,41 @@
 
 #define FM_SPECULATION_SIZES 6
 
-#define FM_GUESS_CLASSES 8 /* of how sure a draft model is */
+#define FM_GUESS_CLASSES 8 /* classes, by how sure a draft model is */
 
-/* How often something was right; what is long ago counts less. */
+/* How often something was right; older results count less. */
 struct fm_guess_count {
     float tried;
     float right;
 };
 
-/* What batches take, in microseconds. */
+/* Times of batches, in microseconds. */
 struct fm_speculation {
-    bool always;                       /* whether it pays or not: for tests */
-    double single;                     /* one of a single token; 0: not known yet */
+    bool always;                       /* drafts are always used: for tests */
+    double single;                     /* a batch of a single token; 0: not known yet */
     double more[FM_SPECULATION_SIZES]; /* each token beyond the first, by how many there are; 0: not known yet */
     double guess;                      /* a token of the draft model, as a part of `single` */
-    unsigned guesses;                  /* how often that was measured, as far as it matters */
-    struct fm_guess_count all;         /* of its tokens; those that were too unlikely count as wrong ones */
+    unsigned guesses;                  /* how often that was measured, up to a limit */
+    struct fm_guess_count all;         /* of its tokens; those that were too unlikely count as wrong */
 };
 
-/* One answer's account of it, in microseconds. Zeroed: nothing yet. */
+/* The account of one answer, in microseconds. All zero: nothing yet. */
 struct fm_speculation_account {
     double spent;                                    /* in its batches */
     double gained;                                   /* by its drafts; negative: lost */
-    struct fm_guess_count guesses[FM_GUESS_CLASSES]; /* of the draft model */
+    struct fm_guess_count guesses[FM_GUESS_CLASSES]; /* by the draft model */
     struct fm_guess_count all;                       /* as above */
 };
 
-/* What a draft model guesses for the next batch. */
+/* The tokens that a draft model guesses for the next batch. */
 struct fm_guess {
     size_t count;
-    double chance;   /* that all are right */
-    double expected; /* tokens that the batch gives */
-    double took_us;  /* the draft model, so far; what it took for the prompt is not in it */
-    double step_us;  /* the part of that which counts as measurements, */
+    double chance;   /* probability that all are right */
+    double expected; /* tokens that the batch is expected to give */
+    double took_us;  /* time of the draft model so far, without its time for the prompt */
+    double step_us;  /* the part of that which counts as a measurement, */
     size_t steps;    /* and how many there are */
-    bool ended;      /* the one after these is too unlikely, or the end */
+    bool ended;      /* the token after these is too unlikely, or an end of turn */
     unsigned char classes[FM_DRAFTS_MAX];
 };
 
@@ -59,16 +60,16 @@ void fm_speculation_measure(struct fm_speculation *speculation, struct fm_specul
 size_t fm_speculation_drafts(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                              const struct fm_lookup *lookup, size_t most, double token_us);
 
-/* Nothing is guessed yet. */
+/* A guess without tokens. */
 struct fm_guess fm_guess_none(void);
 
-/* Whether it pays to have one more token guessed, at most `most`. `token_us` as above. */
+/* Whether it pays to guess one more token, at most `most`. `token_us` as above. */
 bool fm_speculation_guesses(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                             const struct fm_guess *guess, size_t most, double token_us);
 
 /*
- * Adds to `guess` a token that is so probable, as its model says. False: it does not pay to have it in the batch, and
- * `guess` has ended.
+ * Adds a token to `guess`, with the probability that its model reports. False: it does not pay to have it in the batch,
+ * and `guess` ends.
  */
 bool fm_speculation_take(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                          struct fm_guess *guess, double probability, double token_us);

@@ -1,4 +1,4 @@
-/* Between the KV memory and ordinary memory, under swap.h. */
+/* Moves conversations between the KV memory and ordinary memory: swap.h. */
 #include "engine/llama/swap.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,7 +15,7 @@ void fm_swap_drop(struct fm_cached *cached) {
     }
 }
 
-/* Of those outside, the one of least worth; NULL: none is worth less than `cached`. */
+/* The conversation outside with the least worth; NULL: none is worth less than `cached`. */
 static struct fm_cached *find_worse(const struct fm_cached *cached) {
     int64_t now = fm_now_ms();
     struct fm_cached *worst = NULL;

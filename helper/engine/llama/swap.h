@@ -1,8 +1,8 @@
 /*
- * Kept conversations outside of the KV memory. Each token that is computed goes over all cells of that memory up to the
- * last one in use, of any conversation: a conversation that nobody goes on with makes all others slower. So it is
- * moved to ordinary memory and its cells are given back; when a prompt begins as it does, it comes back, which takes a
- * thousandth of the time of computing it. Engine thread only; nothing here takes longer than copying the bytes.
+ * Kept conversations outside of the KV memory. Computing a token reads all cells of that memory up to the last one in
+ * use, of any conversation: so a conversation that is not continued makes all others slower. Therefore it is moved to
+ * ordinary memory, and its cells are given back. When a prompt begins like it, it is moved back, which takes a
+ * thousandth of the time to compute it. Engine thread only; nothing here takes longer than copying the bytes.
  */
 #ifndef FM_ENGINE_LLAMA_SWAP_H
 #define FM_ENGINE_LLAMA_SWAP_H
@@ -13,19 +13,19 @@
 #define FM_SWAP_MAX ((size_t)256 << 20)
 
 /*
- * Gives back the cells of `cached`, which is not busy. Where there is no room for it, conversations of less worth that
- * are outside already are forgotten. False: it stays where it is, because it is worth less than those, or has images,
- * or the memory can't be taken apart.
+ * Gives back the cells of `cached`, which is not busy. If there is no room for it, conversations outside that are worth
+ * less are forgotten. False: it stays in the KV memory, because it is worth less than those, or has images, or the
+ * memory can't be split.
  */
 bool fm_swap_out(struct fm_cached *cached);
 
 /*
- * `to` gets the cells of the first `count` tokens of `from`, which is outside; what they are is the caller's to note.
+ * `to` gets the cells of the first `count` tokens of `from`, which is outside; the caller notes which tokens these are.
  * `from` stays outside, unless it is `to`. False: there is no room in the KV memory; then `to` has nothing.
  */
 bool fm_swap_in(struct fm_cached *to, struct fm_cached *from, size_t count);
 
-/* What is outside of it is forgotten. Harmless where nothing is. */
+/* Forgets its copy outside. Harmless if there is none. */
 void fm_swap_drop(struct fm_cached *cached);
 
 #endif

@@ -1,4 +1,4 @@
-/* How many compute threads take part, under thread_count.h. */
+/* How many compute threads take part: thread_count.h. */
 #include "engine/llama/thread_count.h"
 
 #include <string.h>
@@ -7,13 +7,15 @@
     80000 /* of computing before a decision: some turns of what the kernel's scheduler gives a program                 \
            */
 
-/* So much of a thread's time may go elsewhere before fewer are tried: a desktop's small programs take no more. */
+/*
+ * The part of a thread's time that may be lost before fewer threads are tried: a desktop's small programs take no more.
+ */
 #define LOST_MAX 0.25
 
-/* Threads that lose so much of their time, each, compute next to nothing. */
+/* Threads that each lose this much of their time compute next to nothing. */
 #define LOST_MUCH 0.4
 
-/* Another number of threads has to be faster than this to stay. */
+/* Another number of threads must be this much faster to stay. */
 #define FASTER 0.92
 
 /* Before another number is tried again. A trial that fails takes a window or two. */
@@ -32,7 +34,7 @@ static size_t kind_of(int64_t tokens) {
     return kind;
 }
 
-/* Threads' worth of time that went elsewhere. */
+/* Lost time, as a number of threads. */
 static double lost(const struct fm_thread_count *count, int64_t wall_us, int64_t cpu_us) {
     return wall_us > 0 ? count->now - (double)cpu_us / (double)wall_us : 0;
 }
@@ -48,7 +50,7 @@ bool fm_thread_count_is_settled(const struct fm_thread_count *count, int64_t now
 
 /* ---- trials ---- */
 
-/* The window's time in proportion to what its batches took before; 0: none of such batches was seen before. */
+/* The window's time in proportion to the earlier times of such batches; 0: there were none. */
 static double compare(const struct fm_thread_count *count) {
     double took = 0;
     double expected = 0;
@@ -61,7 +63,7 @@ static double compare(const struct fm_thread_count *count) {
     return expected > 0 ? took / expected : 0;
 }
 
-/* What is not in the window is taken to have changed by `ratio`. */
+/* Costs that the window did not measure are assumed to have changed by `ratio`. */
 static void remember_costs(struct fm_thread_count *count, double ratio) {
     for (size_t i = 0; i < FM_BATCH_KINDS; i++) {
         bool seen = count->tokens[i] > 0;
@@ -69,13 +71,13 @@ static void remember_costs(struct fm_thread_count *count, double ratio) {
     }
 }
 
-/* As many threads as had all their time. */
+/* As many threads as got all their time. */
 static int fewer(const struct fm_thread_count *count) {
     int whole = (int)(count->cpu_us / count->wall_us);
     return whole < 1 ? 1 : whole < count->now ? whole : count->now - 1;
 }
 
-/* The trial is over: the number stays, or the one before comes back. */
+/* Ends the trial: the new number stays, or the old one comes back. */
 static void settle(struct fm_thread_count *count, int64_t now_ms, bool stays) {
     count->now = stays ? count->now : count->before;
     count->before = 0;

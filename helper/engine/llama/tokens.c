@@ -1,8 +1,8 @@
 /*
- * Text to tokens, under tokens.h.
+ * Text to tokens: tokens.h.
  *
- * Most tokenizers split text by std::regex, which recurses once for each character that one match takes in. None of
- * their patterns goes on past the end of a line, so the longest line says how much stack is needed.
+ * Most tokenizers split text with std::regex, which recurses once for each character of a match. None of their patterns
+ * matches beyond the end of a line, so the longest line determines how much stack is needed.
  */
 #include "engine/llama/tokens.h"
 #include "base/platform.h"
@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define PIECE_SIZE 128 /* bytes of a token that is looked for */
+#define PIECE_SIZE 128 /* bytes of a token that is searched */
 
-#define TOKENS_MAX (64u * 1024u * 1024u) /* one a byte at most; a request has at most 10 MB */
+#define TOKENS_MAX (64u * 1024u * 1024u) /* at most one for each byte; a request has at most 10 MB */
 
 /* docs/limits.md names it: 256 MiB of stack, at worst, which the kernel hands out as it is used. */
 #define LINE_CHARACTERS_MAX 524288
@@ -47,7 +47,9 @@ bool fm_token_is_special(const struct llama_vocab *vocab, llama_token token) {
     return llama_vocab_get_attr(vocab, token) & (LLAMA_TOKEN_ATTR_CONTROL | LLAMA_TOKEN_ATTR_USER_DEFINED);
 }
 
-/* The first `len` bytes of `text` are `token`, which some tokenizers have with a space in front at a text's beginning. */
+/*
+ * Whether the first `len` bytes of `text` are `token`; some tokenizers add a space in front at the beginning of a text.
+ */
 static bool is_piece(const struct llama_vocab *vocab, llama_token token, const char *text, size_t len) {
     char piece[PIECE_SIZE];
     return fm_token_piece(vocab, token, true, piece, sizeof piece) == (int32_t)len && memcmp(piece, text, len) == 0;
@@ -119,7 +121,7 @@ static void tokenize_piece(void *argument) {
     struct fm_buf *tokens = &piece->tokens->buf;
     bool at_ends = piece->kind == FM_TOKENS_INPUT || piece->kind == FM_TOKENS_PROMPT;
     bool parse_control = piece->kind == FM_TOKENS_MARKS || piece->kind == FM_TOKENS_PROMPT;
-    /* A token has at least one byte, except those that are added at the ends. */
+    /* Each token has at least one byte, except those that are added at the ends. */
     size_t room = piece->len + 8;
     if (!fm_buf_reserve(tokens, room * sizeof(llama_token))) {
         piece->code = fm_fail_no_memory(piece->error);
@@ -133,7 +135,7 @@ static void tokenize_piece(void *argument) {
     tokens->len += count * sizeof(llama_token);
 }
 
-/* With the stack that a line of so many characters takes. */
+/* Runs it with the stack that a line of this length needs. */
 static enum fm_code run_piece(struct piece *piece, size_t line) {
     if (line <= LINE_ON_OUR_STACK) {
         tokenize_piece(piece);
@@ -143,8 +145,8 @@ static enum fm_code run_piece(struct piece *piece, size_t line) {
     return fm_run_on_stack(stack, tokenize_piece, piece) == 0 ? piece->code : fm_fail_no_memory(piece->error);
 }
 
-/* A line is too long to tokenize. Mostly the text does not fit either, which its beginning tells: that is said first.
- */
+/* A line is too long to tokenize. Mostly the text does not fit either: if its beginning shows that,
+ * that error comes first. */
 static enum fm_code refuse_line(struct piece *piece, size_t line) {
     size_t characters = 0;
     size_t len = 0;

@@ -1,6 +1,6 @@
 /*
- * Text to tokens, as many as a context holds: what is too long is refused before the work is done, where its length
- * shows it. One thread at a time; blocks as long as the tokenizer takes.
+ * Text to tokens, as many as a context holds. If the length of a text shows that it is too long, it is refused before
+ * the work is done. One thread at a time; blocks as long as the tokenizer takes.
  */
 #ifndef FM_ENGINE_LLAMA_TOKENS_H
 #define FM_ENGINE_LLAMA_TOKENS_H
@@ -21,33 +21,33 @@ struct fm_tokens {
 };
 
 /*
- * True where `token` is no text. llama.cpp has five of gpt-oss's control tokens, and one of Solar's, as text, so that its
- * server shows them: here they are not text.
+ * Whether `token` is a control token, not text. llama.cpp treats five of gpt-oss's control tokens, and one of Solar's,
+ * as text, so that its server shows them: here they are not text.
  */
 bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token);
 
-/* llama_token_to_piece, where a control token as above has a text with `control` alone. */
+/* llama_token_to_piece, but a control token as above only has a text with `control`. */
 int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room);
 
-/* True for control tokens and user-defined ones: the tokenizer makes its text this one token, wherever that is. */
+/* True for control tokens and user-defined ones: the tokenizer turns their text into this one token everywhere. */
 bool fm_token_is_special(const struct llama_vocab *vocab, llama_token token);
 
-/* The one token that `text` (NUL-terminated) is, of any kind; LLAMA_TOKEN_NULL where it is several. */
+/* The one token (of any kind) whose text is `text` (NUL-terminated); LLAMA_TOKEN_NULL if it is several. */
 llama_token fm_token_of(const struct llama_vocab *vocab, const char *text);
 
 /*
- * The tokens whose text `text` (`len` bytes) begins with, but at most `room` of them, into `tokens`: the shortest first,
- * up to a control token or one that stands for itself. Returns how many.
+ * Writes to `tokens` at most `room` tokens with whose text `text` (`len` bytes) begins: the shortest first, up to a
+ * control or user-defined token. Returns how many.
  */
 size_t fm_tokens_beginning(const struct llama_vocab *vocab, const char *text, size_t len, llama_token *tokens,
                            size_t room);
 
-/* What a text is to the tokenizer. */
+/* How the tokenizer should treat a text. */
 enum fm_tokens_kind {
-    FM_TOKENS_TEXT,   /* plain, somewhere in a prompt */
-    FM_TOKENS_MARKS,  /* the same, in which control tokens are parsed */
-    FM_TOKENS_INPUT,  /* plain, with what the model wants added at the ends */
-    FM_TOKENS_PROMPT, /* the same, in which control tokens are parsed */
+    FM_TOKENS_TEXT,   /* plain, inside a prompt */
+    FM_TOKENS_MARKS,  /* the same, but control tokens are parsed */
+    FM_TOKENS_INPUT,  /* plain, with the tokens that the model wants at both ends */
+    FM_TOKENS_PROMPT, /* the same, but control tokens are parsed */
 };
 
 /* Allocates nothing. fm_tokens_take ends it. */
@@ -67,10 +67,10 @@ FM_MUST_USE enum fm_code fm_tokens_check(const struct fm_tokens *tokens, size_t 
 FM_MUST_USE enum fm_code fm_tokens_add(struct fm_tokens *tokens, const char *text, size_t len, enum fm_tokens_kind kind,
                                        struct fm_error *error);
 
-/* Adds one token; tokens->buf.failed tells that there is no memory. */
+/* Adds one token; tokens->buf.failed is set when memory runs out. */
 void fm_tokens_append(struct fm_tokens *tokens, llama_token token);
 
-/* Returns `code`, and hands the tokens over, which are the caller's to free(); none where it is not FM_OK. */
+/* Returns `code`, and hands the tokens over to the caller, who frees them with free(); none if it is not FM_OK. */
 FM_MUST_USE enum fm_code fm_tokens_take(struct fm_tokens *tokens, enum fm_code code, llama_token **list, size_t *count);
 
 #endif

@@ -1,4 +1,4 @@
-/* libmtmd under vision.h: an image into places of the prompt, and those places into embeddings. */
+/* Uses libmtmd: turns an image into places of the prompt, and those places into embeddings. See vision.h. */
 #include "engine/llama/vision.h"
 
 #include <hash/sha256/sha256.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where an image goes in a text for mtmd_tokenize. No text of a user's goes there. */
+/* Marks the place of an image in a text for mtmd_tokenize. That text never contains a user's text. */
 #define MARKER "<fm-image>"
 
 struct fm_vision {
@@ -33,8 +33,8 @@ bool fm_vision_supported(void) {
 /* ---- the projector ---- */
 
 /*
- * The scheduler of the encoder asks before each operation whether to tell when it is done. Those that take long are
- * told, and the work ends there where it should: what it made is not looked at then.
+ * Before each operation, the encoder's scheduler asks whether to call this again when it is done. It does that for
+ * operations that take long, and the work ends there if it should; the results are then not used.
  */
 static bool on_operation(struct ggml_tensor *tensor, bool ask, void *argument) {
     struct fm_vision *vision = argument;
@@ -60,7 +60,7 @@ enum fm_code fm_vision_load(struct fm_vision **vision, const char *path, const s
     struct mtmd_context_params params = mtmd_context_params_default();
     params.use_gpu = false;
     params.print_timings = false;
-    params.warmup = false; /* its buffers are made for the first image */
+    params.warmup = false; /* the buffers are made for the first image */
     params.n_threads = threads;
     params.media_marker = MARKER;
     params.cb_eval = on_operation;
@@ -109,7 +109,7 @@ static bool is_image(const mtmd_input_chunk *chunk) {
     return mtmd_input_chunk_get_type(chunk) == MTMD_INPUT_CHUNK_TYPE_IMAGE;
 }
 
-/* What becomes of `pixels`, which may have none but their dimensions. NULL: it can't be. */
+/* The places that `pixels` becomes; only the dimensions are needed. NULL: it is not possible. */
 static mtmd_input_chunks *cut_up(const struct fm_vision *vision, const struct fm_pixels *pixels) {
     const struct mtmd_input_text text = {.text = MARKER, .text_len = sizeof MARKER - 1, .parse_special = true};
     mtmd_bitmap *bitmap = mtmd_bitmap_init(pixels->width, pixels->height, pixels->rgb);
@@ -124,7 +124,7 @@ static mtmd_input_chunks *cut_up(const struct fm_vision *vision, const struct fm
     return chunks;
 }
 
-/* A projector for another vocabulary names marks that this one has not. */
+/* A projector for another vocabulary uses marks that this vocabulary lacks. */
 static bool has_known_tokens(const struct fm_vision *vision, const mtmd_input_chunks *chunks) {
     for (size_t i = 0; i < mtmd_input_chunks_size(chunks); i++) {
         const mtmd_input_chunk *chunk = mtmd_input_chunks_get(chunks, i);
@@ -215,7 +215,7 @@ enum fm_code fm_picture_check(const struct fm_picture *picture, fm_image_go_on *
 
 /* ---- computing ---- */
 
-/* What the pixels are cut into is what their dimensions had said. */
+/* Whether the pixels were split as the dimensions had shown. */
 static bool fits_outline(const struct fm_picture *picture, const struct fm_span *span) {
     const mtmd_input_chunks *chunks = picture->chunks;
     const mtmd_input_chunk *chunk =

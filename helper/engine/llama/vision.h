@@ -1,8 +1,8 @@
 /*
- * A model that sees: a projector beside its weights makes tokens of images, by libmtmd. In a prompt an image is one or
- * more *spans* of places, with what the model wants said around them as text tokens. How many places those are is known
- * from its dimensions; it is decoded and computed when its turn comes. vision_none.c is a build without. Engine thread
- * only.
+ * Models that see images: a projector beside the weights turns images into tokens, with libmtmd. In a prompt an image
+ * is one or more *spans* of places, with the text tokens that the model wants around them. The image's dimensions give
+ * the number of places; it is decoded and computed when its turn comes. vision_none.c is for builds without images.
+ * Engine thread only.
  */
 #ifndef FM_ENGINE_LLAMA_VISION_H
 #define FM_ENGINE_LLAMA_VISION_H
@@ -13,19 +13,19 @@
 
 #include <llama.h>
 
-#define FM_VISION_ID_SIZE 32 /* bytes of what tells images apart: SHA-256 */
+#define FM_VISION_ID_SIZE 32 /* bytes of an image's identity: SHA-256 */
 
 /* The place of an image in a list of tokens. */
 #define FM_VISION_TOKEN (-2)
 
-/* Places that one batch of the encoder's output takes. Plain data: the slot keeps it to know what it holds. */
+/* The places of one batch of the encoder's output. Plain data: slots keep it to know what they hold. */
 struct fm_span {
     unsigned char id[FM_VISION_ID_SIZE]; /* of the image's file */
-    size_t part;                         /* which span of the image's it is */
+    size_t part;                         /* which span of the image it is */
     size_t at;                           /* tokens before it */
-    size_t count;                        /* its places: tokens of the context */
-    llama_pos positions;                 /* by how many positions it moves on; mostly the same */
-    size_t image;                        /* which of the job's it is; not compared */
+    size_t count;                        /* number of its places: tokens of the context */
+    llama_pos positions;                 /* number of positions that it takes; mostly the same */
+    size_t image;                        /* index of the image in the job; not compared */
 };
 
 /* True for the same part of the same image in the same place. */
@@ -33,10 +33,10 @@ bool fm_span_equal(const struct fm_span *a, const struct fm_span *b);
 
 struct fm_vision;
 
-/* An image of a job: what becomes of it in a prompt. */
+/* An image of a job, and its places in a prompt. */
 struct fm_picture;
 
-/* False in a build without. */
+/* False in a build without images. */
 bool fm_vision_supported(void);
 
 /*
@@ -45,35 +45,35 @@ bool fm_vision_supported(void);
  */
 FM_MUST_USE enum fm_code fm_vision_load(struct fm_vision **vision, const char *path, const struct llama_model *weights,
                                         int threads, struct fm_error *error);
-void fm_vision_free(struct fm_vision *vision); /* NULL included */
+void fm_vision_free(struct fm_vision *vision); /* NULL is allowed */
 
-/* The places of a span look at each other in both directions, so that they have to be in one batch. */
+/* Whether the places of a span attend to each other in both directions, so that they must be in one batch. */
 bool fm_vision_needs_whole_spans(const struct fm_vision *vision);
 
 /* Log lines of the library go here; set before fm_vision_load. */
 void fm_vision_log_to(ggml_log_callback callback);
 
 /*
- * Looks at an image, which must outlive the result: dimensions and places, nothing is decoded. FM_INVALID_REQUEST, with
- * the param `images[index]`, when it can't be used.
+ * Reads an image, which must outlive the result: only dimensions and places, without decoding it. FM_INVALID_REQUEST,
+ * with the param `images[index]`, when it can't be used.
  */
 FM_MUST_USE enum fm_code fm_picture_new(const struct fm_vision *vision, const struct fm_image *image,
                                         struct fm_picture **picture, struct fm_error *error);
-void fm_picture_free(struct fm_picture *picture); /* NULL included */
+void fm_picture_free(struct fm_picture *picture); /* NULL is allowed */
 
 /*
- * Appends the picture's tokens (of llama_token) to `tokens`, with FM_VISION_TOKEN in its spans' places, and these (of
- * struct fm_span) to `spans`. A lack of memory shows in the buffers.
+ * Appends the picture's tokens (of llama_token) to `tokens`, with FM_VISION_TOKEN at the places of its spans, and the
+ * spans (of struct fm_span) to `spans`. If memory runs out, the buffers fail.
  */
 void fm_picture_write(const struct fm_picture *picture, struct fm_buf *tokens, struct fm_buf *spans);
 
-/* Decodes the image, and keeps nothing of it: FM_INVALID_REQUEST as above when it is damaged, FM_CANCELLED. */
+/* Decodes the image and drops the result: FM_INVALID_REQUEST as above if it is damaged, FM_CANCELLED. */
 FM_MUST_USE enum fm_code fm_picture_check(const struct fm_picture *picture, fm_image_go_on *go_on, void *state,
                                           struct fm_error *error);
 
 /*
  * Computes a span: `*states` are its embeddings, one after the other, valid until the next call. FM_CANCELLED when
- * `go_on` was false, which is asked between the encoder's larger operations.
+ * `go_on` returned false; it is called between the encoder's larger operations.
  */
 FM_MUST_USE enum fm_code fm_picture_encode(struct fm_vision *vision, struct fm_picture *picture,
                                            const struct fm_span *span, fm_image_go_on *go_on, void *state,
@@ -83,7 +83,7 @@ FM_MUST_USE enum fm_code fm_picture_encode(struct fm_vision *vision, struct fm_p
 void fm_picture_positions(const struct fm_vision *vision, const struct fm_picture *picture, const struct fm_span *span,
                           llama_pos start, llama_pos *positions);
 
-/* Positions that each place has: 1, or 4 where the model tells rows from columns. */
+/* Positions that each place has: 1, or 4 if the model distinguishes rows and columns. */
 size_t fm_vision_positions(const struct fm_vision *vision);
 
 #endif

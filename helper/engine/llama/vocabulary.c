@@ -1,4 +1,4 @@
-/* llama.cpp's vocabulary as grammars want it: which bytes a token stands for, and which tokens end a turn. */
+/* llama.cpp's vocabulary in the form that grammars need: the bytes of each token, and which tokens end a turn. */
 #include "engine/llama/vocabulary.h"
 #include "base/buf.h"
 #include "engine/llama/tokens.h"
@@ -17,7 +17,7 @@ static size_t piece(const void *argument, int32_t token, bool control, char *tex
     return len > 0 ? (size_t)len : 0;
 }
 
-/* How many of `tokens` come before the text after the line's end that stands first. */
+/* How many of `tokens` come before the text that follows the line end at the beginning. */
 static size_t after_line(const struct fm_prompter *prompter, const int32_t *tokens, size_t count) {
     char text[8];
     size_t at = 0;
@@ -27,7 +27,7 @@ static size_t after_line(const struct fm_prompter *prompter, const int32_t *toke
     return at + (at < count);
 }
 
-/* Tokenizers of Llama 2's kind put a space in front of a text, but not after the end of a line. */
+/* Tokenizers like Llama 2's put a space in front of a text, but not after a line end. */
 static enum fm_code tokenize(const void *argument, const char *text, size_t len, int32_t **tokens, size_t *count,
                              struct fm_error *error) {
     const struct fm_prompter *prompter = argument;

@@ -1,10 +1,10 @@
-/* Under weights.h. */
+/* Moving the weights into huge pages: weights.h. */
 #include "engine/llama/weights.h"
 #include "base/file.h"
 #include "engine/llama/context.h"
 
-#define MOVED_PART 8 /* of the usable memory, the most that a file's copy may take */
-#define QUIET_MS   5 /* without a job before the first page moves: after a load there is one soon */
+#define MOVED_PART 8 /* a file's copy may take at most 1/MOVED_PART of the usable memory */
+#define QUIET_MS   5 /* without a job before the first page moves: soon after a load a job comes */
 
 void fm_weights_add(struct fm_huge_pages *pages, const char *path) {
     struct fm_file_info file;

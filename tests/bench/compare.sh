@@ -11,8 +11,8 @@
 # them (1.6 GB), once. Five rounds take some two hours on two cores: a row has fewer tokens the larger the model is
 # (model_files.py). There, a warm-up round has a quarter of its tokens, and the prompts have 1,000 tokens up to 0.5B and 600
 # with 1.5B, where 1,000 take half a minute for each side in each round; only with 135M does the prompt beside streams have
-# 2,000. A run that was cut goes on where it was, as long as the commit is the same. A row holds, too, if it is within 3% of
-# llama.cpp's own loop (llama-batched-bench), which is its limit.
+# 2,000. A run that was cut goes on where it was, until a commit changes the helper or the measurement. A row holds, too, if it
+# is within 3% of llama.cpp's own loop (llama-batched-bench), which is its limit.
 #
 # usage: sh tests/bench/compare.sh [--rounds N] [--rows A,B] [--busy N] [--quick]
 #        sh tests/bench/compare.sh --models [--files A,B] [--page FILE] [--table] [...]

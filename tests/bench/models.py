@@ -19,6 +19,8 @@ from model_files import COUNTS, FILES
 from report import ROOT, Result, check, chosen, figure, machine, median_of, one_line, prose, table, tell, wanted_of
 from rows import SERVER, Bench
 
+MEASURED = ("CMakeLists.txt", "cmake", "helper", "protocol/*.[ch]", "packaging/setup.sh", "tests/bench")
+
 KEY = ("commit", "busy", "quick", "file", "row")
 
 
@@ -34,9 +36,14 @@ def add_options(options):
                          help="where their tables go; the picture goes beside it")
 
 
-def commit():
-    command = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+def git(*arguments):
+    command = ["git", "-C", ROOT, *arguments, "--", *MEASURED]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout.strip()
+
+
+def commit():
+    """The last commit that changed what is measured, or how. A run that was cut goes on after a commit to anything else."""
+    return git("log", "-1", "--format=%h", "--abbrev=12") + ("-dirty" if git("status", "--porcelain") else "")
 
 
 class Ledger:

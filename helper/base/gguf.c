@@ -29,7 +29,7 @@ struct text {
     size_t len;
 };
 
-static bool take(struct rest *rest, uint64_t len, const unsigned char **bytes) {
+static bool take_bytes(struct rest *rest, uint64_t len, const unsigned char **bytes) {
     if (len > rest->len) {
         return false;
     }
@@ -43,7 +43,7 @@ static bool take(struct rest *rest, uint64_t len, const unsigned char **bytes) {
 static bool take_number(struct rest *rest, size_t size, uint64_t *number) {
     const unsigned char *bytes;
     *number = 0;
-    if (!take(rest, size, &bytes)) {
+    if (!take_bytes(rest, size, &bytes)) {
         return false;
     }
     for (size_t i = size; i > 0; i--) {
@@ -55,7 +55,7 @@ static bool take_number(struct rest *rest, size_t size, uint64_t *number) {
 static bool take_text(struct rest *rest, struct text *text) {
     const unsigned char *bytes;
     uint64_t len;
-    if (!take_number(rest, sizeof len, &len) || !take(rest, len, &bytes)) {
+    if (!take_number(rest, sizeof len, &len) || !take_bytes(rest, len, &bytes)) {
         return false;
     }
     *text = (struct text){(const char *)bytes, len};
@@ -188,7 +188,7 @@ void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind
     uint64_t tensors;
     uint64_t pairs;
     *kind = (struct fm_gguf_kind){.projector = false};
-    if (!take(&rest, strlen(MAGIC), &magic) || memcmp(magic, MAGIC, strlen(MAGIC)) != 0 ||
+    if (!take_bytes(&rest, strlen(MAGIC), &magic) || memcmp(magic, MAGIC, strlen(MAGIC)) != 0 ||
         !take_number(&rest, 4, &version) || version < VERSION_MIN || version > VERSION_MAX ||
         !take_number(&rest, 8, &tensors) || !take_number(&rest, 8, &pairs)) {
         return;

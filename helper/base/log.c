@@ -88,13 +88,13 @@ struct line {
     unsigned long dropped; /* number of dropped lines, which the beginning of this line reports */
 };
 
-static void begin(struct line *line) {
+static void begin_line(struct line *line) {
     line->dropped = atomic_exchange(&dropped_lines, 0);
     line->used = line->dropped ? (size_t)write_dropped(line->text, sizeof line->text / 4, line->dropped) : 0;
 }
 
 /* Adds `len` bytes that another program wrote; they already lie in the line, from `used` on. */
-static void send(struct line *line, size_t len) {
+static void send_line(struct line *line, size_t len) {
     make_plain(line->text + line->used, len);
     line->used += len;
     line->text[line->used++] = '\n';
@@ -108,7 +108,7 @@ void fm_log(enum fm_log_level level, const char *fmt, ...) {
         return;
     }
     struct line line;
-    begin(&line);
+    begin_line(&line);
     line.used += (size_t)write_start(line.text + line.used, sizeof line.text / 4, level);
 
     va_list args;
@@ -116,7 +116,7 @@ void fm_log(enum fm_log_level level, const char *fmt, ...) {
     int text = vsnprintf(line.text + line.used, sizeof line.text - line.used - 1, fmt, args);
     va_end(args);
     if (text >= 0) {
-        send(&line, strlen(line.text + line.used));
+        send_line(&line, strlen(line.text + line.used));
     }
 }
 
@@ -126,7 +126,7 @@ void fm_log_relay(const char *name, const char *text, size_t len) {
     }
     struct line line;
     char start[sizeof line.text / 4];
-    begin(&line);
+    begin_line(&line);
     snprintf(start, sizeof start, "%s%s", log_prefix ? log_prefix : name, log_prefix ? "" : ": ");
     size_t start_len = strlen(start);
     if (len < start_len || memcmp(text, start, start_len) != 0) {
@@ -136,5 +136,5 @@ void fm_log_relay(const char *name, const char *text, size_t len) {
     size_t room = sizeof line.text - line.used - 1;
     len = len < room ? len : room;
     memcpy(line.text + line.used, text, len);
-    send(&line, len);
+    send_line(&line, len);
 }

@@ -67,14 +67,14 @@ static void each_mapping(const char *path, bool (*take)(void *context, uintptr_t
     free(real);
 }
 
-static bool drop(void *context, uintptr_t from, uintptr_t to) {
+static bool drop_pages(void *context, uintptr_t from, uintptr_t to) {
     (void)context;
     madvise((void *)from, (size_t)(to - from), MADV_DONTNEED); /* nothing is lost: the file has the bytes */
     return true;
 }
 
 void fm_mapped_file_drop(const char *path) {
-    each_mapping(path, drop, NULL);
+    each_mapping(path, drop_pages, NULL);
 }
 
 static bool add_range(void *context, uintptr_t from, uintptr_t to) {

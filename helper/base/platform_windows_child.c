@@ -260,7 +260,7 @@ static wchar_t *make_command(const wchar_t *program, char *const args[]) {
 }
 
 /* Creates the process in its job. 0 or an errno value. */
-static int create(struct start *start, const char *path, char *const args[], char *const env[]) {
+static int create_process(struct start *start, const char *path, char *const args[], char *const env[]) {
     start->program = fm_windows_wide(path);
     start->command = start->program ? make_command(start->program, args) : NULL;
     start->environment = make_environment(env);
@@ -401,7 +401,7 @@ int fm_child_start_args(struct fm_child *child, const char *path, char *const ar
     struct start start = {.job = NULL};
     (void)given; /* there is never one: fm_private_folder_open */
     *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
-    int error = create(&start, path, args, env);
+    int error = create_process(&start, path, args, env);
     bool created = !error;
     for (int i = 0; i < 3; i++) { /* otherwise the end of its output would never come */
         close_handle(start.theirs[i]);
@@ -423,7 +423,7 @@ int fm_child_start_args(struct fm_child *child, const char *path, char *const ar
 }
 
 /* A copy of the row; all 0 when there is none. */
-static struct process find(pid_t pid) {
+static struct process find_process(pid_t pid) {
     struct process found = {.pid = 0};
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < CHILDREN_MAX; i++) {
@@ -434,19 +434,19 @@ static struct process find(pid_t pid) {
 }
 
 bool fm_child_has_ended(pid_t pid) {
-    struct process found = find(pid);
+    struct process found = find_process(pid);
     return !found.process || WaitForSingleObject(found.process, 0) == WAIT_OBJECT_0;
 }
 
 void fm_child_kill(pid_t pid) {
-    struct process found = find(pid);
+    struct process found = find_process(pid);
     if (found.job) {
         TerminateJobObject(found.job, KILLED);
     }
 }
 
 int fm_child_reap(pid_t pid) {
-    struct process found = find(pid);
+    struct process found = find_process(pid);
     DWORD status = 0;
     if (!found.process) {
         return 0;

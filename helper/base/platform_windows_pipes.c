@@ -57,7 +57,7 @@ static struct pipe *new_pipe(void) {
     return pipe;
 }
 
-static void release(struct pipe *pipe) {
+static void release_pipe(struct pipe *pipe) {
     if (--pipe->users == 0) {
         free(pipe->bytes);
         free(pipe);
@@ -65,7 +65,7 @@ static void release(struct pipe *pipe) {
     pthread_cond_broadcast(&changed);
 }
 
-static size_t put(struct pipe *pipe, const char *data, size_t len) {
+static size_t put_into_pipe(struct pipe *pipe, const char *data, size_t len) {
     size_t room = PIPE_BYTES - pipe->len;
     len = len < room ? len : room;
     for (size_t done = 0; done < len;) {
@@ -79,7 +79,7 @@ static size_t put(struct pipe *pipe, const char *data, size_t len) {
     return len;
 }
 
-static size_t take(struct pipe *pipe, char *data, size_t len) {
+static size_t take_from_pipe(struct pipe *pipe, char *data, size_t len) {
     len = len < pipe->len ? len : pipe->len;
     for (size_t done = 0; done < len;) {
         size_t step = PIPE_BYTES - pipe->start < len - done ? PIPE_BYTES - pipe->start : len - done;
@@ -103,7 +103,7 @@ static void wait_for_change(int64_t deadline_ms) {
 
 /* ---- descriptors; the lock is held ---- */
 
-static struct descriptor *find(int fd) {
+static struct descriptor *find_descriptor(int fd) {
     return fd >= FIRST && fd < FIRST + COUNT && descriptors[fd - FIRST].used ? &descriptors[fd - FIRST] : NULL;
 }
 
@@ -127,7 +127,7 @@ static void free_descriptor(struct descriptor *descriptor) {
     struct pipe *pipe = descriptor->pipe;
     *descriptor = (struct descriptor){.used = false};
     if (pipe) {
-        release(pipe);
+        release_pipe(pipe);
     }
 }
 
@@ -168,7 +168,7 @@ static bool read_handle(HANDLE handle, char *data, DWORD len, DWORD *got) {
 }
 
 /* From the handle into the pipe. */
-static void *fill(void *argument) {
+static void *fill_pipe(void *argument) {
     struct pipe *pipe = argument;
     char bytes[PUMP_BYTES];
     DWORD got;
@@ -176,7 +176,7 @@ static void *fill(void *argument) {
     while (wanted && read_handle(pipe->handle, bytes, sizeof bytes, &got)) {
         pthread_mutex_lock(&lock);
         for (DWORD at = 0; at < got && !pipe->unread;) {
-            at += (DWORD)put(pipe, bytes + at, got - at);
+            at += (DWORD)put_into_pipe(pipe, bytes + at, got - at);
             if (at < got) {
                 wait_for_change(-1);
             }
@@ -187,7 +187,7 @@ static void *fill(void *argument) {
     CloseHandle(pipe->handle);
     pthread_mutex_lock(&lock);
     pipe->ended = true;
-    release(pipe);
+    release_pipe(pipe);
     pthread_mutex_unlock(&lock);
     return NULL;
 }
@@ -199,7 +199,7 @@ static void *empty(void *argument) {
     bool ok = true;
     pthread_mutex_lock(&lock);
     while (ok && (pipe->len || !pipe->ended)) {
-        size_t len = take(pipe, bytes, sizeof bytes);
+        size_t len = take_from_pipe(pipe, bytes, sizeof bytes);
         if (len == 0) {
             wait_for_change(-1);
             continue;
@@ -214,7 +214,7 @@ static void *empty(void *argument) {
     pipe->unread = true;
     pipe->pumping = false;
     CloseHandle(pipe->handle);
-    release(pipe);
+    release_pipe(pipe);
     pthread_mutex_unlock(&lock);
     return NULL;
 }
@@ -232,7 +232,7 @@ static struct pipe *start_pump(HANDLE handle, void *(*pump)(void *)) {
     int error = fm_thread_start(pump, pipe);
     if (error) {
         pipe->users = 1;
-        release(pipe);
+        release_pipe(pipe);
         errno = error;
         return NULL;
     }
@@ -242,11 +242,11 @@ static struct pipe *start_pump(HANDLE handle, void *(*pump)(void *)) {
 int fm_windows_reader(HANDLE handle) {
     pthread_mutex_lock(&lock);
     int fd = new_descriptor(NULL, NULL, false);
-    struct pipe *pipe = fd < 0 ? NULL : start_pump(handle, fill);
+    struct pipe *pipe = fd < 0 ? NULL : start_pump(handle, fill_pipe);
     if (pipe) {
-        find(fd)->pipe = pipe;
+        find_descriptor(fd)->pipe = pipe;
     } else if (fd >= 0) {
-        free_descriptor(find(fd));
+        free_descriptor(find_descriptor(fd));
         fd = -1;
     }
     pthread_mutex_unlock(&lock);
@@ -262,7 +262,7 @@ int fm_windows_writer(HANDLE handle) {
 
 void fm_set_nonblocking(int fd) {
     pthread_mutex_lock(&lock);
-    struct descriptor *descriptor = find(fd);
+    struct descriptor *descriptor = find_descriptor(fd);
     if (descriptor && !descriptor->pipe && GetFileType(descriptor->handle) == FILE_TYPE_PIPE) {
         descriptor->pipe = start_pump(descriptor->handle, empty);
     }
@@ -285,9 +285,9 @@ int fm_pipe(int *read_end, int *write_end) {
     int from = new_descriptor(pipe, NULL, false);
     int to = from < 0 ? -1 : new_descriptor(pipe, NULL, true);
     if (from >= 0 && to < 0) {
-        free_descriptor(find(from));
+        free_descriptor(find_descriptor(from));
     }
-    release(pipe);
+    release_pipe(pipe);
     pthread_mutex_unlock(&lock);
     if (to < 0) {
         return EMFILE;
@@ -299,7 +299,7 @@ int fm_pipe(int *read_end, int *write_end) {
 
 void fm_close(int fd) {
     pthread_mutex_lock(&lock);
-    struct descriptor *descriptor = find(fd);
+    struct descriptor *descriptor = find_descriptor(fd);
     struct pipe *pipe = descriptor ? descriptor->pipe : NULL;
     HANDLE handle = descriptor ? descriptor->handle : NULL;
     if (pipe && descriptor->writes) {
@@ -329,7 +329,7 @@ bool fm_is_terminal(int fd) {
 }
 
 static bool is_ready(const struct fm_waited *waited) {
-    const struct descriptor *descriptor = find(waited->fd);
+    const struct descriptor *descriptor = find_descriptor(waited->fd);
     const struct pipe *pipe = descriptor ? descriptor->pipe : NULL;
     if (!pipe) {
         return waited->fd >= 0; /* a file, or a descriptor that blocks */
@@ -363,7 +363,7 @@ int fm_wait(struct fm_waited *waited, size_t count, int ms) {
 
 /* The pipe of a descriptor; NULL with errno when it is not ours. */
 static struct pipe *pipe_of(int fd, bool *blocks) {
-    const struct descriptor *descriptor = find(fd);
+    const struct descriptor *descriptor = find_descriptor(fd);
     if (!descriptor || !descriptor->pipe) {
         errno = EBADF;
         return NULL;
@@ -384,7 +384,7 @@ ssize_t fm_read(int fd, void *data, size_t len) {
         wait_for_change(-1);
     }
     if (pipe) {
-        got = (ssize_t)take(pipe, data, len);
+        got = (ssize_t)take_from_pipe(pipe, data, len);
     }
     pthread_mutex_unlock(&lock);
     return got;
@@ -412,14 +412,14 @@ static ssize_t write_pipe(int fd, const void *data, size_t len, bool all) {
     } else if (pipe && PIPE_BYTES - pipe->len < (all ? len : 1)) {
         errno = EAGAIN;
     } else if (pipe) {
-        sent = (ssize_t)put(pipe, data, len);
+        sent = (ssize_t)put_into_pipe(pipe, data, len);
     }
     return sent;
 }
 
 ssize_t fm_write(int fd, const void *data, size_t len) {
     pthread_mutex_lock(&lock);
-    const struct descriptor *descriptor = find(fd);
+    const struct descriptor *descriptor = find_descriptor(fd);
     HANDLE handle = descriptor ? descriptor->handle : NULL;
     ssize_t sent = handle ? -1 : write_pipe(fd, data, len, false);
     pthread_mutex_unlock(&lock);
@@ -482,7 +482,7 @@ void fm_windows_tail_wait(struct fm_windows_tail *tail, int ms, bool past_full) 
 
 void fm_windows_tail_free(struct fm_windows_tail *tail) {
     pthread_mutex_lock(&lock);
-    release(tail->pipe);
+    release_pipe(tail->pipe);
     pthread_mutex_unlock(&lock);
     free(tail);
 }
@@ -531,7 +531,7 @@ static BOOL CALLBACK start_stderr(INIT_ONCE *once, void *unused, void **result) 
 bool fm_stderr_try_write(const char *data, size_t len) {
     InitOnceExecuteOnce(&stderr_once, start_stderr, NULL, NULL);
     pthread_mutex_lock(&lock);
-    const struct descriptor *descriptor = find(stderr_fd);
+    const struct descriptor *descriptor = find_descriptor(stderr_fd);
     HANDLE handle = descriptor ? descriptor->handle : NULL;
     bool sent = descriptor && !handle && write_pipe(stderr_fd, data, len, true) >= 0;
     pthread_mutex_unlock(&lock);

@@ -80,7 +80,7 @@ struct call {
     void *argument;
 };
 
-static unsigned __stdcall run(void *argument) {
+static unsigned __stdcall run_call(void *argument) {
     const struct call call = *(struct call *)argument;
     free(argument);
     call.body(call.argument);
@@ -95,7 +95,8 @@ int fm_os_thread_start(pthread_t *thread, int detached, size_t stack, void *(*bo
     }
     *call = (struct call){body, argument};
     unsigned id;
-    HANDLE handle = (HANDLE)_beginthreadex(NULL, (unsigned)stack, run, call, STACK_SIZE_PARAM_IS_A_RESERVATION, &id);
+    HANDLE handle =
+        (HANDLE)_beginthreadex(NULL, (unsigned)stack, run_call, call, STACK_SIZE_PARAM_IS_A_RESERVATION, &id);
     if (!handle) {
         free(call);
         return EAGAIN;

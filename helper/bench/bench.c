@@ -56,7 +56,7 @@ static void write_prompt(struct bench *bench, struct fm_bench_answer *answer, in
 }
 
 /* Asks for `count` answers at the same time. */
-static enum fm_code ask(struct bench *bench, size_t count, int64_t words, int64_t max_tokens) {
+static enum fm_code ask_answers(struct bench *bench, size_t count, int64_t words, int64_t max_tokens) {
     for (size_t i = 0; i < count; i++) {
         bench->answers[i].max_tokens = max_tokens;
         write_prompt(bench, &bench->answers[i], words);
@@ -64,14 +64,14 @@ static enum fm_code ask(struct bench *bench, size_t count, int64_t words, int64_
     return fm_bench_answers(&bench->host, bench->answers, count);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_numbers(const void *a, const void *b) {
     double left = *(const double *)a;
     double right = *(const double *)b;
     return (left > right) - (left < right);
 }
 
 static double median(double *values, size_t count) {
-    qsort(values, count, sizeof *values, compare);
+    qsort(values, count, sizeof *values, compare_numbers);
     return values[count / 2];
 }
 
@@ -144,13 +144,13 @@ static enum fm_code measure_first_tokens(struct bench *bench) {
     double ms[ROUNDS];
     size_t done = 0;
     say("loading the model");
-    if (ask(bench, 1, 0, ANSWER_LEAST) != FM_OK) {
+    if (ask_answers(bench, 1, 0, ANSWER_LEAST) != FM_OK) {
         return bench->host.error.code;
     }
     bench->figures.cold_ms = first_token_ms(&bench->answers[0]);
     say("first tokens");
     for (; goes_on(bench, done); done++) {
-        if (ask(bench, 1, 0, ANSWER_LEAST) != FM_OK) {
+        if (ask_answers(bench, 1, 0, ANSWER_LEAST) != FM_OK) {
             return bench->host.error.code;
         }
         ms[done] = first_token_ms(&bench->answers[0]);
@@ -161,7 +161,7 @@ static enum fm_code measure_first_tokens(struct bench *bench) {
 
 /* A context that is set to be short takes shorter prompts. */
 static enum fm_code read_once(struct bench *bench, int64_t *words) {
-    while (ask(bench, 1, *words, 1) == FM_CONTEXT_OVERFLOW && *words > PROMPT_LEAST) {
+    while (ask_answers(bench, 1, *words, 1) == FM_CONTEXT_OVERFLOW && *words > PROMPT_LEAST) {
         *words /= 2;
     }
     return bench->host.error.code;
@@ -201,7 +201,7 @@ static enum fm_code measure_streams(struct bench *bench, struct fm_bench_streams
     double ms[ROUNDS];
     size_t done = 0;
     for (; goes_on(bench, done); done++) {
-        if (ask(bench, (size_t)streams->count, 0, streams->tokens) != FM_OK) {
+        if (ask_answers(bench, (size_t)streams->count, 0, streams->tokens) != FM_OK) {
             return bench->host.error.code;
         }
         rates[done] = rate_of_all(bench->answers, (size_t)streams->count);

@@ -114,7 +114,7 @@ static bool receive(struct fm_bench_host *host) {
 
 /* ---- the requests ---- */
 
-static enum fm_code send(struct fm_bench_host *host, int64_t *id) {
+static enum fm_code send_call(struct fm_bench_host *host, int64_t *id) {
     return fm_link_call_send(&host->link, id) ? FM_OK
                                               : fm_fail(&host->error, FM_INTERNAL, "the front takes no request");
 }
@@ -127,7 +127,7 @@ enum fm_code fm_bench_call(struct fm_bench_host *host, const char *method) {
     struct fm_json_writer w = fm_link_call_begin(&host->link, method);
     fm_json_object_begin(&w);
     fm_json_object_end(&w);
-    if (send(host, &host->call) != FM_OK) {
+    if (send_call(host, &host->call) != FM_OK) {
         return host->error.code;
     }
     while (host->call && receive(host)) {
@@ -136,7 +136,7 @@ enum fm_code fm_bench_call(struct fm_bench_host *host, const char *method) {
 }
 
 /* Asks for all tokens even if the model would end earlier, and without random choice, so that each run is the same. */
-static enum fm_code ask(struct fm_bench_host *host, struct fm_bench_answer *answer) {
+static enum fm_code request_answer(struct fm_bench_host *host, struct fm_bench_answer *answer) {
     struct fm_json_writer w = fm_link_call_begin(&host->link, "responses.create");
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "input", answer->prompt);
@@ -154,7 +154,7 @@ static enum fm_code ask(struct fm_bench_host *host, struct fm_bench_answer *answ
     answer->sent_us = fm_now_us();
     answer->first_us = 0;
     answer->end_us = 0;
-    return send(host, &answer->id);
+    return send_call(host, &answer->id);
 }
 
 static bool all_ended(const struct fm_bench_host *host) {
@@ -170,7 +170,7 @@ enum fm_code fm_bench_answers(struct fm_bench_host *host, struct fm_bench_answer
     host->answers = answers;
     host->count = count;
     for (size_t i = 0; i < count; i++) {
-        if (ask(host, &answers[i]) != FM_OK) {
+        if (request_answer(host, &answers[i]) != FM_OK) {
             return host->error.code;
         }
     }

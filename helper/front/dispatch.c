@@ -39,8 +39,8 @@ static bool is_in_flight(struct fm_front *front, const struct fm_rpc_id *id) {
 }
 
 /* Why the message can't be run, or NULL. A notification gets no reply either way. */
-static const char *refuse(struct fm_front *front, const struct fm_rpc_message *message, const struct fm_method *method,
-                          enum fm_rpc_error *code) {
+static const char *find_refusal(struct fm_front *front, const struct fm_rpc_message *message,
+                                const struct fm_method *method, enum fm_rpc_error *code) {
     *code = FM_RPC_METHOD;
     if (!method) {
         return "there is no such method; PROTOCOL.md lists all methods";
@@ -58,8 +58,8 @@ static const char *refuse(struct fm_front *front, const struct fm_rpc_message *m
     return taken ? "a call with this id is still in flight" : NULL;
 }
 
-static void run(struct fm_dispatcher *dispatcher, const struct fm_rpc_message *message,
-                const struct fm_method *method) {
+static void run_method(struct fm_dispatcher *dispatcher, const struct fm_rpc_message *message,
+                       const struct fm_method *method) {
     struct fm_front *front = dispatcher->front;
     struct fm_buf *buf = &dispatcher->reply;
     struct fm_error error;
@@ -89,7 +89,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     }
     const struct fm_method *method = fm_method_find(message->method, message->method_len);
     enum fm_rpc_error code;
-    const char *refusal = refuse(front, message, method, &code);
+    const char *refusal = find_refusal(front, message, method, &code);
     if (refusal) {
         if (message->kind == FM_RPC_REQUEST) {
             reply_error(dispatcher, &message->id, code, refusal);
@@ -97,7 +97,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
         return;
     }
     if (message->kind == FM_RPC_REQUEST || method->flags & FM_METHOD_NOTIFICATION) {
-        run(dispatcher, message, method);
+        run_method(dispatcher, message, method);
     }
 }
 

@@ -97,7 +97,7 @@ static int read_all(struct fm_front *front, struct fm_intake *intake, const stru
 }
 
 /* The same, but serves all that came before the end of the input. A signal does not wait for that. */
-static int serve(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire) {
+static int serve_input(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire) {
     bool told = false;
     fm_thread_be_prompt();
     int status = read_all(front, intake, wire, &told);
@@ -252,7 +252,7 @@ int fm_front_run(struct fm_front *front, const struct fm_options *options, const
         return EX_OSERR;
     }
     start_store(front);
-    int status = serve(front, &intake, wire);
+    int status = serve_input(front, &intake, wire);
     bool quiet = end_work(front, status == EX_PROTOCOL ? BROKEN_END_MS : ENGINE_END_MS);
     say_the_rest(front, &intake.dispatcher.reply);
     quiet = fm_outbox_stop(&front->outbox, FLUSH_MS) && quiet;

@@ -43,7 +43,7 @@ static struct fm_intake_entry *take_entry(struct fm_intake *intake, size_t done)
     return entry;
 }
 
-static void work(struct fm_intake *intake) {
+static void run_entries(struct fm_intake *intake) {
     struct fm_dispatcher dispatcher;
     struct fm_inbound inbound;
     struct fm_inbound_handler handler = fm_dispatch_handler;
@@ -82,7 +82,7 @@ static bool leave(struct fm_intake *intake) {
 
 static void *intake_main(void *intake) {
     do {
-        work(intake);
+        run_entries(intake);
     } while (!leave(intake));
     return NULL;
 }

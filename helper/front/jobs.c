@@ -42,7 +42,7 @@ static enum fm_code no_slot(const struct fm_front *front, struct fm_error *error
 }
 
 /* How jobs of both kinds begin; the answer exists already. */
-static void begin(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
+static void begin_job(struct fm_front *front, struct fm_job *job, const struct fm_rpc_id *call, bool stream) {
     size_t end = (size_t)(job - front->jobs) + 1;
     front->jobs_end = end > front->jobs_end ? end : front->jobs_end;
     front->jobs_in_flight++;
@@ -78,7 +78,7 @@ enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id
     if (!new) {
         return no_slot(front, error);
     }
-    begin(front, new, call, true);
+    begin_job(front, new, call, true);
     new->state = FM_JOB_CLOSING;
     new->storing = true;
     new->replays = true;
@@ -135,7 +135,7 @@ enum fm_code fm_job_create_locked(struct fm_front *front, const struct fm_rpc_id
         fm_route_free(route);
         return code;
     }
-    begin(front, new, call, new->answer.request.stream);
+    begin_job(front, new, call, new->answer.request.stream);
     new->full_result = new->answer.request.full_result;
     new->state = FM_JOB_QUEUED;
     new->model = fm_route_next(route);

@@ -24,7 +24,7 @@ static void report(struct fm_outbox *outbox, enum fm_outbox_failure failure) {
     }
 }
 
-static void fail(struct fm_outbox *outbox) {
+static void fail_outbox(struct fm_outbox *outbox) {
     pthread_mutex_lock(&outbox->lock);
     bool first = !outbox->failed;
     outbox->failed = true;
@@ -95,7 +95,7 @@ static void put_out(struct fm_outbox *outbox, const char *bytes, size_t len, boo
     bool dropped = outbox->failed || (pulled && outbox->closed);
     pthread_mutex_unlock(&outbox->lock);
     if (!dropped && !write_out(outbox, bytes, len, pulled)) {
-        fail(outbox);
+        fail_outbox(outbox);
     }
 }
 
@@ -219,7 +219,7 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     }
     pthread_mutex_unlock(&outbox->lock);
     if (overflow) {
-        fail(outbox);
+        fail_outbox(outbox);
     } else if (no_memory) {
         report(outbox, FM_OUTBOX_NO_MEMORY);
     }

@@ -69,7 +69,7 @@ static void end_engine(struct fm_engine *engine) {
 }
 
 /* Does what is due; returns when to check again. The job may be settled afterwards. */
-static int64_t check(struct fm_job *job) {
+static int64_t check_job(struct fm_job *job) {
     int64_t now = fm_now_ms();
     if (job->stopping) {
         if (now >= job->grace_end_ms && fm_engine_can_lose_locked(job->engine)) {
@@ -112,7 +112,7 @@ static void *watchdog_main(void *argument) {
     struct fm_job *job;
     while ((job = fm_job_by_number_locked(watch.front, watch.number))) {
         note_signs(&watch, job);
-        int64_t due = check(job);
+        int64_t due = check_job(job);
         fm_front_pump_locked(watch.front);
         if (fm_job_by_number_locked(watch.front, watch.number)) {
             sleep_until(&watch, due);

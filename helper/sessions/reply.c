@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct json_object *member(struct json_object *object, const char *name) {
+static struct json_object *reply_member(struct json_object *object, const char *name) {
     struct json_object *value = NULL;
     if (json_object_is_type(object, json_type_object)) {
         json_object_object_get_ex(object, name, &value);
@@ -18,7 +18,7 @@ static struct json_object *member(struct json_object *object, const char *name) 
 }
 
 static const char *string_member(struct json_object *object, const char *name) {
-    struct json_object *value = member(object, name);
+    struct json_object *value = reply_member(object, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
@@ -36,7 +36,7 @@ static enum fm_fault_code fail_as(enum fm_code code, const char *detail, struct 
 }
 
 static enum fm_fault_code read_failure(const struct fm_rpc_message *reply, struct fm_fault *fault) {
-    struct json_object *error = member(reply->result, "error");
+    struct json_object *error = reply_member(reply->result, "error");
     if (!error) { /* a JSON-RPC error: the front could not read what we wrote */
         return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "%s", string_member(reply->error, "message"));
     }
@@ -50,7 +50,7 @@ static enum fm_fault_code read_failure(const struct fm_rpc_message *reply, struc
 /* The answer was cut. */
 static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t max_output_tokens,
                                           struct fm_turn_result *result, struct fm_fault *fault) {
-    const char *reason = string_member(member(response, "incomplete_details"), "reason");
+    const char *reason = string_member(reply_member(response, "incomplete_details"), "reason");
     if (strcmp(reason, "content_filter") == 0) {
         return fm_fault_fill(fault, FM_FAULT_GUARDRAIL_BLOCKED, "the engine's filter ended the answer");
     }
@@ -70,32 +70,32 @@ static enum fm_fault_code fail_incomplete(struct json_object *response, int64_t 
 /* ---- the answer ---- */
 
 static int64_t int_member(struct json_object *object, const char *name) {
-    struct json_object *value = member(object, name);
+    struct json_object *value = reply_member(object, name);
     return json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : 0;
 }
 
 static void read_usage(struct json_object *response, struct fm_turn_result *result) {
-    struct json_object *usage = member(response, "usage");
+    struct json_object *usage = reply_member(response, "usage");
     result->input_tokens = int_member(usage, "input_tokens");
-    result->cached_tokens = int_member(member(usage, "input_tokens_details"), "cached_tokens");
+    result->cached_tokens = int_member(reply_member(usage, "input_tokens_details"), "cached_tokens");
     result->output_tokens = int_member(usage, "output_tokens");
 }
 
 /* The text of the last message of the output, or what the model says to refuse. Reasoning may come before and after it.
  */
 static struct fm_text find_answer(struct json_object *response) {
-    struct json_object *output = member(response, "output");
+    struct json_object *output = reply_member(response, "output");
     size_t left = json_object_is_type(output, json_type_array) ? json_object_array_length(output) : 0;
     struct json_object *text = NULL;
     while (left-- > 0 && !text) {
-        struct json_object *content = member(json_object_array_get_idx(output, left), "content");
+        struct json_object *content = reply_member(json_object_array_get_idx(output, left), "content");
         struct json_object *part =
             json_object_is_type(content, json_type_array) ? json_object_array_get_idx(content, 0) : NULL;
-        bool refuses = member(part, "refusal") != NULL;
-        struct json_object *type = member(part, "type");
+        bool refuses = reply_member(part, "refusal") != NULL;
+        struct json_object *type = reply_member(part, "type");
         const char *word = json_object_is_type(type, json_type_string) ? json_object_get_string(type) : "";
         bool reasoning = strcmp(word, "reasoning_text") == 0;
-        text = reasoning ? NULL : member(part, refuses ? "refusal" : "text");
+        text = reasoning ? NULL : reply_member(part, refuses ? "refusal" : "text");
     }
     if (!json_object_is_type(text, json_type_string)) {
         return (struct fm_text){.data = "", .len = 0};
@@ -133,7 +133,7 @@ static enum fm_fault_code read_value(enum fm_output_format format, struct fm_buf
     if (!wrong && !fm_json_tree(result->answer.data, result->answer.len, scratch, &root)) {
         return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "out of memory");
     }
-    struct json_object *value = member(root, "result");
+    struct json_object *value = reply_member(root, "result");
     if (has_shape(value, format)) {
         result->value = json_object_get(value);
     }
@@ -147,9 +147,9 @@ enum fm_fault_code fm_reply_read_turn(const struct fm_rpc_message *reply, enum f
                                       int64_t max_output_tokens, struct fm_buf *scratch, struct fm_turn_result *result,
                                       struct fm_fault *fault) {
     *result = (struct fm_turn_result){.answer = {"", 0}};
-    struct json_object *response = member(reply->result, "response");
+    struct json_object *response = reply_member(reply->result, "response");
     read_usage(response, result);
-    if (!json_object_get_boolean(member(reply->result, "ok"))) {
+    if (!json_object_get_boolean(reply_member(reply->result, "ok"))) {
         return read_failure(reply, fault);
     }
     if (strcmp(string_member(response, "status"), "completed") != 0) {
@@ -165,7 +165,7 @@ void fm_turn_result_free(struct fm_turn_result *result) {
 }
 
 bool fm_reply_read_availability(const struct fm_rpc_message *reply, char *reason, size_t size) {
-    if (json_object_get_boolean(member(reply->result, "available"))) {
+    if (json_object_get_boolean(reply_member(reply->result, "available"))) {
         reason[0] = '\0';
         return true;
     }

@@ -66,7 +66,7 @@ struct gateway {
 };
 
 /* Ends session mode: memory or the front is gone, and an answer that must not be lost is. */
-static void fail(struct gateway *gateway, const char *why) {
+static void fail_gateway(struct gateway *gateway, const char *why) {
     fm_log(FM_LOG_ERROR, "%s", why);
     atomic_store(&gateway->failed, true);
     gateway->ended = true;
@@ -77,7 +77,7 @@ static void fail(struct gateway *gateway, const char *why) {
 static void send_line(struct gateway *gateway) {
     fm_buf_append_char(&gateway->line, '\n');
     if (gateway->line.failed) {
-        fail(gateway, "out of memory");
+        fail_gateway(gateway, "out of memory");
         return;
     }
     fm_outbox_send(&gateway->outbox, gateway->line.data, gateway->line.len);
@@ -140,7 +140,7 @@ static void log_text(const struct gateway *gateway, const char *what, struct fm_
 static void pend(struct gateway *gateway, enum pending pending) {
     gateway->pending = pending;
     if (!fm_link_call_send(&gateway->link, &gateway->call)) {
-        fail(gateway, "the front can't be asked: it is gone, or out of memory");
+        fail_gateway(gateway, "the front can't be asked: it is gone, or out of memory");
     }
 }
 
@@ -266,7 +266,7 @@ static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_erro
     struct gateway *gateway = context;
     (void)id;
     (void)code;
-    fail(gateway, detail);
+    fail_gateway(gateway, detail);
 }
 
 /* ---- commands ---- */
@@ -410,7 +410,7 @@ static void read_input(struct gateway *gateway) {
     if (got <= 0) {
         end_input(gateway, gateway->options->sessions.eof_wait_ms);
     } else if (!fm_lines_feed(&gateway->lines, bytes, (size_t)got)) {
-        fail(gateway, "out of memory");
+        fail_gateway(gateway, "out of memory");
     }
 }
 
@@ -503,7 +503,7 @@ static void wait_for_news(struct gateway *gateway) {
         fm_read(gateway->room_read, ignored, sizeof ignored);
     }
     if (waited[FRONT].ready && !fm_link_receive(&gateway->link, &handler)) {
-        fail(gateway, "the front has ended");
+        fail_gateway(gateway, "the front has ended");
     }
     if (waited[END].ready) {
         end_soon(gateway);
@@ -517,7 +517,7 @@ static void wait_for_news(struct gateway *gateway) {
     }
 }
 
-static void serve(struct gateway *gateway) {
+static void serve_sessions(struct gateway *gateway) {
     while (!gateway->ended) {
         serve_lines(gateway);
         if (!gateway->ended) {
@@ -548,7 +548,7 @@ static void on_outbox_failure(void *context, enum fm_outbox_failure failure) {
     fm_ask_for_end();
 }
 
-static int start(struct gateway *gateway, struct fm_front *front) {
+static int start_gateway(struct gateway *gateway, struct fm_front *front) {
     const struct fm_outbox_options outbox = {
         .fd = gateway->wire->out,
         .max = FM_HOST_QUEUE_MAX,
@@ -597,14 +597,14 @@ int fm_sessions_run(struct fm_front *front, const struct fm_options *options, co
         .last_answer_ms = INT64_MAX,
         .check_ms = fm_now_ms() + options->sessions.check_ms,
     };
-    int failure = start(&gateway, front);
+    int failure = start_gateway(&gateway, front);
     if (failure) {
         fm_log(FM_LOG_ERROR, "can't start: %s; free memory, or raise the user's limits (ulimit -a)",
                strerror(failure));
         return EX_OSERR;
     }
     fm_log(FM_LOG_INFO, "IntelligenceKit server ready");
-    serve(&gateway);
+    serve_sessions(&gateway);
     fm_session_table_free(&gateway.table);
     bool quiet = fm_link_end(&gateway.link);
     wait_for_host(&gateway);

@@ -61,7 +61,7 @@ static void write_kind_or_null(const struct fm_answer *answer, enum fm_output_ki
     }
 }
 
-static void write_message(const struct fm_answer *answer, struct fm_json_writer *w) {
+static void write_choice_message(const struct fm_answer *answer, struct fm_json_writer *w) {
     bool refusal = fm_answer_has(answer, FM_PART_REFUSAL);
     bool text = fm_answer_has(answer, FM_PART_TEXT) || (answer->call_count == 0 && !refusal);
     fm_json_key(w, "message");
@@ -108,7 +108,7 @@ static void write_logprobs(const struct fm_answer *answer, const struct fm_curso
 static void write_choice(const struct fm_answer *answer, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_int(w, "index", (int64_t)answer->choice);
-    write_message(answer, w);
+    write_choice_message(answer, w);
     write_logprobs(answer, NULL, true, w);
     fm_json_key_str(w, "finish_reason", fm_chat_finish_reason(answer));
     fm_json_object_end(w);

@@ -151,7 +151,7 @@ static enum fm_code check_messages(const struct fm_rule *rule, struct json_objec
     return code == FM_OK && count == 0 ? fm_reject_value(at, "Expected at least one message.", error) : code;
 }
 
-static void write_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
+static void write_chat_message(struct json_object *message, struct fm_buf *scratch, struct fm_json_writer *w) {
     struct json_object *calls = json_object_object_get(message, "tool_calls");
     struct json_object *call_id = json_object_object_get(message, "tool_call_id");
     struct json_object *reasoning = json_object_object_get(message, "reasoning_content");
@@ -193,7 +193,7 @@ static void write_messages(struct json_object *body, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     size_t count = json_object_array_length(messages);
     for (size_t i = 0; i < count; i++) {
-        write_message(json_object_array_get_idx(messages, i), &scratch, w);
+        write_chat_message(json_object_array_get_idx(messages, i), &scratch, w);
     }
     fm_json_array_end(w);
     fm_buf_free(&scratch);

@@ -261,8 +261,9 @@ static enum fm_code write_messages(const struct fm_conversation *conversation, s
 }
 
 /* Fills `items` (empty) with the conversation; replaces the references in `input`, its last part. */
-static enum fm_code collect(const struct fm_conversation *conversation, const struct fm_conversation_source *source,
-                            struct json_object *items, struct json_object *input, struct fm_error *error) {
+static enum fm_code collect_items(const struct fm_conversation *conversation,
+                                  const struct fm_conversation_source *source, struct json_object *items,
+                                  struct json_object *input, struct fm_error *error) {
     struct history history = {0};
     enum fm_code code =
         conversation->previous_id ? read_history(&history, source, conversation->previous_id, error) : FM_OK;
@@ -290,7 +291,7 @@ enum fm_code fm_conversation_resolve(struct fm_conversation *conversation, const
     struct json_object *input = NULL;
     struct json_object *items = json_object_new_array();
     enum fm_code code = items ? fm_stored_json_read(&conversation->input, &input, error) : fm_fail_no_memory(error);
-    code = code ? code : collect(conversation, source, items, input, error);
+    code = code ? code : collect_items(conversation, source, items, input, error);
     code = code ? code : write_messages(conversation, items, messages, error);
     code = code ? code : keep_input(conversation, input, error);
     conversation->images = code == FM_OK && fm_items_have_images(items);

@@ -22,7 +22,7 @@ static bool asks(size_t extra, const char *value) {
 }
 
 /* An extra is stored as its index in fm_extra_names, a byte, and its value in JSON, which ends with a NUL. */
-static void note(struct fm_request *request, size_t extra, struct json_object *value) {
+static void note_extra(struct fm_request *request, size_t extra, struct json_object *value) {
     struct fm_json_writer w = fm_json_writer_on(&request->extras);
     if (value) {
         fm_buf_append_char(&request->extras, (char)extra);
@@ -33,7 +33,7 @@ static void note(struct fm_request *request, size_t extra, struct json_object *v
 
 static void note_members(struct fm_request *request, struct json_object *body, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
-        note(request, i, json_object_object_get(body, fm_extra_names[i]));
+        note_extra(request, i, json_object_object_get(body, fm_extra_names[i]));
     }
 }
 
@@ -43,8 +43,8 @@ void fm_request_note_extras(struct fm_request *request, struct json_object *body
 
 void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
                             struct json_object *summary) {
-    note(request, PASSED(VERBOSITY), verbosity);
-    note(request, PASSED(REASONING_SUMMARY), summary);
+    note_extra(request, PASSED(VERBOSITY), verbosity);
+    note_extra(request, PASSED(REASONING_SUMMARY), summary);
     note_members(request, body, PASSED(SERVICE_TIER), FM_EXTRA_COUNT);
 }
 

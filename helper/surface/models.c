@@ -13,7 +13,7 @@ static const struct fm_rule rules[] = {
     {0},
 };
 
-static enum fm_code parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
+static enum fm_code parse_params(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     struct fm_ignored ignored = {0};
     enum fm_code code = fm_check_body(rules, params, &ignored, error);
     if (code != FM_OK) {
@@ -49,13 +49,13 @@ static void unload_write(const struct fm_answer *answer, struct fm_json_writer *
 const struct fm_surface fm_surface_load = {
     .work = FM_WORK_LOAD,
     .id_prefix = "load_",
-    .parse = parse,
+    .parse = parse_params,
     .write = load_write,
 };
 
 const struct fm_surface fm_surface_unload = {
     .work = FM_WORK_UNLOAD,
     .id_prefix = "unload_",
-    .parse = parse,
+    .parse = parse_params,
     .write = unload_write,
 };

@@ -172,8 +172,8 @@ static enum fm_code check_names(const struct call *call, struct json_object *bod
     return FM_OK;
 }
 
-static enum fm_code check(const struct call *call, struct json_object *body, struct fm_ignored *ignored,
-                          struct fm_error *error) {
+static enum fm_code check_call(const struct call *call, struct json_object *body, struct fm_ignored *ignored,
+                               struct fm_error *error) {
     static const struct fm_path model_at = {.key = "model"};
     enum fm_code code = check_names(call, body, ignored, error);
     if (code == FM_OK && call->needs_model && !json_object_object_get(body, "model")) {
@@ -185,7 +185,7 @@ static enum fm_code check(const struct call *call, struct json_object *body, str
 enum fm_code fm_responses_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const struct call call = {.rules = fm_responses_rules, .instead = responses_instead};
     struct fm_ignored ignored = {0};
-    enum fm_code code = check(&call, params, &ignored, error);
+    enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_responses_read(params, FM_PURPOSE_ANSWER, &ignored, request, error);
 }
 
@@ -198,7 +198,7 @@ enum fm_code fm_input_tokens_parse(struct json_object *params, struct fm_request
     };
     static const struct call call = {.rules = fm_responses_rules, .names = names, .instead = counted_instead};
     struct fm_ignored ignored = {0};
-    enum fm_code code = check(&call, params, &ignored, error);
+    enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_responses_read(params, FM_PURPOSE_COUNT, &ignored, request, error);
 }
 
@@ -211,27 +211,27 @@ enum fm_code fm_compact_parse(struct json_object *params, struct fm_request *req
     static const struct call call = {
         .rules = fm_responses_rules, .names = names, .needs_model = true, .instead = counted_instead};
     struct fm_ignored ignored = {0};
-    enum fm_code code = check(&call, params, &ignored, error);
+    enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_responses_read(params, FM_PURPOSE_SUMMARY, &ignored, request, error);
 }
 
 enum fm_code fm_chat_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const struct call call = {.rules = fm_chat_rules, .instead = chat_instead};
     struct fm_ignored ignored = {0};
-    enum fm_code code = check(&call, params, &ignored, error);
+    enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_chat_read(params, &ignored, request, error);
 }
 
 enum fm_code fm_completions_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const struct call call = {.rules = fm_completions_rules, .instead = completions_instead};
     struct fm_ignored ignored = {0};
-    enum fm_code code = check(&call, params, &ignored, error);
+    enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_completions_read(params, &ignored, request, error);
 }
 
 enum fm_code fm_embeddings_parse(struct json_object *params, struct fm_request *request, struct fm_error *error) {
     static const struct call call = {.rules = fm_embeddings_rules, .instead = embeddings_instead};
     struct fm_ignored ignored = {0};
-    enum fm_code code = check(&call, params, &ignored, error);
+    enum fm_code code = check_call(&call, params, &ignored, error);
     return code ? code : fm_embeddings_read(params, &ignored, request, error);
 }

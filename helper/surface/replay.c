@@ -49,7 +49,7 @@ static const char *get_text(struct json_object *object, const char *name) {
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
-static bool is(const char *text, const char *word) {
+static bool equals_word(const char *text, const char *word) {
     return strcmp(text, word) == 0;
 }
 
@@ -116,7 +116,7 @@ static const struct {
 
 static bool take_item(struct fm_answer *answer, struct json_object *item) {
     for (size_t i = 0; i < sizeof item_types / sizeof item_types[0]; i++) {
-        if (is(get_text(item, "type"), item_types[i].type)) {
+        if (equals_word(get_text(item, "type"), item_types[i].type)) {
             return item_types[i].take(answer, item);
         }
     }
@@ -207,7 +207,7 @@ static bool take_echo(struct fm_answer *answer, struct json_object *object) {
     for (struct lh_entry *entry = json_object_get_object(object)->head; entry; entry = lh_entry_next(entry)) {
         bool echoed = true;
         for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-            echoed = echoed && !is(lh_entry_k(entry), own[i]);
+            echoed = echoed && !equals_word(lh_entry_k(entry), own[i]);
         }
         if (echoed) {
             fm_json_key_value(&w, lh_entry_k(entry), lh_entry_v(entry));
@@ -219,11 +219,13 @@ static bool take_echo(struct fm_answer *answer, struct json_object *object) {
 
 static enum fm_finish finish_of(struct json_object *object) {
     const char *status = get_text(object, "status");
-    if (is(status, "incomplete")) {
-        bool filter = is(get_text(get(object, "incomplete_details"), "reason"), "content_filter");
+    if (equals_word(status, "incomplete")) {
+        bool filter = equals_word(get_text(get(object, "incomplete_details"), "reason"), "content_filter");
         return filter ? FM_FINISH_CONTENT_FILTER : FM_FINISH_LENGTH;
     }
-    return is(status, "completed") ? FM_FINISH_STOP : is(status, "cancelled") ? FM_FINISH_CANCELLED : FM_FINISH_FAILED;
+    return equals_word(status, "completed")   ? FM_FINISH_STOP
+           : equals_word(status, "cancelled") ? FM_FINISH_CANCELLED
+                                              : FM_FINISH_FAILED;
 }
 
 static bool take_end(struct fm_answer *answer, struct json_object *object) {

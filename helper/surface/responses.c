@@ -128,7 +128,7 @@ static void write_reasoning(const struct fm_answer *answer, size_t index, bool w
     }
 }
 
-static void write_message(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
+static void write_message_parts(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     fm_json_key_str(w, "role", "assistant");
     fm_json_key(w, "content");
     write_parts(answer, index, whole, w);
@@ -147,8 +147,8 @@ static void write_item(const struct fm_answer *answer, size_t index, bool whole,
         const char *type;
         void (*write)(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w);
     } kinds[] = {[FM_PART_REASONING] = {"reasoning", write_reasoning},
-                 [FM_PART_TEXT] = {"message", write_message},
-                 [FM_PART_REFUSAL] = {"message", write_message},
+                 [FM_PART_TEXT] = {"message", write_message_parts},
+                 [FM_PART_REFUSAL] = {"message", write_message_parts},
                  [FM_PART_CALL] = {"function_call", write_call}};
     const struct fm_output_part *part = &answer->parts[index];
     fm_json_object_begin(w);
@@ -303,7 +303,7 @@ static int responses_next(const struct fm_answer *answer, const struct fm_cursor
     }
 }
 
-static void begin(struct fm_cursor *cursor, const char *type, struct fm_json_writer *w) {
+static void begin_event(struct fm_cursor *cursor, const char *type, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "type", type);
     fm_json_key_int(w, "sequence_number", cursor->sequence++);
@@ -311,7 +311,7 @@ static void begin(struct fm_cursor *cursor, const char *type, struct fm_json_wri
 
 static void write_response_event(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
                                  enum fm_moment moment, struct fm_json_writer *w) {
-    begin(cursor, type, w);
+    begin_event(cursor, type, w);
     fm_json_key(w, "response");
     write_response(answer, moment, w);
     fm_json_object_end(w);
@@ -321,7 +321,7 @@ static void write_response_event(const struct fm_answer *answer, struct fm_curso
 
 static void write_item_event(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type, bool whole,
                              struct fm_json_writer *w) {
-    begin(cursor, type, w);
+    begin_event(cursor, type, w);
     fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(cursor));
     fm_json_key(w, "item");
     write_item(answer, fm_event_open_index(cursor), whole, w);
@@ -332,7 +332,7 @@ static void write_item_event(const struct fm_answer *answer, struct fm_cursor *c
 static void begin_part(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
                        struct fm_json_writer *w) {
     const struct fm_output_part *part = fm_event_open_part(answer, cursor);
-    begin(cursor, type, w);
+    begin_event(cursor, type, w);
     fm_json_key_str(w, "item_id", part->item_id);
     fm_json_key_int(w, "output_index", (int64_t)fm_event_open_index(cursor));
     if (part->kind != FM_PART_CALL) {
@@ -417,7 +417,7 @@ static void write_open_item(struct fm_answer *answer, struct fm_cursor *cursor, 
 /* ---- events about the whole ---- */
 
 static void write_error(const struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
-    begin(cursor, "error", w);
+    begin_event(cursor, "error", w);
     fm_openai_error_fields(&answer->error, w);
     fm_json_key(w, "error");
     fm_openai_error_write(&answer->error, w);

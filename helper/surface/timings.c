@@ -10,7 +10,7 @@ struct sums {
     int64_t decoded; /* tokens of answers, without the first one of each answer */
 };
 
-static void add(struct sums *sums, const struct fm_answer *choice) {
+static void add_choice(struct sums *sums, const struct fm_answer *choice) {
     const struct fm_timings *timings = &choice->timings;
     const struct fm_usage *usage = &choice->usage;
     sums->timings.queue_us += timings->queue_us;
@@ -46,9 +46,9 @@ void fm_timings_write(const struct fm_answer *answer, struct fm_json_writer *w) 
     const struct fm_answer *first = answer->choice > 0 ? answer->earlier[0] : answer;
     struct sums sums = {0};
     for (size_t i = 0; i < answer->choice; i++) {
-        add(&sums, answer->earlier[i]);
+        add_choice(&sums, answer->earlier[i]);
     }
-    add(&sums, answer);
+    add_choice(&sums, answer);
     const struct fm_timings *timings = &sums.timings;
     fm_json_key(w, "timings");
     fm_json_object_begin(w);

@@ -105,8 +105,8 @@ static void available(void *state, struct fm_kit *kit, struct fm_availability *o
     }
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
-                         struct fm_model_info *info, struct fm_error *error) {
+static enum fm_code load_apple(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                               struct fm_model_info *info, struct fm_error *error) {
     struct fm_apple *apple = state;
     (void)kit;
     (void)files;
@@ -128,7 +128,7 @@ static void wake(void *state) {
     fm_apple_inbox_wake();
 }
 
-static void serve(void *state, struct fm_kit *kit) {
+static void serve_apple(void *state, struct fm_kit *kit) {
     struct fm_apple *apple = state;
     struct fm_kit_job *job;
     while (!apple->stuck && (job = fm_kit_take(kit, true))) {
@@ -141,7 +141,7 @@ static void serve(void *state, struct fm_kit *kit) {
     }
 }
 
-static void end(struct fm_apple *apple) {
+static void release_model(struct fm_apple *apple) {
     if (apple->model && !apple->stuck) {
         apple->api.release(apple->model);
         apple->model = NULL;
@@ -158,15 +158,15 @@ int main(int argc, char *argv[]) {
         .platforms = FM_ON_MACOS,
         .needs_services = true,
         .state = &the_apple,
-        .load = load,
+        .load = load_apple,
         .available = available,
         .wake = wake,
-        .serve = serve,
+        .serve = serve_apple,
     };
     if (!fm_apple_inbox_init()) {
         return FM_EXIT_NO_MEMORY;
     }
     int status = fm_kit_main(&ops, argc, argv);
-    end(&the_apple);
+    release_model(&the_apple);
     return status;
 }

@@ -12,7 +12,7 @@ static bool has_nul(const char *text, size_t len) {
     return text && memchr(text, '\0', len) != NULL;
 }
 
-static enum fm_code refuse(const char *param, const char *detail, struct fm_error *error) {
+static enum fm_code refuse_param(const char *param, const char *detail, struct fm_error *error) {
     (void)fm_fail(error, FM_INVALID_REQUEST, "%s", detail);
     error->elsewhere = true;
     snprintf(error->param, sizeof error->param, "%s", param);
@@ -29,7 +29,7 @@ static enum fm_code check_message(const struct fm_message *message, size_t index
     }
     char param[48];
     snprintf(param, sizeof param, "messages[%zu]", index);
-    return refuse(param, "Apple's library takes no text with a NUL character in it; leave it out", error);
+    return refuse_param(param, "Apple's library takes no text with a NUL character in it; leave it out", error);
 }
 
 enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error) {
@@ -44,7 +44,7 @@ enum fm_code fm_apple_check(const struct fm_kit_job *job, struct fm_error *error
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].asked) {
-            return refuse(rows[i].param, rows[i].detail, error);
+            return refuse_param(rows[i].param, rows[i].detail, error);
         }
     }
     enum fm_code code = FM_OK;

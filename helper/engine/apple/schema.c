@@ -236,14 +236,14 @@ static struct json_object *convert_choice(struct fm_apple_work *work, struct jso
     return made;
 }
 
-static struct json_object *drop(struct json_object *branches) {
+static struct json_object *drop_branches(struct json_object *branches) {
     json_object_put(branches);
     return NULL;
 }
 
 /* A choice between branches, which it takes over; a single branch is used itself. */
-static struct json_object *join(struct fm_apple_work *work, struct json_object *branches,
-                                const struct fm_apple_place *place) {
+static struct json_object *join_branches(struct fm_apple_work *work, struct json_object *branches,
+                                         const struct fm_apple_place *place) {
     struct json_object *made = NULL;
     if (json_object_array_length(branches) == 1) {
         made = json_object_get(json_object_array_get_idx(branches, 0));
@@ -275,7 +275,7 @@ static struct json_object *convert_branches(struct fm_apple_work *work, struct j
     size_t count = json_object_array_length(branches);
     bool exclusive = strcmp(keyword, "oneOf") == 0 && count > 1;
     ok = ok && (!exclusive || fm_apple_check_later(work, place, keyword));
-    return ok ? join(work, branches, place) : drop(branches);
+    return ok ? join_branches(work, branches, place) : drop_branches(branches);
 }
 
 static const char *implied_type(struct json_object *schema) {
@@ -308,7 +308,7 @@ static struct json_object *convert_types(struct fm_apple_work *work, struct json
             json_object_array_add(branches, made);
         }
     }
-    return ok ? join(work, branches, place) : drop(branches);
+    return ok ? join_branches(work, branches, place) : drop_branches(branches);
 }
 
 static struct json_object *convert_kind(struct fm_apple_work *work, struct json_object *schema,

@@ -15,7 +15,7 @@
 #define VALUES_MAX 1000000u
 #define TEXT_MAX   (16u << 20)
 
-static struct json_object *member(struct json_object *schema, const char *name) {
+static struct json_object *schema_member(struct json_object *schema, const char *name) {
     struct json_object *value = NULL;
     if (json_object_is_type(schema, json_type_object)) {
         json_object_object_get_ex(schema, name, &value);
@@ -24,8 +24,8 @@ static struct json_object *member(struct json_object *schema, const char *name) 
 }
 
 struct json_object *fm_apple_resolve(struct json_object *root, struct json_object *schema) {
-    for (int i = 0; member(schema, "$ref"); i++) {
-        const char *ref = json_object_get_string(member(schema, "$ref"));
+    for (int i = 0; schema_member(schema, "$ref"); i++) {
+        const char *ref = json_object_get_string(schema_member(schema, "$ref"));
         struct json_object *target = NULL;
         if (i == REFS_MAX || ref[0] != '#' || (ref[1] != '\0' && ref[1] != '/')) {
             return NULL;
@@ -45,7 +45,7 @@ static bool names_null(struct json_object *type) {
 }
 
 static struct json_object *branches_of(struct json_object *schema) {
-    return member(schema, "anyOf") ? member(schema, "anyOf") : member(schema, "oneOf");
+    return schema_member(schema, "anyOf") ? schema_member(schema, "anyOf") : schema_member(schema, "oneOf");
 }
 
 static bool list_has_null(struct json_object *list) {
@@ -58,16 +58,16 @@ static bool list_has_null(struct json_object *list) {
 
 static bool may_be_null(struct json_object *root, struct json_object *schema, int depth) {
     schema = fm_apple_resolve(root, schema);
-    struct json_object *type = member(schema, "type");
+    struct json_object *type = schema_member(schema, "type");
     struct json_object *list = branches_of(schema);
     if (!json_object_is_type(schema, json_type_object) || depth == REFS_MAX) {
         return false;
     }
     if (json_object_object_get_ex(schema, "const", NULL)) {
-        return !member(schema, "const");
+        return !schema_member(schema, "const");
     }
-    if (member(schema, "enum")) {
-        return list_has_null(member(schema, "enum"));
+    if (schema_member(schema, "enum")) {
+        return list_has_null(schema_member(schema, "enum"));
     }
     if (type) {
         return json_object_is_type(type, json_type_array) ? list_has_null(type) : names_null(type);
@@ -85,10 +85,10 @@ bool fm_apple_may_be_null(struct json_object *root, struct json_object *schema) 
 
 bool fm_apple_only_null(struct json_object *root, struct json_object *schema) {
     schema = fm_apple_resolve(root, schema);
-    struct json_object *choices = member(schema, "enum");
-    bool constant = json_object_object_get_ex(schema, "const", NULL) && !member(schema, "const");
+    struct json_object *choices = schema_member(schema, "enum");
+    bool constant = json_object_object_get_ex(schema, "const", NULL) && !schema_member(schema, "const");
     bool only = choices && json_object_array_length(choices) == 1 && !json_object_array_get_idx(choices, 0);
-    return constant || only || names_null(member(schema, "type"));
+    return constant || only || names_null(schema_member(schema, "type"));
 }
 
 /*
@@ -98,7 +98,8 @@ bool fm_apple_only_null(struct json_object *root, struct json_object *schema) {
 static struct json_object *shape(struct json_object *root, struct json_object *schema) {
     for (int i = 0; i < REFS_MAX; i++) {
         schema = fm_apple_resolve(root, schema);
-        struct json_object *list = member(schema, "allOf") ? member(schema, "allOf") : branches_of(schema);
+        struct json_object *list =
+            schema_member(schema, "allOf") ? schema_member(schema, "allOf") : branches_of(schema);
         struct json_object *found = NULL;
         size_t count = 0;
         for (size_t k = 0; list && k < json_object_array_length(list); k++) {
@@ -136,7 +137,7 @@ static void write_member(struct json_object *root, struct json_object *schema, s
     if (json_object_object_get_ex(value, at->key, &present)) {
         fm_json_key_text(w, at->key, strlen(at->key));
         write_value(root, at->val, present, w);
-    } else if (is_in(member(schema, "required"), at->key) && fm_apple_may_be_null(root, at->val)) {
+    } else if (is_in(schema_member(schema, "required"), at->key) && fm_apple_may_be_null(root, at->val)) {
         fm_json_key_text(w, at->key, strlen(at->key));
         fm_json_null(w);
     }
@@ -144,7 +145,7 @@ static void write_member(struct json_object *root, struct json_object *schema, s
 
 static void write_object(struct json_object *root, struct json_object *schema, struct json_object *value,
                          struct fm_json_writer *w) {
-    struct json_object *properties = member(schema, "properties");
+    struct json_object *properties = schema_member(schema, "properties");
     struct json_object_iter at;
     fm_json_object_begin(w);
     if (properties) {
@@ -169,7 +170,7 @@ static void write_value(struct json_object *root, struct json_object *schema, st
     } else if (schema && json_object_is_type(value, json_type_array)) {
         fm_json_array_begin(w);
         for (size_t i = 0; i < json_object_array_length(value); i++) {
-            write_value(root, member(schema, "items"), json_object_array_get_idx(value, i), w);
+            write_value(root, schema_member(schema, "items"), json_object_array_get_idx(value, i), w);
         }
         fm_json_array_end(w);
     } else {

@@ -16,7 +16,7 @@
 
 #define TYPE_SIZE 128
 
-static struct json_object *member(struct json_object *schema, const char *name) {
+static struct json_object *schema_member(struct json_object *schema, const char *name) {
     struct json_object *value = NULL;
     if (json_object_is_type(schema, json_type_object)) {
         json_object_object_get_ex(schema, name, &value);
@@ -24,13 +24,13 @@ static struct json_object *member(struct json_object *schema, const char *name) 
     return value;
 }
 
-static const char *text_of(struct json_object *schema, const char *name) {
-    struct json_object *value = member(schema, name);
+static const char *schema_text(struct json_object *schema, const char *name) {
+    struct json_object *value = schema_member(schema, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
 static bool has_properties(struct json_object *parameters) {
-    struct json_object *properties = member(parameters, "properties");
+    struct json_object *properties = schema_member(parameters, "properties");
     return properties && json_object_object_length(properties) > 0;
 }
 
@@ -73,15 +73,15 @@ static const char *named(const char *pointer) {
 
 /* The type of a property that is no array, in the library's words; NULL: it has no word for it. */
 static const char *plain_type(struct json_object *schema) {
-    const char *type = text_of(schema, "type");
+    const char *type = schema_text(schema, "type");
     bool scalar = type && strcmp(type, "array") != 0 && strcmp(type, "object") != 0;
-    return scalar ? type : named(text_of(schema, "$ref"));
+    return scalar ? type : named(schema_text(schema, "$ref"));
 }
 
 /* Writes the type's word; false: there is none. */
 static bool write_type(struct json_object *schema, char word[TYPE_SIZE]) {
-    const char *type = text_of(schema, "type");
-    const char *item = type && strcmp(type, "array") == 0 ? plain_type(member(schema, "items")) : NULL;
+    const char *type = schema_text(schema, "type");
+    const char *item = type && strcmp(type, "array") == 0 ? plain_type(schema_member(schema, "items")) : NULL;
     const char *plain = item ? NULL : plain_type(schema);
     bool flags = item && strcmp(item, "boolean") == 0; /* there are arrays of strings, numbers and objects */
     snprintf(word, TYPE_SIZE, item ? "array<%s>" : "%s", item ? item : plain ? plain : "");
@@ -90,7 +90,7 @@ static bool write_type(struct json_object *schema, char word[TYPE_SIZE]) {
 
 static void add_choices(const struct fm_apple_api *api, fm_apple_ref property, struct json_object *schema,
                         bool of_items) {
-    struct json_object *choices = member(schema, "enum");
+    struct json_object *choices = schema_member(schema, "enum");
     size_t count = choices ? json_object_array_length(choices) : 0;
     const char **texts = count > 0 ? calloc(count, sizeof *texts) : NULL;
     for (size_t i = 0; texts && i < count; i++) {
@@ -103,25 +103,25 @@ static void add_choices(const struct fm_apple_api *api, fm_apple_ref property, s
 }
 
 static void add_guides(const struct fm_apple_api *api, fm_apple_ref property, struct json_object *schema) {
-    struct json_object *items = member(schema, "items");
+    struct json_object *items = schema_member(schema, "items");
     struct json_object *of = items ? items : schema;
     add_choices(api, property, of, items != NULL);
-    if (member(of, "minimum")) {
-        api->property_minimum(property, json_object_get_double(member(of, "minimum")), items != NULL);
+    if (schema_member(of, "minimum")) {
+        api->property_minimum(property, json_object_get_double(schema_member(of, "minimum")), items != NULL);
     }
-    if (member(of, "maximum")) {
-        api->property_maximum(property, json_object_get_double(member(of, "maximum")), items != NULL);
+    if (schema_member(of, "maximum")) {
+        api->property_maximum(property, json_object_get_double(schema_member(of, "maximum")), items != NULL);
     }
-    if (member(schema, "minItems")) {
-        api->property_min_items(property, json_object_get_int(member(schema, "minItems")));
+    if (schema_member(schema, "minItems")) {
+        api->property_min_items(property, json_object_get_int(schema_member(schema, "minItems")));
     }
-    if (member(schema, "maxItems")) {
-        api->property_max_items(property, json_object_get_int(member(schema, "maxItems")));
+    if (schema_member(schema, "maxItems")) {
+        api->property_max_items(property, json_object_get_int(schema_member(schema, "maxItems")));
     }
 }
 
 static bool is_required(struct json_object *schema, const char *key) {
-    struct json_object *list = member(schema, "required");
+    struct json_object *list = schema_member(schema, "required");
     bool found = false;
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         found = found || strcmp(json_object_get_string(json_object_array_get_idx(list, i)), key) == 0;
@@ -134,13 +134,13 @@ static const char *add_properties(const struct fm_apple_api *api, fm_apple_ref m
     char word[TYPE_SIZE];
     const char *lacking = NULL;
     struct json_object_iter at;
-    json_object_object_foreachC(member(schema, "properties"), at) {
+    json_object_object_foreachC(schema_member(schema, "properties"), at) {
         if (lacking || !write_type(at.val, word)) {
             lacking = lacking ? lacking : at.key;
             continue;
         }
         fm_apple_ref property =
-            api->property(at.key, text_of(at.val, "description"), word, !is_required(schema, at.key));
+            api->property(at.key, schema_text(at.val, "description"), word, !is_required(schema, at.key));
         add_guides(api, property, at.val);
         api->schema_add(made, property);
         api->release(property);
@@ -150,14 +150,14 @@ static const char *add_properties(const struct fm_apple_api *api, fm_apple_ref m
 
 /* The library's schema, which the caller releases; `*lacking` as add_properties. */
 static fm_apple_ref build_schema(const struct fm_apple_api *api, struct json_object *root, const char **lacking) {
-    const char *title = text_of(root, "title");
-    struct json_object *definitions = member(root, "$defs");
-    fm_apple_ref made = api->schema(title ? title : "Arguments", text_of(root, "description"));
+    const char *title = schema_text(root, "title");
+    struct json_object *definitions = schema_member(root, "$defs");
+    fm_apple_ref made = api->schema(title ? title : "Arguments", schema_text(root, "description"));
     *lacking = root ? add_properties(api, made, root) : NULL;
     if (definitions) {
         struct json_object_iter at;
         json_object_object_foreachC(definitions, at) {
-            fm_apple_ref other = api->schema(at.key, text_of(at.val, "description"));
+            fm_apple_ref other = api->schema(at.key, schema_text(at.val, "description"));
             const char *inner = add_properties(api, other, at.val);
             *lacking = *lacking ? *lacking : inner;
             api->schema_refer(made, other);
@@ -169,7 +169,7 @@ static fm_apple_ref build_schema(const struct fm_apple_api *api, struct json_obj
 
 /* ---- tools ---- */
 
-static enum fm_code refuse(size_t index, const char *property, struct fm_error *error) {
+static enum fm_code refuse_tool(size_t index, const char *property, struct fm_error *error) {
     (void)fm_fail(
         error, FM_INVALID_REQUEST,
         "Apple's model can't choose this tool by itself, because of its parameter '%.100s': use strings, numbers, "
@@ -187,7 +187,7 @@ static enum fm_code make_tool(struct fm_apple_tools *tools, const struct fm_tool
     int status = FM_APPLE_OK;
     char *why = NULL;
     if (tools->schemas[index].wrapped) {
-        return refuse(index, "parameters", error);
+        return refuse_tool(index, "parameters", error);
     }
     fm_apple_ref schema = build_schema(api, tools->schemas[index].root, &lacking);
     if (!lacking) {
@@ -196,7 +196,7 @@ static enum fm_code make_tool(struct fm_apple_tools *tools, const struct fm_tool
     }
     api->release(schema);
     if (lacking) {
-        return refuse(index, lacking, error);
+        return refuse_tool(index, lacking, error);
     }
     if (!tools->refs[index]) {
         const struct fm_apple_end end = {

@@ -184,7 +184,7 @@ static void write_output(struct writer *writer, const struct fm_kit_job *job, si
     fm_json_object_end(&writer->w);
 }
 
-static void write_message(struct writer *writer, const struct fm_kit_job *job, size_t index) {
+static void write_entry(struct writer *writer, const struct fm_kit_job *job, size_t index) {
     const struct fm_message *message = &job->messages[index];
     if (is_role(message, "user")) {
         write_user(writer, message->content, message->content_len, NULL);
@@ -221,7 +221,7 @@ void fm_apple_transcript(const struct fm_kit_job *job, const struct fm_apple_ext
     write_instructions(&writer, job, extras);
     for (size_t i = 0; i < job->message_count; i++) {
         if (!asked || &job->messages[i] != last) {
-            write_message(&writer, job, i);
+            write_entry(&writer, job, i);
         }
     }
     if (whole) {

@@ -52,7 +52,7 @@ static enum match match(const struct fm_thought_form *form, size_t count, const 
 }
 
 /* The first `len` held bytes belong to no mark: appends them to `out`, without control tokens. */
-static void release(struct fm_thought_parser *parser, size_t len, struct fm_buf *out) {
+static void release_held(struct fm_thought_parser *parser, size_t len, struct fm_buf *out) {
     bool thought = out == &parser->thought;
     for (size_t i = 0; i < len; i++) {
         if (!parser->held_control[i]) {
@@ -92,7 +92,7 @@ static void read_start(struct fm_thought_parser *parser, char c, bool control) {
     if (found == MATCH_WHOLE) {
         go_to(parser, next);
     } else if (space == FM_THOUGHT_SPACE_MAX || (found == MATCH_NOT && space < parser->held_len)) {
-        release(parser, parser->held_len, &parser->text);
+        release_held(parser, parser->held_len, &parser->text);
         parser->state = FM_THOUGHT_OVER;
     }
 }
@@ -108,7 +108,7 @@ static void read_inside(struct fm_thought_parser *parser, char c, bool control) 
         if (found == MATCH_WHOLE) {
             go_to(parser, next);
         } else if (found == MATCH_NOT || space == FM_THOUGHT_SPACE_MAX) {
-            release(parser, space > 0 ? space : 1, &parser->thought);
+            release_held(parser, space > 0 ? space : 1, &parser->thought);
         } else {
             return;
         }
@@ -160,9 +160,9 @@ bool fm_thought_end(struct fm_thought_parser *parser) {
     fm_buf_reset(&parser->thought);
     fm_buf_reset(&parser->text);
     if (parser->state == FM_THOUGHT_AT_START || parser->state == FM_THOUGHT_AFTER) {
-        release(parser, parser->held_len, &parser->text);
+        release_held(parser, parser->held_len, &parser->text);
     } else if (fm_tool_space(parser->held, parser->held_len) < parser->held_len) {
-        release(parser, parser->held_len, &parser->thought);
+        release_held(parser, parser->held_len, &parser->thought);
     }
     parser->held_len = 0;
     return is_sound(parser);

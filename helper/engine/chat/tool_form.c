@@ -146,13 +146,13 @@ static enum fm_code render(const struct fm_tool_template *from, enum conversatio
 /* ---- reading it ---- */
 
 /* Where `literal` is in `part`, from `from` on; `part->len` when it is not there. */
-static size_t find(const struct part *part, size_t from, const char *literal) {
+static size_t find_literal(const struct part *part, size_t from, const char *literal) {
     const char *found = from < part->len ? memmem(part->text + from, part->len - from, literal, strlen(literal)) : NULL;
     return found ? (size_t)(found - part->text) : part->len;
 }
 
 static bool contains(const struct part *part, const char *literal) {
-    return find(part, 0, literal) < part->len;
+    return find_literal(part, 0, literal) < part->len;
 }
 
 static bool begins_with(const struct part *part, const struct part *beginning) {
@@ -170,8 +170,8 @@ static bool shows_tools(const struct part *parts, bool *tells) {
 static bool names_stand_apart(const struct part *parts) {
     for (size_t i = 0; i < CONVERSATIONS; i++) {
         for (size_t k = 0; k < CALLS; k++) {
-            size_t at = find(&parts[i], 0, calls[k].name);
-            for (; at < parts[i].len; at = find(&parts[i], at + 1, calls[k].name)) {
+            size_t at = find_literal(&parts[i], 0, calls[k].name);
+            for (; at < parts[i].len; at = find_literal(&parts[i], at + 1, calls[k].name)) {
                 const size_t end = at + strlen(calls[k].name);
                 if (at > 0 && strchr("<[|", parts[i].text[at - 1]) && end < parts[i].len &&
                     strchr(">]|", parts[i].text[end])) {
@@ -208,7 +208,7 @@ static size_t find_answer(const struct part *parts, const struct fm_tool_turn *t
     struct part prompt = parts[QUESTION];
     bool gone = !begins_with(&parts[PLAIN], &prompt) || !begins_with(&parts[ONE_CALL], &prompt);
     prompt = gone ? before_mark(&prompt, turn->thought) : prompt;
-    size_t at = find(&parts[PLAIN], prompt.len, TEXT);
+    size_t at = find_literal(&parts[PLAIN], prompt.len, TEXT);
     while (at > prompt.len && at < parts[PLAIN].len && fm_tool_is_space(parts[PLAIN].text[at - 1])) {
         at--;
     }
@@ -263,7 +263,7 @@ static bool are_arguments(const char *bytes, size_t len) {
  * JSON. */
 static bool find_call(const struct part *part, size_t from, size_t index, const struct part *written,
                       struct call_place *place) {
-    place->name = find(part, from, calls[index].name);
+    place->name = find_literal(part, from, calls[index].name);
     if (place->name == part->len) {
         return false;
     }
@@ -275,7 +275,7 @@ static bool find_call(const struct part *part, size_t from, size_t index, const 
         place->arguments_end = place->arguments + written->len;
         return found;
     }
-    place->arguments = find(part, place->name_end, "{");
+    place->arguments = find_literal(part, place->name_end, "{");
     place->arguments_end = end_of_object(part, place->arguments);
     return place->arguments > place->name_end &&
            are_arguments(part->text + place->arguments, place->arguments_end - place->arguments);
@@ -287,14 +287,14 @@ static bool find_call(const struct part *part, size_t from, size_t index, const 
 static bool set_mark(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                      struct fm_tool_mark *mark) {
     const struct part piece = {part->text + begin, end - begin};
-    const size_t id_at = find(&piece, 0, ID);
+    const size_t id_at = find_literal(&piece, 0, ID);
     bool set = fm_tool_mark_set(from, piece.text, piece.len, mark);
     mark->place = id_at < piece.len ? FM_TOOL_ID_PLACE : FM_TOOL_NO_PLACE;
     mark->place_at = id_at;
     if (mark->place && (id_at + FM_TOOL_ID_LEN == mark->len || fm_tool_in_place(mark, mark->text[id_at + FM_TOOL_ID_LEN]))) {
         return false;
     }
-    return set && !contains(&piece, PROBE) && find(&piece, id_at + FM_TOOL_ID_LEN, ID) == piece.len &&
+    return set && !contains(&piece, PROBE) && find_literal(&piece, id_at + FM_TOOL_ID_LEN, ID) == piece.len &&
            fm_utf8_valid(piece.text, piece.len);
 }
 
@@ -375,15 +375,15 @@ static bool read_tags(const struct fm_tool_template *from, const struct part *pa
     const struct part *part = &parts[ONE_CALL];
     const struct part *empty = &parts[EMPTY_CALL];
     struct fm_tool_tags *tags = &form->tags;
-    const size_t at = find(part, answer, calls[0].name) + strlen(calls[0].name);
-    const size_t empty_at = find(empty, answer, calls[0].name) + strlen(calls[0].name);
-    const size_t key = find(part, at, "fm_key");
+    const size_t at = find_literal(part, answer, calls[0].name) + strlen(calls[0].name);
+    const size_t empty_at = find_literal(empty, answer, calls[0].name) + strlen(calls[0].name);
+    const size_t key = find_literal(part, at, "fm_key");
     const size_t raw = key + LENGTH_OF("fm_key");
-    const size_t value = find(part, raw, "fm_Value");
+    const size_t value = find_literal(part, raw, "fm_Value");
     const size_t close = value + LENGTH_OF("fm_Value");
-    const size_t flag = find(part, close, "fm_flag");
+    const size_t flag = find_literal(part, close, "fm_flag");
     const size_t json = flag + LENGTH_OF("fm_flag");
-    const size_t flag_value = find(part, json, "rue") - 1; /* true, or True */
+    const size_t flag_value = find_literal(part, json, "rue") - 1; /* true, or True */
     if (empty_at >= empty->len || flag_value + LENGTH_OF("true") >= part->len) {
         return false;
     }
@@ -432,10 +432,10 @@ static bool set_quote(const struct fm_tool_template *from, const char *quote, si
 static bool read_notation(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                           struct fm_notation *notation, struct part *written) {
     const struct part *part = &parts[ONE_CALL];
-    const size_t at = find(part, answer, calls[0].name) + strlen(calls[0].name);
-    const size_t key = find(part, at, "fm_key");
-    const size_t flag = find(part, at, "fm_flag");
-    const size_t value = find(part, key, "fm_Value");
+    const size_t at = find_literal(part, answer, calls[0].name) + strlen(calls[0].name);
+    const size_t key = find_literal(part, at, "fm_key");
+    const size_t flag = find_literal(part, at, "fm_flag");
+    const size_t value = find_literal(part, key, "fm_Value");
     const size_t quote = key + LENGTH_OF("fm_key") + 1;
     const size_t truth = flag + LENGTH_OF("fm_flag") + 1;
     const size_t flag_end = truth + LENGTH_OF("true");
@@ -468,7 +468,7 @@ static bool read_notation(const struct fm_tool_template *from, const struct part
     bool same = key_end < part->len && !made.failed && at + made.len <= part->len &&
                 memcmp(part->text + at, made.data, made.len) == 0 && strchr("{(", notation->open) &&
                 strchr(":=", notation->assign) && set_quote(from, part->text + quote, (size_t)quote_len, notation);
-    const size_t empty = find(&parts[EMPTY_CALL], answer, calls[0].name) + strlen(calls[0].name);
+    const size_t empty = find_literal(&parts[EMPTY_CALL], answer, calls[0].name) + strlen(calls[0].name);
     same = same && empty + 1 < parts[EMPTY_CALL].len && parts[EMPTY_CALL].text[empty] == notation->open &&
            parts[EMPTY_CALL].text[empty + 1] == fm_notation_close(notation);
     *written = (struct part){part->text + at, made.len};
@@ -589,7 +589,7 @@ static bool is_json_key(const struct fm_tool_mark *mark) {
  */
 static bool shows_call(const struct part *part, const struct part *call) {
     const char *found = part->text ? memmem(part->text, part->len, call->text, call->len) : NULL;
-    return found && find(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;
+    return found && find_literal(part, (size_t)(found - part->text) + call->len, OUTCOME) < part->len;
 }
 
 /* Reads the marks of a single call, which must be the same at every place in a conversation. */
@@ -737,7 +737,7 @@ static void read_ids(const struct part *parts, struct fm_tool_form *form) {
 
 /* Reads how a text ends, if that is with a control token, which may also begin a call. */
 static void read_text_end(const struct fm_tool_template *from, const struct part *part, struct fm_tool_form *form) {
-    const size_t end = find(part, 0, TEXT) + LENGTH_OF(TEXT);
+    const size_t end = find_literal(part, 0, TEXT) + LENGTH_OF(TEXT);
     struct fm_tool_mark *mark = &form->text_end;
     bool set = set_mark(from, part, end, end_of_turn(from, part, end), mark);
     if (!set || mark->control_count == 0 || mark->controls[0].at > 0) {

@@ -21,7 +21,7 @@ static const struct row {
       " json<|message|>", "<|message|>"}},
 };
 
-static bool is(const struct fm_tool_mark *mark, const char *text) {
+static bool mark_equals(const struct fm_tool_mark *mark, const char *text) {
     return mark->len == strlen(text) && memcmp(mark->text, text, mark->len) == 0;
 }
 
@@ -44,7 +44,7 @@ bool fm_tool_header_find(const struct fm_tool_template *from, const struct fm_to
                          const struct fm_tool_mark *rest, struct fm_tool_header *header) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
-        if (is(head, row->heads[0]) && is(rest, row->rests[0])) {
+        if (mark_equals(head, row->heads[0]) && mark_equals(rest, row->rests[0])) {
             *header = (struct fm_tool_header){.recipient = row->recipient};
             header->head_count = set_ways(from, row->heads, header->heads);
             header->rest_count = set_ways(from, row->rests, header->rests);

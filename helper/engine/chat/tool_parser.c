@@ -48,7 +48,7 @@ void fm_tool_parser_free(struct fm_tool_parser *parser) {
     fm_buf_free(&parser->held);
 }
 
-static size_t take(const char **bytes, size_t *len, size_t count) {
+static size_t take_bytes(const char **bytes, size_t *len, size_t count) {
     count = count < *len ? count : *len;
     *bytes += count;
     *len -= count;
@@ -199,7 +199,7 @@ static bool read_text(struct fm_tool_parser *parser, const char **bytes, size_t 
         if (ends_opened_name(parser, c)) {
             return give_opened_name(parser, piece);
         }
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         fm_buf_append_char(&parser->held, c);
         if (ends_trigger(parser, c)) {
             bool given = give_before(parser, parser->matched, piece);
@@ -256,7 +256,7 @@ bool fm_tool_parser_read_trigger(struct fm_tool_parser *parser, int32_t token, s
 static bool read_plain(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     (void)parser;
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_TEXT, .bytes = *bytes, .len = *len};
-    take(bytes, len, *len);
+    take_bytes(bytes, len, *len);
     return true;
 }
 
@@ -289,7 +289,7 @@ static bool read_first(struct fm_tool_parser *parser, const char **bytes, size_t
     const char c = **bytes;
     const struct fm_tool_mark *head = parser->skip > 0 ? parser->head : find_head(&parser->form->header, c);
     if (head && head->text[parser->skip] == c) {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         parser->head = head;
         if (++parser->skip == head->len) {
             parser->state = FM_TOOL_IN_NAME;
@@ -306,7 +306,7 @@ static bool read_head(struct fm_tool_parser *parser, const char **bytes, size_t 
     const char *recipient = parser->form->header.recipient;
     char c = **bytes;
     (void)piece;
-    take(bytes, len, 1);
+    take_bytes(bytes, len, 1);
     parser->skip = c == recipient[parser->skip] ? parser->skip + 1 : c == recipient[0];
     if (!recipient[parser->skip]) {
         parser->state = FM_TOOL_IN_NAME;
@@ -319,7 +319,7 @@ static bool read_rest(struct fm_tool_parser *parser, const char **bytes, size_t 
     if (**bytes == '{') {
         parser->state = FM_TOOL_IN_ARGUMENTS;
     } else {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
     }
     return false;
 }
@@ -330,7 +330,7 @@ static bool read_mark(struct fm_tool_parser *parser, const char **bytes, size_t 
     (void)piece;
     while (*len > 0 && parser->skip > 0) {
         bool more = parser->skip == parser->after_place && fm_tool_in_place(parser->mark, **bytes);
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         parser->skip -= !more;
     }
     if (parser->skip == 0) {
@@ -442,7 +442,7 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
     const struct fm_tool_form *form = parser->form;
     char c = **bytes;
     if (name_goes_on(parser, c)) {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         fm_buf_append_char(&parser->name, c);
         return false;
     }
@@ -455,7 +455,7 @@ static bool read_name(struct fm_tool_parser *parser, const char **bytes, size_t 
         return true;
     }
     if (!tool && !failed) {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         begin_unknown(parser, c, piece);
         fm_buf_reset(&parser->name);
         return true;
@@ -500,7 +500,7 @@ static bool read_arguments(struct fm_tool_parser *parser, const char **bytes, si
     }
     const char *part = *bytes;
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_PART_OF_ARGUMENTS, .bytes = part, .len = count};
-    take(bytes, len, count);
+    take_bytes(bytes, len, count);
     if (!more) {
         parser->state = parser->json.anywhere ? FM_TOOL_AFTER_JSON_CALL : FM_TOOL_IN_NEXT;
         parser->skip = 0;
@@ -545,7 +545,7 @@ static bool read_key_mark(struct fm_tool_parser *parser, const char **bytes, siz
         }
         return give_arguments(parser, piece);
     }
-    take(bytes, len, 1);
+    take_bytes(bytes, len, 1);
     if (++parser->skip == mark->len) {
         parser->state = FM_TOOL_IN_KEY;
     }
@@ -559,7 +559,7 @@ static bool read_key(struct fm_tool_parser *parser, const char **bytes, size_t *
     struct json_object *root = parser->called ? parser->called->parameters : NULL;
     char c = **bytes;
     if (c != tags->raw.text[0]) {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         fm_buf_append_char(&parser->name, c);
         return false;
     }
@@ -620,7 +620,7 @@ static bool read_raw(struct fm_tool_parser *parser, const char **bytes, size_t *
     drop_given(parser);
     while (*len > 0) {
         char c = **bytes;
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         if (c != close->text[parser->skip]) {
             for (size_t i = 0; i < parser->skip; i++) {
                 add_raw(parser, close->text[i]);
@@ -654,7 +654,7 @@ static bool read_value(struct fm_tool_parser *parser, const char **bytes, size_t
             skip(parser, strlen("None"), FM_TOOL_IN_VALUE);
             break;
         }
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         (void)arguments_go_on(parser, c);
         fm_buf_append_char(&parser->held, outside && c == 'T' ? 't' : outside && c == 'F' ? 'f' : c);
     }
@@ -671,7 +671,7 @@ static bool read_notation(struct fm_tool_parser *parser, const char **bytes, siz
             parser->state = FM_TOOL_IN_NEXT;
             parser->skip = 0;
         }
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
     }
     return give_arguments(parser, piece);
 }
@@ -686,7 +686,7 @@ static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t 
     const bool begins_place = next->place && at == next->place_at;
     (void)piece;
     if (in_place && (begins_place || at == place_end)) {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
         parser->skip = place_end;
         return false;
     }
@@ -694,7 +694,7 @@ static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t 
         parser->state = FM_TOOL_AT_END;
         return false;
     }
-    take(bytes, len, 1);
+    take_bytes(bytes, len, 1);
     if (++parser->skip == next->len) {
         parser->state = FM_TOOL_IN_NAME;
     }
@@ -703,7 +703,7 @@ static bool read_next(struct fm_tool_parser *parser, const char **bytes, size_t 
 
 static bool read_json_call(struct fm_tool_parser *parser, const char **bytes, size_t *len,
                            struct fm_tool_piece *piece) {
-    take(bytes, len, 1);
+    take_bytes(bytes, len, 1);
     parser->state = FM_TOOL_AFTER_JSON_NAME;
     *piece = (struct fm_tool_piece){.kind = FM_TOOL_CALL, .name = parser->called->name};
     return true;
@@ -716,7 +716,7 @@ static bool read_after_json_name(struct fm_tool_parser *parser, const char **byt
         fm_json_call_init(&parser->json, parser->job, true);
         parser->state = FM_TOOL_IN_ARGUMENTS;
     } else {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
     }
     return false;
 }
@@ -725,7 +725,7 @@ static bool read_after_json_call(struct fm_tool_parser *parser, const char **byt
                                  struct fm_tool_piece *piece) {
     (void)piece;
     if (!ends_json_name(parser, **bytes)) {
-        take(bytes, len, 1);
+        take_bytes(bytes, len, 1);
     }
     return false;
 }
@@ -733,7 +733,7 @@ static bool read_after_json_call(struct fm_tool_parser *parser, const char **byt
 static bool read_end(struct fm_tool_parser *parser, const char **bytes, size_t *len, struct fm_tool_piece *piece) {
     (void)parser;
     (void)piece;
-    take(bytes, len, *len);
+    take_bytes(bytes, len, *len);
     return false;
 }
 

@@ -60,7 +60,7 @@ struct fm_turns_block {
 };
 
 /* Zeroed memory that is freed with `turns`. NULL: out of memory. */
-static void *keep(struct fm_turns *turns, size_t size) {
+static void *keep_block(struct fm_turns *turns, size_t size) {
     struct fm_turns_block *block = calloc(1, sizeof *block + size);
     if (!block) {
         return NULL;
@@ -97,7 +97,7 @@ void fm_turns_free(struct fm_turns *turns) {
 /* ---- joining ---- */
 
 /* Appends `more`, with an empty line before it if both texts are not empty. */
-static void append(char *text, size_t *len, const char *more, size_t more_len) {
+static void append_text(char *text, size_t *len, const char *more, size_t more_len) {
     if (*len > 0 && more_len > 0) {
         memcpy(text + *len, BETWEEN, strlen(BETWEEN));
         *len += strlen(BETWEEN);
@@ -110,8 +110,8 @@ static void append(char *text, size_t *len, const char *more, size_t more_len) {
 static void add_message(struct fm_chat_message *to, const struct fm_chat_message *message) {
     struct fm_chat_image *images = (struct fm_chat_image *)to->images;
     struct fm_chat_call *calls = (struct fm_chat_call *)to->calls;
-    append((char *)to->content, &to->content_len, message->content, message->content_len);
-    append((char *)to->reasoning, &to->reasoning_len, message->reasoning, message->reasoning_len);
+    append_text((char *)to->content, &to->content_len, message->content, message->content_len);
+    append_text((char *)to->reasoning, &to->reasoning_len, message->reasoning, message->reasoning_len);
     if (message->controls_len > 0) {
         to->controls_at = message->controls_at + to->content_len - message->content_len;
         to->controls_len = message->controls_len;
@@ -126,8 +126,8 @@ static void add_message(struct fm_chat_message *to, const struct fm_chat_message
 }
 
 /* Joins the messages to one with the role of the last. False when out of memory. */
-static bool join(struct fm_turns *turns, const struct fm_chat_message *messages, size_t count,
-                 struct fm_chat_message *to) {
+static bool join_messages(struct fm_turns *turns, const struct fm_chat_message *messages, size_t count,
+                          struct fm_chat_message *to) {
     size_t between = count * strlen(BETWEEN);
     struct fm_chat_message room = {.content_len = between, .reasoning_len = between};
     for (size_t i = 0; i < count; i++) {
@@ -137,10 +137,10 @@ static bool join(struct fm_turns *turns, const struct fm_chat_message *messages,
         room.call_count += messages[i].call_count;
     }
     struct fm_chat_message joined = {.role = messages[count - 1].role,
-                                     .content = keep(turns, room.content_len),
-                                     .reasoning = keep(turns, room.reasoning_len),
-                                     .images = keep(turns, room.image_count * sizeof *joined.images),
-                                     .calls = keep(turns, room.call_count * sizeof *joined.calls)};
+                                     .content = keep_block(turns, room.content_len),
+                                     .reasoning = keep_block(turns, room.reasoning_len),
+                                     .images = keep_block(turns, room.image_count * sizeof *joined.images),
+                                     .calls = keep_block(turns, room.call_count * sizeof *joined.calls)};
     turns->changed = true;
     if (!joined.content || !joined.reasoning || !joined.images || !joined.calls) {
         return false;
@@ -189,7 +189,7 @@ static bool join_runs(struct fm_turns *turns, run_fn *run_of) {
         run = run_of(turns->messages + at, turns->chat.count - at);
         struct fm_chat_message *to = &turns->messages[kept++];
         if (run > 1) {
-            ok = join(turns, turns->messages + at, run, to);
+            ok = join_messages(turns, turns->messages + at, run, to);
         } else {
             *to = turns->messages[at];
         }

@@ -168,7 +168,7 @@ static struct json_object *one_step(struct json_object *root, struct json_object
 }
 
 /* Follows references to their end; references that are left are not in the subset. */
-static struct json_object *follow(struct json_object *root, struct json_object *schema) {
+static struct json_object *follow_references(struct json_object *root, struct json_object *schema) {
     struct json_object *next = is_object(schema) ? one_step(root, schema) : NULL;
     for (int i = 0; i < FOLLOW_MAX && is_object(next); i++) {
         schema = next;
@@ -237,7 +237,7 @@ static bool choices_fit(const struct fm_value_schema *schema) {
 
 bool fm_value_schema_read(struct json_object *root, struct json_object *schema, struct fm_value_schema *out) {
     struct json_object *type = NULL;
-    *out = (struct fm_value_schema){.schema = follow(root, schema), .types = FM_VALUE_ANY};
+    *out = (struct fm_value_schema){.schema = follow_references(root, schema), .types = FM_VALUE_ANY};
     if (is_bool(out->schema) && json_object_get_boolean(out->schema)) {
         return true;
     }
@@ -312,7 +312,7 @@ static unsigned types_within(struct json_object *root, struct json_object *schem
     static const char *const lists[] = {"anyOf", "oneOf"};
     struct json_object *value;
     unsigned types = FM_VALUE_ANY;
-    schema = follow(root, schema);
+    schema = follow_references(root, schema);
     if (!is_object(schema) || *budget == 0) {
         return FM_VALUE_ANY;
     }

@@ -301,7 +301,7 @@ static const struct attempt {
     {"other-arch", try_other_arch},
 };
 
-static const struct attempt *find(const char *text) {
+static const struct attempt *find_attempt(const char *text) {
     for (size_t i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
         size_t len = strlen(attempts[i].name);
         bool has_value = attempts[i].name[len - 1] == '=';
@@ -337,11 +337,11 @@ static const char *errno_name(int number) {
 }
 
 bool fm_attempt_known(const char *attempt) {
-    return find(attempt) != NULL;
+    return find_attempt(attempt) != NULL;
 }
 
 const char *fm_attempt_run(const char *attempt) {
-    const struct attempt *found = find(attempt);
+    const struct attempt *found = find_attempt(attempt);
     int result = found->run(attempt + strlen(found->name));
     return result < 0 ? errno_name(errno) : "ok";
 }

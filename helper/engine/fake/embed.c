@@ -35,8 +35,8 @@ static enum fm_reason run_script(const struct fm_input *input, struct fm_kit_job
     return reason == FM_REASON_STOP ? FM_REASON_NONE : reason;
 }
 
-static enum fm_reason embed(const struct fm_input *input, struct fm_kit_job *job, float *values,
-                            struct fm_error *error) {
+static enum fm_reason embed_input(const struct fm_input *input, struct fm_kit_job *job, float *values,
+                                  struct fm_error *error) {
     uint64_t state = fm_hash(FM_HASH_START, input->text, input->len);
     enum fm_reason reason = run_script(input, job, error);
     for (size_t i = 0; i < job->dimension; i++) {
@@ -71,7 +71,7 @@ enum fm_reason fm_fake_embed(struct fm_kit_job *job, int64_t context, struct fm_
     enum fm_reason reason = words < 0 || !values ? FM_REASON_ERROR : FM_REASON_NONE;
     reason = reason ? reason : fm_kit_job_accept(job, words);
     for (size_t i = 0; !reason; i++) {
-        reason = embed(&job->inputs[i], job, values, error);
+        reason = embed_input(&job->inputs[i], job, values, error);
     }
     free(values);
     return reason;

@@ -85,7 +85,7 @@ static const char *fault(const char *name) {
 }
 
 /* Whether `word` is in the list FM_ENGINE_FAKE_IS. */
-static bool is(const char *word) {
+static bool fake_is(const char *word) {
     size_t len = strlen(word);
     for (const char *at = fault("FM_ENGINE_FAKE_IS"); *at; at += strcspn(at, ","), at += *at == ',') {
         if (strcspn(at, ",") == len && memcmp(at, word, len) == 0) {
@@ -203,8 +203,8 @@ static const struct fm_gpu *use_gpu(const struct fm_gpu_wish *wish) {
     return &gpu;
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
-                         struct fm_model_info *info, struct fm_error *error) {
+static enum fm_code load_fake(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                              struct fm_model_info *info, struct fm_error *error) {
     const char *model = files->model;
     struct fm_gpu_wish wish;
     (void)state;
@@ -228,9 +228,9 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     }
     fm_fake_saved_load(kit, files);
     fm_kit_load_progress(kit, 1);
-    *info = (struct fm_model_info){.context_length = is("uncounted") ? 0 : CONTEXT_LENGTH,
-                                   .slots = is("one_slot") ? 1 : SLOTS,
-                                   .silent = is("silent"),
+    *info = (struct fm_model_info){.context_length = fake_is("uncounted") ? 0 : CONTEXT_LENGTH,
+                                   .slots = fake_is("one_slot") ? 1 : SLOTS,
+                                   .silent = fake_is("silent"),
                                    .images = files->mmproj != NULL,
                                    .memory_bytes = strtoll(fault("FM_ENGINE_FAKE_MEMORY"), NULL, 10),
                                    .gpu = wish.folder ? use_gpu(&wish) : NULL};
@@ -478,7 +478,7 @@ static struct span find_script(const struct fm_message *message) {
     return (struct span){message->content + skipped, message->content_len - skipped};
 }
 
-static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
+static enum fm_reason answer_job(struct fm_kit_job *job, struct fm_error *error) {
     const struct fm_message message = message_to_answer(job);
     const struct span text = find_script(&message);
     struct json_object *script = NULL;
@@ -487,7 +487,7 @@ static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
         return FM_REASON_ERROR;
     }
     /* What a tool said is a text, whatever it looks like, unless a test wants it otherwise. */
-    bool scripted = !message.tool_call_id || is("led_by_tools");
+    bool scripted = !message.tool_call_id || fake_is("led_by_tools");
     if (scripted && fm_script_parse(text.text, text.len, &script, error) != FM_OK) {
         return FM_REASON_ERROR;
     }
@@ -498,7 +498,7 @@ static enum fm_reason answer(struct fm_kit_job *job, struct fm_error *error) {
     if (!script) {
         return answer_freely(job, &message, prompt.words, error);
     }
-    enum fm_reason reason = fm_kit_job_accept(job, is("uncounted") ? FM_UNCOUNTED : prompt.words);
+    enum fm_reason reason = fm_kit_job_accept(job, fake_is("uncounted") ? FM_UNCOUNTED : prompt.words);
     reason = reason ? reason : fm_script_run(script, job, error);
     fm_script_free(script);
     return reason;
@@ -533,7 +533,7 @@ static void *run_job(void *argument) {
     struct fm_error error;
     enum fm_reason reason = fail_as_asked(false, &error);
     if (!reason) {
-        reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer(job, &error);
+        reason = job->inputs ? fm_fake_embed(job, CONTEXT_LENGTH, &error) : answer_job(job, &error);
         reason = fail_as_asked(true, &error) ? FM_REASON_ERROR : reason;
     }
     fm_kit_job_finish(job, reason, &error);
@@ -571,7 +571,7 @@ static void start_job(struct fake *fake, struct fm_kit_job *job) {
     pthread_mutex_unlock(&fake->lock);
 }
 
-static void serve(void *state, struct fm_kit *kit) {
+static void serve_fake(void *state, struct fm_kit *kit) {
     struct fake *fake = state;
     struct fm_kit_job *job;
     while ((job = fm_kit_take(kit, true))) {
@@ -588,10 +588,10 @@ static void serve(void *state, struct fm_kit *kit) {
 /* All that there is but what a test takes away, and with what it adds. */
 static unsigned features(void) {
     unsigned has = (1u << FM_FEATURE_COUNT) - 1 - FM_FEATURE_AVAILABILITY;
-    has -= is("session") ? 0 : FM_FEATURE_SESSION;
-    has -= is("restarts") ? 0 : FM_FEATURE_RESTARTS;
-    has -= is("uncounted") ? FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION : 0;
-    has -= is("grammarless") ? FM_FEATURE_GRAMMARS | FM_FEATURE_SEEDS : 0;
+    has -= fake_is("session") ? 0 : FM_FEATURE_SESSION;
+    has -= fake_is("restarts") ? 0 : FM_FEATURE_RESTARTS;
+    has -= fake_is("uncounted") ? FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION : 0;
+    has -= fake_is("grammarless") ? FM_FEATURE_GRAMMARS | FM_FEATURE_SEEDS : 0;
     return has;
 }
 
@@ -602,10 +602,10 @@ int main(int argc, char *argv[]) {
     fm_fake_take_config();
     const struct fm_engine_ops ops = {
         .name = "fake",
-        .lists_models = is("listed"),
-        .remote = is("remote"),
-        .any_order = is("any_order"),
-        .needs_config = is("config"),
+        .lists_models = fake_is("listed"),
+        .remote = fake_is("remote"),
+        .any_order = fake_is("any_order"),
+        .needs_config = fake_is("config"),
         .features = features(),
         .extras = true,
         .available = fault("FM_ENGINE_FAKE_AVAILABLE")[0] ? tell_available : NULL,
@@ -616,8 +616,8 @@ int main(int argc, char *argv[]) {
         .protocol_version = fault_number("FM_ENGINE_FAKE_INIT", "version"),
         .state = &the_fake,
         .initializing = initializing,
-        .load = load,
-        .serve = serve,
+        .load = load_fake,
+        .serve = serve_fake,
     };
     return fm_kit_main(&ops, argc, argv);
 }

@@ -39,7 +39,7 @@ static enum fm_code unable(struct writer *writer, const char *what) {
                    what);
 }
 
-static struct json_object *member(struct json_object *schema, const char *name) {
+static struct json_object *schema_member(struct json_object *schema, const char *name) {
     struct json_object *value = NULL;
     json_object_object_get_ex(schema, name, &value);
     return value;
@@ -50,7 +50,7 @@ static bool is_false(struct json_object *value) {
 }
 
 static double number_of(struct json_object *schema, const char *name, double absent) {
-    struct json_object *value = member(schema, name);
+    struct json_object *value = schema_member(schema, name);
     return value ? json_object_get_double(value) : absent;
 }
 
@@ -137,19 +137,20 @@ static bool is_of(struct json_object *value, const char *type) {
 
 /* The type to write: the first one; without `type`, the one to which a keyword belongs. */
 static const char *type_of(struct json_object *schema) {
-    struct json_object *type = member(schema, "type");
+    struct json_object *type = schema_member(schema, "type");
     if (type) {
         bool list = json_object_is_type(type, json_type_array);
         return json_object_get_string(list ? json_object_array_get_idx(type, 0) : type);
     }
-    if (member(schema, "properties") || member(schema, "required") || member(schema, "additionalProperties")) {
+    if (schema_member(schema, "properties") || schema_member(schema, "required") ||
+        schema_member(schema, "additionalProperties")) {
         return "object";
     }
-    if (json_object_object_get_ex(schema, "items", NULL) || member(schema, "minItems")) {
+    if (json_object_object_get_ex(schema, "items", NULL) || schema_member(schema, "minItems")) {
         return "array";
     }
-    bool bounded = member(schema, "minimum") || member(schema, "maximum") || member(schema, "exclusiveMinimum") ||
-                   member(schema, "exclusiveMaximum");
+    bool bounded = schema_member(schema, "minimum") || schema_member(schema, "maximum") ||
+                   schema_member(schema, "exclusiveMinimum") || schema_member(schema, "exclusiveMaximum");
     return bounded ? "number" : "string";
 }
 
@@ -197,7 +198,7 @@ static enum fm_code write_string(struct writer *writer, struct json_object *sche
     double least = number_of(schema, "minLength", 0);
     double most = number_of(schema, "maxLength", INFINITY);
     struct fm_buf text;
-    if (member(schema, "format")) {
+    if (schema_member(schema, "format")) {
         return unable(writer, "format");
     }
     if (least > most || least > LENGTH_MAX) {
@@ -220,8 +221,8 @@ static enum fm_code write_number(struct writer *writer, struct json_object *sche
     double least = fmax(ceil(number_of(schema, "minimum", -INFINITY)), floor(above) + 1);
     double most = fmin(floor(number_of(schema, "maximum", INFINITY)), ceil(below) - 1);
     double number = least > 0 ? least : most < 0 ? most : 0;
-    bool draft_4 = json_object_is_type(member(schema, "exclusiveMinimum"), json_type_boolean) ||
-                   json_object_is_type(member(schema, "exclusiveMaximum"), json_type_boolean);
+    bool draft_4 = json_object_is_type(schema_member(schema, "exclusiveMinimum"), json_type_boolean) ||
+                   json_object_is_type(schema_member(schema, "exclusiveMaximum"), json_type_boolean);
     if (least > most || draft_4 || fabs(number) > INTEGER_MAX) {
         return unable(writer, "minimum and maximum");
     }
@@ -235,7 +236,7 @@ static enum fm_code write_number(struct writer *writer, struct json_object *sche
 static enum fm_code write_array(struct writer *writer, struct json_object *schema) {
     double least = number_of(schema, "minItems", 0);
     double most = number_of(schema, "maxItems", INFINITY);
-    struct json_object *items = member(schema, "items");
+    struct json_object *items = schema_member(schema, "items");
     bool shown = items && !is_false(items) && writer->refs <= DEEP_REFS;
     double count = fmin(fmax(least, shown), most);
     if (json_object_is_type(items, json_type_array) || least > most || count > ITEMS_MAX) {
@@ -251,7 +252,7 @@ static enum fm_code write_array(struct writer *writer, struct json_object *schem
 }
 
 static bool is_required(struct json_object *schema, const char *name) {
-    struct json_object *required = member(schema, "required");
+    struct json_object *required = schema_member(schema, "required");
     for (size_t i = 0; required && i < json_object_array_length(required); i++) {
         if (strcmp(json_object_get_string(json_object_array_get_idx(required, i)), name) == 0) {
             return true;
@@ -279,9 +280,9 @@ static enum fm_code write_properties(struct writer *writer, struct json_object *
 
 /* Writes all properties, then those that are required without being described. */
 static enum fm_code write_object(struct writer *writer, struct json_object *schema) {
-    struct json_object *properties = member(schema, "properties");
-    struct json_object *required = member(schema, "required");
-    struct json_object *rest = member(schema, "additionalProperties");
+    struct json_object *properties = schema_member(schema, "properties");
+    struct json_object *required = schema_member(schema, "required");
+    struct json_object *rest = schema_member(schema, "additionalProperties");
     fm_json_object_begin(&writer->json);
     enum fm_code code = properties ? write_properties(writer, schema, properties) : FM_OK;
     for (size_t i = 0; required && i < json_object_array_length(required) && code == FM_OK; i++) {
@@ -319,9 +320,9 @@ static enum fm_code write_type(struct writer *writer, struct json_object *schema
 
 /* The first value of `type`, where the schema has one. */
 static enum fm_code write_literal(struct writer *writer, struct json_object *schema, const char *by) {
-    struct json_object *named = member(schema, by);
+    struct json_object *named = schema_member(schema, by);
     bool list = strcmp(by, "enum") == 0;
-    const char *type = member(schema, "type") ? type_of(schema) : NULL;
+    const char *type = schema_member(schema, "type") ? type_of(schema) : NULL;
     for (size_t i = 0; i < (list ? json_object_array_length(named) : 1); i++) {
         struct json_object *value = list ? json_object_array_get_idx(named, i) : named;
         if (!type || is_of(value, type)) {
@@ -333,7 +334,7 @@ static enum fm_code write_literal(struct writer *writer, struct json_object *sch
 }
 
 static enum fm_code write_choice(struct writer *writer, struct json_object *schema, const char *by) {
-    struct json_object *named = member(schema, by);
+    struct json_object *named = schema_member(schema, by);
     struct json_object *target = writer->root;
     if (strcmp(by, "$ref") != 0) {
         return write_value(writer, json_object_array_get_idx(named, 0));

@@ -53,7 +53,7 @@ static void save_text(struct fm_kit *kit, const char *text) {
     fm_kit_saved(kit, (int64_t)len + (asked("more") ? 1 : 0));
 }
 
-static void fill(struct fm_kit *kit, int64_t most) {
+static void fill_file(struct fm_kit *kit, int64_t most) {
     static char piece[PIECE];
     int64_t bytes = 0;
     while (bytes + PIECE <= most && fm_write_all(saved.write, piece, PIECE)) {
@@ -75,9 +75,9 @@ void fm_fake_saved_end(struct fm_kit *kit) {
         }
     }
     if (asked("full")) {
-        fill(kit, saved.max_bytes);
+        fill_file(kit, saved.max_bytes);
     } else if (asked("beyond")) {
-        fill(kit, 2 * saved.max_bytes);
+        fill_file(kit, 2 * saved.max_bytes);
         fm_sleep_ms(BEYOND_MS);
     }
 }

@@ -61,7 +61,7 @@ static enum fm_reason token(struct run *run, const char *text, size_t len) {
                 run->calls ? fm_kit_job_tool_arguments(run->job, text, len) : fm_kit_job_token(run->job, text, len));
 }
 
-static const char *text_of(struct json_object *value, size_t *len) {
+static const char *string_of(struct json_object *value, size_t *len) {
     *len = (size_t)json_object_get_string_len(value);
     return json_object_get_string(value);
 }
@@ -145,7 +145,7 @@ static bool is_attempt(struct json_object *argument) {
 
 static enum fm_reason run_repeat(struct run *run, struct json_object *argument) {
     size_t len;
-    const char *text = text_of(json_object_array_get_idx(argument, 0), &len);
+    const char *text = string_of(json_object_array_get_idx(argument, 0), &len);
     enum fm_reason reason = FM_REASON_NONE;
     for (int64_t left = json_object_get_int64(json_object_array_get_idx(argument, 1)); left && !reason; left--) {
         reason = token(run, text, len);
@@ -194,7 +194,7 @@ static enum fm_reason run_error(struct run *run, struct json_object *argument) {
 
 static enum fm_reason piece(struct run *run, enum fm_piece kind, struct json_object *text) {
     size_t len;
-    const char *bytes = text_of(text, &len);
+    const char *bytes = string_of(text, &len);
     return told(run, fm_kit_job_piece(run->job, kind, bytes, len));
 }
 
@@ -213,7 +213,7 @@ static enum fm_reason run_call(struct run *run, struct json_object *argument) {
 
 static enum fm_reason run_state(struct run *run, struct json_object *argument) {
     size_t len;
-    const char *text = text_of(argument, &len);
+    const char *text = string_of(argument, &len);
     return told(run, fm_kit_job_state(run->job, text, len));
 }
 
@@ -243,7 +243,7 @@ static enum fm_reason run_usage(struct run *run, struct json_object *argument) {
 
 static enum fm_reason run_stdout(struct run *run, struct json_object *argument) {
     size_t len;
-    const char *text = text_of(argument, &len);
+    const char *text = string_of(argument, &len);
     fm_kit_write_raw(run->job->kit, text, len);
     return FM_REASON_NONE;
 }
@@ -299,7 +299,7 @@ static enum fm_reason call(struct run *run, const char *name, const char *argume
 /* One token. */
 static enum fm_reason run_reasoning(struct run *run, struct json_object *argument) {
     size_t len;
-    const char *text = text_of(argument, &len);
+    const char *text = string_of(argument, &len);
     if (run->job->spoke || run->calls) {
         (void)fm_fail(run->error, FM_INVALID_REQUEST, "the script thinks after its text");
         return FM_REASON_ERROR;
@@ -310,7 +310,7 @@ static enum fm_reason run_reasoning(struct run *run, struct json_object *argumen
 
 static enum fm_reason run_tool_call(struct run *run, struct json_object *argument) {
     size_t len;
-    const char *arguments = text_of(json_object_object_get(argument, "arguments"), &len);
+    const char *arguments = string_of(json_object_object_get(argument, "arguments"), &len);
     return call(run, json_object_get_string(json_object_object_get(argument, "name")), arguments, len);
 }
 
@@ -499,7 +499,7 @@ enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job,
         struct json_object *argument = NULL;
         if (is_text(entry)) {
             size_t len;
-            const char *text = text_of(entry, &len);
+            const char *text = string_of(entry, &len);
             reason = token(&run, text, len);
         } else {
             reason = find_step(entry, &argument)->run(&run, argument);

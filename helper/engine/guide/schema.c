@@ -104,7 +104,7 @@ static enum fm_code check_all(struct fm_schema_work *work, const struct fm_schem
 
 /* ---- all of it ---- */
 
-static enum fm_code prepare(struct fm_schema_work *work, struct fm_schema *out) {
+static enum fm_code prepare_schema(struct fm_schema_work *work, struct fm_schema *out) {
     const struct fm_schema_at at = {.key = ""};
     const struct fm_schema_place root = {work->root, &at, 0, 1};
     enum fm_code code = check_size(work, &at);
@@ -168,7 +168,7 @@ enum fm_code fm_schema_prepare(struct json_object *schema, bool strict, struct f
     work.target_of = lh_kptr_table_new(16, NULL);
     work.target_by = lh_kptr_table_new(16, NULL);
     bool tables = work.seen && work.target_of && work.target_by;
-    enum fm_code code = tables ? prepare(&work, out) : fm_schema_refuse_memory(&work);
+    enum fm_code code = tables ? prepare_schema(&work, out) : fm_schema_refuse_memory(&work);
     free_work(&work);
     if (code != FM_OK) {
         fm_schema_free(out);

@@ -61,7 +61,7 @@ static bool next_is(const struct scan *scan, const char *text) {
     return (size_t)(scan->end - scan->at) >= len && memcmp(scan->at, text, len) == 0;
 }
 
-static bool take(struct scan *scan, const char *text) {
+static bool take_literal(struct scan *scan, const char *text) {
     bool found = next_is(scan, text);
     scan->at += found ? strlen(text) : 0;
     return found;
@@ -132,9 +132,9 @@ static uint32_t take_hex(struct scan *scan, int count) {
 /* After "\u". */
 static uint32_t take_unicode(struct scan *scan) {
     uint32_t code;
-    if (take(scan, "{")) {
+    if (take_literal(scan, "{")) {
         code = take_hex(scan, 0);
-        if (!take(scan, "}")) {
+        if (!take_literal(scan, "}")) {
             stop(scan, FM_PATTERN_WRONG, "it has an escape \\u{ without its end");
         }
     } else {
@@ -198,7 +198,7 @@ static void take_category(struct scan *scan, char kind) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char text[8];
         snprintf(text, sizeof text, "{%s}", names[i]);
-        if (take(scan, text)) {
+        if (take_literal(scan, text)) {
             fm_buf_append_str(scan->out, kind == 'P' ? "[^\\p" : "\\p");
             fm_buf_append_str(scan->out, text);
             fm_buf_append_str(scan->out, kind == 'P' ? UNWRITABLE "]" : "");
@@ -279,7 +279,7 @@ static void take_range(struct scan *scan) {
 
 /* After "[". */
 static void take_class(struct scan *scan) {
-    bool negated = take(scan, "^");
+    bool negated = take_literal(scan, "^");
     fm_buf_append_str(scan->out, negated ? "[^" : "[");
     size_t start = scan->out->len;
     if (next_is(scan, "]")) {
@@ -288,7 +288,7 @@ static void take_class(struct scan *scan) {
     while (scan->at < scan->end && *scan->at != ']' && scan->result == FM_PATTERN_OK) {
         take_range(scan);
     }
-    if (!take(scan, "]")) {
+    if (!take_literal(scan, "]")) {
         stop(scan, FM_PATTERN_WRONG, "it has brackets without their end");
     }
     if (!negated && scan->out->len == start) {
@@ -353,14 +353,14 @@ static void open_group(struct scan *scan) {
     }
     if (next_is(scan, "?=") || next_is(scan, "?!") || next_is(scan, "?<=") || next_is(scan, "?<!")) {
         stop(scan, FM_PATTERN_UNABLE, "it looks ahead or behind");
-    } else if (take(scan, "?<")) {
+    } else if (take_literal(scan, "?<")) {
         while (scan->at < scan->end && *scan->at != '>') {
             scan->at++;
         }
-        if (!take(scan, ">")) {
+        if (!take_literal(scan, ">")) {
             stop(scan, FM_PATTERN_WRONG, "it has a group's name without its end");
         }
-    } else if (next_is(scan, "?") && !take(scan, "?:")) {
+    } else if (next_is(scan, "?") && !take_literal(scan, "?:")) {
         stop(scan, FM_PATTERN_UNABLE, "it has a kind of group that is not known here");
     }
     fm_buf_append_str(scan->out, "(?:");
@@ -422,11 +422,11 @@ static int64_t take_counts(struct scan *scan, char *text, size_t size) {
     int64_t low = take_number(scan);
     int64_t high = low;
     bool open = false;
-    if (take(scan, ",")) {
+    if (take_literal(scan, ",")) {
         high = take_number(scan);
         open = high < 0;
     }
-    if (low < 0 || !take(scan, "}") || (!open && high < low)) {
+    if (low < 0 || !take_literal(scan, "}") || (!open && high < low)) {
         stop(scan, FM_PATTERN_WRONG, "it has a { that is not {n}, {n,} or {n,m}; \\{ is the character");
         return 1;
     }
@@ -448,7 +448,7 @@ static void take_quantifier(struct scan *scan, char c) {
     if (scan->atom_anchored) {
         stop(scan, FM_PATTERN_UNABLE, "it repeats a ^ or a $");
     }
-    take(scan, "?"); /* lazy: matches the same texts */
+    take_literal(scan, "?"); /* lazy: matches the same texts */
     int64_t repeats = scan->atom_repeats * (count > 1 ? count : 1);
     struct group *group = &scan->groups[scan->depth];
     group->repeats = repeats > group->repeats ? repeats : group->repeats;

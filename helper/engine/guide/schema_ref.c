@@ -73,7 +73,7 @@ static struct json_object *step(struct json_object *value, const char *token, st
 }
 
 /* Follows a pointer through found->schema. `found` holds the path so far, which grows with each step. */
-static enum fm_code follow(struct fm_schema_work *work, const char *pointer, struct found *found) {
+static enum fm_code follow_pointer(struct fm_schema_work *work, const char *pointer, struct found *found) {
     char token[FM_SCHEMA_PATTERN_MAX + 1];
     while (*pointer && found->schema) {
         pointer = take_token(pointer + 1, token);
@@ -106,8 +106,8 @@ static void find_anchor(const struct fm_schema_work *work, const char *name, str
     }
 }
 
-static enum fm_code find(struct fm_schema_work *work, size_t base, const char *ref, const struct fm_schema_at *at,
-                         struct found *found) {
+static enum fm_code find_target(struct fm_schema_work *work, size_t base, const char *ref,
+                                const struct fm_schema_at *at, struct found *found) {
     size_t uri = strcspn(ref, "#");
     const char *fragment = ref[uri] ? ref + uri + 1 : "";
     if (!find_resource(work, base, ref, uri, &found->resource)) {
@@ -125,7 +125,7 @@ static enum fm_code find(struct fm_schema_work *work, size_t base, const char *r
     if (!found->where) {
         return fm_schema_refuse_memory(work);
     }
-    enum fm_code code = *fragment == '/' ? follow(work, fragment, found) : FM_OK;
+    enum fm_code code = *fragment == '/' ? follow_pointer(work, fragment, found) : FM_OK;
     if (code == FM_OK && !found->schema) {
         code = fm_schema_refuse(work, at,
                                 "there is nothing where the reference points to; name a schema that is there, such "
@@ -173,7 +173,7 @@ enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, str
         *target = (size_t)(uintptr_t)known - 1;
         return FM_OK;
     }
-    enum fm_code code = find(work, resource, json_object_get_string(ref), at, &found);
+    enum fm_code code = find_target(work, resource, json_object_get_string(ref), at, &found);
     code = code == FM_OK ? enter_target(work, &found, target) : code;
     if (code == FM_OK && lh_table_insert(work->target_by, ref, (void *)(uintptr_t)(*target + 1)) != 0) {
         code = fm_schema_refuse_memory(work);
@@ -186,7 +186,7 @@ enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource,
                                    const struct fm_schema_at *at, size_t *target) {
     const struct fm_error before = *work->error;
     struct found found = {.schema = NULL};
-    enum fm_code code = find(work, resource, json_object_get_string(ref), at, &found);
+    enum fm_code code = find_target(work, resource, json_object_get_string(ref), at, &found);
     if (code == FM_OK) {
         code = enter_target(work, &found, target);
     } else if (code == FM_INVALID_REQUEST) {

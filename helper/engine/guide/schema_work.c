@@ -104,12 +104,12 @@ struct json_object *fm_schema_member(struct json_object *schema, const char *nam
 
 /* ---- the table's rows ---- */
 
-static int compare(const void *name, const void *keyword) {
+static int compare_keyword(const void *name, const void *keyword) {
     return strcmp(name, ((const struct fm_schema_keyword *)keyword)->name);
 }
 
 const struct fm_schema_keyword *fm_schema_keyword_find(const struct fm_schema_table *table, const char *name) {
-    return bsearch(name, table->rows, table->count, sizeof *table->rows, compare);
+    return bsearch(name, table->rows, table->count, sizeof *table->rows, compare_keyword);
 }
 
 size_t fm_schema_keyword_index(const struct fm_schema_table *table, const struct fm_schema_keyword *keyword) {

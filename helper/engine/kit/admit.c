@@ -8,7 +8,7 @@
 
 #define BUILD_HINT "; the llama engine can if it is built with Rust: run sh packaging/setup.sh in its clone"
 
-static enum fm_code refuse(const char *name, const char *param, const char *cannot, struct fm_error *error) {
+static enum fm_code refuse_param(const char *name, const char *param, const char *cannot, struct fm_error *error) {
     enum fm_code code = fm_fail(error, FM_INVALID_REQUEST, "the engine %s %s", name, cannot);
     snprintf(error->param, sizeof error->param, "%s", param);
     error->elsewhere = true;
@@ -26,7 +26,7 @@ static enum fm_code check_sampling(const struct fm_engine_ops *ops, const struct
     for (int i = 0; i < FM_PARAM_COUNT; i++) {
         bool lacks = i < FM_PARAM_FIRST_EXTRA ? !has[i] : !ops->extras;
         if (lacks && fm_kit_job_asks(job, (enum fm_param)i)) {
-            return refuse(ops->name, fm_params[i].name, "does not have this parameter; leave it out", error);
+            return refuse_param(ops->name, fm_params[i].name, "does not have this parameter; leave it out", error);
         }
     }
     return FM_OK;
@@ -60,7 +60,7 @@ enum fm_code fm_admit_check(const struct fm_engine_ops *ops, bool images, struct
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].asked && !(ops->features & rows[i].needs)) {
-            return refuse(ops->name, rows[i].param, rows[i].cannot, error);
+            return refuse_param(ops->name, rows[i].param, rows[i].cannot, error);
         }
     }
     return check_sampling(ops, job, error);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "engine/kit/kit_internal.h"
 
-static void end(struct fm_kit *kit, int status, int64_t save_until_ms) {
+static void begin_ending(struct fm_kit *kit, int status, int64_t save_until_ms) {
     pthread_mutex_lock(&kit->lock);
     bool first = !atomic_load(&kit->ending);
     if (first) {
@@ -25,11 +25,11 @@ static void end(struct fm_kit *kit, int status, int64_t save_until_ms) {
 }
 
 void fm_kit_end(struct fm_kit *kit, int status) {
-    end(kit, status, 0);
+    begin_ending(kit, status, 0);
 }
 
 void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms) {
-    end(kit, 0, save_ms > 0 ? fm_now_ms() + save_ms : 0);
+    begin_ending(kit, 0, save_ms > 0 ? fm_now_ms() + save_ms : 0);
 }
 
 int64_t fm_kit_save_ms(struct fm_kit *kit) {

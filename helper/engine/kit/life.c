@@ -161,8 +161,8 @@ static void read_saved(const struct fm_kit *kit, struct json_object *params, str
     files->saved_max_bytes = used ? saved_number(saved, "max_bytes", 0) : 0;
 }
 
-static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct fm_model_info *info,
-                         struct fm_error *error) {
+static enum fm_code load_model(struct fm_kit *kit, struct json_object *params, struct fm_model_info *info,
+                               struct fm_error *error) {
     struct fm_model_files files;
     if (!kit->initialized) {
         return fm_fail(error, FM_INVALID_REQUEST, "engine.load came before engine.initialize");
@@ -191,7 +191,7 @@ static enum fm_code load(struct fm_kit *kit, struct json_object *params, struct 
 static void answer_load(struct fm_kit *kit, const struct fm_item *item) {
     struct fm_model_info info = {.slots = kit->ops->slots};
     struct fm_error error;
-    if (load(kit, item->params, &info, &error) != FM_OK) {
+    if (load_model(kit, item->params, &info, &error) != FM_OK) {
         send_error(kit, &item->id, &error);
         return;
     }
@@ -352,7 +352,7 @@ static struct fm_kit_job *take_item(struct fm_kit *kit, struct fm_item *item) {
     return job;
 }
 
-static struct fm_kit_job *take(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms) {
+static struct fm_kit_job *take_job(struct fm_kit *kit, enum fm_mailbox_wait wait, int64_t until_ms) {
     struct fm_kit_job *job = NULL;
     struct fm_item *item;
     while (!job && (item = fm_mailbox_next(kit, wait, until_ms))) {
@@ -362,11 +362,11 @@ static struct fm_kit_job *take(struct fm_kit *kit, enum fm_mailbox_wait wait, in
 }
 
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait) {
-    return take(kit, wait ? FM_WAIT_ITEM : FM_WAIT_NOT, 0);
+    return take_job(kit, wait ? FM_WAIT_ITEM : FM_WAIT_NOT, 0);
 }
 
 struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms) {
-    return take(kit, FM_WAIT_WITHIN, fm_now_ms() + ms);
+    return take_job(kit, FM_WAIT_WITHIN, fm_now_ms() + ms);
 }
 
 void fm_kit_finish_aborted(struct fm_kit *kit) {
@@ -377,7 +377,7 @@ void fm_kit_finish_aborted(struct fm_kit *kit) {
     }
 }
 
-static void run(void *argument) {
+static void run_kit(void *argument) {
     struct fm_kit *kit = argument;
     struct fm_item *item;
     while (!kit->loaded && (item = fm_mailbox_next(kit, FM_WAIT_ITEM, 0))) {
@@ -391,7 +391,7 @@ static void run(void *argument) {
 
 /* ---- the start ---- */
 
-static bool start(struct fm_kit *kit, const struct fm_engine_ops *ops) {
+static bool start_kit(struct fm_kit *kit, const struct fm_engine_ops *ops) {
     kit->ops = ops;
     kit->last = &kit->first;
     atomic_init(&kit->ending, false);
@@ -413,11 +413,11 @@ int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
     const struct fm_sandbox_needs needs = {
         .network = ops->needs_network, .gpus = ops->needs_gpus, .client = ops->client, .services = ops->needs_services};
     fm_sandbox_enter(&needs, &kit->sandbox);
-    if (!start(kit, ops)) {
+    if (!start_kit(kit, ops)) {
         return FM_EXIT_NO_MEMORY;
     }
     fm_thread_be_patient(); /* the engine thread will be, and those that it computes with */
-    if (fm_run_on_stack(FM_KIT_STACK, run, kit) != 0) {
+    if (fm_run_on_stack(FM_KIT_STACK, run_kit, kit) != 0) {
         return FM_EXIT_NO_MEMORY;
     }
     return fm_kit_end_status(kit);

@@ -93,8 +93,8 @@ void fm_logprob_queue_add(struct fm_logprob_queue *queue, const struct fm_token_
 }
 
 /* How many of the next `len` bytes belong to one token; counts them as pushed. */
-static size_t take(struct fm_logprob_queue *queue, size_t len, const struct fm_text_stream *stream,
-                   const struct fm_buf *out) {
+static size_t take_token_bytes(struct fm_logprob_queue *queue, size_t len, const struct fm_text_stream *stream,
+                               const struct fm_buf *out) {
     struct fm_logprob_entry *entries = entries_of(queue);
     if (queue->begun == 0 || entries[queue->begun - 1].pushed == entries[queue->begun - 1].len) {
         if (queue->begun == count_of(queue)) {
@@ -115,7 +115,7 @@ enum fm_text_status fm_logprob_queue_push(struct fm_logprob_queue *queue, struct
     enum fm_text_status status =
         queue->entries.failed || queue->records.failed ? FM_TEXT_NO_MEMORY : fm_text_stream_push(stream, bytes, 0, out);
     while (len > 0 && status == FM_TEXT_MORE) {
-        size_t taken = take(queue, len, stream, out);
+        size_t taken = take_token_bytes(queue, len, stream, out);
         status = fm_text_stream_push(stream, bytes, taken, out);
         bytes += taken;
         len -= taken;

@@ -32,7 +32,7 @@ static void write_gathered(struct fm_kit *kit) {
 }
 
 /* Sends to the front, or adds to what the next flush sends. */
-static void put(struct fm_kit *kit, const char *bytes, size_t len) {
+static void put_bytes(struct fm_kit *kit, const char *bytes, size_t len) {
     if (kit->gathered.len + len > GATHERED_MAX) {
         write_gathered(kit);
     }
@@ -73,7 +73,7 @@ static bool write_frame_and_unlock(struct fm_kit *kit) {
     size_t len;
     bool built = fm_frame_end(&kit->frame, &frame, &len);
     if (built) {
-        put(kit, frame, len);
+        put_bytes(kit, frame, len);
     }
     if (kit->frame.cap > OUTPUT_KEEP) {
         fm_buf_free(&kit->frame);
@@ -125,6 +125,6 @@ void fm_output_error_value(struct fm_json_writer *w, const struct fm_error *erro
 
 void fm_kit_write_raw(struct fm_kit *kit, const char *bytes, size_t len) {
     pthread_mutex_lock(&kit->output_lock);
-    put(kit, bytes, len);
+    put_bytes(kit, bytes, len);
     pthread_mutex_unlock(&kit->output_lock);
 }

@@ -96,7 +96,7 @@ static void take_byte(struct fm_text_stream *stream, char byte) {
 }
 
 /* Releases the text in which no stop string can begin any more, except the last `keep` bytes. */
-static enum fm_text_status release(struct fm_text_stream *stream, size_t keep, struct fm_buf *out) {
+static enum fm_text_status release_ready(struct fm_text_stream *stream, size_t keep, struct fm_buf *out) {
     if (stream->held.failed) {
         return FM_TEXT_NO_MEMORY;
     }
@@ -118,10 +118,10 @@ enum fm_text_status fm_text_stream_push(struct fm_text_stream *stream, const cha
     for (size_t m = 0; m < stream->matcher_count && !stream->stopped; m++) {
         keep = stream->matchers[m].matched > keep ? stream->matchers[m].matched : keep;
     }
-    return release(stream, keep, out);
+    return release_ready(stream, keep, out);
 }
 
 enum fm_text_status fm_text_stream_flush(struct fm_text_stream *stream, struct fm_buf *out) {
     stream->partial_len = 0;
-    return release(stream, 0, out);
+    return release_ready(stream, 0, out);
 }

@@ -35,7 +35,7 @@ int32_t fm_batch_add(struct fm_batch *batch, llama_seq_id id, llama_token token,
 }
 
 /* llama.h, llama_decode: 1 is "no KV slot". */
-static enum fm_decode compute(struct fm_llama_model *model, const struct llama_batch *batch) {
+static enum fm_decode compute_tokens(struct fm_llama_model *model, const struct llama_batch *batch) {
     int32_t status = fm_llama_model_compute(model, batch, false);
     switch (status) {
     case 0: return FM_DECODE_OK;
@@ -46,7 +46,7 @@ static enum fm_decode compute(struct fm_llama_model *model, const struct llama_b
 }
 
 enum fm_decode fm_batch_decode(struct fm_batch *batch) {
-    return compute(batch->model, &batch->tokens);
+    return compute_tokens(batch->model, &batch->tokens);
 }
 
 const float *fm_batch_logits(const struct fm_batch *batch, int32_t index) {
@@ -118,7 +118,7 @@ static enum fm_decode decode_pieces(struct fm_llama_model *model, struct span_ba
         size_t count = left < model->batch_size ? left : model->batch_size;
         cut_span(room, from, count, span->count, rows, states, width);
         room->logits[count - 1] = last && count == left;
-        result = compute(model, &room->batch);
+        result = compute_tokens(model, &room->batch);
         from += count;
     }
     return result;

@@ -266,7 +266,7 @@ void fm_cache_move_out(struct fm_cache *cache) {
 /* ---- use ---- */
 
 /* `to` has the cells of the first `count` tokens of `from`: notes which tokens these are. */
-static void note(struct fm_cached *to, const struct fm_cached *from, size_t count) {
+static void note_tokens(struct fm_cached *to, const struct fm_cached *from, size_t count) {
     memcpy(to->tokens, from->tokens, count * sizeof *to->tokens);
     memcpy(to->spans, from->spans, from->span_count * sizeof *to->spans);
     to->span_count = from->span_count;
@@ -275,7 +275,7 @@ static void note(struct fm_cached *to, const struct fm_cached *from, size_t coun
     to->exact = 0;
 }
 
-static void join(struct fm_cached *cached, unsigned family, size_t count) {
+static void join_family(struct fm_cached *cached, unsigned family, size_t count) {
     cached->family = family;
     cached->shared = count > cached->shared ? count : cached->shared;
 }
@@ -284,9 +284,9 @@ static void join(struct fm_cached *cached, unsigned family, size_t count) {
 static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
     fm_cached_cut(to, 0);
     llama_memory_seq_cp(memory_of(to->cache), from->id, to->id, 0, fm_cached_position(from, count));
-    note(to, from, count);
-    join(from, from->shared > 0 ? from->family : ++to->cache->families, count);
-    join(to, from->family, count);
+    note_tokens(to, from, count);
+    join_family(from, from->shared > 0 ? from->family : ++to->cache->families, count);
+    join_family(to, from->family, count);
     fm_checkpoints_share(to, from);
     if (to->cache->states && !fm_checkpoints_restore(from, count, to->id)) {
         fm_cached_cut(to, 0);
@@ -313,7 +313,7 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
     if (same) {
         fm_cached_cut(to, count);
     } else {
-        note(to, from, count);
+        note_tokens(to, from, count);
     }
 }
 

@@ -19,7 +19,7 @@ struct fm_checkpoint {
 
 /* ---- one less ---- */
 
-static void forget(struct fm_cached *cached, size_t index) {
+static void forget_checkpoint(struct fm_cached *cached, size_t index) {
     struct fm_checkpoints *all = &cached->checkpoints;
     struct fm_checkpoint *checkpoint = all->list[index];
     all->count--;
@@ -33,7 +33,7 @@ static void forget(struct fm_cached *cached, size_t index) {
 void fm_checkpoints_drop(struct fm_cached *cached, size_t count) {
     struct fm_checkpoints *all = &cached->checkpoints;
     while (all->count > 0 && (count == 0 || all->list[all->count - 1]->count > count)) {
-        forget(cached, all->count - 1);
+        forget_checkpoint(cached, all->count - 1);
     }
 }
 
@@ -66,14 +66,14 @@ static struct fm_cached *find_poorest(struct fm_cached *but) {
 static bool make_room(struct fm_cached *cached, size_t bytes) {
     const struct fm_cache *cache = cached->cache;
     if (cached->checkpoints.count == FM_CHECKPOINTS_MAX) {
-        forget(cached, find_closest(&cached->checkpoints));
+        forget_checkpoint(cached, find_closest(&cached->checkpoints));
     }
     while (bytes <= FM_CHECKPOINTS_BYTES && cache->checkpoint_bytes + bytes > FM_CHECKPOINTS_BYTES) {
         struct fm_cached *poorest = find_poorest(cached);
         if (!poorest) {
             return false;
         }
-        forget(poorest, find_closest(&poorest->checkpoints));
+        forget_checkpoint(poorest, find_closest(&poorest->checkpoints));
     }
     return bytes > 0 && bytes <= FM_CHECKPOINTS_BYTES;
 }
@@ -84,7 +84,7 @@ static size_t last_of(const struct fm_cached *cached) {
     return fm_checkpoints_before(cached, cached->count);
 }
 
-static void take(struct fm_cached *cached) {
+static void take_checkpoint(struct fm_cached *cached) {
     struct llama_context *context = cached->cache->model->context;
     const llama_state_seq_flags flags = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
     size_t bytes = llama_state_seq_get_size_ext(context, cached->id, flags);
@@ -103,7 +103,7 @@ static void take(struct fm_cached *cached) {
 
 void fm_checkpoints_add(struct fm_cached *cached) {
     if (cached->cache->states && cached->span_count == 0 && last_of(cached) < cached->count) {
-        take(cached);
+        take_checkpoint(cached);
     }
 }
 
@@ -115,7 +115,7 @@ void fm_checkpoints_make(struct fm_cached *cached) {
     size_t *places = cached->checkpoints.places;
     for (size_t i = 0; i < sizeof cached->checkpoints.places / sizeof *places; i++) {
         if (places[i] > 0 && places[i] == cached->count && last_of(cached) + APART_MIN <= cached->count) {
-            take(cached);
+            take_checkpoint(cached);
         }
         places[i] = places[i] <= cached->count ? 0 : places[i];
     }
@@ -129,7 +129,7 @@ void fm_checkpoints_plan(struct fm_cached *cached, const struct fm_prompt *promp
         return;
     }
     if (last_of(cached) + APART_MIN <= here) {
-        take(cached);
+        take_checkpoint(cached);
     }
     size_t before = here;
     if (parting >= before + APART_MIN && parting < prompt->count) {
@@ -152,7 +152,7 @@ size_t fm_checkpoints_limit(const struct fm_cached *cached, size_t count) {
 
 /* ---- use ---- */
 
-static const struct fm_checkpoint *find(const struct fm_cached *cached, size_t count) {
+static const struct fm_checkpoint *find_checkpoint(const struct fm_cached *cached, size_t count) {
     const struct fm_checkpoint *found = NULL;
     for (size_t i = 0; i < cached->checkpoints.count && cached->checkpoints.list[i]->count <= count; i++) {
         found = cached->checkpoints.list[i];
@@ -161,12 +161,12 @@ static const struct fm_checkpoint *find(const struct fm_cached *cached, size_t c
 }
 
 size_t fm_checkpoints_before(const struct fm_cached *cached, size_t count) {
-    const struct fm_checkpoint *found = find(cached, count);
+    const struct fm_checkpoint *found = find_checkpoint(cached, count);
     return found ? found->count : 0;
 }
 
 bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count, llama_seq_id to) {
-    const struct fm_checkpoint *found = find(cached, count);
+    const struct fm_checkpoint *found = find_checkpoint(cached, count);
     return found && found->count == count &&
            llama_state_seq_set_data_ext(cached->cache->model->context, found->state, found->bytes, to,
                                         LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY) == found->bytes;

@@ -21,7 +21,7 @@
 #define OPTION  "the option draftModel (--draft-model)"
 #define ANOTHER "name another model with " OPTION ", or leave it out: "
 
-static enum fm_code refuse(struct fm_error *error, const char *path, const char *why) {
+static enum fm_code refuse_draft(struct fm_error *error, const char *path, const char *why) {
     return fm_fail(error, FM_UNAVAILABLE, ANOTHER "%s: %s", why, path);
 }
 
@@ -62,11 +62,11 @@ static enum fm_code check_pair(struct fm_draft_model *draft, const char *path, s
                        path);
     }
     if (!fm_context_keeps_all_tokens(draft->weights)) {
-        return refuse(error, path, "a model with a sliding window or recurrent layers can't guess");
+        return refuse_draft(error, path, "a model with a sliding window or recurrent layers can't guess");
     }
     draft->vocabulary = common_tokens(model->prompter.vocab, llama_model_get_vocab(draft->weights));
     if (draft->vocabulary == 0) {
-        return refuse(error, path, "its vocabulary is not the model's, as it is in models of one family");
+        return refuse_draft(error, path, "its vocabulary is not the model's, as it is in models of one family");
     }
     return FM_OK;
 }
@@ -103,7 +103,7 @@ static enum fm_code make_context(struct fm_draft_model *draft, const struct fm_l
     draft->batch = llama_batch_init(FM_MODEL_BATCH, 0, 1);
     draft->tokens = calloc(room, sizeof *draft->tokens);
     if (!draft->context || !draft->batch.token || !draft->tokens) {
-        return refuse(error, path, "there is no memory for its context");
+        return refuse_draft(error, path, "there is no memory for its context");
     }
     uint32_t made = llama_n_ctx_seq(draft->context);
     draft->room = made < room ? made : room;
@@ -127,7 +127,7 @@ enum fm_code fm_draft_model_load(struct fm_draft_model *draft, const struct fm_l
     }
     look.thread_count = model->thread_count;
     draft->weights = look.weights;
-    code = look.embeds ? refuse(error, path, "a model that embeds can't guess") : check_pair(draft, path, error);
+    code = look.embeds ? refuse_draft(error, path, "a model that embeds can't guess") : check_pair(draft, path, error);
     code = code ? code : make_context(draft, &look, path, options, error);
     if (code != FM_OK) {
         fm_draft_model_free(draft);
@@ -178,7 +178,7 @@ static void cut(struct fm_draft_model *draft, size_t count) {
 }
 
 /* Computes one batch of tokens after those in its memory, with logits after the last one. */
-static bool compute(struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
+static bool compute_tokens(struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     struct llama_batch *batch = &draft->batch;
     struct fm_error error = {.detail = ""};
     for (size_t i = 0; i < count; i++) {
@@ -215,14 +215,14 @@ bool fm_draft_model_follow(struct fm_draft_model *draft, const llama_token *toke
     most = count - from < most ? count - from : most;
     for (size_t done = 0; done < most && ok;) {
         size_t piece = most - done < FM_MODEL_BATCH ? most - done : FM_MODEL_BATCH;
-        ok = compute(draft, tokens + from + done, piece);
+        ok = compute_tokens(draft, tokens + from + done, piece);
         done += piece;
     }
     return ok;
 }
 
 bool fm_draft_model_go_on(struct fm_draft_model *draft, llama_token token) {
-    return draft->count < draft->room && compute(draft, &token, 1);
+    return draft->count < draft->room && compute_tokens(draft, &token, 1);
 }
 
 llama_token fm_draft_model_guess(const struct fm_draft_model *draft, double *probability) {

@@ -57,7 +57,7 @@ static enum fm_reason read_texts(struct embedding *run, int64_t *sum) {
 }
 
 /* Computes `count` tokens of a text, from `from` on. */
-static enum fm_reason compute(struct embedding *run, const struct text *text, size_t from, size_t count) {
+static enum fm_reason compute_chunk(struct embedding *run, const struct text *text, size_t from, size_t count) {
     struct llama_context *context = run->model->context;
     struct llama_batch *batch = &run->batch;
     batch->n_tokens = (int32_t)count;
@@ -81,7 +81,7 @@ static enum fm_reason compute(struct embedding *run, const struct text *text, si
     return FM_REASON_ERROR;
 }
 
-static enum fm_reason embed(struct embedding *run, const struct text *text) {
+static enum fm_reason embed_text(struct embedding *run, const struct text *text) {
     size_t chunk = run->model->chunk;
     enum fm_reason reason = FM_REASON_NONE;
     llama_memory_t memory = llama_get_memory(run->model->context);
@@ -93,7 +93,7 @@ static enum fm_reason embed(struct embedding *run, const struct text *text) {
         if (at > 0) {
             fm_kit_job_progress(run->job, run->processed, 0);
         }
-        reason = compute(run, text, at, left < chunk ? left : chunk);
+        reason = compute_chunk(run, text, at, left < chunk ? left : chunk);
     }
     float *vector = reason ? NULL : llama_get_embeddings_seq(run->model->context, 0);
     if (!reason && !vector) {
@@ -121,7 +121,7 @@ static enum fm_reason embed_all(struct embedding *run) {
     run->job->dimension = (size_t)llama_model_n_embd_out(run->model->weights);
     reason = fm_kit_job_accept(run->job, tokens);
     for (size_t i = 0; !reason; i++) { /* the last text ends the job */
-        reason = embed(run, &run->texts[i]);
+        reason = embed_text(run, &run->texts[i]);
     }
     return reason;
 }

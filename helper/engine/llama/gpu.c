@@ -43,7 +43,7 @@ static bool do_without(struct fm_gpu *report, const char *format, ...) {
 }
 
 #ifdef LM_ID_NEWLM
-static const char *text_of(void *library, const char *name) {
+static const char *ask_library(void *library, const char *name) {
     const char *(*function)(void);
     void *symbol = dlsym(library, name);
     if (!symbol) {
@@ -68,8 +68,8 @@ static bool is_of_our_release(const char *folder, struct fm_gpu *report) {
         return do_without(report, "%.200s", reason ? reason : path);
     }
     char release[64];
-    snprintf(release, sizeof release, "%.20s (%.40s)", text_of(library, "ggml_version"),
-             text_of(library, "ggml_commit"));
+    snprintf(release, sizeof release, "%.20s (%.40s)", ask_library(library, "ggml_version"),
+             ask_library(library, "ggml_commit"));
     dlclose(library);
     char ours[64];
     snprintf(ours, sizeof ours, "%.20s (%.40s)", ggml_version(), ggml_commit());

@@ -16,7 +16,7 @@
 static size_t allocation_max = BYTES_ALWAYS;
 
 /* Zeroed: a JPEG may leave pixels out, and old contents of the memory must not show. */
-static void *allocate(size_t size) {
+static void *allocate_limited(size_t size) {
     return size <= allocation_max ? calloc(1, size) : NULL;
 }
 
@@ -24,7 +24,7 @@ static void *reallocate(void *memory, size_t size) {
     return size <= allocation_max ? realloc(memory, size) : NULL;
 }
 
-#define STBI_MALLOC(size)          allocate(size)
+#define STBI_MALLOC(size)          allocate_limited(size)
 #define STBI_REALLOC(memory, size) reallocate(memory, size)
 #define STBI_FREE(memory)          free(memory)
 #define STBI_ONLY_PNG
@@ -87,7 +87,7 @@ static int at_end(void *user) {
 
 static const stbi_io_callbacks callbacks = {.read = read_some, .skip = skip, .eof = at_end};
 
-static enum fm_code refuse(struct fm_error *error) {
+static enum fm_code refuse_image(struct fm_error *error) {
     const char *reason = stbi_failure_reason();
     return fm_fail(error, FM_INVALID_REQUEST, "the image can't be read: %s", reason ? reason : "it is damaged");
 }
@@ -139,7 +139,7 @@ enum fm_code fm_image_decode(const unsigned char *bytes, size_t len, fm_image_go
     }
     if (!pixels->rgb || (uint32_t)width != pixels->width || (uint32_t)height != pixels->height) {
         fm_pixels_free(pixels);
-        return refuse(error);
+        return refuse_image(error);
     }
     return FM_OK;
 }

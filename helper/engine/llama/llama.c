@@ -187,8 +187,8 @@ static void free_models(struct llama_engine *engine) {
     fm_llama_model_free(&engine->model);
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
-                         struct fm_model_info *info, struct fm_error *error) {
+static enum fm_code load_llama(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                               struct fm_model_info *info, struct fm_error *error) {
     struct llama_engine *engine = state;
     struct fm_llama_model_options options;
     if (!files->model) {
@@ -218,7 +218,7 @@ static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_
     return FM_OK;
 }
 
-static void serve(void *state, struct fm_kit *kit) {
+static void serve_llama(void *state, struct fm_kit *kit) {
     struct llama_engine *engine = state;
     struct fm_kit_job *job;
     if (!engine->model.embeds) {
@@ -251,8 +251,8 @@ int main(int argc, char *argv[]) {
         .needs_gpus = wish.folder != NULL,
         .delta_ms = DELTA_MS,
         .state = &the_engine,
-        .load = load,
-        .serve = serve,
+        .load = load_llama,
+        .serve = serve_llama,
     };
     return fm_kit_main(&ops, argc, argv);
 }

@@ -198,7 +198,7 @@ static void resume(struct fm_lookup *lookup, const int32_t *tokens, size_t count
 }
 
 /* Notes whether `token` is the expected one. */
-static void follow(struct fm_lookup *lookup, const int32_t *tokens, int32_t token, bool counts) {
+static void follow_token(struct fm_lookup *lookup, const int32_t *tokens, int32_t token, bool counts) {
     struct fm_lookup_place before = lookup->place;
     bool inside = before.at < lookup->count;
     bool changed = inside && changes(lookup, &before, tokens);
@@ -224,7 +224,7 @@ static void follow(struct fm_lookup *lookup, const int32_t *tokens, int32_t toke
 /* `last`: a draft may be asked for after it. */
 static void read_token(struct fm_lookup *lookup, const int32_t *tokens, bool counts, bool last) {
     if (lookup->found) {
-        follow(lookup, tokens, tokens[lookup->count], counts);
+        follow_token(lookup, tokens, tokens[lookup->count], counts);
     }
     size_t count = ++lookup->count;
     bool weak = !lookup->found || (!lookup->resumed && lookup->agree < RESUME_MIN);

@@ -105,7 +105,7 @@ static void wait_for_all(struct operation *operation, int threads) {
 }
 
 /* Runs on each of ggml's threads; this one is number `thread` of `threads`. */
-static void compute(struct ggml_tensor *tensor, int thread, int threads, void *argument) {
+static void compute_operation(struct ggml_tensor *tensor, int thread, int threads, void *argument) {
     struct operation *operation = argument;
     const struct fm_q4_1_product *product = &operation->product;
     size_t number = (size_t)thread;
@@ -162,8 +162,8 @@ static bool make_operations(struct computer *computer, size_t count) {
     }
     for (size_t i = 0; i < count; i++) {
         struct operation *operation = &computer->operations[i];
-        operation->tensor =
-            ggml_custom_4d(computer->tensors, GGML_TYPE_F32, 1, 1, 1, 1, NULL, 0, compute, GGML_N_TASKS_MAX, operation);
+        operation->tensor = ggml_custom_4d(computer->tensors, GGML_TYPE_F32, 1, 1, 1, 1, NULL, 0, compute_operation,
+                                           GGML_N_TASKS_MAX, operation);
     }
     computer->room = count;
     return true;
@@ -184,7 +184,7 @@ static bool make_tiles(struct computer *computer, size_t count) {
 _Static_assert(sizeof(struct fm_q4_1_tile) % 64 == 0, "aligned_alloc wants whole multiples, and the processor lines");
 
 /* Makes room for all products of the graph; false: there is no memory. */
-static bool prepare(struct computer *computer, struct ggml_tensor **nodes, int node_count) {
+static bool prepare_products(struct computer *computer, struct ggml_tensor **nodes, int node_count) {
     size_t count = 0;
     size_t most = 0;
     for (int i = 0; i < node_count; i++) {
@@ -219,7 +219,7 @@ static enum ggml_status compute_graph(ggml_backend_t backend, struct ggml_cgraph
     struct ggml_tensor **nodes = ggml_graph_nodes(graph);
     int node_count = ggml_graph_n_nodes(graph);
     size_t count = 0;
-    if (prepare(computer, nodes, node_count)) { /* otherwise ggml computes all of it */
+    if (prepare_products(computer, nodes, node_count)) { /* otherwise ggml computes all of it */
         count = replace(computer, nodes, node_count);
     }
     set_threads(computer);

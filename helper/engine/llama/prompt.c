@@ -57,8 +57,8 @@ static bool is_tag(const struct llama_vocab *vocab, llama_token token) {
 }
 
 /* Collects the tokens for which `is_one` is true. False: out of memory. */
-static bool collect(const struct llama_vocab *vocab, bool (*is_one)(const struct llama_vocab *, llama_token),
-                    struct fm_control_text **list, size_t *count) {
+static bool collect_tokens(const struct llama_vocab *vocab, bool (*is_one)(const struct llama_vocab *, llama_token),
+                           struct fm_control_text **list, size_t *count) {
     int32_t vocab_size = llama_vocab_n_tokens(vocab);
     size_t room = 1;
     for (llama_token token = 0; token < vocab_size; token++) {
@@ -75,8 +75,9 @@ static bool collect(const struct llama_vocab *vocab, bool (*is_one)(const struct
 }
 
 static bool collect_all(struct fm_prompter *prompter) {
-    bool collected = collect(prompter->vocab, fm_token_is_control, &prompter->controls, &prompter->control_count) &&
-                     collect(prompter->vocab, is_tag, &prompter->tags, &prompter->tag_count);
+    bool collected =
+        collect_tokens(prompter->vocab, fm_token_is_control, &prompter->controls, &prompter->control_count) &&
+        collect_tokens(prompter->vocab, is_tag, &prompter->tags, &prompter->tag_count);
     for (size_t i = 0; i < prompter->control_count; i++) {
         prompter->control_starts[(unsigned char)prompter->controls[i].text[0]] = true;
     }

@@ -310,7 +310,7 @@ static llama_token draw(struct fm_sampler *sampler, const float *logits, const u
     return candidates.selected < 0 ? best : candidates.data[candidates.selected].id;
 }
 
-static int32_t text_of(const struct fm_sampler *sampler, llama_token token, char text[SPACED_MAX]) {
+static int32_t token_text(const struct fm_sampler *sampler, llama_token token, char text[SPACED_MAX]) {
     return token == LLAMA_TOKEN_NULL ? 0 : llama_token_to_piece(sampler->vocab, token, text, SPACED_MAX, 0, false);
 }
 
@@ -321,7 +321,7 @@ static int32_t space_of(const char *text, int32_t len) {
 
 static bool is_space(const struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];
-    int32_t len = text_of(sampler, token, text);
+    int32_t len = token_text(sampler, token, text);
     return len > 0 && space_of(text, len) == len;
 }
 
@@ -338,7 +338,7 @@ static llama_token token_of(const struct fm_sampler *sampler, const char *text, 
     char same[SPACED_MAX];
     llama_token found[2];
     bool is_one = llama_tokenize(sampler->vocab, text, len, found, 2, false, false) == 1 &&
-                  text_of(sampler, found[0], same) == len && memcmp(same, text, (size_t)len) == 0;
+                  token_text(sampler, found[0], same) == len && memcmp(same, text, (size_t)len) == 0;
     return is_one ? found[0] : LLAMA_TOKEN_NULL;
 }
 
@@ -354,7 +354,7 @@ static bool has_bias(const struct fm_kit_job *job, llama_token token) {
 /* What comes in place of `token`, which may not come: the same without its white space, or LLAMA_TOKEN_NULL. */
 static llama_token without_space(struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];
-    int32_t len = text_of(sampler, token, text);
+    int32_t len = token_text(sampler, token, text);
     int32_t spaces = space_of(text, len);
     if (spaces == 0 || spaces >= len || may_come(sampler, token_of(sampler, text, 1))) {
         return LLAMA_TOKEN_NULL;

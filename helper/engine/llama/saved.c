@@ -232,7 +232,7 @@ static bool put_block(const struct fm_saved *saved, const struct fm_saved_block 
 }
 
 /* Restores the blocks of the path, from its beginning to `last`. */
-static bool follow(struct fm_saved *saved, int32_t last, struct way *way, struct fm_cached *cached) {
+static bool restore_path(struct fm_saved *saved, int32_t last, struct way *way, struct fm_cached *cached) {
     int32_t list[FM_SAVED_BLOCKS_MAX];
     size_t count = 0;
     for (int32_t i = last; i >= 0; i = saved->index.blocks[i].parent) {
@@ -274,7 +274,7 @@ void fm_saved_restore(struct fm_saved *saved, struct fm_cached *cached, const st
     }
     size_t before = cached->count;
     way.worth_us = (double)(way.end - before) * saved->index.token_us;
-    bool all = follow(saved, way.last, &way, cached);
+    bool all = restore_path(saved, way.last, &way, cached);
     free(way.data);
     if (cached->cache->states && !all) {
         fm_cached_cut(cached, before); /* some of them can't be used */

@@ -187,7 +187,7 @@ uint64_t fm_saved_writer_size(const struct fm_saved_writer *writer, uint64_t byt
            FM_SAVED_TOKENS * sizeof(int32_t) + sizeof(struct trailer);
 }
 
-static void append(struct fm_saved_writer *writer, const void *data, size_t len) {
+static void append_bytes(struct fm_saved_writer *writer, const void *data, size_t len) {
     writer->failed = writer->failed || !fm_write_all(writer->fd, data, len);
     writer->bytes += len;
 }
@@ -197,7 +197,7 @@ void fm_saved_writer_add(struct fm_saved_writer *writer, struct fm_saved_block b
     block.bytes = bytes;
     block.check = fm_saved_sum(0, data, bytes);
     writer->index.blocks[writer->index.count++] = block;
-    append(writer, data, bytes);
+    append_bytes(writer, data, bytes);
 }
 
 /* The index as it is in the file; NULL when out of memory. */
@@ -238,8 +238,8 @@ bool fm_saved_writer_end(struct fm_saved_writer *writer, uint64_t identity) {
                               .count = writer->index.count,
                               .token_us = writer->index.token_us};
     trailer.check = fm_saved_sum(0, &trailer, offsetof(struct trailer, check));
-    append(writer, bytes, len);
-    append(writer, &trailer, sizeof trailer);
+    append_bytes(writer, bytes, len);
+    append_bytes(writer, &trailer, sizeof trailer);
     free(bytes);
     return !writer->failed;
 }

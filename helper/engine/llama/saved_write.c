@@ -140,7 +140,7 @@ static void add_old(struct forest *forest, const struct fm_saved_index *index, i
     }
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_nodes(const void *a, const void *b) {
     const struct node *one = *(struct node *const *)a;
     const struct node *other = *(struct node *const *)b;
     if (one->worth > other->worth || one->worth < other->worth) {
@@ -176,7 +176,7 @@ static bool grow(struct forest *forest, const struct fm_saved *saved, const stru
         forest->order[i] = &forest->nodes[i];
         fresh += forest->nodes[i].old < 0;
     }
-    qsort(forest->order, forest->count, sizeof *forest->order, compare);
+    qsort(forest->order, forest->count, sizeof *forest->order, compare_nodes);
     return fresh > 0;
 }
 

@@ -82,7 +82,7 @@ static bool is_active(const struct fm_sequence *sequence) {
 
 /* ---- signs and aborts ---- */
 
-static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
+static void end_sequence(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
     bool had_place = sequence->cached != NULL;
     fm_sequence_end(sequence);
     scheduler->running--;
@@ -94,7 +94,7 @@ static void end(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
 
 static void end_if_over(struct fm_scheduler *scheduler, struct fm_sequence *sequence) {
     if (sequence->job && sequence->reason) {
-        end(scheduler, sequence);
+        end_sequence(scheduler, sequence);
     }
 }
 
@@ -108,7 +108,7 @@ static void look_around(struct fm_scheduler *scheduler) {
         scheduler->wanted |= goes_on && sequence->filled > 0;
         if (sequence->job && !goes_on && sequence != scheduler->busy) {
             fm_sequence_stop(sequence, FM_REASON_ABORTED, NULL);
-            end(scheduler, sequence);
+            end_sequence(scheduler, sequence);
         }
     }
 }
@@ -170,7 +170,7 @@ static bool draft_stops(void *argument) {
 
 /* ---- jobs come and go ---- */
 
-static void begin(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
+static void begin_job(struct fm_scheduler *scheduler, struct fm_kit_job *job) {
     struct fm_sequence *sequence = scheduler->list;
     while (sequence->job) {
         sequence++;
@@ -213,7 +213,7 @@ static bool admit(struct fm_scheduler *scheduler) {
             return scheduler->running > 0;
         }
         deadline = deadline == INT64_MAX ? fm_now_ms() + ADMIT_MS : deadline;
-        begin(scheduler, job);
+        begin_job(scheduler, job);
     }
     if (only_compiles(scheduler)) {
         fm_kit_wait(scheduler->kit, FM_GRAMMAR_POLL_MS);
@@ -270,7 +270,7 @@ static struct fm_sequence *find_placeless(struct fm_scheduler *scheduler) {
 }
 
 /* Gives places in order, while there is room: a sequence that finds no room later was computed in vain. */
-static void place(struct fm_scheduler *scheduler) {
+static void place_sequences(struct fm_scheduler *scheduler) {
     struct fm_sequence *next = find_placeless(scheduler);
     for (; next && has_room(scheduler, next); next = find_placeless(scheduler)) {
         bool alone = next->job->has_seed && scheduler->running == 1; /* so far */
@@ -419,7 +419,7 @@ static struct fm_sequence *find_single(struct fm_scheduler *scheduler) {
 }
 
 /* Returns how many sequences are in the batch. */
-static size_t fill(struct fm_scheduler *scheduler) {
+static size_t fill_batch(struct fm_scheduler *scheduler) {
     size_t count = 0;
     size_t answers = 0;
     fm_batch_clear(&scheduler->batch);
@@ -491,7 +491,7 @@ static void take_batch(struct fm_scheduler *scheduler, size_t count) {
     fm_kit_flush(scheduler->kit);
 }
 
-static enum fm_decode decode(struct fm_scheduler *scheduler) {
+static enum fm_decode decode_batch(struct fm_scheduler *scheduler) {
     scheduler->wanted = true;
     scheduler->begun_ms = fm_now_ms();
     scheduler->asked = 0;
@@ -511,7 +511,7 @@ static void compute_apart(struct fm_scheduler *scheduler) {
         }
         fm_batch_clear(&scheduler->batch);
         fm_sequence_fill(sequence, &scheduler->batch, CHUNK_MIN);
-        enum fm_decode result = decode(scheduler);
+        enum fm_decode result = decode_batch(scheduler);
         if (!sequence->job) {
             fm_sequence_release(sequence);
             continue;
@@ -535,8 +535,8 @@ static void add_drafts(struct fm_scheduler *scheduler, struct fm_sequence *singl
     scheduler->busy = NULL;
 }
 
-static void compute(struct fm_scheduler *scheduler) {
-    size_t count = fill(scheduler);
+static void compute_batch(struct fm_scheduler *scheduler) {
+    size_t count = fill_batch(scheduler);
     if (count == 0) {
         return;
     }
@@ -546,7 +546,7 @@ static void compute(struct fm_scheduler *scheduler) {
     }
     size_t drafts = single ? single->drafted : 0;
     int64_t start = fm_now_us();
-    enum fm_decode result = decode(scheduler);
+    enum fm_decode result = decode_batch(scheduler);
     int64_t took_us = fm_now_us() - start;
     scheduler->cramped = result == FM_DECODE_FULL && drafts > 0;
     switch (result) {
@@ -620,9 +620,9 @@ void fm_scheduler_run(struct fm_scheduler *scheduler, struct fm_saved *saved, st
     }
     while (admit(scheduler)) {
         start_compiled(scheduler);
-        place(scheduler);
+        place_sequences(scheduler);
         see(scheduler);
-        compute(scheduler);
+        compute_batch(scheduler);
         end_those_over(scheduler);
     }
     fm_llama_model_watch(scheduler->model, NULL, NULL);

@@ -52,7 +52,7 @@ static enum fm_reason push(struct fm_sequence *sequence, llama_token token) {
 static enum fm_reason add_before_grammar(struct fm_sequence *sequence, llama_token token);
 
 /* Adds `token` to the text. FM_REASON_NONE: it must be computed. */
-static enum fm_reason add(struct fm_sequence *sequence, llama_token token) {
+static enum fm_reason add_token(struct fm_sequence *sequence, llama_token token) {
     struct fm_grammar *grammar = grammar_in_force(sequence);
     if (sequence->answer.guide.grammar && !grammar) {
         return add_before_grammar(sequence, token);
@@ -147,7 +147,7 @@ static void begin_opening(struct fm_sequence *sequence) {
 }
 
 /* The held tokens belong to a mark, or to the grammar's text. */
-static enum fm_reason settle(struct fm_sequence *sequence, bool mark) {
+static enum fm_reason settle_opening(struct fm_sequence *sequence, bool mark) {
     struct fm_opening *opening = &sequence->opening;
     struct fm_llama_answer *answer = &sequence->answer;
     struct fm_grammar *grammar = answer->guide.grammar;
@@ -232,7 +232,7 @@ static enum fm_reason add_opening(struct fm_sequence *sequence, llama_token toke
     bool over = pushed || opening->count == FM_THOUGHT_HELD_MAX || (!opening->sure && fm_grammar_complete(grammar));
     enum fm_reason reason = FM_REASON_NONE;
     if (start != FM_THOUGHT_MAY_START || (over && !opening->sure)) {
-        reason = settle(sequence, start == FM_THOUGHT_START);
+        reason = settle_opening(sequence, start == FM_THOUGHT_START);
     } else {
         allow_starts(sequence, true);
     }
@@ -365,7 +365,7 @@ static bool ends_turn(const struct fm_sequence *sequence, llama_token token) {
 static enum fm_reason end_turn(struct fm_sequence *sequence) {
     struct fm_grammar *grammar = sequence->answer.guide.grammar;
     bool whole = !grammar || fm_grammar_accepts(grammar);
-    enum fm_reason reason = sequence->opening.count > 0 ? settle(sequence, false) : FM_REASON_NONE;
+    enum fm_reason reason = sequence->opening.count > 0 ? settle_opening(sequence, false) : FM_REASON_NONE;
     if (reason) {
         return reason;
     }
@@ -384,7 +384,7 @@ static enum fm_reason draw(struct fm_sequence *sequence) {
     if (ends_turn(sequence, token)) {
         return answer->guide.grammar && inside ? close_thought(sequence) : end_turn(sequence);
     }
-    return add(sequence, token);
+    return add_token(sequence, token);
 }
 
 static size_t computed(const struct fm_sequence *sequence) {
@@ -402,7 +402,7 @@ static enum fm_reason add_forced(struct fm_sequence *sequence) {
     while (sequence->forced_more && !reason && sequence->count - computed(sequence) < most) {
         llama_token token = fm_grammar_forced(sequence->answer.guide.grammar);
         sequence->forced_more = token != LLAMA_TOKEN_NULL;
-        reason = sequence->forced_more ? add(sequence, token) : FM_REASON_NONE;
+        reason = sequence->forced_more ? add_token(sequence, token) : FM_REASON_NONE;
     }
     return reason;
 }
@@ -447,7 +447,7 @@ static enum fm_code read_job(struct fm_sequence *sequence, fm_image_go_on *go_on
 }
 
 /* Called when the grammar, if there is one, is compiled. */
-static enum fm_code prepare(struct fm_sequence *sequence) {
+static enum fm_code prepare_sequence(struct fm_sequence *sequence) {
     struct fm_llama_model *model = sequence->model;
     struct fm_llama_answer *answer = &sequence->answer;
     struct fm_llama_request *request = &sequence->request;
@@ -484,7 +484,7 @@ void fm_sequence_try_to_start(struct fm_sequence *sequence) {
     if (code == FM_OK && fm_guide_compiles(&answer->guide)) {
         return;
     }
-    enum fm_reason reason = reason_of(code ? code : prepare(sequence));
+    enum fm_reason reason = reason_of(code ? code : prepare_sequence(sequence));
     reason = reason ? reason : begin_thinking(sequence);
     sequence->reason = reason ? reason : fm_kit_job_accept(sequence->job, (int64_t)sequence->request.prompt.count);
 }

@@ -198,7 +198,7 @@ static void count_guess(struct fm_guess_count *count, bool right) {
     }
 }
 
-static void forget(struct fm_guess_count *count, float part) {
+static void forget_part(struct fm_guess_count *count, float part) {
     count->tried -= count->tried * part;
     count->right -= count->right * part;
 }
@@ -214,8 +214,8 @@ static void count_guesses(struct fm_speculation *speculation, struct fm_speculat
         count_guess(&account->all, false);
         count_guess(&speculation->all, false);
     } else if (guess->count == 0) {
-        forget(&account->all, FORGET);
-        forget(&speculation->all, FORGET_ALL);
+        forget_part(&account->all, FORGET);
+        forget_part(&speculation->all, FORGET_ALL);
     }
 }
 

@@ -51,7 +51,7 @@ bool fm_thread_count_is_settled(const struct fm_thread_count *count, int64_t now
 /* ---- trials ---- */
 
 /* The window's time in proportion to the earlier times of such batches; 0: there were none. */
-static double compare(const struct fm_thread_count *count) {
+static double compare_times(const struct fm_thread_count *count) {
     double took = 0;
     double expected = 0;
     for (size_t i = 0; i < FM_BATCH_KINDS; i++) {
@@ -78,7 +78,7 @@ static int fewer(const struct fm_thread_count *count) {
 }
 
 /* Ends the trial: the new number stays, or the old one comes back. */
-static void settle(struct fm_thread_count *count, int64_t now_ms, bool stays) {
+static void settle_trial(struct fm_thread_count *count, int64_t now_ms, bool stays) {
     count->now = stays ? count->now : count->before;
     count->before = 0;
     count->pause_ms = stays ? PAUSE_MIN_MS : 2 * count->pause_ms;
@@ -87,10 +87,10 @@ static void settle(struct fm_thread_count *count, int64_t now_ms, bool stays) {
 }
 
 static void end_trial(struct fm_thread_count *count, int64_t now_ms) {
-    double ratio = compare(count);
+    double ratio = compare_times(count);
     if (ratio > 0) { /* else it goes on, until there is a batch of a kind that was seen before */
         bool stays = ratio < FASTER;
-        settle(count, now_ms, stays);
+        settle_trial(count, now_ms, stays);
         if (stays) {
             remember_costs(count, ratio);
         }
@@ -121,10 +121,10 @@ static void begin_window(struct fm_thread_count *count) {
 /* A batch was given up, so nothing is known but that these threads are too many. */
 static void give_up(struct fm_thread_count *count, int64_t now_ms) {
     if (count->before && count->before < count->now) {
-        settle(count, now_ms, false);
+        settle_trial(count, now_ms, false);
     } else {
         count->now = fewer(count);
-        settle(count, now_ms, true);
+        settle_trial(count, now_ms, true);
     }
     begin_window(count);
 }

@@ -224,7 +224,7 @@ static bool fits_outline(const struct fm_picture *picture, const struct fm_span 
            mtmd_input_chunk_get_n_pos(chunk) == span->positions;
 }
 
-static enum fm_code decode(struct fm_vision *vision, struct fm_picture *picture, struct fm_error *error) {
+static enum fm_code decode_image(struct fm_vision *vision, struct fm_picture *picture, struct fm_error *error) {
     struct fm_pixels pixels;
     const struct fm_image *image = picture->image;
     if (fm_image_decode(image->bytes, image->len, vision->go_on, vision->state, &pixels, error) != FM_OK) {
@@ -254,7 +254,7 @@ enum fm_code fm_picture_encode(struct fm_vision *vision, struct fm_picture *pict
     vision->go_on = go_on;
     vision->state = state;
     vision->stopped = false;
-    enum fm_code code = picture->chunks ? FM_OK : decode(vision, picture, error);
+    enum fm_code code = picture->chunks ? FM_OK : decode_image(vision, picture, error);
     if (code == FM_OK && !fits_outline(picture, span)) {
         code = fm_fail(error, FM_INTERNAL, "the projector takes the image for another than its dimensions say");
     }

@@ -266,7 +266,7 @@ static void check_text(const struct fm_remote_answer *answer, struct fm_buf *rea
 }
 
 /* The server may have ignored the format: nothing that is broken passes for an answer with `strict`. */
-static enum fm_reason check(struct fm_remote_answer *answer, struct fm_error *error) {
+static enum fm_reason check_format(struct fm_remote_answer *answer, struct fm_error *error) {
     static const char *const advice[] = {
         [FM_DIALECT_CHAT] = "it may ignore formats; try another server or model",
         [FM_DIALECT_RESPONSES] = "it may ignore formats in the dialect responses; try the dialect chat",
@@ -324,7 +324,7 @@ enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struc
                       answer->endpoint->host);
         return FM_REASON_ERROR;
     }
-    return check(answer, error);
+    return check_format(answer, error);
 }
 
 /* ---- vectors ---- */

@@ -42,7 +42,7 @@ static const struct fm_endpoint *current(const struct fm_ask *ask) {
     return &ask->remote->config.endpoints[ask->at];
 }
 
-static void finish(struct fm_ask *ask, enum fm_reason reason) {
+static void finish_ask(struct fm_ask *ask, enum fm_reason reason) {
     *ask->link = ask->next;
     if (ask->next) {
         ask->next->link = ask->link;
@@ -77,7 +77,7 @@ static bool on_stream(void *state, const char *bytes, size_t len) {
     ask->code = fm_reader_push(&ask->reader, bytes, len, &ask->error);
     if (ask->code == FM_OK && ask->reader.complete) {
         fm_transfer_detach(ask->transfer);
-        finish(ask, fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error));
+        finish_ask(ask, fm_remote_answer_end(&ask->answer, &ask->reader, &ask->error));
         return true;
     }
     return ask->code == FM_OK && !ask->reader.stopped;
@@ -131,14 +131,14 @@ static void move_on(struct fm_ask *ask) {
     if (!moves || !start_next(ask)) {
         tell_before(ask);
         ask->error.elsewhere |= moves && fm_failure_moves_on(&ask->error); /* another engine may take the job too */
-        finish(ask, FM_REASON_ERROR);
+        finish_ask(ask, FM_REASON_ERROR);
         return;
     }
     note_failure(ask, &failed);
     if (ask->answer.accepted && !fm_remote_answer_restart(&ask->answer, &failed)) {
         fm_transfer_cancel(ask->transfer);
         (void)fm_fail_no_memory(&ask->error);
-        finish(ask, FM_REASON_ERROR);
+        finish_ask(ask, FM_REASON_ERROR);
     }
 }
 
@@ -179,7 +179,7 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
         reason = FM_REASON_NONE;
     }
     if (reason) {
-        finish(ask, reason);
+        finish_ask(ask, reason);
     } else {
         move_on(ask);
     }
@@ -188,7 +188,7 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
 /* ---- the endpoints ---- */
 
 /* Sends the job to the current endpoint. False: this endpoint can't take it, and `ask->error` says why. */
-static bool send(struct fm_ask *ask, const char *model) {
+static bool send_job(struct fm_ask *ask, const char *model) {
     struct fm_remote *remote = ask->remote;
     const struct fm_endpoint *endpoint = current(ask);
     struct fm_buf body;
@@ -227,7 +227,7 @@ static bool try_at(struct fm_ask *ask, size_t at, bool *known) {
         fm_endpoint_model(&ask->remote->config.endpoints[at], ask->job->model, &spare);
     *known = model != NULL;
     ask->at = model ? at : ask->at;
-    return model && send(ask, model->name);
+    return model && send_job(ask, model->name);
 }
 
 /* Sends the job to the next endpoint that can do it. False: there is none, and `ask->error` is that of the last one. */
@@ -276,7 +276,7 @@ void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job) {
         snprintf(ask->error.param, sizeof ask->error.param, "model");
         ask->error.elsewhere = true;
     }
-    finish(ask, FM_REASON_ERROR);
+    finish_ask(ask, FM_REASON_ERROR);
 }
 
 void fm_ask_drop_aborted(struct fm_remote *remote) {
@@ -285,7 +285,7 @@ void fm_ask_drop_aborted(struct fm_remote *remote) {
         next = ask->next;
         if (fm_kit_job_aborted(ask->job)) {
             fm_transfer_cancel(ask->transfer);
-            finish(ask, FM_REASON_ABORTED);
+            finish_ask(ask, FM_REASON_ABORTED);
         }
     }
 }

@@ -45,7 +45,7 @@ static enum fm_code wrong(const struct place *place, const char *member, const c
 }
 
 /* A string that is not empty and has no NUL; NULL: anything else. */
-static const char *text_of(struct json_object *value) {
+static const char *whole_text(struct json_object *value) {
     const char *text = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
     bool whole = text && *text && strlen(text) == (size_t)json_object_get_string_len(value);
     return whole ? text : NULL;
@@ -64,7 +64,7 @@ static char *joined(const char *first, const char *second, const char *third) {
 
 static enum fm_code read_endpoint_url(const struct place *place, struct json_object *value) {
     struct fm_endpoint *endpoint = place->endpoint;
-    const char *text = text_of(value);
+    const char *text = whole_text(value);
     struct fm_url url;
     const char *fault = text ? fm_url_read(text, &url) : "a string that is not empty is expected";
     if (fault) {
@@ -90,7 +90,7 @@ static enum fm_code read_endpoint_url(const struct place *place, struct json_obj
 
 static enum fm_code read_proxy(const struct place *place, struct json_object *value) {
     struct fm_url url;
-    const char *text = text_of(value);
+    const char *text = whole_text(value);
     const char *fault = text ? fm_url_read(text, &url) : "a string that is not empty is expected";
     if (!fault && strcmp(url.rest, "") != 0 && strcmp(url.rest, "/") != 0) {
         fault = "a URL without a path is expected";
@@ -103,7 +103,7 @@ static enum fm_code read_proxy(const struct place *place, struct json_object *va
 
 static enum fm_code read_dialect(const struct place *place, struct json_object *value) {
     static const char *const names[] = {"responses", "chat", "messages"};
-    const char *text = text_of(value);
+    const char *text = whole_text(value);
     for (size_t i = 0; text && i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], text) == 0) {
             place->endpoint->dialect = (enum fm_dialect_kind)i;
@@ -132,7 +132,7 @@ static void inner_path(char *path, size_t size, const char *member, const char *
 }
 
 static enum fm_code read_key_file(const struct place *place, struct json_object *value) {
-    const char *text = text_of(value);
+    const char *text = whole_text(value);
     if (!text) {
         return wrong(place, "key_file", "the path of a file is expected");
     }
@@ -146,7 +146,7 @@ static enum fm_code read_key_file(const struct place *place, struct json_object 
 }
 
 static enum fm_code read_key_env(const struct place *place, struct json_object *value) {
-    const char *name = text_of(value);
+    const char *name = whole_text(value);
     if (!name || strchr(name, '=')) {
         return wrong(place, "key_env", "the name of an environment variable is expected");
     }
@@ -192,7 +192,7 @@ static bool is_reserved(const char *name) {
 
 static enum fm_code read_header_name(const struct place *place, const char *member, struct json_object *value,
                                      const char **name) {
-    *name = text_of(value);
+    *name = whole_text(value);
     if (!*name || !is_token(*name) || is_reserved(*name)) {
         return wrong(place, member, "the name of a header is expected, none that HTTP itself needs");
     }
@@ -238,7 +238,7 @@ static enum fm_code read_body(const struct place *place, struct json_object *val
 }
 
 static enum fm_code read_ca_file(const struct place *place, struct json_object *value) {
-    const char *text = text_of(value);
+    const char *text = whole_text(value);
     if (!text) {
         return wrong(place, "ca_file", "the path of a file is expected");
     }
@@ -299,15 +299,15 @@ static enum fm_code read_timeouts(const struct place *place, struct json_object 
 static bool read_model(struct fm_remote_model *model, struct json_object *value) {
     struct json_object *name = NULL;
     struct json_object *length = NULL;
-    model->id = text_of(value);
+    model->id = whole_text(value);
     model->name = model->id;
     if (model->id || !json_object_is_type(value, json_type_object)) {
         return model->id && strlen(model->id) <= FM_LISTED_ID_MAX;
     }
-    model->id = text_of(json_object_object_get(value, "id"));
+    model->id = whole_text(json_object_object_get(value, "id"));
     int known = 1 + json_object_object_get_ex(value, "name", &name);
     known += json_object_object_get_ex(value, "context_length", &length);
-    model->name = name ? text_of(name) : model->id;
+    model->name = name ? whole_text(name) : model->id;
     model->context_length = json_object_get_int64(length);
     bool length_fits = !length || (json_object_is_type(length, json_type_int) && model->context_length > 0);
     return model->id && strlen(model->id) <= FM_LISTED_ID_MAX && model->name && length_fits &&

@@ -14,7 +14,7 @@
 #define HEAD _Alignof(max_align_t)
 _Static_assert(HEAD >= sizeof(size_t), "the size fits");
 
-static void *allocate(size_t size) {
+static void *allocate_memory(size_t size) {
     char *head = size < SIZE_MAX - HEAD ? malloc(HEAD + size) : NULL;
     if (!head) {
         return NULL;
@@ -29,7 +29,7 @@ static size_t size_of(const void *memory) {
     return size;
 }
 
-static void release(void *memory) {
+static void wipe_and_free(void *memory) {
     if (memory) {
         fm_wipe(memory, size_of(memory));
         free((char *)memory - HEAD);
@@ -37,18 +37,18 @@ static void release(void *memory) {
 }
 
 static void *reallocate(void *memory, size_t size) {
-    void *moved = allocate(size);
+    void *moved = allocate_memory(size);
     if (memory && moved) {
         size_t old = size_of(memory);
         memcpy(moved, memory, old < size ? old : size);
-        release(memory);
+        wipe_and_free(memory);
     }
     return moved;
 }
 
 static char *duplicate(const char *text) {
     size_t size = strlen(text) + 1;
-    char *copy = allocate(size);
+    char *copy = allocate_memory(size);
     if (copy) {
         memcpy(copy, text, size);
     }
@@ -56,7 +56,7 @@ static char *duplicate(const char *text) {
 }
 
 static void *allocate_zeroed(size_t count, size_t size) {
-    void *memory = size == 0 || count <= SIZE_MAX / size ? allocate(count * size) : NULL;
+    void *memory = size == 0 || count <= SIZE_MAX / size ? allocate_memory(count * size) : NULL;
     if (memory) {
         memset(memory, 0, count * size);
     }
@@ -77,7 +77,7 @@ static enum fm_code unavailable(struct fm_error *error, const char *why) {
 }
 
 /* ISO C has no conversion from an object's pointer to a function's; POSIX wants both to have the same form. */
-static bool find(struct fm_curl *curl, const char *name, void *function) {
+static bool find_function(struct fm_curl *curl, const char *name, void *function) {
     void *found = dlsym(curl->library, name);
     memcpy(function, &found, sizeof found);
     return found != NULL;
@@ -109,7 +109,7 @@ static bool find_all(struct fm_curl *curl) {
     };
     bool all = true;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        all &= find(curl, rows[i].name, rows[i].function);
+        all &= find_function(curl, rows[i].name, rows[i].function);
     }
     return all;
 }
@@ -127,8 +127,8 @@ enum fm_code fm_curl_load(struct fm_curl *curl, struct fm_error *error) {
     if (!all || !version || version->number < FM_CURL_OLDEST) {
         return unavailable(error, version ? version->version : "this one can't be used");
     }
-    if (curl->global_init_mem(FM_CURL_GLOBAL_ALL, allocate, release, reallocate, duplicate, allocate_zeroed) !=
-        FM_CURLE_OK) {
+    if (curl->global_init_mem(FM_CURL_GLOBAL_ALL, allocate_memory, wipe_and_free, reallocate, duplicate,
+                              allocate_zeroed) != FM_CURLE_OK) {
         return unavailable(error, "it can't be initialised");
     }
     return FM_OK;

@@ -123,8 +123,8 @@ static const char *job_param(const char *param) {
 }
 
 /* "HOST answered WHAT: WORDS", the words in one line and without secrets. */
-static enum fm_code fail(struct fm_error *error, enum fm_code code, const char *host, const char *what,
-                         const char *words, const struct fm_secrets *secrets) {
+static enum fm_code fail_with_words(struct fm_error *error, enum fm_code code, const char *host, const char *what,
+                                    const char *words, const struct fm_secrets *secrets) {
     char shown[WORDS_MAX + 1];
     int len = fm_utf8_shown(words, WORDS_MAX);
     snprintf(shown, sizeof shown, "%.*s", len, words);
@@ -172,33 +172,34 @@ static enum fm_code by_status(const char *host, long status, const char *what, c
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
         const struct status *row = &statuses[i];
         if (status >= row->from && status <= row->to) {
-            (void)fail(error, row->code, host, what, words->message, secrets);
+            (void)fail_with_words(error, row->code, host, what, words->message, secrets);
             error->elsewhere = row->where == ELSEWHERE;
             error->untaken = row->where == UNTAKEN;
             error->again = row->where == AGAIN || error->untaken;
             return with_reason(error, row->reason);
         }
     }
-    return fail(error, FM_INTERNAL, host, what, words->message, secrets);
+    return fail_with_words(error, FM_INTERNAL, host, what, words->message, secrets);
 }
 
 /* What the words mean, whatever the status is; FM_OK: nothing in particular. */
 static enum fm_code by_words(const char *host, const struct words *words, const struct fm_secrets *secrets,
                              struct fm_error *error) {
     if (is_too_long(words)) {
-        (void)fail(error, FM_CONTEXT_OVERFLOW, host, "says that the input is too long", words->message, secrets);
+        (void)fail_with_words(error, FM_CONTEXT_OVERFLOW, host, "says that the input is too long", words->message,
+                              secrets);
         error->elsewhere = true;
         return error->code;
     }
     if (is_filtered(words)) {
-        return fail(error, FM_GUARDRAIL, host, "filters the content", words->message, secrets);
+        return fail_with_words(error, FM_GUARDRAIL, host, "filters the content", words->message, secrets);
     }
     if (is_quota(words)) {
-        (void)fail(error, FM_UNAVAILABLE, host, "says that the quota is used up", words->message, secrets);
+        (void)fail_with_words(error, FM_UNAVAILABLE, host, "says that the quota is used up", words->message, secrets);
         return with_reason(error, "QUOTA");
     }
     if (is_unknown_model(words)) {
-        (void)fail(error, FM_NOT_FOUND, host, "does not have this model", words->message, secrets);
+        (void)fail_with_words(error, FM_NOT_FOUND, host, "does not have this model", words->message, secrets);
         error->elsewhere = true;
         return error->code;
     }
@@ -209,7 +210,7 @@ static enum fm_code redirect(const struct fm_refusal *refusal, const struct fm_s
                              struct fm_error *error) {
     char what[64];
     snprintf(what, sizeof what, "answered with a redirect (%ld), which is not followed", refusal->status);
-    (void)fail(error, FM_UNAVAILABLE, refusal->host, what, refusal->location, secrets);
+    (void)fail_with_words(error, FM_UNAVAILABLE, refusal->host, what, refusal->location, secrets);
     return with_reason(error, "NOT_CONFIGURED");
 }
 
@@ -302,15 +303,15 @@ enum fm_code fm_failure_of_transfer(const char *host, int result, const char *te
         return fm_fail_no_memory(error);
     }
     if (is_tls(result) && phase == FM_PHASE_CONNECTING) {
-        (void)fail(error, FM_UNAVAILABLE, host, "can't be trusted, or TLS failed", text, secrets);
+        (void)fail_with_words(error, FM_UNAVAILABLE, host, "can't be trusted, or TLS failed", text, secrets);
         return with_reason(error, "TLS_FAILED");
     }
     if (result == BAD_ENCODING) {
-        return fail(error, FM_INTERNAL, host, "sent an encoding that was not asked for", text, secrets);
+        return fail_with_words(error, FM_INTERNAL, host, "sent an encoding that was not asked for", text, secrets);
     }
     if (phase == FM_PHASE_CONNECTING || result == RESOLVE_PROXY || result == RESOLVE_HOST || result == CONNECT ||
         result == PROXY) {
-        (void)fail(error, FM_UNAVAILABLE, host, "can't be reached", text, secrets);
+        (void)fail_with_words(error, FM_UNAVAILABLE, host, "can't be reached", text, secrets);
         return with_reason(error, "OFFLINE");
     }
     static const char *const words[][2] = {
@@ -318,7 +319,7 @@ enum fm_code fm_failure_of_transfer(const char *host, int result, const char *te
         {"broke off the answer", "fell silent in the middle of the answer"},
     };
     const char *what = words[phase == FM_PHASE_ANSWERING][result == TIMED_OUT];
-    (void)fail(error, FM_OVERLOADED, host, what, text, secrets);
+    (void)fail_with_words(error, FM_OVERLOADED, host, what, text, secrets);
     error->again = result != TIMED_OUT;
     return error->code;
 }

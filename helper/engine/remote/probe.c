@@ -31,7 +31,7 @@ static void on_done(void *state, enum fm_code code, const struct fm_error *error
     probe->error = *error;
 }
 
-static void start(struct fm_remote *remote, struct probe *probe, const struct fm_endpoint *endpoint) {
+static void start_probe(struct fm_remote *remote, struct probe *probe, const struct fm_endpoint *endpoint) {
     const struct fm_call call = {
         .endpoint = endpoint, .path = "/models", .data = on_data, .done = on_done, .state = probe};
     probe->transfer = fm_transport_start(&remote->transport, &call);
@@ -80,7 +80,7 @@ void fm_probe(struct fm_remote *remote, void (*pump)(struct fm_remote *, int64_t
     size_t count = remote->config.endpoint_count;
     int64_t until = fm_now_ms() + PROBE_MS;
     for (size_t i = 0; i < count; i++) {
-        start(remote, &probes[i], &remote->config.endpoints[i]);
+        start_probe(remote, &probes[i], &remote->config.endpoints[i]);
     }
     for (int64_t left = PROBE_MS; left > 0 && !is_decided(probes, count); left = until - fm_now_ms()) {
         pump(remote, left);

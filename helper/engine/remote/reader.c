@@ -63,7 +63,7 @@ static const char *build(struct fm_remote_reader *reader, const char *text, size
 }
 
 /* The answer has ended. */
-static void end(struct fm_remote_reader *reader) {
+static void end_answer(struct fm_remote_reader *reader) {
     if (reader->complete) {
         fm_reader_end_text(reader);
     }
@@ -91,7 +91,7 @@ static bool take_event(void *state, const struct fm_sse_event *event) {
         }
         json_object_put(data);
     }
-    end(reader);
+    end_answer(reader);
     return reader->code == FM_OK && !reader->stopped && !reader->complete;
 }
 
@@ -128,7 +128,7 @@ enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, 
         fm_reader_messages_whole(reader, data);
     }
     json_object_put(data);
-    end(reader);
+    end_answer(reader);
     return reader->code;
 }
 

@@ -39,7 +39,7 @@ static void list_models(struct fm_remote *remote) {
 }
 
 /* Reads all that is needed while files can still be read, and before there is a second thread. */
-static enum fm_code prepare(struct fm_remote *remote, struct fm_error *error) {
+static enum fm_code prepare_remote(struct fm_remote *remote, struct fm_error *error) {
     const char *folder = NULL;
     const char *config = fm_kit_config(&folder);
     if (!config) {
@@ -76,8 +76,8 @@ static const struct fm_sandbox_client *client_of(const struct fm_remote *remote)
     return &client;
 }
 
-static enum fm_code load(void *state, struct fm_kit *kit, const struct fm_model_files *files,
-                         struct fm_model_info *info, struct fm_error *error) {
+static enum fm_code load_remote(void *state, struct fm_kit *kit, const struct fm_model_files *files,
+                                struct fm_model_info *info, struct fm_error *error) {
     struct fm_remote *remote = state;
     (void)kit;
     (void)files;
@@ -129,7 +129,7 @@ static void wake(void *state) {
     }
 }
 
-static void serve(void *state, struct fm_kit *kit) {
+static void serve_remote(void *state, struct fm_kit *kit) {
     struct fm_remote *remote = state;
     while (!fm_kit_ending(kit)) {
         struct fm_kit_job *job = remote->transport.count > 0 ? fm_kit_take_within(kit, 0) : fm_kit_take(kit, true);
@@ -160,14 +160,14 @@ int main(int argc, char *argv[]) {
         .platforms = FM_ON_LINUX | FM_ON_MACOS,
         .needs_network = true,
         .state = remote,
-        .load = load,
+        .load = load_remote,
         .available = available,
         .wake = wake,
-        .serve = serve,
+        .serve = serve_remote,
     };
     bool described = argc == 2 && strcmp(argv[1], "--describe") == 0;
     fm_process_hide();
-    if (!described && prepare(remote, &remote->fault) == FM_OK) {
+    if (!described && prepare_remote(remote, &remote->fault) == FM_OK) {
         remote->fault.code = FM_OK;
     }
     ops.client = client_of(remote);

@@ -40,7 +40,7 @@ static void write_image(struct fm_body *body, const struct fm_image *image) {
 }
 
 /* The text of a message, with its images. */
-static void write_message(struct fm_body *body, const struct fm_message *message) {
+static void write_message_item(struct fm_body *body, const struct fm_message *message) {
     struct fm_json_writer *w = &body->w;
     const char *type = fm_body_is_role(message, "assistant") ? "output_text" : "input_text";
     size_t at = 0;
@@ -90,7 +90,7 @@ static void write_item(struct fm_body *body, const struct fm_message *message) {
     }
     json_object_put(states);
     if (message->content_len > 0 || message->image_count > 0 || message->tool_call_count == 0) {
-        write_message(body, message);
+        write_message_item(body, message);
     }
     for (size_t i = 0; i < message->tool_call_count; i++) {
         write_call(w, &message->tool_calls[i]);

@@ -25,7 +25,7 @@ static enum fm_sse_status why(const struct fm_buf *buf, size_t more) {
     return more > buf->max - buf->len ? FM_SSE_TOO_LONG : FM_SSE_NO_MEMORY;
 }
 
-static void append(struct fm_sse *sse, struct fm_buf *buf, const char *bytes, size_t len) {
+static void append_bytes(struct fm_sse *sse, struct fm_buf *buf, const char *bytes, size_t len) {
     fm_buf_append(buf, bytes, len);
     if (buf->failed && sse->status == FM_SSE_MORE) {
         sse->status = why(buf, len);
@@ -57,13 +57,13 @@ static void take_field(struct fm_sse *sse, const char *line, size_t len) {
     }
     if (name_len == 4 && memcmp(line, "data", 4) == 0) {
         if (sse->has_data) {
-            append(sse, &sse->data, "\n", 1);
+            append_bytes(sse, &sse->data, "\n", 1);
         }
-        append(sse, &sse->data, value, value_len);
+        append_bytes(sse, &sse->data, value, value_len);
         sse->has_data = true;
     } else if (name_len == 5 && memcmp(line, "event", 5) == 0) {
         fm_buf_reset(&sse->name);
-        append(sse, &sse->name, value, value_len);
+        append_bytes(sse, &sse->name, value, value_len);
     }
 }
 
@@ -100,7 +100,7 @@ enum fm_sse_status fm_sse_push(struct fm_sse *sse, const char *bytes, size_t len
         if (sse->line.len == 0 && whole) { /* the line lies there as a whole: it need not be copied */
             take_line(sse, bytes, part);
         } else {
-            append(sse, &sse->line, bytes, part);
+            append_bytes(sse, &sse->line, bytes, part);
         }
         if (whole && sse->line.len > 0 && sse->status == FM_SSE_MORE) {
             take_line(sse, sse->line.data, sse->line.len);

@@ -224,7 +224,7 @@ static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_er
 }
 
 /* Ends a transfer and reports that once. It is removed first, because the callback may start the next one. */
-static void finish(struct fm_transfer *transfer, int result) {
+static void finish_transfer(struct fm_transfer *transfer, int result) {
     struct fm_error error = {.code = FM_OK};
     const struct fm_call call = transfer->call;
     bool detached = transfer->detached;
@@ -244,7 +244,7 @@ static void finish_all(struct fm_transport *transport) {
         int result = message->data.result;
         curl->easy_getinfo(message->easy, FM_CURLINFO_PRIVATE, &transfer);
         if (message->kind == FM_CURLMSG_DONE && transfer) {
-            finish(transfer, result);
+            finish_transfer(transfer, result);
         }
     }
 }
@@ -277,7 +277,7 @@ void fm_transport_move(struct fm_transport *transport) {
     transport->curl->multi_perform(transport->multi, &running);
     finish_all(transport);
     while ((late = first_late(transport, &wait))) {
-        finish(late, FM_CURLE_OPERATION_TIMEDOUT);
+        finish_transfer(late, FM_CURLE_OPERATION_TIMEDOUT);
     }
 }
 

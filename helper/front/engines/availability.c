@@ -35,7 +35,7 @@ void fm_availability_free(struct fm_verdict *availability) {
     *availability = (struct fm_verdict){0};
 }
 
-static const char *text_of(struct json_object *object, const char *name) {
+static const char *entry_text(struct json_object *object, const char *name) {
     struct json_object *value = json_object_object_get(object, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
@@ -61,7 +61,7 @@ static void take_models(struct fm_verdict *availability, struct json_object *lis
     availability->has_models = true;
     for (size_t i = 0; i < count && availability->model_count < FM_LISTED_MAX; i++) {
         struct json_object *entry = json_object_array_get_idx(list, i);
-        const char *id = text_of(entry, "id");
+        const char *id = entry_text(entry, "id");
         bool valid = id && *id && strlen(id) <= FM_LISTED_ID_MAX && !fm_availability_find(availability, id);
         char *copy = valid ? strdup(id) : NULL;
         if (copy) {
@@ -90,8 +90,8 @@ void fm_availability_take(struct fm_verdict *availability, struct json_object *r
         availability->until_ms = now_ms + life_of(ttl, NULL);
         return;
     }
-    const char *detail = text_of(result, "detail");
-    const char *code = text_of(result, "reason_code");
+    const char *detail = entry_text(result, "detail");
+    const char *code = entry_text(result, "reason_code");
     (void)fm_fail(&error, FM_UNAVAILABLE, "%s", detail ? detail : "the engine is not available, and gave no reason");
     snprintf(error.reason_code, sizeof error.reason_code, "%s", code && fm_is_reason_code(code) ? code : "");
     fm_availability_fail(availability, &error, now_ms);

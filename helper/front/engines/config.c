@@ -16,7 +16,7 @@
 #define NAME_SHOWN 128 /* bytes of a variable's name in an error */
 #define WHY_SHOWN  300 /* bytes of another part's message, so that there is room for the rest */
 
-static enum fm_code refuse(struct fm_config *config, const char *source, const char *why) {
+static enum fm_code refuse_config(struct fm_config *config, const char *source, const char *why) {
     fm_fail(&config->fault, FM_UNAVAILABLE, "the engine's configuration (%.*s) can't be used: %.*s",
             fm_utf8_shown(source, NAME_SHOWN), source, fm_utf8_shown(why, WHY_SHOWN), why);
     snprintf(config->fault.reason_code, sizeof config->fault.reason_code, "NOT_CONFIGURED");
@@ -41,7 +41,7 @@ static bool read_file(struct fm_config *config, const char *path) {
     struct fm_error error;
     fm_buf_init(&text, FM_CONFIG_MAX);
     if (fm_file_read(path, &text, &error) != FM_OK) {
-        refuse(config, path, error.detail);
+        refuse_config(config, path, error.detail);
         fm_buf_free(&text);
         return true;
     }
@@ -58,12 +58,12 @@ static bool read_file(struct fm_config *config, const char *path) {
 /* False when out of memory. */
 static bool read_variable(struct fm_config *config, const char *source, const char *name) {
     if (!getenv(name)) {
-        refuse(config, source, "the variable is not set");
+        refuse_config(config, source, "the variable is not set");
         return true;
     }
     config->text = fm_secret_take(name);
     if (config->text && strlen(config->text) > FM_CONFIG_MAX) {
-        refuse(config, source, "it is longer than 32,000 bytes");
+        refuse_config(config, source, "it is longer than 32,000 bytes");
     }
     return config->text && set_folder(config, ".");
 }
@@ -102,20 +102,20 @@ static enum fm_code take_key(struct fm_config *config, const char *source, const
         return FM_OK;
     }
     if (config->key_count == FM_CONFIG_KEYS_MAX) {
-        return refuse(config, source, "it names more than 16 variables as key_env");
+        return refuse_config(config, source, "it names more than 16 variables as key_env");
     }
     if (!*name || strchr(name, '=')) {
-        return refuse(config, source, "a key_env is not a variable's name");
+        return refuse_config(config, source, "a key_env is not a variable's name");
     }
     if (is_read_by_others(name)) {
         snprintf(why, sizeof why,
                  "key_env: the system or the helper reads the variable %.*s itself; put the key into another one",
                  fm_utf8_shown(name, NAME_SHOWN), name);
-        return refuse(config, source, why);
+        return refuse_config(config, source, why);
     }
     if (!getenv(name)) {
         snprintf(why, sizeof why, "key_env: the variable %.*s is not set", fm_utf8_shown(name, NAME_SHOWN), name);
-        return refuse(config, source, why);
+        return refuse_config(config, source, why);
     }
     fm_process_hide();
     struct fm_config_key *key = &config->keys[config->key_count];
@@ -150,7 +150,7 @@ static enum fm_code take_keys(struct fm_config *config, const char *source, stru
 }
 
 /* False when out of memory. */
-static bool parse(struct fm_config *config, const char *source) {
+static bool parse_config(struct fm_config *config, const char *source) {
     struct fm_buf scratch;
     struct json_object *object = NULL;
     size_t offset;
@@ -159,14 +159,14 @@ static bool parse(struct fm_config *config, const char *source) {
     const char *fault = fm_json_check(config->text, len, FM_JSON_VALUES_MAX, &offset);
     if (fault) {
         snprintf(why, sizeof why, "it is not JSON (%s, at byte %zu)", fault, offset);
-        refuse(config, source, why);
+        refuse_config(config, source, why);
         return true;
     }
     fm_buf_init(&scratch, FM_CONFIG_MAX);
     enum fm_code code = FM_INTERNAL;
     if (fm_json_tree(config->text, len, &scratch, &object)) {
         code = json_object_is_type(object, json_type_object) ? take_keys(config, source, object)
-                                                             : refuse(config, source, "it is not a JSON object");
+                                                             : refuse_config(config, source, "it is not a JSON object");
     }
     json_object_put(object);
     fm_buf_free(&scratch);
@@ -181,7 +181,7 @@ bool fm_config_read(struct fm_config *config, const char *source) {
     }
     bool variable = strncmp(source, in_variable, sizeof in_variable - 1) == 0;
     bool ok = variable ? read_variable(config, source, source + sizeof in_variable - 1) : read_file(config, source);
-    ok = ok && (config->fault.code != FM_OK || parse(config, source));
+    ok = ok && (config->fault.code != FM_OK || parse_config(config, source));
     if (!ok || config->fault.code != FM_OK) { /* nothing of it is used, and nobody else gets the keys */
         fm_secret_free(config->text);
         config->text = NULL;

@@ -16,7 +16,7 @@ static int64_t backoff_ms(unsigned crashes) {
 }
 
 /* The index of `model`; `count` if it is not in the list. */
-static size_t find(const struct fm_crash_loop *loop, const char *model) {
+static size_t find_crashes(const struct fm_crash_loop *loop, const char *model) {
     size_t at = 0;
     while (at < loop->count && strcmp(loop->models[at].model, model) != 0) {
         at++;
@@ -25,22 +25,22 @@ static size_t find(const struct fm_crash_loop *loop, const char *model) {
 }
 
 /* Takes the entry out of the list; the caller then owns its contents. */
-static struct fm_crashes take(struct fm_crash_loop *loop, size_t at) {
+static struct fm_crashes take_crashes(struct fm_crash_loop *loop, size_t at) {
     struct fm_crashes taken = loop->models[at];
     loop->count--;
     memmove(&loop->models[at], &loop->models[at + 1], (loop->count - at) * sizeof loop->models[0]);
     return taken;
 }
 
-static void forget(struct fm_crash_loop *loop, size_t at) {
-    free(take(loop, at).model);
+static void forget_crashes(struct fm_crash_loop *loop, size_t at) {
+    free(take_crashes(loop, at).model);
 }
 
 void fm_crash_loop_note(struct fm_crash_loop *loop, const char *model, const struct fm_error *error, int64_t now_ms) {
-    size_t at = find(loop, model);
+    size_t at = find_crashes(loop, model);
     struct fm_crashes crashes = {.count = 0};
     if (at < loop->count) {
-        crashes = take(loop, at);
+        crashes = take_crashes(loop, at);
     } else {
         crashes.model = strdup(model);
     }
@@ -48,7 +48,7 @@ void fm_crash_loop_note(struct fm_crash_loop *loop, const char *model, const str
         return;
     }
     if (loop->count == FM_CRASH_MODELS_MAX) {
-        forget(loop, loop->count - 1);
+        forget_crashes(loop, loop->count - 1);
     }
     crashes.count++;
     crashes.last = *error;
@@ -59,21 +59,21 @@ void fm_crash_loop_note(struct fm_crash_loop *loop, const char *model, const str
 }
 
 void fm_crash_loop_reset(struct fm_crash_loop *loop, const char *model) {
-    size_t at = find(loop, model);
+    size_t at = find_crashes(loop, model);
     if (at < loop->count) {
-        forget(loop, at);
+        forget_crashes(loop, at);
     }
 }
 
 void fm_crash_loop_free(struct fm_crash_loop *loop) {
     while (loop->count > 0) {
-        forget(loop, loop->count - 1);
+        forget_crashes(loop, loop->count - 1);
     }
 }
 
 enum fm_code fm_crash_loop_check(const struct fm_crash_loop *loop, const char *model, int64_t now_ms,
                                  struct fm_error *error) {
-    size_t at = find(loop, model);
+    size_t at = find_crashes(loop, model);
     if (at == loop->count || now_ms >= loop->models[at].retry_ms) {
         return FM_OK;
     }

@@ -94,8 +94,8 @@ static enum fm_code judge(struct json_object *object, const char *path, struct f
 }
 
 /* False when out of memory; otherwise `error` has what is wrong with the text of the file `path`, or FM_OK. */
-static bool parse(struct fm_descriptor *descriptor, const struct fm_buf *text, const char *path,
-                  struct fm_error *error) {
+static bool parse_descriptor(struct fm_descriptor *descriptor, const struct fm_buf *text, const char *path,
+                             struct fm_error *error) {
     struct fm_buf scratch;
     struct json_object *object = NULL;
     size_t offset;
@@ -142,7 +142,7 @@ bool fm_engine_files_read(struct fm_engine_files *files, const char *dir, const 
         return true;
     }
     fm_buf_init(&text, FM_DESCRIPTION_MAX);
-    bool ok = fm_file_read(path, &text, &error) != FM_OK || parse(&files->descriptor, &text, path, &error);
+    bool ok = fm_file_read(path, &text, &error) != FM_OK || parse_descriptor(&files->descriptor, &text, path, &error);
     fm_buf_free(&text);
     if (error.code != FM_OK) {
         fm_fail(&files->fault, FM_UNAVAILABLE,

@@ -44,7 +44,7 @@ static bool is_allowed(const char *entry) {
 }
 
 /* Adds "NAME=VALUE". False when out of memory. */
-static bool add(struct fm_environment *env, const char *name, const char *value) {
+static bool add_variable(struct fm_environment *env, const char *name, const char *value) {
     size_t name_len = strlen(name);
     size_t value_len = strlen(value);
     char *entry = fm_secret_new(name_len + 1 + value_len);
@@ -61,15 +61,15 @@ static bool add(struct fm_environment *env, const char *name, const char *value)
 /* Adds an absolute path, because an engine may work in another folder than this process. */
 static bool add_path(struct fm_environment *env, const char *name, const char *path) {
     char *resolved = fm_file_resolve(path);
-    bool ok = add(env, name, resolved ? resolved : path); /* the file is gone: the engine will report that */
+    bool ok = add_variable(env, name, resolved ? resolved : path); /* the file is gone: the engine will report that */
     free(resolved);
     return ok;
 }
 
 static bool add_config(struct fm_environment *env, const struct fm_config *config) {
-    bool ok = add(env, ours[2], config->text) && add(env, ours[3], config->dir);
+    bool ok = add_variable(env, ours[2], config->text) && add_variable(env, ours[3], config->dir);
     for (size_t i = 0; i < config->key_count && ok; i++) {
-        ok = add(env, config->keys[i].name, config->keys[i].value);
+        ok = add_variable(env, config->keys[i].name, config->keys[i].value);
     }
     return ok;
 }
@@ -83,7 +83,7 @@ bool fm_environment_make(struct fm_environment *env, const char *gpu, const char
         count++;
     }
     env->entries = malloc((count + sizeof env->own / sizeof env->own[0] + 2) * sizeof *env->entries);
-    bool ok = env->entries && (!gpu_dir || (add(env, ours[0], gpu) && add_path(env, ours[1], gpu_dir))) &&
+    bool ok = env->entries && (!gpu_dir || (add_variable(env, ours[0], gpu) && add_path(env, ours[1], gpu_dir))) &&
               (!config->text || add_config(env, config));
     if (!ok) {
         return false;

@@ -152,7 +152,7 @@ void fm_kv_files_drop(struct fm_kv_files *files) {
  * Does not call fsync: that may take longer than this process has when it ends. If a power failure damages the file,
  * its checksums do not match.
  */
-static bool keep(const struct fm_kv_files *files, int64_t saved_bytes) {
+static bool keep_file(const struct fm_kv_files *files, int64_t saved_bytes) {
     return saved_bytes > 0 && saved_bytes <= files->max_bytes && fm_private_file_size(files->write) == saved_bytes &&
            fm_private_file_rename(files->folder, files->new_name, files->name);
 }
@@ -161,7 +161,7 @@ void fm_kv_files_close(struct fm_kv_files *files, int64_t saved_bytes) {
     if (files->folder < 0) {
         return;
     }
-    if (keep(files, saved_bytes)) {
+    if (keep_file(files, saved_bytes)) {
         fm_log(FM_LOG_INFO, "%lld bytes of what the engine has computed are kept", (long long)saved_bytes);
         sweep(files);
     } else {

@@ -130,7 +130,7 @@ void fm_model_list_free(struct fm_model_list *list) {
 }
 
 /* Takes the model over, also on failure. */
-static bool append(struct fm_model **models, size_t *count, struct fm_model *model) {
+static bool append_model(struct fm_model **models, size_t *count, struct fm_model *model) {
     struct fm_model *grown = model->id ? realloc(*models, (*count + 1) * sizeof *grown) : NULL;
     if (!grown) {
         fm_model_free(model);
@@ -152,7 +152,7 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
         model.created = info.changed;
         model.size = size_of_all(path, info.size);
     }
-    return append(&list->models, &list->count, &model);
+    return append_model(&list->models, &list->count, &model);
 }
 
 /* Adds the file that --model names. A projector does not become the default, and no other file does then. */
@@ -171,7 +171,7 @@ static bool add_named(struct fm_model_list *list, const char *path) {
     return ok;
 }
 
-static char *join(const char *dir, const char *name) {
+static char *join_path(const char *dir, const char *name) {
     char *path = NULL;
     return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
@@ -190,7 +190,7 @@ static struct fm_model *find_id(struct fm_model_list *list, const char *id) {
  * id.
  */
 static bool add_file(struct fm_model_list *list, const char *dir, const char *name, bool models) {
-    struct fm_model model = {.id = id_of_path(name), .path = join(dir, name)};
+    struct fm_model model = {.id = id_of_path(name), .path = join_path(dir, name)};
     struct fm_file_info info;
     if (!model.id || !model.path) {
         fm_model_free(&model);
@@ -202,7 +202,7 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
     }
     fm_gguf_kind_read(model.path, &model.kind);
     if (model.kind.projector) {
-        return append(&list->projectors, &list->projector_count, &model);
+        return append_model(&list->projectors, &list->projector_count, &model);
     }
     if (!models || find_id(list, model.id)) {
         fm_model_free(&model);
@@ -210,7 +210,7 @@ static bool add_file(struct fm_model_list *list, const char *dir, const char *na
     }
     model.created = info.changed;
     model.size = size_of_all(model.path, info.size);
-    return append(&list->models, &list->count, &model);
+    return append_model(&list->models, &list->count, &model);
 }
 
 /* The name of a model file, in a form that JSON can hold. */
@@ -315,7 +315,7 @@ static size_t alike(const char *a, const char *b) {
     return most;
 }
 
-static bool fits(const struct fm_model *projector, const struct fm_model *model) {
+static bool fits_model(const struct fm_model *projector, const struct fm_model *model) {
     size_t len;
     size_t model_len;
     const char *folder = folder_of(projector->path, &len);
@@ -330,8 +330,8 @@ static bool find_mmproj(const struct fm_model_list *list, struct fm_model *model
     size_t most = 0;
     for (size_t i = 0; i < list->projector_count; i++) {
         const struct fm_model *projector = &list->projectors[i];
-        size_t len = fits(projector, model) ? alike(projector->id, model->id) : 0;
-        if (fits(projector, model) && (!best || len > most)) {
+        size_t len = fits_model(projector, model) ? alike(projector->id, model->id) : 0;
+        if (fits_model(projector, model) && (!best || len > most)) {
             best = projector;
             most = len;
         }

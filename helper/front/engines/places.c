@@ -157,7 +157,7 @@ static struct fm_engine *least_busy(struct fm_front *front, uint64_t number) {
     return chosen;
 }
 
-static void start(struct fm_engine *engine, struct fm_job *job) {
+static void start_place(struct fm_engine *engine, struct fm_job *job) {
     struct fm_error error;
     if (fm_engine_start_locked(engine, &job->model, &error) != FM_OK) {
         fm_job_fail_or_move_locked(job, &error);
@@ -211,7 +211,7 @@ static enum outcome find_place(struct fm_front *front, struct fm_job *job, struc
     int64_t need = fm_needs_of(&fm_program_of(front, &job->model)->needs, &job->model, NULL);
     struct fm_engine *place = free_place(front, &job->model, need);
     if (place) {
-        start(place, job);
+        start_place(place, job);
         return PLACED_OR_FAILED;
     }
     struct fm_engine *goes = is_any_going(front) ? NULL : least_busy(front, job->number);
@@ -235,7 +235,7 @@ static void find_places(struct fm_front *front, struct turns *turns) {
 
 /* ---- models.load and models.unload ---- */
 
-static void finish(struct fm_job *job) {
+static void finish_job(struct fm_job *job) {
     fm_answer_open(&job->answer, 0);
     fm_job_settle_locked(job, FM_FINISH_STOP, NULL);
 }
@@ -250,7 +250,7 @@ static void finish_load(struct fm_job *job) {
     engine->used_us = fm_now_us();
     engine->idle_since_ms = fm_now_ms();
     engine->keep_alive_ms = fm_engine_keep_alive(engine->front, &job->answer.request);
-    finish(job);
+    finish_job(job);
     if (engine->keep_alive_ms == 0 && fm_engine_wanted_locked(engine, UINT64_MAX) == 0) {
         fm_engine_dismiss_locked(engine, "models.load was to keep it for 0 ms");
     }
@@ -262,7 +262,7 @@ static void unload(struct fm_front *front, struct fm_job *job) {
     unsigned requests = engine ? fm_engine_wanted_locked(engine, UINT64_MAX) : 0;
     struct fm_error error;
     if (!engine) {
-        finish(job);
+        finish_job(job);
     } else if (fm_engine_is_going_locked(engine)) {
         job->answer.loaded.unloaded = true;
     } else if (requests > 0) {

@@ -24,7 +24,7 @@ static void end_line(struct fm_relay *relay) {
     relay->len = 0;
 }
 
-static void add(struct fm_relay *relay, const char *bytes, size_t len) {
+static void add_bytes(struct fm_relay *relay, const char *bytes, size_t len) {
     size_t room = sizeof relay->line - relay->len;
     len = len < room ? len : room;
     memcpy(relay->line + relay->len, bytes, len);
@@ -35,12 +35,12 @@ static void feed(struct fm_relay *relay, const char *bytes, size_t len) {
     const char *newline;
     while ((newline = memchr(bytes, '\n', len))) {
         size_t step = (size_t)(newline - bytes);
-        add(relay, bytes, step);
+        add_bytes(relay, bytes, step);
         end_line(relay);
         bytes += step + 1;
         len -= step + 1;
     }
-    add(relay, bytes, len);
+    add_bytes(relay, bytes, len);
 }
 
 static void close_pipe(struct fm_relay *relay) {

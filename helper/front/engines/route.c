@@ -174,7 +174,7 @@ struct search {
     size_t error_count;
 };
 
-static void note(struct search *search, const struct fm_program *program, const struct fm_error *error) {
+static void note_error(struct search *search, const struct fm_program *program, const struct fm_error *error) {
     search->names[search->error_count] = program->files.name;
     search->errors[search->error_count++] = *error;
 }
@@ -259,7 +259,7 @@ enum fm_code fm_route_find(struct fm_front *front, const struct fm_request *requ
     struct fm_error fault = {.code = FM_OK};
     for (size_t i = 0; i < front->program_count; i++) {
         if (look_at(front, &front->programs[i], request, &search, &fault) != FM_OK) {
-            note(&search, &front->programs[i], &fault);
+            note_error(&search, &front->programs[i], &fault);
         }
     }
     struct fm_route *best = search.sure.count ? &search.sure : search.maybe.count ? &search.maybe : &search.late;

@@ -471,7 +471,7 @@ static void reap_process(struct fm_engine *engine, struct fm_child *child, struc
 }
 
 /* `path` (NULL: none) as the engine gets it. False when out of memory. */
-static bool resolve(const char *path, char **resolved) {
+static bool resolve_path(const char *path, char **resolved) {
     *resolved = path ? fm_file_resolve(path) : NULL;
     if (!*resolved && path) {
         *resolved = strdup(path); /* the file has just been removed: the engine will report that */
@@ -486,9 +486,9 @@ static bool copy_model(struct fm_model *copy, const struct fm_model *model) {
     copy->id = strdup(model->listed ? model->engine->name : model->id);
     copy->found = model->found;
     copy->created = model->created;
-    bool resolved = resolve(model->path, &copy->path);
-    resolved = resolve(model->draft, &copy->draft) && resolved;
-    return resolve(model->mmproj, &copy->mmproj) && resolved && copy->id;
+    bool resolved = resolve_path(model->path, &copy->path);
+    resolved = resolve_path(model->draft, &copy->draft) && resolved;
+    return resolve_path(model->mmproj, &copy->mmproj) && resolved && copy->id;
 }
 
 static bool is_gpu_wanted(const struct fm_engine *engine) {
@@ -566,7 +566,7 @@ static int start_thread(struct fm_engine *engine) {
 }
 
 /* Resets what an earlier process in this place has left. */
-static void begin(struct fm_engine *engine) {
+static void reset_place(struct fm_engine *engine) {
     engine->initialized = false;
     engine->loaded = false;
     engine->wanted = false;
@@ -587,8 +587,8 @@ static void begin(struct fm_engine *engine) {
 }
 
 /* `code` is the result of the steps before; FM_OK: the place has all that its thread needs. */
-static enum fm_code start(struct fm_engine *engine, enum fm_code code, struct fm_error *error) {
-    begin(engine);
+static enum fm_code start_engine(struct fm_engine *engine, enum fm_code code, struct fm_error *error) {
+    reset_place(engine);
     fm_engine_set_state_locked(engine, FM_ENGINE_STARTING); /* before its thread reads the state */
     int failure = code ? 0 : start_thread(engine);
     if (failure) {
@@ -608,7 +608,7 @@ enum fm_code fm_engine_start_locked(struct fm_engine *engine, const struct fm_mo
     enum fm_code code = copy_model(&engine->model, model) ? FM_OK : fm_fail_no_memory(error);
     engine->program = fm_program_of(engine->front, model);
     engine->memory = fm_needs_of(&engine->program->needs, model, NULL);
-    return start(engine, code, error);
+    return start_engine(engine, code, error);
 }
 
 void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe) {
@@ -618,7 +618,7 @@ void fm_engine_ask_locked(struct fm_program *program, struct fm_engine *probe) {
     }
     probe->probes = true;
     enum fm_code code = fm_model_of_list(&program->files, NULL, NULL, &probe->model, &error);
-    program->asking = start(probe, code, &error) == FM_OK;
+    program->asking = start_engine(probe, code, &error) == FM_OK;
 }
 
 void fm_engine_dismiss_locked(struct fm_engine *engine, const char *why) {

@@ -48,8 +48,8 @@ static enum fm_code check_and_run(const struct fm_method *method, struct fm_fron
     return code;
 }
 
-static enum fm_code create(const struct fm_method *method, struct fm_front *front, const struct fm_rpc_message *message,
-                           struct fm_error *error) {
+static enum fm_code create_job(const struct fm_method *method, struct fm_front *front,
+                               const struct fm_rpc_message *message, struct fm_error *error) {
     enum fm_code code = fm_method_create(front, &message->id, message->params, method->surface, error);
     if (code != FM_OK) {
         fm_front_lock(front);
@@ -62,7 +62,7 @@ static enum fm_code create(const struct fm_method *method, struct fm_front *fron
 enum fm_code fm_method_run(const struct fm_method *method, struct fm_front *front, const struct fm_rpc_message *message,
                            struct fm_json_writer *result, struct fm_error *error) {
     if (method->surface) {
-        return create(method, front, message, error);
+        return create_job(method, front, message, error);
     }
     struct fm_method_call call = {
         .id = &message->id, .params = message->params, .is_notification = message->kind == FM_RPC_NOTIFICATION};

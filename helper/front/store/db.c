@@ -86,7 +86,7 @@ static const char *name_of(const struct fm_store_db *db) {
     return db->file ? db->file : "in memory";
 }
 
-static enum fm_code keep(struct fm_store_db *db, struct fm_error *error) {
+static enum fm_code keep_trouble(struct fm_store_db *db, struct fm_error *error) {
     db->trouble = *error;
     return error->code;
 }
@@ -105,14 +105,14 @@ enum fm_code fm_store_db_fail(struct fm_store_db *db, struct fm_error *error) {
     db->damaged = db->damaged || code == SQLITE_CORRUPT;
     db->locked = code == SQLITE_BUSY || code == SQLITE_LOCKED;
     db->reopen = code == SQLITE_READONLY || code == SQLITE_CANTOPEN || code == SQLITE_IOERR || code == SQLITE_NOTADB;
-    return keep(db, error);
+    return keep_trouble(db, error);
 }
 
 enum fm_code fm_store_db_fail_damaged(struct fm_store_db *db, const char *what, struct fm_error *error) {
     db->damaged = true;
     fm_fail(error, FM_UNAVAILABLE, "the store of responses %s is damaged (%s): %s", name_of(db), what,
             advice_for(SQLITE_CORRUPT));
-    return keep(db, error);
+    return keep_trouble(db, error);
 }
 
 void fm_store_db_works(struct fm_store_db *db) {
@@ -153,9 +153,9 @@ static const char settings[] = "PRAGMA trusted_schema = OFF;"
                                "PRAGMA secure_delete = ON;"
                                "PRAGMA synchronous = NORMAL;";
 
-static enum fm_code refuse(struct fm_store_db *db, struct fm_error *error, const char *why) {
+static enum fm_code refuse_file(struct fm_store_db *db, struct fm_error *error, const char *why) {
     fm_fail(error, FM_UNAVAILABLE, "the file %s %s: name another file, or move or delete this one", name_of(db), why);
-    return keep(db, error);
+    return keep_trouble(db, error);
 }
 
 /* Checks that the tables are exactly ours: changed ones could make SQLite run anything. */
@@ -193,10 +193,10 @@ static enum fm_code check_file(struct fm_store_db *db, struct look *look, struct
         return code;
     }
     if (look->application != APPLICATION_ID) {
-        return refuse(db, error, "holds something else than a store of responses");
+        return refuse_file(db, error, "holds something else than a store of responses");
     }
     if (look->version < 2 || look->version > SCHEMA_VERSION) {
-        return refuse(db, error, "is a store of responses of another version of fm-proxy");
+        return refuse_file(db, error, "is a store of responses of another version of fm-proxy");
     }
     return look->version == SCHEMA_VERSION ? check_schema(db, error) : FM_OK;
 }
@@ -259,17 +259,17 @@ static enum fm_code open_sqlite(struct fm_store_db *db, struct look *look, struc
         fm_fail(error, reason.code,
                 "the store of responses: %s: make it possible, or name another file with the option store (--store)",
                 reason.detail);
-        return keep(db, error);
+        return keep_trouble(db, error);
     }
     if (db->file && !may_be_database(db->file)) {
-        return refuse(db, error, "holds something else than a store of responses");
+        return refuse_file(db, error, "holds something else than a store of responses");
     }
     if (sqlite3_open_v2(db->file ? db->file : ":memory:", &db->sqlite, flags, NULL) != SQLITE_OK) {
         if (db->sqlite) {
             return fm_store_db_fail(db, error);
         }
         (void)fm_fail_no_memory(error);
-        return keep(db, error);
+        return keep_trouble(db, error);
     }
     be_patient(db);
     return harden(db) ? check_file(db, look, error) : fm_store_db_fail(db, error);
@@ -279,7 +279,7 @@ static enum fm_code open_it(struct fm_store_db *db, struct fm_error *error) {
     struct look look = {0};
     enum fm_code code = open_sqlite(db, &look, error);
     if (code == FM_OK && db->file && fm_file_make_private(db->file, error) != FM_OK) {
-        code = keep(db, error);
+        code = keep_trouble(db, error);
     }
     if (code == FM_OK && !fm_store_db_exec(db, "PRAGMA journal_mode = WAL")) {
         code = fm_store_db_fail(db, error);

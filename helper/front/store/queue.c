@@ -19,10 +19,10 @@ struct fm_store_task {
     struct fm_store_task *next;
     /* Runs in the store's thread, without the lock. `store` may be NULL; then `error` says why. */
     void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
-    uint64_t job;                        /* of put and resolve: the number of the job that waits; else 0 */
-    struct fm_answer *answer;            /* of put: the job's answer; it stays until fm_job_stored_locked */
-    struct fm_stored_response response;  /* of put */
-    struct fm_conversation conversation; /* of resolve */
+    uint64_t job;                        /* of put_response, resolve_conversation: the waiting job's number; else 0 */
+    struct fm_answer *answer;            /* of put_response: the job's answer; it stays until fm_job_stored_locked */
+    struct fm_stored_response response;  /* of put_response */
+    struct fm_conversation conversation; /* of resolve_conversation */
     bool replies;                        /* it answers a call, and waits until the host has taken the reply before */
     struct fm_rpc_id call;
     fm_store_reply_fn *reply; /* of a task that replies, or replays */
@@ -195,7 +195,8 @@ static bool fill_response(struct fm_stored_response *response, struct fm_answer 
     return !response->object.failed && !response->stream.failed;
 }
 
-static void put(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error) {
+static void put_response(struct fm_front *front, struct fm_store *store, struct fm_store_task *task,
+                         struct fm_error *error) {
     enum fm_code code = store ? FM_OK : error->code;
     if (code == FM_OK) {
         bool filled = fill_response(&task->response, task->answer);
@@ -217,7 +218,7 @@ static bool put_locked(struct fm_front *front, struct fm_job *job) {
     if (!task) {
         return false;
     }
-    *task = (struct fm_store_task){.run = put, .job = job->number, .answer = &job->answer};
+    *task = (struct fm_store_task){.run = put_response, .job = job->number, .answer = &job->answer};
     if (!add_locked(front, task)) {
         free(task);
         return false;
@@ -238,8 +239,8 @@ static enum fm_code find_item(void *store, const char *item_id, char id[FM_ID_SI
     return fm_store_find_item(store, item_id, id, error);
 }
 
-static void resolve(struct fm_front *front, struct fm_store *store, struct fm_store_task *task,
-                    struct fm_error *error) {
+static void resolve_conversation(struct fm_front *front, struct fm_store *store, struct fm_store_task *task,
+                                 struct fm_error *error) {
     const struct fm_conversation_source source = {.context = store, .get = get_response, .find_item = find_item};
     struct fm_buf messages;
     fm_buf_init(&messages, REPLY_MAX);
@@ -259,7 +260,7 @@ static bool resolve_locked(struct fm_front *front, struct fm_job *job) {
         free(task);
         return false;
     }
-    task->run = resolve;
+    task->run = resolve_conversation;
     task->job = job->number;
     if (!add_locked(front, task)) {
         fm_conversation_free(&kept);

@@ -163,8 +163,8 @@ static enum fm_code insert(struct fm_store *store, const struct fm_stored_respon
     return done ? FM_OK : fm_store_db_fail(&store->db, error);
 }
 
-static enum fm_code put(struct fm_store *store, const struct fm_stored_response *response, struct json_object *output,
-                        struct json_object *input, struct fm_error *error) {
+static enum fm_code put_rows(struct fm_store *store, const struct fm_stored_response *response,
+                             struct json_object *output, struct json_object *input, struct fm_error *error) {
     int64_t total;
     enum fm_code code = fm_store_open(store, error);
     code = code ? code : fm_store_db_begin(&store->db, error);
@@ -192,7 +192,7 @@ enum fm_code fm_store_put(struct fm_store *store, const struct fm_stored_respons
     }
     enum fm_code code = fm_stored_json_read(&response->object, &object, error);
     code = code ? code : fm_stored_json_read(&response->input, &input, error);
-    code = code ? code : put(store, response, json_object_object_get(object, "output"), input, error);
+    code = code ? code : put_rows(store, response, json_object_object_get(object, "output"), input, error);
     json_object_put(object);
     json_object_put(input);
     return code;

@@ -89,7 +89,7 @@ static void take_answer(struct fm_cdp *cdp, int id, struct json_object *root) {
 }
 
 /* False: it is not a message of the protocol. */
-static bool take(struct fm_cdp *cdp, const char *text, size_t len) {
+static bool take_message(struct fm_cdp *cdp, const char *text, size_t len) {
     struct json_object *root = NULL;
     struct json_object *id = NULL;
     struct json_object *method = NULL;
@@ -124,7 +124,7 @@ bool fm_cdp_feed(struct fm_cdp *cdp, const char *data, size_t len) {
     }
     for (size_t at = cdp->looked; at < cdp->in.len && !cdp->closed; at++) {
         if (cdp->in.data[at] == '\0') {
-            if (!take(cdp, cdp->in.data + begin, at - begin)) {
+            if (!take_message(cdp, cdp->in.data + begin, at - begin)) {
                 return false;
             }
             begin = at + 1;

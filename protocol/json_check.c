@@ -22,7 +22,7 @@ struct scan {
     size_t values_left; /* how many more values may begin */
 };
 
-static bool fail(struct scan *scan, const char *fault) {
+static bool fail_scan(struct scan *scan, const char *fault) {
     scan->fault = fault;
     return false;
 }
@@ -95,7 +95,7 @@ static bool scan_number(struct scan *scan) {
     const char *start = scan->at;
     scan->at += *scan->at == '-';
     if (!digit_at(scan)) {
-        return fail(scan, "a number without digits");
+        return fail_scan(scan, "a number without digits");
     }
     if (*scan->at == '0') {
         scan->at++;
@@ -105,7 +105,7 @@ static bool scan_number(struct scan *scan) {
     if (peek_is(scan, '.')) {
         scan->at++;
         if (!digit_at(scan)) {
-            return fail(scan, "a number without digits after its point");
+            return fail_scan(scan, "a number without digits after its point");
         }
         skip_digits(scan);
     }
@@ -113,11 +113,11 @@ static bool scan_number(struct scan *scan) {
         scan->at++;
         scan->at += peek_is(scan, '+') || peek_is(scan, '-');
         if (!digit_at(scan)) {
-            return fail(scan, "a number without digits in its exponent");
+            return fail_scan(scan, "a number without digits in its exponent");
         }
         skip_digits(scan);
     }
-    return in_double_range(start, scan->at) || fail(scan, "a number beyond a double's range");
+    return in_double_range(start, scan->at) || fail_scan(scan, "a number beyond a double's range");
 }
 
 static int hex_value(char c) {
@@ -134,7 +134,7 @@ static bool scan_hex4(struct scan *scan, unsigned *unit) {
     for (int i = 0; i < 4; i++, scan->at++) {
         int value = scan->at < scan->end ? hex_value(*scan->at) : -1;
         if (value < 0) {
-            return fail(scan, "a \\u escape without four hex digits");
+            return fail_scan(scan, "a \\u escape without four hex digits");
         }
         *unit = *unit << 4 | (unsigned)value;
     }
@@ -149,7 +149,7 @@ static bool scan_unicode_escape(struct scan *scan, bool key) {
         return false;
     }
     if (unit == 0 && key) {
-        return fail(scan, "a NUL in a key");
+        return fail_scan(scan, "a NUL in a key");
     }
     if (unit < 0xD800 || unit > 0xDFFF) {
         return true;
@@ -161,7 +161,7 @@ static bool scan_unicode_escape(struct scan *scan, bool key) {
             return false;
         }
     }
-    return (low >= 0xDC00 && low <= 0xDFFF) || fail(scan, "a lone surrogate");
+    return (low >= 0xDC00 && low <= 0xDFFF) || fail_scan(scan, "a lone surrogate");
 }
 
 static bool scan_escape(struct scan *scan, bool key) {
@@ -174,7 +174,7 @@ static bool scan_escape(struct scan *scan, bool key) {
         return true;
     }
     scan->at--;
-    return fail(scan, "an escape that JSON does not have");
+    return fail_scan(scan, "an escape that JSON does not have");
 }
 
 static bool scan_string(struct scan *scan, bool key) {
@@ -182,7 +182,7 @@ static bool scan_string(struct scan *scan, bool key) {
     for (;;) {
         scan->at += fm_ascii_plain(scan->at, (size_t)(scan->end - scan->at));
         if (scan->at == scan->end) {
-            return fail(scan, "a string without an end");
+            return fail_scan(scan, "a string without an end");
         }
         unsigned char c = (unsigned char)*scan->at;
         if (c == '"') {
@@ -190,7 +190,7 @@ static bool scan_string(struct scan *scan, bool key) {
             return true;
         }
         if (c < 0x20) {
-            return fail(scan, "a control character in a string");
+            return fail_scan(scan, "a control character in a string");
         }
         if (c == '\\') {
             scan->at++;
@@ -201,7 +201,7 @@ static bool scan_string(struct scan *scan, bool key) {
         }
         int step = fm_utf8_sequence(scan->at, (size_t)(scan->end - scan->at));
         if (step <= 0) {
-            return fail(scan, "bytes that are not UTF-8");
+            return fail_scan(scan, "bytes that are not UTF-8");
         }
         scan->at += step;
     }
@@ -210,7 +210,7 @@ static bool scan_string(struct scan *scan, bool key) {
 static bool scan_word(struct scan *scan, const char *word) {
     size_t len = strlen(word);
     if ((size_t)(scan->end - scan->at) < len || memcmp(scan->at, word, len) != 0) {
-        return fail(scan, "a word that JSON does not have");
+        return fail_scan(scan, "a word that JSON does not have");
     }
     scan->at += len;
     return true;
@@ -218,14 +218,14 @@ static bool scan_word(struct scan *scan, const char *word) {
 
 static bool scan_scalar(struct scan *scan) {
     if (scan->at == scan->end) {
-        return fail(scan, "a value is missing");
+        return fail_scan(scan, "a value is missing");
     }
     switch (*scan->at) {
     case '"': return scan_string(scan, false);
     case 't': return scan_word(scan, "true");
     case 'f': return scan_word(scan, "false");
     case 'n': return scan_word(scan, "null");
-    default: return *scan->at == '-' || digit_at(scan) ? scan_number(scan) : fail(scan, "a value is missing");
+    default: return *scan->at == '-' || digit_at(scan) ? scan_number(scan) : fail_scan(scan, "a value is missing");
     }
 }
 
@@ -237,14 +237,14 @@ static bool inside_object(const struct scan *scan) {
 static bool scan_key(struct scan *scan) {
     skip_space(scan);
     if (!peek_is(scan, '"')) {
-        return fail(scan, "a key is missing");
+        return fail_scan(scan, "a key is missing");
     }
     if (!scan_string(scan, true)) {
         return false;
     }
     skip_space(scan);
     if (!peek_is(scan, ':')) {
-        return fail(scan, "a colon is missing");
+        return fail_scan(scan, "a colon is missing");
     }
     scan->at++;
     return true;
@@ -257,7 +257,7 @@ static bool scan_key(struct scan *scan) {
 static bool open_container(struct scan *scan, bool *value_next) {
     bool object = *scan->at == '{';
     if (scan->depth == FM_JSON_DEPTH_MAX) {
-        return fail(scan, "more than 64 levels");
+        return fail_scan(scan, "more than 64 levels");
     }
     scan->at++;
     skip_space(scan);
@@ -282,7 +282,7 @@ static bool close_value(struct scan *scan) {
             return !object || scan_key(scan);
         }
         if (!peek_is(scan, object ? '}' : ']')) {
-            return fail(scan, "a comma or a closing bracket is missing");
+            return fail_scan(scan, "a comma or a closing bracket is missing");
         }
         scan->at++;
         scan->depth--;
@@ -295,7 +295,7 @@ static bool scan_document(struct scan *scan) {
         skip_space(scan);
         bool value_next = false;
         if (scan->values_left == 0) {
-            return fail(scan, fm_json_too_many);
+            return fail_scan(scan, fm_json_too_many);
         }
         scan->values_left--;
         if (peek_is(scan, '{') || peek_is(scan, '[')) {
@@ -310,7 +310,7 @@ static bool scan_document(struct scan *scan) {
         }
     } while (scan->depth > 0);
     skip_space(scan);
-    return scan->at == scan->end || fail(scan, "something follows the value");
+    return scan->at == scan->end || fail_scan(scan, "something follows the value");
 }
 
 const char *fm_json_check(const char *text, size_t len, size_t values_max, size_t *offset) {

@@ -19,31 +19,31 @@ static void separate(struct fm_json_writer *w) {
     w->comma = true;
 }
 
-static void begin(struct fm_json_writer *w, char bracket) {
+static void open_bracket(struct fm_json_writer *w, char bracket) {
     separate(w);
     fm_buf_append_char(w->buf, bracket);
     w->comma = false;
 }
 
-static void end(struct fm_json_writer *w, char bracket) {
+static void close_bracket(struct fm_json_writer *w, char bracket) {
     fm_buf_append_char(w->buf, bracket);
     w->comma = true;
 }
 
 void fm_json_object_begin(struct fm_json_writer *w) {
-    begin(w, '{');
+    open_bracket(w, '{');
 }
 
 void fm_json_object_end(struct fm_json_writer *w) {
-    end(w, '}');
+    close_bracket(w, '}');
 }
 
 void fm_json_array_begin(struct fm_json_writer *w) {
-    begin(w, '[');
+    open_bracket(w, '[');
 }
 
 void fm_json_array_end(struct fm_json_writer *w) {
-    end(w, ']');
+    close_bracket(w, ']');
 }
 
 void fm_json_key(struct fm_json_writer *w, const char *key) {

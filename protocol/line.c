@@ -34,7 +34,7 @@ void fm_lines_end(struct fm_lines *lines) {
 }
 
 /* Moves on by `len` bytes. */
-static void take(struct fm_lines *lines, size_t len) {
+static void skip_bytes(struct fm_lines *lines, size_t len) {
     lines->at += len;
     lines->looked = 0;
 }
@@ -65,7 +65,7 @@ enum fm_line_event fm_lines_next(struct fm_lines *lines, const char **line, size
         size_t end = find_end(lines);
         size_t whole = end < left ? end + 1 : left; /* with its newline */
         if (lines->skipping) {
-            take(lines, whole);
+            skip_bytes(lines, whole);
             lines->skipping = end == SIZE_MAX;
             if (lines->skipping) {
                 tidy(lines);
@@ -78,12 +78,12 @@ enum fm_line_event fm_lines_next(struct fm_lines *lines, const char **line, size
         }
         if (end > FM_LINE_MAX) {
             lines->skipping = end == SIZE_MAX;
-            take(lines, whole);
+            skip_bytes(lines, whole);
             return FM_LINE_TOO_LONG;
         }
         *line = lines->buf.data + lines->at;
         *len = end;
-        take(lines, whole);
+        skip_bytes(lines, whole);
         return FM_LINE_READY;
     }
 }

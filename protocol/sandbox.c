@@ -16,7 +16,7 @@ void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w
 }
 
 /* The member if it has that type; else NULL. */
-static struct json_object *member(struct json_object *object, const char *key, enum json_type type) {
+static struct json_object *typed_member(struct json_object *object, const char *key, enum json_type type) {
     struct json_object *value = NULL;
     json_object_object_get_ex(object, key, &value);
     return json_object_is_type(value, type) ? value : NULL;
@@ -24,7 +24,7 @@ static struct json_object *member(struct json_object *object, const char *key, e
 
 /* Which of the words the member is, from 0 on; -1: none. */
 static int read_word(struct json_object *object, const char *key, const char *const words[], int count) {
-    struct json_object *value = member(object, key, json_type_string);
+    struct json_object *value = typed_member(object, key, json_type_string);
     const char *word = value ? json_object_get_string(value) : "";
     while (count > 0 && strcmp(words[count - 1], word) != 0) {
         count--;
@@ -35,9 +35,9 @@ static int read_word(struct json_object *object, const char *key, const char *co
 bool fm_sandbox_read(struct json_object *object, struct fm_sandbox *sandbox) {
     static const char *const fates[] = {"denied", "allowed", "gpus"};
     static const char *const amounts[] = {"none", "some"};
-    struct json_object *no_new_privs = member(object, "no_new_privs", json_type_boolean);
-    struct json_object *landlock = member(object, "landlock", json_type_int);
-    struct json_object *seccomp = member(object, "seccomp", json_type_boolean);
+    struct json_object *no_new_privs = typed_member(object, "no_new_privs", json_type_boolean);
+    struct json_object *landlock = typed_member(object, "landlock", json_type_int);
+    struct json_object *seccomp = typed_member(object, "seccomp", json_type_boolean);
     int network = read_word(object, "network", fates, 2);
     int devices = read_word(object, "devices", fates, 3);
     int capabilities = read_word(object, "capabilities", amounts, 2);

@@ -19,7 +19,7 @@
 #define CANCEL_BYTES  128u
 #define CANCELS_BYTES ((size_t)FM_CLIENT_CALLS_MAX * CANCEL_BYTES)
 
-static void settle(struct fm_client_call_state *call, struct json_object *result, const struct fm_error *error) {
+static void settle_call(struct fm_client_call_state *call, struct json_object *result, const struct fm_error *error) {
     const struct fm_client_reply reply = {.code = error ? error->code : FM_OK, .result = result, .error = error};
     if (call->handler.settled) {
         call->handler.settled(call->handler.context, &reply);
@@ -27,7 +27,7 @@ static void settle(struct fm_client_call_state *call, struct json_object *result
     free(call);
 }
 
-static struct fm_client_call_state *find(struct fm_client *client, int64_t id) {
+static struct fm_client_call_state *find_call(struct fm_client *client, int64_t id) {
     struct fm_client_call_state *call = client->calls;
     while (call && call->id != id) {
         call = call->next;
@@ -60,7 +60,7 @@ struct fm_client_call_state *fm_client_detach(struct fm_client *client) {
 void fm_client_settle_list(struct fm_client_call_state *calls, const struct fm_error *error) {
     while (calls) {
         struct fm_client_call_state *next = calls->next;
-        settle(calls, NULL, error);
+        settle_call(calls, NULL, error);
         calls = next;
     }
 }
@@ -152,14 +152,14 @@ static void take_answer(struct fm_client *client, const struct fm_rpc_message *m
         bool ok = read_answer(message, &error);
         struct fm_client_call_state *call = take_out(client, id);
         if (call) {
-            settle(call, message->result, ok ? NULL : &error);
+            settle_call(call, message->result, ok ? NULL : &error);
         }
     }
 }
 
 static void take_event(struct fm_client *client, const struct fm_rpc_message *message) {
     struct json_object *body = NULL;
-    struct fm_client_call_state *call = find(client, int_member(message->params, "id"));
+    struct fm_client_call_state *call = find_call(client, int_member(message->params, "id"));
     if (call && call->handler.event &&
         (json_object_object_get_ex(message->params, "event", &body) ||
          json_object_object_get_ex(message->params, "chunk", &body))) {
@@ -267,7 +267,7 @@ enum fm_code fm_client_call(struct fm_client *client, const char *method, const 
 }
 
 bool fm_client_cancel(struct fm_client *client, int64_t id) {
-    struct fm_client_call_state *call = find(client, id);
+    struct fm_client_call_state *call = find_call(client, id);
     struct fm_error ignored;
     if (!call || call->cancelled) {
         return false;

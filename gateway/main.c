@@ -208,7 +208,7 @@ static enum fm_code load_page(struct fm_error *error) {
 }
 
 /* Prepares everything, up to the listener. */
-static enum fm_code prepare(struct fm_error *error) {
+static enum fm_code prepare_gateway(struct fm_error *error) {
     enum fm_code code = gw_paths_lock(&gateway.paths, &gateway.lock, error);
     code = code == FM_OK ? gw_config_load(&gateway.config, gateway.paths.config, error) : code;
     code = code == FM_OK ? find_token(true, error) : code;
@@ -249,9 +249,9 @@ static void announce(void) {
     fflush(stdout);
 }
 
-static int serve(void) {
+static int serve_gateway(void) {
     struct fm_error error;
-    if (prepare(&error) != FM_OK) {
+    if (prepare_gateway(&error) != FM_OK) {
         return complain(&error);
     }
     watch_signals();
@@ -311,7 +311,7 @@ int main(int argc, char *argv[]) {
     }
     int status = gateway.options.mode == GW_LINK        ? show_link()
                  : gateway.options.mode == GW_NEW_TOKEN ? renew_token()
-                                                        : serve();
+                                                        : serve_gateway();
     fm_secret_free(gateway.token);
     gw_secrets_free(&gateway.secrets);
     return status;

@@ -41,7 +41,7 @@ static const char **field_of(struct gw_options *options, const char *word) {
                                                      : NULL;
 }
 
-static bool take(struct gw_options *options, const char *word, const char *value, int *at) {
+static bool take_option(struct gw_options *options, const char *word, const char *value, int *at) {
     if (strcmp(word, "--help") == 0) {
         return set_mode(options, GW_HELP);
     }
@@ -72,7 +72,7 @@ static bool take(struct gw_options *options, const char *word, const char *value
 bool gw_options_read(struct gw_options *options, int argc, char *argv[]) {
     *options = (struct gw_options){.mode = GW_SERVE};
     for (int i = 1; i < argc; i++) {
-        if (!take(options, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i)) {
+        if (!take_option(options, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i)) {
             return false;
         }
     }

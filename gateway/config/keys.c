@@ -31,13 +31,13 @@ const struct gw_key gw_keys[] = {
 };
 const size_t gw_key_count = sizeof gw_keys / sizeof gw_keys[0];
 
-static bool is(const char *name, const char *text, size_t len) {
+static bool same_text(const char *name, const char *text, size_t len) {
     return strlen(name) == len && memcmp(name, text, len) == 0;
 }
 
 const struct gw_key *gw_key_find(const char *group, size_t group_len, const char *name, size_t name_len) {
     for (size_t i = 0; i < gw_key_count; i++) {
-        if (is(gw_keys[i].group, group, group_len) && is(gw_keys[i].name, name, name_len)) {
+        if (same_text(gw_keys[i].group, group, group_len) && same_text(gw_keys[i].name, name, name_len)) {
             return &gw_keys[i];
         }
     }
@@ -46,7 +46,7 @@ const struct gw_key *gw_key_find(const char *group, size_t group_len, const char
 
 bool gw_key_group_exists(const char *group, size_t len) {
     for (size_t i = 0; i < gw_key_count; i++) {
-        if (is(gw_keys[i].group, group, len)) {
+        if (same_text(gw_keys[i].group, group, len)) {
             return true;
         }
     }
@@ -54,7 +54,7 @@ bool gw_key_group_exists(const char *group, size_t len) {
 }
 
 /* "must be an integer from 0 to 65535; WHY". */
-static enum fm_code refuse(const struct gw_key *key, const char *found, struct fm_error *error) {
+static enum fm_code refuse_value(const struct gw_key *key, const char *found, struct fm_error *error) {
     const char *more = key->why ? "; " : "";
     const char *why = key->why ? key->why : "";
     long long min = (long long)key->min;
@@ -103,7 +103,7 @@ enum fm_code gw_key_set(struct gw_config *config, const struct gw_key *key, stru
     char found[80];
     snprintf(found, sizeof found, "%.60s", value ? json_object_to_json_string(value) : "null");
     if (!json_object_is_type(value, wanted[key->type])) {
-        return refuse(key, found, error);
+        return refuse_value(key, found, error);
     }
     if (key->type == GW_BOOL) {
         *(bool *)field = json_object_get_boolean(value);
@@ -112,14 +112,14 @@ enum fm_code gw_key_set(struct gw_config *config, const struct gw_key *key, stru
     if (key->type == GW_INT) {
         int64_t number = json_object_get_int64(value);
         if (number < key->min || number > key->max) {
-            return refuse(key, found, error);
+            return refuse_value(key, found, error);
         }
         memcpy(field, &number, sizeof number);
         return FM_OK;
     }
     size_t len = (size_t)json_object_get_string_len(value);
     if (!text_is_allowed(key, json_object_get_string(value), len)) {
-        return refuse(key, found, error);
+        return refuse_value(key, found, error);
     }
     memcpy(field, json_object_get_string(value), len + 1);
     return FM_OK;

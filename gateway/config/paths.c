@@ -17,7 +17,7 @@ static enum fm_code fail_file(struct fm_error *error, const char *what, const ch
     return fm_fail(error, FM_UNAVAILABLE, "can't %s %s: %s", what, path, strerror(errno));
 }
 
-static bool join(char *path, const char *folder, const char *name) {
+static bool join_path(char *path, const char *folder, const char *name) {
     return snprintf(path, GW_PATH_MAX, "%s/%s", folder, name) < GW_PATH_MAX - 16; /* room for ".new" */
 }
 
@@ -28,7 +28,7 @@ static enum fm_code find_home(char *home, struct fm_error *error) {
         memcpy(home, given, strlen(given) + 1);
     } else if (given && *given) {
         return fm_fail(error, FM_UNAVAILABLE, "PROJ_JARVIS_HOME must be an absolute path, not %.200s", given);
-    } else if (!user || *user != '/' || !join(home, user, ".proj-jarvis")) {
+    } else if (!user || *user != '/' || !join_path(home, user, ".proj-jarvis")) {
         return fm_fail(error, FM_UNAVAILABLE, "HOME is not set to a folder: set it, or PROJ_JARVIS_HOME");
     }
     return FM_OK;
@@ -40,10 +40,10 @@ enum fm_code gw_paths_open(struct gw_paths *paths, struct fm_error *error) {
         return code;
     }
     const char *home = paths->home;
-    if (!join(paths->config, home, "config.json") || !join(paths->token, home, "token") ||
-        !join(paths->lock, home, "lock") || !join(paths->sessions, home, "sessions") ||
-        !join(paths->blobs, home, "blobs") || !join(paths->audit, home, "audit.jsonl") ||
-        !join(paths->memory_db, home, "memory.db")) {
+    if (!join_path(paths->config, home, "config.json") || !join_path(paths->token, home, "token") ||
+        !join_path(paths->lock, home, "lock") || !join_path(paths->sessions, home, "sessions") ||
+        !join_path(paths->blobs, home, "blobs") || !join_path(paths->audit, home, "audit.jsonl") ||
+        !join_path(paths->memory_db, home, "memory.db")) {
         return fm_fail(error, FM_UNAVAILABLE, "the path of the state folder is too long: %.200s", home);
     }
     int folder = fm_private_folder_open(home);

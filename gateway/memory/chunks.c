@@ -24,7 +24,7 @@ static bool is_inside(char c) {
 }
 
 /* Rates the place before `text[at]` as the end of a chunk: a higher number is better. */
-static int place(const char *text, size_t at) {
+static int rate_place(const char *text, size_t at) {
     char before = text[at - 1];
     if (before == '\n') {
         return at > 1 && text[at - 2] == '\n' ? 4 : 3;
@@ -47,7 +47,7 @@ static size_t find_end(const char *text, size_t len, size_t start, size_t max) {
     }
     size_t found = end;
     for (size_t at = end; at > start + max - max / 4; at--) {
-        int quality = place(text, at);
+        int quality = rate_place(text, at);
         if (quality > best) {
             best = quality;
             found = at;
@@ -59,7 +59,7 @@ static size_t find_end(const char *text, size_t len, size_t start, size_t max) {
 /* Where the next chunk begins: at a word, `overlap` bytes before `end` or later. */
 static size_t find_start(const char *text, size_t end, size_t overlap) {
     size_t at = end - overlap;
-    while (at < end && place(text, at) == 0) {
+    while (at < end && rate_place(text, at) == 0) {
         at++;
     }
     if (at == end) { /* one long word */
@@ -87,7 +87,7 @@ static bool reserve(struct gw_chunks *chunks) {
     return true;
 }
 
-static bool fill(struct gw_chunk *chunk, const char *text, size_t len) {
+static bool fill_chunk(struct gw_chunk *chunk, const char *text, size_t len) {
     *chunk = (struct gw_chunk){.len = len, .text = malloc(len + 1)};
     if (!chunk->text) {
         return false;
@@ -98,7 +98,7 @@ static bool fill(struct gw_chunk *chunk, const char *text, size_t len) {
 }
 
 /* Appends the text without the blanks around it; a text of blanks only is not appended. */
-static bool append(struct gw_chunks *chunks, const char *text, size_t len) {
+static bool append_chunk(struct gw_chunks *chunks, const char *text, size_t len) {
     while (len && isspace((unsigned char)text[0])) {
         text++;
         len--;
@@ -109,7 +109,7 @@ static bool append(struct gw_chunks *chunks, const char *text, size_t len) {
     if (!len) {
         return true;
     }
-    if (!reserve(chunks) || !fill(&chunks->items[chunks->count], text, len)) {
+    if (!reserve(chunks) || !fill_chunk(&chunks->items[chunks->count], text, len)) {
         return false;
     }
     chunks->count++;
@@ -121,7 +121,7 @@ bool gw_chunks_cut(struct gw_chunks *chunks, const char *text, size_t len, size_
     overlap = overlap < max / 2 ? overlap : max / 2;
     while (start < len) {
         size_t end = find_end(text, len, start, max);
-        if (!append(chunks, text + start, end - start)) {
+        if (!append_chunk(chunks, text + start, end - start)) {
             return false;
         }
         if (end == len) {
@@ -139,10 +139,10 @@ bool gw_chunks_halve(struct gw_chunks *chunks, size_t index) {
         return false;
     }
     size_t middle = find_end(whole.text, whole.len, 0, whole.len / 2 + whole.len / 8);
-    if (!fill(&halves[0], whole.text, middle)) {
+    if (!fill_chunk(&halves[0], whole.text, middle)) {
         return false;
     }
-    if (!fill(&halves[1], whole.text + middle, whole.len - middle)) {
+    if (!fill_chunk(&halves[1], whole.text + middle, whole.len - middle)) {
         free(halves[0].text);
         return false;
     }

@@ -59,7 +59,7 @@ static bool exec(struct gw_memory_db *db, const char *sql) {
 }
 
 /* A statement that gives no rows. Finalizes it. */
-static bool run(sqlite3_stmt *statement) {
+static bool run_statement(sqlite3_stmt *statement) {
     bool done = statement && sqlite3_step(statement) == SQLITE_DONE;
     return sqlite3_finalize(statement) == SQLITE_OK && done;
 }
@@ -73,7 +73,7 @@ static int64_t number(struct gw_memory_db *db, const char *sql) {
 }
 
 /* Ends a transaction: commits it if all went well. */
-static enum fm_code end(struct gw_memory_db *db, bool done, struct fm_error *error) {
+static enum fm_code end_transaction(struct gw_memory_db *db, bool done, struct fm_error *error) {
     if (done && exec(db, "COMMIT")) {
         return FM_OK;
     }
@@ -112,7 +112,7 @@ static bool set_model(struct gw_memory_db *db, size_t dimensions) {
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "INSERT INTO embedding_model VALUES(?1, ?2)");
     sqlite3_bind_text(statement, 1, db->model, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 2, (sqlite3_int64)dimensions);
-    return run(statement) && make_vectors(db, dimensions);
+    return run_statement(statement) && make_vectors(db, dimensions);
 }
 
 /* ---- open ---- */
@@ -151,7 +151,7 @@ static bool check_model(struct gw_memory_db *db) {
     if (row) {
         struct fm_error error;
         db->is_new = true;
-        return exec(db, "BEGIN IMMEDIATE") && end(db, empty(db), &error) == FM_OK;
+        return exec(db, "BEGIN IMMEDIATE") && end_transaction(db, empty(db), &error) == FM_OK;
     }
     return true;
 }
@@ -320,9 +320,9 @@ static bool drop_chunk(struct gw_memory_db *db, int64_t id, const char *hash) {
     sqlite3_bind_text(cached, 1, hash, -1, SQLITE_STATIC);
     sqlite3_stmt *vector = db->dimensions ? gw_memory_db_prepare(db, "DELETE FROM vectors.knn WHERE rowid = ?1") : NULL;
     sqlite3_bind_int64(vector, 1, id);
-    bool chunk_done = run(chunk);
-    bool cached_done = run(cached);
-    return chunk_done && cached_done && (!db->dimensions || run(vector));
+    bool chunk_done = run_statement(chunk);
+    bool cached_done = run_statement(cached);
+    return chunk_done && cached_done && (!db->dimensions || run_statement(vector));
 }
 
 static bool add_vector(struct gw_memory_db *db, int64_t id, const struct gw_chunk *chunk, size_t bytes) {
@@ -333,8 +333,8 @@ static bool add_vector(struct gw_memory_db *db, int64_t id, const struct gw_chun
     sqlite3_bind_text(cached, 1, chunk->hash, -1, SQLITE_STATIC);
     sqlite3_bind_blob64(cached, 2, chunk->vector, bytes, SQLITE_STATIC);
     sqlite3_bind_int64(cached, 3, fm_wall_seconds());
-    bool vector_done = run(vector);
-    return run(cached) && vector_done;
+    bool vector_done = run_statement(vector);
+    return run_statement(cached) && vector_done;
 }
 
 static bool add_chunk(struct gw_memory_db *db, const char *path, const struct gw_chunk *chunk) {
@@ -346,7 +346,8 @@ static bool add_chunk(struct gw_memory_db *db, const char *path, const struct gw
     if (chunk->vector) {
         sqlite3_bind_blob64(statement, 3, chunk->vector, bytes, SQLITE_STATIC);
     }
-    return run(statement) && (!chunk->vector || add_vector(db, sqlite3_last_insert_rowid(db->sqlite), chunk, bytes));
+    return run_statement(statement) &&
+           (!chunk->vector || add_vector(db, sqlite3_last_insert_rowid(db->sqlite), chunk, bytes));
 }
 
 /*
@@ -387,7 +388,7 @@ static bool note_file(struct gw_memory_db *db, const char *path, const char *has
     sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
     sqlite3_bind_text(statement, 2, hash, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 3, fm_wall_seconds());
-    return run(statement);
+    return run_statement(statement);
 }
 
 static bool store(struct gw_memory_db *db, const char *path, const char *hash, const struct gw_chunks *chunks,
@@ -412,7 +413,7 @@ enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const
     if (!kept) {
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = exec(db, "BEGIN IMMEDIATE") ? end(db, store(db, path, hash, chunks, kept), error)
+    enum fm_code code = exec(db, "BEGIN IMMEDIATE") ? end_transaction(db, store(db, path, hash, chunks, kept), error)
                                                     : gw_memory_db_fail(db, error);
     free(kept);
     db->dimensions = code == FM_OK ? db->dimensions : dimensions; /* back to the old value, as everything else is */
@@ -428,9 +429,10 @@ enum fm_code gw_memory_db_forget(struct gw_memory_db *db, const char *path, stru
     bool done = drop_old(db, path, &none, &kept);
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "DELETE FROM files WHERE path = ?1");
     sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
-    done = run(statement) && done;
+    done = run_statement(statement) && done;
     /* FTS5 keeps the words of deleted rows until it merges its parts. */
-    enum fm_code code = end(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
+    enum fm_code code =
+        end_transaction(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
     if (code == FM_OK) { /* it must leave the log too; while another program reads, the next checkpoint does that */
         exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
     }

@@ -61,7 +61,8 @@ void gw_memory_embed(struct gw_memory *memory, struct gw_memory_ask *ask) {
     }
 }
 
-static void settle(struct gw_memory_ask *ask, const struct fm_error *error, const float *vectors, size_t dimensions) {
+static void settle_ask(struct gw_memory_ask *ask, const struct fm_error *error, const float *vectors,
+                       size_t dimensions) {
     struct gw_memory *memory = ask->memory; /* the ask may be gone afterwards */
     ask->back(ask, error, vectors, dimensions);
     memory->embeddings--;
@@ -69,7 +70,7 @@ static void settle(struct gw_memory_ask *ask, const struct fm_error *error, cons
 }
 
 void gw_embedding_failed(struct gw_embedding *embedding, const struct fm_error *error) {
-    settle((struct gw_memory_ask *)embedding, error, NULL, 0);
+    settle_ask((struct gw_memory_ask *)embedding, error, NULL, 0);
 }
 
 static bool scale(float *vectors, size_t count, size_t dimensions) {
@@ -88,7 +89,7 @@ void gw_embedding_done(struct gw_embedding *embedding, const float *vectors, siz
         memcpy(copy, vectors, numbers * sizeof *copy);
     }
     if (copy && scale(copy, embedding->count, dimensions)) {
-        settle((struct gw_memory_ask *)embedding, NULL, copy, dimensions);
+        settle_ask((struct gw_memory_ask *)embedding, NULL, copy, dimensions);
     } else {
         fm_fail(&error, FM_INTERNAL,
                 "the model's vectors of %zu numbers can't be used: too many or none, all zeros, or "

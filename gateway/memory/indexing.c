@@ -89,7 +89,7 @@ static void dequeue(struct gw_memory *memory) {
     }
 }
 
-static void note(struct gw_memory_task *task, const struct fm_error *error) {
+static void note_error(struct gw_memory_task *task, const struct fm_error *error) {
     if (task->error.code == FM_OK) {
         task->error = *error;
     }
@@ -101,7 +101,7 @@ static void step_done(struct gw_memory_task *task, bool over) {
     struct fm_error closing;
     if (memory->closing && !over) {
         gw_memory_fail_closing(&closing);
-        note(task, &closing);
+        note_error(task, &closing);
         over = true;
     }
     dequeue(memory);
@@ -137,7 +137,7 @@ static enum fm_code store(struct gw_memory_job *job, struct gw_memory_db *db, st
 static void on_stored(struct gw_memory_job *job) {
     struct gw_memory_task *task = task_of(job);
     if (job->error.code != FM_OK) {
-        note(task, &job->error);
+        note_error(task, &job->error);
     }
     key_done(task, job->error.code == FM_UNAVAILABLE);
 }
@@ -214,7 +214,7 @@ static void on_vectors(struct gw_memory_ask *ask, const struct fm_error *error, 
     } else if (error->code == FM_CONTEXT_OVERFLOW) {
         take_overflow(task);
     } else {
-        note(task, error);
+        note_error(task, error);
         task->no_vectors = true;
     }
     task->answered = true;
@@ -240,7 +240,7 @@ static void ask_on(struct gw_memory_task *task) {
     if (task->memory->closing) {
         struct fm_error closing;
         gw_memory_fail_closing(&closing);
-        note(task, &closing);
+        note_error(task, &closing);
         key_done(task, true);
         return;
     }
@@ -277,7 +277,7 @@ static enum fm_code read_source(struct gw_memory_job *job, struct gw_memory_db *
 static void on_read(struct gw_memory_job *job) {
     struct gw_memory_task *task = task_of(job);
     if (job->error.code != FM_OK) {
-        note(task, &job->error);
+        note_error(task, &job->error);
         key_done(task, job->error.code == FM_UNAVAILABLE);
     } else if (task->same) {
         key_done(task, false);
@@ -371,14 +371,14 @@ static void on_listed(struct gw_memory_job *job) {
     struct gw_memory_task *task = task_of(job);
     task->listed = true;
     if (job->error.code != FM_OK) {
-        note(task, &job->error);
+        note_error(task, &job->error);
     }
     step_done(task, job->error.code != FM_OK || task->key_count == 0);
 }
 
 /* ---- forget ---- */
 
-static enum fm_code forget(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
+static enum fm_code forget_file(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
     char name[GW_MEMORY_NAME_SIZE];
     name_of(task_of(job), name);
     return gw_memory_db_forget(db, name, error);
@@ -387,7 +387,7 @@ static enum fm_code forget(struct gw_memory_job *job, struct gw_memory_db *db, s
 static void on_forgotten(struct gw_memory_job *job) {
     struct gw_memory_task *task = task_of(job);
     if (job->error.code != FM_OK) {
-        note(task, &job->error);
+        note_error(task, &job->error);
     }
     step_done(task, true);
 }
@@ -397,7 +397,7 @@ static void on_forgotten(struct gw_memory_job *job) {
 static void begin_first(struct gw_memory *memory) {
     struct gw_memory_task *task = memory->first;
     if (task->kind == FORGET || (task->kind == SYNC && !task->listed)) {
-        task->job.work = task->kind == FORGET ? forget : list;
+        task->job.work = task->kind == FORGET ? forget_file : list;
         task->job.back = task->kind == FORGET ? on_forgotten : on_listed;
         gw_memory_run(memory, &task->job, false);
     } else {

@@ -67,7 +67,7 @@ void gw_query_write(const struct gw_words *words, struct fm_buf *query) {
     }
 }
 
-static struct gw_found *find(struct gw_found *found, size_t *count, int64_t id) {
+static struct gw_found *find_or_add_hit(struct gw_found *found, size_t *count, int64_t id) {
     for (size_t i = 0; i < *count; i++) {
         if (found[i].id == id) {
             return &found[i];
@@ -88,12 +88,12 @@ size_t gw_fuse(const int64_t *by_words, size_t words, const int64_t *by_vector, 
                struct gw_found *found) {
     size_t count = 0;
     for (size_t i = 0; i < words; i++) {
-        struct gw_found *one = find(found, &count, by_words[i]);
+        struct gw_found *one = find_or_add_hit(found, &count, by_words[i]);
         one->by_words = (unsigned)i + 1;
         one->score += 1.0 / (double)(GW_RRF_K + i + 1);
     }
     for (size_t i = 0; i < vectors; i++) {
-        struct gw_found *one = find(found, &count, by_vector[i]);
+        struct gw_found *one = find_or_add_hit(found, &count, by_vector[i]);
         one->by_vector = (unsigned)i + 1;
         one->score += 1.0 / (double)(GW_RRF_K + i + 1);
     }

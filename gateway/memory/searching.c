@@ -26,14 +26,14 @@ static struct search *search_of(struct gw_memory_job *job) {
     return (struct search *)(void *)((char *)job - offsetof(struct search, job));
 }
 
-static void end(struct search *search, const struct fm_error *error) {
+static void end_search(struct search *search, const struct fm_error *error) {
     search->done(search->context, error, search->hits, search->count, search->vector != NULL);
     gw_hits_free(search->hits, search->count);
     free(search->vector);
     free(search);
 }
 
-static enum fm_code work(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
+static enum fm_code run_search(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
     struct search *search = search_of(job);
     enum fm_code code = gw_memory_db_search(db, search->text, search->len, search->vector, search->dimensions,
                                             search->hits, search->limit, &search->count, error);
@@ -42,7 +42,7 @@ static enum fm_code work(struct gw_memory_job *job, struct gw_memory_db *db, str
 }
 
 static void on_searched(struct gw_memory_job *job) {
-    end(search_of(job), job->error.code == FM_OK ? NULL : &job->error);
+    end_search(search_of(job), job->error.code == FM_OK ? NULL : &job->error);
 }
 
 static void on_vector(struct gw_memory_ask *ask, const struct fm_error *error, const float *vectors,
@@ -51,7 +51,7 @@ static void on_vector(struct gw_memory_ask *ask, const struct fm_error *error, c
     struct fm_error closing;
     if (ask->memory->closing) {
         gw_memory_fail_closing(&closing);
-        end(search, &closing);
+        end_search(search, &closing);
         return;
     }
     if (!error && (search->vector = malloc(dimensions * sizeof *vectors))) {
@@ -78,7 +78,7 @@ enum fm_code gw_memory_search(struct gw_memory *memory, const char *question, si
     search->limit = limit;
     search->done = done;
     search->context = context;
-    search->job.work = work;
+    search->job.work = run_search;
     search->job.back = on_searched;
     search->ask.back = on_vector;
     search->ask.embedding =

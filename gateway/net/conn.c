@@ -122,7 +122,7 @@ static void flush(struct gw_conn *conn) {
 }
 
 /* Ends the connection once what waits has been sent. `ms`: how long that and the other side's end may take. */
-static void end(struct gw_conn *conn, uint64_t ms) {
+static void end_connection(struct gw_conn *conn, uint64_t ms) {
     if (conn->state == GW_CONN_GONE) {
         return;
     }
@@ -136,7 +136,7 @@ static size_t waiting(const struct gw_conn *conn) {
 }
 
 /* A frame or a part of one, from gw_websocket. */
-static bool keep(void *context, const uint8_t *data, size_t len) {
+static bool queue_frame(void *context, const uint8_t *data, size_t len) {
     struct gw_conn *conn = context;
     fm_buf_append(&conn->out, data, len);
     return !conn->out.failed;
@@ -159,7 +159,7 @@ void gw_conn_send(struct gw_peer *peer, const char *text, size_t len) {
 void gw_conn_close(struct gw_conn *conn, enum gw_close code, const char *reason) {
     if (conn->state == GW_CONN_SOCKET) {
         gw_websocket_close(&conn->socket, code, reason);
-        end(conn, GW_LINGER_MS);
+        end_connection(conn, GW_LINGER_MS);
     }
 }
 
@@ -174,7 +174,7 @@ void gw_conn_logged_in(struct gw_conn *conn) {
 
 static void feed(struct gw_conn *conn, const char *data, size_t len) {
     if (!gw_websocket_feed(&conn->socket, (const uint8_t *)data, len) && conn->state == GW_CONN_SOCKET) {
-        end(conn, GW_LINGER_MS);
+        end_connection(conn, GW_LINGER_MS);
     } else {
         flush(conn);
     }
@@ -202,11 +202,11 @@ static void take_head(struct gw_conn *conn, size_t end_of_head) {
     } else {
         conn->socket.context = conn;
         conn->socket.message = gw_login_message;
-        conn->socket.write = keep;
+        conn->socket.write = queue_frame;
         chat = gw_websocket_init(&conn->socket, GW_STRANGER_MAX);
     }
     if (!chat) {
-        end(conn, GW_ANSWER_MS);
+        end_connection(conn, GW_ANSWER_MS);
     } else {
         gw_http_upgrade(&conn->out, request.key);
         conn->state = GW_CONN_SOCKET;
@@ -226,7 +226,7 @@ static void take_head_bytes(struct gw_conn *conn, const char *data, size_t len) 
     }
     if (!head) {
         gw_http_refuse(&conn->out, 431, "The request head is longer than 8 KiB.");
-        end(conn, GW_ANSWER_MS);
+        end_connection(conn, GW_ANSWER_MS);
         return;
     }
     take_head(conn, head);
@@ -266,7 +266,7 @@ static void resume(struct gw_conn *conn) {
 
 /* ---- their beginning ---- */
 
-static void refuse(struct gw_conn *conn) {
+static void refuse_connection(struct gw_conn *conn) {
     uv_buf_t text = uv_buf_init((char *)gw_http_too_many, (unsigned)strlen(gw_http_too_many));
     uv_try_write((uv_stream_t *)&conn->tcp, &text, 1);
     gw_conn_drop(conn);
@@ -297,7 +297,7 @@ void gw_conn_accept(struct gw_server *server) {
     if (uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&conn->tcp) != 0) {
         gw_conn_drop(conn);
     } else if (server->strangers > GW_STRANGERS_MAX || server->count > GW_SOCKETS_MAX || server->stopping) {
-        refuse(conn);
+        refuse_connection(conn);
     } else {
         uv_tcp_nodelay(&conn->tcp, 1);
         set_deadline(conn, GW_HEAD_MS);

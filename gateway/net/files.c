@@ -54,8 +54,8 @@ static bool make_etag(struct gw_file *file) {
     return true;
 }
 
-static enum fm_code add(struct gw_files *files, const char *full, const char *path, const char *type,
-                        struct fm_error *error) {
+static enum fm_code add_file(struct gw_files *files, const char *full, const char *path, const char *type,
+                             struct fm_error *error) {
     struct fm_buf text;
     if (files->count == GW_FILES_MAX) {
         return fm_fail(error, FM_OVERLOADED, "the page's folder has more than %u files", GW_FILES_MAX);
@@ -80,8 +80,8 @@ static enum fm_code add(struct gw_files *files, const char *full, const char *pa
 }
 
 /* `path` is where `folder` lies below the page's folder: "", or "/assets" for example. */
-static enum fm_code load(struct gw_files *files, const char *folder, const char *path, int depth,
-                         struct fm_error *error) {
+static enum fm_code load_folder(struct gw_files *files, const char *folder, const char *path, int depth,
+                                struct fm_error *error) {
     struct fm_folder *open = fm_folder_open(folder);
     enum fm_code code = FM_OK;
     if (!open) {
@@ -96,9 +96,9 @@ static enum fm_code load(struct gw_files *files, const char *folder, const char 
             continue;
         }
         if (S_ISDIR(info.st_mode) && depth < DEPTH_MAX) {
-            code = load(files, full, below, depth + 1, error);
+            code = load_folder(files, full, below, depth + 1, error);
         } else if (S_ISREG(info.st_mode) && type_of(name)) {
-            code = add(files, full, below, type_of(name), error);
+            code = add_file(files, full, below, type_of(name), error);
         }
     }
     fm_folder_close(open);
@@ -107,7 +107,7 @@ static enum fm_code load(struct gw_files *files, const char *folder, const char 
 
 enum fm_code gw_files_load(struct gw_files *files, const char *folder, struct fm_error *error) {
     *files = (struct gw_files){0};
-    enum fm_code code = load(files, folder, "", 0, error);
+    enum fm_code code = load_folder(files, folder, "", 0, error);
     if (code != FM_OK) {
         gw_files_free(files);
     }

@@ -90,7 +90,7 @@ size_t gw_head_end(const char *bytes, size_t len, size_t from) {
     return 0;
 }
 
-static bool is(struct span span, const char *text) {
+static bool span_equals(struct span span, const char *text) {
     return span.len == strlen(text) && strncasecmp(span.at, text, span.len) == 0;
 }
 
@@ -100,7 +100,7 @@ static bool is_ours(struct span host, unsigned port) {
     char text[32];
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         snprintf(text, sizeof text, "%s:%u", hosts[i], port);
-        if (is(host, text) || (port == 80 && is(host, hosts[i]))) {
+        if (span_equals(host, text) || (port == 80 && span_equals(host, hosts[i]))) {
             return true;
         }
     }
@@ -130,7 +130,7 @@ static bool has_word(struct span list, const char *word) {
         while (part.len && (part.at[part.len - 1] == ' ' || part.at[part.len - 1] == '\t')) {
             part.len--;
         }
-        if (is(part, word)) {
+        if (span_equals(part, word)) {
             return true;
         }
         at = stop + (comma != NULL);
@@ -138,41 +138,42 @@ static bool has_word(struct span list, const char *word) {
     return false;
 }
 
-static int refuse(int status, const char *text, const char **reason) {
+static int refuse_head(int status, const char *text, const char **reason) {
     *reason = text;
     return status;
 }
 
 static int check_path(struct span url, const char **reason) {
     if (url.count != 1 || url.len == 0 || url.at[0] != '/') {
-        return refuse(400, "The request must name a path of this server.", reason);
+        return refuse_head(400, "The request must name a path of this server.", reason);
     }
     if (url.len > GW_PATH_LEN_MAX) {
-        return refuse(414, "The path is too long.", reason);
+        return refuse_head(414, "The path is too long.", reason);
     }
     if (memchr(url.at, '?', url.len) || memchr(url.at, '#', url.len)) {
-        return refuse(400, "No path here has a query. The token belongs in the first message of the WebSocket.",
-                      reason);
+        return refuse_head(400, "No path here has a query. The token belongs in the first message of the WebSocket.",
+                           reason);
     }
     return 0;
 }
 
 static int check_origin(const struct span known[], const struct gw_head_policy *policy, const char **reason) {
     if (known[HOST].count != 1) {
-        return refuse(400, "The request must have one Host header.", reason);
+        return refuse_head(400, "The request must have one Host header.", reason);
     }
     if (!is_ours(known[HOST], policy->port)) {
-        return refuse(421, "This server answers as 127.0.0.1, localhost and [::1] with its own port only.", reason);
+        return refuse_head(421, "This server answers as 127.0.0.1, localhost and [::1] with its own port only.",
+                           reason);
     }
     if (known[ORIGIN].count > 1 || (known[ORIGIN].count == 1 && !is_our_origin(known[ORIGIN], policy))) {
-        return refuse(403, "Pages of other sites may not use this server.", reason);
+        return refuse_head(403, "Pages of other sites may not use this server.", reason);
     }
     return 0;
 }
 
 static int check_body(const struct span known[], const char **reason) {
-    if (known[ENCODING].count || known[LENGTH].count > 1 || (known[LENGTH].count && !is(known[LENGTH], "0"))) {
-        return refuse(400, "No request here has a body.", reason);
+    if (known[ENCODING].count || known[LENGTH].count > 1 || (known[LENGTH].count && !span_equals(known[LENGTH], "0"))) {
+        return refuse_head(400, "No request here has a body.", reason);
     }
     return 0;
 }
@@ -191,15 +192,15 @@ static int check_upgrade(const struct span known[], struct gw_request *request, 
     if (known[UPGRADE].count == 0) {
         return 0;
     }
-    if (known[UPGRADE].count > 1 || !is(known[UPGRADE], "websocket") || known[CONNECTION].count != 1 ||
+    if (known[UPGRADE].count > 1 || !span_equals(known[UPGRADE], "websocket") || known[CONNECTION].count != 1 ||
         !has_word(known[CONNECTION], "upgrade") || request->head_only) {
-        return refuse(400, "The only upgrade here is GET to websocket.", reason);
+        return refuse_head(400, "The only upgrade here is GET to websocket.", reason);
     }
-    if (known[WS_VERSION].count != 1 || !is(known[WS_VERSION], "13")) {
-        return refuse(426, "The WebSocket version must be 13.", reason);
+    if (known[WS_VERSION].count != 1 || !span_equals(known[WS_VERSION], "13")) {
+        return refuse_head(426, "The WebSocket version must be 13.", reason);
     }
     if (!is_websocket_key(known[WS_KEY])) {
-        return refuse(400, "Sec-WebSocket-Key must be 16 bytes in base64.", reason);
+        return refuse_head(400, "Sec-WebSocket-Key must be 16 bytes in base64.", reason);
     }
     request->websocket = true;
     request->key = known[WS_KEY].at;
@@ -211,12 +212,12 @@ static int decide(const struct reading *reading, const struct gw_head_policy *po
                   const char **reason) {
     uint8_t method = reading->parser.method;
     if (reading->parser.http_major != 1 || reading->parser.http_minor != 1) {
-        return refuse(505, "The HTTP version must be 1.1.", reason);
+        return refuse_head(505, "The HTTP version must be 1.1.", reason);
     }
     int status = check_path(reading->url, reason);
     status = status ? status : check_origin(reading->known, policy, reason);
     if (!status && method != HTTP_GET && method != HTTP_HEAD) {
-        status = refuse(405, "The method must be GET or HEAD.", reason);
+        status = refuse_head(405, "The method must be GET or HEAD.", reason);
     }
     status = status ? status : check_body(reading->known, reason);
     if (status) {
@@ -247,7 +248,7 @@ int gw_head_read(const char *bytes, size_t len, const struct gw_head_policy *pol
         return decide(&reading, policy, request, reason);
     }
     if (reading.headers > GW_HEADERS_MAX) {
-        return refuse(431, "There are too many headers.", reason);
+        return refuse_head(431, "There are too many headers.", reason);
     }
-    return refuse(400, reading.folded ? "A header must be on one line." : "This is not an HTTP request.", reason);
+    return refuse_head(400, reading.folded ? "A header must be on one line." : "This is not an HTTP request.", reason);
 }

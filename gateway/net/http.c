@@ -84,7 +84,7 @@ void gw_http_refuse(struct fm_buf *out, int status, const char *reason) {
     write_text(out, status, reason, more, false);
 }
 
-static bool is(const char *text, const char *other, size_t len) {
+static bool same_text(const char *text, const char *other, size_t len) {
     return strlen(text) == len && memcmp(text, other, len) == 0;
 }
 
@@ -97,7 +97,7 @@ static void write_health(struct fm_buf *out, bool head_only, int64_t uptime) {
 void gw_http_answer(struct fm_buf *out, const struct gw_request *request, const struct gw_files *files,
                     int64_t uptime) {
     char etag[64];
-    if (is("/health", request->path, request->path_len)) {
+    if (same_text("/health", request->path, request->path_len)) {
         write_health(out, request->head_only, uptime);
         return;
     }
@@ -109,7 +109,7 @@ void gw_http_answer(struct fm_buf *out, const struct gw_request *request, const 
         return;
     }
     snprintf(etag, sizeof etag, "ETag: %s\r\n", file->etag);
-    bool same = request->etag && is(file->etag, request->etag, request->etag_len);
+    bool same = request->etag && same_text(file->etag, request->etag, request->etag_len);
     write_answer(out, &(struct answer){same ? 304 : 200, file->type, "no-cache", etag, file->data, same ? 0 : file->len,
                                        request->head_only || same});
 }

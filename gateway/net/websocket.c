@@ -7,7 +7,7 @@
 #include <string.h>
 #include <wslay/wslay.h>
 
-static ssize_t take(wslay_event_context_ptr wslay, uint8_t *data, size_t len, int flags, void *context) {
+static ssize_t take_incoming(wslay_event_context_ptr wslay, uint8_t *data, size_t len, int flags, void *context) {
     struct gw_websocket *socket = context;
     (void)flags;
     if (socket->in_len == 0) {
@@ -21,7 +21,7 @@ static ssize_t take(wslay_event_context_ptr wslay, uint8_t *data, size_t len, in
     return (ssize_t)len;
 }
 
-static ssize_t give(wslay_event_context_ptr wslay, const uint8_t *data, size_t len, int flags, void *context) {
+static ssize_t pass_outgoing(wslay_event_context_ptr wslay, const uint8_t *data, size_t len, int flags, void *context) {
     struct gw_websocket *socket = context;
     (void)flags;
     if (!socket->write(socket->context, data, len)) {
@@ -44,8 +44,8 @@ static void on_frame(wslay_event_context_ptr wslay, const struct wslay_event_on_
     }
 }
 
-static void on_message(wslay_event_context_ptr wslay, const struct wslay_event_on_msg_recv_arg *message,
-                       void *context) {
+static void on_socket_message(wslay_event_context_ptr wslay, const struct wslay_event_on_msg_recv_arg *message,
+                              void *context) {
     struct gw_websocket *socket = context;
     (void)wslay;
     if (socket->closing) {
@@ -59,10 +59,10 @@ static void on_message(wslay_event_context_ptr wslay, const struct wslay_event_o
 }
 
 bool gw_websocket_init(struct gw_websocket *socket, size_t message_max) {
-    static const struct wslay_event_callbacks callbacks = {.recv_callback = take,
-                                                           .send_callback = give,
+    static const struct wslay_event_callbacks callbacks = {.recv_callback = take_incoming,
+                                                           .send_callback = pass_outgoing,
                                                            .on_frame_recv_start_callback = on_frame,
-                                                           .on_msg_recv_callback = on_message};
+                                                           .on_msg_recv_callback = on_socket_message};
     if (wslay_event_context_server_init(&socket->wslay, &callbacks, socket) != 0) {
         socket->wslay = NULL;
         return false;

@@ -36,7 +36,7 @@ static const struct row rows[] = {
     {true, true, FM_INTERNAL, NULL, "send the message again"},
 };
 
-static const char *find(bool local, const struct fm_error *error) {
+static const char *find_advice(bool local, const struct fm_error *error) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
         bool reason = !row->reason_code || strcmp(row->reason_code, error->reason_code) == 0 ||
@@ -50,7 +50,7 @@ static const char *find(bool local, const struct fm_error *error) {
 }
 
 /* Copies a row's text with its "%s" filled in. */
-static void fill(char *out, size_t size, const char *advice, const char *key) {
+static void fill_advice(char *out, size_t size, const char *advice, const char *key) {
     const char *at = strstr(advice, "%s");
     if (at) {
         snprintf(out, size, "%.*s%s%s", (int)(at - advice), advice, key, at + 2);
@@ -64,13 +64,13 @@ void gw_advise(const struct gw_model_ref *model, struct fm_error *error) {
                                         [GW_PROVIDER_OPENAI] = "OpenAI",
                                         [GW_PROVIDER_ANTHROPIC] = "Anthropic"};
     bool local = model->provider == GW_PROVIDER_LOCAL;
-    const char *advice = error->code == FM_CANCELLED ? NULL : find(local, error);
+    const char *advice = error->code == FM_CANCELLED ? NULL : find_advice(local, error);
     char why[WHY_MAX + 1];
     char what[240] = "";
     struct fm_error old = *error;
     snprintf(why, sizeof why, "%.*s", fm_utf8_shown(old.detail, WHY_MAX), old.detail);
     if (advice) {
-        fill(what, sizeof what, advice, local ? "" : gw_remote_key_name(model->provider));
+        fill_advice(what, sizeof what, advice, local ? "" : gw_remote_key_name(model->provider));
     }
     if (error->code != FM_CANCELLED) {
         (void)fm_fail(error, old.code, "%s: %s%s%s", names[model->provider], why, advice ? ". What to do: " : "", what);

@@ -72,7 +72,7 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
 
 /* ---- requests ---- */
 
-static void embed(void *context, struct gw_embedding *embedding) {
+static void embed_text(void *context, struct gw_embedding *embedding) {
     struct gw_embedder_state *state = context;
     const struct fm_client_handler handler = {embedding, NULL, on_settled};
     struct fm_error error;
@@ -121,7 +121,7 @@ struct gw_embedder_state *gw_embedder_new(const struct gw_embedder_options *opti
 }
 
 struct gw_embedder gw_embedder_of(struct gw_embedder_state *state) {
-    return (struct gw_embedder){state, embed};
+    return (struct gw_embedder){state, embed_text};
 }
 
 void gw_embedder_free(struct gw_embedder_state *state) {

@@ -11,7 +11,7 @@
 
 #define MENTION_MAX 512 /* bytes of the line about an attachment */
 
-static void write_message(const char *role, const char *text, size_t len, struct fm_json_writer *w) {
+static void write_role_text(const char *role, const char *text, size_t len, struct fm_json_writer *w) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "role", role);
     fm_json_key(w, "content");
@@ -21,7 +21,7 @@ static void write_message(const char *role, const char *text, size_t len, struct
 
 static void write_text(const char *role, struct json_object *text, struct fm_json_writer *w) {
     if (json_object_is_type(text, json_type_string) && json_object_get_string_len(text) > 0) {
-        write_message(role, json_object_get_string(text), (size_t)json_object_get_string_len(text), w);
+        write_role_text(role, json_object_get_string(text), (size_t)json_object_get_string_len(text), w);
     }
 }
 

@@ -116,7 +116,7 @@ static void on_watch_closed(uv_handle_t *handle) {
     free(handle->data);
 }
 
-static void drop(struct watch **at) {
+static void drop_watch(struct watch **at) {
     struct watch *watch = *at;
     *at = watch->next;
     uv_poll_stop(&watch->poll);
@@ -138,7 +138,7 @@ static void on_time(uv_timer_t *timer) {
     fm_client_process(link->client);
 }
 
-static void add(struct gw_link *link, const struct fm_waited *wanted) {
+static void add_watch(struct gw_link *link, const struct fm_waited *wanted) {
     struct watch *watch = calloc(1, sizeof *watch);
     int fd = watch ? fcntl(wanted->fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (fd < 0 || uv_poll_init(link->loop, &watch->poll, fd) != 0) {
@@ -166,14 +166,14 @@ static void drop_unwanted(struct gw_link *link, const struct fm_waited *wanted, 
             i++;
         }
         if (other || i == count) {
-            drop(at);
+            drop_watch(at);
         } else {
             at = &(*at)->next;
         }
     }
 }
 
-static struct watch *find(const struct gw_link *link, int client_fd) {
+static struct watch *find_watch(const struct gw_link *link, int client_fd) {
     struct watch *watch = link->watches;
     while (watch && watch->client_fd != client_fd) {
         watch = watch->next;
@@ -183,10 +183,10 @@ static struct watch *find(const struct gw_link *link, int client_fd) {
 
 static void wait_for(struct gw_link *link, const struct fm_waited *wanted) {
     int events = (wanted->input ? UV_READABLE : 0) | (wanted->room ? UV_WRITABLE : 0);
-    if (!find(link, wanted->fd)) {
-        add(link, wanted);
+    if (!find_watch(link, wanted->fd)) {
+        add_watch(link, wanted);
     }
-    struct watch *watch = find(link, wanted->fd);
+    struct watch *watch = find_watch(link, wanted->fd);
     if (watch && watch->events != events) {
         watch->events = events;
         uv_poll_start(&watch->poll, events, on_ready);
@@ -262,7 +262,7 @@ void gw_link_close(struct gw_link *link) {
         return;
     }
     while (link->watches) { /* the helper sees its end only when our duplicates are closed too */
-        drop(&link->watches);
+        drop_watch(&link->watches);
     }
     fm_client_free(link->client);
     relay(link);

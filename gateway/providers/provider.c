@@ -161,7 +161,7 @@ static struct gw_usage usage_of(struct json_object *response) {
     };
 }
 
-static void fail(const struct gw_turn *turn, const struct gw_usage *usage, struct fm_error *error) {
+static void fail_turn(const struct gw_turn *turn, const struct gw_usage *usage, struct fm_error *error) {
     if (turn->aborted) { /* however it ended, the user asked for a stop */
         (void)fm_fail(error, FM_CANCELLED, "stopped");
     }
@@ -203,10 +203,10 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
     }
     if (reply->code != FM_OK) {
         error = *reply->error;
-        fail(turn, &usage, &error);
+        fail_turn(turn, &usage, &error);
     } else if (!json_object_is_type(output, json_type_array)) {
         (void)fm_fail(&error, FM_INTERNAL, "the helper's answer has no output");
-        fail(turn, &usage, &error);
+        fail_turn(turn, &usage, &error);
     } else {
         bool cut = strcmp(gw_text_of(response, "status"), "completed") != 0;
         turn->observer.final(turn->observer.context, output, &usage, cut);

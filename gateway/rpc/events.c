@@ -12,7 +12,7 @@ struct fm_json_writer *gw_event_begin(struct gw_rpc *rpc, const char *name) {
 }
 
 /* Sends the event with the number `seq`. */
-static int64_t send(struct gw_rpc *rpc, const char *session_key, int64_t seq) {
+static int64_t send_event(struct gw_rpc *rpc, const char *session_key, int64_t seq) {
     struct fm_json_writer *w = &rpc->writer;
     if (session_key) {
         fm_json_key_str(w, "sessionKey", session_key);
@@ -33,7 +33,7 @@ static int64_t send(struct gw_rpc *rpc, const char *session_key, int64_t seq) {
 }
 
 int64_t gw_event_end(struct gw_rpc *rpc, const char *session_key) {
-    return send(rpc, session_key, rpc->seq + 1);
+    return send_event(rpc, session_key, rpc->seq + 1);
 }
 
 int64_t gw_event_promise(struct gw_rpc *rpc) {
@@ -43,7 +43,7 @@ int64_t gw_event_promise(struct gw_rpc *rpc) {
 }
 
 int64_t gw_event_end_as(struct gw_rpc *rpc, const char *session_key, int64_t promised) {
-    return send(rpc, session_key, promised > rpc->seq ? promised : rpc->seq + 1);
+    return send_event(rpc, session_key, promised > rpc->seq ? promised : rpc->seq + 1);
 }
 
 void gw_event_start_above(struct gw_rpc *rpc, int64_t seq) {

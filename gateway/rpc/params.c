@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct gw_param *find(const struct gw_row *row, const char *name) {
+static const struct gw_param *find_param(const struct gw_row *row, const char *name) {
     for (size_t i = 0; i < row->param_count; i++) {
         if (strcmp(row->params[i].name, name) == 0) {
             return &row->params[i];
@@ -77,7 +77,7 @@ static void say_wanted(const struct gw_param *param, char *fault, size_t size) {
     snprintf(fault, size, "%s: must be a string of %d to %lld bytes", param->name, param->required, max);
 }
 
-static void put(const struct gw_param *param, struct json_object *value, struct gw_params *params) {
+static void put_param(const struct gw_param *param, struct json_object *value, struct gw_params *params) {
     char *field = (char *)params + param->offset;
     if (param->kind == GW_PARAM_BOOL) {
         *(bool *)field = json_object_get_boolean(value);
@@ -111,7 +111,7 @@ enum gw_code gw_params_read(const struct gw_row *row, struct json_object *values
          json_object_iter_next(&at)) {
         const char *name = json_object_iter_peek_name(&at);
         struct json_object *value = json_object_iter_peek_value(&at);
-        const struct gw_param *param = find(row, name);
+        const struct gw_param *param = find_param(row, name);
         if (!param) {
             snprintf(fault, size, "%.*s: %s has no such parameter", fm_utf8_shown(name, 64), name, row->name);
             return GW_INVALID_PARAMS;
@@ -120,7 +120,7 @@ enum gw_code gw_params_read(const struct gw_row *row, struct json_object *values
             say_wanted(param, fault, size);
             return GW_INVALID_PARAMS;
         }
-        put(param, value, params);
+        put_param(param, value, params);
     }
     return GW_OK;
 }

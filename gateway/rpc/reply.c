@@ -75,7 +75,7 @@ struct fm_json_writer *gw_reply_begin(struct gw_reply *call) {
 }
 
 /* Sends `text`, if the peer is still there, and frees the call. */
-static void settle(struct gw_reply *call) {
+static void settle_reply(struct gw_reply *call) {
     struct gw_peer *peer = call->peer;
     if (peer) {
         gw_reply_orphan(call);
@@ -93,7 +93,7 @@ void gw_reply_end(struct gw_reply *call) {
         gw_reply_fail(call, GW_INTERNAL, "the answer is longer than 8 MiB, or memory ran out: ask for less of it");
         return;
     }
-    settle(call);
+    settle_reply(call);
 }
 
 void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ...) {
@@ -104,5 +104,5 @@ void gw_reply_fail(struct gw_reply *call, enum gw_code code, const char *fmt, ..
     va_end(args);
     fm_buf_reset(&call->text);
     gw_reply_write_error(&call->text, call->id, call->id_len, code, message);
-    settle(call);
+    settle_reply(call);
 }

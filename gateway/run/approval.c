@@ -1,6 +1,6 @@
 /*
- * Open approvals, the oldest first. settle is the one place where one ends: it leaves the list before its callback
- * runs, so nothing settles it again.
+ * Open approvals, the oldest first. settle_approval is the one place where one ends: it leaves the list before its
+ * callback runs, so nothing settles it again.
  */
 #include "run/approval.h"
 #include "base/platform.h"
@@ -35,8 +35,8 @@ struct gw_approvals *gw_approvals_new(int64_t timeout_ms) {
     return approvals;
 }
 
-static void settle(struct gw_approvals *approvals, struct approval **link, enum gw_verdict verdict,
-                   const char *reason) {
+static void settle_approval(struct gw_approvals *approvals, struct approval **link, enum gw_verdict verdict,
+                            const char *reason) {
     struct approval *approval = *link;
     *link = approval->next;
     if (!*link) {
@@ -49,7 +49,7 @@ static void settle(struct gw_approvals *approvals, struct approval **link, enum 
 
 void gw_approvals_free(struct gw_approvals *approvals) {
     while (approvals && approvals->first) {
-        settle(approvals, &approvals->first, GW_WITHDRAWN, "");
+        settle_approval(approvals, &approvals->first, GW_WITHDRAWN, "");
     }
     free(approvals);
 }
@@ -98,20 +98,20 @@ bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool app
         return false;
     }
     if (now_ms >= (*link)->end_ms) { /* the timer is late, and so is the user's answer */
-        settle(approvals, link, GW_EXPIRED, "");
+        settle_approval(approvals, link, GW_EXPIRED, "");
         return false;
     }
     if (!approved && reason) {
         snprintf(shown, sizeof shown, "%.*s", fm_utf8_shown(reason, GW_DENIAL_MAX), reason);
     }
-    settle(approvals, link, approved ? GW_APPROVED : GW_DENIED, shown);
+    settle_approval(approvals, link, approved ? GW_APPROVED : GW_DENIED, shown);
     return true;
 }
 
 int64_t gw_approvals_expire(struct gw_approvals *approvals, int64_t now_ms) {
     /* All have the same time limit, so the oldest ends first. */
     while (approvals->first && now_ms >= approvals->first->end_ms) {
-        settle(approvals, &approvals->first, GW_EXPIRED, "");
+        settle_approval(approvals, &approvals->first, GW_EXPIRED, "");
     }
     return approvals->first ? approvals->first->end_ms - now_ms : -1;
 }
@@ -120,7 +120,7 @@ void gw_approvals_withdraw(struct gw_approvals *approvals, const char *run_id) {
     struct approval **link = &approvals->first;
     while (*link) {
         if (strcmp((*link)->run_id, run_id) == 0) {
-            settle(approvals, link, GW_WITHDRAWN, "");
+            settle_approval(approvals, link, GW_WITHDRAWN, "");
             link = &approvals->first; /* the callback may have changed the list */
         } else {
             link = &(*link)->next;

@@ -75,7 +75,7 @@ static void write_result(struct gw_run *run) {
 }
 
 /* The call does not run; its result says why. */
-static void settle(struct gw_run *run, const char *state, const char *output) {
+static void settle_call(struct gw_run *run, const char *state, const char *output) {
     struct gw_part *part = gw_live_last(run);
     gw_tool_call_free(run->call);
     run->call = NULL;
@@ -236,7 +236,7 @@ static void on_audited(void *context, const struct fm_error *error) {
         return;
     }
     if (run->aborting) {
-        settle(run, "aborted", NOT_RUN);
+        settle_call(run, "aborted", NOT_RUN);
         return;
     }
     const struct gw_observer observer = {run, on_progress, on_done};
@@ -290,17 +290,17 @@ static void on_denied(struct gw_run *run) {
     tell_resolved(run, "denied");
     snprintf(output, sizeof output, "Denied: %s", reason);
     fm_buf_reset(&gw_live_last(run)->text);
-    settle(run, "denied", output);
+    settle_call(run, "denied", output);
 }
 
 static void on_expired(struct gw_run *run) {
     tell_resolved(run, "expired");
-    settle(run, "expired", "Not run: the user did not answer in time.");
+    settle_call(run, "expired", "Not run: the user did not answer in time.");
 }
 
 static void on_withdrawn(struct gw_run *run) {
     tell_resolved(run, "withdrawn");
-    settle(run, "aborted", NOT_RUN);
+    settle_call(run, "aborted", NOT_RUN);
 }
 
 void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict verdict, const char *reason) {
@@ -351,13 +351,13 @@ static void on_expiry(uv_timer_t *timer) {
     }
 }
 
-static void ask(struct gw_run *run) {
+static void ask_approval(struct gw_run *run) {
     struct gw_chats *chats = chats_of(run);
     struct gw_part *part = gw_live_last(run);
     struct fm_error error;
     if (gw_approval_open(chats->approvals, run->id, gw_calls_decided, run, fm_now_ms(), run->approval_id, &error) !=
         FM_OK) {
-        settle(run, "failed", error.detail);
+        settle_call(run, "failed", error.detail);
         return;
     }
     part->state = "waiting";
@@ -389,7 +389,7 @@ static void write_input(struct json_object *item, struct fm_json_writer *w) {
 }
 
 /* Records the call, and sends the event tool.call. False: the run has failed. */
-static bool begin(struct gw_run *run, struct json_object *item, bool requires_approval) {
+static bool begin_call(struct gw_run *run, struct json_object *item, bool requires_approval) {
     const struct gw_part *part = gw_live_last(run);
     struct fm_json_writer *w = gw_run_record(run, GW_RECORD_TOOL_CALL);
     if (!w) {
@@ -414,13 +414,13 @@ static bool begin(struct gw_run *run, struct json_object *item, bool requires_ap
 }
 
 /* A call that can't be run: an unknown tool, or a wrong input. The result says so, and the model may correct it. */
-static void refuse(struct gw_run *run, struct json_object *item, const struct fm_error *error) {
+static void refuse_call(struct gw_run *run, struct json_object *item, const struct fm_error *error) {
     char output[sizeof error->detail + sizeof error->param + 16];
     snprintf(output, sizeof output, "Error: %s%s%s", error->param, error->param[0] ? ": " : "", error->detail);
     if (!gw_live_tool(run, gw_text_of(item, "name"), gw_text_of(item, "name"), "{}")) {
         gw_run_fail(run, "out of memory");
-    } else if (begin(run, item, false)) {
-        settle(run, "failed", output);
+    } else if (begin_call(run, item, false)) {
+        settle_call(run, "failed", output);
     }
 }
 
@@ -433,7 +433,7 @@ static void allow(struct gw_run *run, const char *by) {
     }
 }
 
-static void prepare(struct gw_run *run, struct json_object *item) {
+static void prepare_call(struct gw_run *run, struct json_object *item) {
     struct gw_chats *chats = chats_of(run);
     const char *name = gw_text_of(item, "name");
     const char *arguments = gw_text_of(item, "arguments");
@@ -445,7 +445,7 @@ static void prepare(struct gw_run *run, struct json_object *item) {
                             : fm_fail(&error, FM_UNAVAILABLE, "there are no tools on this system");
     if (code != FM_OK) {
         run->call = NULL;
-        refuse(run, item, &error);
+        refuse_call(run, item, &error);
         return;
     }
     gw_tool_call_request(run->call, &request);
@@ -456,11 +456,11 @@ static void prepare(struct gw_run *run, struct json_object *item) {
         return;
     }
     run->chat->browsed |= strcmp(name, "browser") == 0;
-    if (!begin(run, item, request.requires_approval && !ruled)) {
+    if (!begin_call(run, item, request.requires_approval && !ruled)) {
         return;
     }
     if (request.requires_approval && !ruled) {
-        ask(run);
+        ask_approval(run);
     } else {
         allow(run, ruled ? "rule" : "none");
     }
@@ -475,7 +475,7 @@ static void next(struct gw_run *run) {
     while (run->item_index < count && !run->aborting && !run->fault[0]) {
         struct json_object *item = json_object_array_get_idx(run->items, run->item_index++);
         if (strcmp(gw_text_of(item, "type"), "function_call") == 0) {
-            prepare(run, item);
+            prepare_call(run, item);
             return;
         }
     }

@@ -110,7 +110,7 @@ static const struct fm_buf *write_answer(const struct join *join, const struct g
  * Halves the number of messages until they fit: a client that opens a session must get some of it. Not if the caller
  * has said which messages it wants, because it would take those that it gets for all of them.
  */
-static void answer(const struct join *join, const struct gw_story *story) {
+static void answer_join(const struct join *join, const struct gw_story *story) {
     bool fixed = join->form == HISTORY || join->after_seq;
     size_t count = 2 * story->count; /* a run has two messages */
     size_t limit = join->limit && join->limit < count ? join->limit : count;
@@ -144,7 +144,7 @@ static void on_viewed(void *context, const struct fm_error *error, const char *t
     } else if (!gw_story_read(text, len, &story)) {
         gw_reply_fail(join->call, GW_INTERNAL, "out of memory");
     } else {
-        answer(join, &story);
+        answer_join(join, &story);
         gw_story_free(&story);
     }
     free(join);
@@ -160,8 +160,8 @@ static void read_transcript(struct join *join) {
     }
 }
 
-static void begin(struct gw_chats *chats, struct gw_reply *call, const struct gw_params *params, enum form form,
-                  size_t limit) {
+static void begin_join(struct gw_chats *chats, struct gw_reply *call, const struct gw_params *params, enum form form,
+                       size_t limit) {
     if (!gw_session_find(chats->options.sessions, params->session_key.text)) {
         gw_reply_fail(call, GW_NOT_FOUND, "sessionKey: there is no such session; sessions.list has them");
         return;
@@ -181,13 +181,13 @@ static void begin(struct gw_chats *chats, struct gw_reply *call, const struct gw
 }
 
 void gw_join_subscribe(void *context, struct gw_reply *call, const struct gw_params *params) {
-    begin(context, call, params, SUBSCRIBE, params->after_seq ? 0 : SNAPSHOT_MESSAGES);
+    begin_join(context, call, params, SUBSCRIBE, params->after_seq ? 0 : SNAPSHOT_MESSAGES);
 }
 
 void gw_join_get(void *context, struct gw_reply *call, const struct gw_params *params) {
-    begin(context, call, params, GET, GW_HISTORY_MAX);
+    begin_join(context, call, params, GET, GW_HISTORY_MAX);
 }
 
 void gw_join_history(void *context, struct gw_reply *call, const struct gw_params *params) {
-    begin(context, call, params, HISTORY, params->limit ? (size_t)params->limit : GW_HISTORY_MAX);
+    begin_join(context, call, params, HISTORY, params->limit ? (size_t)params->limit : GW_HISTORY_MAX);
 }

@@ -7,7 +7,7 @@
 
 #define PART_MAX (64u << 20) /* bytes */
 
-static struct gw_part *add(struct gw_run *run) {
+static struct gw_part *add_part(struct gw_run *run) {
     struct gw_part *larger = realloc(run->parts, (run->part_count + 1) * sizeof *larger);
     if (!larger) {
         return NULL;
@@ -26,7 +26,7 @@ struct gw_part *gw_live_last(const struct gw_run *run) {
 
 bool gw_live_text(struct gw_run *run, const char *text, size_t len) {
     bool new = run->part_count == 0 || gw_live_last(run)->tool;
-    struct gw_part *part = new ? add(run) : gw_live_last(run);
+    struct gw_part *part = new ? add_part(run) : gw_live_last(run);
     if (!part) {
         return false;
     }
@@ -36,7 +36,7 @@ bool gw_live_text(struct gw_run *run, const char *text, size_t len) {
 }
 
 struct gw_part *gw_live_tool(struct gw_run *run, const char *name, const char *summary, const char *details) {
-    struct gw_part *part = add(run);
+    struct gw_part *part = add_part(run);
     if (!part) {
         return NULL;
     }

@@ -40,7 +40,7 @@ static bool has_message(const struct gw_story *story, const char *run_id) {
     return i < story->count && story->runs[i].user;
 }
 
-static void finish(struct reading *reading) {
+static void finish_reading(struct reading *reading) {
     struct gw_run *run = reading->run;
     void (*then)(struct gw_run *run, const struct fm_buf *input) = reading->then;
     struct fm_buf input;
@@ -80,7 +80,7 @@ static void read_images(struct reading *reading) {
         }
         reading->at++;
     }
-    finish(reading);
+    finish_reading(reading);
 }
 
 bool gw_read_input(struct gw_run *run, const char *text, size_t len,

@@ -24,7 +24,7 @@ static enum fm_code broken(const char *path, struct fm_error *error) {
     return fm_fail(error, FM_UNAVAILABLE, "%s is not a list of rules: repair it, or remove it", path);
 }
 
-static const char *text_of(struct json_object *rule, const char *name) {
+static const char *rule_text(struct json_object *rule, const char *name) {
     struct json_object *value = NULL;
     json_object_object_get_ex(rule, name, &value);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
@@ -34,7 +34,7 @@ static bool is_list(struct json_object *list) {
     bool ok = json_object_is_type(list, json_type_array);
     for (size_t i = 0; ok && i < json_object_array_length(list); i++) {
         struct json_object *rule = json_object_array_get_idx(list, i);
-        ok = text_of(rule, "tool") && text_of(rule, "folder") && text_of(rule, "input");
+        ok = rule_text(rule, "tool") && rule_text(rule, "folder") && rule_text(rule, "input");
     }
     return ok;
 }
@@ -42,7 +42,7 @@ static bool is_list(struct json_object *list) {
 /*
  * Parses JSON as a tool's input is parsed (tools/registry.c). The caller puts it; NULL: it is not JSON, or no memory.
  */
-static struct json_object *parse(const char *text, size_t len) {
+static struct json_object *parse_json(const char *text, size_t len) {
     struct json_object *root = NULL;
     struct fm_buf scratch;
     size_t offset;
@@ -65,7 +65,7 @@ static enum fm_code read_file(struct gw_rules *rules, struct fm_error *error) {
     fm_buf_init(&text, FILE_MAX_BYTES);
     enum fm_code code = fm_file_read(rules->path, &text, error);
     if (code == FM_OK) {
-        rules->list = parse(text.data ? text.data : "", text.len);
+        rules->list = parse_json(text.data ? text.data : "", text.len);
         code = is_list(rules->list) ? FM_OK : broken(rules->path, error);
     }
     fm_buf_free(&text);
@@ -101,8 +101,8 @@ void gw_rules_free(struct gw_rules *rules) {
 static bool is_rule(const struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
     for (size_t i = 0; i < json_object_array_length(rules->list); i++) {
         struct json_object *rule = json_object_array_get_idx(rules->list, i);
-        if (strcmp(text_of(rule, "tool"), tool) == 0 && strcmp(text_of(rule, "folder"), folder) == 0 &&
-            strcmp(text_of(rule, "input"), input) == 0) {
+        if (strcmp(rule_text(rule, "tool"), tool) == 0 && strcmp(rule_text(rule, "folder"), folder) == 0 &&
+            strcmp(rule_text(rule, "input"), input) == 0) {
             return true;
         }
     }
@@ -110,13 +110,13 @@ static bool is_rule(const struct gw_rules *rules, const char *tool, const char *
 }
 
 bool gw_rules_allow(const struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
-    struct json_object *root = parse(input, strlen(input));
+    struct json_object *root = parse_json(input, strlen(input));
     bool allowed = root && is_rule(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
     json_object_put(root);
     return allowed;
 }
 
-static bool append(struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
+static bool append_rule(struct gw_rules *rules, const char *tool, const char *folder, const char *input) {
     struct json_object *rule = json_object_new_object();
     return rule && json_object_object_add(rule, "tool", json_object_new_string(tool)) == 0 &&
            json_object_object_add(rule, "folder", json_object_new_string(folder)) == 0 &&
@@ -134,8 +134,8 @@ enum fm_code gw_rules_add(struct gw_rules *rules, const char *tool, const char *
         return fm_fail(error, FM_RATE_LIMITED, "there are %u rules already: remove some from %s", GW_RULES_MAX,
                        rules->path);
     }
-    struct json_object *root = parse(input, strlen(input));
-    bool added = root && append(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
+    struct json_object *root = parse_json(input, strlen(input));
+    bool added = root && append_rule(rules, tool, folder, json_object_to_json_string_ext(root, JSON_C_TO_STRING_PLAIN));
     json_object_put(root);
     if (!added) {
         return fm_fail_no_memory(error);

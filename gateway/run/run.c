@@ -172,7 +172,7 @@ static bool write_end(struct gw_run *run, struct fm_error *error) {
     return true;
 }
 
-static void end(struct gw_run *run, const char *outcome) {
+static void end_run(struct gw_run *run, const char *outcome) {
     struct fm_error error;
     bool final = strcmp(outcome, "final") == 0;
     run->state = GW_RUN_ENDING;
@@ -197,7 +197,7 @@ void gw_run_fail(struct gw_run *run, const char *message) {
     } else if (message) {
         snprintf(run->fault, sizeof run->fault, "%s", message);
     }
-    end(run, run->aborting && !stopping ? "aborted" : "error");
+    end_run(run, run->aborting && !stopping ? "aborted" : "error");
 }
 
 /* True: the run has ended here, because it was aborted, or because a record of it could not be written. */
@@ -262,7 +262,7 @@ static void on_step_written(struct gw_run *run) {
     if (!has_calls(run->items) && run->cut) {
         gw_run_fail(run, "the answer is longer than the model may write at once: ask for the rest of it");
     } else if (!has_calls(run->items)) {
-        end(run, "final");
+        end_run(run, "final");
     } else if (run->steps >= GW_STEPS_MAX) {
         gw_run_fail(run, "the model called tools in 16 turns and gave no answer: ask for less at once");
     } else {

@@ -189,7 +189,7 @@ static struct gw_run *new_run(struct gw_chat *chat, const struct gw_pending_send
     return run;
 }
 
-static enum fm_code write_message(struct gw_run *run, struct fm_error *error) {
+static enum fm_code record_message(struct gw_run *run, struct fm_error *error) {
     struct gw_sessions *sessions = run->chat->chats->options.sessions;
     struct fm_json_writer *w = gw_session_begin(sessions, run->chat->key, GW_RECORD_RUN_STARTED, run->id, error);
     if (!w) {
@@ -236,7 +236,7 @@ static bool answer_again(struct gw_chat *chat, const struct gw_pending_send *sen
 }
 
 /* Answers the call in any case, at once or when the message is written. */
-static void take(struct gw_chat *chat, const struct gw_pending_send *send) {
+static void accept_message(struct gw_chat *chat, const struct gw_pending_send *send) {
     size_t waiting = 0;
     struct fm_error error;
     if (chat->deleting || chat->chats->stopping) {
@@ -264,7 +264,7 @@ static void take(struct gw_chat *chat, const struct gw_pending_send *send) {
     if (run->request_key[0]) {
         note_key(chat, run->request_key, run->id, run->message, run->message_len);
     }
-    if (write_message(run, &error) != FM_OK) {
+    if (record_message(run, &error) != FM_OK) {
         gw_reply_fail(run->sends[0], GW_UNAVAILABLE, "the message was not taken: %s", error.detail);
         run->send_count = 0;
         json_object_object_del(chat->keys, run->request_key);
@@ -293,7 +293,7 @@ static void on_loaded(void *context, const struct fm_error *error, const char *t
     while (send) {
         struct gw_pending_send *after = send->next;
         if (chat->loaded) {
-            take(chat, send);
+            accept_message(chat, send);
         } else {
             gw_reply_fail(send->call, GW_UNAVAILABLE, "the session can't be read: %s",
                           error ? error->detail : "no memory");
@@ -304,7 +304,7 @@ static void on_loaded(void *context, const struct fm_error *error, const char *t
 }
 
 /* Queues the message until the chat is loaded. */
-static enum fm_code load(struct gw_chat *chat, struct gw_pending_send *send, struct fm_error *error) {
+static enum fm_code load_chat(struct gw_chat *chat, struct gw_pending_send *send, struct fm_error *error) {
     const struct gw_view view = {.form = GW_VIEW_RECORDS};
     struct gw_pending_send **end = &chat->pending;
     while (*end) {
@@ -341,9 +341,9 @@ void gw_send(void *context, struct gw_reply *call, const struct gw_params *param
         memcpy(send->request_key, params->request_key.text, params->request_key.len);
     }
     if (chat->loaded) {
-        take(chat, send);
+        accept_message(chat, send);
         free_pending(send);
-    } else if (load(chat, send, &error) != FM_OK) {
+    } else if (load_chat(chat, send, &error) != FM_OK) {
         gw_reply_fail(call, GW_UNAVAILABLE, "the session can't be read: %s", error.detail);
         free_pending(send);
     }

@@ -103,7 +103,7 @@ void gw_audit_free(struct gw_audit *audit) {
 
 /* ---- records ---- */
 
-static struct fm_json_writer *begin(struct gw_audit *audit, const char *event) {
+static struct fm_json_writer *begin_record(struct gw_audit *audit, const char *event) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     fm_buf_reset(&audit->line);
@@ -153,7 +153,7 @@ static enum fm_code nothing(void *context, struct fm_error *error) {
     return FM_OK;
 }
 
-static enum fm_code end(struct gw_audit *audit, gw_journal_done *done, void *context, struct fm_error *error) {
+static enum fm_code end_record(struct gw_audit *audit, gw_journal_done *done, void *context, struct fm_error *error) {
     fm_json_object_end(&audit->writer);
     fm_buf_append_char(&audit->line, '\n');
     if (audit->line.failed) {
@@ -174,26 +174,26 @@ static void add_tool(struct gw_audit *audit, const struct gw_audit_tool *tool) {
 
 enum fm_code gw_audit_auth(struct gw_audit *audit, bool ok, const char *detail, gw_journal_done *done, void *context,
                            struct fm_error *error) {
-    struct fm_json_writer *w = begin(audit, "auth");
+    struct fm_json_writer *w = begin_record(audit, "auth");
     fm_json_key_bool(w, "ok", ok);
     add_text(audit, "detail", detail);
-    return end(audit, done, context, error);
+    return end_record(audit, done, context, error);
 }
 
 enum fm_code gw_audit_tool_before(struct gw_audit *audit, const struct gw_audit_tool *tool, const char *approval,
                                   const char *details, size_t len, gw_journal_done *done, void *context,
                                   struct fm_error *error) {
-    begin(audit, "tool_before");
+    begin_record(audit, "tool_before");
     add_tool(audit, tool);
     add_text(audit, "approval", approval);
     add_details(audit, details, len);
-    return end(audit, done, context, error);
+    return end_record(audit, done, context, error);
 }
 
 enum fm_code gw_audit_tool_after(struct gw_audit *audit, const struct gw_audit_tool *tool,
                                  const struct gw_audit_result *result, gw_journal_done *done, void *context,
                                  struct fm_error *error) {
-    struct fm_json_writer *w = begin(audit, "tool_after");
+    struct fm_json_writer *w = begin_record(audit, "tool_after");
     add_tool(audit, tool);
     add_text(audit, "outcome", result->outcome);
     if (result->exit_code >= 0) {
@@ -202,5 +202,5 @@ enum fm_code gw_audit_tool_after(struct gw_audit *audit, const struct gw_audit_t
     fm_json_key_int(w, "outputBytes", (int64_t)result->output_bytes);
     fm_json_key_bool(w, "truncated", result->truncated);
     fm_json_key_int(w, "durationMs", result->duration_ms);
-    return end(audit, done, context, error);
+    return end_record(audit, done, context, error);
 }

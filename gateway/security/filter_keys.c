@@ -156,7 +156,7 @@ static enum verdict step(struct gw_filter *filter, size_t index, size_t at, size
 
 /* ---- what is held ---- */
 
-static void give(struct gw_filter *filter, const void *text, size_t len) {
+static void give_out(struct gw_filter *filter, const void *text, size_t len) {
     fm_buf_append(filter->out, text, len);
 }
 
@@ -187,9 +187,9 @@ static void redact(struct gw_filter *filter, size_t index, size_t len) {
     for (size_t part = 0; part < format->kept_end; part++) {
         to -= strlen(part_of(format, last - part)->literal);
     }
-    give(filter, filter->t.held, from);
-    give(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
-    give(filter, filter->t.held + to, len - to);
+    give_out(filter, filter->t.held, from);
+    give_out(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
+    give_out(filter, filter->t.held + to, len - to);
     filter->t.before = len > to ? filter->t.held[len - 1] : ']';
     filter->t.dropping = part_of(format, last)->literal || format->exact ? NULL : format;
     shift(filter, len);
@@ -200,7 +200,7 @@ static size_t first_of(uint64_t formats) {
     return (size_t)__builtin_ctzll(formats);
 }
 
-static void begin(struct gw_filter *filter) {
+static void begin_formats(struct gw_filter *filter) {
     filter->t.alive = filter->tables->may_begin[filter->t.held[0]] & filter->tables->may_follow[filter->t.before];
     for (uint64_t left = filter->t.alive; left; left &= left - 1) {
         size_t i = first_of(left);
@@ -210,7 +210,7 @@ static void begin(struct gw_filter *filter) {
 }
 
 /* Follows all formats by one byte. True if one has matched: then it is redacted. */
-static bool follow(struct gw_filter *filter) {
+static bool follow_formats(struct gw_filter *filter) {
     size_t at = filter->t.at++;
     for (uint64_t left = filter->t.alive; left; left &= left - 1) {
         size_t i = first_of(left);
@@ -229,12 +229,12 @@ static bool follow(struct gw_filter *filter) {
 
 /* No key begins at the first byte: passes it on. */
 static void let_go(struct gw_filter *filter) {
-    give(filter, filter->t.held, 1);
+    give_out(filter, filter->t.held, 1);
     filter->t.before = filter->t.held[0];
     shift(filter, 1);
 }
 
-static void work(struct gw_filter *filter) {
+static void match_held(struct gw_filter *filter) {
     while (filter->t.at < filter->t.count) {
         if (filter->t.dropping) {
             const struct gw_key_format *format = filter->t.dropping;
@@ -245,9 +245,9 @@ static void work(struct gw_filter *filter) {
             filter->t.dropping = NULL;
         }
         if (filter->t.at == 0) {
-            begin(filter);
+            begin_formats(filter);
         }
-        if (filter->t.alive && follow(filter)) {
+        if (filter->t.alive && follow_formats(filter)) {
             continue;
         }
         if (!filter->t.alive || filter->t.count == GW_KEY_HELD_MAX) {
@@ -258,7 +258,7 @@ static void work(struct gw_filter *filter) {
 
 void gw_filter_keys_byte(struct gw_filter *filter, unsigned char c) {
     filter->t.held[filter->t.count++] = c;
-    work(filter);
+    match_held(filter);
 }
 
 /* A run that the end of the text ends. True if it was a key's. */
@@ -277,7 +277,7 @@ void gw_filter_keys_end(struct gw_filter *filter) {
     while (filter->t.count) {
         if (!end_runs(filter)) {
             let_go(filter);
-            work(filter);
+            match_held(filter);
         }
     }
 }

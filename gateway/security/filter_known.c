@@ -102,7 +102,7 @@ static void leave(struct gw_filter *filter) {
     }
 }
 
-static void take(struct gw_filter *filter, unsigned char c) {
+static void take_byte(struct gw_filter *filter, unsigned char c) {
     size_t at = (filter->k.first + filter->k.count) % GW_KNOWN_LEN_MAX;
     filter->k.held[at] = c;
     filter->k.hit[at] = false;
@@ -135,7 +135,7 @@ void gw_filter_known_byte(struct gw_filter *filter, unsigned char c) {
     if (filter->k.count == GW_KNOWN_LEN_MAX) {
         leave(filter); /* it is full only with a secret of the greatest length */
     }
-    take(filter, c);
+    take_byte(filter, c);
     for (size_t i = 0; i < filter->known->count; i++) {
         const struct gw_secret *secret = &filter->known->secrets[i];
         filter->k.matched[i] = advance(secret, filter->k.matched[i], c);

@@ -10,7 +10,7 @@
 
 #define GAP_MAX 8 /* blanks around a separator */
 
-static void give(struct gw_filter *filter, const char *text, size_t len) {
+static void give_to_keys(struct gw_filter *filter, const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
         gw_filter_keys_byte(filter, (unsigned char)text[i]);
     }
@@ -171,7 +171,7 @@ static bool is_secret(const struct gw_filter *filter) {
 
 /* ---- the stage ---- */
 
-static void forget(struct gw_filter *filter) {
+static void forget_name(struct gw_filter *filter) {
     filter->n.state = GW_NAME_TEXT;
     filter->n.name_len = filter->n.gap = filter->n.value_len = 0;
     filter->n.quote_seen = filter->n.escaped = filter->n.path = filter->n.backslash = false;
@@ -190,12 +190,12 @@ static void text_byte(struct gw_filter *filter, unsigned char c) {
         }
         filter->n.name[filter->n.name_len++] = (char)c;
     } else if (c == '/') {
-        forget(filter);
+        forget_name(filter);
         filter->n.path = true;
     } else if (filter->n.name_len && strchr("=: \t\"'`\\", c) && c) {
         filter->n.state = GW_NAME_AFTER;
     } else {
-        forget(filter);
+        forget_name(filter);
     }
 }
 
@@ -203,7 +203,7 @@ static void separate(struct gw_filter *filter, unsigned char c) {
     bool file = filter->n.path && filter->n.name_len == 6 && memcmp(filter->n.name, "passwd", 6) == 0;
     enum gw_name_strength strength = file ? GW_NAME_NONE : strength_of(filter->n.name, filter->n.name_len);
     bool tight = c == '=' && filter->n.gap == 0;
-    forget(filter);
+    forget_name(filter);
     if (strength != GW_NAME_NONE) {
         filter->n.state = GW_NAME_BEFORE;
         filter->n.strength = strength;
@@ -221,7 +221,7 @@ static void after_byte(struct gw_filter *filter, unsigned char c) {
     } else if ((c == '"' || c == '\'' || c == '`') && !filter->n.quote_seen && filter->n.gap == 0) {
         filter->n.quote_seen = true;
     } else if (c != '\\' || filter->n.quote_seen || filter->n.gap) {
-        forget(filter);
+        forget_name(filter);
         if (is_name_byte(c)) {
             filter->n.name[filter->n.name_len++] = (char)c;
         }
@@ -244,7 +244,7 @@ static void before_byte(struct gw_filter *filter, unsigned char c) {
         filter->n.tight = false;
         gw_filter_keys_byte(filter, c);
         if (++filter->n.gap > GAP_MAX) {
-            forget(filter);
+            forget_name(filter);
         }
     } else if (c == '\\' && !filter->n.escaped) {
         filter->n.escaped = true;
@@ -253,7 +253,7 @@ static void before_byte(struct gw_filter *filter, unsigned char c) {
         filter->n.tight = false;
         gw_filter_keys_byte(filter, c);
     } else if (c <= ' ' || c == 0x7f || strchr("(){}[]<>,;:|$", c)) {
-        forget(filter);
+        forget_name(filter);
         text_byte(filter, c);
     } else {
         filter->n.state = GW_NAME_BARE;
@@ -262,12 +262,12 @@ static void before_byte(struct gw_filter *filter, unsigned char c) {
 }
 
 /* Passes on what is held, or the marker if it is a secret. */
-static bool settle(struct gw_filter *filter) {
+static bool settle_value(struct gw_filter *filter) {
     bool secret = is_secret(filter);
     if (secret) {
-        give(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
+        give_to_keys(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
     } else {
-        give(filter, filter->n.value, filter->n.value_len);
+        give_to_keys(filter, filter->n.value, filter->n.value_len);
     }
     return secret;
 }
@@ -301,7 +301,7 @@ static void end_bare(struct gw_filter *filter, unsigned char c) {
     bool scheme = is_scheme(filter, c);
     bool prefix = is_prefix(filter, c);
     if (call || scheme || prefix) {
-        give(filter, filter->n.value, filter->n.value_len);
+        give_to_keys(filter, filter->n.value, filter->n.value_len);
         filter->n.value_len = 0;
     }
     if (scheme) {
@@ -312,16 +312,16 @@ static void end_bare(struct gw_filter *filter, unsigned char c) {
         begin_quoted(filter, c);
     } else {
         if (!call) {
-            settle(filter);
+            settle_value(filter);
         }
-        forget(filter);
+        forget_name(filter);
         text_byte(filter, c);
     }
 }
 
 /* The value is too long to be held: the rest of it is passed on or dropped, as its beginning was. */
 static void overflow(struct gw_filter *filter) {
-    filter->n.drop = settle(filter);
+    filter->n.drop = settle_value(filter);
     filter->n.value_len = 0;
     filter->n.state = GW_NAME_REST;
 }
@@ -349,8 +349,8 @@ static bool ends_quoted(struct gw_filter *filter, unsigned char c) {
 
 static void quoted_byte(struct gw_filter *filter, unsigned char c) {
     if (ends_quoted(filter, c)) {
-        settle(filter);
-        forget(filter);
+        settle_value(filter);
+        forget_name(filter);
         text_byte(filter, c);
         return;
     }
@@ -363,7 +363,7 @@ static void quoted_byte(struct gw_filter *filter, unsigned char c) {
 static void rest_byte(struct gw_filter *filter, unsigned char c) {
     bool ends = filter->n.quote ? ends_quoted(filter, c) : ends_bare(filter, c);
     if (ends) {
-        forget(filter);
+        forget_name(filter);
         text_byte(filter, c);
     } else if (!filter->n.drop) {
         gw_filter_keys_byte(filter, c);
@@ -391,7 +391,7 @@ void gw_filter_names_byte(struct gw_filter *filter, unsigned char c) {
 
 void gw_filter_names_end(struct gw_filter *filter) {
     if (filter->n.state == GW_NAME_BARE || filter->n.state == GW_NAME_QUOTED) {
-        settle(filter);
+        settle_value(filter);
     }
-    forget(filter);
+    forget_name(filter);
 }

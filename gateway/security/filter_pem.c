@@ -14,7 +14,7 @@
 #define END       "-----END "
 #define WORD_MIN  40 /* a key whose line ends became blanks has words of at least this length */
 
-static void give(struct gw_filter *filter, const char *text, size_t len) {
+static void give_to_names(struct gw_filter *filter, const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
         gw_filter_names_byte(filter, (unsigned char)text[i]);
     }
@@ -28,7 +28,7 @@ static void head_is_text(struct gw_filter *filter) {
     while (dashes < filter->p.head_len && dashes < 5 && filter->p.head[filter->p.head_len - 1 - dashes] == '-') {
         dashes++;
     }
-    give(filter, filter->p.head, filter->p.head_len - dashes);
+    give_to_names(filter, filter->p.head, filter->p.head_len - dashes);
     memset(filter->p.head, '-', dashes);
     filter->p.head_len = dashes;
     filter->p.state = GW_PEM_TEXT;
@@ -40,7 +40,7 @@ static void text_byte(struct gw_filter *filter, unsigned char c) {
             gw_filter_names_byte(filter, c);
             return;
         }
-        give(filter, filter->p.head, filter->p.head_len);
+        give_to_names(filter, filter->p.head, filter->p.head_len);
         filter->p.head_len = 0;
     }
     if (c != (unsigned char)BEGIN[filter->p.head_len]) {
@@ -140,9 +140,9 @@ static bool is_of_key(struct span line) {
 }
 
 /* Drops the first `len` held bytes, which belong to the key. */
-static void drop(struct gw_filter *filter, size_t len) {
+static void drop_held(struct gw_filter *filter, size_t len) {
     if (!filter->p.dropped) {
-        give(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
+        give_to_names(filter, GW_REDACTED, sizeof GW_REDACTED - 1);
         filter->p.dropped = true;
     }
     memmove(filter->p.held, filter->p.held + len, filter->p.held_len - len);
@@ -157,7 +157,7 @@ static void end_body(struct gw_filter *filter) {
     filter->p.state = GW_PEM_TEXT;
     filter->p.held_len = 0;
     if (!filter->p.dropped) {
-        give(filter, filter->p.head, filter->p.head_len);
+        give_to_names(filter, filter->p.head, filter->p.head_len);
     }
     filter->p.head_len = 0;
     for (size_t i = 0; i < len; i++) { /* it may have its own BEGIN, at most a few times */
@@ -169,7 +169,7 @@ static void end_body(struct gw_filter *filter) {
 static void judge(struct gw_filter *filter, size_t end) {
     struct span line = trim(filter->p.held, filter->p.held_len);
     if (is_of_key(line)) {
-        drop(filter, filter->p.held_len - end);
+        drop_held(filter, filter->p.held_len - end);
     } else if (line.len) {
         end_body(filter);
     }
@@ -195,7 +195,7 @@ static void judge_part(struct gw_filter *filter) {
     const char *dash = memchr(filter->p.held, '-', filter->p.held_len);
     size_t before = dash ? (size_t)(dash - filter->p.held) : 0;
     if (before && is_of_key(trim(filter->p.held, before))) {
-        drop(filter, before);
+        drop_held(filter, before);
         return;
     }
     judge(filter, 0);
@@ -220,7 +220,7 @@ static void body_byte(struct gw_filter *filter, unsigned char c) {
     } else if (c == 'n' && filter->p.held_len > 1 && filter->p.held[filter->p.held_len - 2] == '\\') {
         judge(filter, 2);
     } else if (c == '-' && is_end(filter)) {
-        drop(filter, filter->p.held_len);
+        drop_held(filter, filter->p.held_len);
         filter->p.state = GW_PEM_TEXT;
         filter->p.head_len = 0;
     } else if (filter->p.held_len == GW_PEM_HELD_MAX) {
@@ -245,6 +245,6 @@ void gw_filter_pem_end(struct gw_filter *filter) {
             end_body(filter);
         }
     }
-    give(filter, filter->p.head, filter->p.head_len);
+    give_to_names(filter, filter->p.head, filter->p.head_len);
     filter->p.head_len = 0;
 }

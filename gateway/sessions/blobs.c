@@ -41,7 +41,7 @@ static bool id_valid(const char *id) {
            hex_digits(id + GW_SESSION_KEY_LEN + 1) == GW_BLOB_ID_LEN - GW_SESSION_KEY_LEN - 1;
 }
 
-static enum fm_code fail(const char *what, struct fm_error *error) {
+static enum fm_code fail_blob(const char *what, struct fm_error *error) {
     return fm_fail(error, FM_UNAVAILABLE, "can't %s an attachment (%s): free some space, or look at the disk", what,
                    strerror(errno));
 }
@@ -52,11 +52,11 @@ static enum fm_code write_blob(void *context, struct fm_error *error) {
     struct put *put = context;
     int fd = fm_private_file_create(put->folder, put->name);
     if (fd < 0) {
-        return fail("write", error);
+        return fail_blob("write", error);
     }
     bool whole = fm_write_all(fd, put->bytes, put->len) && fm_private_file_sync(fd) &&
                  fm_private_file_rename(put->folder, put->name, put->name + 1) && fm_private_folder_sync(put->folder);
-    enum fm_code code = whole ? FM_OK : fail("write", error);
+    enum fm_code code = whole ? FM_OK : fail_blob("write", error);
     fm_close(fd);
     if (!whole) {
         fm_private_file_remove(put->folder, put->name);
@@ -103,14 +103,14 @@ static enum fm_code read_bytes(struct get *get, int fd, size_t len, struct fm_er
     if (!get->bytes) {
         return fm_fail_no_memory(error);
     }
-    return fm_private_file_read(fd, get->bytes, len, 0) ? FM_OK : fail("read", error);
+    return fm_private_file_read(fd, get->bytes, len, 0) ? FM_OK : fail_blob("read", error);
 }
 
 static enum fm_code read_blob(void *context, struct fm_error *error) {
     struct get *get = context;
     int fd = fm_private_file_open(get->folder, get->id);
     if (fd < 0) {
-        return errno == ENOENT ? fm_fail(error, FM_NOT_FOUND, "there is no such attachment") : fail("read", error);
+        return errno == ENOENT ? fm_fail(error, FM_NOT_FOUND, "there is no such attachment") : fail_blob("read", error);
     }
     int64_t size = fm_private_file_size(fd);
     enum fm_code code = size > 0 && size <= GW_BLOB_MAX

@@ -47,7 +47,8 @@ struct gw_journal_file {
 
 /* ---- the thread ---- */
 
-static enum fm_code fail(const struct gw_journal_file *file, const char *what, int failure, struct fm_error *error) {
+static enum fm_code fail_file(const struct gw_journal_file *file, const char *what, int failure,
+                              struct fm_error *error) {
     return fm_fail(error, FM_UNAVAILABLE, "can't %s %s (%s): free some space, or look at the disk", what, file->name,
                    strerror(failure));
 }
@@ -56,7 +57,7 @@ static enum fm_code fail(const struct gw_journal_file *file, const char *what, i
 static enum fm_code open_whole(struct gw_journal_file *file, int *fd, struct fm_error *error) {
     *fd = fm_private_file_append(file->folder, file->name, file->whole < 0);
     if (*fd < 0) {
-        return fail(file, file->whole < 0 ? "make" : "open", errno, error);
+        return fail_file(file, file->whole < 0 ? "make" : "open", errno, error);
     }
     file->whole = file->whole < 0 ? 0 : file->whole;
     int64_t size = fm_private_file_size(*fd);
@@ -65,7 +66,7 @@ static enum fm_code open_whole(struct gw_journal_file *file, int *fd, struct fm_
                        "another program has changed %s: restart the gateway, which reads it anew", file->name);
     }
     if (size > file->whole && !fm_private_file_cut(*fd, file->whole)) {
-        return fail(file, "cut", errno, error);
+        return fail_file(file, "cut", errno, error);
     }
     return FM_OK;
 }
@@ -77,12 +78,12 @@ static enum fm_code write_lines(struct gw_journal_file *file, int fd, int64_t *w
                            GW_JOURNAL_FILE_MAX);
         }
         if (!fm_write_all(fd, at->line, at->len)) {
-            return fail(file, "write", errno, error);
+            return fail_file(file, "write", errno, error);
         }
         *written += (int64_t)at->len;
     }
     if (!fm_private_file_sync(fd) || (file->whole == 0 && !fm_private_folder_sync(file->folder))) {
-        return fail(file, "write", errno, error);
+        return fail_file(file, "write", errno, error);
     }
     return FM_OK;
 }

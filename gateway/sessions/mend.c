@@ -15,7 +15,7 @@
 
 #define PART_LEN (GW_SESSION_FILE_LEN + 1)
 
-static enum fm_code fail(const char *what, const char *name, struct fm_error *error) {
+static enum fm_code fail_file(const char *what, const char *name, struct fm_error *error) {
     return fm_fail(error, FM_UNAVAILABLE, "can't %s %s (%s): free some space, or look at its rights and the disk", what,
                    name, strerror(errno));
 }
@@ -24,7 +24,7 @@ enum fm_code gw_session_file_read(int folder, const char *name, char **text, siz
     enum fm_code code = FM_OK;
     int fd = fm_private_file_append(folder, name, false);
     if (fd < 0) {
-        return fail("open", name, error);
+        return fail_file("open", name, error);
     }
     int64_t size = fm_private_file_size(fd);
     *len = size > 0 ? (size_t)size : 0;
@@ -32,7 +32,7 @@ enum fm_code gw_session_file_read(int folder, const char *name, char **text, siz
     if (!*text) {
         code = fm_fail(error, FM_UNAVAILABLE, "%s is too long to be read, with %lld bytes", name, (long long)size);
     } else if (!fm_private_file_read(fd, *text, *len, 0)) {
-        code = fail("read", name, error);
+        code = fail_file("read", name, error);
         free(*text);
     }
     fm_close(fd);
@@ -64,7 +64,7 @@ static enum fm_code set_aside(int folder, const char *key, const char *text, siz
     const struct fm_buf all = {.data = (char *)text, .len = len};
     snprintf(name, sizeof name, "%s.damaged-%lld", key, (long long)gw_wall_ms());
     if (!write_whole(folder, name, &all, NULL)) {
-        return fail("write", name, error);
+        return fail_file("write", name, error);
     }
     fm_log(FM_LOG_WARN, "a transcript had broken lines: they are left out, and the file as it was is sessions/%s",
            name);
@@ -77,7 +77,7 @@ static enum fm_code append_closing(int folder, const char *name, const struct gw
     int fd = fm_private_file_append(folder, name, false);
     bool done = fd >= 0 && fm_private_file_cut(fd, (int64_t)recovered->whole) &&
                 fm_write_all(fd, recovered->closing.data, recovered->closing.len) && fm_private_file_sync(fd);
-    enum fm_code code = done ? FM_OK : fail("mend", name, error);
+    enum fm_code code = done ? FM_OK : fail_file("mend", name, error);
     if (!done && fd >= 0 && !fm_private_file_cut(fd, (int64_t)recovered->whole)) {
         fm_log(FM_LOG_WARN, "%s keeps the beginning of a record; the next start cuts it off", name);
     }
@@ -94,7 +94,8 @@ static enum fm_code mend_file(int folder, const char *key, const char *name, con
         if (code != FM_OK) {
             return code;
         }
-        return write_whole(folder, name, &recovered->kept, &recovered->closing) ? FM_OK : fail("write", name, error);
+        return write_whole(folder, name, &recovered->kept, &recovered->closing) ? FM_OK
+                                                                                : fail_file("write", name, error);
     }
     return recovered->closing.len ? append_closing(folder, name, recovered, error) : FM_OK;
 }
@@ -108,8 +109,8 @@ static void count(struct gw_mended *mended, const struct gw_recovered *recovered
 }
 
 /* Adds a session, whether its file could be mended or not. */
-static enum fm_code add(struct gw_sessions *sessions, const char *key, const struct gw_recovered *recovered,
-                        bool mended, struct fm_error *error) {
+static enum fm_code add_session(struct gw_sessions *sessions, const char *key, const struct gw_recovered *recovered,
+                                bool mended, struct fm_error *error) {
     int64_t whole = (int64_t)(recovered->whole + (mended ? recovered->closing.len : 0));
     struct gw_session_entry *entry = gw_sessions_reserve(sessions) ? gw_session_entry_new(sessions, key, whole) : NULL;
     if (!entry) {
@@ -147,7 +148,7 @@ static enum fm_code mend_one(struct gw_sessions *sessions, const char *key, cons
             mended->unusable++;
         }
         count(mended, &recovered, len);
-        code = recovered.whole ? add(sessions, key, &recovered, whole, error) : FM_OK;
+        code = recovered.whole ? add_session(sessions, key, &recovered, whole, error) : FM_OK;
         mended->sessions += code == FM_OK && recovered.whole;
     }
     gw_recovered_free(&recovered);
@@ -172,7 +173,7 @@ enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, st
     enum fm_code code = FM_OK;
     struct fm_folder *folder = fm_folder_open(path);
     if (!folder) {
-        return fail("read", path, error);
+        return fail_file("read", path, error);
     }
     *mended = (struct gw_mended){.sessions = 0};
     while (code == FM_OK && (name = fm_folder_next(folder))) {
@@ -188,5 +189,5 @@ enum fm_code gw_sessions_mend(struct gw_sessions *sessions, const char *path, st
      * Whole records count as acknowledged from now on, but the gateway that wrote them may have been killed before it
      * synced a name.
      */
-    return code == FM_OK && !fm_private_folder_sync(sessions->folder) ? fail("write", path, error) : code;
+    return code == FM_OK && !fm_private_folder_sync(sessions->folder) ? fail_file("write", path, error) : code;
 }

@@ -112,7 +112,7 @@ void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record) {
 
 /* ---- what is open ---- */
 
-static struct open **find(struct recovery *recovery, enum kind kind, const char *run, const char *id) {
+static struct open **find_open(struct recovery *recovery, enum kind kind, const char *run, const char *id) {
     struct open **link = &recovery->open;
     while (*link && ((*link)->kind != kind || strcmp((*link)->run, run) != 0 || strcmp((*link)->id, id) != 0)) {
         link = &(*link)->next;
@@ -120,7 +120,7 @@ static struct open **find(struct recovery *recovery, enum kind kind, const char 
     return link;
 }
 
-static void drop(struct recovery *recovery, struct open **link) {
+static void drop_open(struct recovery *recovery, struct open **link) {
     struct open *gone = *link;
     if (gone) {
         *link = gone->next;
@@ -131,11 +131,11 @@ static void drop(struct recovery *recovery, struct open **link) {
     }
 }
 
-static void add(struct recovery *recovery, enum kind kind, const char *run, const char *id, const char *call) {
+static void add_open(struct recovery *recovery, enum kind kind, const char *run, const char *id, const char *call) {
     size_t run_len = strlen(run) + 1;
     size_t id_len = strlen(id) + 1;
     size_t call_len = strlen(call) + 1;
-    if (*find(recovery, kind, run, id)) {
+    if (*find_open(recovery, kind, run, id)) {
         return; /* recorded twice */
     }
     struct open *open = calloc(1, sizeof *open + run_len + id_len + call_len);
@@ -152,18 +152,18 @@ static void add(struct recovery *recovery, enum kind kind, const char *run, cons
 }
 
 static void set_stage(struct recovery *recovery, const char *run, const char *call, enum stage stage) {
-    struct open *open = *find(recovery, CALL, run, call);
+    struct open *open = *find_open(recovery, CALL, run, call);
     if (open) {
         open->stage = stage;
     }
 }
 
-static void settle(struct recovery *recovery, const struct gw_record *record, const char *run) {
-    struct open **link = find(recovery, APPROVAL, run, gw_record_text(record, "approvalId"));
+static void settle_approval(struct recovery *recovery, const struct gw_record *record, const char *run) {
+    struct open **link = find_open(recovery, APPROVAL, run, gw_record_text(record, "approvalId"));
     if (*link) {
         bool approved = strcmp(gw_record_text(record, "verdict"), "approved") == 0;
         set_stage(recovery, run, (*link)->call, approved ? MAY_RUN : WILL_NOT);
-        drop(recovery, link);
+        drop_open(recovery, link);
     }
 }
 
@@ -172,26 +172,26 @@ static void end_run(struct recovery *recovery, const char *run) {
     struct open **link = &recovery->open;
     while (*link) {
         if (strcmp((*link)->run, run) == 0) {
-            drop(recovery, link);
+            drop_open(recovery, link);
         } else {
             link = &(*link)->next;
         }
     }
 }
 
-static void follow(struct recovery *recovery, const struct gw_record *record) {
+static void follow_record(struct recovery *recovery, const struct gw_record *record) {
     const char *run = gw_record_text(record, "runId");
     const char *call = gw_record_text(record, "callId");
     switch (record->type) {
-    case GW_RECORD_RUN_STARTED: add(recovery, RUN, run, "", ""); break;
-    case GW_RECORD_TOOL_CALL: add(recovery, CALL, run, call, ""); break;
+    case GW_RECORD_RUN_STARTED: add_open(recovery, RUN, run, "", ""); break;
+    case GW_RECORD_TOOL_CALL: add_open(recovery, CALL, run, call, ""); break;
     case GW_RECORD_APPROVAL_OPENED:
-        add(recovery, APPROVAL, run, gw_record_text(record, "approvalId"), call);
+        add_open(recovery, APPROVAL, run, gw_record_text(record, "approvalId"), call);
         set_stage(recovery, run, call, WAITS);
         break;
-    case GW_RECORD_APPROVAL_SETTLED: settle(recovery, record, run); break;
+    case GW_RECORD_APPROVAL_SETTLED: settle_approval(recovery, record, run); break;
     case GW_RECORD_TOOL_STARTED: set_stage(recovery, run, call, MAY_RUN); break;
-    case GW_RECORD_TOOL_RESULT: drop(recovery, find(recovery, CALL, run, call)); break;
+    case GW_RECORD_TOOL_RESULT: drop_open(recovery, find_open(recovery, CALL, run, call)); break;
     case GW_RECORD_RUN_ENDED: end_run(recovery, run); break;
     case GW_RECORD_SESSION:
     case GW_RECORD_TITLE:
@@ -206,7 +206,7 @@ static void follow(struct recovery *recovery, const struct gw_record *record) {
 static bool on_record(void *context, const struct gw_record *record) {
     struct recovery *recovery = context;
     gw_facts_apply(&recovery->out->facts, record);
-    follow(recovery, record);
+    follow_record(recovery, record);
     if (recovery->out->damaged) {
         fm_buf_append(&recovery->out->kept, record->line, record->len + 1); /* its newline too */
     }
@@ -279,7 +279,7 @@ enum fm_code gw_recover(const char *text, size_t len, int64_t now_ms, struct gw_
     out->whole = gw_transcript_read(text, len, &reader);
     close_all(&recovery, now_ms);
     while (recovery.open) {
-        drop(&recovery, &recovery.open);
+        drop_open(&recovery, &recovery.open);
     }
     if (recovery.failed || out->kept.failed || out->closing.failed) {
         gw_recovered_free(out);

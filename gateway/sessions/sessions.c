@@ -144,7 +144,7 @@ static bool is_listed(enum gw_record_type type) {
 }
 
 /* Reads the record again: what a start would take for damage must not be written. */
-static enum fm_code check(const struct gw_sessions *sessions, struct fm_error *error) {
+static enum fm_code check_record(const struct gw_sessions *sessions, struct fm_error *error) {
     struct gw_record record;
     struct fm_buf scratch;
     const char *fault;
@@ -166,7 +166,7 @@ enum fm_code gw_session_end(struct gw_sessions *sessions, gw_journal_done *done,
                             struct fm_error *error) {
     struct gw_session_entry *entry = sessions->entry;
     gw_record_end(&sessions->writer);
-    enum fm_code code = check(sessions, error);
+    enum fm_code code = check_record(sessions, error);
     if (code != FM_OK) {
         return code;
     }

@@ -20,7 +20,7 @@ bool gw_is_record(struct json_object *record, const char *type) {
     return record && strcmp(gw_text_of(record, "type"), type) == 0;
 }
 
-static struct gw_story_run *find(const struct gw_story *story, const char *id) {
+static struct gw_story_run *find_run(const struct gw_story *story, const char *id) {
     for (size_t i = story->count; i > 0; i--) {
         if (strcmp(story->runs[i - 1].id, id) == 0) {
             return &story->runs[i - 1];
@@ -65,7 +65,7 @@ static bool add_to(struct gw_story *story, struct gw_story_run *run, struct json
 }
 
 /* The text was checked, record by record, when the transcript was read. */
-static struct json_object *parse(const char *text, size_t len) {
+static struct json_object *parse_records(const char *text, size_t len) {
     struct json_object *root = NULL;
     struct fm_buf scratch;
     fm_buf_init(&scratch, GW_RECORD_MAX);
@@ -75,14 +75,14 @@ static struct json_object *parse(const char *text, size_t len) {
 }
 
 bool gw_story_read(const char *text, size_t len, struct gw_story *story) {
-    struct json_object *records = parse(text, len);
+    struct json_object *records = parse_records(text, len);
     size_t count = records ? json_object_array_length(records) : 0;
     *story = (struct gw_story){.runs = calloc(count + 1, sizeof *story->runs), .records = records};
     bool ok = records && story->runs;
     for (size_t i = 0; ok && i < count; i++) {
         struct json_object *record = json_object_array_get_idx(records, i);
         const char *id = gw_text_of(record, "runId");
-        struct gw_story_run *run = *id ? find(story, id) : NULL;
+        struct gw_story_run *run = *id ? find_run(story, id) : NULL;
         if (gw_is_record(record, "run_started") && *id && !run) {
             story->runs[story->count++] = (struct gw_story_run){.id = id, .started = record};
         } else if (run) {

@@ -17,7 +17,7 @@ struct writing {
 
 /* ---- arrays ---- */
 
-static void write_message(struct fm_json_writer *w, const struct gw_record *record) {
+static void write_view_message(struct fm_json_writer *w, const struct gw_record *record) {
     struct json_object *attachments;
     const char *run = gw_record_text(record, "runId");
     struct json_object *content = json_object_object_get(record->json, "content");
@@ -46,7 +46,7 @@ static bool add_element(void *context, const struct gw_record *record) {
     fm_buf_append(&writing->starts, &writing->body.len, sizeof writing->body.len);
     if (messages) {
         struct fm_json_writer w = fm_json_writer_on(&writing->body);
-        write_message(&w, record);
+        write_view_message(&w, record);
     } else {
         fm_buf_append(&writing->body, record->line, record->len);
     }

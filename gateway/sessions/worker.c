@@ -50,7 +50,7 @@ static void list_add(struct list *list, struct gw_job *job) {
 }
 
 /* Takes what to run next; an empty list if nothing waits. With the lock held, if the thread lives. */
-static void take(struct gw_worker *worker, struct list *taken) {
+static void take_jobs(struct gw_worker *worker, struct list *taken) {
     struct list *from = worker->urgent.first ? &worker->urgent : &worker->waiting;
     struct gw_job *job = from->first;
     list_init(taken);
@@ -71,7 +71,7 @@ static void *thread_body(void *argument) {
     pthread_mutex_lock(&worker->lock);
     for (;;) {
         struct list taken;
-        take(worker, &taken);
+        take_jobs(worker, &taken);
         if (!taken.first && worker->ending) {
             break;
         }
@@ -170,7 +170,7 @@ static void drain(struct gw_worker *worker) {
 static void run_the_rest(struct gw_worker *worker) {
     while (deliver(worker)) {
         struct list taken;
-        for (take(worker, &taken); taken.first; take(worker, &taken)) {
+        for (take_jobs(worker, &taken); taken.first; take_jobs(worker, &taken)) {
             worker->options.run(worker->options.context, taken.first);
             list_move(&worker->done, &taken);
         }

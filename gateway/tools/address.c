@@ -70,7 +70,7 @@ static bool matches(const struct prefix *prefix, const unsigned char *bytes) {
            (!rest || ((prefix->bytes[whole] ^ bytes[whole]) & mask) == 0);
 }
 
-static const char *find(const struct prefix *table, size_t count, const unsigned char *bytes) {
+static const char *find_prefix(const struct prefix *table, size_t count, const unsigned char *bytes) {
     for (size_t i = 0; i < count; i++) {
         if (matches(&table[i], bytes)) {
             return table[i].what;
@@ -107,8 +107,8 @@ const char *gw_address_refused(const struct sockaddr *address) {
         return special;
     }
     const unsigned char *bytes = meaning_of(address, &len);
-    return len == 4 ? find(version4, sizeof version4 / sizeof version4[0], bytes)
-                    : find(version6, sizeof version6 / sizeof version6[0], bytes);
+    return len == 4 ? find_prefix(version4, sizeof version4 / sizeof version4[0], bytes)
+                    : find_prefix(version6, sizeof version6 / sizeof version6[0], bytes);
 }
 
 /*

@@ -44,21 +44,21 @@ static void write_details(struct gw_tool_call *call, const char *command, size_t
     fm_buf_free(&folder);
 }
 
-static enum fm_code refuse(struct fm_error *error, const char *why) {
+static enum fm_code refuse_command(struct fm_error *error, const char *why) {
     fm_fail(error, FM_INVALID_REQUEST, "command %s", why);
     snprintf(error->param, sizeof error->param, "command");
     return FM_INVALID_REQUEST;
 }
 
-static enum fm_code prepare(struct gw_tool_call *call, struct fm_error *error) {
+static enum fm_code prepare_command(struct gw_tool_call *call, struct fm_error *error) {
     struct json_object *value = json_object_object_get(call->input, "command");
     const char *command = json_object_get_string(value);
     size_t len = (size_t)json_object_get_string_len(value);
     if (len > COMMAND_MAX) {
-        return refuse(error, "must have at most 100,000 bytes; write a script into a file and run that");
+        return refuse_command(error, "must have at most 100,000 bytes; write a script into a file and run that");
     }
     if (strlen(command) != len) {
-        return refuse(error, "must not have a NUL character");
+        return refuse_command(error, "must not have a NUL character");
     }
     bool sandboxed = call->tools->sandbox != GW_SANDBOX_OFF;
     char *private_folder = sandboxed ? gw_tool_call_private_path(call) : strdup("");
@@ -88,7 +88,7 @@ static void on_tick(uv_timer_t *timer) {
                           (fm_now_ms() - bash->begun_ms) / 1000, bash->call->output.total);
 }
 
-static void settle(uv_handle_t *handle) {
+static void settle_command(uv_handle_t *handle) {
     struct bash *bash = handle->data;
     struct gw_tool_call *call = bash->call;
     struct gw_process_end end = bash->end;
@@ -120,7 +120,7 @@ static void on_ended(void *context, const struct gw_process_end *end) {
     struct bash *bash = context;
     bash->process = NULL;
     bash->end = *end;
-    uv_close((uv_handle_t *)&bash->tick, settle);
+    uv_close((uv_handle_t *)&bash->tick, settle_command);
 }
 
 static void free_late(uv_handle_t *handle) {
@@ -172,7 +172,7 @@ const struct gw_tool gw_tool_bash = {
                     "\"description\":\"The command, as for bash -c\"}},\"required\":[\"command\"],"
                     "\"additionalProperties\":false}",
     .requires_approval = true,
-    .prepare = prepare,
+    .prepare = prepare_command,
     .execute = execute,
     .abort = abort_command,
     .free = free_nothing,

@@ -10,7 +10,7 @@
 
 #define SUMMARY_MAX 200u
 
-static enum fm_code refuse(struct fm_error *error, size_t index, const char *member, const char *why) {
+static enum fm_code refuse_action(struct fm_error *error, size_t index, const char *member, const char *why) {
     fm_fail(error, FM_INVALID_REQUEST, "actions[%zu].%s %s", index, member, why);
     snprintf(error->param, sizeof error->param, "actions[%zu].%s", index, member);
     return FM_INVALID_REQUEST;
@@ -45,26 +45,26 @@ static enum fm_code check_action(struct json_object *action, size_t index, struc
     const struct gw_browser_action *row = gw_browser_action_find(gw_browser_text(action, "action"));
     for (size_t i = 0; i < 2 && row->needs[i]; i++) {
         if (!json_object_object_get_ex(action, row->needs[i], NULL)) {
-            return refuse(error, index, row->needs[i], "is missing");
+            return refuse_action(error, index, row->needs[i], "is missing");
         }
     }
     for (struct lh_entry *entry = json_object_get_object(action)->head; entry; entry = entry->next) {
         const char *name = lh_entry_k(entry);
         struct json_object *value = (struct json_object *)lh_entry_v(entry);
         if (strcmp(name, "action") != 0 && !is_one_of(name, row->needs) && !is_one_of(name, row->takes)) {
-            return refuse(error, index, name, "is not for this action; leave it out");
+            return refuse_action(error, index, name, "is not for this action; leave it out");
         }
         if (json_object_is_type(value, json_type_string) &&
             strlen(json_object_get_string(value)) != (size_t)json_object_get_string_len(value)) {
-            return refuse(error, index, name, "must not have a NUL character");
+            return refuse_action(error, index, name, "must not have a NUL character");
         }
     }
     const char *fault = is_one_of("url", row->needs) ? url_fault(gw_browser_text(action, "url")) : NULL;
     if (strcmp(row->name, "wait") == 0 && !json_object_object_get_ex(action, "ms", NULL) &&
         !json_object_object_get_ex(action, "selector", NULL)) {
-        return refuse(error, index, "selector", "is missing; a wait has a selector, or ms");
+        return refuse_action(error, index, "selector", "is missing; a wait has a selector, or ms");
     }
-    return fault ? refuse(error, index, "url", fault) : FM_OK;
+    return fault ? refuse_action(error, index, "url", fault) : FM_OK;
 }
 
 static void write_summary(struct gw_tool_call *call, struct json_object *actions) {
@@ -126,7 +126,7 @@ static void write_details(struct gw_tool_call *call, struct json_object *actions
     fm_json_object_end(&w);
 }
 
-static enum fm_code prepare(struct gw_tool_call *call, struct fm_error *error) {
+static enum fm_code prepare_actions(struct gw_tool_call *call, struct fm_error *error) {
     struct json_object *actions = json_object_object_get(call->input, "actions");
     if (call->tools->sandbox == GW_SANDBOX_STRICT) {
         return fm_fail(error, FM_UNAVAILABLE,
@@ -175,7 +175,7 @@ const struct gw_tool gw_tool_browser = {
                     "\"type\":\"integer\","
                     "\"minimum\":0,\"maximum\":30000}}}}}}",
     .requires_approval = true,
-    .prepare = prepare,
+    .prepare = prepare_actions,
     .execute = gw_browser_execute,
     .abort = gw_browser_abort,
     .free = free_nothing,

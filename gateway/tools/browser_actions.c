@@ -14,7 +14,7 @@
 #define PAUSE_MS 100u
 #define TEXT_MAX "200000" /* characters that a page may send; the output's limit comes after it */
 
-static struct json_object *member(struct json_object *object, const char *name) {
+static struct json_object *object_member(struct json_object *object, const char *name) {
     struct json_object *value = NULL;
     return json_object_object_get_ex(object, name, &value) ? value : NULL;
 }
@@ -154,8 +154,8 @@ static void on_found_to_click(void *context, struct json_object *value, const ch
         gw_browser_fail(browser, "%s", fault);
         return;
     }
-    double x = json_object_get_double(member(value, "x"));
-    double y = json_object_get_double(member(value, "y"));
+    double x = json_object_get_double(object_member(value, "x"));
+    double y = json_object_get_double(object_member(value, "y"));
     mouse(browser, "mouseMoved", x, y, NULL);
     mouse(browser, "mousePressed", x, y, NULL);
     mouse(browser, "mouseReleased", x, y, on_clicked);
@@ -179,7 +179,7 @@ static void on_typed(void *context, struct json_object *result, const char *erro
     (void)result;
     if (error) {
         gw_browser_fail(browser, "%s", error);
-    } else if (json_object_get_boolean(member(gw_browser_step(browser), "submit"))) {
+    } else if (json_object_get_boolean(object_member(gw_browser_step(browser), "submit"))) {
         static const char key[] =
             "{\"type\":\"%s\",\"key\":\"Enter\",\"code\":\"Enter\",\"windowsVirtualKeyCode\":13%s}";
         char params[160];
@@ -250,7 +250,7 @@ static void run_wait(struct gw_browser *browser, struct json_object *action) {
     if (*gw_browser_text(action, "selector")) {
         look_for(browser);
     } else {
-        pause_now(browser, (uint64_t)json_object_get_int64(member(action, "ms")));
+        pause_now(browser, (uint64_t)json_object_get_int64(object_member(action, "ms")));
     }
 }
 
@@ -268,7 +268,7 @@ static void on_text(void *context, struct json_object *value, const char *error)
         return;
     }
     const char *text = gw_browser_text(value, "text");
-    int64_t length = json_object_get_int64(member(value, "length"));
+    int64_t length = json_object_get_int64(object_member(value, "length"));
     gw_browser_say(browser, "%zu. text of %.1500s:\n", browser->step + 1, gw_browser_text(value, "url"));
     gw_output_add(&browser->call->output, text, strlen(text));
     gw_browser_say(browser, "\n");
@@ -367,7 +367,7 @@ static void on_dialog(struct gw_browser *browser, struct json_object *params) {
 /* A second barrier besides the proxy: pages can't open such addresses by themselves. */
 static void on_frame(struct gw_browser *browser, struct json_object *params) {
     static const char *const schemes[] = {"http:", "https:", "about:", "data:", "blob:", "chrome-error:"};
-    const char *url = gw_browser_text(member(params, "frame"), "url");
+    const char *url = gw_browser_text(object_member(params, "frame"), "url");
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         if (strncmp(url, schemes[i], strlen(schemes[i])) == 0) {
             return;

@@ -55,7 +55,7 @@ static enum gw_end say_end(const struct gw_browser *browser, char *note, size_t 
     return GW_END_FAILED;
 }
 
-static void settle(struct gw_browser *browser) {
+static void settle_browser(struct gw_browser *browser) {
     struct gw_tool_call *call = browser->call;
     char note[1800] = "";
     enum gw_end end = say_end(browser, note, sizeof note);
@@ -71,7 +71,7 @@ static void settle(struct gw_browser *browser) {
 
 static void one_closed(struct gw_browser *browser) {
     if (--browser->open == 0) {
-        settle(browser);
+        settle_browser(browser);
     }
 }
 
@@ -413,7 +413,7 @@ static void on_forgotten_proxy(void *context) {
     forget_one(context);
 }
 
-static void forget(struct gw_browser *browser) {
+static void forget_browser(struct gw_browser *browser) {
     browser->open = browser->proxy ? 3 : 2;
     uv_close((uv_handle_t *)&browser->limit, on_forgotten_timer);
     uv_close((uv_handle_t *)&browser->pause, on_forgotten_timer);
@@ -451,7 +451,7 @@ enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *erro
     enum fm_code code =
         gw_proxy_open(call->tools->loop, call->tools->exempt_address, on_refused, browser, &browser->proxy, error);
     if (code != FM_OK || (code = freeze(browser, error)) != FM_OK || (code = start_process(browser, error)) != FM_OK) {
-        forget(browser);
+        forget_browser(browser);
         return code;
     }
     call->own = browser;

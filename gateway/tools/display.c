@@ -31,7 +31,7 @@ static bool is_unseen(uint32_t point) {
     return false;
 }
 
-static uint32_t decode(const char *text, int len) {
+static uint32_t decode_point(const char *text, int len) {
     const unsigned char *bytes = (const unsigned char *)text;
     uint32_t point = len == 1 ? bytes[0] : bytes[0] & (0x7Fu >> len);
     for (int i = 1; i < len; i++) {
@@ -44,7 +44,7 @@ bool gw_display(struct fm_buf *buf, const char *text, size_t len) {
     bool escaped = false;
     for (size_t at = 0; at < len;) {
         int step = fm_utf8_sequence(text + at, len - at);
-        uint32_t point = step > 0 ? decode(text + at, step) : 0xFFFD;
+        uint32_t point = step > 0 ? decode_point(text + at, step) : 0xFFFD;
         char name[16];
         if (step > 0 && !is_unseen(point)) {
             fm_buf_append(buf, text + at, (size_t)step);

@@ -133,7 +133,7 @@ const char *gw_environment_get(char *const *environment, const char *name) {
     return NULL;
 }
 
-static bool add(char **list, size_t *count, const char *folder, const char *name) {
+static bool add_folder(char **list, size_t *count, const char *folder, const char *name) {
     bool absolute = folder && *folder == '/';
     if (absolute && asprintf(&list[*count], "%s%s%s", folder, *name ? "/" : "", name) < 0) {
         list[*count] = NULL;
@@ -149,10 +149,10 @@ char **gw_hidden_paths(const char *home, const char *state_folder) {
     const char *second = account ? account->pw_dir : NULL;
     char **result = calloc(2 * each + 2, sizeof *result);
     size_t count = 0;
-    bool whole = result && add(result, &count, state_folder, "");
+    bool whole = result && add_folder(result, &count, state_folder, "");
     for (size_t i = 0; whole && i < each; i++) {
-        whole = add(result, &count, home, keys[i]) &&
-                ((home && second && strcmp(home, second) == 0) || add(result, &count, second, keys[i]));
+        whole = add_folder(result, &count, home, keys[i]) &&
+                ((home && second && strcmp(home, second) == 0) || add_folder(result, &count, second, keys[i]));
     }
     if (!whole) {
         gw_strings_free(result);

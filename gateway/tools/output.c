@@ -26,7 +26,7 @@ void gw_output_free(struct gw_output *output) {
 }
 
 /* Appends as much as there is room for. Returns how much. */
-static size_t fill(struct gw_output *output, struct fm_buf *buf, const char *data, size_t len) {
+static size_t fill_buffer(struct gw_output *output, struct fm_buf *buf, const char *data, size_t len) {
     size_t room = buf->max - buf->len;
     size_t taken = len < room ? len : room;
     if (buf->failed) {
@@ -40,10 +40,10 @@ static size_t fill(struct gw_output *output, struct fm_buf *buf, const char *dat
 void gw_output_add(struct gw_output *output, const char *data, size_t len) {
     struct fm_buf *tail = &output->tail;
     output->total += len;
-    size_t taken = fill(output, &output->head, data, len);
+    size_t taken = fill_buffer(output, &output->head, data, len);
     data += taken;
     len -= taken;
-    taken = fill(output, tail, data, len);
+    taken = fill_buffer(output, tail, data, len);
     data += taken;
     len -= taken;
     if (output->failed || len == 0) {

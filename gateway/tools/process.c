@@ -130,7 +130,7 @@ static void on_runner_exit(uv_process_t *runner, int64_t status, int number) {
 /* ---- streams ---- */
 
 /* One piece for all streams: its bytes are passed on before the next read. */
-static void allocate(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
+static void allocate_piece(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
     struct gw_process *process = handle->data;
     (void)wanted;
     *buf = uv_buf_init(process->piece, PIECE);
@@ -158,7 +158,7 @@ static void on_control(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
     }
 }
 
-static void on_message(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
+static void on_from_command(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
     struct gw_process *process = stream->data;
     if (got > 0) {
         process->handlers.message(process->handlers.context, buf->base, (size_t)got);
@@ -205,7 +205,8 @@ static uv_pipe_t *add_pipe(struct gw_process *process, uv_loop_t *loop, uv_pipe_
     return pipe;
 }
 
-static struct gw_process *create(const struct gw_process_start *start, const struct gw_process_handlers *handlers) {
+static struct gw_process *create_process(const struct gw_process_start *start,
+                                         const struct gw_process_handlers *handlers) {
     struct gw_process *process = calloc(1, sizeof *process);
     if (!process || !(process->piece = malloc(PIECE))) {
         free(process);
@@ -261,7 +262,7 @@ static int spawn(struct gw_process *process, const struct gw_process_start *star
 enum fm_code gw_process_start(const struct gw_process_start *start, const struct gw_process_handlers *handlers,
                               struct gw_process **result, struct fm_error *error) {
     int ends[2] = {-1, -1};
-    struct gw_process *process = create(start, handlers);
+    struct gw_process *process = create_process(start, handlers);
     if (!process) {
         return fm_fail_no_memory(error);
     }
@@ -282,10 +283,10 @@ enum fm_code gw_process_start(const struct gw_process_start *start, const struct
         close_all(process); /* a runner that was started ends with its control socket */
         return fm_fail(error, FM_UNAVAILABLE, "%s can't be started: %s", start->runner, uv_strerror(failure));
     }
-    uv_read_start((uv_stream_t *)&process->control, allocate, on_control);
-    uv_read_start((uv_stream_t *)&process->output, allocate, on_output);
+    uv_read_start((uv_stream_t *)&process->control, allocate_piece, on_control);
+    uv_read_start((uv_stream_t *)&process->output, allocate_piece, on_output);
     if (start->pipes) {
-        uv_read_start((uv_stream_t *)&process->from_command, allocate, on_message);
+        uv_read_start((uv_stream_t *)&process->from_command, allocate_piece, on_from_command);
     }
     process->started = true;
     *result = process;

@@ -128,7 +128,7 @@ static void init_side(struct connection *connection, struct side *side) {
 
 /* ---- bytes in both directions ---- */
 
-static void allocate(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
+static void allocate_piece(uv_handle_t *handle, size_t wanted, uv_buf_t *buf) {
     struct connection *connection = handle->data;
     bool browser = handle == (uv_handle_t *)&connection->browser.socket;
     struct side *side = browser ? &connection->browser : &connection->server;
@@ -144,7 +144,7 @@ static void on_passed(uv_write_t *write, int status) {
     if (status < 0) {
         close_connection(connection);
     } else if (connection->stage == STAGE_OPEN) {
-        uv_read_start(from, allocate, on_bytes);
+        uv_read_start(from, allocate_piece, on_bytes);
     }
 }
 
@@ -183,8 +183,8 @@ static void on_replied(uv_write_t *write, int status) {
     if (status < 0 || connection->request[1] != REPLY_DONE) {
         close_connection(connection);
     } else if (connection->stage == STAGE_OPEN) {
-        uv_read_start((uv_stream_t *)&connection->browser.socket, allocate, on_bytes);
-        uv_read_start((uv_stream_t *)&connection->server.socket, allocate, on_bytes);
+        uv_read_start((uv_stream_t *)&connection->browser.socket, allocate_piece, on_bytes);
+        uv_read_start((uv_stream_t *)&connection->server.socket, allocate_piece, on_bytes);
     }
 }
 
@@ -275,7 +275,7 @@ static bool is_below(const char *host, const char *name) {
  * A name, or an address as text: getaddrinfo takes both. By RFC 6761, sections 6.3 and 6.4, "invalid" leads nowhere and
  * "localhost" to this machine, so no server is asked for them.
  */
-static void resolve(struct connection *connection) {
+static void resolve_host(struct connection *connection) {
     struct in6_addr literal;
     const char *host = is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host;
     bool is_literal = inet_pton(AF_INET, host, &literal) == 1 || inet_pton(AF_INET6, host, &literal) == 1;
@@ -327,7 +327,7 @@ static void on_greeted(uv_write_t *write, int status) {
 }
 
 /* Handles what has come. The browser waits for each answer, so nothing comes after a message. */
-static void take(struct connection *connection) {
+static void take_request(struct connection *connection) {
     static char no_authentication[] = {5, 0};
     const unsigned char *at = connection->request;
     if (connection->have > 0 && at[0] != 5) {
@@ -349,7 +349,7 @@ static void take(struct connection *connection) {
         if (size < 0 || at[1] != 1) {
             reply(connection, REPLY_NO_COMMAND);
         } else if (size > 0) {
-            resolve(connection);
+            resolve_host(connection);
         }
     }
 }
@@ -361,7 +361,7 @@ static void on_request(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
     } else if (got > 0) {
         memcpy(connection->request + connection->have, buf->base, (size_t)got);
         connection->have += (size_t)got;
-        take(connection);
+        take_request(connection);
     }
 }
 
@@ -383,7 +383,7 @@ static void on_connection(uv_stream_t *listener, int status) {
         return;
     }
     uv_tcp_nodelay(&connection->browser.socket, 1);
-    uv_read_start((uv_stream_t *)&connection->browser.socket, allocate, on_request);
+    uv_read_start((uv_stream_t *)&connection->browser.socket, allocate_piece, on_request);
 }
 
 /* ---- the proxy ---- */

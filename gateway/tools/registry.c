@@ -132,7 +132,7 @@ static const struct gw_tool *find_tool(const char *name) {
 }
 
 /* Makes a tree of JSON text; NULL with the error. */
-static struct json_object *parse(const char *text, size_t len, struct fm_error *error) {
+static struct json_object *parse_json(const char *text, size_t len, struct fm_error *error) {
     size_t offset = 0;
     struct json_object *root = NULL;
     struct fm_buf scratch;
@@ -154,7 +154,7 @@ static struct json_object *parse(const char *text, size_t len, struct fm_error *
 
 static enum fm_code check_input(struct gw_tool_call *call, struct fm_error *error) {
     const char *text = call->tool->input_schema;
-    struct json_object *schema = parse(text, strlen(text), error);
+    struct json_object *schema = parse_json(text, strlen(text), error);
     enum fm_code code = schema ? gw_schema_check(schema, call->input, error) : error->code;
     json_object_put(schema);
     return code;
@@ -202,7 +202,7 @@ void gw_tool_call_free(struct gw_tool_call *call) {
     }
 }
 
-static struct gw_tool_call *create(struct gw_tools *tools, const struct gw_tool *tool) {
+static struct gw_tool_call *create_call(struct gw_tools *tools, const struct gw_tool *tool) {
     struct gw_tool_call *call = calloc(1, sizeof *call);
     if (call) {
         call->tools = tools;
@@ -225,12 +225,12 @@ enum fm_code gw_tool_call_prepare(struct gw_tools *tools, const char *name, cons
     if (!tool) {
         return fm_fail(error, FM_NOT_FOUND, "there is no tool %.*s", fm_utf8_shown(name, 80), name);
     }
-    struct gw_tool_call *call = create(tools, tool);
+    struct gw_tool_call *call = create_call(tools, tool);
     if (!call) {
         return fm_fail_no_memory(error);
     }
     enum fm_code code = FM_OK;
-    if (!(call->input = parse(input, len, error)) || (code = check_input(call, error)) != FM_OK ||
+    if (!(call->input = parse_json(input, len, error)) || (code = check_input(call, error)) != FM_OK ||
         (code = open_folder(call, folder, error)) != FM_OK || (code = tool->prepare(call, error)) != FM_OK) {
         code = error->code;
     } else {

@@ -19,9 +19,9 @@ struct check {
 
 static enum fm_code check_value(const struct check *check);
 
-static enum fm_code refuse(const struct check *check, const char *fmt, ...) FM_PRINTF(2, 3);
+static enum fm_code refuse_input(const struct check *check, const char *fmt, ...) FM_PRINTF(2, 3);
 
-static enum fm_code refuse(const struct check *check, const char *fmt, ...) {
+static enum fm_code refuse_input(const struct check *check, const char *fmt, ...) {
     char detail[200];
     const char *name = *check->path ? check->path : "the input";
     va_list args;
@@ -56,7 +56,7 @@ static enum fm_code check_type(const struct check *check, struct json_object *ru
     }
     char text[80];
     snprintf(text, sizeof text, "must be of type %.40s", type);
-    return refuse(check, "%s", text);
+    return refuse_input(check, "%s", text);
 }
 
 static enum fm_code check_required(const struct check *check, struct json_object *rule) {
@@ -66,7 +66,7 @@ static enum fm_code check_required(const struct check *check, struct json_object
             char path[PATH_MAX_BYTES];
             snprintf(path, sizeof path, "%s%s%s", check->path, *check->path ? "." : "", name);
             struct check missing = {.path = path, .error = check->error};
-            return refuse(&missing, "is missing");
+            return refuse_input(&missing, "is missing");
         }
     }
     return FM_OK;
@@ -86,7 +86,7 @@ static enum fm_code check_properties(const struct check *check, struct json_obje
             member.schema = schema;
             code = check_value(&member);
         } else if (json_object_object_get_ex(check->schema, "additionalProperties", NULL)) {
-            code = refuse(&member, "is not known here; leave it out");
+            code = refuse_input(&member, "is not known here; leave it out");
         }
         if (code != FM_OK) {
             return code;
@@ -119,7 +119,7 @@ static enum fm_code check_enum(const struct check *check, struct json_object *ru
         }
         snprintf(text + len, sizeof text - len, "%s %s", i ? "," : "", word);
     }
-    return refuse(check, "%s", text);
+    return refuse_input(check, "%s", text);
 }
 
 static int64_t characters(struct json_object *value) {
@@ -129,35 +129,38 @@ static int64_t characters(struct json_object *value) {
 static enum fm_code check_min_length(const struct check *check, struct json_object *rule) {
     int64_t bound = json_object_get_int64(rule);
     return characters(check->value) >= bound ? FM_OK
-           : bound == 1                      ? refuse(check, "must not be empty")
-                                             : refuse(check, "must have at least %" PRId64 " characters", bound);
+           : bound == 1                      ? refuse_input(check, "must not be empty")
+                                             : refuse_input(check, "must have at least %" PRId64 " characters", bound);
 }
 
 static enum fm_code check_max_length(const struct check *check, struct json_object *rule) {
     int64_t bound = json_object_get_int64(rule);
-    return characters(check->value) <= bound ? FM_OK : refuse(check, "must have at most %" PRId64 " characters", bound);
+    return characters(check->value) <= bound ? FM_OK
+                                             : refuse_input(check, "must have at most %" PRId64 " characters", bound);
 }
 
 static enum fm_code check_min_items(const struct check *check, struct json_object *rule) {
     int64_t bound = json_object_get_int64(rule);
     bool holds = (int64_t)json_object_array_length(check->value) >= bound;
-    return holds ? FM_OK : refuse(check, "must have at least %" PRId64 " items", bound);
+    return holds ? FM_OK : refuse_input(check, "must have at least %" PRId64 " items", bound);
 }
 
 static enum fm_code check_max_items(const struct check *check, struct json_object *rule) {
     int64_t bound = json_object_get_int64(rule);
     bool holds = (int64_t)json_object_array_length(check->value) <= bound;
-    return holds ? FM_OK : refuse(check, "must have at most %" PRId64 " items", bound);
+    return holds ? FM_OK : refuse_input(check, "must have at most %" PRId64 " items", bound);
 }
 
 static enum fm_code check_minimum(const struct check *check, struct json_object *rule) {
     int64_t bound = json_object_get_int64(rule);
-    return json_object_get_int64(check->value) >= bound ? FM_OK : refuse(check, "must be at least %" PRId64, bound);
+    return json_object_get_int64(check->value) >= bound ? FM_OK
+                                                        : refuse_input(check, "must be at least %" PRId64, bound);
 }
 
 static enum fm_code check_maximum(const struct check *check, struct json_object *rule) {
     int64_t bound = json_object_get_int64(rule);
-    return json_object_get_int64(check->value) <= bound ? FM_OK : refuse(check, "must be at most %" PRId64, bound);
+    return json_object_get_int64(check->value) <= bound ? FM_OK
+                                                        : refuse_input(check, "must be at most %" PRId64, bound);
 }
 
 static enum fm_code no_check(const struct check *check, struct json_object *rule) {

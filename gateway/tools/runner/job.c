@@ -35,14 +35,14 @@ static char *read_sealed(int fd, size_t *len, struct fm_error *error) {
     return text;
 }
 
-static struct json_object *member(struct json_object *root, const char *name, enum json_type type) {
+static struct json_object *typed_member(struct json_object *root, const char *name, enum json_type type) {
     struct json_object *value = NULL;
     return json_object_object_get_ex(root, name, &value) && json_object_is_type(value, type) ? value : NULL;
 }
 
 /* A NULL-terminated list of the strings; NULL when it is not one, or out of memory. The strings stay json-c's. */
 static char **strings(struct json_object *root, const char *name) {
-    struct json_object *list = member(root, name, json_type_array);
+    struct json_object *list = typed_member(root, name, json_type_array);
     size_t count = list ? json_object_array_length(list) : 0;
     char **result = list ? calloc(count + 1, sizeof *result) : NULL;
     for (size_t i = 0; result && i < count; i++) {
@@ -62,17 +62,17 @@ static bool parse_sandbox(const char *word, enum gw_job_sandbox *sandbox) {
     return false;
 }
 
-static bool fill(struct json_object *root, struct gw_job *job) {
-    struct json_object *private_folder = member(root, "private", json_type_string);
-    struct json_object *sandbox = member(root, "sandbox", json_type_string);
-    struct json_object *timeout = member(root, "timeout_ms", json_type_int);
-    struct json_object *processes = member(root, "processes", json_type_int);
+static bool fill_job(struct json_object *root, struct gw_job *job) {
+    struct json_object *private_folder = typed_member(root, "private", json_type_string);
+    struct json_object *sandbox = typed_member(root, "sandbox", json_type_string);
+    struct json_object *timeout = typed_member(root, "timeout_ms", json_type_int);
+    struct json_object *processes = typed_member(root, "processes", json_type_int);
     *job = (struct gw_job){
         .argv = strings(root, "argv"),
         .env = strings(root, "env"),
         .hidden = strings(root, "hidden"),
-        .folder_writable = json_object_get_boolean(member(root, "folder_writable", json_type_boolean)),
-        .pipes = json_object_get_boolean(member(root, "pipes", json_type_boolean)),
+        .folder_writable = json_object_get_boolean(typed_member(root, "folder_writable", json_type_boolean)),
+        .pipes = json_object_get_boolean(typed_member(root, "pipes", json_type_boolean)),
         .timeout_ms = json_object_get_int64(timeout),
         .processes = json_object_get_int64(processes),
     };
@@ -98,7 +98,7 @@ enum fm_code gw_job_read(int fd, const char *digest, struct gw_job *job, struct 
     if (strcmp(actual, digest) != 0) {
         fm_fail(error, FM_INVALID_REQUEST, "the job is not the one that was approved: its SHA-256 differs");
     } else if (fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset) || !fm_json_tree(text, len, &scratch, &root) ||
-               !fill(root, job)) {
+               !fill_job(root, job)) {
         fm_fail(error, FM_INVALID_REQUEST, "the job is not one of fm-tool-run's (gateway/tools/runner/wire.h)");
     } else {
         error->code = FM_OK;

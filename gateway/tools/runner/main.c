@@ -50,7 +50,7 @@ static bool read_digest(char digest[GW_RUN_DIGEST + 1]) {
     return true;
 }
 
-static int answer(const struct runner *runner, const char *error) {
+static int report_end(const struct runner *runner, const char *error) {
     struct fm_buf line;
     fm_buf_init(&line, 8192);
     struct fm_json_writer w = fm_json_writer_on(&line);
@@ -114,7 +114,7 @@ static bool start_best(struct runner *runner) {
            start_inner(runner, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID) || start_inner(runner, 0);
 }
 
-static void ask(const struct runner *runner, char what) {
+static void ask_inner(const struct runner *runner, char what) {
     send(runner->socket, &what, 1, MSG_NOSIGNAL);
 }
 
@@ -142,11 +142,11 @@ static bool await_report(struct runner *runner, int64_t ms) {
     return false;
 }
 
-static void run(struct runner *runner) {
+static void run_command(struct runner *runner) {
     int64_t until = fm_now_ms() + runner->job.timeout_ms;
     bool asked_to_end = false;
     struct pollfd own = {.fd = runner->socket, .events = POLLIN};
-    ask(runner, GW_ASK_START);
+    ask_inner(runner, GW_ASK_START);
     runner->end = "exit";
     while (!asked_to_end && poll(&own, 1, 0) == 0) {
         if (!wait_for(runner, true, until, &asked_to_end)) {
@@ -161,15 +161,15 @@ static void run(struct runner *runner) {
         runner->reported = read_report(runner);
         return;
     }
-    ask(runner, GW_ASK_TERMINATE);
+    ask_inner(runner, GW_ASK_TERMINATE);
     if (!await_report(runner, GW_RUN_GRACE_MS)) {
-        ask(runner, GW_ASK_KILL);
+        ask_inner(runner, GW_ASK_KILL);
         await_report(runner, INNER_LATE_MS);
     }
 }
 
 /* The inner process has ended, or must end: whatever it left belongs to this process now. */
-static void finish(struct runner *runner) {
+static void finish_runner(struct runner *runner) {
     if (!runner->reported) {
         kill(runner->inner, SIGKILL);
     }
@@ -192,25 +192,25 @@ int main(void) {
         return 1;
     }
     if (gw_job_read(GW_RUN_JOB, digest, &runner.job, &error) != FM_OK) {
-        return answer(&runner, error.detail);
+        return report_end(&runner, error.detail);
     }
     if (fchdir(GW_RUN_FOLDER) != 0) { /* a clone is then in this folder in its own namespace */
-        return answer(&runner, "the working folder can't be entered; may this user search it?");
+        return report_end(&runner, "the working folder can't be entered; may this user search it?");
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
         (runner.job.private_folder && mkdir(runner.job.private_folder, 0700) != 0)) {
-        return answer(&runner,
-                      "the private folder of the call can't be made; is there room in the folder for temporary files?");
+        return report_end(
+            &runner, "the private folder of the call can't be made; is there room in the folder for temporary files?");
     }
     if (!start_best(&runner)) {
-        finish(&runner);
-        return answer(&runner, "no process can be started");
+        finish_runner(&runner);
+        return report_end(&runner, "no process can be started");
     }
-    run(&runner);
-    finish(&runner);
+    run_command(&runner);
+    finish_runner(&runner);
     if (!runner.reported) {
-        return answer(&runner,
-                      strcmp(runner.end, "exit") == 0 ? "the process that watches the command was killed" : NULL);
+        return report_end(&runner,
+                          strcmp(runner.end, "exit") == 0 ? "the process that watches the command was killed" : NULL);
     }
-    return answer(&runner, runner.report.kind == GW_REPORT_FAILED ? runner.report.text : NULL);
+    return report_end(&runner, runner.report.kind == GW_REPORT_FAILED ? runner.report.text : NULL);
 }

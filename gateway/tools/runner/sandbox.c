@@ -22,14 +22,14 @@
 /* ---- what is hidden ---- */
 
 /* The path with its links resolved. If its end does not exist, only the part that exists is resolved. */
-static char *resolve(const char *path) {
+static char *resolve_links(const char *path) {
     char *real = realpath(path, NULL);
     const char *slash = strrchr(path, '/');
     if (real || !slash || slash == path) {
         return real ? real : strdup(path);
     }
     char *above = strndup(path, (size_t)(slash - path));
-    char *folder = above ? resolve(above) : NULL;
+    char *folder = above ? resolve_links(above) : NULL;
     if (!folder || asprintf(&real, "%s%s", strcmp(folder, "/") == 0 ? "" : folder, slash) < 0) {
         real = NULL;
     }
@@ -45,7 +45,7 @@ static char *resolve(const char *path) {
 static char *resolve_name(const char *path) {
     const char *slash = strrchr(path, '/');
     char *above = slash && slash != path ? strndup(path, (size_t)(slash - path)) : NULL;
-    char *folder = above ? resolve(above) : NULL;
+    char *folder = above ? resolve_links(above) : NULL;
     char *name = NULL;
     if (!above) {
         name = strdup(path);
@@ -73,7 +73,7 @@ static bool find_hidden(char *const *named, struct fm_buf *hidden) {
     hide(hidden, "/dev");
     for (; *named && whole; named++) {
         char *name = resolve_name(*named);
-        char *real = resolve(*named);
+        char *real = resolve_links(*named);
         whole = name && real;
         hide(hidden, name);
         hide(hidden, real);

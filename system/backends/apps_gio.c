@@ -29,7 +29,7 @@ struct installed {
     struct sy_apps apps;
 };
 
-static int64_t now(void *self) {
+static int64_t gio_now(void *self) {
     (void)self;
     return fm_now_ms();
 }
@@ -42,7 +42,7 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
     return FM_OK;
 }
 
-static int descriptor(void *self) {
+static int gio_descriptor(void *self) {
     (void)self;
     return -1;
 }
@@ -190,7 +190,7 @@ static void set_up_child(void *ignored) {
     (void)sigaction(SIGXFSZ, &standard, NULL);
 }
 
-static enum fm_code start(GDesktopAppInfo *info, int null_fd, struct fm_error *error) {
+static enum fm_code start_by_gio(GDesktopAppInfo *info, int null_fd, struct fm_error *error) {
     GError *fault = NULL;
     enum fm_code code = FM_OK;
     if (!g_desktop_app_info_launch_uris_as_manager_with_fds(info, NULL, NULL, G_SPAWN_SEARCH_PATH, set_up_child, NULL,
@@ -215,7 +215,7 @@ static enum fm_code start_app(const char *app, struct fm_error *error) {
     }
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     enum fm_code code = null_fd < 0 ? fm_fail(error, FM_UNAVAILABLE, "/dev/null can't be opened: %s", strerror(errno))
-                                    : start(info, null_fd, error);
+                                    : start_by_gio(info, null_fd, error);
     if (null_fd >= 0) {
         close(null_fd);
     }
@@ -239,7 +239,7 @@ static bool is_set(const char *variable) {
 }
 
 /* GIO asks the session bus first, and waits for its answer without a limit. */
-static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
+static enum fm_code launch_app(void *self, const char *app, struct fm_error *error) {
     (void)self;
     if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) {
         return fm_fail(error, FM_UNAVAILABLE, "there is no display on which the application could show itself");
@@ -278,11 +278,11 @@ static void free_installed(void *self) {
 
 static const struct sy_backend gio = {
     .name = "GIO",
-    .now = now,
+    .now = gio_now,
     .wait = wait_until,
-    .descriptor = descriptor,
+    .descriptor = gio_descriptor,
     .apps = list_apps,
-    .launch = launch,
+    .launch = launch_app,
     .free = free_installed,
 };
 

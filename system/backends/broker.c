@@ -74,7 +74,7 @@ struct broker {
     bool answers; /* the browser has answered, so it can be used */
 };
 
-static const char *text_of(struct json_object *object, const char *name) {
+static const char *member_text(struct json_object *object, const char *name) {
     struct json_object *value = NULL;
     bool there = json_object_is_type(object, json_type_object) && json_object_object_get_ex(object, name, &value) &&
                  json_object_is_type(value, json_type_string);
@@ -132,7 +132,7 @@ static struct client *client_of(struct broker *broker, unsigned number) {
     return NULL;
 }
 
-static void answer(struct client *client, int64_t id, struct json_object *result, const char *reason) {
+static void answer_client(struct client *client, int64_t id, struct json_object *result, const char *reason) {
     struct fm_json_writer w = fm_json_writer_on(&client->out);
     fm_json_object_begin(&w);
     fm_json_key_int(&w, "id", id);
@@ -171,7 +171,7 @@ static void forget_session(struct broker *broker, const char *id) {
             fm_cdp_forget(&broker->cdp, passed->id);
             passed->id = 0;
             if (client) {
-                answer(client, passed->client_id, NULL, "the session has ended");
+                answer_client(client, passed->client_id, NULL, "the session has ended");
             }
         }
     }
@@ -224,10 +224,10 @@ static void on_answer(void *context, struct json_object *result, const char *rea
     struct client *client = client_of(broker, passed->client);
     passed->id = 0;
     if (passed->attaches && !reason) {
-        add_session(broker, text_of(result, "sessionId"), passed->client, "");
+        add_session(broker, member_text(result, "sessionId"), passed->client, "");
     }
     if (client) {
-        answer(client, passed->client_id, result, reason);
+        answer_client(client, passed->client_id, result, reason);
     }
 }
 
@@ -236,10 +236,10 @@ static void on_event(void *context, const char *session, const char *method, str
     bool attached = strcmp(method, "Target.attachedToTarget") == 0;
     bool detached = strcmp(method, "Target.detachedFromTarget") == 0;
     struct session *outer = find_session(broker, session);
-    struct session *about = find_session(broker, text_of(params, "sessionId"));
+    struct session *about = find_session(broker, member_text(params, "sessionId"));
     struct client *owner = client_of(broker, outer ? outer->client : about ? about->client : 0);
     if (attached && outer) {
-        add_session(broker, text_of(params, "sessionId"), outer->client, outer->id);
+        add_session(broker, member_text(params, "sessionId"), outer->client, outer->id);
     }
     if (((attached && outer) || (detached && about)) && owner) {
         tell(owner, session, method, params);
@@ -271,25 +271,25 @@ static bool on_write(void *context, const char *data, size_t len) {
 
 /* Passes a call on, or answers it. Returns why it was refused; NULL: it was not. */
 static const char *pass(struct broker *broker, struct client *client, int64_t id, struct json_object *root) {
-    const char *method = text_of(root, "method");
+    const char *method = member_text(root, "method");
     struct json_object *params = NULL;
     struct json_object *session = NULL;
     json_object_object_get_ex(root, "params", &params);
     bool in_session = json_object_object_get_ex(root, "sessionId", &session);
-    const char *session_id = in_session ? text_of(root, "sessionId") : "";
+    const char *session_id = in_session ? member_text(root, "sessionId") : "";
     const struct session *own = find_session(broker, session_id);
     const char *reason = sy_broker_refuses(method, params, in_session);
     if (reason) {
         return reason;
     }
-    const struct session *left = find_session(broker, text_of(params, "sessionId"));
+    const struct session *left = find_session(broker, member_text(params, "sessionId"));
     if ((in_session && (!own || own->client != client->number)) ||
         (strcmp(method, "Target.detachFromTarget") == 0 && (!left || left->client != client->number))) {
         return "there is no such session";
     }
     if (strcmp(method, "Target.setDiscoverTargets") == 0) {
         client->discovers = true;
-        answer(client, id, NULL, NULL);
+        answer_client(client, id, NULL, NULL);
         return NULL;
     }
     struct passed *row = broker->passed;
@@ -318,7 +318,7 @@ static bool take_call(struct broker *broker, struct client *client, const char *
     if (valid) {
         const char *reason = pass(broker, client, json_object_get_int64(id), root);
         if (reason) {
-            answer(client, json_object_get_int64(id), NULL, reason);
+            answer_client(client, json_object_get_int64(id), NULL, reason);
         }
     }
     fm_buf_free(&scratch);
@@ -524,7 +524,8 @@ static void on_first_answer(void *context, struct json_object *result, const cha
     broker->answers |= reason == NULL;
 }
 
-static enum fm_code start(struct broker *broker, const struct sy_broker_options *options, struct fm_error *error) {
+static enum fm_code start_browser(struct broker *broker, const struct sy_broker_options *options,
+                                  struct fm_error *error) {
     static const char discover[] = "{\"discover\":true,\"filter\":[{\"type\":\"tab\"}]}";
     int fault = start_child(broker, options);
     if (fault) {
@@ -586,7 +587,7 @@ enum fm_code sy_broker_run(const struct sy_broker_options *options, void (*ready
     }
     enum fm_code code = listen_at(options->socket, &broker->listener, error);
     bool listens = code == FM_OK;
-    code = code ? code : start(broker, options, error);
+    code = code ? code : start_browser(broker, options, error);
     bool used = false;
     while (code == FM_OK && turn(broker, options->end)) {
         if (broker->answers && !used) {

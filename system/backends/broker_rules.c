@@ -37,7 +37,7 @@ static bool is_one_of(const char *text, const char *a, const char *b) {
     return text && (strcmp(text, a) == 0 || strcmp(text, b) == 0);
 }
 
-static bool fits(struct json_object *value, enum kind kind) {
+static bool fits_kind(struct json_object *value, enum kind kind) {
     bool is_text = json_object_is_type(value, json_type_string);
     const char *text = is_text ? json_object_get_string(value) : NULL;
     if (is_text && (size_t)json_object_get_string_len(value) != strlen(text)) {
@@ -63,7 +63,7 @@ static bool params_fit(const struct rule *rule, struct json_object *params) {
     for (size_t i = 0; i < PARAMS_MAX && rule->params[i].name; i++, count--) {
         struct json_object *value = NULL;
         if (!params || !json_object_object_get_ex(params, rule->params[i].name, &value) ||
-            !fits(value, rule->params[i].kind)) {
+            !fits_kind(value, rule->params[i].kind)) {
             return false;
         }
     }

@@ -84,14 +84,14 @@ struct chrome {
 
 /* ---- small things ---- */
 
-static const char *text_of(struct json_object *object, const char *name) {
+static const char *member_text(struct json_object *object, const char *name) {
     struct json_object *value = NULL;
     bool there = json_object_is_type(object, json_type_object) && json_object_object_get_ex(object, name, &value) &&
                  json_object_is_type(value, json_type_string);
     return there ? json_object_get_string(value) : "";
 }
 
-static struct json_object *member(struct json_object *object, const char *name) {
+static struct json_object *object_member(struct json_object *object, const char *name) {
     struct json_object *value = NULL;
     return json_object_is_type(object, json_type_object) && json_object_object_get_ex(object, name, &value) ? value
                                                                                                             : NULL;
@@ -181,7 +181,7 @@ static void enter(struct chrome *chrome, struct visit *visit) {
 
 static void ask_page(struct chrome *chrome, struct visit *visit, struct json_object *result) {
     struct fm_buf params;
-    if (!json_object_is_type(member(result, "executionContextId"), json_type_int)) {
+    if (!json_object_is_type(object_member(result, "executionContextId"), json_type_int)) {
         over(chrome, visit, FM_UNAVAILABLE);
         return;
     }
@@ -189,7 +189,7 @@ static void ask_page(struct chrome *chrome, struct visit *visit, struct json_obj
     struct fm_json_writer w = fm_json_writer_on(&params);
     fm_json_object_begin(&w);
     fm_json_key_str(&w, "expression", visit->want == WANT_TEXT ? SY_CDP_TEXT : SY_CDP_OPENED);
-    fm_json_key_int(&w, "contextId", json_object_get_int64(member(result, "executionContextId")));
+    fm_json_key_int(&w, "contextId", json_object_get_int64(object_member(result, "executionContextId")));
     fm_json_key_bool(&w, "returnByValue", true);
     fm_json_object_end(&w);
     fm_buf_append_char(&params, '\0');
@@ -202,7 +202,7 @@ static void ask_page(struct chrome *chrome, struct visit *visit, struct json_obj
 }
 
 static void take_value(struct chrome *chrome, struct visit *visit, struct json_object *result) {
-    struct json_object *value = member(member(result, "result"), "value");
+    struct json_object *value = object_member(object_member(result, "result"), "value");
     if (visit->want == WANT_TEXT) {
         visit->text = json_object_is_type(value, json_type_string) ? strdup(json_object_get_string(value)) : NULL;
     }
@@ -220,11 +220,11 @@ static void advance(struct chrome *chrome, struct visit *visit, struct json_obje
     }
     switch (visit->step) {
     case ATTACHING:
-        if (!is_id(text_of(result, "sessionId"))) {
+        if (!is_id(member_text(result, "sessionId"))) {
             over(chrome, visit, FM_UNAVAILABLE);
             return;
         }
-        snprintf(visit->session, sizeof visit->session, "%s", text_of(result, "sessionId"));
+        snprintf(visit->session, sizeof visit->session, "%s", member_text(result, "sessionId"));
         next_step(chrome, visit, FOLLOWING, visit->session, "Target.setAutoAttach",
                   "{\"autoAttach\":true,\"waitForDebuggerOnStart\":false,\"flatten\":true}");
         return;
@@ -283,8 +283,8 @@ static void on_answer(void *context, struct json_object *result, const char *rea
 
 static void on_event(void *context, const char *session, const char *method, struct json_object *params) {
     struct chrome *chrome = context;
-    const char *about = text_of(params, "sessionId");
-    struct json_object *target = member(params, "targetInfo");
+    const char *about = member_text(params, "sessionId");
+    struct json_object *target = object_member(params, "targetInfo");
     for (struct visit *visit = chrome->visits; visit; visit = visit->next) {
         if (visit->step == OVER || !visit->session[0]) {
             continue;
@@ -296,10 +296,10 @@ static void on_event(void *context, const char *session, const char *method, str
             }
             over(chrome, visit, visit->step == CLOSING ? FM_OK : FM_NOT_FOUND);
         } else if (strcmp(method, "Target.attachedToTarget") == 0 && strcmp(session, visit->session) == 0 &&
-                   !visit->page[0] && strcmp(text_of(target, "type"), "page") == 0 && !text_of(target, "subtype")[0] &&
-                   is_id(about) && is_id(text_of(target, "targetId"))) {
+                   !visit->page[0] && strcmp(member_text(target, "type"), "page") == 0 &&
+                   !member_text(target, "subtype")[0] && is_id(about) && is_id(member_text(target, "targetId"))) {
             snprintf(visit->page, sizeof visit->page, "%s", about);
-            snprintf(visit->frame, sizeof visit->frame, "%s", text_of(target, "targetId"));
+            snprintf(visit->frame, sizeof visit->frame, "%s", member_text(target, "targetId"));
             enter(chrome, visit);
         }
     }
@@ -364,8 +364,8 @@ static enum fm_code connect_link(struct chrome *chrome, struct fm_error *error) 
 
 /* ---- asking the browser ---- */
 
-static enum fm_code ask(struct chrome *chrome, struct answer *answer, const char *method, const char *params,
-                        struct fm_error *error) {
+static enum fm_code ask_browser(struct chrome *chrome, struct answer *answer, const char *method, const char *params,
+                                struct fm_error *error) {
     *answer = (struct answer){.id = 0};
     if (!fm_cdp_call(&chrome->link.cdp, NULL, method, params, on_answer)) {
         return lost(chrome, error);
@@ -403,7 +403,7 @@ static enum fm_code ask_one(struct chrome *chrome, const char *method, const cha
                             struct fm_error *error) {
     struct answer answer;
     enum fm_code code = connect_link(chrome, error);
-    code = code ? code : ask(chrome, &answer, method, params, error);
+    code = code ? code : ask_browser(chrome, &answer, method, params, error);
     if (code != FM_OK) {
         return code;
     }
@@ -437,7 +437,7 @@ static struct known *know(struct chrome *chrome, const char *id) {
     return more;
 }
 
-static void forget(struct known *known) {
+static void forget_known(struct known *known) {
     free(known->url);
     free(known->title);
 }
@@ -448,7 +448,7 @@ static void forget_closed(struct chrome *chrome) {
         if (chrome->known[i].listed) {
             chrome->known[kept++] = chrome->known[i];
         } else {
-            forget(&chrome->known[i]);
+            forget_known(&chrome->known[i]);
         }
     }
     chrome->known_count = kept;
@@ -473,7 +473,7 @@ static enum fm_code ask_pages(struct chrome *chrome, const struct sy_tabs *tabs,
         }
         known->listed = true;
         if (!known->url || strcmp(known->url, tab->url) != 0 || strcmp(known->title, tab->title) != 0) {
-            forget(known);
+            forget_known(known);
             known->url = strdup(tab->url);
             known->title = strdup(tab->title);
             known->asked = false;
@@ -505,16 +505,16 @@ static enum fm_code ask_pages(struct chrome *chrome, const struct sy_tabs *tabs,
 }
 
 static bool read_tab(struct json_object *target, struct sy_tab *tab) {
-    struct json_object *place = member(target, "embedderData");
-    if (strcmp(text_of(target, "type"), "tab") != 0 || !member(place, "tabStripIndex") ||
-        !is_id(text_of(target, "targetId"))) {
+    struct json_object *place = object_member(target, "embedderData");
+    if (strcmp(member_text(target, "type"), "tab") != 0 || !object_member(place, "tabStripIndex") ||
+        !is_id(member_text(target, "targetId"))) {
         return false;
     }
-    *tab = (struct sy_tab){.position = json_object_get_int(member(place, "tabStripIndex")),
-                           .active = json_object_get_boolean(member(place, "tabActive")),
-                           .title = strdup(text_of(target, "title")),
-                           .url = strdup(text_of(target, "url"))};
-    snprintf(tab->id, sizeof tab->id, "%s", text_of(target, "targetId"));
+    *tab = (struct sy_tab){.position = json_object_get_int(object_member(place, "tabStripIndex")),
+                           .active = json_object_get_boolean(object_member(place, "tabActive")),
+                           .title = strdup(member_text(target, "title")),
+                           .url = strdup(member_text(target, "url"))};
+    snprintf(tab->id, sizeof tab->id, "%s", member_text(target, "targetId"));
     return true;
 }
 
@@ -526,14 +526,14 @@ static enum fm_code find_windows(struct chrome *chrome, struct sy_tab *tabs, siz
     enum fm_code code = FM_OK;
     while (asked < count && code == FM_OK) {
         snprintf(params, sizeof params, "{\"targetId\":\"%s\"}", tabs[asked].id);
-        code = ask(chrome, &answers[asked], "Browser.getWindowForTarget", params, error);
+        code = ask_browser(chrome, &answers[asked], "Browser.getWindowForTarget", params, error);
         asked += code == FM_OK;
     }
     if (code == FM_OK) {
         code = await(chrome, answers, asked, error);
     }
     for (size_t i = 0; i < asked; i++) {
-        struct json_object *window = member(answers[i].result, "windowId");
+        struct json_object *window = object_member(answers[i].result, "windowId");
         if (window) {
             snprintf(tabs[i].window_id, sizeof tabs[i].window_id, "%lld", (long long)json_object_get_int64(window));
         }
@@ -583,7 +583,7 @@ static enum fm_code list_tabs(void *self, struct sy_tabs *tabs, struct fm_error 
     struct json_object *result = NULL;
     *tabs = (struct sy_tabs){.count = 0};
     enum fm_code code = ask_one(chrome, "Target.getTargets", "{\"filter\":" SY_CDP_TABS "}", &result, error);
-    code = code ? code : read_tabs(chrome, member(result, "targetInfos"), tabs, error);
+    code = code ? code : read_tabs(chrome, object_member(result, "targetInfos"), tabs, error);
     code = code ? code : ask_pages(chrome, tabs, error);
     for (size_t i = 0; code == FM_OK && i < tabs->count; i++) {
         const struct known *known = know(chrome, tabs->at[i].id);
@@ -621,11 +621,11 @@ static enum fm_code open_tab(void *self, const char *url, char tab[SY_ID_MAX], s
     enum fm_code code =
         params.failed ? fm_fail_no_memory(error) : ask_one(self, "Target.createTarget", params.data, &result, error);
     fm_buf_free(&params);
-    if (code == FM_OK && !is_id(text_of(result, "targetId"))) {
+    if (code == FM_OK && !is_id(member_text(result, "targetId"))) {
         code = fm_fail(error, FM_UNAVAILABLE, "the browser opened no tab");
     }
     if (code == FM_OK) {
-        snprintf(tab, SY_ID_MAX, "%s", text_of(result, "targetId"));
+        snprintf(tab, SY_ID_MAX, "%s", member_text(result, "targetId"));
     }
     json_object_put(result);
     return code == FM_NOT_FOUND ? fm_fail(error, FM_UNAVAILABLE, "the browser opened no tab") : code;
@@ -676,7 +676,7 @@ static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **o
 
 /* ---- the rest of a backend ---- */
 
-static int64_t now(void *self) {
+static int64_t chrome_now(void *self) {
     (void)self;
     return fm_now_ms();
 }
@@ -692,7 +692,7 @@ static enum fm_code wait_for_change(void *self, int64_t until_ms, struct fm_erro
     return FM_OK;
 }
 
-static int descriptor(void *self) {
+static int chrome_descriptor(void *self) {
     return ((struct chrome *)self)->epoll;
 }
 
@@ -700,7 +700,7 @@ static void free_chrome(void *self) {
     struct chrome *chrome = self;
     drop_link(chrome);
     for (size_t i = 0; i < chrome->known_count; i++) {
-        forget(&chrome->known[i]);
+        forget_known(&chrome->known[i]);
     }
     for (size_t i = 0; chrome->profiles && chrome->profiles[i]; i++) {
         free(chrome->profiles[i]);
@@ -761,9 +761,9 @@ static bool copy_places(struct chrome *chrome, const struct sy_cdp_places *place
 
 enum fm_code sy_cdp_new(const struct sy_cdp_places *places, struct sy_desktop *desktop, struct fm_error *error) {
     static const struct sy_backend backend = {.name = "chrome",
-                                              .now = now,
+                                              .now = chrome_now,
                                               .wait = wait_for_change,
-                                              .descriptor = descriptor,
+                                              .descriptor = chrome_descriptor,
                                               .tabs = list_tabs,
                                               .activate = activate,
                                               .open = open_tab,

@@ -39,13 +39,13 @@ struct fake {
 
 /* ---- reading JSON ---- */
 
-static const char *text_of(struct json_object *object, const char *name) {
+static const char *member_text(struct json_object *object, const char *name) {
     const char *text = json_object_get_string(json_object_object_get(object, name));
     return text ? text : "";
 }
 
 static void read_id(struct json_object *object, const char *name, char id[SY_ID_MAX]) {
-    snprintf(id, SY_ID_MAX, "%s", text_of(object, name));
+    snprintf(id, SY_ID_MAX, "%s", member_text(object, name));
 }
 
 static struct sy_rect read_rect(struct json_object *list) {
@@ -72,8 +72,8 @@ static struct sy_program read_runs(struct json_object *object) {
 }
 
 static struct sy_window read_window(struct json_object *object) {
-    struct sy_window window = {.class_name = strdup(text_of(object, "class")),
-                               .title = strdup(text_of(object, "title")),
+    struct sy_window window = {.class_name = strdup(member_text(object, "class")),
+                               .title = strdup(member_text(object, "title")),
                                .pid = json_object_get_int64(json_object_object_get(object, "pid")),
                                .runs = read_runs(object),
                                .bounds = read_rect(json_object_object_get(object, "bounds")),
@@ -84,8 +84,8 @@ static struct sy_window read_window(struct json_object *object) {
 
 static struct sy_tab read_tab(struct json_object *object) {
     struct sy_tab tab = {.active = json_object_get_boolean(json_object_object_get(object, "active")),
-                         .title = strdup(text_of(object, "title")),
-                         .url = strdup(text_of(object, "url")),
+                         .title = strdup(member_text(object, "title")),
+                         .url = strdup(member_text(object, "url")),
                          .opened_ms = json_object_get_double(json_object_object_get(object, "opened"))};
     read_id(object, "id", tab.id);
     read_id(object, "window", tab.window_id);
@@ -193,14 +193,14 @@ static void act(struct fake *fake, const char *what, struct json_object *value) 
         insert_tab(fake, fake->tabs.count, read_tab(value), text ? strdup(text) : NULL);
     } else if (strcmp(what, "tab.close") == 0 && find_tab(fake, id) < fake->tabs.count) {
         remove_tab(fake, find_tab(fake, id));
-    } else if (strcmp(what, "tab.move") == 0 && find_tab(fake, text_of(value, "id")) < fake->tabs.count) {
+    } else if (strcmp(what, "tab.move") == 0 && find_tab(fake, member_text(value, "id")) < fake->tabs.count) {
         char *text;
-        struct sy_tab tab = take_tab(fake, find_tab(fake, text_of(value, "id")), &text);
-        insert_tab(fake, find_tab(fake, text_of(value, "before")), tab, text);
-    } else if (strcmp(what, "tab.go") == 0 && find_tab(fake, text_of(value, "id")) < fake->tabs.count) {
-        struct sy_tab *tab = &fake->tabs.at[find_tab(fake, text_of(value, "id"))];
+        struct sy_tab tab = take_tab(fake, find_tab(fake, member_text(value, "id")), &text);
+        insert_tab(fake, find_tab(fake, member_text(value, "before")), tab, text);
+    } else if (strcmp(what, "tab.go") == 0 && find_tab(fake, member_text(value, "id")) < fake->tabs.count) {
+        struct sy_tab *tab = &fake->tabs.at[find_tab(fake, member_text(value, "id"))];
         free(tab->url);
-        tab->url = strdup(text_of(value, "url"));
+        tab->url = strdup(member_text(value, "url"));
     } else if (strcmp(what, "window.open") == 0) {
         insert_window(fake, read_window(value));
     } else if (strcmp(what, "window.close") == 0 && find_window(fake, id) < fake->windows.count) {
@@ -234,13 +234,13 @@ static struct later *next_later(const struct fake *fake) {
 enum outcome { HAPPENS, REFUSED, FAILS };
 
 static bool applies(struct json_object *rule, const char *action) {
-    const char *on = text_of(rule, "on");
+    const char *on = member_text(rule, "on");
     size_t len = strlen(on);
     return len > 0 && strncmp(on, action, len) == 0 && (action[len] == '\0' || action[len] == ' ');
 }
 
 /* Notes the action and does what its rules say. */
-static enum outcome begin(struct fake *fake, const char *action) {
+static enum outcome begin_action(struct fake *fake, const char *action) {
     enum outcome outcome = HAPPENS;
     fm_buf_append_str(&fake->log, action);
     fm_buf_append_char(&fake->log, '\n');
@@ -274,7 +274,7 @@ static enum fm_code gone(const char *id, struct fm_error *error) {
     return fm_fail(error, FM_NOT_FOUND, "%s is not there any more", id);
 }
 
-static int64_t now(void *self) {
+static int64_t fake_now(void *self) {
     return ((struct fake *)self)->now_ms;
 }
 
@@ -301,7 +301,7 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
     return FM_OK;
 }
 
-static int descriptor(void *self) {
+static int fake_descriptor(void *self) {
     (void)self;
     return -1; /* things change only in `wait` */
 }
@@ -366,7 +366,7 @@ static enum fm_code focus(void *self, const char *window, struct fm_error *error
     struct fake *fake = self;
     char action[SY_ID_MAX + 16];
     snprintf(action, sizeof action, "focus %s", window);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t index = find_window(fake, window);
     if (index == fake->windows.count) {
         return gone(window, error);
@@ -377,12 +377,12 @@ static enum fm_code focus(void *self, const char *window, struct fm_error *error
     return outcome == FAILS ? failed(action, error) : FM_OK;
 }
 
-static enum fm_code place(void *self, const char *window, const struct sy_rect *bounds, struct fm_error *error) {
+static enum fm_code place_window(void *self, const char *window, const struct sy_rect *bounds, struct fm_error *error) {
     struct fake *fake = self;
     char action[SY_ID_MAX + 64];
     snprintf(action, sizeof action, "place %s %d %d %d %d", window, bounds->left, bounds->top, bounds->right,
              bounds->bottom);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t index = find_window(fake, window);
     if (index == fake->windows.count) {
         return gone(window, error);
@@ -397,7 +397,7 @@ static enum fm_code close_window(void *self, const char *window, struct fm_error
     struct fake *fake = self;
     char action[SY_ID_MAX + 16];
     snprintf(action, sizeof action, "close %s", window);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t index = find_window(fake, window);
     if (index == fake->windows.count) {
         return gone(window, error);
@@ -427,11 +427,11 @@ static struct json_object *window_of(struct fake *fake, const struct sy_app *app
     return what;
 }
 
-static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
+static enum fm_code launch_app(void *self, const char *app, struct fm_error *error) {
     struct fake *fake = self;
     char action[SY_ID_MAX + 16];
     snprintf(action, sizeof action, "launch %s", app);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t i = 0;
     while (i < fake->apps.count && strcmp(fake->apps.at[i].id, app) != 0) {
         i++;
@@ -449,7 +449,7 @@ static enum fm_code activate(void *self, const char *tab, struct fm_error *error
     struct fake *fake = self;
     char action[SY_ID_MAX + 16];
     snprintf(action, sizeof action, "tab.activate %s", tab);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t index = find_tab(fake, tab);
     if (index == fake->tabs.count) {
         return gone(tab, error);
@@ -467,7 +467,7 @@ static enum fm_code open_tab(void *self, const char *url, char tab[SY_ID_MAX], s
     fm_buf_append_str(&action, "tab.open ");
     fm_buf_append_str(&action, url);
     fm_buf_append_char(&action, '\0');
-    enum outcome outcome = begin(fake, action.data);
+    enum outcome outcome = begin_action(fake, action.data);
     fm_buf_free(&action);
     if (outcome == FAILS) {
         return failed("tab.open", error);
@@ -485,7 +485,7 @@ static enum fm_code close_tab(void *self, const char *tab, struct fm_error *erro
     struct fake *fake = self;
     char action[SY_ID_MAX + 16];
     snprintf(action, sizeof action, "tab.close %s", tab);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t index = find_tab(fake, tab);
     if (index == fake->tabs.count) {
         return gone(tab, error);
@@ -500,7 +500,7 @@ static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **o
     struct fake *fake = self;
     char action[SY_ID_MAX + 16];
     snprintf(action, sizeof action, "tab.text %s", tab);
-    enum outcome outcome = begin(fake, action);
+    enum outcome outcome = begin_action(fake, action);
     size_t index = find_tab(fake, tab);
     *out = NULL;
     if (index == fake->tabs.count) {
@@ -540,16 +540,16 @@ static void free_fake(void *self) {
 
 static const struct sy_backend whole = {
     .name = "fake",
-    .now = now,
+    .now = fake_now,
     .wait = wait_until,
-    .descriptor = descriptor,
+    .descriptor = fake_descriptor,
     .monitors = list_monitors,
     .windows = list_windows,
     .focus = focus,
-    .place = place,
+    .place = place_window,
     .close = close_window,
     .apps = list_apps,
-    .launch = launch,
+    .launch = launch_app,
     .tabs = list_tabs,
     .activate = activate,
     .open = open_tab,
@@ -588,10 +588,10 @@ static void read_lists(struct fake *fake, struct json_object *description) {
     list = json_object_object_get(description, "apps");
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         struct json_object *at = json_object_array_get_idx(list, i);
-        struct sy_app app = {.name = strdup(text_of(at, "name")),
-                             .window_class = strdup(text_of(at, "class")),
-                             .program = strdup(text_of(at, "program")),
-                             .keywords = strdup(text_of(at, "keywords")),
+        struct sy_app app = {.name = strdup(member_text(at, "name")),
+                             .window_class = strdup(member_text(at, "class")),
+                             .program = strdup(member_text(at, "program")),
+                             .keywords = strdup(member_text(at, "keywords")),
                              .runs = read_runs(at)};
         read_id(at, "id", app.id);
         fake->apps.at = grow(fake->apps.at, i, sizeof *fake->apps.at);
@@ -632,7 +632,7 @@ enum fm_code sy_fake_new(struct json_object *description, struct sy_desktop *des
     fake->cancel_ms = NEVER;
     fake->cancel_fd = -1;
     fake->takes_time = json_object_get_boolean(json_object_object_get(description, "takes_time"));
-    fake->log_file = *text_of(description, "log") ? fopen(text_of(description, "log"), "ae") : NULL;
+    fake->log_file = *member_text(description, "log") ? fopen(member_text(description, "log"), "ae") : NULL;
     fake->backend = whole;
     fm_buf_init(&fake->log, LOG_MAX);
     struct json_object *rules = json_object_object_get(description, "rules");

@@ -16,7 +16,7 @@ struct joined {
     struct sy_backend backend; /* functions of missing parts are NULL */
 };
 
-static int64_t now(void *self) {
+static int64_t joined_now(void *self) {
     (void)self;
     return fm_now_ms();
 }
@@ -56,7 +56,7 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
     return code;
 }
 
-static int descriptor(void *self) {
+static int joined_descriptor(void *self) {
     (void)self;
     return -1; /* there are several: `wait` looks at all of them */
 }
@@ -82,7 +82,8 @@ static enum fm_code focus(void *self, const char *window, struct fm_error *error
     return part->backend->focus(part->self, window, error);
 }
 
-static enum fm_code place(void *self, const char *window, const struct sy_rect *bounds, struct fm_error *error) {
+static enum fm_code place_by_part(void *self, const char *window, const struct sy_rect *bounds,
+                                  struct fm_error *error) {
     const struct sy_desktop *part = part_of(self, WINDOWS);
     return part->backend->place(part->self, window, bounds, error);
 }
@@ -99,7 +100,7 @@ static enum fm_code apps(void *self, struct sy_apps *list, struct fm_error *erro
     return part->backend->apps(part->self, list, error);
 }
 
-static enum fm_code launch(void *self, const char *app, struct fm_error *error) {
+static enum fm_code launch_by_part(void *self, const char *app, struct fm_error *error) {
     const struct sy_desktop *part = part_of(self, APPS);
     return part->backend->launch(part->self, app, error);
 }
@@ -155,16 +156,16 @@ static struct sy_backend make_backend(const struct sy_desktop parts[PARTS]) {
     }
     return (struct sy_backend){
         .name = "this desktop",
-        .now = now,
+        .now = joined_now,
         .wait = wait_until,
-        .descriptor = descriptor,
+        .descriptor = joined_descriptor,
         .monitors = of[WINDOWS]->monitors ? monitors : NULL,
         .windows = of[WINDOWS]->windows ? windows : NULL,
         .focus = of[WINDOWS]->focus ? focus : NULL,
-        .place = of[WINDOWS]->place ? place : NULL,
+        .place = of[WINDOWS]->place ? place_by_part : NULL,
         .close = of[WINDOWS]->close ? close_window : NULL,
         .apps = of[APPS]->apps ? apps : NULL,
-        .launch = of[APPS]->launch ? launch : NULL,
+        .launch = of[APPS]->launch ? launch_by_part : NULL,
         .tabs = of[TABS]->tabs ? tabs : NULL,
         .activate = of[TABS]->activate ? activate : NULL,
         .open = of[TABS]->open ? open_tab : NULL,

@@ -31,7 +31,7 @@ struct sy_ws {
     bool failed;
 };
 
-static ssize_t take(wslay_event_context_ptr wslay, uint8_t *data, size_t len, int flags, void *context) {
+static ssize_t take_incoming(wslay_event_context_ptr wslay, uint8_t *data, size_t len, int flags, void *context) {
     struct sy_ws *ws = context;
     (void)flags;
     if (ws->in_len == 0) {
@@ -45,7 +45,7 @@ static ssize_t take(wslay_event_context_ptr wslay, uint8_t *data, size_t len, in
     return (ssize_t)len;
 }
 
-static ssize_t give(wslay_event_context_ptr wslay, const uint8_t *data, size_t len, int flags, void *context) {
+static ssize_t pass_outgoing(wslay_event_context_ptr wslay, const uint8_t *data, size_t len, int flags, void *context) {
     struct sy_ws *ws = context;
     (void)flags;
     if (!ws->handlers.write(ws->handlers.context, (const char *)data, len)) {
@@ -62,8 +62,8 @@ static int mask(wslay_event_context_ptr wslay, uint8_t *data, size_t len, void *
     return 0;
 }
 
-static void on_message(wslay_event_context_ptr wslay, const struct wslay_event_on_msg_recv_arg *message,
-                       void *context) {
+static void on_socket_message(wslay_event_context_ptr wslay, const struct wslay_event_on_msg_recv_arg *message,
+                              void *context) {
     struct sy_ws *ws = context;
     (void)wslay;
     if (message->opcode == WSLAY_TEXT_FRAME && !ws->failed) {
@@ -83,8 +83,10 @@ void sy_ws_free(struct sy_ws *ws) {
 
 enum fm_code sy_ws_new(const struct sy_ws_handlers *handlers, int port, const char *path, struct sy_ws **out,
                        struct fm_error *error) {
-    static const struct wslay_event_callbacks callbacks = {
-        .recv_callback = take, .send_callback = give, .genmask_callback = mask, .on_msg_recv_callback = on_message};
+    static const struct wslay_event_callbacks callbacks = {.recv_callback = take_incoming,
+                                                           .send_callback = pass_outgoing,
+                                                           .genmask_callback = mask,
+                                                           .on_msg_recv_callback = on_socket_message};
     unsigned char bytes[16];
     char request[1024];
     *out = NULL;

@@ -16,12 +16,12 @@
 #define WINDOWS_MAX 4096 /* listed windows; X has room for some thousands of clients at most */
 #define TEXT_WORDS  1024 /* of 4 bytes: a longer title is cut */
 
-static int64_t now(void *self) {
+static int64_t x11_now(void *self) {
     (void)self;
     return fm_now_ms();
 }
 
-static int descriptor(void *self) {
+static int x11_descriptor(void *self) {
     return ((struct sy_x11_link *)self)->descriptor;
 }
 
@@ -92,7 +92,7 @@ struct asked {
 };
 
 /* False when out of memory. */
-static bool ask(struct sy_x11_link *link, xcb_window_t window, struct asked *asked) {
+static bool ask_window(struct sy_x11_link *link, xcb_window_t window, struct asked *asked) {
     asked->window = window;
     if (!sy_x11_watch(link, window, asked->id)) { /* first, so that no change is missed */
         return false;
@@ -165,8 +165,8 @@ static bool is_furniture(struct sy_x11_link *link, const struct asked *asked) {
 }
 
 /* Collects every reply, and adds the window if it is to be listed. False when out of memory. */
-static bool collect(struct sy_x11_link *link, const struct asked *asked, xcb_window_t active,
-                    struct sy_windows *windows) {
+static bool collect_window(struct sy_x11_link *link, const struct asked *asked, xcb_window_t active,
+                           struct sy_windows *windows) {
     struct sy_window *window = &windows->at[windows->count];
     xcb_get_geometry_reply_t *geometry = sy_x11_reply(link, asked->geometry);
     xcb_translate_coordinates_reply_t *origin = sy_x11_reply(link, asked->origin);
@@ -205,10 +205,10 @@ static enum fm_code read_windows(struct sy_x11_link *link, const xcb_window_t *f
     windows->at = calloc(count + 1, sizeof *windows->at);
     bool whole = asked && windows->at;
     for (size_t i = 0; whole && i < count; i++) { /* the property has the topmost window last */
-        whole = ask(link, from[count - 1 - i], &asked[i]);
+        whole = ask_window(link, from[count - 1 - i], &asked[i]);
     }
     for (size_t i = 0; whole && i < count; i++) {
-        whole = collect(link, &asked[i], active, windows);
+        whole = collect_window(link, &asked[i], active, windows);
     }
     free(asked);
     return whole ? FM_OK : fm_fail_no_memory(error);
@@ -285,9 +285,9 @@ static void free_x11(void *self) {
 
 static const struct sy_backend x11 = {
     .name = "X11",
-    .now = now,
+    .now = x11_now,
     .wait = wait_until,
-    .descriptor = descriptor,
+    .descriptor = x11_descriptor,
     .monitors = list_monitors,
     .windows = list_windows,
     .focus = sy_x11_focus,

@@ -52,7 +52,7 @@ static void on_ready(const char *socket) {
     fprintf(stderr, "fm-system: the browser's tabs can be used, at %s\n", socket);
 }
 
-static int fail(const char *reason) {
+static int fail_usage(const char *reason) {
     fprintf(stderr, "fm-system: %s\n", reason);
     return EX_USAGE;
 }
@@ -80,17 +80,17 @@ int sy_main_chrome(int argc, char **argv) {
         given[i] = argv[at + 1];
     }
     if (!find_browser(given[0], browser)) {
-        return fail("no Chrome or Chromium was found: install one, or name it by --browser");
+        return fail_usage("no Chrome or Chromium was found: install one, or name it by --browser");
     }
     if (!given[1] && !default_profile(profile)) {
-        return fail("there is no home folder for the profile: name a folder by --profile");
+        return fail_usage("there is no home folder for the profile: name a folder by --profile");
     }
     if (!given[2] && !sy_cdp_socket_path(socket, sizeof socket)) {
-        return fail("there is no folder for the socket: name a path by --socket");
+        return fail_usage("there is no folder for the socket: name a path by --socket");
     }
     int folder = fm_private_folder_open(given[1] ? given[1] : profile);
     if (folder < 0) {
-        return fail("the profile's folder can't be made, or is not this user's alone");
+        return fail_usage("the profile's folder can't be made, or is not this user's alone");
     }
     fm_close(folder);
     struct fm_error error = {.code = FM_OK};

@@ -21,7 +21,7 @@
 
 /* ---- printing ---- */
 
-static struct json_object *member(struct json_object *object, const char *name) {
+static struct json_object *json_member(struct json_object *object, const char *name) {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
@@ -33,7 +33,7 @@ static void put_text(FILE *out, const char *text, size_t max) {
 }
 
 static void put_member(FILE *out, const char *before, struct json_object *object, const char *name) {
-    struct json_object *value = member(object, name);
+    struct json_object *value = json_member(object, name);
     if (value) {
         fputs(before, out);
         put_text(out, json_object_get_string(value), SHOWN_MAX);
@@ -51,8 +51,8 @@ static void put_list(FILE *out, const char *before, struct json_object *list) {
 static void put_tabs(FILE *out, struct json_object *tabs) {
     for (size_t i = 0; i < json_object_array_length(tabs); i++) {
         struct json_object *tab = json_object_array_get_idx(tabs, i);
-        fprintf(out, "%4lld%s ", (long long)json_object_get_int64(member(tab, "index")),
-                json_object_get_boolean(member(tab, "is_active")) ? "*" : " ");
+        fprintf(out, "%4lld%s ", (long long)json_object_get_int64(json_member(tab, "index")),
+                json_object_get_boolean(json_member(tab, "is_active")) ? "*" : " ");
         put_member(out, "", tab, "title");
         put_member(out, "  ", tab, "domain");
         fputc('\n', out);
@@ -62,19 +62,19 @@ static void put_tabs(FILE *out, struct json_object *tabs) {
 static void put_apps(FILE *out, struct json_object *apps) {
     for (size_t i = 0; i < json_object_array_length(apps); i++) {
         struct json_object *app = json_object_array_get_idx(apps, i);
-        put_member(out, json_object_get_boolean(member(app, "is_active")) ? "* " : "  ", app, "name");
+        put_member(out, json_object_get_boolean(json_member(app, "is_active")) ? "* " : "  ", app, "name");
         fputc('\n', out);
     }
 }
 
 /* Prints one line for what was, or would be, done. A failed step has a line only if it has a list of closed tabs. */
 static void put_result(FILE *out, struct json_object *result) {
-    const char *type = json_object_get_string(member(result, "type"));
-    struct json_object *ok = member(result, "ok");
+    const char *type = json_object_get_string(json_member(result, "type"));
+    struct json_object *ok = json_member(result, "ok");
     bool failed = ok && !json_object_get_boolean(ok);
-    struct json_object *list = member(result, strcmp(type, "list_apps") == 0 ? "apps" : "tabs");
-    struct json_object *answer = strcmp(type, "query") == 0 ? member(result, "answer") : NULL;
-    if (failed && !member(result, "closed")) {
+    struct json_object *list = json_member(result, strcmp(type, "list_apps") == 0 ? "apps" : "tabs");
+    struct json_object *answer = strcmp(type, "query") == 0 ? json_member(result, "answer") : NULL;
+    if (failed && !json_member(result, "closed")) {
         return;
     }
     if (strcmp(type, "list_tabs") == 0 && list) {
@@ -89,11 +89,11 @@ static void put_result(FILE *out, struct json_object *result) {
         put_member(out, ": ", result, "app_name");
         put_member(out, ": ", result, "preset_name");
         put_member(out, ": ", result, "title");
-        put_member(out, ": ", member(result, "title") ? NULL : result, "url");
-        put_list(out, " at ", member(result, "bounds"));
-        put_list(out, ": closed tab ", member(result, "closed"));
-        put_list(out, "; the page refused: tab ", member(result, "blocked"));
-        put_list(out, "; left open, it shows another page now: tab ", member(result, "changed"));
+        put_member(out, ": ", json_member(result, "title") ? NULL : result, "url");
+        put_list(out, " at ", json_member(result, "bounds"));
+        put_list(out, ": closed tab ", json_member(result, "closed"));
+        put_list(out, "; the page refused: tab ", json_member(result, "blocked"));
+        put_list(out, "; left open, it shows another page now: tab ", json_member(result, "changed"));
         fputc('\n', out);
     }
 }
@@ -167,10 +167,10 @@ static enum fm_code match(struct sy_world *world, const char *words, const struc
         if (!next) {
             return code ? code : fm_fail_no_memory(error);
         }
-        if (how->json || !json_object_get_boolean(member(next, "needs_clarification"))) {
+        if (how->json || !json_object_get_boolean(json_member(next, "needs_clarification"))) {
             return FM_OK;
         }
-        put_text(how->out, json_object_get_string(member(next, "clarification_reason")), ANSWER_MAX);
+        put_text(how->out, json_object_get_string(json_member(next, "clarification_reason")), ANSWER_MAX);
         fputc('\n', how->out);
         char *line = lines[round % 2];
         if (!how->terminal || round == ROUNDS || !read_line(how, "> ", line, sizeof lines[0])) {
@@ -241,7 +241,7 @@ static bool may_destroy(const struct sy_plan *plan, const struct sy_do *how, str
 
 static void put_results(const struct sy_do *how, const struct fm_buf *text) {
     struct json_object *root = how->json ? NULL : tree_of(text);
-    struct json_object *list = member(root, how->dry_run ? "would" : "results");
+    struct json_object *list = json_member(root, how->dry_run ? "would" : "results");
     if (how->json) {
         fprintf(how->out, "%.*s\n", (int)text->len, text->data ? text->data : "");
     }
@@ -252,8 +252,8 @@ static void put_results(const struct sy_do *how, const struct fm_buf *text) {
     json_object_put(root);
 }
 
-static enum fm_code run(struct sy_world *world, struct json_object *envelope, const struct sy_do *how,
-                        struct fm_error *error) {
+static enum fm_code run_envelope(struct sy_world *world, struct json_object *envelope, const struct sy_do *how,
+                                 struct fm_error *error) {
     struct sy_plan plan;
     struct fm_buf text;
     fm_buf_init(&text, OUT_MAX);
@@ -278,13 +278,13 @@ enum sy_done sy_do(struct sy_world *world, const char *words, const struct sy_do
     struct json_object *envelope = NULL;
     struct fm_error error = {.code = FM_OK};
     enum fm_code code = match(world, words, how, &envelope, &error);
-    bool unclear = code == FM_OK && json_object_get_boolean(member(envelope, "needs_clarification"));
+    bool unclear = code == FM_OK && json_object_get_boolean(json_member(envelope, "needs_clarification"));
     if (code == FM_OK && how->json) {
         fprintf(how->out, "%s\n",
                 json_object_to_json_string_ext(envelope, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
     }
     if (code == FM_OK && !unclear) {
-        code = run(world, envelope, how, &error);
+        code = run_envelope(world, envelope, how, &error);
     }
     if (code != FM_OK) {
         put_error(how, &error);

@@ -22,7 +22,7 @@ struct call {
     void *context;
 };
 
-static int fail(const struct fm_error *error) {
+static int report_error(const struct fm_error *error) {
     fprintf(stderr, "fm-system: %s (%s)\n", error->detail, sy_reason(error));
     return error->code == FM_INVALID_REQUEST ? EX_DATAERR
            : error->code == FM_OVERLOADED    ? EX_TEMPFAIL
@@ -58,7 +58,7 @@ static int list(const struct call *call, struct fm_buf *out) {
     struct fm_error error;
     struct fm_json_writer w = fm_json_writer_on(out);
     if (sy_presets_read(call->path, &presets, &error) != FM_OK) {
-        return fail(&error);
+        return report_error(&error);
     }
     if (call->json) {
         fm_json_object_begin(&w);
@@ -104,7 +104,7 @@ static int save(const struct call *call, struct fm_buf *out) {
     enum fm_code code = sy_presets_check_name(call->name, &error);
     code = code ? code : call->open(call->context, -1, &world.desktop, &error);
     if (code != FM_OK) {
-        return fail(&error);
+        return report_error(&error);
     }
     fm_buf_init(&left_out, TEXT_MAX);
     code = sy_preset_of_layout(&world, call->name, call->tabs, &preset, &left_out, &error);
@@ -116,13 +116,13 @@ static int save(const struct call *call, struct fm_buf *out) {
     fm_buf_free(&left_out);
     world.desktop.backend->free(world.desktop.self);
     sy_world_free(&world);
-    return code == FM_OK ? EX_OK : fail(&error);
+    return code == FM_OK ? EX_OK : report_error(&error);
 }
 
 static int delete(const struct call *call, struct fm_buf *out) {
     struct fm_error error;
     if (sy_presets_delete(call->path, call->name, &error) != FM_OK) {
-        return fail(&error);
+        return report_error(&error);
     }
     fm_buf_append_str(out, "deleted ");
     sy_clean(out, call->name, SY_PRESET_NAME_MAX, false);
@@ -187,7 +187,7 @@ int sy_preset_main(int argc, char **argv, sy_open_desktop *open, void *context) 
         return usage(stderr);
     }
     if (sy_presets_path(path, sizeof path, &error) != FM_OK) {
-        return fail(&error);
+        return report_error(&error);
     }
     fm_buf_init(&out, TEXT_MAX);
     int status = actions[at].run(&call, &out);

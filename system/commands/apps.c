@@ -9,7 +9,7 @@
 #define FOCUS_MS 2000 /* until the wanted window is the active one */
 #define CLOSE_MS 5000 /* until the windows that were asked to close are gone */
 
-static int64_t now(const struct sy_world *world) {
+static int64_t desktop_now(const struct sy_world *world) {
     return world->desktop.backend->now(world->desktop.self);
 }
 
@@ -61,16 +61,16 @@ static void write_focused(const struct sy_step *step, bool launched, struct fm_j
     fm_json_key_bool(w, "launched", launched);
 }
 
-static enum fm_code launch(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
-                           char window[SY_ID_MAX], struct fm_error *error) {
+static enum fm_code launch_app(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
+                               char window[SY_ID_MAX], struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;
-    int64_t until_ms = now(world) + SY_LAUNCH_MS;
+    int64_t until_ms = desktop_now(world) + SY_LAUNCH_MS;
     if (!backend->launch) {
         return sy_lacks(world, "starting an application", error);
     }
     enum fm_code code = backend->launch(world->desktop.self, step->app->id, error);
     while (code == FM_OK && !window[0]) {
-        if (now(world) >= until_ms) {
+        if (desktop_now(world) >= until_ms) {
             return sy_refuse_step(step, error, "no_window", "app_name",
                                   "the application was started, but has no window after %d s", SY_LAUNCH_MS / 1000);
         }
@@ -82,7 +82,7 @@ static enum fm_code launch(const struct sy_world *world, const struct sy_plan *p
 
 static enum fm_code until_active(const struct sy_world *world, const struct sy_step *step, const char *id,
                                  struct fm_error *error) {
-    int64_t until_ms = now(world) + FOCUS_MS;
+    int64_t until_ms = desktop_now(world) + FOCUS_MS;
     for (;;) {
         struct sy_window window;
         bool found;
@@ -96,7 +96,7 @@ static enum fm_code until_active(const struct sy_world *world, const struct sy_s
         if (window.active) {
             return FM_OK;
         }
-        if (now(world) >= until_ms) {
+        if (desktop_now(world) >= until_ms) {
             return sy_refuse_step(step, error, "focus_refused", "app_name",
                                   "the window manager did not bring the window to the front");
         }
@@ -123,7 +123,7 @@ enum fm_code sy_run_focus_app(struct sy_world *world, const struct sy_plan *plan
         return sy_refuse_step(step, error, "no_window", "app_name", "the application's windows were closed meanwhile");
     }
     if (code == FM_OK && !runs) {
-        code = launch(world, plan, step, window, error);
+        code = launch_app(world, plan, step, window, error);
     }
     code = code ? code : world->desktop.backend->focus(world->desktop.self, window, error);
     if (code == FM_NOT_FOUND) {
@@ -161,7 +161,7 @@ static enum fm_code count_open(const struct sy_world *world, const struct sy_ste
 
 enum fm_code sy_run_close_app(struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                               struct fm_json_writer *w, struct fm_error *error) {
-    int64_t until_ms = now(world) + CLOSE_MS;
+    int64_t until_ms = desktop_now(world) + CLOSE_MS;
     size_t open = step->id_count;
     enum fm_code code = FM_OK;
     (void)plan;
@@ -171,7 +171,7 @@ enum fm_code sy_run_close_app(struct sy_world *world, const struct sy_plan *plan
     }
     code = code ? code : count_open(world, step, &open, error);
     while (code == FM_OK && open > 0) {
-        if (now(world) >= until_ms) {
+        if (desktop_now(world) >= until_ms) {
             return sy_refuse_step(step, error, "still_open", "app_name",
                                   "%zu of %zu windows are still open after %d s: they may ask the user something", open,
                                   step->id_count, CLOSE_MS / 1000);

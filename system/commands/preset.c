@@ -324,7 +324,7 @@ static void leave_out(struct fm_buf *left_out, const char *what, const char *why
 }
 
 /* Adds `value`, which is owned, to the list. */
-static bool add(struct json_object *list, struct json_object *value) {
+static bool add_value(struct json_object *list, struct json_object *value) {
     if (value && json_object_array_add(list, value) == 0) {
         return true;
     }
@@ -346,7 +346,7 @@ static struct json_object *window_entry(const char *app_name, const struct sy_re
     struct json_object *list = json_object_new_array();
     bool ok = entry && list && add_member(entry, "app_name", json_object_new_string(app_name));
     for (size_t i = 0; i < 4 && ok; i++) {
-        ok = add(list, json_object_new_int(edges[i]));
+        ok = add_value(list, json_object_new_int(edges[i]));
     }
     if (ok && json_object_object_add(entry, "bounds", list) == 0) {
         return entry;
@@ -385,7 +385,7 @@ static enum fm_code add_window(struct sy_world *world, struct sy_plan *plan, con
         json_object_put(entry);
         return code;
     }
-    return add(apps, entry) ? FM_OK : fm_fail_no_memory(error);
+    return add_value(apps, entry) ? FM_OK : fm_fail_no_memory(error);
 }
 
 static enum fm_code add_windows(struct sy_world *world, struct sy_plan *plan, struct json_object *apps,
@@ -413,7 +413,7 @@ static enum fm_code add_tabs(const struct sy_plan *plan, struct json_object *url
         bool full = json_object_array_length(urls) == SY_PRESET_PARTS_MAX;
         if (full || sy_url_normalize(tab->url, url, error) != FM_OK) {
             leave_out(left_out, tab->title, full ? "a preset has at most 20 URLs" : error->detail);
-        } else if (!add(urls, json_object_new_string(url))) {
+        } else if (!add_value(urls, json_object_new_string(url))) {
             return fm_fail_no_memory(error);
         }
     }

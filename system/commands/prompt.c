@@ -50,7 +50,7 @@ static void write_left_out(struct fm_json_writer *w, const char *key, size_t cou
 
 /* Checks the limit after an entry was written. If it is exceeded, removes the entry, and returns false. `before` and
  * `before_len` are the writer and the length before the entry. */
-static bool fits(struct fm_json_writer *w, const struct fm_json_writer *before, size_t before_len, size_t limit) {
+static bool fits_limit(struct fm_json_writer *w, const struct fm_json_writer *before, size_t before_len, size_t limit) {
     if (w->buf->len <= limit) {
         return true;
     }
@@ -69,7 +69,7 @@ static void write_texts(struct fm_json_writer *w, const char *key, const char *m
         const struct fm_json_writer before = *w;
         size_t len = w->buf->len;
         sy_write_clean(w, text_at(list, written), TITLE_MAX);
-        if (!fits(w, &before, len, limit)) {
+        if (!fits_limit(w, &before, len, limit)) {
             break;
         }
     }
@@ -162,7 +162,7 @@ static void write_tabs(struct fm_json_writer *w, const char *question, const str
         const struct fm_json_writer before = *w;
         size_t len = w->buf->len;
         write_tab(w, &picks[written]);
-        if (!fits(w, &before, len, limit)) {
+        if (!fits_limit(w, &before, len, limit)) {
             break;
         }
     }

@@ -173,8 +173,8 @@ static enum fm_code ask_model(const struct sy_world *world, const struct sy_step
     return code;
 }
 
-static enum fm_code keep(struct sy_world *world, const struct sy_step *step, struct fm_buf *answer, bool by_code,
-                         struct fm_json_writer *w, struct fm_error *error) {
+static enum fm_code keep_talk(struct sy_world *world, const struct sy_step *step, struct fm_buf *answer, bool by_code,
+                              struct fm_json_writer *w, struct fm_error *error) {
     fm_buf_append_char(answer, '\0');
     if (answer->failed) {
         return fm_fail_no_memory(error);
@@ -213,7 +213,7 @@ enum fm_code sy_run_query(struct sy_world *world, const struct sy_plan *plan, co
     if (code == FM_OK && by_code && snapshot->no_tabs.code == FM_OK) {
         fm_json_key_str(w, "snapshot", snapshot->handle); /* the answer names tabs by their indices in it */
     }
-    code = code ? code : keep(world, step, &answer, by_code, w, error);
+    code = code ? code : keep_talk(world, step, &answer, by_code, w, error);
     fm_buf_free(&answer);
     sy_snapshot_free(&fresh);
     return code;

@@ -73,8 +73,8 @@ void sy_undos_free(struct sy_undos *undos) {
 
 /* ---- the command ---- */
 
-static enum fm_code find(const struct sy_world *world, const struct sy_step *step, const struct sy_undo **record,
-                         struct fm_error *error) {
+static enum fm_code find_undo(const struct sy_world *world, const struct sy_step *step, const struct sy_undo **record,
+                              struct fm_error *error) {
     const char *handle = json_object_get_string(sy_arg(step, "handle"));
     *record = sy_undos_find(&world->undos, handle);
     if (*record) {
@@ -96,7 +96,7 @@ enum fm_code sy_check_undo(struct sy_world *world, struct sy_plan *plan, struct 
         *error = plan->snapshot.no_windows;
         return error->code;
     }
-    return moves && !sy_arg(step, "handle") ? FM_OK : find(world, step, &record, error);
+    return moves && !sy_arg(step, "handle") ? FM_OK : find_undo(world, step, &record, error);
 }
 
 /* False in `*back`: the window is not there any more. */
@@ -126,7 +126,7 @@ enum fm_code sy_run_undo(struct sy_world *world, const struct sy_plan *plan, con
     const struct sy_undo *record;
     size_t restored = 0;
     (void)plan;
-    enum fm_code code = find(world, step, &record, error);
+    enum fm_code code = find_undo(world, step, &record, error);
     if (code != FM_OK) {
         return code;
     }

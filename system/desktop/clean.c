@@ -9,7 +9,7 @@
 
 enum meaning { SHOWN, SPACE, NEWLINE, HIDDEN };
 
-static uint32_t decode(const char *text, int len) {
+static uint32_t decode_point(const char *text, int len) {
     static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     uint32_t point = (unsigned char)text[0] & first_bits[len];
     for (int i = 1; i < len; i++) {
@@ -50,7 +50,7 @@ static void clean_bytes(struct fm_buf *out, const char *text, size_t len, size_t
     bool space = false;
     for (size_t at = 0; at < len && written < max;) {
         int step = fm_utf8_sequence(text + at, len - at);
-        enum meaning meaning = step > 0 ? meaning_of(decode(text + at, step)) : SHOWN;
+        enum meaning meaning = step > 0 ? meaning_of(decode_point(text + at, step)) : SHOWN;
         newlines += meaning == NEWLINE && lines && newlines < 2;
         space |= meaning == SPACE || meaning == NEWLINE;
         if (meaning == SHOWN) {

@@ -30,7 +30,7 @@ static int latest_first(const void *a, const void *b) {
 }
 
 /* Notes the folder if it has a .git. Returns whether it has one: then the search does not go into it. */
-static bool note(struct search *search, const char *path) {
+static bool note_repository(struct search *search, const char *path) {
     char git[PATH_SIZE + 8];
     struct fm_file_info info;
     snprintf(git, sizeof git, "%s/.git", path);
@@ -54,7 +54,7 @@ static void look_into(struct search *search, const char *path, int depth) {
         search->looks++;
         bool fits = snprintf(below, sizeof below, "%s/%s", path, name) < (int)sizeof below;
         if (name[0] == '.' || strcmp(name, "node_modules") == 0 || !fits || fm_file_examine(below, &info) != 0 ||
-            info.regular || note(search, below) || depth == DEPTH_MAX) {
+            info.regular || note_repository(search, below) || depth == DEPTH_MAX) {
             continue;
         }
         look_into(search, below, depth + 1);

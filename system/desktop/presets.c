@@ -95,7 +95,7 @@ static enum fm_code check_file(struct sy_presets *presets, struct fm_error *erro
     return presets->list ? check_names(presets, error) : FM_OK;
 }
 
-static enum fm_code parse(const struct fm_buf *text, struct sy_presets *presets, struct fm_error *error) {
+static enum fm_code parse_presets(const struct fm_buf *text, struct sy_presets *presets, struct fm_error *error) {
     size_t offset = 0;
     const char *fault = fm_json_check(text->data ? text->data : "", text->len, VALUES_MAX, &offset);
     if (fault) {
@@ -125,7 +125,7 @@ enum fm_code sy_presets_read(const char *path, struct sy_presets *presets, struc
     }
     fm_buf_init(&text, FILE_MAX);
     enum fm_code code = fm_file_read(path, &text, error);
-    code = code ? code : parse(&text, presets, error);
+    code = code ? code : parse_presets(&text, presets, error);
     fm_buf_free(&text);
     return code;
 }

@@ -25,7 +25,7 @@ static char *path_of(const char *uri) {
     return copy;
 }
 
-static size_t take(GBookmarkFile *bookmarks, char **paths, size_t max) {
+static size_t take_latest(GBookmarkFile *bookmarks, char **paths, size_t max) {
     gsize count = 0;
     size_t taken = 0;
     char **uris = g_bookmark_file_get_uris(bookmarks, &count);
@@ -51,7 +51,7 @@ static size_t take(GBookmarkFile *bookmarks, char **paths, size_t max) {
 size_t sy_recent_files(char **paths, size_t max) {
     char *list = g_build_filename(g_get_user_data_dir(), "recently-used.xbel", NULL);
     GBookmarkFile *bookmarks = g_bookmark_file_new();
-    size_t count = g_bookmark_file_load_from_file(bookmarks, list, NULL) ? take(bookmarks, paths, max) : 0;
+    size_t count = g_bookmark_file_load_from_file(bookmarks, list, NULL) ? take_latest(bookmarks, paths, max) : 0;
     g_bookmark_file_free(bookmarks);
     g_free(list);
     return count;

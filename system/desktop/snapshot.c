@@ -107,7 +107,7 @@ static bool is_id(const char *id, const char *class_name) {
 
 /* Whether the application has this class by one sign. The signs, the surest first: the entry's class of windows, its
  * id, its program. */
-static bool fits(const struct sy_app *app, const char *class_name, int sign) {
+static bool fits_class(const struct sy_app *app, const char *class_name, int sign) {
     return sign == 0   ? strcasecmp(app->window_class, class_name) == 0
            : sign == 1 ? is_id(app->id, class_name)
                        : strcasecmp(app->program, class_name) == 0;
@@ -131,7 +131,7 @@ static const struct sy_app *app_that_runs(const struct sy_apps *apps, const stru
 const struct sy_app *sy_app_of_window(const struct sy_apps *apps, const struct sy_window *window) {
     for (int sign = 0; sign < 3 && window->class_name[0]; sign++) {
         for (size_t i = 0; i < apps->count; i++) {
-            if (fits(&apps->at[i], window->class_name, sign)) {
+            if (fits_class(&apps->at[i], window->class_name, sign)) {
                 return &apps->at[i];
             }
         }

@@ -140,7 +140,7 @@ static enum fm_code check_characters(const char *text, struct fm_error *error) {
     return FM_OK;
 }
 
-static enum fm_code put(const char *scheme, const char *rest, char *url, struct fm_error *error) {
+static enum fm_code put_url(const char *scheme, const char *rest, char *url, struct fm_error *error) {
     int len = snprintf(url, SY_URL_MAX + 1, "%s%s", scheme, rest);
     if (len > SY_URL_MAX) {
         return sy_refuse(error, "invalid_url", "url", "the URL is longer than %d bytes", SY_URL_MAX);
@@ -169,11 +169,11 @@ enum fm_code sy_url_normalize(const char *text, char *url, struct fm_error *erro
             return sy_refuse(error, "invalid_url", "url", "the URL has spaces in it, or no // after its scheme");
         }
         code = check_rest(text + scheme + 3, error);
-        return code == FM_OK ? put("", text, url, error) : code;
+        return code == FM_OK ? put_url("", text, url, error) : code;
     }
     const char *site = sy_site(text);
     if (site) {
-        return put("https://", site, url, error);
+        return put_url("https://", site, url, error);
     }
     if (strchr(text, ' ')) {
         return sy_refuse(error, "invalid_url", "url", "the URL has spaces in it");
@@ -185,7 +185,7 @@ enum fm_code sy_url_normalize(const char *text, char *url, struct fm_error *erro
         return sy_refuse(error, "unknown_site", "url", "no site of that name is known: give its address");
     }
     code = check_rest(text, error);
-    return code == FM_OK ? put(plain ? "http://" : "https://", text, url, error) : code;
+    return code == FM_OK ? put_url(plain ? "http://" : "https://", text, url, error) : code;
 }
 
 size_t sy_url_domain(const char *url, char *host, size_t size) {

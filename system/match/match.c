@@ -45,12 +45,12 @@ static bool may_close(const struct job *job) {
 
 /* ---- what was said before ---- */
 
-static struct json_object *member(struct json_object *object, const char *name) {
+static struct json_object *object_member(struct json_object *object, const char *name) {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
-static const char *text_of(struct json_object *object, const char *name) {
-    struct json_object *value = member(object, name);
+static const char *command_text(struct json_object *object, const char *name) {
+    struct json_object *value = object_member(object, name);
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : "";
 }
 
@@ -65,12 +65,12 @@ static const char *known_name(const struct job *job, const char *name) {
 
 /* Reads the command's tabs, if the tabs are still those of its snapshot. False when out of memory. */
 static bool read_tabs(const struct job *job, struct json_object *command, struct sy_found *found) {
-    struct json_object *list = member(command, "tab_indices");
-    struct json_object *one = member(command, "tab_index");
+    struct json_object *list = object_member(command, "tab_indices");
+    struct json_object *one = object_member(command, "tab_index");
     size_t tabs[SY_CHOICES_MAX];
     size_t count = 0;
     size_t len = one ? 1 : json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
-    if (!sy_same_tabs(text_of(command, "snapshot"), job->scene->snapshot->handle) || len > SY_CHOICES_MAX) {
+    if (!sy_same_tabs(command_text(command, "snapshot"), job->scene->snapshot->handle) || len > SY_CHOICES_MAX) {
         return true;
     }
     for (size_t i = 0; i < len; i++) {
@@ -85,10 +85,10 @@ static bool read_tabs(const struct job *job, struct json_object *command, struct
 
 /* Reads a command of the earlier envelope; type NULL: it has no meaning now. False when out of memory. */
 static bool read_command(const struct job *job, struct json_object *command, struct sy_found *found) {
-    const struct sy_command *row = sy_find_command(text_of(command, "type"));
+    const struct sy_command *row = sy_find_command(command_text(command, "type"));
     *found = (struct sy_found){.type = NULL};
     bool read = read_tabs(job, command, found);
-    found->name = known_name(job, text_of(command, "app_name"));
+    found->name = known_name(job, command_text(command, "app_name"));
     if (row && (found->name || found->tab_count > 0)) {
         found->type = row->type;
     } else {
@@ -103,14 +103,14 @@ static enum fm_code read_earlier(struct job *job, struct fm_error *error) {
         return FM_OK;
     }
     struct fm_error fault;
-    struct json_object *commands = member(options->earlier_envelope, "commands");
+    struct json_object *commands = object_member(options->earlier_envelope, "commands");
     size_t count = json_object_is_type(commands, json_type_array) ? json_object_array_length(commands) : 0;
     if (sy_words_read(options->earlier_words, &job->earlier_whole, &fault) != FM_OK) {
         return sy_refuse(error, "invalid_words", "previous", "the words in previous can't be read: %s", fault.detail);
     }
     sy_context_drop(&job->index, &job->earlier_whole, false, &job->earlier_words);
     job->has_earlier = true;
-    job->before.asked = json_object_get_boolean(member(options->earlier_envelope, "needs_clarification"));
+    job->before.asked = json_object_get_boolean(object_member(options->earlier_envelope, "needs_clarification"));
     if (count > 0 && !read_command(job, json_object_array_get_idx(commands, count - 1), &job->before.last)) {
         return fm_fail_no_memory(error);
     }

@@ -32,7 +32,7 @@ struct meaning {
     struct nearest nearest;
 };
 
-static char *text_of(const struct sy_index *index, size_t at) {
+static char *describe_thing(const struct sy_index *index, size_t at) {
     char plain[4 * SHOWN + 4];
     char domain[4 * 30 + 4] = "";
     char *text = NULL;
@@ -67,7 +67,7 @@ static bool same(const struct sy_index *index, size_t a, size_t b) {
            strcmp(snapshot->tabs[a].tab->url, snapshot->tabs[b].tab->url) == 0;
 }
 
-static void compare(struct meaning *meaning, size_t at, const float *vector) {
+static void compare_vector(struct meaning *meaning, size_t at, const float *vector) {
     struct nearest *nearest = &meaning->nearest;
     double near = cosine(meaning->wanted, vector, meaning->size);
     if (near > nearest->best) {
@@ -79,8 +79,8 @@ static void compare(struct meaning *meaning, size_t at, const float *vector) {
     }
 }
 
-static enum fm_code embed(const struct meaning *meaning, const char *const *texts, size_t count, float **vectors,
-                          size_t *size, struct fm_error *fault) {
+static enum fm_code embed_in_time(const struct meaning *meaning, const char *const *texts, size_t count,
+                                  float **vectors, size_t *size, struct fm_error *fault) {
     int64_t left = meaning->until_ms - fm_now_ms();
     return left > 0 ? meaning->picker->embed(meaning->picker->self, texts, count, left, vectors, size, fault)
                     : fm_fail(fault, FM_TIMEOUT, "the model did not answer in time");
@@ -94,13 +94,14 @@ static enum fm_code compare_some(struct meaning *meaning, size_t begin, size_t c
     size_t size = 0;
     enum fm_code code = FM_OK;
     for (size_t i = 0; i < count && code == FM_OK; i++) {
-        texts[i] = text_of(meaning->index, begin + i);
+        texts[i] = describe_thing(meaning->index, begin + i);
         code = texts[i] ? FM_OK : fm_fail_no_memory(error);
     }
-    *compared = code == FM_OK && embed(meaning, (const char *const *)texts, count, &vectors, &size, fault) == FM_OK &&
+    *compared = code == FM_OK &&
+                embed_in_time(meaning, (const char *const *)texts, count, &vectors, &size, fault) == FM_OK &&
                 size == meaning->size;
     for (size_t i = 0; *compared && i < count; i++) {
-        compare(meaning, begin + i, vectors + i * size);
+        compare_vector(meaning, begin + i, vectors + i * size);
     }
     for (size_t i = 0; i < count; i++) {
         free(texts[i]);
@@ -140,7 +141,7 @@ enum fm_code sy_meaning(const struct sy_index *index, const struct sy_reading *r
     snprintf(said, sizeof said, "%s", words);
     sy_drop_queries(said);
     if (all > 0 && may_pick(reading)) {
-        compared = embed(&meaning, &text, 1, &wanted, &meaning.size, fault) == FM_OK;
+        compared = embed_in_time(&meaning, &text, 1, &wanted, &meaning.size, fault) == FM_OK;
         meaning.wanted = wanted;
     }
     for (size_t i = 0; compared && i < all && code == FM_OK; i += AT_ONCE) {

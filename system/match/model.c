@@ -39,7 +39,7 @@ struct sy_proxy {
 
 /* ---- the request ---- */
 
-static void write_message(struct fm_json_writer *w, const char *role, const char *text, size_t len) {
+static void write_role_text(struct fm_json_writer *w, const char *role, const char *text, size_t len) {
     fm_json_object_begin(w);
     fm_json_key_str(w, "role", role);
     fm_json_key(w, "content");
@@ -77,13 +77,13 @@ static void write_request(const struct sy_proxy *proxy, const struct sy_question
     write_model(proxy, w);
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
-    write_message(w, "system", question->instructions, strlen(question->instructions));
+    write_role_text(w, "system", question->instructions, strlen(question->instructions));
     for (size_t i = 0; i < question->example_count; i++) {
         const struct sy_example *example = &question->examples[i];
-        write_message(w, "user", example->prompt, strlen(example->prompt));
-        write_message(w, "assistant", example->answer, strlen(example->answer));
+        write_role_text(w, "user", example->prompt, strlen(example->prompt));
+        write_role_text(w, "assistant", example->answer, strlen(example->answer));
     }
-    write_message(w, "user", question->prompt->data, question->prompt->len);
+    write_role_text(w, "user", question->prompt->data, question->prompt->len);
     fm_json_array_end(w);
     write_format(w, question->schema);
     write_limits(w);
@@ -92,16 +92,16 @@ static void write_request(const struct sy_proxy *proxy, const struct sy_question
 
 /* ---- the answer ---- */
 
-static struct json_object *member(struct json_object *object, const char *name) {
+static struct json_object *reply_member(struct json_object *object, const char *name) {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
 }
 
 /* Finds the answer's text, which is a part of `result`. */
 static enum fm_code read_text(struct json_object *result, const char **text, size_t *len, struct fm_error *error) {
-    struct json_object *choices = member(member(result, "completion"), "choices");
+    struct json_object *choices = reply_member(reply_member(result, "completion"), "choices");
     bool any = json_object_is_type(choices, json_type_array) && json_object_array_length(choices) > 0;
     struct json_object *choice = any ? json_object_array_get_idx(choices, 0) : NULL;
-    struct json_object *content = member(member(choice, "message"), "content");
+    struct json_object *content = reply_member(reply_member(choice, "message"), "content");
     if (!json_object_is_type(content, json_type_string)) {
         return fm_fail(error, FM_UNAVAILABLE, "the model gave no answer");
     }
@@ -123,8 +123,8 @@ static enum fm_code read_pick(const char *text, size_t len, struct json_object *
 }
 
 /* Sends the request. `*text` is a part of `*result`, which the caller frees. */
-static enum fm_code ask(const struct sy_proxy *proxy, const struct fm_buf *request, int64_t ms,
-                        struct json_object **result, const char **text, size_t *len, struct fm_error *error) {
+static enum fm_code ask_proxy(const struct sy_proxy *proxy, const struct fm_buf *request, int64_t ms,
+                              struct json_object **result, const char **text, size_t *len, struct fm_error *error) {
     enum fm_code code =
         sy_ask_helper(proxy->client, "chat.completions.create", request, ms, proxy->cancel_fd, result, error);
     return code ? code : read_text(*result, text, len, error);
@@ -143,7 +143,7 @@ static enum fm_code pick(void *self, const struct sy_question *question, struct 
     const struct sy_proxy *proxy = self;
     write_request(proxy, question, &w);
     int64_t ms = question->ms > 0 && question->ms < proxy->ms ? question->ms : proxy->ms;
-    enum fm_code code = ask(proxy, &request, ms, &result, &text, &len, error);
+    enum fm_code code = ask_proxy(proxy, &request, ms, &result, &text, &len, error);
     code = code ? code : read_pick(text, len, answer, error);
     json_object_put(result);
     fm_buf_free(&request);
@@ -165,12 +165,12 @@ static enum fm_code answer_messages(void *self, const struct sy_message *message
     fm_json_key(&w, "messages");
     fm_json_array_begin(&w);
     for (size_t i = 0; i < count; i++) {
-        write_message(&w, roles[messages[i].role], messages[i].text, strlen(messages[i].text));
+        write_role_text(&w, roles[messages[i].role], messages[i].text, strlen(messages[i].text));
     }
     fm_json_array_end(&w);
     write_limits(&w);
     fm_json_object_end(&w);
-    enum fm_code code = ask(proxy, &request, proxy->ms, &result, &text, &len, error);
+    enum fm_code code = ask_proxy(proxy, &request, proxy->ms, &result, &text, &len, error);
     if (code == FM_OK) {
         fm_buf_append(answer, text, len);
         code = answer->failed ? fm_fail_no_memory(error) : FM_OK;
@@ -201,7 +201,7 @@ static enum fm_code read_vectors(struct json_object *data, size_t count, float *
     *vectors = NULL;
     *size = 0;
     for (size_t i = 0; i < count; i++) {
-        struct json_object *text = all ? member(json_object_array_get_idx(data, i), "embedding") : NULL;
+        struct json_object *text = all ? reply_member(json_object_array_get_idx(data, i), "embedding") : NULL;
         size_t len = (size_t)json_object_get_string_len(text);
         const char *digits = json_object_get_string(text);
         size_t bytes = digits ? fm_base64_decoded_size(digits, len) : 0;
@@ -231,7 +231,8 @@ static enum fm_code ask_vectors(struct sy_proxy *proxy, const char *const *texts
     write_texts(texts, count, &w);
     enum fm_code code =
         sy_ask_helper(proxy->embedder, "embeddings.create", &request, ms, proxy->cancel_fd, &result, error);
-    code = code ? code : read_vectors(member(member(result, "embeddings"), "data"), count, vectors, size, error);
+    code = code ? code
+                : read_vectors(reply_member(reply_member(result, "embeddings"), "data"), count, vectors, size, error);
     json_object_put(result);
     fm_buf_free(&request);
     return code;
@@ -255,7 +256,7 @@ static void drop_kept(struct sy_proxy *proxy) {
 }
 
 /* Keeps the vector, if there is memory for it. */
-static void keep(struct sy_proxy *proxy, const char *text, const float *numbers) {
+static void keep_vector(struct sy_proxy *proxy, const char *text, const float *numbers) {
     struct vector *vector = &proxy->kept[proxy->kept_count];
     *vector = (struct vector){strdup(text), malloc(proxy->size * sizeof *numbers)};
     if (vector->text && vector->numbers) {
@@ -283,8 +284,8 @@ static enum fm_code ask_missing(struct sy_proxy *proxy, const char *const *texts
 }
 
 /* Gives the vectors of all texts; only those that are not kept are asked for. */
-static enum fm_code embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors, size_t *size,
-                          struct fm_error *error) {
+static enum fm_code embed_texts(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors,
+                                size_t *size, struct fm_error *error) {
     struct sy_proxy *proxy = self;
     float *fresh = NULL;
     const char **missing = calloc(count + 1, sizeof *missing);
@@ -308,7 +309,7 @@ static enum fm_code embed(void *self, const char *const *texts, size_t count, in
         bool next = taken < missing_count && missing[taken] == texts[i];
         memcpy(*vectors + i * *size, next ? fresh + taken * *size : kept->numbers, *size * sizeof **vectors);
         if (next && !kept) {
-            keep(proxy, texts[i], fresh + taken * *size);
+            keep_vector(proxy, texts[i], fresh + taken * *size);
         }
         taken += next;
     }
@@ -357,7 +358,7 @@ void sy_proxy_free(struct sy_proxy *proxy) {
 }
 
 struct sy_picker sy_proxy_picker(struct sy_proxy *proxy) {
-    return (struct sy_picker){proxy, pick, proxy->embedder ? embed : NULL};
+    return (struct sy_picker){proxy, pick, proxy->embedder ? embed_texts : NULL};
 }
 
 struct sy_model sy_proxy_model(struct sy_proxy *proxy) {

@@ -193,7 +193,7 @@ static bool says_program(const char *word) {
     return sy_is_one_of(word, "app application program tool software client package");
 }
 
-static void append(char *joined, size_t size, const char *text) {
+static void append_term(char *joined, size_t size, const char *text) {
     size_t used = strlen(joined);
     size_t len = strlen(text);
     if (used + len < size) {
@@ -247,9 +247,9 @@ static void add_term(const struct sy_index *index, const char *text, struct sy_t
     term->typo_of[0] = '\0';
     find_typo(index, term);
     sy_meanings_of(text, &term->meanings);
-    append(terms->joined, sizeof terms->joined, text);
+    append_term(terms->joined, sizeof terms->joined, text);
     if (!says_program(text)) {
-        append(terms->strong, sizeof terms->strong, text);
+        append_term(terms->strong, sizeof terms->strong, text);
     }
 }
 

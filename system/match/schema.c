@@ -78,8 +78,8 @@ static void add_option(const struct sy_index *index, enum sy_group group, size_t
 }
 
 /* Fills a slot: first the things that the words fit, then the others in their order, while there is room. */
-static void fill(const struct sy_index *index, enum sy_group group, const struct sy_hits *hits, size_t all,
-                 struct sy_item *options, size_t *count) {
+static void fill_slot(const struct sy_index *index, enum sy_group group, const struct sy_hits *hits, size_t all,
+                      struct sy_item *options, size_t *count) {
     *count = 0;
     for (size_t i = 0; i < hits->count; i++) {
         add_option(index, group, hits->at[i].at, options, count);
@@ -115,9 +115,9 @@ static unsigned types_of(const struct sy_reading *reading, bool may_close) {
 void sy_menu_make(const struct sy_index *index, const struct sy_reading *reading, bool may_close,
                   struct sy_menu *menu) {
     menu->types = types_of(reading, may_close);
-    fill(index, SY_APPS, &reading->apps, index->app_count, menu->apps, &menu->app_count);
-    fill(index, SY_TABS, &reading->tabs, index->tab_count, menu->tabs, &menu->tab_count);
-    fill(index, SY_PRESETS, &reading->presets, index->preset_count, menu->presets, &menu->preset_count);
+    fill_slot(index, SY_APPS, &reading->apps, index->app_count, menu->apps, &menu->app_count);
+    fill_slot(index, SY_TABS, &reading->tabs, index->tab_count, menu->tabs, &menu->tab_count);
+    fill_slot(index, SY_PRESETS, &reading->presets, index->preset_count, menu->presets, &menu->preset_count);
     unsigned app = bit(SY_PICK_FOCUS) | bit(SY_PICK_PLACE) | bit(SY_PICK_CLOSE_APP);
     menu->types &= ~(menu->app_count ? 0 : app);
     menu->types &= ~(menu->tab_count ? 0 : bit(SY_PICK_SWITCH) | bit(SY_PICK_CLOSE_TAB));

@@ -490,7 +490,7 @@ static const struct row rows[] = {
 };
 
 /* How many words the phrase has, if the words begin with it; else 0. */
-static size_t fits(const char *phrase, const struct sy_word *words, size_t count) {
+static size_t match_phrase(const char *phrase, const struct sy_word *words, size_t count) {
     size_t used = 0;
     while (*phrase && used < count) {
         size_t len = strcspn(phrase, " ");
@@ -506,7 +506,7 @@ static size_t fits(const char *phrase, const struct sy_word *words, size_t count
 static size_t longest(const char *const *phrases, size_t rows_count, const struct sy_word *words, size_t count) {
     size_t best = 0;
     for (size_t i = 0; i < rows_count; i++) {
-        size_t len = fits(phrases[i], words, count);
+        size_t len = match_phrase(phrases[i], words, count);
         best = len > best ? len : best;
     }
     return best;
@@ -551,7 +551,7 @@ enum sy_verb sy_verb_at(const struct sy_word *words, size_t count, size_t *len) 
     enum sy_verb verb = SY_NO_VERB;
     *len = 0;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t fit = fits(rows[i].phrase, words, count);
+        size_t fit = match_phrase(rows[i].phrase, words, count);
         if (fit > *len) {
             *len = fit;
             verb = rows[i].verb;
@@ -811,7 +811,7 @@ size_t sy_polite_end(const struct sy_word *words, size_t count) {
         cut = false;
         for (size_t i = 0; i < sizeof polite_ends / sizeof polite_ends[0] && !cut; i++) {
             for (size_t at = left; at > 1 && !cut; at--) { /* at least one word stays */
-                cut = fits(polite_ends[i], words + at - 1, left - at + 1) == left - at + 1;
+                cut = match_phrase(polite_ends[i], words + at - 1, left - at + 1) == left - at + 1;
                 left = cut ? at - 1 : left;
             }
         }
@@ -918,7 +918,7 @@ static size_t goes_behind(const struct sy_word *words, size_t begin, size_t end)
                                           "need to go"};
     for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++) {
         for (size_t len = 2; len <= 3 && begin + len < end; len++) {
-            if (fits(phrases[i], words + end - len, len) == len) {
+            if (match_phrase(phrases[i], words + end - len, len) == len) {
                 return len;
             }
         }

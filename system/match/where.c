@@ -304,7 +304,7 @@ static const char *name_monitor(const struct sy_snapshot *snapshot, const char *
     return sy_is_one_of(called, "main left right") ? called : NULL;
 }
 
-static void fill(const struct sy_where *where, const struct sy_rect *area, struct sy_rect *bounds) {
+static void fill_bounds(const struct sy_where *where, const struct sy_rect *area, struct sy_rect *bounds) {
     int width = area->right - area->left;
     int height = area->bottom - area->top;
     *bounds = (struct sy_rect){
@@ -340,7 +340,7 @@ bool sy_where_bounds(const struct sy_where *where, const struct sy_snapshot *sna
         return false;
     }
     if (exact.part) {
-        fill(&exact, &at->area, bounds);
+        fill_bounds(&exact, &at->area, bounds);
     } else if (exact.center) {
         center(&exact, window, &at->area, bounds);
     }

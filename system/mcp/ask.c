@@ -27,14 +27,14 @@ static const char *find_action(const struct sy_request *request) {
     return json_object_is_type(action, json_type_string) ? json_object_get_string(action) : NULL;
 }
 
-static int64_t now(const struct sy_caller *caller) {
+static int64_t desktop_now(const struct sy_caller *caller) {
     return caller->world.desktop.backend->now(caller->world.desktop.self);
 }
 
 static enum fm_code make_question(struct sy_caller *caller, const struct sy_plan *plan, struct fm_error *error) {
     fm_buf_reset(&caller->question);
     sy_confirm_text(plan, &caller->question);
-    enum fm_code code = sy_confirm_issue(&caller->confirm, plan, now(caller), caller->state, error);
+    enum fm_code code = sy_confirm_issue(&caller->confirm, plan, desktop_now(caller), caller->state, error);
     caller->asks = code == FM_OK && !caller->question.failed;
     return code == FM_OK && !caller->asks ? fm_fail_no_memory(error) : code;
 }
@@ -54,7 +54,7 @@ enum fm_code sy_ask(struct sy_caller *caller, const struct sy_request *request, 
         return sy_refuse(error, "denied", "", "the user said no");
     }
     const char *text = json_object_is_type(state, json_type_string) ? json_object_get_string(state) : "";
-    enum fm_code code = sy_confirm_accept(&caller->confirm, plan, text, now(caller), error);
+    enum fm_code code = sy_confirm_accept(&caller->confirm, plan, text, desktop_now(caller), error);
     caller->forged = code != FM_OK && strcmp(sy_reason(error), "denied") == 0;
     return code;
 }

@@ -116,7 +116,7 @@ static enum fm_code write_context(struct sy_world *world, struct fm_buf *text, s
     return FM_OK;
 }
 
-static void write_message(const struct fm_buf *text, struct fm_json_writer *w) {
+static void write_prompt_message(const struct fm_buf *text, struct fm_json_writer *w) {
     fm_json_key_str(w, "description", "What the user wants, with all that is open");
     fm_json_key(w, "messages");
     fm_json_array_begin(w);
@@ -159,7 +159,7 @@ bool sy_prompts_get(struct sy_caller *caller, const struct sy_request *request, 
     bool done = code == FM_OK ? !text.failed || sy_fail(fault, FM_RPC_INTERNAL, "out of memory")
                               : sy_fail(fault, FM_RPC_INTERNAL, "%s", error.detail);
     if (done) {
-        write_message(&text, w);
+        write_prompt_message(&text, w);
     }
     fm_buf_free(&text);
     return done;

@@ -132,7 +132,7 @@ static enum fm_code carry_out(const struct running *running, struct sy_plan *pla
     return sy_plan_run(&running->caller->world, plan, running->token ? on_step : NULL, (void *)running, w, error);
 }
 
-static struct running begin(struct sy_caller *caller, const struct sy_request *request) {
+static struct running begin_request(struct sy_caller *caller, const struct sy_request *request) {
     struct json_object *token = json_object_object_get(request->meta, "progressToken");
     bool valid = json_object_is_type(token, json_type_string) || json_object_is_type(token, json_type_int);
     return (struct running){caller, request, valid ? token : NULL};
@@ -150,7 +150,7 @@ static enum fm_code take_dry_run(struct json_object *args, bool *dry, struct fm_
 
 bool sy_call_command(struct sy_caller *caller, const struct sy_request *request, const char *type,
                      struct json_object *args, struct fm_json_writer *w) {
-    const struct running running = begin(caller, request);
+    const struct running running = begin_request(caller, request);
     struct sy_plan plan = {.count = 0};
     struct fm_error error;
     struct fm_buf text;
@@ -207,7 +207,7 @@ static bool write_question(const char *question, struct fm_json_writer *w) {
 
 bool sy_call_envelope(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
                       struct fm_json_writer *w) {
-    const struct running running = begin(caller, request);
+    const struct running running = begin_request(caller, request);
     struct json_object *envelope = args ? json_object_get(args) : json_object_new_object();
     struct sy_plan plan = {.count = 0};
     struct fm_error error;

@@ -71,7 +71,7 @@ static void push(struct list *list, struct sy_job *job) {
 }
 
 /* Takes the job at `*at` out. */
-static struct sy_job *take(struct list *list, struct sy_job **at) {
+static struct sy_job *take_job(struct list *list, struct sy_job **at) {
     struct sy_job *job = *at;
     *at = job->next;
     list->last = list->last == &job->next ? at : list->last;
@@ -94,7 +94,7 @@ static void tell(void *context, const char *line, size_t len) {
     wake(serve);
 }
 
-static void work(struct sy_caller *caller, struct sy_job *job) {
+static void do_job(struct sy_caller *caller, struct sy_job *job) {
     struct json_object *root = NULL;
     struct fm_rpc_message message;
     struct sy_request request;
@@ -118,7 +118,7 @@ static struct sy_job *next_job(struct serve *serve) {
     while (!serve->finish && (!serve->todo.first || serve->done.bytes > HELD_MAX)) {
         pthread_cond_wait(&serve->changed, &serve->lock);
     }
-    serve->running = serve->todo.first ? take(&serve->todo, &serve->todo.first) : NULL;
+    serve->running = serve->todo.first ? take_job(&serve->todo, &serve->todo.first) : NULL;
     return serve->running;
 }
 
@@ -138,7 +138,7 @@ static void *run_desktop(void *context) {
     pthread_mutex_lock(&serve->lock);
     while ((job = next_job(serve))) {
         pthread_mutex_unlock(&serve->lock);
-        work(&serve->caller, job);
+        do_job(&serve->caller, job);
         pthread_mutex_lock(&serve->lock);
         end_job(serve, job);
         wake(serve);
@@ -174,7 +174,7 @@ static void cancel(void *context, struct sy_job *job) {
     struct sy_job *waited = NULL;
     pthread_mutex_lock(&serve->lock);
     for (struct sy_job **at = &serve->todo.first; *at && !waited; at = waited ? at : &(*at)->next) {
-        waited = *at == job ? take(&serve->todo, at) : NULL;
+        waited = *at == job ? take_job(&serve->todo, at) : NULL;
     }
     if (serve->running == job) {
         interrupt(serve);
@@ -188,7 +188,7 @@ static void cancel(void *context, struct sy_job *job) {
 /* ---- this thread ---- */
 
 /* Sends the answers of jobs that are done, and lines of the running job. */
-static void collect(struct serve *serve) {
+static void collect_answers(struct serve *serve) {
     char bytes[64];
     struct fm_buf told;
     fm_buf_init(&told, SY_REPLY_MAX);
@@ -333,7 +333,7 @@ static void wait_and_do(struct serve *serve, bool blocked) {
         hang_up(serve, GRACE_MS);
     }
     if (waited[1].ready) {
-        collect(serve);
+        collect_answers(serve);
     }
     if (write && waited[2].ready) {
         flush(serve);
@@ -348,7 +348,7 @@ static void wait_and_do(struct serve *serve, bool blocked) {
     }
 }
 
-static bool run(struct serve *serve) {
+static bool run_loop(struct serve *serve) {
     bool asked = false;
     for (;;) {
         bool blocked = take_lines(serve);
@@ -370,7 +370,7 @@ static bool run(struct serve *serve) {
     }
 }
 
-static bool prepare(struct serve *serve) {
+static bool prepare_server(struct serve *serve) {
     list_init(&serve->todo);
     list_init(&serve->done);
     fm_lines_init(&serve->lines);
@@ -402,11 +402,11 @@ int sy_serve(const struct sy_serve *given, bool *clean) {
     serve.given = given;
     signal(SIGPIPE, SIG_IGN);
     fm_set_nonblocking(given->out);
-    if (!prepare(&serve)) {
+    if (!prepare_server(&serve)) {
         *clean = true;
         return EX_OSERR;
     }
-    *clean = run(&serve);
+    *clean = run_loop(&serve);
     if (*clean) {
         sy_server_free(&serve.server);
         fm_lines_free(&serve.lines);

@@ -18,7 +18,7 @@
 #define FM_STATE_BYTES_MAX   262144 /* of all of them */
 #define FM_STOPS_MAX         4u     /* stop strings of a job; OpenAI's limit */
 #define FM_INPUTS_MAX        2048u  /* texts to embed; OpenAI's limit */
-#define FM_LOGIT_BIASES_MAX  1024u  /* of a job */
+#define FM_LOGIT_BIASES_MAX  1024   /* of a job */
 #define FM_TOP_LOGPROBS_MAX  20u    /* alternatives of a token; OpenAI's limit */
 #define FM_LOGPROB_BYTES_MAX 2048u  /* bytes of a token in its entry; what is beyond is left out */
 

@@ -6,6 +6,7 @@
 #include "engine/remote/retry_after.h"
 #include "protocol/json_check.h"
 #include "protocol/json_tree.h"
+#include "protocol/params.h"
 
 #include <json-c/json.h>
 #include <stdio.h>

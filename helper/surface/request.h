@@ -5,8 +5,6 @@
 #ifndef FM_SURFACE_REQUEST_H
 #define FM_SURFACE_REQUEST_H
 
-#include "protocol/engine.h"
-#include "protocol/params.h"
 #include "surface/check.h"
 #include "surface/ignored.h"
 #include "surface/messages.h"

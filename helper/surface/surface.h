@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "protocol/engine.h"
 #include "protocol/json_writer.h"
+#include "protocol/params.h"
 #include "surface/stored.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-"""An engine program on two pipes, spoken to in ENGINE.md's frames. Python's standard library only."""
+"""Runs an engine program on two pipes and talks to it in ENGINE.md's frames. Uses only Python's standard library."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def user(text):
 
 
 def program_and_model(doc):
-    """The first two arguments, which unittest does not see then; ends this process, with status 77, where there is no
+    """Takes the first two arguments away, so that unittest does not see them. Ends this process with status 77 if there is no
     model."""
     if len(sys.argv) < 3:
         sys.exit(doc)
@@ -48,7 +48,7 @@ def program_and_model(doc):
 
 
 def template_file(test, folder, template):
-    """The path of a template of the folder, or of a file with the text `template`, as long as the test runs."""
+    """The path of a template of the folder, or of a new file with the text `template`, which exists as long as the test runs."""
     path = os.path.join(folder, template + ".jinja")
     if os.path.exists(path):
         return path
@@ -60,8 +60,7 @@ def template_file(test, folder, template):
 
 
 def skip_without(program, model):
-    """Ends this process with status 77 where there is no model, or no llguidance in the engine, which it takes for formats
-    and tools alike."""
+    """Ends this process with status 77 if there is no model, or if the engine has no llguidance, which formats and tools need."""
     if not os.path.exists(model):
         print(f"SKIPPED: no model: {model}")
         sys.exit(77)
@@ -78,14 +77,14 @@ def skip_without(program, model):
 class Engine:
     def __init__(self, program, env=None, **popen):
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("FM_ENGINE_FAKE_")}
-        # Texts are compared, and on a busy machine threads wait for each other.
+        # The tests compare texts, and on a busy machine threads wait for each other.
         full_env.update({"FM_ENGINE_LLAMA_REPEATABLE": "1", "FM_ENGINE_LLAMA_THREADS": "1", **(env or {})})
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=full_env, start_new_session=True, **popen)
         self.messages = queue.Queue()
         self.next_id = 0
         self.next_job = 0
-        self.seen = []  # what `until` has received
+        self.seen = []  # messages that `until` has received
         self.stderr = b""
         self.threads = [threading.Thread(target=body, daemon=True) for body in (self._read, self._read_stderr)]
         for thread in self.threads:
@@ -100,7 +99,7 @@ class Engine:
                 break
             body = out.read(int(match.group(1)))
             if len(body) < int(match.group(1)):
-                break  # it died inside a frame
+                break  # the engine died in the middle of a frame
             self.messages.put(json.loads(body.decode("utf-8")))
         self.messages.put(None)
 
@@ -109,8 +108,8 @@ class Engine:
             self.stderr += line
 
     def close(self):
-        """Ends it as a front that hangs up does, so that sanitizers and coverage have their say. On a slow machine the engine's
-        own limit cuts a leak check off, which leaves a process of its group with our pipes (tests/asan_engine.c)."""
+        """Ends the engine as a front that hangs up does, so that sanitizers and coverage can report. On a slow machine the
+        engine's own limit cuts a leak check off, which leaves a process of its group with our pipes (tests/asan_engine.c)."""
         self.hang_up()
         try:
             self.process.wait(WAIT)
@@ -187,7 +186,7 @@ class Engine:
         return Outcome(self.events(self.start(messages, **params)))
 
     def until(self, job, method):
-        """Waits for an event of one of several jobs that run. `together` gives it, and those before it, again."""
+        """Waits for an event of one of several running jobs. `together` returns this event, and those before it, again."""
         while not self.seen or self.seen[-1]["method"] != method or self.seen[-1]["params"]["job"] != job:
             self.seen.append(self.receive())
             assert self.seen[-1] is not None, "the engine ended inside a job"
@@ -204,12 +203,12 @@ class Engine:
             yield job, message["method"], message["params"]
 
     def outcomes(self, jobs):
-        """The outcome of each of them."""
+        """The outcome of each job."""
         events = list(self.together(jobs))
         return [Outcome((method, params) for number, method, params in events if number == job) for job in jobs]
 
     def wait_exit(self, timeout):
-        """Exit status, and the seconds that it took."""
+        """The exit status, and the seconds until the exit."""
         start = time.monotonic()
         try:
             status = self.process.wait(timeout)
@@ -219,37 +218,37 @@ class Engine:
 
 
 def grown(output_tokens, params):
-    """The count of an event, if its engine counts: never less than the last one."""
+    """The count of an event, if the engine counts tokens: never less than the last one."""
     count = params.get("output_tokens", output_tokens)
     assert count >= output_tokens, params
     return count
 
 
 class Outcome:
-    """A job's events, checked against the order that ENGINE.md gives, and what they add up to."""
+    """A job's events, checked against the order that ENGINE.md gives, and their sum."""
 
     def __init__(self, events):
         events = list(events)
         self.names = []
         last = max((i for i, (name, _) in enumerate(events) if name == "job.restarted"), default=-1)
         self.restarts = [params["error"] for name, params in events if name == "job.restarted"]
-        events = events[last + 1:]  # all before is void
+        events = events[last + 1:]  # everything before is void
         self.text = ""
         self.reasoning = ""
         self.refusal = ""
         self.is_accepted = False
-        self.accepted = None  # tokens of the prompt; None where the engine can't count them
+        self.accepted = None  # tokens of the prompt; None if the engine can't count them
         self.dropped = 0
         self.processed = 0
         self.cached = 0
         self.counted = any("output_tokens" in params for name, params in events if name != "job.finished")
-        self.signs = []  # output_tokens of each job.progress while it generates
+        self.signs = []  # output_tokens of each job.progress during generation
         self.report = None  # of a job with a schema
         self.schema_error = None
         self.timings = None
         self.unknown_tool = None
-        self.calls = []  # [name, arguments] of each
-        self.logprobs = None  # the entries of all deltas, where there are some
+        self.calls = []  # [name, arguments] of each call
+        self.logprobs = None  # the entries of all deltas, if there are any
         output_tokens = 0
         for name, params in events:
             self.names.append(name)
@@ -267,7 +266,7 @@ class Outcome:
             elif name == "job.progress":
                 assert self.is_accepted and not self.signs, self.names
                 assert not {"job.delta", "job.reasoning"} & set(self.names), self.names
-                assert self.processed <= params["processed"] <= self.accepted, params  # the same within a batch that takes long
+                assert self.processed <= params["processed"] <= self.accepted, params  # the same within a long batch
                 assert 0 <= params["cached"] <= params["processed"], params
                 self.processed, self.cached = params["processed"], params["cached"]
             elif name == "job.reasoning":
@@ -301,8 +300,8 @@ class Outcome:
                 self.timings = params.get("timings")
                 self.unknown_tool = params.get("unknown_tool")
         assert (self.error is not None) == (self.reason == "error"), self.error
-        usage = self.usage  # an engine leaves out what it does not know
-        # Without a count in job.accepted, only the end tells: then `accepted` and `cached` are what it says.
+        usage = self.usage  # an engine leaves out counts that it does not know
+        # If job.accepted has no count, only the end reports it: then `accepted` and `cached` are the counts of the end.
         if self.is_accepted and self.accepted is None:
             self.accepted, self.cached = usage.get("input_tokens"), usage.get("cached_tokens", 0)
         if self.is_accepted:
@@ -313,7 +312,7 @@ class Outcome:
         assert not self.reasoning or usage.get("reasoning_tokens", 1) > 0, usage
 
     def _add_logprobs(self, entries, text):
-        """They are those of the text, unless it has characters that stand for what is none."""
+        """The entries' bytes are the text, with replacement characters where bytes are not UTF-8."""
         told = b"".join(bytes(entry["bytes"]) for entry in entries)
         assert told.decode(errors="replace") == text, (told, text)
         for entry in entries:
@@ -324,7 +323,7 @@ class Outcome:
 
 
 def shared_engine(case, program, model):
-    """A llama engine with `model`, for all tests of the class `case`."""
+    """An engine `llama` with `model`, for all tests of the class `case`."""
     engine = Engine(program, {"FM_ENGINE_LLAMA_CTX": "1024"})
     case.addClassCleanup(engine.close)
     assert engine.initialize()["ok"]

@@ -1,5 +1,5 @@
-"""What each family's model writes, read off its own chat template, and whether the engine takes it as what it is: the cells
-of the table of docs/conformance.md. For test_families.py."""
+"""What each family's model writes, read off its chat template, and whether the engine handles it correctly: the cells of the
+table of docs/conformance.md. For test_families.py."""
 
 import json
 import os.path
@@ -37,7 +37,8 @@ def result(number=1, text="It is on."):
     return {"role": "tool", "content": text, "tool_call_id": f"call{number:05}"}
 
 
-# Between which texts a model thinks, where its template shows no thought of the last answer. "": no such model thinks.
+# The texts around a model's thought, if its template does not show the thought of the last answer. "": such a model never
+# thinks.
 MARKS = {
     "Apriel": ("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),
     "Ministral": ("[THINK]", "[/THINK]"), "mistral|LFM2.5-Instruct": ("", ""),
@@ -47,20 +48,20 @@ MARKS = {
     "Solar": ("<|think|>", "<|end|><|begin|>assistant"), "MiniMax-M3": ("<mm:think>", "</mm:think>"),
     "Hy3": ("<think:opensource>", "</think:opensource>"), "Kimi-K3": ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
 }
-# Who thinks only when asked to.
+# Models that think only when asked to.
 ASKED = {"Hy3": {"reasoning": {"effort": "high"}}}
-# What ends the last turn, where the template knows only what stands between two.
+# What ends the last turn, if the template only has the text between two turns.
 LAST = {"Solar": ("<|end|><|begin|>assistant", "<|flush|>"), "GigaChat3-": ("<|message_sep|>\n\n", "</s>")}
 NEXT_TURN = "<|START_OF_TURN_TOKEN|>"
-# How a model writes a text before a call, and a call, whose template has them in another way.
+# How a model writes a text before a call, and a call, if its template has them in another form.
 WRITTEN = {"gpt-oss": ("<|channel|>commentary<|message|>%s<|end|><|start|>assistant",
                        "<|channel|>commentary to=functions.%s <|constrain|>json<|message|>%s<|call|>")}
-# Whose texts have marks of their own, so that nobody knows how one stands before a call where the template drops it.
+# Families whose texts have marks. If their template drops a text before a call, its form there is not known.
 MARKED_TEXTS = "glimmer|Solar|Cohere"
-# Whose template asks for a list of calls in every answer: one in text is a call of a tool of its own, and another template has
-# the text then.
+# Families whose template asks for a list of calls in every answer: there, a text is a call of a special tool, and another
+# template shows the text.
 LISTS = {"command-r-plus": "directly-answer"}
-# Whose calls are of no kind that the engine knows: what of the template shows it, and why. They are in our form.
+# Families whose calls the engine can't read: the part of the template that shows it, and why. Their calls are in our form.
 OURS = {
     "Kimi-K3": ("('type', xtml_type(value))", "our form: the tag of each argument tells the type of its value"),
     "MiniMax-M3": ("ns_token + '</' + k + '>'", "our form: the key is in the tag that ends an argument, and values are not JSON"),
@@ -72,19 +73,19 @@ OTHER_ENDS = ("<|call|>", "<|eom_id|>", "<|calls|>", "<|tool_response>")  # of c
 
 
 class NotPossible(Exception):
-    """Why a family has no such cell."""
+    """Why a family does not have this cell."""
 
 
 class Ours(NotPossible):
-    """Why a family's calls are in our form, though it has its own."""
+    """Why a family's calls are in our form, although it has a form for calls."""
 
 
 class Wrong(Exception):
-    """What came instead."""
+    """What came instead of the expected result."""
 
 
 class Family:
-    """What the model of a template writes."""
+    """What the model that belongs to a template writes."""
 
     def __init__(self, name, prompts):
         self.name, self.prompts, self.asked = name, prompts, of_family(ASKED, name, {})
@@ -110,7 +111,7 @@ class Family:
             return False
 
     def written(self, answer, tools=None):
-        """What the template writes of `answer` after the prompt, with the thought that the prompt may have opened."""
+        """What the template writes for `answer` after the prompt, including a thought that the prompt may have opened."""
         opened, closed = self.own(ASK, tools, own=True), self.own([*ASK, answer], tools, closed=True)
         same = os.path.commonprefix([opened, closed])
         if same != opened:
@@ -120,13 +121,13 @@ class Family:
         begin, end = self.marks()
         if begin and (tail or opened).rstrip().endswith(begin.strip()) and end.strip() not in rest:
             rest = (answer.get("reasoning") or "") + end + rest.lstrip()
-        again = next((n for n in range(len(rest), 4, -1) if opened.endswith(rest[:n])), 0)  # it stands in the prompt already
+        again = next((n for n in range(len(rest), 4, -1) if opened.endswith(rest[:n])), 0)  # this part is already in the prompt
         rest = rest[again:]
         between, last = of_family(LAST, self.name, ("", ""))
         return rest.removesuffix(between) + last if between and rest.endswith(between) else rest
 
     def opened(self):
-        """The prompt has begun a thought."""
+        """Whether the prompt has begun a thought."""
         begin, _ = self.marks()
         return begin and self.own(ASK, own=True).rstrip().endswith(begin.strip())
 
@@ -134,7 +135,7 @@ class Family:
         return of_family(MARKS, self.name, TAGS if TAGS[0].strip() in self.source else ("", ""))
 
     def cut(self, rest, last):
-        """Up to the end of the turn, which comes after `last`."""
+        """`rest` up to the end of the turn, which comes after `last`."""
         at = rest.rindex(last) + len(last)
         ends = [self.end, *OTHER_ENDS]
         found = min((rest.index(end, at) + len(end) for end in ends if end and end in rest[at:]), default=len(rest))
@@ -150,7 +151,7 @@ class Family:
         return before + (script if not thought or thought in rest else self.thinking(script, thought))
 
     def thinking(self, script, thought):
-        """`script` with a thought in front that the template does not write."""
+        """`script` with a thought at the front that the template does not write."""
         begin, end = self.marks()
         if not begin:
             raise NotPossible("the family does not think")
@@ -169,7 +170,7 @@ class Family:
         color = json.loads(calls[-1]["arguments"]).get("color", "7")
         if len(calls) > 1 and any(json.loads(c["arguments"])["color"] not in rest for c in calls):
             raise NotPossible("the template writes one call")
-        if text and not written and not 0 <= rest.find(text) < rest.find("lamp"):  # dropped; a model may write it
+        if text and not written and not 0 <= rest.find(text) < rest.find("lamp"):  # dropped; yet a model may write it
             if re.search(MARKED_TEXTS, self.name):
                 raise NotPossible("the template drops a text beside a call")
             script, end = self.calls(*calls, thought=thought), self.marks()[1].strip()
@@ -207,7 +208,7 @@ def once(prompt, texts):
 
 
 class Cells:
-    """Each method is one. It raises NotPossible or Wrong."""
+    """Each method is one cell. It raises NotPossible or Wrong."""
 
     def __init__(self, family, engine):
         self.family, self.engine = family, engine
@@ -275,7 +276,7 @@ class Cells:
         check(self.run(self.family.calls(HOUR), tools=TOOLS, tool_choice=choice), "", "", [HOUR])
 
     def none(self):
-        """No mark of a call comes out."""
+        """No mark of a call is in the text."""
         script = self.family.calls(TEAL)
         mark = re.search(r"^\W*[\w▁]*", script.split("lamp")[0].split("</think>")[-1].strip()).group()
         if len(mark) < 4 or '"' in mark:
@@ -302,7 +303,7 @@ class Cells:
         self.order("su", tools=test_turns.TOOLS)
 
     def developer(self):
-        """Whose message is the system's for an engine, beside `instructions`."""
+        """A developer message: for an engine it is a system message, beside `instructions`."""
         self.order("ssu")
         self.order("ssu", tools=test_turns.TOOLS)
 
@@ -325,7 +326,7 @@ class Cells:
             answer = self.answer(messages, tools=TOOLS)
             lost = "tzq1" not in answer["prompt"]
             once(answer["prompt"], ["tzq1"] * (not lost) + ["rzq2"])
-            once(answer["prompt"], [*text, "rzq2"])  # which may stand before the thought, as a message of its own
+            once(answer["prompt"], [*text, "rzq2"])  # the text may stand before the thought, as a separate message
             if lost and shown and answer["native"]:
                 raise Wrong(f"the thought is lost: {messages}")
             if lost and not text:
@@ -335,7 +336,7 @@ class Cells:
 
 # ---- the table ----
 
-# Columns, with their cells.
+# The columns, with their cells.
 COLUMNS = {
     "turns": ("system", "developer", "twelve_orders"),
     "text": ("text",), "format": ("format",),
@@ -364,7 +365,7 @@ def row(cells):
 
 
 def in_words(found, names, notes):
-    """A column of a row: the faults, or whether all is well; and the notes of what is not possible."""
+    """A column of a row: the faults, or "yes" if there are none; with the numbers of the notes on what is not possible."""
     faults = [name.replace("_", " ") for name in names if found[name][0] == "fault"]
     missing = [notes.setdefault(found[name][1], len(notes) + 1) for name in names if found[name][0] in ("-", "ours")]
     numbers = ", ".join(map(str, dict.fromkeys(missing)))
@@ -375,7 +376,7 @@ def in_words(found, names, notes):
 
 
 def table(rows):
-    """The lines of the document."""
+    """The table's lines for the document."""
     notes = {}
     lines = ["| Template | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
     for name, found in rows.items():

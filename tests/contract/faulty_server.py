@@ -1,5 +1,5 @@
-"""A server of this machine that answers as it is told: whole, slowly, cut, broken. It speaks HTTP by hand, as most of what it
-does no library would do. Python's standard library only."""
+"""A server on this machine that answers as a test asks: whole, slowly, cut, broken. It writes HTTP by hand, because no library
+would do most of this. Uses only Python's standard library."""
 
 import os
 import socket
@@ -25,13 +25,13 @@ def head(status=200, kind="text/event-stream", **headers):
 
 
 def chunked(body, size=700):
-    """The body in chunks, with their end."""
+    """The body in chunks, with the end mark."""
     pieces = [body[at:at + size] for at in range(0, len(body), size)]
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
 def whole(body):
-    """A whole answer that streams `body`, after which the connection can be used again."""
+    """A whole answer that streams `body`; the connection stays usable."""
     return head(Transfer_Encoding="chunked") + chunked(body)
 
 
@@ -41,13 +41,13 @@ class Request:
 
 
 class FaultyServer:
-    """`answer(server, connection, request)` sends what it likes; the connection is closed where it returns False."""
+    """`answer(server, connection, request)` sends what it likes; the connection is closed if it returns False."""
 
     def __init__(self, answer, context=None):
         self.answer = answer
         self.context = context
-        self.requests = []  # all that have come
-        self.closed = threading.Semaphore(0)  # released for each connection whose other side is gone
+        self.requests = []  # all requests that have come
+        self.closed = threading.Semaphore(0)  # released for each connection that the other side has closed
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("127.0.0.1", 0))
@@ -59,7 +59,7 @@ class FaultyServer:
 
     def close(self):
         try:
-            self.listener.shutdown(socket.SHUT_RDWR)  # the thread in accept() would keep it open
+            self.listener.shutdown(socket.SHUT_RDWR)  # else the thread in accept() would keep it open
         except OSError:
             pass
         self.listener.close()
@@ -88,7 +88,7 @@ class FaultyServer:
             self.closed.release()
         finally:
             try:
-                connection.shutdown(socket.SHUT_RDWR)  # the file has a copy of it
+                connection.shutdown(socket.SHUT_RDWR)  # the file holds a copy of the descriptor
             except OSError:
                 pass
             connection.close()
@@ -107,7 +107,7 @@ class FaultyServer:
 
 
 def models(connection, request):
-    """Answers the question for the models that there are; True where it was none of these."""
+    """Answers a request for the list of models; returns True if the request was another one."""
     if request.method != "GET":
         return True
     body = b'{"object":"list","data":[]}'
@@ -116,7 +116,7 @@ def models(connection, request):
 
 
 def says(data, more=True):
-    """An answer that is these bytes; without `more`, the connection is closed then."""
+    """An answer with these bytes; without `more`, the connection is closed afterwards."""
     def answer(server, connection, request):
         if models(connection, request):
             connection.sendall(data)
@@ -126,7 +126,7 @@ def says(data, more=True):
 
 
 def resets(data=b""):
-    """These bytes, and the connection is reset."""
+    """Sends these bytes, and resets the connection."""
     def answer(server, connection, request):
         if models(connection, request):
             connection.sendall(data)
@@ -137,11 +137,11 @@ def resets(data=b""):
 
 
 def certificate(folder, name, days, subject="/CN=127.0.0.1", alternative="IP:127.0.0.1"):
-    """A certificate that signs itself; a context for a server, and the path of the certificate."""
+    """Makes a self-signed certificate; returns a context for a server, and the path of the certificate."""
     cert, key = (os.path.join(folder, f"{name}.{end}") for end in ("pem", "key"))
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, "-subj", subject,
                "-addext", f"subjectAltName={alternative}"]
-    if days < 0:  # openssl makes none that is over already: it is signed anew, with dates
+    if days < 0:  # openssl can't make an expired certificate: it is signed again, with dates
         request = os.path.join(folder, name + ".csr")
         extensions = os.path.join(folder, name + ".ext")
         with open(extensions, "w") as file:

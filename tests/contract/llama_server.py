@@ -1,4 +1,5 @@
-"""llama.cpp's own server on a free port of this machine, for tests that ask it. Python's standard library only."""
+"""llama.cpp's own server on a free port of this machine, for tests that send requests to it. Uses only Python's standard
+library."""
 
 import http.client
 import os
@@ -15,15 +16,15 @@ PROGRAM = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama-serv
 
 
 def free_port():
-    """Below those that the system gives to connections: one of these may be in use again before a server has it."""
+    """The port is below those that the system gives to connections: one of these could be in use again before a server has it."""
     while True:
-        port = random.SystemRandom().randrange(10000, 32000)  # tests that run at once may have the same seed
+        port = random.SystemRandom().randrange(10000, 32000)  # tests that run at the same time may have the same seed
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
                 return port
             except OSError:
-                pass  # somebody has it
+                pass  # the port is in use
 
 
 class LlamaServer:
@@ -50,7 +51,7 @@ class LlamaServer:
                 pass
             finally:
                 connection.close()
-            time.sleep(0.05)  # it tells nobody when it is ready
+            time.sleep(0.05)  # the server does not report when it is ready
         self.close()
         self.log.seek(0)
         raise AssertionError("llama-server did not start:\n" + self.log.read().decode(errors="replace")[-2000:])

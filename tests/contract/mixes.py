@@ -1,11 +1,12 @@
-"""Random mixes of jobs at once on the llama engine: each answer passes the same audit as alone, and is nobody else's.
+"""Random mixes of jobs at once on the llama engine: each answer passes the same audit as without other jobs, and belongs to
+its job.
 
     mixes.py PROGRAM MODEL [JOBS] [SEED] [REPEATABLE]
 
-Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Goes
-on until there are as many answers of repeatable jobs as REPEATABLE says (if that is more than JOBS, every second job is
-repeatable): each is compared, to the last bit of its log probabilities, with that of a fresh process. Prints the seed:
-with it, the same jobs come again. The engine loads the first layers of MODEL. Exit status 77: skipped, as MODEL is not there.
+Prompts share beginnings, jobs are aborted at random moments, and the KV memory is so small that some have to wait. Goes on
+until there are as many answers of repeatable jobs as REPEATABLE says (if that is more than JOBS, every second job is
+repeatable): each is compared, to the last bit of its log probabilities, with that of a fresh process. Prints the seed: with
+it, the same jobs come again. The engine loads the first layers of MODEL. Exit status 77: skipped, as MODEL is not there.
 """
 
 import json
@@ -32,7 +33,7 @@ def seeded(pick, number):
 
 
 def own_number(pick, number):
-    """A text that no other job may write."""
+    """A text that no other job is allowed to write."""
     wanted = f"job {number} is [a-z]{{3,6}}"
     return ({"format": {"type": "grammar", "syntax": "regex", "definition": wanted}},
             lambda outcome: re.fullmatch(wanted, outcome.text))
@@ -79,7 +80,7 @@ def repeatable_job(pick, number):
 
 
 def told(outcome):
-    """All that a fresh process must tell as well."""
+    """The values that must be equal in a fresh process."""
     return outcome.reason, outcome.text, outcome.logprobs, outcome.usage["output_tokens"]
 
 
@@ -90,7 +91,7 @@ class Mix:
     def __init__(self, engine, pick, kinds):
         self.kinds = kinds
         self.engine, self.pick, self.running, self.ended = engine, pick, {}, 0
-        self.repeatable = []  # messages, parameters and outcome of each
+        self.repeatable = []  # messages, parameters and outcome of each repeatable job
 
     def start(self):
         kind = self.pick.choice(self.kinds)

@@ -6,9 +6,9 @@
  *      "begins": where the answer begins: "text", "thought" (the prompt has opened one) or "either"}
  *     {"error": code, "detail": text, "param": text}
  *
- * With "own": true or "closed": true the prompt is the template's own text, with calls as it writes them, and nothing
- * else; closed, it is that of a conversation that nobody has to answer. Of the model only the vocabulary is read, once
- * for all lines in a row that name it. Control tokens are written as their text. For tests/contract/scripted.py.
+ * With "own": true or "closed": true the prompt is only the template's own text, with calls as the template writes
+ * them; with "closed", of a conversation that needs no answer. Only the vocabulary of the model is read, once for
+ * consecutive lines that name the same model. Control tokens are written as their text. For tests/contract/scripted.py.
  */
 #include "base/file.h"
 #include "engine/kit/job_read.h"
@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define TEXT_MAX    (64u * 1024u * 1024u) /* bytes of a template or a prompt */
-#define CONTEXT     (1u << 20)            /* tokens: none of the tests' prompts has as many */
+#define CONTEXT     (1u << 20)            /* tokens: no prompt of the tests has as many */
 #define PIECE_MAX   512                   /* bytes of a token */
 #define BEGIN_COUNT 5
 
@@ -32,10 +32,10 @@ static const char *const begins[BEGIN_COUNT] = {
     [FM_THOUGHT_AFTER] = "text",      [FM_THOUGHT_OVER] = "text",
 };
 
-/* The members of a line that job.start has not. */
+/* The members of a line that job.start does not have. */
 static const char *const ours[] = {"model", "template", "own", "closed"};
 
-/* A vocabulary with a template, and the files that they are of. */
+/* A vocabulary with a template, and the files that they come from. */
 struct subject {
     struct fm_llama_model model;
     char model_path[1024];
@@ -179,7 +179,7 @@ static enum fm_code answer(struct subject *subject, struct json_object *line, st
     return code;
 }
 
-/* The line's answer; what is no request ends this program. */
+/* Prints the answer to a line; a line that is not a request ends this program. */
 static void print_answer(struct subject *subject, const char *text, size_t len) {
     struct fm_buf buf;
     struct json_object *line = NULL;

@@ -1,12 +1,12 @@
 /*
- * A model that says what a test wants: a library for LD_PRELOAD (Linux, glibc). FM_SCRIPTED names a file that the test
- * maps: struct script. The logits of the next token are made of what the script goes on with; sampler, grammar and parser
- * stay as they are, and what they do with other tokens than the script's is seen in the answer.
+ * Makes a model say what a test wants: a library for LD_PRELOAD (Linux, glibc). FM_SCRIPTED names a file that the test
+ * maps: struct script. The logits make the next part of the script likely. Sampler, grammar and parser are the real
+ * ones; if they choose other tokens than the script's, the answer shows it.
  *
- * Of the tokens that the script goes on with, the longest is the likeliest: where a grammar forbids it, the answer goes
- * on with a shorter one, or leaves white space out. Behind the script, tokens that end the turn are likely, and where
- * the answer has left it. White space alone is no other answer. Where the text of a special token stands in the script,
- * that token is meant.
+ * Of the tokens that continue the script, the longest is the likeliest: if a grammar forbids it, the answer continues
+ * with a shorter one, or leaves white space out. After the script, and after an answer has left the script, tokens that
+ * end the turn are likely. An answer that differs only in white space has not left the script. The text of a special
+ * token in the script stands for that token.
  *
  * One job at a time, in one sequence; without drafts.
  */
@@ -25,28 +25,28 @@
 #define PIECES_MAX  (4u << 20) /* bytes of all tokens */
 #define UNLIKELY    (-1e6f)
 #define PER_BYTE    1e3f
-#define WITHOUT     1e-2f /* of that, where white space is left out */
+#define WITHOUT     1e-2f /* as a part of that, for tokens that leave white space out */
 #define ENDS        1e-1f
 
-/* The test writes the second and third members, then another number into the first. */
+/* The test writes the other members, and a new number into the first one. */
 struct script {
-    uint32_t number; /* of the script; 0: none, the model is as it is */
+    uint32_t number; /* the script's number; 0: none, the model is not changed */
     uint32_t len;
-    uint32_t left; /* 1: the answer is another than the script; the engine writes it */
+    uint32_t left; /* 1: the answer differs from the script; the engine writes it */
     uint32_t reserved;
     char text[SCRIPT_MAX]; /* with control tokens as their texts */
 };
 
 static struct {
     struct script *script;
-    uint32_t number;               /* of the script that runs */
-    int32_t prompt;                /* positions of its prompt */
+    uint32_t number;               /* number of the script that runs now */
+    int32_t prompt;                /* length of its prompt in positions */
     int32_t last;                  /* the last position that was computed */
     llama_token tokens[POSITIONS]; /* by their position */
-    char *pieces;                  /* of all tokens, one after another */
-    uint32_t *ends;                /* of each */
-    bool *special;                 /* which of them stand for themselves */
-    bool begins[SCRIPT_MAX + 1];   /* where in the script one of these begins */
+    char *pieces;                  /* the texts of all tokens, one after another */
+    uint32_t *ends;                /* the end of each in `pieces` */
+    bool *special;                 /* which of them are special tokens */
+    bool begins[SCRIPT_MAX + 1];   /* places in the script where a special token begins */
 } scripted;
 
 static void *next(const char *name) {
@@ -102,7 +102,7 @@ static const char *piece_of(llama_token token, size_t *len) {
     return scripted.pieces + start;
 }
 
-/* `token` stands in the script at `at`. */
+/* Whether the text of `token` is in the script at `at`. */
 static bool stands_at(const struct script *script, size_t at, llama_token token) {
     size_t len;
     const char *piece = piece_of(token, &len);
@@ -129,7 +129,7 @@ static size_t after_space(const struct script *script, size_t at) {
     return at;
 }
 
-/* Moves `*at` in the script over `piece`, but for white space. */
+/* Moves `*at` in the script past `piece`, apart from white space. */
 static bool follow(const struct script *script, size_t *at, const char *piece, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if (*at < script->len && piece[i] == script->text[*at]) {
@@ -145,7 +145,7 @@ static bool follow(const struct script *script, size_t *at, const char *piece, s
     return true;
 }
 
-/* How many bytes of the script the answer is so far; -1: it is another text. */
+/* How many bytes of the script the answer has so far; -1: it is another text. */
 static int64_t said(const struct script *script) {
     size_t at = 0;
     for (int32_t i = scripted.prompt; i <= scripted.last; i++) {
@@ -160,9 +160,9 @@ static int64_t said(const struct script *script) {
 
 /* ---- what is said next ---- */
 
-/* Tokens that go on with the script from `at` on. */
+/* Makes tokens likely that continue the script from `at` on. */
 static void favour(const struct script *script, size_t at, float *logits, int32_t count, float weight) {
-    size_t whole = 1; /* how much of it a token that is not special may be */
+    size_t whole = 1; /* how many bytes a token that is not special may have */
     while (at + whole < script->len && !scripted.begins[at + whole]) {
         whole++;
     }

@@ -6,9 +6,9 @@
     engine = Scripted(PROGRAM, LIBRARY, models, "Qwen3-Coder")      LIBRARY: tests/contract/scripted.c
     outcome = engine.run(messages, "Hello!<|im_end|>", tools=[...])
 
-A model has the commonest tokens of MODEL, then the control tokens of its family, and weights that are zero and hardly there: what
-it says is the script's, below the sampler. `outcome.left` is true where the answer is another text than the script. Python's
-standard library only.
+A model has the commonest tokens of MODEL, then the control tokens of its family, and only a few weights, which are all zero:
+the script decides what it says, below the sampler. `outcome.left` is true if the answer differs from the script. Uses only
+Python's standard library.
 """
 
 import itertools
@@ -37,7 +37,7 @@ def bracketed(pairs, singles):
     return [f"[{slash}{name}]" for name in pairs.split() for slash in ("", "/")] + [f"[{name}]" for name in singles.split()]
 
 
-# What in a template is a control token: all that stands between such brackets. The tokenizers of some families have more.
+# What counts as a control token in a template: any text between such brackets. The tokenizers of some families have more.
 MARK = re.compile(r"<\|[^<>|\s'\"{}]+\|>|<｜[^<>\s'\"{}]+｜>|<\|[a-z_]+>|<[a-z_]+\|>|<seed:[a-z_]+>|</?(?:start|end)_of_[a-z]+>")
 MORE = {
     "Ministral": bracketed("INST SYSTEM_PROMPT AVAILABLE_TOOLS TOOL_RESULTS THINK", "TOOL_CALLS ARGS IMG"),
@@ -48,14 +48,14 @@ MORE = {
     "Solar": ["<|calls|>", "<|flush|>"],
     "gemma-4": ['<|"|>'],
 }
-# These are tokens too, but not of the kind that a text can't have.
+# These are tokens too, but a text may also have them.
 TAGS = re.compile(r"</?(?:think|tool_call|tool_response|arg_key|arg_value|minimax:tool_call)>")
-# So are these, in the files that llama.cpp makes of a family's model.
+# So are these, in the files that llama.cpp makes from a family's model.
 VISIBLE = {
     "gemma-4-31B-it$": ["<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>",
                         '<|"|>'],
 }
-# What ends a turn, where it is neither EOS nor known to llama.cpp.
+# What ends a turn, if it is neither EOS nor known to llama.cpp.
 ENDS = {
     "GLM": "<|user|>", "gpt-oss": "<|return|>", "Apertus": "<|assistant_end|>", r"GigaChat3\.1": "<|message_sep|>",
     "MiniMax-M1": "<end_of_sentence>", "MiniMax-M[23]": "[e~[", "Nemotron-Nano-v2": "<SPECIAL_12>", "Seed-OSS": "<seed:eos>",
@@ -87,7 +87,7 @@ class Models:
         return os.path.join(self.templates, name + ".jinja")
 
     def tokens(self, name):
-        """{text: type} of the tokens that the family has besides the vocabulary's."""
+        """{text: type} of the tokens that the family has besides those of the vocabulary."""
         with open(self.template(name), encoding="utf-8") as file:
             text = file.read()
         found = [BOS, EOS, of_family(ENDS, name, EOS), *of_family(MORE, name, []), *MARK.findall(text)]
@@ -98,7 +98,7 @@ class Models:
         return {text: kind for text, kind in tokens.items() if text not in known}
 
     def path(self, name):
-        """The GGUF file of the family of the template `name`."""
+        """The GGUF file of the family that has the template `name`."""
         if name not in self.made:
             self.made[name] = os.path.join(self.folder, name + ".gguf")
             with open(self.made[name], "wb") as file:
@@ -130,14 +130,14 @@ def tensors(vocab):
 
 
 class Prompts:
-    """One driver, for all families."""
+    """One driver process for all families."""
 
     def __init__(self, driver, models):
         self.models = models
         self.process = subprocess.Popen([driver], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, name, messages, **params):
-        """The answer of the driver: prompts.c says what it has."""
+        """The driver's answer: prompts.c describes it."""
         self.send(name, messages, **params)
         return self.receive()
 
@@ -159,7 +159,7 @@ class Prompts:
 
 
 class Script:
-    """What engines say that run with its environment. The file in `folder` is no longer needed once they run."""
+    """The script of engines that run with its environment. The file in `folder` may be removed once they run."""
 
     numbers = itertools.count(1)
 

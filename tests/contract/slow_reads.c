@@ -1,4 +1,4 @@
-/* A slow disk: each pread takes FM_SLOW_READS_MS ms more. A library for LD_PRELOAD (Linux, glibc). */
+/* A slow disk: each pread takes FM_SLOW_READS_MS ms longer. A library for LD_PRELOAD (Linux, glibc). */
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
-"""Tiny GGUF models of random weights, one for each way in which llama.cpp remembers a sequence: `full` keeps each token in each
-layer, `window` keeps only the last tokens in half of its layers (Gemma 2), `hybrid` has layers with a state beside others
-(LFM2), `delta` too (Qwen 3.5), and `recurrent` has nothing but states (Mamba). A token is a byte. What they say means nothing,
-but depends on all that they have read and is not a close call, so that a state which is not the right one gives another text.
-Python's standard library only."""
+"""Tiny GGUF models of random weights, one for each way in which llama.cpp remembers a sequence: `full` keeps each token in
+each layer, `window` keeps only the last tokens in half of its layers (Gemma 2), `hybrid` has layers with a state beside
+others (LFM2), `delta` too (Qwen 3.5), and `recurrent` has only states (Mamba). A token is a byte. Their answers mean
+nothing, but depend clearly on everything that they have read, so that a wrong state gives another text. Uses only Python's
+standard library."""
 
 import array
 import functools
@@ -15,9 +15,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import gguf  # noqa: E402
 
 EMBD, HEADS, FF, LAYERS, CONTEXT, WINDOW = 32, 2, 32, 4, 4096, 128
-INNER, STATE, RANK, KERNEL = 2 * EMBD, 8, 4, 4  # of Mamba; KERNEL of LFM2 too
+INNER, STATE, RANK, KERNEL = 2 * EMBD, 8, 4, 4  # of Mamba; LFM2 uses KERNEL too
 
-# Says who speaks, as most do; of the answers before the last question only what follows the thoughts.
+# Names each speaker, as most templates do; shows earlier answers without their thoughts.
 TEMPLATE = ("{% for m in messages %}<{{ m.role }}>{{ m.content.split('</think>')[-1] }}\n{% endfor %}"
             "{% if add_generation_prompt %}<assistant>{% endif %}")
 
@@ -53,7 +53,7 @@ def hybrid(layer):
 
 
 def delta(layer):
-    """Each second layer has keys and values; its queries are twice as wide, for a gate."""
+    """Every second layer has keys and values; its queries are twice as wide, for a gate."""
     more = norms(layer, "attn_norm", "post_attention_norm") + feed_forward(layer)[1:]
     if layer % 2:
         wide = [(f"blk.{layer}.attn_q.weight", [EMBD, 2 * EMBD])]
@@ -108,19 +108,19 @@ def numbers(name, dims, draw):
     count = gguf.size(dims) // 4
     if name.endswith("norm.weight"):
         return [1.0] * count
-    if name.endswith("ssm_a"):  # how fast a state fades: slowly, so that it has much to say
+    if name.endswith("ssm_a"):  # how fast a state fades: slowly, so that it has a strong influence
         return [-0.02 - 0.1 * draw.random() for _ in range(count)]
-    strength = 3 ** 0.5 / dims[0] ** 0.5 / 32768  # of numbers up to that: a sum of them is about 1
+    strength = 3 ** 0.5 / dims[0] ** 0.5 / 32768  # for numbers up to 32768: a sum of them is about 1
     return [strength * number for number in array.array("h", draw.randbytes(2 * count))]
 
 
 def said(token):
-    """What an answer is made of: what comes back as the same tokens. (There is one for "ab".)"""
+    """Whether an answer may have this token: only those whose text gives the same tokens again. ("ab" is one token.)"""
     return 0x20 < token < 0x7F and token not in b"a<"
 
 
 def make(kind, context=CONTEXT):
-    """The file's bytes. `context`: of how many tokens it knows, as it says."""
+    """The file's bytes. `context`: the context length that the model names."""
     architecture, layer, last, more = KINDS[kind]
     tensors = [("token_embd.weight", [EMBD, len(gguf.byte_tokens())]), (last + ".weight", [EMBD])]
     tensors += [tensor for i in range(LAYERS) for tensor in layer(i)]
@@ -136,5 +136,5 @@ def make(kind, context=CONTEXT):
 
 @functools.cache
 def file(kind, context=CONTEXT):
-    """The path of one that is there as long as the process."""
+    """The path of such a file, which exists as long as the process."""
     return gguf.kept(kind + ".gguf", make(kind, context))

@@ -1,4 +1,4 @@
-"""The table of docs/models.md: what of docs/conformance.md's a user asks first, by family. For test_families.py."""
+"""The table of docs/models.md: the parts of docs/conformance.md that users ask about first, by family. For test_families.py."""
 
 import re
 
@@ -6,7 +6,8 @@ from families import COLUMNS
 
 BEGIN, END = "<!-- summary: made by tests/contract/test_families.py -->", "<!-- end of summary -->"
 
-# How users call a family, its templates, and whether libmtmd has projectors of it (PROJECTOR_TYPE_NAMES in its clip-impl.h).
+# The usual name of a family, its templates, and whether libmtmd has projectors for it (PROJECTOR_TYPE_NAMES in its
+# clip-impl.h).
 FAMILIES = (
     ("Apertus", "Apertus", False), ("Apriel 1.5, 1.6", "Apriel", False), ("Bielik", "Bielik", False),
     ("Command R+, R7B", "CohereForAI", False), ("DeepSeek R1, distilled", "DeepSeek-R1|deepseek-r1", False),
@@ -27,7 +28,7 @@ FAMILIES = (
 
 
 def whole(rows, column):
-    """Whether that is possible with one of these templates, and has no fault with any."""
+    """Whether the column is possible with one of these templates, and has no fault with any."""
     kinds = {found[name][0] for found in rows for name in COLUMNS[column]}
     return "partly" if "fault" in kinds else "yes" if "yes" in kinds else "-"
 
@@ -39,7 +40,7 @@ def calls(rows):
 
 
 def table(rows):
-    """The lines of the document, from {template: its cells}."""
+    """The table's lines for the document, from {template: its cells}."""
     lines = ["| Family | turns | thoughts | form of calls | images |", "|---|---|---|---|---|"]
     for family, templates, sees in FAMILIES:
         mine = [found for name, found in rows.items() if re.search(templates, name)]

@@ -1,9 +1,9 @@
-"""What fm-engine-apple makes of Apple's library, on the stand-in of tests/apple.
+"""How fm-engine-apple uses Apple's library, tested on the stand-in of tests/apple.
 
     test_apple.py PROGRAM LIBRARY
 
-The stand-in ends the engine with status 97 when a rule of the library is broken, and at the engine's end when a reference
-is left; so each engine here has to end with status 0.
+The stand-in ends the engine with status 97 when a rule of the library is broken, or if a reference is left when the engine
+ends. So each engine here has to end with status 0.
 """
 
 import json
@@ -20,7 +20,7 @@ LIBRARY = None
 # A build without llguidance, which FM_GUIDANCE=off names, can't hold an answer to a format.
 guided = unittest.skipIf(os.environ.get("FM_GUIDANCE") == "off", "built without llguidance")
 
-STUCK = 75  # the engine's exit status where the library does not stop
+STUCK = 75  # the engine's exit status if the library does not stop
 WEATHER = {"name": "get_weather", "description": "The weather.", "strict": True, "parameters": {
     "type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer", "minimum": 1}},
     "required": ["city", "days"], "additionalProperties": False}}
@@ -304,7 +304,7 @@ class Tools(Case):
 
     @guided
     def test_arguments_are_checked(self):
-        """A keyword without a counterpart: what breaks it is never told of a strict tool."""
+        """`maxLength` can't be expressed in the library: a strict tool never reports a call that breaks it."""
         for strict, city, calls in ((True, "Ulm", 1), (True, "Hamburg", 0), (False, "Hamburg", 1)):
             tool = {"name": "f", "strict": strict, "parameters": {"type": "object", "properties": {
                 "city": {"type": "string", "maxLength": 4}}, "required": ["city"], "additionalProperties": False}}
@@ -353,7 +353,7 @@ class Tools(Case):
         self.assert_undisturbed([name for name, _ in outcome.calls] == [f"tool_{i}" for i in range(128)], outcome.calls)
 
     def test_calls_that_come_one_after_the_other(self):
-        """As on a busy machine: those of one answer are told together."""
+        """As on a busy machine: the calls of one answer are reported together."""
         names = [f"tool_{i}" for i in range(8)]
         outcome = self.engine.run(script({"tool_calls": [{"name": name, "arguments": "{}"} for name in names], "gap_ms": 10}),
                                   tools=[{"name": name} for name in names])

@@ -1,11 +1,10 @@
-"""How often the llama engine draws which text: as the definition of its parameters says, with tokens that are computed ahead and
-without.
+"""How often the llama engine draws each text: as the definition of its parameters says, with and without drafted tokens.
 
     test_distribution.py PROGRAM MODEL
 
-The model is a tiny one, whose logits depend on the last letter alone, so that how likely each text is can be computed here. A
-draft that is taken more often than the model would draw it is seen, and so is a parameter that counts twice or not at all where
-a token was drafted. MODEL only tells whether models can be had. Exit status 77: skipped.
+The model is a tiny one, whose logits depend only on the last letter, so that the probability of each text can be computed
+here. The test finds a draft that is taken more often than the model would draw it, and a parameter that counts twice or not
+at all for a drafted token. MODEL only shows whether models are available. Exit status 77: skipped.
 """
 
 import math
@@ -22,20 +21,20 @@ import gguf  # noqa: E402
 PROGRAM = None
 
 LETTERS = "xyz"
-NEXT = 1.0  # the logit of the letter that follows the last one in the circle; that of the others is 0
-OF_LETTERS = 60  # is added to them, so that nothing else is ever drawn: at temperature 1.8, once in 100 million runs
+NEXT = 1.0  # the logit of the letter that follows the last one in the circle; other letters have 0
+OF_LETTERS = 60  # added to letters' logits, so that nothing else is ever drawn: at temperature 1.8, once in 100 million runs
 BIAS = {"x": OF_LETTERS + 0.55, "y": OF_LETTERS, "z": OF_LETTERS - 0.5}
 LENGTH = 6  # letters of a text
 TEXTS = int(os.environ.get("FM_DRAWS", "1200"))
 DEVIATIONS = 5.5  # by chance once in 50 million
 
-# What is counted of a text: which letters it has, how it begins, goes on and ends.
+# Properties of a text that are counted: which letters it has, how it begins, goes on and ends.
 PARTS = {"letters": lambda text: "".join(sorted(text)), "begin": lambda text: text[:3], "middle": lambda text: text[2:4],
          "end": lambda text: text[-3:]}
 
 
 def logits(prompt, text, presence, frequency, repeat):
-    """Those of each letter after `text`, as PROTOCOL.md defines biases and penalties."""
+    """The logits of each letter after `text`, with biases and penalties as PROTOCOL.md defines them."""
     found = {}
     for place, letter in enumerate(LETTERS):
         logit = NEXT if (prompt + text)[-1] == LETTERS[place - 1] else 0
@@ -62,7 +61,8 @@ def cut(of, temperature, top_p, min_p, top_k):
 
 
 def likely(prompt, format=None, temperature=1, top_p=1, min_p=0, top_k=0, presence=0, frequency=0, repeat=1):
-    """{text: its probability}. A letter that the format lacks at its place is drawn anew, from those that it has (sampler.c)."""
+    """{text: its probability}. A letter that the format does not allow at its place is drawn again, from the allowed ones
+    (sampler.c)."""
     texts = {"": 1.0}
     for place in range(LENGTH):
         longer = {}
@@ -79,7 +79,7 @@ def likely(prompt, format=None, temperature=1, top_p=1, min_p=0, top_k=0, presen
 
 
 def by(part, texts):
-    """{part: the sum of its texts'}"""
+    """{part: the sum of the numbers of its texts}"""
     sums = {}
     for text, number in texts.items():
         sums[part(text)] = sums.get(part(text), 0) + number
@@ -87,8 +87,8 @@ def by(part, texts):
 
 
 def deviation(counts, chances):
-    """By how many standard deviations chi-square is too high, as Wilson and Hilferty make a normal variable of it. What should
-    come less than 5 times counts as one."""
+    """By how many standard deviations chi-square is too high (Wilson and Hilferty's approximation by a normal variable). Texts
+    that are expected less than 5 times are counted together."""
     drawn = sum(counts.values())
     cells = [(counts.get(key, 0), chance * drawn) for key, chance in chances.items() if chance * drawn >= 5]
     rest = drawn - sum(wanted for _, wanted in cells)
@@ -136,7 +136,7 @@ class Distribution(unittest.TestCase):
         return params
 
     def draw(self, mode, prompt, params):
-        """How often each text came; accepted and drafted tokens."""
+        """Returns how often each text came, and the numbers of accepted and drafted tokens."""
         counts, drafts = {}, [0, 0]
         for _ in range(TEXTS):
             outcome = self.engines[mode].run(None, prompt=prompt, **params)
@@ -156,7 +156,7 @@ class Distribution(unittest.TestCase):
         self.assertLess(max(found.values()), DEVIATIONS, (of, found))
 
     def test_without_drafts(self):
-        """The definition is the right one."""
+        """Verifies the definition that this file computes."""
         self.assert_distributed("off", temperature=1.3, top_p=0.9, min_p=0.05, presence=0.4, frequency=0.2, repeat=1.2)
 
     def test_temperature(self):

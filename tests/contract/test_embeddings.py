@@ -1,4 +1,5 @@
-"""What ENGINE.md promises of jobs that embed, of every engine that has them, and what is true of the llama engine's vectors:
+"""Tests what ENGINE.md promises about jobs that embed, for every engine that has them, and properties of the llama engine's
+vectors:
 
     test_embeddings.py PROGRAM [MODEL [CHAT_MODEL]]
 
@@ -50,7 +51,7 @@ class Embedded:
         self.vectors = []
         self.names = []
         self.accepted = self.dimension = None
-        self.processed = []  # of each job.progress, which also comes each second while a batch is computed
+        self.processed = []  # counts of each job.progress, which also comes each second while a batch is computed
         processed = 0
         for name, params in events:
             self.names.append(name)
@@ -58,7 +59,7 @@ class Embedded:
                 assert self.names == ["job.accepted"], self.names
                 self.accepted, self.dimension = params["input_tokens"], params["dimension"]
             elif name == "job.progress":
-                assert processed <= params["processed"] <= self.accepted, params  # the same in a batch that takes long
+                assert processed <= params["processed"] <= self.accepted, params  # does not grow within a batch that takes long
                 assert params["cached"] == 0 and "output_tokens" not in params, params
                 processed = params["processed"]
                 self.processed.append(processed)
@@ -116,7 +117,7 @@ class Jobs(Case):
         self.assertEqual(self.embed(self.engine, *TEXTS[:2]).accepted, one + two)
 
     def test_the_same_text_has_the_same_vector(self):
-        """To the last bit: alone, among others, in any order, after others, and in another process."""
+        """The same to the last bit: as a single text, among others, in any order, after others, and in another process."""
         alone = {text: self.embed(self.engine, text).vectors[0] for text in TEXTS}
         chance = random.Random(7)
         for _ in range(4):
@@ -167,7 +168,7 @@ class Jobs(Case):
                 self.assertEqual(message["params"]["reason"], "stop")
 
     def test_an_abort_between_inputs(self):
-        engine = self.ready(FM_ENGINE_FAKE_DIMENSION="65536")  # which take their time
+        engine = self.ready(FM_ENGINE_FAKE_DIMENSION="65536")  # such long vectors take some time
         job = self.start(engine, ["word " * 100] * 1000)
         seen, asked = [], None
         for name, params in engine.events(job):
@@ -203,21 +204,21 @@ class Jobs(Case):
 
 
 class Model(Case):
-    """Of the llama engine."""
+    """Tests of the llama engine."""
 
     def setUp(self):
         if not MODEL:
             self.skipTest("this engine has no files")
 
     def test_meaning(self):
-        """The figures that the model's authors show for these sentences."""
+        """The figures that the model's authors publish for these sentences."""
         first, bread, baby, horse, violin = self.embed(self.ready(), *TEXTS[:5]).vectors
         self.assertAlmostEqual(dot(first, bread), 0.7553, places=3)
         for other in (baby, horse, violin):
             self.assertLess(dot(first, other), 0.3)
 
     def test_the_vector_is_the_models(self):
-        """Against the same computation in Python."""
+        """Compares with the same computation in Python."""
         tokens = ["[CLS]", "\u2581a", "\u2581cat", "\u2581em", "bed", "s", "[SEP]"]
         expected = Bert(MODEL).embed(tokens)
         outcome = self.embed(self.ready(), "A cat embeds")
@@ -237,7 +238,7 @@ class Model(Case):
         self.assertEqual(self.refused(engine, ["word " * 511])["code"], "CONTEXT_OVERFLOW")
 
     def test_the_context_is_never_longer_than_the_models(self):
-        """It has no positions beyond."""
+        """The model has no positions beyond 512."""
         self.assertEqual(self.ready(FM_ENGINE_LLAMA_CTX="4096").context_length, 512)
         engine = self.ready(FM_ENGINE_LLAMA_CTX="100")
         self.assertEqual(engine.context_length, 100)
@@ -250,7 +251,7 @@ class Model(Case):
 
     def test_text_without_words(self):
         vectors = self.embed(self.ready(), " \n", "\0").vectors
-        self.assertEqual(vectors[0], vectors[1])  # what stands at the ends is left
+        self.assertEqual(vectors[0], vectors[1])  # white space at the ends is removed
 
     def test_it_does_not_chat(self):
         outcome = self.ready().run(user("hi"))
@@ -266,7 +267,7 @@ class Model(Case):
 
 
 class Decoders(Case):
-    """A model that generates, with a field that says how it embeds."""
+    """A model that generates, with a field that sets how it embeds."""
 
     def setUp(self):
         if not CHAT_MODEL or not os.path.exists(CHAT_MODEL):
@@ -290,7 +291,7 @@ class Decoders(Case):
         return any(0 < processed < whole for processed in outcome.processed)
 
     def test_the_last_state(self):
-        """It is computed in pieces, of which the host is told."""
+        """The text is computed in pieces, and the host gets the progress."""
         engine = self.ready(self.pooled(3), FM_ENGINE_LLAMA_CTX="1024")
         long = "It was a quiet day by the sea. " * 30
         first = self.embed(engine, long, "The sea.")
@@ -300,7 +301,7 @@ class Decoders(Case):
         self.assertEqual(self.refused(engine, ["x", "word " * 1100])["param"], "embed[1]")
 
     def test_the_mean(self):
-        """Of all states of a text, so that it is computed whole."""
+        """It needs all states of a text, so the text is computed in one piece."""
         engine = self.ready(self.pooled(1), FM_ENGINE_LLAMA_CTX="512")
         long = "It was a quiet day by the sea. " * 30
         first = self.embed(engine, long, "The sea.")
@@ -320,7 +321,7 @@ class Decoders(Case):
             self.assertEqual((result["ok"], result.get("error", {}).get("code")), (False, "UNAVAILABLE"), result)
 
     def test_a_model_of_nothing(self):
-        """Its states are all zero, and such a vector has no direction."""
+        """All states are zero, and such a vector has no direction."""
         file = tempfile.NamedTemporaryFile(suffix=".gguf")
         self.addCleanup(file.close)
         file.write(gguf.tiny([gguf.pair(*p) for p in gguf.tiny_pairs()] + [gguf.pair("llama.pooling_type", gguf.U32, 3)]))
@@ -334,7 +335,7 @@ class Decoders(Case):
 
 
 class Bert:
-    """A BERT of 32-bit floats out of a GGUF file, with mean pooling."""
+    """A BERT model of 32-bit floats from a GGUF file, with mean pooling."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -345,7 +346,7 @@ class Bert:
         self.epsilon = self.values["bert.attention.layer_norm_epsilon"]
 
     def tensor(self, name):
-        """Its rows."""
+        """The rows of the tensor."""
         dims, offset = self.tensors[name]
         numbers = array.array("f", self.data[self.start + offset:self.start + offset + gguf.size(dims)])
         return [numbers[i:i + dims[0]] for i in range(0, len(numbers), dims[0])]

@@ -1,9 +1,9 @@
-"""What protocol/ENGINE.md promises of every engine. One suite for all of them:
+"""Tests what protocol/ENGINE.md promises for every engine. One suite for all of them:
 
     test_engine.py PROGRAM [MODEL | random]
 
-Without MODEL the engine has no files. `random` is a model of random weights, which takes next to no time; what asks for sense
-fails on it. Exit status 77: skipped, because MODEL is not there.
+Without MODEL the engine has no files. `random` is a model of random weights, which takes almost no time; tests that need
+sensible answers fail on it. Exit status 77: skipped, because MODEL is not there.
 """
 
 import json
@@ -23,7 +23,7 @@ from engine import EXIT, GRACE, SLOW, WAIT, Engine, Outcome, TimedTest, frame, n
 PROGRAM = None
 MODEL = None
 LINES = 450  # of the longest prompt
-REAL = False  # a real model answers, though the engine has no files (test_remote.py)
+REAL = False  # true if a real model answers although the engine has no files (test_remote.py)
 
 SHORT = "Please count from one to ten in words, slowly and with care."
 
@@ -59,7 +59,7 @@ class Case(TimedTest):
         return engine
 
     def run_or_skip(self, *args, **params):
-        """The outcome of a job, unless this engine says that another one has to do it."""
+        """The outcome of a job. Skips the test if the engine answers that another engine has to do it."""
         outcome = self.engine.run(*args, **params)
         if outcome.error and outcome.error.get("elsewhere"):
             self.skipTest(outcome.error["detail"])
@@ -79,7 +79,7 @@ class SharedCase(Case):
     """One engine for all tests of a class."""
 
     ENV = None
-    FEATURE = None  # that it takes
+    FEATURE = None  # the feature that these tests need
 
     @classmethod
     def setUpClass(cls):
@@ -105,7 +105,7 @@ class Calls(Case):
             self.assertTrue(result[key] and isinstance(result[key], str), result)
 
     def test_the_sandbox_is_what_the_report_says(self):
-        """The member is not required; where it is there, the kernel must say the same of every thread."""
+        """The member is not required; if it is there, the kernel must report the same for every thread."""
         engine = self.ready()
         report = engine.initialized.get("sandbox")
         if report is None or sys.platform != "linux":
@@ -122,7 +122,7 @@ class Calls(Case):
                 with open(f"/proc/{engine.process.pid}/task/{thread}/status") as f:
                     lines = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
             except (FileNotFoundError, ProcessLookupError):
-                continue  # a job's thread, which has ended since
+                continue  # the thread of a job, which has ended meanwhile
             none = all(int(lines[key], 16) == 0 for key in ("CapInh", "CapPrm", "CapEff", "CapAmb"))
             states.append((lines["NoNewPrivs"], lines["Seccomp"], "none" if none else "some"))
         self.assertGreaterEqual(len(states), 3)
@@ -272,7 +272,7 @@ class Jobs(SharedCase):
         self.assertEqual((outcome.reason, outcome.text), ("length", whole))
 
     def test_count_only(self):
-        """The prompt is counted and nothing is computed; what a later job finds in the cache stays as it was."""
+        """The prompt is counted and nothing is computed; the cache for later jobs stays the same."""
         self.run_or_skip(user(SHORT), max_tokens=0)
         first = self.engine.run(user(SHORT), max_tokens=3, temperature=0)
         for params in ({}, {"format": {"type": "json_object"}}, {"stop": ["x"], "seed": 1}):
@@ -291,12 +291,12 @@ class Jobs(SharedCase):
         self.assertEqual(over.error["code"], "CONTEXT_OVERFLOW")
 
     def test_overflow_tells_both_numbers(self):
-        words = (self.context_length or 16384) + 40  # no server of the tests has more
+        words = (self.context_length or 16384) + 40  # no server of the tests has a longer context
         outcome = self.engine.run(user("word " * words))
         self.assertEqual((outcome.names, outcome.reason), (["job.finished"], "error"))
         self.assertEqual(outcome.error["code"], "CONTEXT_OVERFLOW")
         numbers = [int(n) for n in re.findall(r"\d+", outcome.error["detail"])]
-        if self.context_length is None:  # a server's own words: vLLM stops counting at the first token that does not fit
+        if self.context_length is None:  # the server's words: vLLM stops counting at the first token that does not fit
             self.assertGreaterEqual(len(numbers), 2)
         else:
             self.assertGreaterEqual(max(numbers), words)
@@ -368,13 +368,13 @@ class Jobs(SharedCase):
         self.assertEqual(self.engine.run(user(SHORT), max_tokens=40, temperature=1, seed=42).text, first)
 
     def test_prompts_that_begin_alike(self):
-        """What is kept of the last prompt must be what it has in common with the next."""
+        """The part that is kept of the last prompt must be only what the next one shares with it."""
         filler = "It was a long and quiet day by the sea, and nobody said a word. " * 5
         for texts in (("What is the capital of France?", "What is the capital of Japan?"),
                       (filler + "Question: 2 + 2 = ?" + filler, filler + "Name any animal." + filler)):
             first = self.engine.run(user(texts[0]), max_tokens=10, temperature=0)
             self.engine.run(user("Hello"), max_tokens=1)
-            # The second temperature does not ask for repeatability, so that more is kept, and late tokens may differ.
+            # The second temperature does not ask for repeatability, so more is kept, and late tokens may differ.
             for temperature, characters in ((0, None), (1e-6, 8)):
                 self.engine.run(user(texts[1]), max_tokens=10, temperature=temperature)
                 again = self.engine.run(user(texts[0]), max_tokens=10, temperature=temperature)
@@ -400,7 +400,7 @@ class Jobs(SharedCase):
 
 
 class Truncation(SharedCase):
-    """The oldest turns go until the prompt fits with a reserve for the answer. Mostly counted: that is quick."""
+    """The oldest turns are dropped until the prompt fits with a reserve for the answer. Most tests only count, which is quick."""
 
     ENV = {"FM_ENGINE_LLAMA_CTX": "512"}
     FEATURE = "truncation"
@@ -471,7 +471,7 @@ class Truncation(SharedCase):
 
 
 class Prompts(SharedCase):
-    """A text that the answer goes on with, in place of messages."""
+    """A text that the answer continues, in place of messages."""
 
     FEATURE = "completions"
 
@@ -542,8 +542,8 @@ class Aborts(SharedCase):
         self.assert_works(self.engine)
 
     def begun(self, events):
-        """The first event, after which the prompt is being read. None of an engine that says nothing before its first output:
-        that may take minutes."""
+        """The first event, after which the prompt is being read. Empty for an engine that sends nothing before its first
+        output, which may take minutes."""
         return [] if self.silent else [next(events)]
 
     def test_in_prefill(self):
@@ -669,9 +669,9 @@ class Ends(Case):
 
     def test_the_parent_dies(self):
         read_end, write_end = os.pipe()
-        self.addCleanup(os.close, write_end)  # stays open: the engine's stdin does not end
+        self.addCleanup(os.close, write_end)  # stays open, so that the engine's stdin does not end
         middle = "import subprocess, sys; subprocess.Popen([sys.argv[1]], stdin=int(sys.argv[2])).wait()"
-        # Nobody is left to end what a leak check leaves (Engine.close).
+        # After a leak check, its leftover process would stay, because no parent ends it (Engine.close).
         env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
         parent = subprocess.Popen([sys.executable, "-c", middle, PROGRAM, str(read_end)], stdout=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL, pass_fds=[read_end], env=env)
@@ -683,7 +683,7 @@ class Ends(Case):
         parent.kill()
         parent.wait()
         start = time.monotonic()
-        parent.stdout.read()  # ends with the engine
+        parent.stdout.read()  # its output ends with the engine
         self.assert_soon(time.monotonic() - start, EXIT)
 
 

@@ -126,7 +126,7 @@ class Scripts(Case):
                 events.append(event)
             outcome = Outcome(events)
             self.assertEqual((outcome.text, outcome.usage["output_tokens"]), (text, 12))
-            # 12 tokens in 480 ms or more: the first one at once, then not before 100 ms have gone, and not much later
+            # 12 tokens take 480 ms or more: a sign at the first one, the next not before 100 ms have passed, and not much later
             seconds = times[-1] - times[0]
             self.assertEqual(outcome.signs[0], 1)
             self.assert_undisturbed(len(outcome.signs) >= 3, outcome.signs)
@@ -186,7 +186,7 @@ class Scripts(Case):
 
     def test_a_hard_hang_ignores_the_abort_but_not_the_end(self):
         job = self.engine.start(script("a", {"hang": "hard"}))
-        for awaited in ("job.delta", "job.progress"):  # the second one tells that it hangs
+        for awaited in ("job.delta", "job.progress"):  # the second one shows that the engine hangs
             while self.engine.receive()["method"] != awaited:
                 pass
         self.engine.notify("job.abort", {"job": job})

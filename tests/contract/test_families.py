@@ -1,8 +1,8 @@
 """Each family of llama.cpp's chat templates on the llama engine, with the family's control tokens and scripted answers.
 
     test_families.py PROGRAM MODEL TEMPLATES PROMPTS LIBRARY    PROMPTS, LIBRARY: what prompts.c and scripted.c are built to
-    test_families.py ... --write       writes the tables of docs/conformance.md and docs/models.md, and prints what is wrong
-    test_families.py ... NAME          the same of the templates with NAME in theirs; writes nothing
+    test_families.py ... --write       writes the tables of docs/conformance.md and docs/models.md, and prints all faults
+    test_families.py ... NAME          the same for the templates whose names contain NAME; writes nothing
 
 Exit status 77: skipped, because MODEL or LIBRARY is not there, or the engine was built without llguidance.
 """
@@ -22,7 +22,7 @@ from scripted import Models, Prompts, Script, Scripted, names_in
 
 PROGRAM = MODEL = TEMPLATES = PROMPTS = LIBRARY = None
 DOCUMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs")
-MADE = {"conformance.md": families, "models.md": summary}  # whose tables
+MADE = {"conformance.md": families, "models.md": summary}  # the modules that make the tables of these documents
 
 LAMP = {"name": "lamp", "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                        "additionalProperties": False}}
@@ -45,7 +45,7 @@ class Case(unittest.TestCase):
 
 
 class Tools(Case):
-    """What the other tests are made with."""
+    """Tests the tools that the other tests use."""
 
     def test_the_prompt(self):
         turn = "<|im_start|>user\nSwitch the lamp on.<|im_end|>\n"
@@ -70,7 +70,7 @@ class Tools(Case):
 
 
 class UnknownTools(Case):
-    """A call of a tool that is not there is text; what follows it is as ever."""
+    """A call of a tool that does not exist becomes text; what follows it is handled as usual."""
 
     FORMS = {"Qwen-Qwen3-0.6B": '<tool_call>\n{"name": "%s", "arguments": {"on": true}}\n</tool_call>',
              "google-gemma-2-2b-it": '<tool_call>\n{"name": "%s", "arguments": {"on": true}}\n</tool_call>',
@@ -98,7 +98,7 @@ class UnknownTools(Case):
 
 
     def test_names_between_control_tokens(self):
-        """A call with JSON is told in our form, and not at all after another one."""
+        """A call with JSON is reported as text in our form, and not at all after another call."""
         teal = json.dumps({"color": "teal", "level": 3})
         lamp = ["lamp", teal.replace(" ", "")]
         for name in ("Kimi-K2-Instruct", "Mistral-Small-3.2-24B-Instruct-2506", "openai-gpt-oss-120b",
@@ -120,7 +120,7 @@ class UnknownTools(Case):
 
 
     def test_names_before_tags(self):
-        """Where arguments are not JSON, they are not told, nor what follows."""
+        """If the arguments are not JSON, neither they nor the text after them are reported."""
         for name in ("ByteDance-Seed-OSS", "LFM2.5-8B-A1B", "google-gemma-4-31B-it-interleaved", "GLM-4.6"):
             family, engine = families.Family(name, self.prompts), self.engine(name)
             call, (first, _, rest) = family.calls(families.TEAL), family.calls(families.TEAL, families.TEAL).rpartition("lamp")
@@ -134,9 +134,9 @@ class UnknownTools(Case):
 
 
 class Thoughts(Case):
-    """Apart from the text with tools and formats as without, in whatever order the model has its marks."""
+    """Thoughts are separated from the text, with and without tools and formats, in whatever order the model writes its marks."""
 
-    # What comes before all, before a text or JSON, and the thought in it.
+    # Per case: the text at the very beginning, the text directly before the answer or JSON, and the expected thought.
     WRITTEN = {
         "GLM-4.6": (("\n<think>Hm.</think>\n", "", "Hm."), ("\n\n", "", ""), ("</think>\n", "", "")),
         "Qwen-Qwen3-0.6B": (("\n<think>\nHm.\n</think>\n\n", "", "Hm."), ("<think>\na\n<think>\nb</think>\n", "", "a\n\nb")),
@@ -147,7 +147,7 @@ class Thoughts(Case):
             ("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>Ho.<|end|><|start|>"
              "assistant", ("Hm.", "Ho.")))),
     }
-    # of those whose own form is another than ours
+    # calls of families whose form differs from ours
     CALLS = {"GLM-4.6": "<tool_call>lamp\n<arg_key>on</arg_key>\n<arg_value>true</arg_value>\n</tool_call>",
              "openai-gpt-oss-120b": '<|channel|>commentary to=functions.lamp <|constrain|>json<|message|>{"on": true}<|call|>'}
     CALL = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
@@ -170,7 +170,7 @@ class Thoughts(Case):
                         self.assertEqual((outcome.text.strip(), outcome.calls), wanted)
 
     def test_headers_of_calls(self):
-        """gpt-oss names the tool in the part of the role or of the channel, after a text or not."""
+        """gpt-oss names the tool in the header's part for the role or for the channel, with or without a text before."""
         engine = self.engine("openai-gpt-oss-120b")
         preamble = "<|channel|>commentary<|message|>Well.<|end|><|start|>assistant"
         thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
@@ -192,7 +192,7 @@ class Thoughts(Case):
         self.assertEqual((outcome.text, outcome.reasoning, outcome.left), ("Well.", "", False))
 
     def test_marks_in_a_users_text(self):
-        """The header's tokens are llama.cpp's text: a user's are no tokens all the same."""
+        """llama.cpp returns the header's tokens as text; the same text from a user still does not become tokens."""
         engine = self.engine("openai-gpt-oss-120b")
         plain = engine.run(user("hi"), "<|channel|>final<|message|>A<|return|>").accepted
         marked = engine.run(user("hi<|start|>"), "<|channel|>final<|message|>A<|channel|>B<|return|>")
@@ -211,7 +211,7 @@ class Thoughts(Case):
                         self.assertEqual(told.decode(), text)
 
     def test_amid_a_text(self):
-        """No mark is left in it, and what stands between two stays."""
+        """All marks are removed from the text, and the text between two marks stays."""
         call = '<tool_call>\n{"name": "lamp", "arguments": {"on": true}}\n</tool_call>'
         for name in ("Qwen-Qwen3-0.6B", "HuggingFaceTB-SmolLM3-3B"):
             engine = self.engine(name)
@@ -227,7 +227,7 @@ class Thoughts(Case):
 
 
 class Values(Case):
-    """Arguments of each kind in the families' own notations."""
+    """Arguments of each kind in the notations of the families."""
 
     MAKE = {"name": "make", "parameters": {
         "type": "object", "required": ["url"], "properties": {
@@ -261,7 +261,7 @@ class Values(Case):
 
 
 class Front(Case):
-    """The whole way: what the scripts become in both APIs, streamed and whole."""
+    """End to end: what both APIs return for the scripts, streamed and whole."""
 
     @classmethod
     def setUpClass(cls):
@@ -342,7 +342,7 @@ def rows(models, prompts, part=""):
 
 
 def split(name):
-    """What stands before the table of a document, it, and what stands after it."""
+    """The text before the table of a document, the table, and the text after it."""
     maker = MADE[name]
     with open(os.path.join(DOCUMENTS, name), encoding="utf-8") as file:
         before, rest = file.read().split(maker.BEGIN + "\n")
@@ -352,7 +352,7 @@ def split(name):
 
 class Matrix(Case):
     def test_the_table(self):
-        """Faults that are known are in it: a cell that becomes better has to be written there too."""
+        """Known faults are in the table: if a cell becomes better, the table has to change too."""
         found = rows(self.models, self.prompts)
         _, known, _ = split("conformance.md")
         made = families.table(found)

@@ -1,4 +1,4 @@
-"""The llama engine's formats (ENGINE.md, Formats): what it is asked for is what comes, whatever the model would like.
+"""The llama engine's formats (ENGINE.md, Formats): the answer has the requested format, whatever the model prefers.
 
     test_formats.py PROGRAM MODEL
 
@@ -38,7 +38,7 @@ def by_grammar(syntax, definition):
 
 
 class Case(TimedTest):
-    """One engine for all: whatever a format does, the next job must not notice."""
+    """One engine for all tests: whatever a format does, the next job must not be affected."""
 
     @classmethod
     def setUpClass(cls):
@@ -86,7 +86,7 @@ class Schemas(Case):
         self.assertIsNone(outcome.schema_error)
 
     def test_token_limit(self):
-        """Each cut is told, but one after the last token."""
+        """Each cut is reported, except after the last token."""
         whole = self.run_format(by_schema(CAT))
         tokens = whole.usage["output_tokens"]
         for limit in (1, tokens // 2, tokens - 1):
@@ -97,7 +97,7 @@ class Schemas(Case):
         self.assertEqual(self.run_format(by_schema(CAT), max_tokens=tokens).reason, "stop")
 
     def test_forced_text(self):
-        """It comes whole, at once, and is counted."""
+        """Forced text comes whole, at once, and its tokens are counted."""
         text = "It was a dark and stormy night; the rain fell in torrents. " * 12
         outcome = self.run_format(by_schema({"const": text}))
         self.assertEqual((outcome.reason, json.loads(outcome.text)), ("stop", text))
@@ -105,7 +105,7 @@ class Schemas(Case):
         self.assertGreater(outcome.usage["output_tokens"], free.accepted // 3)
 
     def test_no_room_for_forced_text(self):
-        """Longer than the context: cut at its end."""
+        """The text is longer than the context: it is cut at the end of the context."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "300"})
         self.addCleanup(engine.close)
         engine.initialize()
@@ -116,7 +116,7 @@ class Schemas(Case):
         self.assertEqual(sum(outcome.usage[key] for key in ("input_tokens", "output_tokens")), 300)
 
     def test_stop_strings(self):
-        """The text ends where one begins, also in what is forced, and is told to be cut; one that is whole is not."""
+        """The text ends where a stop string begins, also in forced text, and is reported as cut; a whole text is not."""
         const = by_schema({"const": "red green blue"})
         loose = by_schema({"const": "red green blue", "not": {"const": 1}}, strict=False)
         for format, stop, text in ((const, ["green"], '"red '), (const, ["d g"], '"re'), (loose, ["blue"], '"red green '),
@@ -152,7 +152,7 @@ class Schemas(Case):
         self.assertEqual(outcome.schema_error is None, json.loads(outcome.text)[1] == "a")
 
     def test_more_keys_than_allowed(self):
-        """Once two required keys came where one was the most, and the report said that it was valid."""
+        """Once an answer had two required keys although one was the maximum, and the report said that it was valid."""
         pair = {"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}}, "required": ["a", "b"],
                 "maxProperties": 1, "additionalProperties": False}
         for strict in (True, False):
@@ -165,7 +165,7 @@ class Schemas(Case):
             self.assertEqual(self.run_format(by_schema({"anyOf": [pair, {"const": 4}]}, strict)).text, "4")
 
     def test_a_check_that_does_not_end(self):
-        """The validator builds such a schema over and over: the answer says so, and the engine ends for it."""
+        """The validator builds such a schema again and again: the answer reports it, and the engine ends because of it."""
         chain = {f"a{i}": {"anyOf": [{"not": {"$ref": f"#/$defs/a{i + 1}"}}] * 2} for i in range(40)}
         schema = {"const": 1, "not": {"$ref": "#/$defs/a0"}, "$defs": {**chain, "a40": {"const": 2}}}
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "1024"})
@@ -190,7 +190,7 @@ class Schemas(Case):
             self.assertEqual(outcome.reason, "length")
 
     def test_an_abort(self):
-        """Within what the front waits for, also in forced text and in a string that may not end yet."""
+        """It ends within the time that the front waits, also in forced text and in a string that may not end yet."""
         for schema in ({"type": "string", "minLength": 2000}, {"type": "array", "items": {"type": "number"}, "minItems": 5000},
                        {"const": "It was a dark and stormy night. " * 500}):
             job = self.engine.start(PROMPT, temperature=1, format=by_schema(schema))
@@ -221,7 +221,8 @@ def engine_with(test, pairs):
 
 
 class WhiteSpace(TimedTest):
-    """A model that writes a space before each part of its JSON once drew what begins any other way, where none may come."""
+    """Once, a model that writes a space before each part of its JSON drew tokens with another beginning where no space is
+    allowed."""
 
     def test_a_token_means_its_text(self):
         names = gguf.byte_tokens()
@@ -235,7 +236,7 @@ class WhiteSpace(TimedTest):
                 ("[ab]{4}", "aaaa", []),
                 ("( a){3}", " a a a", []),
                 ("[bc]{4}", "bbbb", []),
-                ("(a| b){3}", " b b b", []),  # a space may come, so that it counts
+                ("(a| b){3}", " b b b", []),  # a space is allowed here, so the space counts
                 ("[ab]{4}", "bbbb", [[ord("a"), -100]])):
             with self.subTest(pattern=pattern, more=more):
                 outcome = engine.run(None, prompt="x", format=by_grammar("regex", pattern), temperature=0, max_tokens=9,
@@ -244,8 +245,8 @@ class WhiteSpace(TimedTest):
 
 
 class SpaceInFront(TimedTest):
-    """A tokenizer of Llama 2's kind puts a space in front of each text. What a format forces then once had no tokens, and the job
-    failed where the model wanted anything else."""
+    """A tokenizer of Llama 2's kind puts a space in front of each text. Once a forced text had no tokens then, and the job
+    failed if the model wanted another text."""
 
     def test_what_is_forced(self):
         tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(255)), "<|end|>", "\N{LOWER ONE EIGHTH BLOCK}"]
@@ -261,7 +262,7 @@ class SpaceInFront(TimedTest):
 
 
 class Numbers(Case):
-    """A small model once wrote digits until its tokens were spent; here a bias makes it want to."""
+    """A small model once wrote digits until its token limit; here a bias makes it prefer digits."""
 
     PARTS = re.compile(r"-?(\d{1,20})(?:\.(\d{1,20}))?(?:[eE][+-]?(\d{1,2}))?")
     NUMBER = {"type": "number"}
@@ -295,7 +296,7 @@ class Numbers(Case):
                 self.assertGreater(len(text), 14, "it wants to run on")
 
     def test_no_integer_is_minus_0(self):
-        biases = [[token, bias] for token, bias in self.biases if bias == 60]  # "0"
+        biases = [[token, bias] for token, bias in self.biases if bias == 60]  # only the bias of "0"
         for bounds in ({}, {"minimum": -5}, {"maximum": 5}, {"minimum": -5, "maximum": 5}):
             with self.subTest(bounds):
                 schema = by_schema({"type": "integer", **bounds})
@@ -336,7 +337,7 @@ class Numbers(Case):
 
 
 class Hostile(Case):
-    """A schema or a grammar that would take seconds or the stack is refused, and the engine goes on."""
+    """A schema or grammar that would take seconds or a deep stack is refused, and the engine continues."""
 
     def test_schemas(self):
         cycle = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}}}
@@ -364,13 +365,13 @@ class Hostile(Case):
                 self.assertTrue(outcome.error["param"].startswith(param or "format.schema"), outcome.error)
 
     def test_too_much_for_it_later(self):
-        """What only shows when the text is under way is told, and no half text passes for a whole one."""
+        """A problem that only appears during the answer is reported, and half a text does not count as a whole one."""
         outcome = self.run_format(by_schema({"type": "array", "items": {"const": 1}, "minItems": 30_000}))
         self.assertEqual((outcome.reason, outcome.error["code"]), ("error", "INVALID_REQUEST"))
         self.assertTrue(outcome.error["param"].startswith("format"))
 
     def test_too_much_for_it_in_arguments(self):
-        """Said of the tool's schema, in words without llguidance's own."""
+        """The error names the tool's schema, and does not contain llguidance's words."""
         patterns = {"type": "string", "allOf": [{"pattern": "^.*a.{20}$"}, {"pattern": "^.*b.{21}$"}]}
         schema = {"type": "object", "properties": {"a": patterns}, "required": ["a"], "additionalProperties": False}
         outcome = self.engine.run(PROMPT, tools=[{"name": "f", "parameters": schema}], tool_choice={"mode": "required"})
@@ -399,7 +400,7 @@ class Hostile(Case):
         self.assertEqual((text.reason, text.text), ("stop", '<a>"<b><c>/<d>"<e>"'))
 
     def test_deep_grammars(self):
-        """Rules and groups that the library recurses over, until it is done or the time is."""
+        """Rules and groups on which the library recurses, until it has finished or the time is over."""
         for around in ("{}", "(" * 28 + "{}" + ")" * 28):
             count = 58_000 // (len(around) + 14)
             rules = "".join(f"a{i:x}:{around.format(f'a{i + 1:x}')}\n" for i in range(count))
@@ -410,7 +411,7 @@ class Hostile(Case):
                 self.assertEqual(outcome.error["param"], "format.definition")
 
     def test_those_that_take_seconds(self):
-        """They once stopped every answer for 0.3 s each, and the next format was refused until they were compiled."""
+        """Once they stopped every answer for 0.3 s each, and the next format was refused until they were compiled."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": "2048", "FM_ENGINE_LLAMA_REPEATABLE": "", "FM_ENGINE_LLAMA_SLOTS": "4"})
         self.addCleanup(engine.close)
         engine.initialize()
@@ -421,7 +422,7 @@ class Hostile(Case):
         hostile = [engine.start(PROMPT, max_tokens=5, format=schema) for _ in range(4)]
         innocent = [engine.start(PROMPT, temperature=0, max_tokens=9, format=by_schema({"const": i})) for i in range(3)]
         ends = {}
-        tokens = 0  # of the answer, while the last of the four is compiled: there are three slots for them
+        tokens = 0  # tokens of the answer while the last of the four is compiled: there are three slots for formats
         for job, name, params in engine.together([answer, *hostile, *innocent]):
             tokens += name == "job.delta" and job == answer and any(one in ends for one in hostile) and hostile[3] not in ends
             if name == "job.finished":
@@ -456,7 +457,7 @@ class Grammars(Case):
                 self.assertGreater(len(texts), 2)
 
     def test_text_of_all_kinds(self):
-        """Characters of several tokens, and those that JSON would escape."""
+        """Characters that need several tokens, and those that JSON would escape."""
         text = 'naïve 日本語 🦙 "quoted" \\ back'
         outcome = self.run_format(by_grammar("lark", "start: " + json.dumps(text, ensure_ascii=False)))
         self.assertEqual((outcome.reason, outcome.text), ("stop", text))

@@ -1,4 +1,4 @@
-"""Calls as mere JSON on the llama engine (ENGINE.md, Tools), with scripted answers in the forms of several families.
+"""Calls that are plain JSON on the llama engine (ENGINE.md, Tools), with scripted answers in the forms of several families.
 
     test_json_calls.py PROGRAM MODEL TEMPLATES LIBRARY    LIBRARY: what scripted.c is built to
 
@@ -15,9 +15,9 @@ from scripted import Models, Scripted
 
 PROGRAM = MODEL = TEMPLATES = LIBRARY = None
 
-# One has calls in tags, one as JSON, and one none that are understood.
+# The first has calls in tags, the second as JSON, and the engine does not understand those of the third.
 FAMILIES = "Qwen-Qwen2.5-7B-Instruct", "meta-llama-Llama-3.1-8B-Instruct", "Qwen3-Coder"
-HELD_MAX = 24  # tokens, of a vocabulary that is poor in long ones
+HELD_MAX = 24  # tokens, of a vocabulary with few long ones
 
 LAMP = {"name": "lamp", "parameters": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                        "additionalProperties": False}}
@@ -70,7 +70,7 @@ class JsonCalls(unittest.TestCase):
                 self.assertEqual((outcome.text, outcome.calls, outcome.reason, outcome.left), (text, calls, "stop", False))
 
     def test_the_line_s_end_after_a_call(self):
-        """It is not the beginning of another call yet."""
+        """The line end is not yet the beginning of another call."""
         call = f"<tool_call>\n{ON.replace(': true', ':true')}\n</tool_call>"
         for script, calls in ((f"{call}\n", [LAMP_ON]), (f"{call}\n{call}", [LAMP_ON, LAMP_ON])):
             for mode in ("auto", "required"):
@@ -78,7 +78,7 @@ class JsonCalls(unittest.TestCase):
                 self.assertEqual((outcome.calls, outcome.reason, outcome.left), (calls, "stop", False))
 
     def test_other_keys(self):
-        """Keys that no schema names come only where it says so."""
+        """Keys that the schema does not name only come if the schema allows them."""
         for more, arguments in (({}, '{"on":true}'), ({"additionalProperties": True}, '{"on":true,"color":"red"}')):
             lamp = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"], **more}}
             outcome = self.engines[0].run(ASK, '{"name": "lamp", "arguments": {"on":true,"color":"red"}}', tools=[lamp])
@@ -93,7 +93,7 @@ class JsonCalls(unittest.TestCase):
         for engine in self.engines:
             script = f'Well.\n<tool_call>\n{ON}\n</tool_call>'
             outcome = engine.run(ASK, script, tools=TOOLS, tool_choice={"mode": "none"})
-            json_alone = engine is self.engines[1]  # then such tags are text, and no call is known by its JSON
+            json_alone = engine is self.engines[1]  # then such tags are text, and JSON is not recognised as a call
             self.assertEqual((outcome.calls, "<tool_call>" in outcome.text, outcome.error), ([], json_alone, None))
             for text in (ON, *TEXTS):
                 outcome = engine.run(ASK, text, tools=TOOLS, tool_choice={"mode": "none"})

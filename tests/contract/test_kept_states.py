@@ -1,5 +1,5 @@
-"""What the llama engine keeps of a conversation, with each kind of memory that llama.cpp has (small_models.py): how many tokens
-of a prompt it does not read again, and that the answer is the one of an engine that has read all of it.
+"""What the llama engine keeps from a conversation, with each kind of memory that llama.cpp has (small_models.py): how many
+tokens of a prompt it does not read again, and that its answer equals that of an engine that has read the whole prompt.
 
     test_kept_states.py PROGRAM
 """
@@ -31,7 +31,7 @@ def assistant(text):
 
 
 def rendered(messages):
-    """small_models.TEMPLATE; a token is a byte."""
+    """The messages as text, as in small_models.TEMPLATE; a token is a byte."""
     return "".join(f"<{m['role']}>{m['content'].split('</think>')[-1]}\n" for m in messages) + "<assistant>"
 
 
@@ -40,12 +40,12 @@ def shared(one, other):
 
 
 class Kept:
-    """Tests of the model `kind`."""
+    """The tests, for a model of the kind `kind`."""
 
     @classmethod
     def setUpClass(cls):
         cls.file = small_models.file(cls.kind)
-        cls.cold = cls.start(FM_ENGINE_LLAMA_REPEATABLE="1")  # reads each prompt as if it were its first
+        cls.cold = cls.start(FM_ENGINE_LLAMA_REPEATABLE="1")  # reads each prompt from the beginning
 
     @classmethod
     def start(cls, saved=(), **env):
@@ -59,13 +59,13 @@ class Kept:
         return engine
 
     def end(self, engine):
-        """After which its state is saved."""
+        """Ends the engine, which saves its state."""
         engine.notify("engine.shutdown", {"save_ms": int(3000 * SLOW)})
         self.assertEqual(engine.receive()["method"], "engine.saved")
         engine.wait_exit(WAIT)
 
     def ask(self, engine, messages, least=0):
-        """The answer, and how many tokens were read already: at least `least`."""
+        """Returns the answer, and how many tokens were cached, which must be at least `least`."""
         job = engine.start(messages, max_tokens=TOKENS, temperature=0, logprobs=0)
         engine.until(job, "job.finished")
         events, engine.seen = [(message["method"], message["params"]) for message in engine.seen], []
@@ -85,8 +85,8 @@ class Kept:
         return file
 
     def start_after(self, saved, messages, least):
-        """An engine that begins with what is `saved`, and has answered; and the file for its own state. Where another program
-        has the processor, reading takes longer than computing, and is given up: then another engine tries."""
+        """Starts an engine from what is `saved`, and lets it answer; returns it and the file for its state. If another program
+        uses the processor, reading may take longer than computing and is given up: then another engine tries."""
         for _ in range(5):
             own = self.new_file()
             engine = self.start([own, saved])
@@ -97,8 +97,8 @@ class Kept:
         return engine, own
 
     def test_next_turns(self):
-        """The next one goes on; then the answer before it is another one, as its host changed it or the template dropped a
-        thought; then the question is."""
+        """The next turn continues. Then the answer before it differs, because its host changed it or the template dropped a
+        thought; then the question differs."""
         engine = self.start()
         first = system(RULES) + user(QUESTION)
         text, _ = self.ask(engine, first)
@@ -110,7 +110,8 @@ class Kept:
         self.ask(engine, fourth, 0.95 * shared(third, fourth))
 
     def test_after_a_restart(self):
-        """An answer is changed, and another conversation begins alike; then an engine that has used neither saves them again."""
+        """An answer is changed, and another conversation has the same beginning; then an engine that has used neither saves
+        them again."""
         first = system(RULES) + user(QUESTION)
         second = first + assistant("The fox.") + user("Why does it do so?")
         other = second[:2] + assistant("The quick brown fox.") + user("And over which of them all does it jump then?")
@@ -125,14 +126,14 @@ class Kept:
         self.ask(engine, other, 0.95 * shared(second, other))
 
     def test_a_damaged_file(self):
-        """What is damaged is computed, and what follows it, or all."""
+        """The damaged part is computed, and everything after it, or the whole prompt."""
         first = system(RULES[:300]) + user(QUESTION)
         with tempfile.TemporaryFile() as whole:
             engine = self.start([whole])
             self.ask(engine, first)
             self.end(engine)
             data = os.pread(whole.fileno(), os.fstat(whole.fileno()).st_size, 0)
-        index, = struct.unpack_from("<Q", data, len(data) - 48)  # what comes before are the blocks
+        index, = struct.unpack_from("<Q", data, len(data) - 48)  # the blocks are before this part
         seen = []
         for at in range(index // 8, index, index // 4):
             with tempfile.TemporaryFile() as damaged, tempfile.TemporaryFile() as new:
@@ -144,7 +145,7 @@ class Kept:
 
     @unittest.skipUnless(sys.platform == "linux", "the slow disk is a library for glibc's LD_PRELOAD")
     def test_a_slow_disk(self):
-        """A stall that nobody notices costs nothing. Reading that would take longer than computing is given up."""
+        """A short stall costs nothing. Reading that would take longer than computing is given up."""
         first = system(RULES) + user(QUESTION)
         with tempfile.TemporaryFile() as whole:
             engine = self.start([whole])
@@ -158,14 +159,14 @@ class Kept:
                     for _ in range(5):
                         with tempfile.TemporaryFile() as new:
                             _, cached = self.ask(self.start([new, whole], **slow), goes_on)
-                        # Where another program has the processor, reading takes longer than `ms`, and may be given up.
+                        # If another program uses the processor, reading takes longer than `ms`, and may be given up.
                         if cached >= least:
                             break
                     self.assertGreaterEqual(cached, least)
                     self.assertEqual(cached > 0, least > 0)
 
     def test_beside_each_other(self):
-        """Where two prompts have parted, others go on, also from what an answer is being made of."""
+        """Other prompts continue from the place where two have differed, also from one whose answer is being made."""
         engine = self.start(FM_ENGINE_LLAMA_SLOTS="3")
         turns = [system(RULES) + user(name + " asks: " + QUESTION) for name in ("Ann", "Bob", "Cid", "Dan")]
         for messages in turns[:2]:
@@ -202,7 +203,7 @@ class Delta(Kept, unittest.TestCase):
     kind = "delta"
 
     def test_memory(self):
-        """One layer of two has keys and values."""
+        """Half of the layers have keys and values."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_KV_TOKENS": "8192"})
         self.addCleanup(engine.close)
         engine.initialize()

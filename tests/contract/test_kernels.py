@@ -1,11 +1,11 @@
-"""The llama engine's own kernels: they change nothing of an answer, to the last bit of its log probabilities.
+"""The llama engine's own kernels: the answers are the same as without them, to the last bit of the log probabilities.
 
     test_kernels.py PROGRAM MODEL
 
-One compute thread, and jobs one after the other. Of jobs at once the bits depend on when each came, with ggml's kernels as
-well: from 64 tokens in a batch on, ggml computes attention in tiles, and the cells of several sequences lie in the order in
-which they came. So unequal results of those tell nothing about the kernels. Exit status 77: skipped, because MODEL is not
-there.
+One compute thread, and jobs one after the other. With simultaneous jobs the bits depend on when each came, also with ggml's
+kernels: from 64 tokens in a batch on, ggml computes attention in tiles, and the cells of several sequences lie in the order
+in which they came. So different results of such jobs would show nothing about the kernels. Exit status 77: skipped, because
+MODEL is not there.
 """
 
 import os
@@ -37,15 +37,15 @@ class Case(unittest.TestCase):
         return engine
 
     def used(self, engine):
-        """The kernels that an engine told of, which ends."""
+        """Ends the engine; returns the kernels that its log names."""
         engine.close()
         found = USED.search(engine.stderr)
         return found and found[1].decode()
 
     @staticmethod
     def answers(engine):
-        """Of repeatable jobs, one of them with a long prompt; and of jobs whose drafts are computed beside each token, after a
-        prompt that was computed by one of those: else its bits depend on how fast the machine was."""
+        """Answers of repeatable jobs, one with a long prompt, and of jobs whose drafts are computed beside each token. The
+        latter follow a prompt that a repeatable job computed: else its bits depend on how fast the machine was."""
         options = {"temperature": 0, "logprobs": 3}
         long = user("Tell a story. " + "The cat sat on the mat. " * 30)
         short = [user(f"Count from {first} on, one number a line.") for first in range(4)]
@@ -56,7 +56,7 @@ class Case(unittest.TestCase):
 
 class Answers(Case):
     def compare(self, **env):
-        """The name of the kernels."""
+        """Compares both kernels; returns the name of ours."""
         ours, theirs = (self.engine(kernels, **env) for kernels in ("own", "ggml"))
         own = self.answers(ours)
         for one, other in zip(own, self.answers(theirs)):
@@ -71,7 +71,7 @@ class Answers(Case):
 
     @unittest.skipUnless(X86, "there are kernels for Linux on x86_64 alone")
     def test_they_are_the_same_with_avx2(self):
-        """ggml's library for Haswell is the only one, in a copy of their folder."""
+        """In a copy of the folder, ggml's library for Haswell is the only one."""
         if not has_avx2():
             self.skipTest("this processor has no AVX2")
         with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +97,7 @@ def has_avx2():
 
 
 def libraries():
-    """The folder of llama.cpp's libraries, as the program finds it."""
+    """The folder with llama.cpp's libraries, as the program finds it."""
     engine = Engine(PROGRAM)
     try:
         engine.initialize()

@@ -1,4 +1,4 @@
-"""What the llama engine has of its own: its settings, odd GGUF files, its sampling.
+"""Tests features that only the llama engine has: its settings, odd GGUF files, its sampling.
 
     test_llama.py PROGRAM MODEL
 
@@ -35,7 +35,7 @@ LINE_MAX = 524_288  # characters; docs/limits.md names it
 
 
 def small():
-    """A model of random weights, which computes in no time. A token is a byte."""
+    """A model of random weights, which is very fast. A token is a byte."""
     return small_models.file("full", context=16384)
 
 
@@ -60,7 +60,7 @@ class Case(unittest.TestCase):
             self.assertIn(word, result["error"]["detail"])
 
     def prompt_of(self, engine, tokens):
-        """A prompt that is `tokens` long. The chat template takes some of them."""
+        """A prompt of exactly `tokens` tokens. The chat template takes some of them."""
         words = " a" * max(0, tokens - engine.run(user("a"), max_tokens=0).accepted)
         for _ in range(4):
             outcome = engine.run(user("a" + words), max_tokens=0)
@@ -71,15 +71,16 @@ class Case(unittest.TestCase):
 
 
 class Fast(Case):
-    """As the engine is when nobody asks for texts that come again to the bit."""
+    """The engine as it is when no job asks for exactly repeatable texts."""
 
     def load(self, model=None, popen=None, **env):
         return super().load(model, popen, FM_ENGINE_LLAMA_REPEATABLE="", **env)
 
     def assert_same(self, ours, theirs, margin=0.8):
         """
-        The same tokens with the same log probabilities, but for rounding: that depends on what is computed at once, which time
-        decides (up to 0.4 was seen). Where the two best are so near to each other that it decides, the texts part.
+        Expects the same tokens with the same log probabilities, apart from rounding. Rounding depends on what is computed
+        together, and so on timing (up to 0.4 was seen). If the two best tokens are so close that rounding decides, the texts
+        may differ.
         """
         for our, their in zip(ours.logprobs, theirs.logprobs):
             if our["bytes"] != their["bytes"]:
@@ -98,7 +99,7 @@ ggml.ggml_backend_load_all_from_path(sys.argv[1].encode())
 """
 
     def test_the_library_for_it(self):
-        """It is the one that ggml itself takes, after it has looked at all."""
+        """It is the library that ggml itself takes after it has tried all of them."""
         engine, _ = self.ready()
         with open(f"/proc/{engine.process.pid}/maps", encoding="ascii") as maps:
             loaded = {line.split()[-1] for line in maps if "/libggml-cpu" in line}
@@ -110,7 +111,7 @@ ggml.ggml_backend_load_all_from_path(sys.argv[1].encode())
 
 class SlowMachine(Case):
     def test_a_batch_that_takes_long_is_told(self):
-        """The engine is stopped in its prefill for longer than it may be silent: it does not wait for the batch's end."""
+        """The engine is stopped in its prefill for longer than it may be silent: it reports before the batch ends."""
         engine, _ = self.ready(**{CTX: "2048"})
         job = engine.start(user(" a" * 1200), max_tokens=1)
         told = []
@@ -125,7 +126,7 @@ class SlowMachine(Case):
 
 
 class BusyMachine(Fast):
-    """Beside other programs that compute: threads that wait for each other would wait for those too."""
+    """While other programs compute: threads that wait for each other would also wait for those programs."""
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor: one thread")
     def test_fewer_threads_compute(self):
@@ -149,7 +150,7 @@ class BusyMachine(Fast):
 
 
 class Context(Case):
-    """llama.cpp rounds a context up to 256 tokens, and its batch down to the context that was asked for."""
+    """llama.cpp rounds a context up to a multiple of 256 tokens, and its batch down to the requested context."""
 
     def assert_overflow(self, outcome, context):
         self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "CONTEXT_OVERFLOW"))
@@ -206,7 +207,7 @@ class Context(Case):
         self.assert_refused(result, CTX, f"{fits} would fit")
 
     def cgroup(self, mib):
-        """A function for a new process, which gets a cgroup with so much memory."""
+        """Returns a function for a new process, which moves it to a cgroup with this much memory."""
         root, limit = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
         if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
             root, limit = "/sys/fs/cgroup", "memory.max"
@@ -225,7 +226,7 @@ class Context(Case):
         return enter
 
     def test_the_memory_of_a_cgroup(self):
-        """Whatever the machine has: beyond it, the kernel would end the engine amid an answer."""
+        """The limit holds on every machine: above it, the kernel would end the engine in the middle of an answer."""
         popen = {"preexec_fn": self.cgroup(600)}
         _, result = self.load(WHOLE, popen, **{CTX: "100000"})
         self.assert_refused(result, CTX, "450 MiB", "would fit")
@@ -233,7 +234,7 @@ class Context(Case):
         self.assertEqual(self.ready(WHOLE, popen, **{CTX: fits})[1], int(fits))
 
     def wide(self, *args):
-        """The path of a file whose context takes more than such a file should."""
+        """The path of a file whose context takes more memory than is plausible for a file of its size."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         path = os.path.join(folder.name, "wide.gguf")
@@ -242,7 +243,7 @@ class Context(Case):
         return path
 
     def test_a_default_context_out_of_proportion(self):
-        for path in (self.wide(65536), self.wide(64, (1, 1023))):  # the second one's layers are not alike
+        for path in (self.wide(65536), self.wide(64, (1, 1023))):  # the second one's layers differ from each other
             self.assertLess(os.path.getsize(path), 3 << 20)
             engine, result = self.load(path)
             self.assert_refused(result, path, "2048 MiB", "proportion", CTX)
@@ -251,7 +252,7 @@ class Context(Case):
         self.assertEqual(self.ready(self.wide(65536), **{CTX: "100"})[1], 100)
 
     def test_a_default_context_that_is_small(self):
-        self.assertEqual(self.ready(self.wide(1024))[1], 8192)  # 32 MiB for 80 KiB
+        self.assertEqual(self.ready(self.wide(1024))[1], 8192)  # 32 MiB for a file of 80 KiB
 
     def test_a_default_context_beyond_the_memory(self):
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -266,7 +267,7 @@ def small_stack():
 
 
 class PromptShape(Case):
-    """llama.cpp's tokenizers recurse through std::regex, once for each character of a run; which runs, depends."""
+    """llama.cpp's tokenizers recurse through std::regex, once for each character of a run; the tokenizer decides which runs."""
 
     def assert_overflows(self, engine, text):
         outcome = engine.run(user(text), max_tokens=1)
@@ -275,7 +276,7 @@ class PromptShape(Case):
         return outcome.error["detail"]
 
     def tiny(self, splitter, context, **changed):
-        """A model of nothing whose text is split by the patterns that `splitter` names."""
+        """An empty model whose text is split by the patterns that `splitter` names."""
         changed["pre"] = splitter
         pairs = [gguf.pair(key, kind, changed.get(key.split(".")[-1], content))
                  for key, kind, content in gguf.tiny_pairs()]
@@ -295,7 +296,7 @@ class PromptShape(Case):
         self.assertEqual(engine.run(user("Hello"), max_tokens=1).reason, "length")
 
     def test_runs(self):
-        """60,000 of these ended an engine with 8 MiB of stack; here the host left it 512 KiB."""
+        """60,000 of these characters crashed an engine with 8 MiB of stack; here the host leaves it only 512 KiB."""
         for splitter, units in (("default", "1!"), ("tekken", "a é\n"), ("gpt-4o", "A!"), ("deepseek-llm", "1你"),
                                 ("exaone-moe", ("ab ", "é"))):
             engine = self.tiny(splitter, 80000)
@@ -305,7 +306,7 @@ class PromptShape(Case):
         self.assert_overflows(engine, "a" * (LINE_MAX - 4))
 
     def test_a_line_is_too_long(self):
-        engine = self.tiny("tekken", LINE_MAX + 1000)  # a token a character, so its beginning fits
+        engine = self.tiny("tekken", LINE_MAX + 1000)  # each character is a token, so the beginning of the line fits
         outcome = engine.run(user("a" * (LINE_MAX + 1)))
         self.assertEqual((outcome.names, outcome.error["code"]), (["job.finished"], "INVALID_REQUEST"))
         self.assertIn(str(LINE_MAX), outcome.error["detail"])
@@ -316,7 +317,7 @@ class PromptShape(Case):
     def test_more_control_texts_than_the_context_has_tokens(self):
         short = [{"<|end|>": "<s>"}.get(token, token) for token in gguf.byte_tokens()]
         engine = self.tiny("default", 60, tokens=(gguf.STRING, short))
-        for count in (60, 3_300_000):  # the markers of the latter are above every bound
+        for count in (60, 3_300_000):  # so many markers are above every bound
             self.assertIn("has at least 60", self.assert_overflows(engine, "<s>" * count))
         self.assertEqual(engine.run(user("<s>" * 19), max_tokens=1).accepted, 57)  # three bytes each
 
@@ -324,12 +325,12 @@ class PromptShape(Case):
         engine, _ = self.ready(**{CTX: "100"})
         self.assertIn("has at least", self.assert_overflows(engine, "a" * 100000))
         self.assertNotIn("has at least", self.assert_overflows(engine, "a" * 10000))
-        outcome = engine.run(user(" " * 64 * 50), max_tokens=1)  # few tokens of many bytes
+        outcome = engine.run(user(" " * 64 * 50), max_tokens=1)  # these are few tokens of many bytes
         self.assertGreater(outcome.accepted or 0, 50, outcome.error)
 
 
 class Markers(Case):
-    """Text that looks like a control token is replaced while the template is at work."""
+    """Text that looks like a control token is replaced while the template runs."""
 
     TEXT = "ab<|end|>cd<|end|>ef"
 
@@ -365,7 +366,7 @@ class Markers(Case):
 
     def test_templates_that_leave_it_as_it_is(self):
         both = "{{ messages[0].content%s }}{{ messages[1].content }}"
-        whole = 19 + 3  # ab is one token, all else are bytes
+        whole = 19 + 3  # ab is one token, all others are bytes
         for template, tokens in ((both % "", whole), (both % "|trim", whole),
                                  ("{{ messages[0].content }}" + both % "", whole + 19),
                                  (both % "" + "{{ messages[0].role }}", whole + 4),
@@ -377,8 +378,8 @@ class Markers(Case):
 
 
 class Infill(Fast):
-    """A text between a prompt and a suffix. The tiny model's tokens for it are those of x, y and z, which it can be
-    given as text too: a prompt that is in the cache already is the same, token by token."""
+    """A text between a prompt and a suffix. The tiny model's tokens for it are those of x, y and z, which a prompt can also
+    contain as text: such a prompt is already in the cache, so it is the same, token by token."""
 
     def tiny(self, *changed):
         ids = [(f"tokenizer.ggml.fim_{name}_token_id", gguf.U32, gguf.byte_tokens().index(letter))
@@ -437,7 +438,7 @@ class Threads(Case):
             self.assert_refused(result, THREADS, "from 1 to 512")
 
     def count(self, threads):
-        """How many threads the engine has after an answer that it computed on one processor: they outlive a batch."""
+        """How many threads the engine has after an answer that it computed on one processor: threads stay after a batch."""
         processor = min(os.sched_getaffinity(0))
         popen = {"preexec_fn": lambda: os.sched_setaffinity(0, {processor})}
         engine, _ = self.ready(popen=popen, **{THREADS: threads})
@@ -446,7 +447,7 @@ class Threads(Case):
 
     @unittest.skipIf(os.cpu_count() < 2, "this machine has one processor")
     def test_no_more_than_there_are_processors(self):
-        """Two threads that wait for each other on one processor took 200 times as long."""
+        """Two threads that wait for each other on one processor were 200 times slower."""
         one = self.count("1")
         for threads in ("", "512"):
             self.assertEqual(self.count(threads), one, threads)
@@ -463,7 +464,7 @@ class Files(Case):
         self.addCleanup(os.unlink, self.path)
 
     def value_at(self, key):
-        """Offset of a key's value: the key is a length and a text, then its type comes, of 4 bytes."""
+        """Offset of a key's value. Before it are the key, which is a length and a text, and its type of 4 bytes."""
         match = re.search(key, self.data)
         if not match:
             self.skipTest(f"the model has no {key}")
@@ -528,7 +529,7 @@ class Reuse(Fast):
         return engine.run(user(self.STORY * sentences), max_tokens=max_tokens, **params)
 
     def test_a_prompt_that_comes_again(self):
-        """All of it but the last token is there already, whatever the other parameters are."""
+        """All tokens except the last one are already there, whatever the other parameters are."""
         engine, _ = self.ready()
         first = self.run_story(engine, 20, temperature=0)
         again = self.run_story(engine, 20, temperature=0)
@@ -537,7 +538,7 @@ class Reuse(Fast):
         self.assertEqual(self.run_story(engine, 20, temperature=1).cached, first.accepted - 1)
 
     def test_branches_share_their_beginning(self):
-        """Each of three conversations finds its own again, and a fourth what it has in common with one of them."""
+        """Each of three conversations finds its own tokens again, and a fourth finds what it shares with one of them."""
         engine, _ = self.ready()
         begin = [{"role": "system", "content": self.STORY * 10}]
         branches = [[*begin, {"role": "user", "content": f"{word} " * 30}] for word in ("red", "green", "blue")]
@@ -551,7 +552,8 @@ class Reuse(Fast):
             self.assertEqual((again.cached, again.text), (again.accepted - 1, first.text))
 
     def test_more_than_the_memory_holds(self):
-        """A conversation that nobody goes on with is moved out of the KV memory, and comes back whole, alone or as a branch."""
+        """A conversation that does not continue is moved out of the KV memory. It comes back whole, for itself or for a
+        branch."""
         engine, _ = self.ready(small(), log_level="debug", **{CTX: "2048", KV_TOKENS: "2048"})
         prompts = [user(f"{self.STORY * 18} It is {word}.") for word in ("red", "green", "blue", "white")]
         prompts = [[{"role": "system", "content": f"Say {i}."}, *prompt] for i, prompt in enumerate(prompts)]
@@ -581,13 +583,13 @@ class Reuse(Fast):
             self.assertIn(told, engine.stderr)
 
     def test_a_seed_is_repeatable(self):
-        """To the bit, whatever was computed before, as long as the engine does nothing else."""
+        """Texts are repeatable to the bit, whatever was computed before, if the engine does nothing else."""
         engine, _ = self.ready(small())
         fresh = self.run_story(engine, 20, temperature=1, seed=7)
         again = self.run_story(engine, 20, temperature=1, seed=7)
         self.assertEqual((again.cached % 128, again.text), (0, fresh.text))
         self.assertGreater(again.cached, 0, "whole chunks")
-        for sentences in (10, 30):  # a part of it, and more than it
+        for sentences in (10, 30):  # a part of the story, and more than the story
             self.run_story(engine, sentences, max_tokens=1)
             begun = self.run_story(engine, 20, temperature=1)
             self.assertGreater(begun.cached % 128, 0, "no whole chunks")
@@ -597,7 +599,7 @@ class Reuse(Fast):
 
 class Repeatable(Case):
     def test_greedy_texts_come_again(self):
-        """To the bit, as the log probabilities tell, whatever came before."""
+        """Greedy texts are the same to the bit, as the log probabilities show, whatever was computed before."""
         engine, _ = self.ready(small())
 
         def run(prompt, max_tokens=10):
@@ -609,7 +611,8 @@ class Repeatable(Case):
             self.assertEqual(run("Tell a story about a storm. " * 20), fresh)
 
     def test_one_of_many(self):
-        """A job that asks for it runs alone: to the bit as in a fresh process, whatever came before and comes beside it."""
+        """A job with `repeatable` runs without other jobs: to the bit as in a fresh process, whatever comes before or beside
+        it."""
         def start(engine, prompt, **params):
             return engine.start(user(prompt), max_tokens=8, logprobs=0, **params)
 
@@ -659,7 +662,7 @@ class Repeatable(Case):
 
 
 class Together(Fast):
-    """Several jobs at once."""
+    """Several jobs at the same time."""
 
     PROMPTS = ("Name three colours.", "What is the capital of France?", "Count from one to ten.", "Say hello.",
                "Tell a story about a lighthouse and a storm. " * 15)
@@ -685,8 +688,8 @@ class Together(Fast):
         self.assertEqual(order, [short, long])
 
     def interrupt(self, engine, prompt):
-        """Another job comes whenever the last one is over. The prompt's outcome, and how much of it was computed when each
-        was accepted."""
+        """Sends another job whenever the last one has ended. Returns the prompt's outcome, and how much of it was computed
+        when each of these jobs was accepted."""
         long = self.start_greedy(engine, prompt)
         events, processed, other = [], [], None
         while not events or other or events[-1][0] != "job.finished":
@@ -701,8 +704,8 @@ class Together(Fast):
         return Outcome(events), processed
 
     def test_a_prompt_gives_way(self):
-        """A job that comes while a prompt alone is computed does not wait for its batch; and that prompt gets its answer,
-        however many come."""
+        """A job that comes while only a prompt is computed does not wait until its batch ends; and the prompt still gets its
+        answer, however many jobs come."""
         fresh, _ = self.ready(**{SLOTS: "2"})
         prompts = [f"{number}. {self.PROMPTS[4]}" for number in range(3)]
         want = fresh.outcomes([self.start_greedy(fresh, prompts[0])])[0]
@@ -711,12 +714,12 @@ class Together(Fast):
             outcome, processed = self.interrupt(engine, prompt)
             if prompt == prompts[0]:
                 self.assert_same(outcome, want)
-            if processed[1] == outcome.cached:  # the first may have come before the batch
+            if processed[1] == outcome.cached:  # the first job may have come before the batch
                 return
         self.fail("batches were done with before another job was accepted")
 
     def test_more_jobs_than_slots(self):
-        """The front does not send more; an engine that gets them takes one after the other."""
+        """The front does not send more jobs than slots; an engine that gets more takes one after the other."""
         engine, _ = self.ready(**{SLOTS: "2"})
         jobs = [engine.start(user(f"Say {number}."), max_tokens=6, temperature=0) for number in range(6)]
         for outcome in engine.outcomes(jobs):
@@ -761,7 +764,8 @@ class Together(Fast):
         self.assertEqual("".join(bytes(entry["bytes"]).decode() for entry in hello.logprobs), hello.text)
 
     def test_one_that_finds_no_room_waits(self):
-        """A KV memory of one context: long answers at once do not fit, and none is cut for another."""
+        """The KV memory has room for one context: long answers do not fit at the same time, but none is cut because of
+        another."""
         engine, context = self.ready(small(), **{SLOTS: "3", CTX: "1024", KV_TOKENS: "1024"})
         jobs = [engine.start(user(f"{word} " * 300), temperature=0, ignore_eos=True) for word in ("a", "b", "c")]
         for outcome in engine.outcomes(jobs):
@@ -769,7 +773,7 @@ class Together(Fast):
             self.assertEqual(outcome.usage["input_tokens"] + outcome.usage["output_tokens"], context)
 
     def test_slots(self):
-        """As many as asked for, or eight; one where each request is repeatable."""
+        """The number that was requested, or eight; one if each request is repeatable."""
         for settings, slots in (({}, 8), ({SLOTS: "3"}, 3), ({"FM_ENGINE_LLAMA_REPEATABLE": "1"}, 1)):
             engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_REPEATABLE": "", **settings})
             self.addCleanup(engine.close)
@@ -777,11 +781,11 @@ class Together(Fast):
             self.assertEqual(engine.load(MODEL)[0]["slots"], slots)
 
     def finished(self, engine, jobs):
-        """In which order they end."""
+        """The order in which the jobs end."""
         return [job for job, name, _ in engine.together(jobs) if name == "job.finished"]
 
     def test_none_begins_that_would_find_no_room(self):
-        """It waits, with those that came after it, and nothing is computed in vain."""
+        """The job waits, with those that came after it, and nothing is computed without use."""
         engine, _ = self.ready(log_level="debug", **{SLOTS: "4", CTX: "512", KV_TOKENS: "512"})
         jobs = [engine.start(user(f"{word} " * count), max_tokens=4, temperature=0, ignore_eos=True)
                 for word, count in (("a", 300), ("the", 250), ("of", 20), ("to", 20))]
@@ -800,7 +804,7 @@ class Together(Fast):
 
 
 class Growth(Fast):
-    """The KV memory begins with room for 1,024 tokens, and is made anew with more when they are not enough."""
+    """The KV memory begins with room for 1,024 tokens, and is replaced by a larger one when that is not enough."""
 
     GREW = b"the KV memory has room for"
 
@@ -808,7 +812,7 @@ class Growth(Fast):
         return user("x" * (tokens - engine.run(user("x"), max_tokens=0).accepted + 1))
 
     def test_amid_an_answer(self):
-        """To the bit the same as with all of it from the beginning; and nothing of the conversation is lost."""
+        """The result is to the bit the same as with the full memory from the beginning; and the conversation is kept."""
         texts = []
         for settings, times in (({}, 1), ({CTX: "2000", KV_TOKENS: "2000"}, 0)):
             engine, _ = self.ready(small(), log_level="debug", **settings)
@@ -823,7 +827,7 @@ class Growth(Fast):
         self.assertEqual(texts[0], texts[1])
 
     def test_in_steps(self):
-        """Four times as much, not the whole context."""
+        """The memory grows to four times its size, not to the whole context."""
         engine, context = self.ready(small(), log_level="debug")
         self.assertGreater(context, 4096)
         self.assertEqual(engine.run(self.letters(engine, 1100), max_tokens=1).accepted, 1100)
@@ -846,7 +850,7 @@ class Growth(Fast):
         self.assertEqual(engine.stderr.count(self.GREW), 1)
 
     def test_without_memory_for_it(self):
-        """The request that needs it fails alone, and says why."""
+        """Only the request that needs the memory fails, and its error says why."""
         engine, _ = self.ready(log_level="warn")
         engine.run(user("a"), max_tokens=1)
         with open(f"/proc/{engine.process.pid}/statm", encoding="ascii") as statm:

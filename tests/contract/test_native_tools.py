@@ -1,4 +1,4 @@
-"""The llama engine's tools in a model's own form (ENGINE.md, Tools), with other models' chat templates on ours.
+"""The llama engine's tools in a model's own form (ENGINE.md, Tools), tested with other models' chat templates on our model.
 
     test_native_tools.py PROGRAM MODEL TEMPLATES    TEMPLATES: llama.cpp's folder of chat templates
 
@@ -28,7 +28,7 @@ CALL = [{"id": "call_1", "name": "lamp", "arguments": '{"on":true}'}]
 CALLED = [*ASK, {"role": "assistant", "content": "", "tool_calls": CALL}]
 ANSWERED = [*CALLED, {"role": "tool", "content": "The lamp is on now.", "tool_call_id": "call_1"}]
 
-# Marks are control tokens of our model's vocabulary.
+# The marks are control tokens of our model's vocabulary.
 CONTROL = """{%- if tools %}<|im_start|>system
 {% for tool in tools %}{{ tool | tojson }}
 {% endfor %}<|im_end|>
@@ -44,8 +44,8 @@ OURS = "tools: in our form"
 FORMS = {
     "Qwen-Qwen2.5-7B-Instruct": OWN, "Qwen-Qwen3-0.6B": OWN, "MiniMax-M1": OWN, "ibm-granite-granite-4.0": OWN,
     "unsloth-mistral-Devstral-Small-2507": OWN,
-    "Kimi-K2-Instruct": OWN,  # it numbers calls
-    "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # with ids of nine characters, as the next
+    "Kimi-K2-Instruct": OWN,  # calls have numbers
+    "mistralai-Mistral-Nemo-Instruct-2407": OWN,  # call ids have nine characters, also in the next one
     "Mistral-Small-3.2-24B-Instruct-2506": OWN,
     "Qwen3-Coder": OWN, "GLM-4.6": OWN,  # arguments in tags
     "HuggingFaceTB-SmolLM3-3B": OURS,
@@ -54,7 +54,7 @@ FORMS = {
 
 class Case(unittest.TestCase):
     def engine(self, template, model=None):
-        """With a template of the folder, or of its own text. It logs what it does."""
+        """An engine with a template of the folder, or with this text as its template. It logs what it does."""
         return self.engine_with(template_file(self, TEMPLATES, template), model)
 
     def engine_with(self, path, model=None):
@@ -76,12 +76,12 @@ class Case(unittest.TestCase):
 
 class Forms(Case):
     def test_templates(self):
-        """By a model of random weights: what it chooses between is what the form leaves open. A token is a byte."""
+        """A model of random weights chooses among everything that the form allows. A token is a byte."""
         model = small_models.file("full", context=8192)
         for template, form in FORMS.items():
             with self.subTest(template):
                 engine = self.engine_with(template_file(self, TEMPLATES, template), model)
-                # some of them think first, which is told elsewhere
+                # some of them think first, which other tests check
                 plain = {"tool_choice": REQUIRED, "reasoning": {"effort": "none"}}
                 outcome = engine.run(ANSWERED, tools=TOOLS, seed=1, max_tokens=200 if form == OWN else 0, **plain)
                 if form == OWN:
@@ -124,7 +124,8 @@ class Forms(Case):
         self.assertIn(OWN, engine.stderr.decode())
 
     def test_tools_that_the_template_does_not_show(self):
-        """The system's message tells them, and how to call, in control tokens; those of a user's text are text."""
+        """The system message describes the tools, and how to call them with control tokens; the same tokens in a user's text
+        are text."""
         engine = self.engine(CONTROL.replace("{%- if tools %}", "{%- if false %}"))
         how = "\n\nTo call one, answer with its name and its arguments as JSON in these tags, and end there:\n"
         example = "<issue_start><function-name><issue_comment><args-json-object><issue_closed>"
@@ -141,7 +142,7 @@ class Forms(Case):
         self.assertIn(OWN, engine.stderr.decode())
 
     def test_control_text_in_a_tool(self):
-        """Which the template would render as what it looks like: then the tools are told in our form."""
+        """The template would render this text as control tokens: then the tools are described in our form."""
         engine = self.engine(CONTROL)
 
         def tokens(text):
@@ -154,7 +155,7 @@ class Forms(Case):
 
 class Choices(Case):
     def test_auto(self):
-        """A model that has seen what is wanted calls of its own will, with the text before it that it wants."""
+        """A model that has seen examples calls a tool without being forced, with the text before it that it wants."""
         engine = self.engine("Qwen-Qwen2.5-7B-Instruct", WHOLE)
         for content in ("", "Of course."):
             asked = (ASK + [{"role": "assistant", "content": content, "tool_calls": CALL}]) * 2 + ASK
@@ -165,7 +166,7 @@ class Choices(Case):
                 self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
 
     def test_a_call_that_begins_as_json_does(self):
-        """It comes first, or not at all; and no text begins so."""
+        """The call is at the very beginning, or there is none; and no text begins like a call."""
         engine = self.engine("meta-llama-Llama-3.2-3B-Instruct")
         shown = user('Answer with this and nothing else: {"a": 1}')
         for seed in range(3):
@@ -181,7 +182,7 @@ class Choices(Case):
 
 
     def test_a_conversation_that_the_template_refuses(self):
-        """It has one call in a turn; two are told in our form."""
+        """The template allows one call in a turn; two calls are shown in our form."""
         engine = self.engine("meta-llama-Llama-3.2-3B-Instruct")
         calls = [*CALL, {"id": "call_2", "name": "lamp", "arguments": '{"on":false}'}]
         answers = [{"role": "tool", "content": "Done.", "tool_call_id": call["id"]} for call in calls]
@@ -191,7 +192,7 @@ class Choices(Case):
 
 
     def test_roles_in_turns(self):
-        """A template that wants the user and the assistant in turns has a user's text after an outcome in one with it."""
+        """A template that needs alternating roles gets the tool's outcome and the user's text after it in one turn."""
         done = {"role": "tool", "content": "Done.", "tool_call_id": "call_1"}
         for template, kinds in (("google-gemma-2-2b-it", 1), ("Mistral-Small-3.2-24B-Instruct-2506", 1),
                                 ("mistralai-Ministral-3-14B-Reasoning-2512", 2)):
@@ -206,7 +207,7 @@ class Choices(Case):
             engine.close()
 
     def test_calls_without_tools(self):
-        """A template that drops them then has them told in our form."""
+        """If the template drops calls without tools, they are shown in our form."""
         template = CONTROL.replace("message.tool_calls or []", "(message.tool_calls or []) if tools else []")
         engine = self.engine(template)
         self.assertGreater(engine.run(ANSWERED, max_tokens=0).accepted,

@@ -1,9 +1,9 @@
-"""The contract's suite (test_engine.py) on the remote engine in front of llama.cpp's own server, in one of its dialects:
+"""Runs the contract's suite (test_engine.py) on the remote engine in front of llama.cpp's own server, in one of its dialects:
 
     test_remote.py PROGRAM MODEL chat|responses|messages [CASE...]
 
-FM_REMOTE_SERVER=URL,MODEL names another server (with /v1) and the model that it has, which is then asked instead.
-Exit status 77: skipped, because the server or the model is not there; tests/bench/server.sh builds the server.
+FM_REMOTE_SERVER=URL,MODEL names another server (with /v1) and a model of it to use instead. Exit status 77: skipped,
+because the server or the model is not there; tests/bench/server.sh builds the server.
 """
 
 import json

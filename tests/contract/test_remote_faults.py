@@ -1,9 +1,9 @@
-"""What the remote engine makes of servers that are slow, cut, broken or somebody else's:
+"""How the remote engine handles servers that are slow, cut off, broken, or another program's:
 
     test_remote_faults.py PROGRAM [CASE...]
 
-FM_FAILOVERS (default 1,000) is the number of random failovers. The table of docs/remote.md ("What a fault becomes") is the one
-of FAULTS below: test_the_table_of_the_documentation compares them.
+FM_FAILOVERS (default 1,000) is the number of random failovers. The table of docs/remote.md ("What a fault becomes") is the
+one of FAULTS below: test_the_table_of_the_documentation compares them.
 """
 
 import gzip
@@ -38,7 +38,7 @@ def status(code, body=b"{}", **headers):
 
 
 def slow(data, step=97):
-    """In pieces, each when the one before has been sent."""
+    """Sends the data in pieces, each after the one before has been sent."""
     def answer(server, connection, request):
         if models(connection, request):
             for at in range(0, len(data), step):
@@ -48,7 +48,7 @@ def slow(data, step=97):
 
 
 def silent(data=b""):
-    """These bytes, and then nothing for as long as the other side waits."""
+    """Sends these bytes, and then nothing for as long as the other side waits."""
     def answer(server, connection, request):
         if models(connection, request):
             connection.sendall(data)
@@ -66,10 +66,10 @@ CHUNKS = [json.loads(line) for line in re.findall(r"^data: (\{.*)$", CHAT.decode
 TEXT = "".join(choice["delta"].get("content") or "" for chunk in CHUNKS for choice in chunk["choices"])
 MESSAGE = json.dumps({"choices": [{"message": {"content": TEXT}, "finish_reason": "length"}]}).encode()
 
-LATER = "not streamed"  # only then
+LATER = "not streamed"  # only if the answer is not streamed
 
 # name of the fault, what the server does, code, reason_code, whether the next endpoint gets the job, whether this one gets it
-# once more (or up to so many times) where there is no other, how docs/remote.md calls it
+# once more (or up to this many times) if there is no other, the name in docs/remote.md
 FAULTS = [
     ("slow", slow(whole(CHAT)), None, None, False, False, "slow, in small pieces"),
     ("no answer", says(b"", more=False), "OVERLOADED", None, True, True, "closed without an answer"),
@@ -184,7 +184,7 @@ class Streams(Case):
                 if outcome.reason == "error":
                     self.assertIn(outcome.error["code"], ("INTERNAL", "OVERLOADED"), at)
                     self.assertTrue(self.text(dialect).startswith(outcome.text))
-                else:  # what is missing is after the end mark
+                else:  # the missing part is after the end mark
                     self.assert_whole(outcome, dialect)
                 again = both.run(user("hi"), max_tokens=12)
                 if outcome.text and outcome.reason == "error":
@@ -283,11 +283,11 @@ class Faults(Case):
 
 class Failovers(Case):
     def test_no_byte_is_lost_or_doubled(self):
-        """The first endpoint is cut at a random place; before its first output the second one answers, and never after."""
+        """The first endpoint is cut at a random place. The second one answers only if the first had no output yet."""
         self.fail_over(FAILOVERS, False)
 
     def test_no_answer_is_lost_that_nobody_has_seen(self):
-        """The same of answers that are not streamed: the second one always answers."""
+        """The same for answers that are not streamed: the second endpoint always answers."""
         self.fail_over(FAILOVERS // 4, True)
 
     def fail_over(self, count, restartable):
@@ -315,7 +315,7 @@ class Failovers(Case):
             self.assertEqual(len(bad.requests), len(good.requests) + each - moved)
 
     def test_a_server_that_died_is_asked_once_more(self):
-        """Behind a router there is another worker. Not where the host has got a part of the answer."""
+        """Behind a router there may be another worker. It is not asked again if the host already has a part of the answer."""
         for dialect in DIALECTS:
             data, text = whole(stream(dialect)), self.text(dialect)
             for at in (0, 30, len(data) // 4, len(data) // 2, len(data) - 100):
@@ -334,7 +334,7 @@ class Failovers(Case):
                         self.assertEqual((outcome.usage["input_tokens"], outcome.usage["output_tokens"]), (35, 12))
 
     def test_a_router_whose_worker_died_is_asked_until_it_has_left_that_one(self):
-        """vllm-router in the dialects that it only passes on: it says 502 until it has counted two failures."""
+        """vllm-router, in the dialects that it only passes on, answers 502 until it has counted two failures."""
         for wanting in (1, 2, 3):
             def answer(server, connection, request, wanting=wanting):
                 count = len(server.requests)
@@ -346,7 +346,7 @@ class Failovers(Case):
             self.assertEqual((len(outcome.restarts), len(server.requests)), (1, wanting + 1))
 
     def test_which_server_is_asked_once_more(self):
-        """The one that died, after all others have refused; what it says then counts."""
+        """The server that died, after all others have refused; its answer then counts."""
         def dies_once(server, connection, request):
             connection.sendall(head() + HALF if len(server.requests) == 1 else whole(CHAT))
             return False
@@ -360,7 +360,7 @@ class Failovers(Case):
         self.assertRegex(error["detail"], f"^{gone.host} can't be reached.*; before that: {gone.host} (broke|ended)")
 
     def test_whose_error_it_is(self):
-        """That of the server that was asked last, with all that belongs to it; the text names those before it."""
+        """The error of the server that was asked last, with all its details; the text names the errors before it."""
         def turns(*answers):
             return self.server(lambda server, *rest: answers[min(len(server.requests), len(answers)) - 1](server, *rest))
         died = status(500, error_body("a long story"))
@@ -384,7 +384,7 @@ class Failovers(Case):
                 self.assertEqual(error["detail"], f"{asked[-1].host} answered with {last}; before that: {told}")
 
     def test_many_servers_before_the_last_one(self):
-        """Eight servers, each with a long text: what does not fit is cut between characters."""
+        """Eight servers, each with a long error text: what does not fit is cut between characters."""
         servers = [self.server(status(503, error_body("é" * 400))) for _ in range(8)]
         detail = self.engine(*servers).run(user("hi")).error["detail"]
         self.assertTrue(detail.startswith(f"{servers[-1].host} answered with status 503: éé"), detail)
@@ -520,7 +520,7 @@ class Tls(Case):
 
 
 class Keys(Case):
-    """A key is in the header that carries it, and nowhere else."""
+    """A key is only in the header that carries it."""
 
     def look_everywhere(self, engine, *texts):
         needle = CANARY.encode()
@@ -551,11 +551,11 @@ class Keys(Case):
                     self.look_everywhere(engine, json.dumps(outcome.error), json.dumps(available))
 
     def test_other_processes_of_the_user_can_not_read_it(self):
-        """Its memory is closed to them, and there is no core file."""
+        """Its memory is not readable for them, and there is no core file."""
         if os.geteuid() != 0 or not os.path.exists("/proc/self/environ"):
             self.skipTest("needs root, to be somebody else, and /proc")
         rows = [{"url": self.good().url, "dialect": "chat", "key_env": "FM_TEST_CANARY"}]
-        with tempfile.TemporaryDirectory() as folder:  # that everybody may read
+        with tempfile.TemporaryDirectory() as folder:  # a folder that every user may read
             os.chmod(folder, 0o755)
             program = shutil.copy(PROGRAM, folder)
             engine = Engine(program, {"FM_ENGINE_CONFIG": json.dumps({"endpoints": rows}), "FM_TEST_CANARY": CANARY},
@@ -565,7 +565,7 @@ class Keys(Case):
             reads = subprocess.run(["/bin/cat", f"/proc/{engine.process.pid}/environ"], user=65534, group=65534,
                                    extra_groups=[], capture_output=True, text=True, env={})
             self.assertIn("Permission denied", reads.stderr)
-            engine.process.send_signal(signal.SIGSEGV)  # as in a crash
+            engine.process.send_signal(signal.SIGSEGV)  # a crash
             engine.process.wait(WAIT)
             self.assertEqual([name for name in os.listdir(folder) if "core" in name], [])
 
@@ -589,7 +589,7 @@ class Keys(Case):
 
 
 class Output(Case):
-    """What an answer consists of, beside text."""
+    """The parts of an answer besides text."""
 
     def run_events(self, dialect, *events, **params):
         body = "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
@@ -612,7 +612,7 @@ class Output(Case):
         self.assertEqual((outcome.error["code"], outcome.text), ("INTERNAL", "no"))
 
     def test_calls_that_are_broken(self):
-        """Arguments that are none, or do not match with `strict`; a tool that was not offered; a second call."""
+        """Arguments that are not valid, or do not match with `strict`; a tool that was not offered; a second call."""
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
         tools = [{"name": "f", "parameters": schema}, {"name": "g", "parameters": schema, "strict": True}, {"name": "h"}]
 
@@ -641,7 +641,7 @@ class Output(Case):
                 self.assertIn("not a JSON object", broken.error["detail"])
 
     def test_calls_of_tools_that_are_not_there(self):
-        """They are text in front of calls, and nothing after one."""
+        """Such calls are text before other calls; after a call, nothing."""
         tools, called = [{"name": "f"}, {"name": "h"}], [["f", "{}"]]
 
         def call(name, arguments, index=0):
@@ -666,7 +666,7 @@ class Output(Case):
         self.assertEqual(self.chat(call(name, "{}"), finish="tool_calls", tools=tools).unknown_tool, name[:32])
 
     def test_a_text_that_is_longer_than_a_frame(self):
-        """It arrives whole, in frames; and what has to come back, and may not be as long, is told so."""
+        """It arrives whole, in several frames. Data that the host has to send back may not be as long: that is an error."""
         text = "\u0001" * 1_000_000 + "x" * 9_000_000
         outcome = self.chat({"content": text})
         self.assertEqual((outcome.error, outcome.reason, len(outcome.text)), (None, "stop", len(text)))
@@ -704,7 +704,7 @@ class Output(Case):
                              (text, format, outcome.error))
 
     def test_what_to_do_about_a_format_that_is_ignored(self):
-        """llama.cpp's server keeps formats in chat alone."""
+        """Only in chat does llama.cpp's server keep to formats."""
         strict = {"type": "json_schema", "schema": {"type": "object"}, "strict": True}
         answers = {
             "chat": [{"choices": [{"index": 0, "delta": {"content": "no"}, "finish_reason": "stop"}]}],
@@ -723,7 +723,7 @@ class Output(Case):
             self.assertIn(f"has not kept to the format ({advice}): it is not JSON", error["detail"])
 
     def test_no_more_likely_tokens_than_were_asked_for(self):
-        """llama.cpp's server tells some even if none is asked for; OpenAI's none."""
+        """llama.cpp's server sends some even if none are requested; OpenAI's sends none."""
         tops = [{"token": token, "logprob": -0.5, "bytes": [ord(token)]} for token in "abc"]
         entry = {"token": "a", "logprob": -0.5, "bytes": [97], "top_logprobs": tops}
         event = {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [entry]},

@@ -1,5 +1,5 @@
-"""The remote engine before routers of others, with two llama-servers as workers, of which one is killed while a request is
-in flight: each request is answered, or fails, once, and no text is doubled. Every second one is not streamed, and must be
+"""The remote engine with third-party routers, with two llama-servers as workers, of which one is killed while a request is in
+flight: each request is answered, or fails, once, and no text is doubled. Every second one is not streamed, and must be
 answered.
 
     test_remote_routers.py PROGRAM MODEL [ROUTER...]      ROUTER: vllm-router, smg, none (two endpoints of our own)
@@ -23,7 +23,8 @@ from patience import WAIT
 ROUTERS = os.path.join(ROOT, "build", "deps", "routers")
 KILLS = int(os.environ.get("FM_KILLS", "4"))
 FOLDERS = {"vllm-router": "vllm", "smg": "smg"}
-# The routers are Rust in a module of Python. What else their command lines import is not needed, and not installed.
+# The routers are written in Rust, inside a Python module. Other imports of their command lines are not needed, and not
+# installed.
 CODE = {
     "vllm-router": """
 import sys
@@ -56,7 +57,7 @@ class Router:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline and self.process.poll() is None and not self._answers():
-            time.sleep(0.1)  # it tells nobody when its workers are ready
+            time.sleep(0.1)  # the router does not report when its workers are ready
         if not self._answers():
             self.close()
             raise AssertionError(f"{name} did not start")
@@ -82,9 +83,9 @@ class Router:
 
 
 def run(program, model, name):
-    """The numbers of answers, of those that were made anew, of failures without output and after output. In each request a
-    worker is killed: at once, or after a random number of deltas. Which one is random too: a router that takes turns would
-    always, or never, have asked that one if they were killed in turns."""
+    """Returns the numbers of answers, of answers that were restarted, of failures before output and after output. During each
+    request a worker is killed: at once, or after a random number of deltas. Which worker is random too: if they were killed
+    in turns, a router that also takes turns would always, or never, have asked that one."""
     workers, router, engine = [], None, None
     answered = anew = failed = broken = 0
     try:
@@ -97,7 +98,7 @@ def run(program, model, name):
         expected = engine.run(user(QUESTION), max_tokens=30, temperature=0).text
         assert len(expected) > 20, expected
         for number in range(KILLS):
-            whole = number % 2 == 0  # nobody sees a part of the answer
+            whole = number % 2 == 0  # the host gets no part of the answer early
             victim, kill_at, deltas, text = random.randrange(2), max(0, random.randrange(-3, 12)), 0, ""
             job = engine.start(user(QUESTION), max_tokens=30, temperature=0, restartable=whole)
             if kill_at == 0:

@@ -1,9 +1,9 @@
-"""What the remote engine's sandbox denies, tried from inside of the engine itself, and what it must allow:
+"""What the remote engine's sandbox denies, tried from inside the engine process, and what it must allow:
 
     test_remote_sandbox.py PROGRAM
 
-The calls are made in the engine's own main thread (e2e/inject.py). The same calls in a process without a sandbox must succeed:
-that shows that they are real. Exit status 77: skipped, because that needs root and Linux on x86_64.
+The calls are made in the engine's own main thread (e2e/inject.py). The same calls in a process without a sandbox must
+succeed: this proves that they are real attempts. Exit status 77: skipped, because that needs root and Linux on x86_64.
 """
 
 import errno
@@ -19,7 +19,7 @@ import unittest
 from engine import Engine, TimedTest, user
 from faulty_server import FaultyServer, says, stream, whole
 
-import inject  # of e2e, which engine.py has made known
+import inject  # in tests/e2e, which engine.py has added to the path
 from poorer_kernel import landlock_abi
 
 PROGRAM = None
@@ -30,7 +30,7 @@ DENIED = (errno.EPERM, errno.EACCES)
 
 
 class Attempts:
-    """What is tried in a process; each returns 0, or the errno."""
+    """Things to try in a process; each method returns 0, or the errno."""
 
     def __init__(self, pid):
         self.process = inject.Process(pid)
@@ -102,11 +102,11 @@ class Sandbox(TimedTest):
         reply = engine.initialize()
         self.assertTrue(reply["ok"])
         self.assertTrue(engine.load(None)[0]["ok"])
-        self.assertIsNone(engine.run(user("hi")).error)  # everything that it loads late is there
+        self.assertIsNone(engine.run(user("hi")).error)  # now everything that it loads late is loaded
         return engine, reply["sandbox"]
 
     def all_of(self, attempts, port, parent):
-        """{what: errno}"""
+        """{name of the attempt: errno}"""
         write, create = os.O_WRONLY, os.O_WRONLY | os.O_CREAT
         return {
             "connect to another port": attempts.connect(port),
@@ -167,9 +167,9 @@ class Sandbox(TimedTest):
         self.assertEqual(seen, (0, errno.EACCES))
 
     def test_the_attempts_are_real(self):
-        """In a process without a sandbox."""
+        """In a process without a sandbox, all attempts succeed."""
         with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-            while True:  # until it waits for input
+            while True:  # until the process waits for input
                 with open(f"/proc/{process.pid}/syscall") as file:
                     if file.read().startswith("0 "):
                         break
@@ -180,7 +180,7 @@ class Sandbox(TimedTest):
                 attempts.process.let_go()
             process.stdin.close()
         self.assertEqual(seen.pop("start a program"), errno.ENOENT)
-        seen.pop("read a device")  # this process may have none
+        seen.pop("read a device")  # this process may have no device
         self.assertEqual(seen, dict.fromkeys(seen, 0))
 
 

@@ -1,4 +1,4 @@
-"""What changes the llama engine's draws, and what is told of them: biases, penalties, log probabilities.
+"""What changes the tokens that the llama engine draws, and what it reports about them: biases, penalties, log probabilities.
 
     test_sampling.py PROGRAM MODEL
 
@@ -21,7 +21,7 @@ WHOLE = None
 
 
 class Bias(unittest.TestCase):
-    """logit_bias, and the grammar that goes before it."""
+    """logit_bias, and the grammar, which comes before it."""
 
     @classmethod
     def setUpClass(cls):
@@ -45,7 +45,7 @@ class Bias(unittest.TestCase):
         self.assertEqual(self.text([[self.ids["Ġcat"], 100], [self.ids["Ġcat"], 0]]), free, "the last one counts")
 
     def test_a_ban_is_one_however_likely_the_token_is(self):
-        """Below it there is still room for one that is allowed."""
+        """A less likely token that is allowed is drawn instead."""
         for banned, other in ("12", "21"):
             text = self.text([[self.ids[banned], -100], [self.ids[other], -99.9]], max_tokens=60, format={
                 "type": "json_schema", "strict": True, "schema": {"enum": [1, 2]}})
@@ -111,7 +111,7 @@ class ExtrasCase(unittest.TestCase):
 
 class Extras(ExtrasCase):
     def ranks(self, **params):
-        """Of each drawn token: its place among the 20 most likely, and how much less likely it is than the best."""
+        """For each drawn token: its place among the 20 most likely, and how much less likely it is than the best."""
         params = {"temperature": 2, "min_p": 0, "logprobs": 20, "max_tokens": 24, **params}
         found = []
         for seed in range(2):
@@ -170,7 +170,7 @@ class Extras(ExtrasCase):
 
 
 class ExtrasWithSense(ExtrasCase):
-    """What takes a model that makes sense of what it reads."""
+    """Tests that need a model that understands what it reads."""
 
     @classmethod
     def setUpClass(cls):
@@ -205,7 +205,7 @@ class ExtrasWithSense(ExtrasCase):
 
 
 class Logprobs(unittest.TestCase):
-    """They line up with the text (engine.py looks at that), and they are the model's own."""
+    """The log probabilities match the text (engine.py checks that), and they are those of the model."""
 
     @classmethod
     def setUpClass(cls):
@@ -244,7 +244,7 @@ class Logprobs(unittest.TestCase):
             self.assertEqual([self.told(top) for top in again["top"]], [self.told(top) for top in first["top"]])
 
     def test_penalties_are_what_the_protocol_says(self):
-        """What is drawn at temperature 0 is the best of the model's own, less the penalties of those that came."""
+        """At temperature 0, the token with the best of the model's values is drawn, after penalties for the tokens so far."""
         for presence, frequency in ((1.5, 0), (0, 1.5), (0.7, 0.9), (-1, 0.5)):
             outcome = self.run_job("Write the word red again and again.", max_tokens=40, presence_penalty=presence,
                                    frequency_penalty=frequency)

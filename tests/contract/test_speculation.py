@@ -25,13 +25,13 @@ PROGRAM = None
 MODEL = None
 
 SPECULATION = "FM_ENGINE_LLAMA_SPECULATION"
-REWRITES = 1  # all 50: tests/bench/speculation.py
+REWRITES = 1  # all 50 are in tests/bench/speculation.py
 
 
 class Case(unittest.TestCase):
     @staticmethod
     def new_engine(at_end, mode, model=None, draft=None, **env):
-        """A fresh engine, which `at_end` is told to close, and its answer to engine.load."""
+        """A fresh engine, which `at_end` closes, and its answer to engine.load."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_THREADS": "1", "FM_ENGINE_LLAMA_REPEATABLE": "", SPECULATION: mode, **env})
         at_end(engine.close)
         assert engine.initialize(log_level="info")["ok"]
@@ -47,8 +47,8 @@ class Case(unittest.TestCase):
         return engine
 
     def run_in(self, engine, messages, **params):
-        """What is told of an answer, but for where it was cut into deltas, and its accepted and drafted tokens. Its prompt is
-        computed before, by a repeatable job, unless the answer before had the same: else its bits depend on how fast the
+        """What an answer contains, apart from where it was cut into deltas; and its accepted and drafted tokens. A repeatable
+        job computes the prompt before, unless the answer before had the same one: else its bits depend on how fast the
         machine was."""
         prompt = (messages, params.get("prompt"), params.get("tools"))
         if getattr(engine, "prompt", None) != prompt:
@@ -62,28 +62,28 @@ class Case(unittest.TestCase):
                 "calls": outcome.calls, "error": outcome.error}, drafts
 
     def file(self, data):
-        """The path of a file that has it, as long as the test runs."""
+        """The path of a file with this content, which exists as long as the test runs."""
         with tempfile.NamedTemporaryFile(suffix=".gguf", delete=False) as file:
             file.write(data)
         self.addCleanup(os.unlink, file.name)
         return file.name
 
     def drafts(self, engine, kind=rb"drafts accepted"):
-        """Accepted and drafted tokens of all its jobs. Ends it."""
+        """Ends the engine. Returns the accepted and drafted tokens of all its jobs."""
         engine.close()
         found = re.findall(rb"(\d+) of (\d+) " + kind, engine.stderr)
         return tuple(sum(int(pair[i]) for pair in found) for i in (0, 1))
 
 
 class SameAnswers(Case):
-    """Two engines for all. Most ask for the same rewrite, whose prompt takes longer than an answer."""
+    """Two engines for all tests. Most tests ask for the same rewrite, whose prompt takes longer than its answer."""
 
     @classmethod
     def setUpClass(cls):
         cls.plain, cls.ours = (cls.new_engine(cls.addClassCleanup, mode)[0] for mode in ("off", "always"))
 
     def assert_same(self, jobs, plain=None, ours=None):
-        """Each job is answered alike with drafts wherever they can be, and without any."""
+        """Each job has the same answer with as many drafts as possible, and without any."""
         took = drafted = 0
         for messages, params in jobs:
             want, none = self.run_in(plain or self.plain, messages, **params)
@@ -104,7 +104,7 @@ class SameAnswers(Case):
         self.assertGreater(accepted, 100 * REWRITES, "of some 200 tokens each")
 
     def test_where_it_ends(self):
-        """After so many tokens, at a stop string, at the end of the context."""
+        """Answers that end after a number of tokens, at a stop string, and at the end of the context."""
         text = {"prompt": "one two three four " * 4, "temperature": 0, "max_tokens": 40}
         self.assert_same([(None, {**text, **end}) for end in (
             *({"max_tokens": count} for count in (1, 2, 7, 8, 9, 20)), {"stop": ["three four"]}, {"stop": ["o"]})])
@@ -121,7 +121,7 @@ class SameAnswers(Case):
             {"logit_bias": [[28, -100]]})])
 
     def test_structured_output(self):
-        """A grammar sees accepted tokens alone, and what it leaves no choice about is not drawn."""
+        """A grammar only sees accepted tokens, and forced tokens are not drawn."""
         schema = {"type": "object", "properties": {"first": {"type": "string"}, "again": {"type": "string"}},
                   "required": ["first", "again"], "additionalProperties": False}
         words = "the quick brown fox jumps over the lazy dog"
@@ -136,11 +136,11 @@ class SameAnswers(Case):
             (text, {"max_tokens": 80, "temperature": 0, "tools": tools, "tool_choice": {"mode": "required"}})])
 
     def test_sampled_where_one_token_is_left(self):
-        """The way of drawn tokens, without chance."""
+        """Tests the path of drawn tokens, without randomness."""
         self.assert_same([self.rewrite(max_tokens=60, temperature=1, top_k=1)])
 
     def test_jobs_side_by_side(self):
-        """Each goes on with its own words."""
+        """Each job continues with its own words."""
         texts = ("one two three four", "red green blue", "Anna Ben Clara")
         for engine in (self.plain, self.ours):
             jobs = [engine.start(None, prompt=" ".join([text] * 8), max_tokens=40, temperature=0) for text in texts]
@@ -155,7 +155,7 @@ class Sampled(Case):
     TOKENS = "xyz"
 
     def assert_as_likely(self, prompt, model, draft=None):
-        """Texts of three letters after `prompt`: as often with drafts as without, chi-square."""
+        """Texts of three letters after `prompt` are as likely with drafts as without (chi-square)."""
         ids = [gguf.byte_tokens().index(letter) for letter in self.TOKENS]
         params = {"max_tokens": 6, "temperature": 1, "min_p": 0, "ignore_eos": True,
                   "logit_bias": [[token, 30 + extra] for token, extra in zip(ids, (0.5, 0, -0.5))]}
@@ -168,7 +168,7 @@ class Sampled(Case):
                 self.assertIsNone(outcome.error)
                 text = outcome.text
                 self.assertLessEqual(set(text), set(self.TOKENS))
-                for place in (0, 2, 4):  # each pair, by its place
+                for place in (0, 2, 4):  # each pair of letters, by its place
                     key = (place, text[place:place + 2])
                     count[key] = count.get(key, 0) + 1
             counts.append(count)
@@ -189,14 +189,14 @@ class Sampled(Case):
 
 
 class DraftModel(patience.TimedTest, Case):
-    ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDE"  # no text is repeated in it, so nothing is looked up
+    ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDE"  # no text in it repeats, so the lookup finds nothing
     GUESSES = rb"of the draft model"
 
     def chain(self, letters=ALPHABET):
         return self.file(gguf.chain(letters, 9))
 
     def test_right_and_wrong_guesses(self):
-        """The text is the same, whatever is guessed; before it ends at its limit, at a stop string, with the context."""
+        """The text is the same, whatever is guessed; it ends at its limit, at a stop string, or with the context."""
         model, plain = self.chain(), None
         ends = ({"max_tokens": 24}, {"max_tokens": 5}, {"stop": ["p"], "max_tokens": 24}, {"logprobs": 2, "max_tokens": 9})
         for draft, right in ((model, True), (self.chain(self.ALPHABET[::-1]), False)):
@@ -211,7 +211,7 @@ class DraftModel(patience.TimedTest, Case):
                 self.assertTrue(accepted > drafted / 2 if right else accepted == 0, (accepted, drafted))
 
     def test_the_model_guesses_for_itself(self):
-        """What it guesses is what it says, but for what comes after a stop."""
+        """Its guesses are the text that it writes, except after a stop."""
         params = {"max_tokens": 24, "temperature": 0}
         plain, ours = self.ready("off"), self.ready("always", MODEL, MODEL)
         text = user("Write a sentence about the sea.")
@@ -221,7 +221,7 @@ class DraftModel(patience.TimedTest, Case):
         self.assertGreaterEqual(accepted, 0.9 * drafted)
 
     def test_one_that_does_not_pay_is_left_out(self):
-        """It takes as long as the model itself: after a few trials nothing is guessed."""
+        """A draft model that is as slow as the model itself: after a few trials, nothing more is guessed."""
         engine = self.ready("lookup", MODEL, MODEL)
         for topic in ("the sea", "a forest"):
             engine.run(user(f"Write about {topic}."), max_tokens=40, temperature=0)
@@ -230,7 +230,7 @@ class DraftModel(patience.TimedTest, Case):
 
     def test_an_abort_while_it_reads_the_prompt(self):
         engine = self.ready("always", MODEL, MODEL)
-        numbers = " ".join(str(n * n) for n in range(50, 120))  # nothing is repeated, so nothing is looked up
+        numbers = " ".join(str(n * n) for n in range(50, 120))  # nothing repeats, so the lookup finds nothing
         job = engine.start(None, prompt=numbers, max_tokens=50, temperature=0)
         for name, params in engine.events(job):
             if name == "job.accepted":
@@ -246,7 +246,7 @@ class DraftModel(patience.TimedTest, Case):
         _, alone = self.load("lookup", model)
         _, both = self.load("lookup", model, model)
         more = both["memory_bytes"] - alone["memory_bytes"]
-        self.assertGreater(more, os.path.getsize(model) * 0.8)  # its header takes none, its KV memory has 16 KiB
+        self.assertGreater(more, os.path.getsize(model) * 0.8)  # its header takes no memory, its KV memory has 16 KiB
         _, off = self.load("off", model, model)
         self.assertEqual(off["memory_bytes"], alone["memory_bytes"], "nothing is guessed then")
 
@@ -264,7 +264,7 @@ class DraftModel(patience.TimedTest, Case):
             self.assertIn(word, result["error"]["detail"])
 
     def with_tokens(self, change):
-        """The tiny model with another vocabulary."""
+        """The tiny model with a changed vocabulary."""
         pairs = [(key, kind, change(key, content)) for key, kind, content in gguf.tiny_pairs()]
         return self.file(gguf.tiny([gguf.pair(*pair) for pair in pairs]))
 
@@ -289,7 +289,7 @@ class DraftModel(patience.TimedTest, Case):
         self.assert_refused(MODEL, "vocabulary")
 
     def test_a_vocabulary_that_is_padded(self):
-        """Models of one family have vocabularies of several lengths: with tokens that nothing uses."""
+        """Models of one family have vocabularies of different lengths, because of tokens that nothing uses."""
         narrow, padded, wider = self.chain(), self.wider("[PAD258]", 5), self.wider("more", 1)
         for model, draft in ((narrow, padded), (padded, narrow), (padded, padded)):
             engine = self.ready("always", model, draft)
@@ -305,22 +305,23 @@ class DraftModel(patience.TimedTest, Case):
 
 class Saves(patience.TimedTest, Case):
     def seconds(self, engine):
-        """What its process has computed so far."""
+        """The processor time of the engine so far."""
         with open(f"/proc/{engine.process.pid}/stat", encoding="utf-8") as file:
             fields = file.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @unittest.skipUnless(os.path.exists("/proc/self/stat"), "no /proc tells what a process computes")
     def test_rewrites_take_less_work(self):
-        """Drafts are tried by themselves where a text repeats its prompt. How much faster that is: tests/bench/speculation.py.
-        Here other tests run beside it: processor time is compared, and asked is only that it is not lost."""
+        """Drafts are tried automatically if a text repeats its prompt. tests/bench/speculation.py measures how much faster
+        that is. Here other tests run at the same time: the test compares processor time, and only expects that none is
+        lost."""
         took = {}
         for mode in ("off", "lookup"):
             engine = self.ready(mode)
             took[mode] = 0
             for number in range(REWRITES):
                 params = bench.rewrite(number)
-                engine.run(params["messages"], max_tokens=1, seed=1)  # its prompt is computed
+                engine.run(params["messages"], max_tokens=1, seed=1)  # computes the prompt
                 before = self.seconds(engine)
                 engine.run(**params)
                 took[mode] += self.seconds(engine) - before

@@ -1,9 +1,10 @@
-"""What a model of the llama engine thinks (ENGINE.md, Reasoning), with chat templates that have thoughts on ours.
+"""The thoughts of the llama engine's models (ENGINE.md, Reasoning), tested on our model with chat templates that have
+thoughts.
 
     test_thoughts.py PROGRAM MODEL TEMPLATES    TEMPLATES: llama.cpp's folder of chat templates
 
-The model is shown short thoughts, and then has its own. Exit status 77: skipped, because MODEL is not there, or the
-engine was built without llguidance.
+The prompt shows the model short thoughts, and then it writes its own. Exit status 77: skipped, because MODEL is not there,
+or the engine was built without llguidance.
 """
 
 import json
@@ -23,10 +24,10 @@ THINKS = """{%% for m in messages %%}<|im_start|>{{ m.role }}
 {%% endif %%}{{ m.content }}<|im_end|>
 {%% endfor %%}{%% if add_generation_prompt %%}<|im_start|>assistant
 %s{%% endif %%}"""
-FREE = THINKS % ""  # the model begins a thought, or not
+FREE = THINKS % ""  # the model may begin a thought
 OPENED = THINKS % "<think>\n"
 CAN_STOP = THINKS % "<think>{{ '\\n' if enable_thinking else '\\n\\n</think>\\n\\n' }}"
-# A text stands right after the thought, and shares a token with the tag's end.
+# A text stands directly after the thought, and shares a token with the end of the tag.
 TIGHT = OPENED.replace("</think>\n\n", "</think>")
 
 SHOWN = []
@@ -43,7 +44,7 @@ LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}
 REQUIRED = {"tools": [LAMP], "tool_choice": {"mode": "required"}}
 NONE = {"effort": "none"}
 
-# The marks, as the engine logs them, of templates in llama.cpp's folder; the others have none.
+# The marks of templates in llama.cpp's folder, as the engine logs them; the other templates have none.
 MARKS = {
     "Qwen-Qwen3-0.6B": "<think> </think>", "deepseek-ai-DeepSeek-R1-Distill-Llama-8B": "<think> </think>",
     "HuggingFaceTB-SmolLM3-3B": "<think> </think>", "ByteDance-Seed-OSS": "<seed:think> </seed:think>",
@@ -60,7 +61,7 @@ class Case(unittest.TestCase):
     engines = {}
 
     def engine(self, template, at_end=None, context=8192):
-        """With a template of the folder, or of its own text. It logs what it does."""
+        """An engine with a template of the folder, or with this text as its template. It logs what it does."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": str(context)})
         (at_end or self.addCleanup)(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
@@ -68,7 +69,7 @@ class Case(unittest.TestCase):
         return engine
 
     def engine_of_all(self, template):
-        """One with this template, for all tests."""
+        """An engine with this template, shared by all tests."""
         if template not in self.engines or self.engines[template].process.poll() is not None:
             self.engines[template] = self.engine(template, unittest.addModuleCleanup, 2048)
         return self.engines[template]
@@ -96,7 +97,7 @@ class Forms(Case):
                 self.assertIn(f"thoughts: {marks}\n", engine.stderr.decode() + "\n")
 
     def test_no_thoughts(self):
-        """Where the template knows of none, a tag is text."""
+        """If the template has no thoughts, a tag is text."""
         engine = self.engine("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
                              "<|im_start|>assistant\n")
         shown = (user("Go.") + [{"role": "assistant", "content": "<think>\nhm\n</think>\n\nYes."}]) * 3 + user("Go.")
@@ -114,7 +115,7 @@ class Thoughts(Case):
             self.assertTrue(outcome.text and not outcome.text[0].isspace(), outcome.text)
             self.assertNotIn("think", outcome.text)
             self.assertEqual(outcome.reason, "stop")
-            # a stop string counts in text alone
+            # a stop string counts only in text
             self.check_thought(self.run_cold(engine, stop=["ask"]))
             stopped = self.run_cold(engine, stop=[outcome.text[1:3]])
             self.check_thought(stopped)
@@ -142,7 +143,7 @@ class Thoughts(Case):
             self.assertRegex(outcome.text, "^[a-z]{3}$")
 
     def test_a_format_without_a_thought(self):
-        """The model may think, and does not."""
+        """The model may think, but does not."""
         engine = self.engine_of_all(FREE)
         for seed in range(4):
             outcome = engine.run(user("Hello."), seed=seed, temperature=1, max_tokens=40, format=FORMAT)
@@ -150,7 +151,7 @@ class Thoughts(Case):
             self.assertIn(json.loads(outcome.text)["a"], ("rot", "schwarz"))
 
     def test_a_turn_that_ends_in_a_thought(self):
-        """With a format there is a text all the same."""
+        """With a format, there is still a text."""
         shown = []
         for word in ("one", "two", "six"):
             shown += user(word) + [{"role": "assistant", "content": f"<think>\nThis is {word}."}]
@@ -163,7 +164,7 @@ class Thoughts(Case):
         self.assertIn(json.loads(formed.text)["a"], ("rot", "schwarz"))
 
     def test_a_token_of_both(self):
-        """The end of the tag and the beginning of the text."""
+        """One token has the end of the tag and the beginning of the text."""
         shown = []
         for word in ("one", "two", "six", "five"):
             shown += user(word) + [{"role": "assistant", "content": ".x {}", "reasoning": f"This is {word}"}]
@@ -177,7 +178,7 @@ class Thoughts(Case):
 
 
 class Logprobs(Case):
-    """Of the text alone; engine.py puts the tokens of each delta together."""
+    """Log probabilities of the text only; engine.py puts the tokens of each delta together."""
 
     def check(self, engine, messages=ASK, **params):
         plain = self.run_cold(engine, messages, **params)
@@ -185,7 +186,7 @@ class Logprobs(Case):
         self.assertEqual((told.text, told.reasoning, told.usage["output_tokens"]),
                          (plain.text, plain.reasoning, plain.usage["output_tokens"]))
         self.assertLessEqual(len(told.logprobs or []), told.usage["output_tokens"] - told.usage["reasoning_tokens"])
-        for entry in told.logprobs or []:  # what is drawn cold is the likeliest, but where a format forbids it
+        for entry in told.logprobs or []:  # a token that is drawn at temperature 0 is the likeliest, unless a format forbids it
             self.assertEqual(len(entry["top"]), 3)
             if "format" not in params:
                 self.assertEqual(entry["logprob"], entry["top"][0]["logprob"])
@@ -221,7 +222,7 @@ class Logprobs(Case):
 
 class Efforts(Case):
     def test_none(self):
-        """The template turns it off, or an empty thought is put there."""
+        """The template turns thoughts off, or an empty thought is added to the prompt."""
         for template in (FREE, OPENED, CAN_STOP):
             engine = self.engine_of_all(template)
             for params in ({}, {"format": FORMAT}, REQUIRED):
@@ -241,7 +242,7 @@ class Efforts(Case):
 
 class Conversations(Case):
     def test_thoughts_of_before(self):
-        """They go to the template, and control tokens in them stay text."""
+        """Earlier thoughts go to the template, and control tokens in them stay text."""
         engine = self.engine_of_all(FREE)
 
         def accepted(reasoning):

@@ -1,4 +1,5 @@
-"""The llama engine's tools (ENGINE.md, Tools): who calls what, and how often, is as the job says, whatever is drawn.
+"""The llama engine's tools (ENGINE.md, Tools): which tool is called, and how often, follows the job's settings, whatever is
+drawn.
 
     test_tools.py PROGRAM MODEL
 
@@ -32,9 +33,9 @@ CLOCK = {"name": "weather_clock", "parameters": {"type": "object", "properties":
 LAMP = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}, "note": {"type": "string", "maxLength": 9}},
                                        "required": ["on", "note"], "additionalProperties": False}}
 TOOLS = [WEATHER, CLOCK, LAMP]
-MINUS_ZERO = r"(?<=[:\[,])-0(?=[,\]}])"  # an integer, which Python does not give back
+MINUS_ZERO = r"(?<=[:\[,])-0(?=[,\]}])"  # an integer that Python does not write back as it was
 WILD = {"temperature": 1.5, "max_tokens": 100}
-SEEDS = int(os.environ.get("FM_SEEDS", 4))  # of each choice; more by hand
+SEEDS = int(os.environ.get("FM_SEEDS", 4))  # of each choice; set more by hand
 REQUIRED = {"mode": "required"}
 
 
@@ -101,7 +102,7 @@ class Choices(Case):
             self.assertNotEqual(outcome.text, "")
 
     def test_auto(self):
-        """The model has its will, and never sees that there are marks."""
+        """The model decides, and the text never shows a mark."""
         for seed in range(SEEDS):
             outcome = self.call(seed=seed, temperature=1.5, max_tokens=40)
             self.assertIn(outcome.reason, ("stop", "length"))
@@ -113,7 +114,7 @@ class Choices(Case):
 
 
 class Will(Case):
-    """What takes a model that makes sense of what it reads."""
+    """Tests that need a model that understands what it reads."""
 
     @classmethod
     def setUpClass(cls):
@@ -135,7 +136,7 @@ class Will(Case):
         self.assertGreater(several, 0, "parallel calls are possible")
 
     def test_auto_calls(self):
-        """A model that has seen what is wanted calls of its own will, with the text before it that it wants."""
+        """A model that has seen examples calls a tool without being forced, with the text before it that it wants."""
         lamp = {"name": "lamp", "parameters": {"properties": {"on": {"type": "boolean"}}, "required": ["on"],
                                                "additionalProperties": False}}
         turn = user("Switch the lamp on.")
@@ -149,7 +150,7 @@ class Will(Case):
                 self.assertIn(outcome.calls[0], (["lamp", '{"on":true}'], ["lamp", '{"on":false}']))
 
     def test_half_a_mark(self):
-        """An answer that is cut as it begins a call does not show how."""
+        """An answer that is cut at the beginning of a call does not show a part of the mark."""
         turn = user("Switch the lamp on.")
         call = [{"id": "c", "name": "lamp", "arguments": '{"on":true,"note":""}'}]
         asked = (turn + [{"role": "assistant", "content": "Of course.", "tool_calls": call}]) * 2 + turn
@@ -177,7 +178,7 @@ class Rules(Case):
         refused({"properties": {"a": {"$ref": "#"}}, "required": ["a"]}, "tools[1].parameters", strict=False)
 
     def test_too_much_for_it_later(self):
-        """The tool is named whose arguments can't go on."""
+        """The error names the tool whose arguments can't continue."""
         many = {"type": "array", "items": {"const": 1}, "minItems": 30_000}
         schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}, "many": many}, "required": ["n", "many"]}
         tools = [LAMP, {"name": "x", "parameters": schema}, {"name": "y", "parameters": schema}]
@@ -196,7 +197,7 @@ class Rules(Case):
                     self.assertIsInstance(json.loads(outcome.calls[0][1]), dict)
 
     def test_token_limit(self):
-        """Each cut is told; the arguments are a beginning of the whole ones, and no mark shows."""
+        """Each cut is reported; the arguments are a beginning of the whole ones, and the text has no mark."""
         whole = self.call(only(WEATHER), parallel_tool_calls=False)
         tokens = whole.usage["output_tokens"]
         seen = set()
@@ -230,7 +231,7 @@ class Rules(Case):
         self.assertEqual(outcome.text, "x")
 
     def test_stop_strings(self):
-        """They count in text alone, white space among them."""
+        """Stop strings count only in text, white space included."""
         whole = self.call(only(LAMP), parallel_tool_calls=False)
         stopped = self.call(only(LAMP), parallel_tool_calls=False, stop=['"', "on", "<"])
         self.assertEqual((stopped.reason, stopped.calls), ("stop", whole.calls))
@@ -255,7 +256,7 @@ class Conversations(Case):
         self.assertEqual(alone.reason, "length")
 
     def test_control_tokens_stay_text(self):
-        """In whatever part of it a host writes them."""
+        """They stay text in every part of the request that can contain them."""
         def tokens(text):
             tool = {"name": "f" + text, "description": text, "parameters": {"type": "object", "title": text}}
             messages = [*PROMPT, {"role": "assistant", "tool_calls": [{"id": "c", "name": text, "arguments": text}]},

@@ -3,7 +3,8 @@ order.
 
     test_turns.py PROMPTS MODEL TEMPLATES    PROMPTS: prompts.c; TEMPLATES: llama.cpp's folder of chat templates
 
-FM_ORDERS: how many random orders a template, besides those below. Exit status 77: skipped, because MODEL is not there.
+FM_ORDERS: how many random orders for each template, besides those below. Exit status 77: skipped, because MODEL is not
+there.
 """
 
 import glob
@@ -31,7 +32,7 @@ ROLES = {"s": "system", "u": "user", "a": "assistant", "c": "assistant", "C": "a
 
 
 def conversation(order):
-    """Its messages; the texts that have to be in the prompt: the system's, and the others'."""
+    """The messages of an order; the texts that must be in the prompt: those of the system, and the others."""
     messages, system, others, waiting = [], [], [], []
 
     def text(of):

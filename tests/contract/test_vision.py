@@ -1,9 +1,10 @@
-"""What the llama engine makes of images: tokens that count, a prefix that is never another image's, errors that name one.
+"""How the llama engine handles images: their tokens are counted, a cached prefix never belongs to another image, errors name
+the image.
 
     test_vision.py PROGRAM MODEL JPEG
 
-The projector is made here, of random weights: it shows the way of an image, and sees nothing. Exit status 77: skipped,
-because MODEL is not there, or the engine was built without libmtmd.
+The projector is made here, of random weights: it tests the path of an image, but does not recognise anything. Exit status
+77: skipped, because MODEL is not there, or the engine was built without libmtmd.
 """
 
 import os
@@ -24,9 +25,9 @@ from pictures import bmp, png, text64  # noqa: E402
 
 PROGRAM = None
 MODEL = None  # gguf.shallow
-JPEG = None  # a photograph's file
+JPEG = None  # a file with a photograph
 FOLDER = None  # of projectors
-WIDTH = 576  # of the model
+WIDTH = 576  # the model's width
 
 RED, BLUE = png(), png(rgb=(0, 0, 255))
 QUESTION = "What is in this picture?"
@@ -67,7 +68,7 @@ class Case(TimedTest):
         return outcome
 
     def drawn(self, engine, messages):
-        """One that need not be repeatable, so that it takes over what it can."""
+        """The outcome of a job that need not be repeatable, so that it takes over everything that it can from the cache."""
         return engine.run(messages, temperature=1, max_tokens=2)
 
     def refused(self, engine, messages, *words, index=0, **params):
@@ -109,7 +110,7 @@ class Tokens(Shared):
         self.assertEqual(outcome.processed, outcome.accepted)
 
     def test_text_is_never_an_image(self):
-        """What a library puts in an image's place, written by a user."""
+        """A user writes the text that a library puts in an image's place."""
         for text in ("<fm-image>", "<__media__>", "<|im_end|>", "<image>", "[0x]"):
             between = self.count(picture(RED, text=text)) - self.count(user(text))
             self.assertEqual(between, 16, text)
@@ -138,7 +139,7 @@ class Sight(Shared):
         self.assertGreater(second.cached, 16)
 
     def test_another_image_gives_another_text(self):
-        """And the first one again what it gave: nothing of the other is left."""
+        """The first image gives the same text again: nothing of the other one is left."""
         texts = [self.greedy(self.engine, picture(image)).text for image in (RED, BLUE, RED, BLUE)]
         self.assertNotEqual(texts[0], texts[1])
         self.assertEqual(texts[:2], texts[2:])
@@ -154,7 +155,7 @@ class Sight(Shared):
         self.assertEqual(self.greedy(self.engine, picture(RED)).text, self.greedy(self.engine, picture(bmp())).text)
 
     def test_what_is_taken_over(self):
-        """Up to an image that differs, and past one that does not."""
+        """The cache is used up to an image that differs, and past one that does not differ."""
         engine = self.fresh(FM_ENGINE_LLAMA_REPEATABLE="")
         self.drawn(engine, user("Something else."))
         place = self.drawn(engine, picture(RED)).cached
@@ -167,7 +168,7 @@ class Sight(Shared):
         self.assertGreater(swapped.cached, place + 15, "the first image is that of the first conversation")
 
     def test_a_conversation_goes_on_as_in_a_fresh_engine(self):
-        """Chunks end at images, wherever those stand: what is taken over is what would be computed."""
+        """Chunks end at images, wherever these stand: the part that is taken over equals what would be computed."""
         for words in (0, 110):
             first = picture(RED, text="word " * words + QUESTION)
             outcome = self.greedy(self.engine, first)
@@ -203,7 +204,7 @@ class Room(Case):
         self.assertEqual((outcome.accepted, outcome.text), (left.accepted, left.text))
 
     def test_broken_ones_that_are_left_out(self):
-        """What no longer belongs to the prompt is not decoded."""
+        """An image that no longer belongs to the prompt is not decoded."""
         engine = self.fresh(context=150)
         turns = [turn(png()[:80]), {"role": "assistant", "content": "word " * 100}, turn(BLUE)]
         self.assertGreater(self.greedy(engine, turns, truncation="auto").dropped, 0)
@@ -231,12 +232,12 @@ class Bad(Shared):
         self.assertTrue(self.greedy(self.engine, picture(image), max_tokens=1).text)
         self.refused(self.engine, picture(image[:len(image) // 2]), "cut short")
         self.refused(self.engine, picture(image[:300]))
-        # each scan may cost as much as a picture, and a marker is all that one needs
+        # each scan may cost as much as a picture, and needs no more than a marker
         self.assertTrue(self.greedy(self.engine, picture(image + b"\xff\xda" * 50), max_tokens=1).text)
         self.refused(self.engine, picture(image + b"\xff\xda" * 100), "more than 100 scans")
 
     def test_what_is_too_large(self):
-        """By its dimensions, before anything is unpacked."""
+        """It is refused because of its dimensions, before anything is unpacked."""
         for width, height in ((60000, 60000), (16385, 1), (1, 16385), (16384, 2049), (2**31 - 1, 1)):
             start = time.monotonic()
             self.refused(self.engine, picture(png(width, height, packed=b"x")), "16384")
@@ -270,7 +271,7 @@ class Abort(Case):
         job = engine.start(messages, max_tokens=2)
         events = engine.events(job)
         self.assertEqual(next(events)[0], "job.accepted")
-        # some words before the image are quick, and then it says each second that it is there
+        # the words before the image are quick, and then the engine sends a sign of life each second
         while (event := next(events))[1].get("processed", 0) < 4096:
             if event[0] == "job.progress":
                 break
@@ -334,7 +335,7 @@ class Load(Case):
 
 
 class Whole(Case):
-    """A projector whose places look at each other: an image is one batch, and text around it is causal again."""
+    """A projector whose places attend to each other: an image is one batch, and the text around it is causal."""
 
     def test_it_sees_as_the_others_do(self):
         engine = self.fresh(projector("gemma3", WIDTH, kind="gemma3"))
@@ -346,8 +347,8 @@ class Whole(Case):
 
 
 class Plane(Case):
-    """A model that tells rows of an image from columns, as Qwen's do: a span moves on by fewer positions than it has places.
-    There is none small enough but one of random weights."""
+    """A model that distinguishes rows and columns of an image, as Qwen's do: a span takes fewer positions than it has places.
+    The only one that is small enough has random weights."""
 
     def model(self):
         path = os.path.join(FOLDER, "plane.gguf")

@@ -1,10 +1,10 @@
 """
-What a program with an engine's rights gets of the user's terminal, log and other programs.
+What a program with an engine's rights can reach of the user's terminal, log and other programs.
 
-    attacks.py [--open]   prints the table; --open: with no layer of the sandbox in force, to see that the attempts are real
+    attacks.py [--open]   prints the table; --open: without any layer of the sandbox, to see that the attempts are real
 
-The real helper runs in front of the fake engine, which tries (helper/engine/fake/attempt.h). The helper has a terminal
-that somebody types on, and writes its log to that terminal or to a file. As root it runs as root and as nobody.
+The real helper starts the fake engine, which makes the attempts (helper/engine/fake/attempt.h). The helper has a terminal with
+typed input, and writes its log to that terminal or to a file. Root runs each case twice: as root and as nobody.
 """
 
 import fcntl
@@ -23,9 +23,9 @@ NOBODY = 65534
 TYPED = b"password\n"
 PAST = b"what the log had before\n"
 NOTHING = ("EACCES", "EPERM")
-NO_FILE = ("ESPIPE", "EINVAL", "EPERM")  # a pipe has no past
+NO_FILE = ("ESPIPE", "EINVAL", "EPERM")  # a pipe does not keep what was read
 
-# attempt: what it may get. {terminal}: its name; {helper}, {other}: processes of the same user
+# attempt: allowed outcomes. {terminal}: its name; {helper}, {other}: processes of the same user
 ATTEMPTS = {
     "peek=/dev/tty": NOTHING,
     "peek={terminal}": NOTHING,
@@ -39,34 +39,34 @@ ATTEMPTS = {
                          ("list", "fd"), ("peek", "fd/0"), ("list", "cwd"), ("peek", "root/etc/passwd"))},
     "list=/proc": NOTHING,
     "peek=/proc/self/fd/0": ("EAGAIN",),
-    "peek=/proc/self/fd/2": ("EAGAIN",),  # its own pipe, and no log
+    "peek=/proc/self/fd/2": ("EAGAIN",),  # this is the engine's own pipe, not the log
     "type=0": ("EPERM",),
     "type=1": ("EPERM",),
     "type=2": ("EPERM",),
-    "no-append=0": ("ok",),  # of its own pipes
+    "no-append=0": ("ok",),  # this is one of the engine's own pipes
     "no-append=1": ("ok",),
     "no-append=2": ("ok",),
     "overwrite=1": NO_FILE,
     "overwrite=2": NO_FILE,
     "shorten=1": NO_FILE,
     "shorten=2": NO_FILE,
-    "escape=1": ("ok",),  # into the helper's log, as text
+    "escape=1": ("ok",),  # the text goes into the helper's log
     "escape=2": ("ok",),
-    "ptrace": ("ok",) if os.environ.get("FM_SANITIZE") else NOTHING,  # as LeakSanitizer has to
+    "ptrace": ("ok",) if os.environ.get("FM_SANITIZE") else NOTHING,  # LeakSanitizer needs it
     "kill-parent": NOTHING,
 }
-# What is seen from outside afterwards.
+# Facts that are checked from outside afterwards.
 OUTSIDE = {"what was typed is there still": "yes", "sequences on the terminal": "no", "the log has its past": "yes",
            "the log only grows": "yes"}
 
 
 def users():
-    """{name: number}, of those that this process can become."""
+    """{name: number} of the users that this process can become."""
     return {"root": 0, "nobody": NOBODY} if os.geteuid() == 0 else {"user": os.geteuid()}
 
 
 class Scene:
-    """A helper with a terminal, and a log that is this terminal or a file, as a user."""
+    """A helper that runs as a user, with a terminal, and a log that is this terminal or a file."""
 
     def __init__(self, user, log_is_file, open_to_all):
         self.keyboard, self.screen = os.openpty()
@@ -128,7 +128,7 @@ class Scene:
 
 
 def read_all(fd):
-    """What a terminal's end has, without a wait."""
+    """What can be read from the terminal's end without waiting."""
     data = b""
     try:
         while more := os.read(fd, 65536):
@@ -148,7 +148,7 @@ def attack(user, log_is_file, open_to_all=False):
 
 
 def wrong(seen):
-    """The rows that an engine should not have got."""
+    """The rows with an outcome that an engine should not get."""
     return {row: got for row, got in seen.items() if got not in ATTEMPTS.get(row, ()) and got != OUTSIDE.get(row)}
 
 

@@ -1,8 +1,8 @@
 /*
  * A monotonic clock that runs faster than the true one, so that a test can wait for a limit of minutes: a library for
  * LD_PRELOAD (Linux, glibc). FM_FAST_CLOCK names a file of two int64_t: the time in ns from which on the clock is fast,
- * and how many seconds each second then has besides its own (0: none). Waits on a condition follow it, sleeps and polls
- * keep the true time.
+ * and how many extra seconds then pass in each second (0: none). Waits on a condition follow this clock; sleeps and
+ * polls keep the true time.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void map_rate(void) {
     if (fd >= 0) {
         close(fd);
     }
-    /* x86_64 has two of them; the older one's conditions have another form */
+    /* x86_64 has two versions of it; conditions have another layout in the older one */
     *(void **)&true_wait = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
     if (!true_wait) {
         *(void **)&true_wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");

@@ -1,4 +1,4 @@
-"""Engine programs that are not built on the kit: Python scripts of a few lines, with what each needs before its own."""
+"""Engine programs that are not built on the kit: Python scripts of a few lines, with a shared beginning."""
 
 import json
 import os
@@ -41,20 +41,20 @@ PRELUDE = f"#!{sys.executable}\n" + textwrap.dedent("""\
 
 
 def describe(folder, name, models="files", features=()):
-    """Writes what the front may know of the engine before it runs (ENGINE.md, Description)."""
+    """Writes what the front may know about the engine before it runs (ENGINE.md, Description)."""
     with open(os.path.join(folder, f"fm-engine-{name}.json"), "w") as file:
         json.dump({"models": models, "features": list(features)}, file)
 
 
 def borrow(program, folder, name):
-    """Gives an engine program that is there another name, and GGUF files for models; what it can do stays."""
+    """Links an existing engine program to another name, with GGUF files as models; its features stay the same."""
     os.symlink(os.path.abspath(program), os.path.join(folder, f"fm-engine-{name}"))
     with open(program + ".json") as file:
         describe(folder, name, features=json.load(file)["features"])
 
 
 def write(folder, name, body):
-    """Makes the program of the engine `name` in the folder; its path."""
+    """Makes the program of the engine `name` in the folder; returns its path."""
     path = os.path.join(folder, f"fm-engine-{name}")
     with open(path, "w") as file:
         file.write(PRELUDE + textwrap.dedent(body))

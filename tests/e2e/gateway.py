@@ -1,4 +1,4 @@
-"""What the tests of session mode share: a gateway process, its lines and its log."""
+"""Shared by the tests of session mode: a gateway process, its lines and its log."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import threading
 from wire import BIN, WAIT, end, environment
 
 PREFIX = "[IntelligenceKit] "
-GUIDES = {  # what a model is told of the answer, at the end of the system message: SESSIONS.md
+GUIDES = {  # what the system message says about the answer's format, at its end: SESSIONS.md
     "text": '\n\nAnswer with a JSON object, {"result":"..."}: "result" is the text output as requested in the prompt.',
     "string_list": '\n\nAnswer with a JSON object, {"result":["...","..."]}: "result" is the list of text items as requested in '
                    "the prompt.",
@@ -87,7 +87,7 @@ class Gateway:
         self.send("message", session_id=session, prompt=prompt, content=content, output_format=output_format)
 
     def log_where(self, part):
-        """The next line of the log that has `part`; those before it are gone."""
+        """The next line of the log that contains `part`; the lines before it are dropped."""
         while True:
             line = self.log.get(timeout=WAIT)
             if line is None:
@@ -96,14 +96,14 @@ class Gateway:
                 return line.decode().rstrip("\n")
 
     def rest_of_log(self):
-        """All that the log has still, once the process has ended."""
+        """The rest of the log, once the process has ended."""
         return [line.decode() for line in iter(lambda: self.log.get(timeout=WAIT), None)]
 
     def wait_exit(self, timeout=None):
         return self.process.wait(timeout or WAIT)
 
     def close(self):
-        """Ends the input, unless it has ended; returns the exit status. Harmless twice."""
+        """Ends the input, unless it has ended; returns the exit status. May be called twice."""
         try:
             return end(self.process, *self.threads)
         finally:

@@ -1,5 +1,5 @@
-"""GGUF files for tests: a reader and writer of headers, a tiny model without weights, and a copy of a model that has its first
-layers alone. Python's standard library only.
+"""GGUF files for tests: a reader and writer of headers, a tiny model without weights, and a copy of a model with only its
+first layers. Uses only Python's standard library.
 
     file = magic "GGUF", version, number of tensors, number of pairs, the pairs, the tensors' descriptions, padding, data
 """
@@ -33,7 +33,7 @@ def string(text):
 
 
 def value(kind, content):
-    """A value without its type. An array's content is (type, items)."""
+    """The bytes of a value, without its type. An array's content is (type, items)."""
     if kind == STRING:
         return string(content)
     if kind == ARRAY:
@@ -51,7 +51,7 @@ def tensor(name, dims, offset, kind=TYPE_F32):
 
 
 def header(pairs, tensors, version=3, pair_count=None, tensor_count=None):
-    """`pairs` and `tensors` as bytes, ready made."""
+    """A file's header. `pairs` and `tensors` are bytes."""
     return (b"GGUF" + u32(version) + u64(len(tensors) if tensor_count is None else tensor_count)
             + u64(len(pairs) if pair_count is None else pair_count) + b"".join(pairs) + b"".join(tensors))
 
@@ -118,7 +118,7 @@ class Reader:
         return key, kind, start, self.at
 
     def values(self):
-        """What each pair's key says."""
+        """The value of each pair, by its key."""
         at, found = self.at, {}
         for key, kind, start, _ in self.pairs:
             self.at = start + 8 + len(key.encode()) + 4
@@ -127,12 +127,12 @@ class Reader:
         return found
 
     def with_more(self, pairs):
-        """The header with more pairs at its end, padded up to the data."""
+        """The header with more pairs at its end, padded up to the tensors' data."""
         head = b"GGUF" + u32(self.version) + u64(self.tensor_count) + u64(self.pair_count + len(pairs))
         return padded(head + self.data[24:self.pairs_end] + b"".join(pairs) + self.data[self.pairs_end:self.end])
 
     def with_pair(self, key, new):
-        """The header with another pair in the place of `key`, padded up to the data."""
+        """The header with another pair in place of `key`, padded up to the tensors' data."""
         out = bytearray(b"GGUF" + u32(self.version) + u64(self.tensor_count) + u64(self.pair_count))
         for name, _, start, end in self.pairs:
             out += new if name == key else self.data[start:end]
@@ -146,7 +146,7 @@ EMBD, HEADS, FF, CONTEXT = 32, 2, 32, 64
 
 
 def byte_tokens():
-    """GPT-2's names of the 256 bytes, and one control token."""
+    """GPT-2's names for the 256 bytes, and one control token."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     names, more = {}, 0
     for byte in range(256):
@@ -194,7 +194,7 @@ def tiny_tensors():
 
 
 def wide(width, kv_heads=(1,), context=8192):
-    """A file whose keys and values have `width` numbers a head; `kv_heads` are its layers. None of it takes much room."""
+    """A file whose keys and values have `width` numbers per head; `kv_heads` has one number for each layer. The file is small."""
     embd, ff, layers = 2, 8, len(kv_heads)
     values = {"llama.context_length": context, "llama.embedding_length": embd, "llama.block_count": layers,
               "llama.feed_forward_length": ff, "llama.attention.head_count": 1, "llama.attention.head_count_kv": 1,
@@ -220,13 +220,13 @@ def size(dims):
 
 
 def tiny(pairs=None, tensors=None, **counts):
-    """The whole file. `pairs` and `tensors` (bytes each) replace the good ones."""
+    """The whole tiny file. `pairs` and `tensors` (lists of bytes) replace the good ones."""
     pairs = [pair(*p) for p in tiny_pairs()] if pairs is None else pairs
     return whole(pairs, tiny_tensors(), tensors, **counts)
 
 
 def chain(letters, strength):
-    """The tiny model with weights: after each of `letters`, the next of them in a circle has a logit of `strength`."""
+    """The tiny model with weights: after each of `letters`, the next one in the circle has the logit `strength`."""
     data, vocab = bytearray(tiny()), byte_tokens()
     reader = Reader(data)
 
@@ -238,13 +238,13 @@ def chain(letters, strength):
         put("output_norm.weight", 0, column, 1.0)
     for token, name in enumerate(vocab):
         put("token_embd.weight", token, letters.index(name) if name in letters else EMBD - 1, 1.0)
-    for place, letter in enumerate(letters):  # the norm of what has a single 1 multiplies that by the root of its length
+    for place, letter in enumerate(letters):  # the norm multiplies a vector with a single 1 by the square root of its length
         put("output.weight", vocab.index(letters[(place + 1) % len(letters)]), place, strength / EMBD ** 0.5)
     return bytes(data)
 
 
 def whole(pairs, tensors, described=None, **counts):
-    """A file with room for `tensors`, (name, dims) of each. `described` (bytes each) replaces their descriptions."""
+    """A file with room for `tensors`, a list of (name, dims). `described` (bytes each) replaces their descriptions."""
     good, offset = [], 0
     for name, dims in tensors:
         good.append(tensor(name, dims, offset))
@@ -255,7 +255,7 @@ def whole(pairs, tensors, described=None, **counts):
 # ---- files that are there as long as the process ----
 
 def kept(name, data):
-    """The path of a file with that content, in a folder that goes with the process."""
+    """The path of a file with this content, in a folder that is removed when the process ends."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     path = os.path.join(folder.name, name)
@@ -267,7 +267,7 @@ def kept(name, data):
 # ---- a model's first layers ----
 
 def first_layers(data, count):
-    """A whole model's file with only `count` of its layers."""
+    """A whole model's file, but with only `count` of its layers."""
     reader, described, weights = Reader(data), [], bytearray()
     places = sorted((offset, name) for name, (_, offset) in reader.tensors.items())
     ends = [offset for offset, _ in places[1:]] + [len(data) - reader.data_start]
@@ -282,11 +282,11 @@ def first_layers(data, count):
 
 @functools.cache
 def shallow(model, layers=4):
-    """The path of a copy of `model` with its first layers alone. It has the tokens and the template of the whole one and takes a
-    fraction of its time; what it says means nothing, and is often a close call."""
+    """The path of a copy of `model` with only its first layers. It has the tokens and the template of the whole model, and
+    takes a fraction of its time. Its answers mean nothing, and its tokens are often almost equally likely."""
     with open(model, "rb") as file:
         return kept("shallow-" + os.path.basename(model), first_layers(file.read(), layers))
 
 
-if __name__ == "__main__":  # gguf.py MODEL COPY: for the tests in JavaScript
+if __name__ == "__main__":  # gguf.py MODEL COPY, used by the tests in JavaScript
     shutil.copyfile(shallow(sys.argv[1]), sys.argv[2])

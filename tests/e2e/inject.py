@@ -1,7 +1,7 @@
-"""Makes another process do system calls: `Process(pid)` stops it by ptrace, `call` runs one in its main thread and returns what
-it returns there, and `let_go` leaves it as it was. So a process can be tried from inside although it has no hook for that: what
-its sandbox denies is denied to the call as to any other of that thread. Linux on x86_64, as root or of one's own child that
-can be traced. Python's standard library only."""
+"""Makes another process do system calls: `Process(pid)` stops it by ptrace, `call` runs one in its main thread and returns
+what it returns there, and `let_go` restores the process. So a test can try calls inside a process that has no hook for
+that: its sandbox denies such a call like any other of that thread. Works on Linux on x86_64, as root or for an own child
+that can be traced. Uses only Python's standard library."""
 
 import ctypes
 import os
@@ -32,7 +32,7 @@ def ptrace(request, pid, data=None):
 
 
 class Process:
-    """A process that waits in a system call, as one does that has nothing to do."""
+    """A process that waits in a system call, as an idle process does."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -52,13 +52,14 @@ class Process:
         return os.WSTOPSIG(status)
 
     def put(self, data):
-        """The address of these bytes in its memory, until it is let go."""
+        """Puts these bytes into its memory until `let_go`; returns their address."""
         self.used += -(-len(data) // 16) * 16
         os.pwrite(self.memory, data, self.top - self.used)
         return self.top - self.used
 
     def call(self, number, *arguments):
-        """What the call returns: a negative errno where it fails. Arguments: integers, and bytes, whose address is passed."""
+        """Returns the result of the call: a negative errno if it fails. Arguments: integers, and bytes, whose address is
+        passed."""
         registers = Registers.from_buffer_copy(self.saved)
         values = [self.put(a) if isinstance(a, bytes) else a for a in arguments]
         for name, value in zip(("rdi", "rsi", "rdx", "r10", "r8", "r9"), values):

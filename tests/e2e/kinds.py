@@ -1,6 +1,7 @@
-"""Requests of every kind for the real models, and the audit that their answers must pass: alone, among others, and after hours.
+"""Requests of every kind for the real models, and the audit that their answers must pass: as a single request, among others,
+and after hours.
 
-Each request has a code of its own in its prompt. Where a format forces the answer to have it, the answer must have it; no
+Each request has a unique code in its prompt. If a format forces the answer to have the code, the answer must have it; no
 answer may have the code of another request, unless that is an earlier turn of its conversation.
 """
 
@@ -19,9 +20,9 @@ CODE = re.compile(r"[BCDFGHJKLMNPQRSTVWXZ]{8}")
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 STORIES = [f"{word} " * 40 for word in ("red", "green", "blue")]
 TEXTS = ["A cat sleeps.", "A kitten is asleep.", "The tax form is due.", "x", "word " * 100, "Grüße aus Linz"]
-RECENT = 10  # responses that another one may go on from
+RECENT = 10  # responses that a new request may continue
 TURNS = 4
-COUNTED = ("input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text")  # what decides about the prompt
+COUNTED = ("input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text")  # the members that decide the prompt
 
 CREATES = {"responses": "responses.create", "chat": "chat.completions.create", "completions": "completions.create",
            "embeddings": "embeddings.create"}
@@ -29,7 +30,7 @@ MEMBERS = {"responses": "response", "chat": "completion", "completions": "comple
 
 
 class Request:
-    """What is asked, and what a whole answer must be."""
+    """A request, and what a whole answer must be."""
 
     def __init__(self, number, kind, api, params, codes, check=None, conversation=()):
         self.number, self.kind, self.api, self.params, self.codes = number, kind, api, params, codes
@@ -46,7 +47,7 @@ class Request:
 
 
 class Answer:
-    """The same members for every API; one text, list of calls and list of log probabilities for each choice."""
+    """An answer with the same members for every API: one text, list of calls and list of log probabilities for each choice."""
 
     def __init__(self, api, body):
         self.body, self.texts, self.calls, self.logprobs, self.reasons, self.vectors = body, [], [], [], [], None
@@ -85,14 +86,14 @@ class Answer:
         self.reasons = ["stop"]
 
     def told(self):
-        """All that a fresh process must tell as well."""
+        """The values that must be equal in a fresh process."""
         return self.texts, self.calls, self.logprobs, self.reasons, self.output
 
 
 # ---- the audit ----
 
 def check_chunks(chunks, completion, whole):
-    """The invariants of a stream of chunks, of chat or of the legacy API, against the object of its result."""
+    """Checks the chunks of a stream, of chat or of the legacy API, against the object in its result."""
     TEST.assertEqual(len({chunk["id"] for chunk in chunks}), 1)
     TEST.assertEqual([bool(chunk["choices"]) for chunk in chunks].count(False), bool(chunks and not chunks[-1]["choices"]))
     told = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
@@ -101,7 +102,7 @@ def check_chunks(chunks, completion, whole):
     for choice in completion["choices"]:
         mine = [piece for piece in told if piece["index"] == choice["index"]]
         if not mine and not whole:
-            continue  # it was about to begin
+            continue  # the choice had not begun yet
         reasons = [piece["finish_reason"] for piece in mine]
         TEST.assertEqual([r for r in reasons if r], [r for r in [choice["finish_reason"]] if r], "each ends once")
         TEST.assertTrue(reasons[-1] or not whole, "the end is the last")
@@ -122,7 +123,7 @@ def check_chunks(chunks, completion, whole):
 
 
 def check_streamed(request, events, result):
-    """What was streamed is what the result tells, and it ended once."""
+    """Checks that the stream has the same content as the result, and ended once."""
     body = result.get(MEMBERS[request.api])
     if not request.streams or not body:
         TEST.assertEqual(events, [])
@@ -155,7 +156,8 @@ def check_codes(request, answer, issued):
 
 
 def audit(request, events, result, issued):
-    """Every answer passes it, whatever happened to it; `issued` has all codes so far. Returns the Answer, None for none."""
+    """Checks any answer, whatever happened to its request; `issued` has all codes so far. Returns the Answer, or None if there
+    is none."""
     try:
         result = whole_result(events, result)
         check_streamed(request, events, result)
@@ -181,7 +183,7 @@ def audit(request, events, result, issued):
 # ---- the requests ----
 
 class Turn:
-    """A stored response that another one may go on from."""
+    """A stored response that another request may continue."""
 
     def __init__(self, request, response):
         self.id, self.codes = response["id"], request.codes
@@ -194,14 +196,15 @@ class Turn:
 
 
 class Maker:
-    """Makes requests at random; the same seed makes the same ones, as far as they do not go on from answers."""
+    """Makes requests at random; the same seed makes the same requests, except those that continue an answer."""
 
     def __init__(self, seed, chats, embedder=None, seer=None):
-        """The ids of models that chat (a request is for one of them), of one that embeds, and of one that sees."""
+        """`chats`: ids of models that chat (a request is for one of them); `embedder`: one that embeds; `seer`: one that sees
+        images."""
         self.seed, self.pick, self.chats, self.embedder, self.seer = seed, random.Random(seed), chats, embedder, seer
         self.number, self.issued = 0, {}
         self.turns = collections.deque(maxlen=RECENT)
-        self.vectors = {}  # of each text, as they were the first time
+        self.vectors = {}  # the vectors of each text, from the first time
         self.kinds = [self.text, self.seeded, self.own_words, self.own_object, self.tool, self.log_probabilities,
                       self.choices, self.next_turn, self.next_turn, self.legacy, self.repeatable]
         self.kinds += [self.image] if seer else []
@@ -215,7 +218,7 @@ class Maker:
         return kind(code, **fixed)
 
     def noted(self, request, answer):
-        """A request that went well, for later ones to go on from."""
+        """Keeps a successful request, so that later ones can continue from it."""
         if request.api == "responses":
             turn = Turn(request, answer.body)
             if turn.number < TURNS:
@@ -230,7 +233,7 @@ class Maker:
         return Request(self.number, kind, api, params, {code, *codes}, check, **more)
 
     def ask(self, code, kind, api=None, limit=None, check=None, parts=(), system=True, **params):
-        """By either API: what differs between them is put right here."""
+        """A request for either API; handles the differences between them."""
         own = {key: params.pop(key) for key in ("stream", "codes", "conversation", "first") if key in params}
         api = api or self.pick.choice(("responses", "chat"))
         words = self.pick.choice(("one", "two")) + " "
@@ -253,7 +256,7 @@ class Maker:
         return self.ask(code, "seeded", **sampling, **own)
 
     def forced(self, code):
-        """A grammar of a text that no other request may have, and its check."""
+        """A grammar for a text that no other request may have, and the check of it."""
         wanted = f"code {code} is [a-z]{{3,6}}"
         return ({"grammar": {"syntax": "regex", "definition": wanted}},
                 lambda answer: all(re.fullmatch(wanted, text) for text in answer.texts))
@@ -298,7 +301,7 @@ class Maker:
         return self.ask(code, kind, api, check=check, **asked, **own)
 
     def choices(self, code, **own):
-        """Several texts, each as the grammar wants it."""
+        """Several texts, each with the form that the grammar requires."""
         grammar, check = self.forced(code)
         n = self.pick.randint(2, 3)
         return self.ask(code, "choices", "chat", 60, lambda answer: check(answer) and len(answer.texts) == n,
@@ -312,7 +315,7 @@ class Maker:
         return self.ask(code, "image", "responses", parts=(part,), model=self.seer, **asked, **own)
 
     def next_turn(self, code, **own):
-        """A turn after one of the last responses: many go on from the same one, and some from what others do."""
+        """A turn after one of the last responses: many continue the same one, and some continue the result of such turns."""
         if not self.turns:
             return self.text(code, api="responses", **own)
         turn = self.pick.choice(self.turns)
@@ -328,13 +331,13 @@ class Maker:
         return self.request(code, "completions", params, kind="legacy", **own)
 
     def repeatable(self, code, **own):
-        """Its text and all of its log probabilities must come again, to the bit."""
+        """The text and all its log probabilities must be the same again, to the bit."""
         sampling = {"temperature": 0} if self.pick.random() < 0.5 else {"temperature": 0.9, "seed": self.number}
         return self.log_probabilities(code, kind="repeatable", fm={"repeatable": True}, limit=self.pick.randint(1, 30),
                                       **{**sampling, **own})
 
     def embedding(self, code, **own):
-        """The same vectors as the first time, to the bit."""
+        """The vectors must be the same as the first time, to the bit."""
         texts = self.pick.choices(TEXTS, k=self.pick.randint(1, 4))
 
         def check(answer):

@@ -1,10 +1,10 @@
 """
-Makes a GGUF file of a BERT that embeds, out of what its authors publish: the test's embedding model.
+Makes the tests' embedding model: a GGUF file of a BERT, from the files that its authors publish.
 
     make_embedding_model.py FOLDER FILE
 
-FOLDER holds config.json, vocab.txt, model.safetensors and 1_Pooling/config.json. Weights stay 32-bit floats, as they are.
-Python's standard library only; the same input gives the same bytes.
+FOLDER holds config.json, vocab.txt, model.safetensors and 1_Pooling/config.json. Weights stay 32-bit floats. Uses only
+Python's standard library; the same input gives the same bytes.
 """
 
 import json
@@ -43,7 +43,7 @@ def read_json(*path):
 
 
 class SafeTensors:
-    """A file of an 8-byte length, so much JSON, and the tensors after it."""
+    """A file with an 8-byte length, JSON of that length, and the tensors after it."""
 
     def __init__(self, path):
         with open(path, "rb") as file:
@@ -53,7 +53,7 @@ class SafeTensors:
         self.data = data[8 + length:]
 
     def take(self, name):
-        """(dimensions as GGUF has them, bytes)"""
+        """(dimensions in GGUF's order, bytes) of the tensor."""
         entry = self.entries[name]
         assert entry["dtype"] == "F32", (name, entry["dtype"])
         start, end = entry["data_offsets"]
@@ -61,7 +61,7 @@ class SafeTensors:
 
 
 def token(text):
-    """As llama.cpp's vocabularies have it: a word's beginning is marked, not its continuation."""
+    """The token in the form of llama.cpp's vocabularies, which mark a word's beginning, not its continuation."""
     if text in SPECIAL:
         return text
     return text[2:] if text.startswith("##") else "\u2581" + text
@@ -96,7 +96,7 @@ def pairs(folder):
         ("tokenizer.ggml.unknown_token_id", gguf.U32, ids["UNK"]),
         ("tokenizer.ggml.padding_token_id", gguf.U32, ids["PAD"]),
         ("tokenizer.ggml.cls_token_id", gguf.U32, ids["CLS"]),
-        ("tokenizer.ggml.seperator_token_id", gguf.U32, ids["SEP"]),  # so it is spelt
+        ("tokenizer.ggml.seperator_token_id", gguf.U32, ids["SEP"]),  # llama.cpp spells it like this
         ("tokenizer.ggml.mask_token_id", gguf.U32, ids["MASK"]),
     ]
 

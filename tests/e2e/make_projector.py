@@ -1,12 +1,12 @@
 """
-Makes a tiny projector for images, a GGUF file of random weights: with it a text model has the way of one that sees, and
-sees nothing.
+Makes a tiny projector for images, a GGUF file of random weights: with it, a text model has the code path of one that sees
+images, but recognises nothing.
 
     make_projector.py FILE [WIDTH] [KIND]
 
-WIDTH is the text model's (576, as SmolLM2-135M has it). KIND is "phi4" (the default: as many tokens as an image has
-patches of 16 by 16 pixels, 4 to 64) or "gemma3" (4 tokens that look at each other). Python's standard library only; the
-same arguments give the same bytes.
+WIDTH is the text model's (576, as SmolLM2-135M has it). KIND is "phi4" (the default: as many tokens as an image has patches of
+16 by 16 pixels, 4 to 64) or "gemma3" (4 tokens that attend to each other). Uses only Python's standard library; the same
+arguments give the same bytes.
 """
 
 import random
@@ -16,7 +16,7 @@ import sys
 import gguf
 
 SEED = 576
-PATCH, SIDE = 16, 64  # pixels; the side is that of the image that the positions are for
+PATCH, SIDE = 16, 64  # pixels; SIDE is the side of the image that the positions are for
 HEADS, HIDDEN = 2, 48
 MIN_PIXELS = 32 * 32
 
@@ -74,7 +74,7 @@ def tensors(kind, width, embd, layers):
 
 
 def numbers(generator, name, dims):
-    """Weights large enough that another image gives another text."""
+    """The weights are so large that different images give different texts."""
     count = gguf.size(dims) // 4
     norm = name.endswith("weight") and len(dims) == 1
     return struct.pack(f"<{count}f", *(norm + generator.random() * 0.8 - 0.4 for _ in range(count)))

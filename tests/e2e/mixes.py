@@ -1,13 +1,15 @@
-"""Random mixes of requests to the whole helper with the real models: each answer passes the same audit as alone.
+"""Random mixes of requests to the whole helper with the real models: each answer passes the same audit as without other
+requests.
 
     mixes.py [REQUESTS] [SEED] [REPEATABLE]
 
-Eight are in flight at once: text, formats, tools, images, log probabilities, several choices, embeddings, chains and branches
-of previous_response_id, and repeatable ones. Some are cancelled at a random moment. In the first half of the run engines are
-killed; what failed by that is sent again. Each call settles once, the usage adds up to what metrics.get tells, and after the
-second half memory, descriptors and threads are what they were before it. Goes on until there are as many repeatable answers
-as REPEATABLE says (at most every second request is one): each is compared with that of a fresh process. Prints the seed. Exit
-status 77: skipped, because a program or the model is missing. FM_BIN and FM_MODELS as in the tests.
+Eight are in flight at once: text, formats, tools, images, log probabilities, several choices, embeddings, chains and
+branches of previous_response_id, and repeatable ones. Some are cancelled at a random moment. In the first half of the run
+engines are killed; requests that failed because of that are sent again. Each call settles once, the usage adds up to the
+counts of metrics.get, and after the second half memory, descriptors and threads are as they were before it. The run
+continues until there are as many repeatable answers as REPEATABLE says (at most every second request is one): each is
+compared with that of a fresh process. Prints the seed. Exit status 77: skipped, because a program or the model is missing.
+FM_BIN and FM_MODELS have the same meaning as in the tests.
 """
 
 import collections
@@ -25,8 +27,8 @@ from wire import Helper, children, memory_kib
 
 MODELS = os.environ.get("FM_MODELS", os.path.join(wire.BIN, "..", "models"))
 AT_ONCE = 8
-KILL_EVERY = 30  # requests, in the first half
-# What a process may grow by in the second half. Of the engine that is what it keeps outside of the KV memory: 12
+KILL_EVERY = 30  # requests between two kills, in the first half
+# How much a process may grow in the second half. For the engine this covers what it keeps outside of the KV memory: 12
 # conversations of up to 450 tokens, with 23 KiB each.
 FRONT_KIB, ENGINE_KIB = 2048, 128 * 1024
 SETTINGS = {"SLOTS": 6, "CTX": 2048, "KV_TOKENS": 3072, "THREADS": os.environ.get("FM_ENGINE_LLAMA_THREADS", "1")}
@@ -45,7 +47,7 @@ class Place:
         self.projector = first("models-vision")
 
     def link(self, path, name=None):
-        """The id of a model that is put into the folder, under another name if there is one; None for none."""
+        """Links a model into the folder, perhaps under another name; returns its id, or None if `path` is None."""
         if path is None:
             return None
         name = name or os.path.basename(path).removesuffix(".gguf")
@@ -53,7 +55,7 @@ class Place:
         return name
 
     def missing(self):
-        """What a run can't do without, and it says what else it does without."""
+        """Returns what a run needs and does not find; prints what else is missing, and is not needed."""
         if not os.path.exists(os.path.join(wire.BIN, "fm-engine-llama")):
             return "the llama engine is not built"
         if self.chat is None:
@@ -73,7 +75,7 @@ class Place:
 class Call:
     def __init__(self, request, cancel_after):
         self.request, self.events = request, []
-        self.cancel_after = cancel_after  # so many of its events or, without a stream, messages of all; None: never
+        self.cancel_after = cancel_after  # after this many of its events or, without a stream, messages of any call; None: never
         self.cancelled = self.hurt = False  # `hurt`: an engine was killed while it was in flight
 
 
@@ -83,10 +85,10 @@ class Mix:
         self.open, self.cancels = {}, {}  # calls by id; the id of a cancel: the call that it is for
         self.again = collections.deque()  # requests that a killed engine failed
         self.counts = collections.Counter()
-        self.tokens = collections.Counter()  # what metrics.get must tell
-        self.unsure = 0  # prompts of choices that were cut off, perhaps before the engine had accepted them
-        self.good = []  # (request, answer) of each that went well
-        self.killed = None  # messages that may come before the next kill; None: not now
+        self.tokens = collections.Counter()  # the counts that metrics.get must return
+        self.unsure = 0  # tokens of the prompts of choices that were cut off, perhaps before the engine had accepted them
+        self.good = []  # (request, answer) of each successful request
+        self.killed = None  # messages before the next kill; None: no kill is planned
 
     # ---- one call ----
 
@@ -97,7 +99,7 @@ class Mix:
         self.cancel(call)
 
     def cancel(self, id):
-        """By a call or by a notification, if its moment has come."""
+        """Cancels the call, by a call or by a notification, if it is time."""
         call = self.open[id]
         if call.cancel_after != 0:
             return
@@ -108,7 +110,7 @@ class Mix:
             self.cancels[self.helper.start("responses.cancel", {"request_id": id})] = id
 
     def heard(self, id=None):
-        """A message of the call `id`, or of another one."""
+        """Counts a message of the call `id`, or of another one."""
         for at, call in list(self.open.items()):
             if call.cancel_after and (at == id or not call.request.streams):
                 call.cancel_after -= 1
@@ -137,7 +139,7 @@ class Mix:
         request = call.request
         answer = audit(request, call.events, result, self.maker.issued)
         if answer is not None:
-            times = len(answer.texts) if request.api == "chat" else 1  # the prompt counts for each choice
+            times = len(answer.texts) if request.api == "chat" else 1  # with several choices the prompt counts once for each
             self.tokens.update(input=answer.input * times, output=answer.output)
             self.unsure += answer.input if times > 1 and not result["ok"] else 0
         if result["ok"]:
@@ -156,7 +158,7 @@ class Mix:
     # ---- engines that die ----
 
     def kill_one(self):
-        """Mostly the largest, which is that of the chat model. Ends when the helper has seen it."""
+        """Kills mostly the largest engine, which is that of the chat model. Returns when the helper has noticed."""
         engines = sorted(children(self.helper.pid), key=lambda pid: memory_kib(pid, "VmRSS"))
         self.killed = None
         if not engines:
@@ -171,14 +173,14 @@ class Mix:
     # ---- many calls ----
 
     def alone(self):
-        """Each kind by itself."""
+        """Sends one request of each kind, one after the other."""
         for kind in dict.fromkeys(self.maker.kinds):
             self.start(self.maker.make(kind))
             while self.open:
                 self.receive()
 
     def run(self, requests, kills, more=lambda: False):
-        """So many requests, and on as long as there are to be `more`; up to AT_ONCE of them at a time."""
+        """Sends this many requests, and continues while `more` is true; up to AT_ONCE are in flight."""
         started, next_kill = 0, KILL_EVERY // 3
         while self.open or self.again or started < requests or more():
             while len(self.open) < AT_ONCE and (self.again or started < requests or more()):
@@ -205,7 +207,7 @@ class Mix:
 # ---- what must be as it was ----
 
 def footprint(helper):
-    """Of the front and its engines, once nothing runs: pid: (KiB of memory of its own, descriptors, threads)."""
+    """{pid: (KiB of private memory, descriptors, threads)} of the front and its engines, when nothing runs."""
     pids = [helper.pid, *children(helper.pid)]
     wire.wait_idle(*pids)
     return {pid: (memory_kib(pid, "RssAnon"), len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")))
@@ -223,7 +225,7 @@ def check_footprint(helper, before, after):
 
 
 def check_metrics(mix):
-    """Before anything else is asked."""
+    """Called before any other request is sent."""
     told = mix.helper.call("metrics.get")
     requests = told["requests"]
     TEST.assertEqual((requests["received"], requests["queued"], requests["running"], requests["timed_out"],
@@ -277,7 +279,7 @@ def run(place, requests, seed, repeatable):
     maker.kinds += [maker.repeatable] * round((share * len(maker.kinds) - 1) / (1 - share))
     begun = time.monotonic()
     mix.run(requests // 2, kills=True)
-    mix.alone()  # engines that came after the last kill get warm
+    mix.alone()  # warms up the engines that were started after the last kill
     mix.run(AT_ONCE, kills=False)
     before = footprint(helper)
     mix.run(requests - requests // 2, kills=False, more=lambda: len(mix.repeated()) < repeatable)

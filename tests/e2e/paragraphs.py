@@ -1,4 +1,4 @@
-"""What a model makes of 20 paragraphs in session mode, by the prompts of the document that asked for it: tags, as a
+"""How a model answers for 20 paragraphs in session mode, with the prompts of the document that requested it: tags, as a
 string_list, and a summary, as a text.
 
     python3 tests/e2e/paragraphs.py MODEL [TEMPERATURE]

@@ -1,10 +1,10 @@
 """
-How long tests wait, and what they may say of how long something took.
+How long tests wait, and how they may check how long something took.
 
-A machine may be slow, and busy with other work, so that any process stands still for a second. Hence two kinds of times:
-WAIT, after which something hangs; and bounds that are part of a behaviour. Those go through TimedTest: a run in which one
-of them is exceeded is repeated, since other work only ever adds time. What takes too long in each of five runs is a bug,
-unless other work has most of the machine: then the test is skipped, with the reason.
+A machine may be slow, and busy with other work, so that any process stands still for a second. So there are two kinds of
+times: WAIT, after which something counts as hanging; and bounds that are part of a behaviour. TimedTest handles the latter: a
+run that exceeds one of them is repeated, since other work can only add time. If all five runs take too long, it is a bug,
+unless other work uses most of the machine: then the test is skipped, with the reason.
 """
 
 import functools
@@ -14,18 +14,18 @@ import time
 import types
 import unittest
 
-SLOW = float(os.environ.get("FM_SLOW", "1"))  # sanitizers: bounds of times are multiplied by this
+SLOW = float(os.environ.get("FM_SLOW", "1"))  # bounds of times are multiplied by this under sanitizers
 SANITIZED = bool(os.environ.get("FM_SANITIZE"))
 WAIT = 120 * SLOW  # seconds after which a missing message, or a missing end, is a failure
 RUNS = 5
-BUSY = 4  # times slower than without other work: what must happen within a second may not, there
-LOOP_S = 0.009  # what the loop of pace() took on the machine that the bounds were written for
+BUSY = 4  # times slower than without other work: then even what must happen within a second may take longer
+LOOP_S = 0.009  # the time of pace()'s loop on the machine for which the bounds were written
 
 
 def pace():
-    """How many times slower than on that machine a piece of work goes at the moment, or than on this one without other work
-    (some limits are times of a processor); at least 1. Takes a second or so: for less, the system may favour a process that
-    has slept until now."""
+    """How many times slower than on that machine a piece of work is now, or than on this one without other work (some limits
+    are processor times); at least 1. Takes about a second: if it were shorter, the system might favour this process because
+    it has slept until now."""
     start, start_cpu = time.monotonic(), time.thread_time()
     loops = 0
     while time.monotonic() - start < 1 or loops < 100:
@@ -40,7 +40,7 @@ class Late(AssertionError):
 
 
 def repeated(method):
-    """The test, run again where it was Late: up to RUNS times in all, each from a new setUp."""
+    """The test, which is run again if it was Late: up to RUNS times in all, each with a new setUp."""
     @functools.wraps(method)
     def run(test):
         for left in reversed(range(RUNS)):
@@ -69,18 +69,18 @@ class TimedTest(unittest.TestCase):
         return _SubTest(super().subTest(*message, **params))
 
     def assert_soon(self, took, bound, message=""):
-        """`took` is less than `bound`, both in the same unit of time; more, as far as the machine is slow at the moment."""
+        """Asserts that `took` is less than `bound`, in the same unit of time. If the machine is slow now, `bound` is raised."""
         if took >= bound and took >= bound * (factor := pace()):
             raise Late(f"took {took:.3f}, not less than {bound:.3f}, on a machine {factor:.1f} times as slow {message}")
 
     def assert_undisturbed(self, holds, message=""):
-        """It holds, unless the machine stood still for longer than a limit that the test sets."""
+        """Asserts `holds`, which may be false if the machine stood still for longer than a limit that the test sets."""
         if not holds:
             raise Late(f"does not hold, or the machine stood still: {message}")
 
 
 class _SubTest:
-    """A subTest that passes Late on to the test; all else is unittest's."""
+    """A subTest that passes Late on to the test; the rest is unittest's."""
 
     def __init__(self, inner):
         self.inner = inner

@@ -1,4 +1,4 @@
-"""Images for tests, made here. Python's standard library only."""
+"""Images for tests, made here. Uses only Python's standard library."""
 
 import base64
 import struct
@@ -10,7 +10,7 @@ def chunk(kind, data):
 
 
 def png(width=64, height=64, rgb=(255, 0, 0), packed=None):
-    """A PNG of one colour. `packed` stands in for its pixels, as they are in the file."""
+    """A PNG of one colour. `packed` replaces its compressed pixels."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     packed = zlib.compress((b"\0" + bytes(rgb) * width) * height) if packed is None else packed
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")

@@ -1,4 +1,4 @@
-"""A helper as on a kernel without some of the sandbox's layers: a seccomp filter of the host denies them."""
+"""Makes a helper run as on a kernel without some layers of the sandbox: a seccomp filter of the host denies their calls."""
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ EVERYTHING = (NO_LANDLOCK, NO_SECCOMP, NO_NEW_PRIVS, *KEEPS_CAPABILITIES)
 
 
 def poorer(*rules):
-    """For preexec_fn: from there on the calls fail, always or with this first argument."""
+    """A function for preexec_fn. After it these calls fail, always or with this first argument."""
     code = b""
     for number, argument, error in rules:
         fail = struct.pack("=HBBI", 0x06, 0, 0, 0x00050000 | error)
@@ -31,7 +31,7 @@ def poorer(*rules):
             body = fail
         else:
             body = struct.pack("=HBBI", 0x20, 0, 0, 16) + struct.pack("=HBBI", 0x15, 0, 1, argument) + fail
-        # load the number; skip the body when it is another
+        # load the call's number; skip the body if it is another call
         code += struct.pack("=HBBI", 0x20, 0, 0, 0) + struct.pack("=HBBI", 0x15, 0, len(body) // 8, number) + body
     code += struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
     libc = ctypes.CDLL(None, use_errno=True)
@@ -39,7 +39,7 @@ def poorer(*rules):
     def apply():
         program = ctypes.create_string_buffer(code, len(code))
         header = ctypes.create_string_buffer(struct.pack("@HP", len(code) // 8, ctypes.addressof(program)))
-        # no_new_privs is inherited, and so cannot be what the engine's own report is about
+        # no_new_privs is inherited, so the engine's own report can't be about this one
         for args in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, 2, ctypes.addressof(header), 0, 0)):
             if libc.prctl(*(ctypes.c_ulong(a) for a in args)) != 0:
                 os._exit(111)
@@ -47,5 +47,5 @@ def poorer(*rules):
 
 
 def landlock_abi():
-    """What the kernel has; 0: nothing."""
+    """The kernel's version of Landlock; 0: it has none."""
     return max(0, ctypes.CDLL(None).syscall(ctypes.c_long(444), None, ctypes.c_size_t(0), ctypes.c_uint(1)))

@@ -1,4 +1,4 @@
-"""The programs, for a test that becomes another user: he can't enter root's home, where a clone may stand."""
+"""The programs, for a test that becomes another user: that user can't enter root's home, where a clone may be."""
 
 import atexit
 import functools
@@ -20,8 +20,8 @@ def open_to_all(path):
 
 @functools.lru_cache
 def for_all(folder):
-    """The folder `bin` of a build, where every user can run what is in it: itself, or a copy as long as this process lives.
-    Beside it is tests-bin, as in the build."""
+    """A folder `bin` of a build whose programs every user can run: the folder itself, or a copy, which exists as long as this
+    process. tests-bin is beside it, as in the build."""
     if open_to_all(folder):
         return folder
     place = next(place for place in (tempfile.gettempdir(), "/tmp", "/var/tmp") if os.path.isdir(place) and open_to_all(place))

@@ -2,12 +2,13 @@
 
     soak.py [MINUTES] [SEED]
 
-Four models share the places of two engines: the chat model, the same file under another name, a tiny one and the one that
-embeds. An engine that nobody uses for 400 ms is ended. Requests of every kind (kinds.py) come at random moments, and every few
-seconds they turn to another model. Once a minute all of them end and the models are unloaded; then no engine process is left,
-and descriptors and threads of the front are as they were. There is a line for each minute. From the second one to the end the
-memory of the front does not grow. Nothing fails that was not asked for, nothing is on stderr, each stream ends once. Prints the
-seed. Exit status 77: skipped, because a program or the model is missing. FM_BIN and FM_MODELS as in the tests.
+Four models share two places for engines: the chat model, the same file under another name, a tiny one and the one that
+embeds. An engine that is idle for 400 ms is ended. Requests of every kind (kinds.py) come at random moments, and every few
+seconds they turn to another model. Once a minute all of them end and the models are unloaded; then no engine process is
+left, and descriptors and threads of the front are as they were. There is a line for each minute. From the second one to the
+end the memory of the front does not grow. Nothing fails unexpectedly, nothing is on stderr, each stream ends once. Prints
+the seed. Exit status 77: skipped, because a program or the model is missing. FM_BIN and FM_MODELS have the same meaning as
+in the tests.
 """
 
 import os
@@ -26,11 +27,11 @@ from wire import children, memory_kib
 GAP_S = 0.25  # between two arrivals, on average
 IN_FLIGHT = 12
 IDLE_MS = 400
-TURN_S = 6  # until the requests are for another model
+TURN_S = 6  # seconds until the requests are for another model
 GROWTH_KIB = 2048
 KV_BYTES = 64 << 20
-STORE_BYTES = 512 << 10  # so little that it is full before the second minute is over
-CONTEXT = 2048  # of the tiny model; it is the engine's setting for the others (mixes.py)
+STORE_BYTES = 512 << 10  # so small that it is full before the second minute is over
+CONTEXT = 2048  # of the tiny model; for the others it is a setting of the engine (mixes.py)
 
 
 class SoakPlace(Place):
@@ -63,12 +64,12 @@ class SoakPlace(Place):
 
 
 class Soak(Mix):
-    """A Mix without kills, in which time decides what comes."""
+    """A Mix without kills. The time decides which request comes next."""
 
     def __init__(self, place, seed):
         self.place = place
         super().__init__(place.helper(), Maker(seed, place.chats, place.embedder, place.projector and place.chat), seed)
-        self.loads, self.unloads = {}, {}  # by the id of the call: whether it was cancelled
+        self.loads, self.unloads = {}, {}  # id of the call: whether it was cancelled
         self.turn = self.arrival = 0
 
     def settle(self, call, result):
@@ -93,7 +94,7 @@ class Soak(Mix):
             super().take(message)
 
     def arrive(self):
-        """What comes next."""
+        """Sends the next request."""
         chance = self.pick.random()
         if chance < 0.05:
             call = self.helper.start("models.load", {"model": self.pick.choice(self.place.all)})
@@ -124,7 +125,7 @@ class Soak(Mix):
             pass
 
     def rest(self):
-        """Lets all end and unloads the models; what the front has then: KiB of memory, descriptors, threads."""
+        """Waits until all calls have ended, and unloads the models; returns the front's KiB of memory, descriptors, threads."""
         while self.open or self.cancels or self.loads or self.unloads:
             self.receive()
         for model in self.place.all:

@@ -12,7 +12,7 @@ import gateway
 import wire
 from wire import SLOW, HelperTest, check_stream
 
-SANITIZE = os.environ.get("FM_SANITIZE", "")  # shows what engines write at every level
+SANITIZE = os.environ.get("FM_SANITIZE", "")  # under a sanitizer, engines' output is shown at every level
 
 
 class Foreign(HelperTest):
@@ -29,7 +29,7 @@ class Foreign(HelperTest):
 class BadEngine(Foreign):
 
     def test_its_child_holds_the_pipe(self):
-        """An engine that dies is dead, although its output does not end."""
+        """An engine that has died counts as dead, although its output does not end."""
         helper = self.started("""
             initialize()
             load()
@@ -47,7 +47,7 @@ class BadEngine(Foreign):
             self.assertEqual(check_stream(self, events, result)["output"][0]["content"][0]["text"], "last words")
 
     def test_it_talks_but_does_not_initialize(self):
-        """engine.initialize has 5 s, whatever else the engine says."""
+        """engine.initialize has 5 s, whatever else the engine sends."""
         helper = self.started("""
             for _ in range(1000):
                 send(method="engine.news", params={})
@@ -59,7 +59,7 @@ class BadEngine(Foreign):
         self.assert_soon(time.monotonic() - before, 5 + SLOW)
 
     def test_it_loads_for_ever(self):
-        """News of a load that nobody waits for do not keep the engine from another model."""
+        """Progress of a load that no request waits for does not stop the engine from loading another model."""
         for model in ("first", "second"):
             with open(os.path.join(self.folder, f"{model}.gguf"), "wb") as file:
                 file.write(b"GGUF")
@@ -81,7 +81,7 @@ class BadEngine(Foreign):
 
 
 class Description(Foreign):
-    """What an engine can do: from its file, then from itself; the front knows no engine by its name."""
+    """The features of an engine: first from its file, then from the engine; the front knows no engine by its name."""
 
     ENGINE = """
         initialize(models="own", features=["embeddings", "unheard of", 1])
@@ -108,7 +108,7 @@ class Description(Foreign):
         self.assertEqual(self.features(helper)["embeddings"], True)
 
     def test_in_an_app(self):
-        """In an app of macOS the file lies in Contents/Resources, and nowhere else is a folder of that name looked at."""
+        """In an app of macOS the file is in Contents/Resources; elsewhere, a folder of that name is not read."""
         outside = self.folder
         os.mkdir(os.path.join(outside, "Resources"))
         foreign_engine.describe(os.path.join(outside, "Resources"), "bad", "own", ["tools"])
@@ -120,7 +120,7 @@ class Description(Foreign):
             self.assertEqual(self.features(self.started(self.ENGINE))["tools"], tools, place)
 
     def assert_refused(self, why):
-        """What stands where the description belongs is none: the reason is told to all who ask, and once to the log."""
+        """The file that should be the description is not valid: every request gets the reason, and the log has it once."""
         path = os.path.join(self.folder, "fm-engine-bad.json")
         with tempfile.TemporaryFile() as log:
             helper = self.started(self.ENGINE, stderr=log)
@@ -196,10 +196,10 @@ class Description(Foreign):
 
 
 class Log(Foreign):
-    """What an engine writes to its stderr, and what of it comes out of the helper's."""
+    """What an engine writes to its stderr, and which part of it the helper writes to its own."""
 
     def logged(self, body, level):
-        """Runs one request to its end; the helper's stderr."""
+        """Runs one request to its end; returns the helper's stderr."""
         with tempfile.TemporaryFile() as log:
             helper = self.started(body, "--log-level", level, stderr=log)
             helper.call("responses.create", {"input": "x"})
@@ -228,7 +228,7 @@ class Log(Foreign):
             self.assertEqual(log, b"")
 
     def test_reports_of_sanitizers(self):
-        """They come out at every level: nobody would see them otherwise."""
+        """These reports come out at every level: otherwise they would be lost."""
         if not SANITIZE or "address" not in SANITIZE and "thread" not in SANITIZE:
             return print("test_bad_engine: no sanitizer here, so no report of one is looked for")
         with tempfile.TemporaryFile() as log:
@@ -269,10 +269,10 @@ class Log(Foreign):
         """
 
     def test_a_flood(self):
-        """Shown or not, taken or not: requests are answered, and the helper's memory stays as it was."""
+        """Requests are answered, and the helper's memory stays the same, whether the output is shown or not, and read or not."""
         for level in ("off", "error"):
             with self.subTest(level):
-                read_end, write_end = os.pipe()  # never read: a host that does not look
+                read_end, write_end = os.pipe()  # never read, as by a host that ignores it
                 self.addCleanup(os.close, read_end)
                 helper = self.started(self.FLOOD, "--log-level", level, stderr=write_end)
                 os.close(write_end)
@@ -283,7 +283,7 @@ class Log(Foreign):
                 self.assertLess(wire.memory_kib(helper.pid, "VmRSS"), before + 2048 * SLOW)
 
     def test_its_child_holds_stderr(self):
-        """An engine that is gone is not waited for because its child has its stderr and writes on."""
+        """The front does not wait for an engine that has ended, even if the engine's child keeps its stderr and writes on."""
         helper = self.started("""
             for _ in range(2):
                 if os.fork() == 0:
@@ -304,7 +304,7 @@ class Log(Foreign):
         self.assertLess(time.monotonic() - before, 5 * SLOW)
 
     def test_it_has_no_descriptor_of_ours(self):
-        """Neither a terminal nor a log file: pipes alone."""
+        """The engine gets no terminal and no log file: only pipes."""
         log = tempfile.TemporaryFile()
         self.addCleanup(log.close)
         helper = self.started("""
@@ -323,7 +323,7 @@ class Log(Foreign):
 
 class LargePrompts(HelperTest):
     def test_together(self):
-        """More than an engine's queue holds: they are handed over one after the other."""
+        """These are more bytes than an engine's queue holds: the requests are handed over one after the other."""
         helper = self.helper(env={"FM_ENGINE_FAKE_LOAD": f"slow:{int(1000 * SLOW)}"})
         messages = [{"role": "user", "content": "x" * 9_000_000}, {"role": "user", "content": "short"}]
         calls = [helper.start("responses.create", {"input": messages}) for _ in range(4)]

@@ -1,4 +1,5 @@
-"""`fm-proxy bench`: what it prints and when it refuses, over the fake engine; its figures are looked at, not judged."""
+"""`fm-proxy bench`: what it prints and when it refuses, with the fake engine; the test checks that its figures are there, not
+how good they are."""
 
 import json
 import os
@@ -17,7 +18,7 @@ PROGRAM = os.path.join(wire.BIN, "fm-proxy")
 
 class Bench(TimedTest):
     def run_bench(self, *args, env=None, **more):
-        """Its status, and what it printed for programs and for people."""
+        """The exit status, the output for programs (stdout), and the output for people (stderr)."""
         done = subprocess.run([PROGRAM, "bench", "--engine", "fake", *args], capture_output=True, text=True, timeout=WAIT,
                               env=environment(env), **more)
         return done.returncode, done.stdout, done.stderr
@@ -93,7 +94,7 @@ class Bench(TimedTest):
         self.assertIn("could not be written", done.stderr)
 
     def test_ended_early(self):
-        """By a signal, in the middle of a load: at once, and its engine too."""
+        """A signal in the middle of a load ends it at once, and its engine too."""
         wire.heed_hangups(self)
         for number in (signal.SIGINT, signal.SIGHUP):
             with self.subTest(number):

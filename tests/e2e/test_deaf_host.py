@@ -1,4 +1,4 @@
-"""A host that takes no byte for 60 s is gone: the helper ends, and its engine too. Takes those 60 s."""
+"""A host that reads nothing for 60 s counts as gone: the helper ends, and its engine too. Takes those 60 s."""
 
 import time
 
@@ -15,7 +15,7 @@ class DeafHost(HelperTest):
         helper.call("responses.create", {"input": "x"})
         engine = helper.engine_pid()
         helper.reading.clear()
-        helper.send("health.ping", None, 1)  # the reader waits inside a read; this one gets it out
+        helper.send("health.ping", None, 1)  # the reader waits inside a read; this ping lets it return
         self.create(helper, script({"repeat": ["x" * 1000, 4000]}))
         before = time.monotonic()
         wire.wait_idle(helper.pid, engine)

@@ -91,7 +91,7 @@ class Requests(Embeddings):
         self.assertIsNone(helper.engine_pid())
 
     def test_a_reply_has_a_frames_size(self):
-        """What is too much for a frame is refused before there is any work, and says what would do."""
+        """A request whose reply would be too large for a frame is refused before any work, and the error names what would fit."""
         helper = self.helper(env={"FM_ENGINE_FAKE_DIMENSION": "4096"})
         slow = [script({"sleep_ms": 60000})] + ["x"] * 2047
         error = self.assert_error(self.embed(helper, slow), "INVALID_REQUEST", "input", "invalid_value")
@@ -110,11 +110,11 @@ class Requests(Embeddings):
         while not any(message.get("id") == call for message in helper.backlog):
             times.append(helper.ping_ms())
         self.assertGreater(len(times), 5)
-        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited for the reply, which takes Python longer to parse
+        self.assert_soon(max(times[:-1]), 100 * SLOW)  # the last one waited for the reply, which is slow to parse in Python
         self.assertTrue(helper.reply(call)["result"]["ok"])
 
     def test_a_host_that_does_not_read(self):
-        """Finished vectors hold the engine up, so that they do not collect without a bound."""
+        """If finished vectors are not read, the engine has to wait, so that they do not pile up without a bound."""
         helper = self.helper(env={"FM_ENGINE_FAKE_DIMENSION": "4096"})
         helper.ping_ms()
         helper.reading.clear()
@@ -181,7 +181,7 @@ class Ends(Embeddings):
         result = self.embed(helper, script({"hang": "hard"}), fm={"timeout_ms": 100})
         self.assert_error(result, "TIMEOUT")
         self.assert_soon(time.monotonic() - before, 2 * SLOW)
-        wire.wait_until(lambda: helper.engine_pid() != engine, "the engine's end")  # it has nothing else to do
+        wire.wait_until(lambda: helper.engine_pid() != engine, "the engine's end")  # because it is idle
         self.assertEqual(len(self.vectors(helper, "x")), 1)
 
     def test_an_engine_that_dies(self):
@@ -192,10 +192,10 @@ class Ends(Embeddings):
         self.assertEqual(len(self.vectors(helper, "x")), 1)
 
     def test_text_is_no_vector(self):
-        """The script's token is a job.delta."""
+        """A job.delta, which the script sends, is not a vector."""
         result = self.embed(self.helper(), ["one", script("text")])
         self.assertIn("does not ask for", self.assert_error(result, "INTERNAL")["detail"])
-        self.assertLessEqual(len(result["embeddings"]["data"]), 2)  # what came until it stopped
+        self.assertLessEqual(len(result["embeddings"]["data"]), 2)  # the vectors that came before it stopped
 
     def test_an_end_without_all_vectors(self):
         for word in ("length", "content_filter"):
@@ -238,7 +238,7 @@ class BadEngines(Embeddings):
     def test_dimensions_that_can_not_be(self):
         for dimension in ("0", "-1", "1 << 40", "None"):
             result = self.result(f'send(method="job.accepted", params={{"job": job, "dimension": {dimension}}})')
-            self.assert_error(result, "INTERNAL")  # the first counts, and then there are no vectors
+            self.assert_error(result, "INTERNAL")  # the first job.accepted counts, and then no vectors come
 
     def test_a_vector_is_no_answer(self):
         result = self.result('embedding(index=0, vector="AACAPw==")', "responses.create", input="x")
@@ -269,7 +269,7 @@ class Models(HelperTest):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("one", "two"):
                 with open(os.path.join(folder, f"{name}.gguf"), "wb") as file:
-                    file.write(b"no model at all")  # which is seen when it is used
+                    file.write(b"no model at all")  # this is noticed when the file is used
             helper = self.helper("--models-dir", folder, engine="llama")
             self.assertEqual([helper.call("models.retrieve", {"id": m["id"]}) for m in helper.call("models.list")["data"]],
                              [{"ok": True, **m} for m in helper.call("models.list")["data"]])
@@ -309,7 +309,7 @@ class RealModel(Embeddings):
 
     @unittest.skipUnless(CHAT, "the chat model is missing: sh packaging/setup.sh")
     def test_beside_a_chat_model(self):
-        """In turns: no engine is started after the first round, and each tells what its model takes."""
+        """Both models in turns: no engine is started after the first round, and each reports the memory of its model."""
         with tempfile.TemporaryDirectory() as folder:
             for file in (CHAT[0], os.path.join(MODELS, f"{MODEL}.gguf")):
                 os.symlink(os.path.abspath(file), os.path.join(folder, os.path.basename(file)))
@@ -329,7 +329,7 @@ class RealModel(Embeddings):
             engines = {engine["model"]: engine for engine in helper.call("capabilities.get")["engines"]}
             self.assertEqual(set(engines), {chat, MODEL})
             sizes = {chat: os.path.getsize(CHAT[0]), MODEL: os.path.getsize(os.path.join(MODELS, f"{MODEL}.gguf"))}
-            for model, engine in engines.items():  # a file has a vocabulary too; the KV memory comes on top
+            for model, engine in engines.items():  # a file also has a vocabulary; the KV memory is added
                 self.assertGreater(engine["memory_bytes"], 0.9 * sizes[model])
                 self.assertLess(engine["memory_bytes"], 5 * sizes[model])
             both = sum(engine["memory_bytes"] for engine in engines.values())

@@ -1,5 +1,5 @@
-"""Several models beside each other, each in an engine of its own: which stay, which make way, and what each may not do to
-the others.
+"""Several models at the same time, each in a separate engine: which ones stay, which are ended for others, and how they must
+not affect each other.
 
 Only the engine "llama" has a models folder, so the fake one stands in its place.
 """
@@ -50,7 +50,7 @@ class Engines(HelperTest):
         self.assert_answer(helper, self.ask(helper, model, *(steps or ("x",)), **fm), model)
 
     def busy(self, helper, model):
-        """A request that runs until it is cancelled."""
+        """Starts a request that runs until it is cancelled."""
         call = self.ask(helper, model, "begun", {"hang": "soft"})
         helper.event(call, "response.output_text.delta", keep=True)
         return call
@@ -64,14 +64,14 @@ class Engines(HelperTest):
         return {engine["model"]: engine for engine in helper.call("capabilities.get")["engines"]}
 
     def wait_for_engines(self, helper, *models):
-        """Until these have an engine that is ready, and no others have one."""
+        """Waits until these models have an engine that is ready, and no others have one."""
         wire.wait_until(lambda: {model: e["state"] for model, e in self.engines(helper).items()} ==
                         dict.fromkeys(models, "ready"), what=f"engines of {models}")
 
 
 class SideBySide(Engines):
     def test_models_in_turns(self):
-        """Chat and embeddings: nothing is started after the first round."""
+        """Chat and embeddings in turns: no engine is started after the first round."""
         helper = self.models()
         after = []
         for _ in range(100):
@@ -126,7 +126,7 @@ class SideBySide(Engines):
         self.assertEqual(children(helper.pid), [engine])
 
     def test_a_failed_load_is_that_models(self):
-        """chat is the default: another model's load that went well does not hide that its own did not."""
+        """`chat` is the default: its failed load stays visible although another model's load has succeeded."""
         helper = self.models(FM_ENGINE_FAKE_LOAD=f"error:{CHAT}")
         for _ in range(2):
             self.assert_error(helper.collect(self.ask(helper, CHAT, "x"))[1], "UNAVAILABLE")
@@ -149,7 +149,7 @@ class SideBySide(Engines):
         self.cancel(helper, running)
 
     def test_shutdown_ends_all(self):
-        """Also engines that do not answer, within the time that one has."""
+        """Engines that do not answer are ended too, and all of them within the time for one."""
         helper = self.models("--max-engines", "4")
         for model in self.MODELS:
             call = self.ask(helper, model, "x", {"hang": "hard"})
@@ -184,7 +184,7 @@ class LoadAndUnload(Engines):
         return helper.call("models.load", {"model": model, "fm": fm})
 
     def test_load(self):
-        """Answered when the model is loaded; a request that follows starts nothing."""
+        """The call is answered when the model is loaded; the request after it starts no engine."""
         helper = self.models(FM_ENGINE_FAKE_LOAD="slow:200", FM_ENGINE_FAKE_MEMORY=str(7 * MIB))
         result = self.load(helper, EMBEDDER)
         load_ms = result.pop("load_ms")
@@ -317,7 +317,7 @@ class Places(Engines):
         self.cancel(helper, first)
 
     def test_who_waits_is_not_overtaken_for_ever(self):
-        """Requests for the models that are there come again and again, and never leave an engine without one."""
+        """Requests for the loaded models keep coming, but a waiting request still gets an engine."""
         helper = self.models("--max-engines", "2")
         running = [self.busy(helper, CHAT), self.busy(helper, EMBEDDER)]
         waiting = self.ask(helper, THIRD, "x")
@@ -335,7 +335,7 @@ class Places(Engines):
     def test_who_waits_for_a_place_holds_up_no_engine_that_stays(self):
         helper = self.models("--max-engines", "2")
         running = [self.busy(helper, CHAT), self.busy(helper, CHAT), self.busy(helper, EMBEDDER)]
-        waiting = self.ask(helper, THIRD, "x")  # for embedder's place: that has the fewest requests
+        waiting = self.ask(helper, THIRD, "x")  # for the place of EMBEDDER, which has the fewest requests
         self.answer(helper, CHAT)
         for call in running:
             self.cancel(helper, call)
@@ -343,7 +343,7 @@ class Places(Engines):
 
 
     def test_an_answer_with_several_choices_is_not_interrupted(self):
-        """By one that waits, which came before it: between two choices, the engine has nothing in hand."""
+        """A waiting request that came before it does not interrupt it, although the engine has no job between two choices."""
         helper = self.models("--max-engines", "2")
         running = [self.busy(helper, CHAT), self.busy(helper, EMBEDDER), self.busy(helper, EMBEDDER)]
         waiting = self.ask(helper, THIRD, "x")
@@ -360,7 +360,7 @@ class Places(Engines):
 
 
 class Uncounted(Engines):
-    """An engine without files takes little: neither --max-engines nor the budget hold it up."""
+    """An engine without files takes little memory: neither --max-engines nor the budget delays it."""
 
     def both(self, *args, **env):
         program = os.path.join(wire.BIN, "fm-engine-fake")
@@ -380,7 +380,7 @@ class Uncounted(Engines):
             self.assert_answer(helper, call, model)
 
     def test_a_model_beside_it_counts_as_alone(self):
-        """Though the two are beyond the budget: else the model waits for an engine that never makes way."""
+        """This also holds if the two exceed the budget: else the model would wait for an engine that is never ended."""
         helper = self.both("--memory-budget", "100M", FM_ENGINE_OTHER_MEMORY=str(90 * MIB),
                            FM_ENGINE_LLAMA_MEMORY=str(50 * MIB))
         self.answer(helper, "other")
@@ -389,7 +389,7 @@ class Uncounted(Engines):
         self.answer(helper, CHAT)
         self.assertEqual(set(children(helper.pid)), engines, "it is not ended for the budget when it has nothing to do")
         self.assertTrue(helper.call("models.unload", {"model": CHAT})["unloaded"])
-        self.answer(helper, CHAT, queue_timeout_ms=20000)  # what it takes is known now
+        self.answer(helper, CHAT, queue_timeout_ms=20000)  # now its memory is known
 
 
 class Mixes(Engines):
@@ -398,7 +398,7 @@ class Mixes(Engines):
              ("x", {"signal": "SEGV"}), ({"exit": 1},), ({"error": "it broke"},))
 
     def act(self, helper, random):
-        """Starts a call; returns its id, and whether it is one that only a cancel ends."""
+        """Starts a random call; returns its id, and whether only a cancel ends it."""
         model = random.choice(self.MODELS)
         fm = {"keep_alive_ms": random.choice((-1, 0, 1, 1000))} if random.random() < 0.3 else {}
         kind = random.random()
@@ -478,12 +478,12 @@ class Budget(Engines):
 
     def test_what_the_engine_reports_counts(self):
         helper = self.models("--memory-budget", "250M", FM_ENGINE_FAKE_MEMORY=str(140 * MIB))
-        for model in (CHAT, EMBEDDER):  # by their files both would fit
+        for model in (CHAT, EMBEDDER):  # by the size of their files both would fit
             self.answer(helper, model)
             self.wait_for_engines(helper, model)
 
     def test_a_model_that_reports_too_much(self):
-        """The second time that is known, and no engine is started for it."""
+        """The second time this is known, and no engine is started for it."""
         helper = self.models("--memory-budget", "120M", FM_ENGINE_FAKE_MEMORY=str(140 * MIB), FM_ENGINE_FAKE_LOAD="slow:500")
         for takes in (5, 0.4):
             before = time.monotonic()

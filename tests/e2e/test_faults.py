@@ -1,4 +1,4 @@
-"""Engines that die, hang, lie or can't be started: one terminal event each, and the next request works."""
+"""Engines that die, hang, lie or can't be started: each request gets one terminal event, and the next request works."""
 
 import os
 import resource
@@ -63,7 +63,7 @@ class Death(HelperTest):
         for call in inside:
             helper.event(call, "response.output_text.delta")
         waiting = [self.create(helper, "later") for _ in range(4)]
-        self.assertTrue(helper.call("health.ping")["ok"])  # so they have arrived
+        self.assertTrue(helper.call("health.ping")["ok"])  # so the messages before it have arrived
         os.kill(helper.engine_pid(), signal.SIGKILL)
         for call in inside:
             self.assert_error(helper.collect(call)[1], "INTERNAL")
@@ -71,7 +71,7 @@ class Death(HelperTest):
             self.assertTrue(helper.collect(call)[1]["ok"])
 
     def test_crash_loop(self):
-        """After three deaths in a row: UNAVAILABLE at once, with the reason; later the engine is tried again."""
+        """After three deaths in a row, requests get UNAVAILABLE at once, with the reason; later the engine is tried again."""
         helper = self.helper()
         death = script({"signal": "KILL"})
         for _ in range(3):
@@ -84,7 +84,7 @@ class Death(HelperTest):
         self.assertIn("signal 9", error["detail"])
         self.assertIsNone(helper.engine_pid(), "no engine is started for it")
         wait_until(lambda: helper.call("responses.create", {"input": "x"})["ok"], "the next try")
-        for _ in range(2):  # an answer that ended well has set the count back
+        for _ in range(2):  # an answer that ended well has reset the count
             helper.collect(self.create(helper, death))
         self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
 
@@ -96,7 +96,7 @@ class Death(HelperTest):
                 self.assertIn("the engine sent what is not", result["error"]["detail"])
 
     def say(self, method_or_reply):
-        """A step by which the engine says something that the kit would not."""
+        """A step with which the engine sends a message that the kit would not send."""
         return {"stdout": wire.frame({"jsonrpc": "2.0", **method_or_reply}).decode()}
 
     def test_codes_and_counts_that_are_not_an_engines(self):
@@ -141,7 +141,7 @@ class Death(HelperTest):
                 self.assertEqual(events[-2]["code"], expected[3])
 
     def test_a_long_field_of_an_engine(self):
-        """It is cut between characters."""
+        """The field is cut between characters."""
         for param in ("a" + "é" * 200, "é" * 200):
             error = {"code": "INVALID_REQUEST", "detail": "because", "param": param}
             end = self.say({"method": "job.finished", "params": {"job": 1, "reason": "error", "error": error}})
@@ -165,19 +165,19 @@ class Death(HelperTest):
         self.assert_failed(helper, self.create(helper, script("a", step, {"hang": "soft"})))
 
     def test_the_largest_request(self):
-        """A frame of 10,000,000 bytes fits into the engine too, with what is added on the way."""
+        """A request of 10,000,000 bytes also reaches the engine, with what the helper adds to it."""
         helper = self.helper()
         body = {"jsonrpc": "2.0", "id": 1, "method": "responses.create", "params": {"input": ""}}
         room = 10_000_000 - len(wire.frame(body).split(b"\r\n\r\n")[1])
-        body["params"]["input"] = '["x"' + " " * (room - 8) + "]"  # two quotes are escaped
+        body["params"]["input"] = '["x"' + " " * (room - 8) + "]"  # the two quotes are escaped
         helper.send_raw(wire.frame(body))
         self.assertTrue(helper.reply(1)["result"]["ok"])
 
     def test_the_most_values(self):
-        """A request of 65,536 values fits into the engine too; an engine that says as much and one more is ended."""
+        """A request of 65,536 values also reaches the engine; an engine that sends one value more than that is ended."""
         helper = self.helper()
         messages = [{"role": "user", "content": ""}] * 21842 + [{"role": "user", "content": "x"}]
-        params = {"instructions": "y", "input": messages}  # 7 values besides
+        params = {"instructions": "y", "input": messages}  # the request has 7 other values
         helper.send_raw(wire.frame({"jsonrpc": "2.0", "id": 1, "method": "responses.create", "params": params}))
         reply = helper.reply(1)
         self.assertTrue(reply["result"]["ok"], str(reply)[:1000])
@@ -292,7 +292,7 @@ class Start(HelperTest):
 
 
 class SmallLimits(HelperTest):
-    """A helper that the system gives little to: it does not start, or it answers each call and ends in order."""
+    """A helper with few resources: it does not start, or it answers each call and ends normally."""
 
     NO_MEMORY = 70
     NOT_STARTED = (NO_MEMORY, 71, 127) + ((1,) if os.environ.get("FM_SANITIZE") else ())  # 127: the dynamic linker
@@ -322,7 +322,7 @@ class SmallLimits(HelperTest):
         return None
 
     def codes(self, which, limits, call, *args, **kwargs):
-        """What `call` is answered under each of the limits: "ok", the error's code, or "the end", without memory."""
+        """The result of `call` under each limit: "ok", the error's code, or "the end" if the memory was not enough."""
         codes = []
         for limit in limits:
             helper = self.limited(which, limit, *args, **kwargs)
@@ -366,7 +366,7 @@ class SmallLimits(HelperTest):
     def test_memory(self):
         engine_stack = 16 << 20
         # An engine's memory grows in steps of a huge page, 2 MiB.
-        program = 4 << 20  # with less the kernel can't begin the program, and ends it by a signal
+        program = 4 << 20  # with less, the kernel can't start the program, and kills it with a signal
         limits = (*range(program, 8 << 20, 128 << 10), *range(engine_stack, engine_stack + (16 << 20), 1 << 20))
         codes = self.codes(resource.RLIMIT_AS, limits, {"input": "x"})
         self.assertEqual(codes[-1], "ok")
@@ -375,7 +375,7 @@ class SmallLimits(HelperTest):
 
 
 class Models(HelperTest):
-    """What the front itself checks of the llama engine's model file. The fake one stands in its place."""
+    """Checks that the front makes on the llama engine's model file. The fake engine takes its place."""
 
     def llama(self, *args):
         folder = tempfile.TemporaryDirectory()

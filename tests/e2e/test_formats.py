@@ -1,4 +1,4 @@
-"""Formats on their way to the engine, and its reports on the way back, with an engine that sends what the test tells it."""
+"""Formats on their way to the engine, and its reports on the way back, with an engine that sends what the test specifies."""
 
 import json
 import tempfile
@@ -18,7 +18,7 @@ class Formats(HelperTest):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        # The prompt holds members for the engine's messages; the text is the job's format.
+        # The prompt has members for the engine's messages; the answer's text is the job's format.
         foreign_engine.write(folder.name, "formal", """
             initialize()
             load()
@@ -158,7 +158,7 @@ class Formats(HelperTest):
 
 
 class StopStrings(HelperTest):
-    """A stop string ends a text that has a format as any other; the report says that it did."""
+    """A stop string ends a text with a format like any other text; the report says so."""
 
     CUT = {"valid": False, "error": "a stop string cut the text before it was whole"}
 

@@ -1,7 +1,7 @@
 """
 The recorded exchanges of PROTOCOL.md and ENGINE.md, replayed: protocol/golden/*.jsonl, one message a line, {"to": ...} or
 {"from": ...}. What differs from run to run (ids, times, numbers of processes) is replaced by a fixed word on both sides.
-`test_golden.py --record` writes the files anew; look at the difference before you keep it.
+`test_golden.py --record` writes the files again; look at the difference before you keep it.
 """
 
 import json
@@ -68,7 +68,7 @@ def normal(value, key=None):
 
 
 def converse(helper, conversation):
-    """Runs it; yields ("to" or "from", message)."""
+    """Runs the conversation; yields ("to" or "from", message)."""
     for number, (method, params, until) in enumerate(conversation, 1):
         message = {"jsonrpc": "2.0", "method": method}
         if until == "id":
@@ -110,7 +110,7 @@ class Golden(HelperTest):
 
 
 class Document(HelperTest):
-    """The answer of capabilities.get that PROTOCOL.md shows is that of a helper with the model that set-up brings."""
+    """The answer of capabilities.get in PROTOCOL.md is that of a helper with the model that the set-up downloads."""
 
     maxDiff = None
 

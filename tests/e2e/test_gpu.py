@@ -1,6 +1,6 @@
 """
-What becomes of a GPU, with the fake engine, which has none: what the engine is told, what it reports, and what follows
-when it dies. The real one is in tests/gpu.
+How the helper handles a GPU, with the fake engine, which has none: the variables that the engine gets, what it reports, and
+what follows when it dies. tests/gpu tests the real engine.
 """
 
 import os
@@ -11,7 +11,7 @@ import tempfile
 import wire
 from wire import HelperTest, script
 
-CRASH = {"gpu_signal": "SEGV"}  # as long as the engine is told of a GPU
+CRASH = {"gpu_signal": "SEGV"}  # as long as the engine gets a GPU
 
 
 class GpuTest(HelperTest):
@@ -38,7 +38,7 @@ class GpuTest(HelperTest):
         return helper.call("capabilities.get")["engine"]["gpu"]
 
     def variables(self, helper):
-        """What the engine is told."""
+        """The engine's variables that are about the GPU."""
         with open(f"/proc/{helper.engine_pid()}/environ") as file:
             entries = dict(entry.split("=", 1) for entry in file.read().split("\0") if entry)
         return {name: value for name, value in entries.items() if "GPU" in name and "FAKE" not in name or "VK_" in name}
@@ -91,7 +91,7 @@ class Told(GpuTest):
 
 
 class GivenUp(GpuTest):
-    """The engine dies by itself while it has a GPU: a driver may be at fault."""
+    """The engine crashes while it has a GPU: a driver may be the cause."""
 
     def assert_given_up(self, helper, why):
         gpu = self.gpu(helper)
@@ -113,7 +113,7 @@ class GivenUp(GpuTest):
         self.assertEqual(self.text(self.ask(helper, CRASH, "again")), "again")
 
     def test_a_stream_goes_on(self):
-        """It has begun, but has no text yet: the host sees one response, and each event once."""
+        """The stream has begun, but has no text yet: the host sees one response, and each event once."""
         helper = self.with_gpu()
         events, result = helper.collect(self.create(helper, script({"sleep_ms": 10}, CRASH, "a", "b")))
         final = wire.check_stream(self, events, result)
@@ -121,7 +121,7 @@ class GivenUp(GpuTest):
         self.assertEqual(sum(e["type"] == "response.created" for e in events), 1)
 
     def test_in_the_middle_of_an_answer(self):
-        """A stream ends there; nobody has seen anything of what is not streamed, and it is answered."""
+        """A stream ends there. An answer that is not streamed is made again, because the host has seen nothing of it."""
         helper = self.with_gpu()
         _, result = helper.collect(self.create(helper, script("a", CRASH, "b")))
         self.assertIn("signal 11", self.assert_error(result, "INTERNAL")["detail"])
@@ -130,7 +130,7 @@ class GivenUp(GpuTest):
         self.assertEqual(self.text(self.ask(self.with_gpu(), "a", CRASH, "b")), "ab")
 
     def test_several_at_once(self):
-        """One has text already, and fails; one has none yet, and is answered."""
+        """One stream has text already, and fails; one has none yet, and is answered."""
         helper = self.with_gpu()
         begun = self.create(helper, script("text", {"hang": "soft"}))
         helper.event(begun, "response.output_text.delta")
@@ -147,7 +147,7 @@ class GivenUp(GpuTest):
         self.assertEqual(len(result["embeddings"]["data"]), 2)
 
     def test_an_exit(self):
-        """Status 70 is what an engine ends with when its GPU fails; any other status counts too."""
+        """An engine ends with status 70 when its GPU fails; any other status counts too."""
         helper = self.with_gpu()
         self.assert_error(self.ask(helper, "a", {"exit": 70}), "INTERNAL")
         self.ask(helper, "x")
@@ -156,7 +156,7 @@ class GivenUp(GpuTest):
     def test_what_is_no_fault_of_a_gpu(self):
         helper = self.with_gpu()
         self.ask(helper, "x")
-        wire.kill(helper.engine_pid())  # as when the system has no memory left
+        wire.kill(helper.engine_pid())  # as the system does when memory runs out
         self.ask(helper, "x")
         self.assertEqual(self.gpu(helper)["device"], "fake GPU")
         self.assert_error(helper.call("responses.create", {"input": script({"hang": "hard"}), "fm": {"timeout_ms": 200}}),
@@ -171,7 +171,7 @@ class GivenUp(GpuTest):
         self.assertNotIn("any more", self.gpu(helper)["detail"])
 
     def test_a_crash_that_has_another_cause(self):
-        """The second death is one like any other."""
+        """The second crash, without a GPU, is an ordinary one."""
         helper = self.with_gpu()
         error = self.assert_error(self.ask(helper, {"signal": "SEGV"}), "INTERNAL")
         self.assertIn("signal 11", error["detail"])

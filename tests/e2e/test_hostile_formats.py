@@ -1,6 +1,7 @@
-"""Formats meant to hurt, through the whole helper and on the real model: each is refused in time, and costs nobody else.
+"""Formats that are meant to do harm, through the whole helper and on the real model: each is refused in time, and does not
+affect other requests.
 
-Skipped, with the reason, where llama's engine, llguidance or the model is missing.
+Skipped, with the reason, if llama's engine, llguidance or the model is missing.
 """
 
 import glob
@@ -18,8 +19,8 @@ FILES = sorted(glob.glob(os.path.join(MODELS, "*.gguf")))
 ENGINE = os.path.join(wire.BIN, "fm-engine-llama")
 
 REFUSED_WITHIN = 0.5  # seconds
-PONG_WITHIN = 500 if SANITIZED else 150  # ms; a sanitizer makes the reading of a body of 9 MB slow, which pings wait for
-MEMORY = 32 * 1024  # KiB that an allocator may keep
+PONG_WITHIN = 500 if SANITIZED else 150  # ms; with a sanitizer, reading a body of 9 MB is slow, and pings wait for it
+MEMORY = 32 * 1024  # KiB that the allocator may keep
 
 
 def by_schema(schema):
@@ -58,7 +59,7 @@ HOSTILE = {
     "depth": by_schema(json.loads('{"type":"array","items":' * 40 + '{"type":"null"}' + "}" * 40)),
 }
 
-# What makes a backtracking matcher explode is plain work for one that goes by derivatives: it is obeyed.
+# These patterns make a backtracking matcher explode, but are easy for one with derivatives: they must work.
 HARMLESS = {
     "^(a+)+$": lambda text: set(text) == {"a"},
     "^(a|aa)+$": lambda text: set(text) == {"a"},
@@ -70,7 +71,7 @@ class Hostile(HelperTest):
     @classmethod
     def setUpClass(cls):
         cls.shared = wire.Helper("--model", FILES[0], engine="llama")
-        cls.create_now({"text": {"format": {"type": "json_object"}}})  # the model and its grammar's vocabulary are there
+        cls.create_now({"text": {"format": {"type": "json_object"}}})  # now the model and the vocabulary for grammars are loaded
 
     @classmethod
     def tearDownClass(cls):
@@ -78,7 +79,7 @@ class Hostile(HelperTest):
 
     @classmethod
     def create_now(cls, params):
-        """The result of a request, how long it took in s, and the slowest pong meanwhile in ms."""
+        """The result of a request, how long it took in s, and the slowest pong during that time in ms."""
         start = time.monotonic()
         id = cls.shared.start("responses.create", {"input": "hi", "max_output_tokens": 20, **params})
         slowest = cls.shared.ping_ms()
@@ -127,7 +128,7 @@ class Hostile(HelperTest):
 
 
 def skip_without_formats():
-    """Ends this process with status 77 where there is nobody who could refuse."""
+    """Ends this process with status 77 if there is no engine that could refuse formats."""
     missing = [file for file in (ENGINE, FILES[0] if FILES else MODELS + "/*.gguf") if not os.path.exists(file)]
     if missing:
         print(f"skipped: there is no {missing[0]}")

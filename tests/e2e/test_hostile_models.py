@@ -1,5 +1,5 @@
-"""Model files that lie: cut, flipped, malformed, shrinking. Each is an error that names the file, within its limit, or a
-load that works. llama.cpp ends its process on some of them; the front says so and lives on."""
+"""Damaged model files: cut, with flipped bits, malformed, shrinking. Each gives an error that names the file, within its
+limit, or a load that works. llama.cpp ends its process on some of them; the front reports that and continues."""
 
 import glob
 import itertools
@@ -24,7 +24,7 @@ import engine as contract  # noqa: E402
 
 PROGRAM = os.path.join(wire.BIN, "fm-engine-llama")
 MODELS = sorted(glob.glob(os.path.join(os.environ.get("FM_MODELS", "build/models"), "*.gguf")))
-STRIDE = 12 if SANITIZED else 1  # sanitizers see each twelfth case
+STRIDE = 12 if SANITIZED else 1  # sanitizers get only each twelfth case
 SEED = 20240229
 FLIPS = int(os.environ.get("FM_FLIPS", 240))
 LIMIT = WAIT  # for one load or job
@@ -103,7 +103,7 @@ class Case(HelperTest):
     def assert_front_lives(self, name):
         if not self.front:
             self.start_front()
-        for number in itertools.count():  # a name of its own: deaths are counted by model
+        for number in itertools.count():  # a new name, because deaths are counted for each model
             model = f"case-{number}"
             path = os.path.join(self.folder, model + ".gguf")
             if not os.path.exists(path):
@@ -115,7 +115,7 @@ class Case(HelperTest):
         self.assertRegex(detail, "was ended by signal", name)
         if result["error"]["code"] == "UNAVAILABLE":
             self.assertIn(path, detail, name)
-        else:  # it had loaded
+        else:  # the model had loaded
             self.assertEqual(result["error"]["code"], "INTERNAL", name)
         self.assert_soon(self.front.ping_ms(), 100 * SLOW)
         self.assert_good_model()
@@ -160,7 +160,7 @@ def changed_pairs():
 
 
 def changed_tensors():
-    """Each kind of lie in a tensor's description."""
+    """Each kind of wrong entry in a tensor's description."""
     described, offset = [], 0
     for name, dims in gguf.tiny_tensors():
         described.append((name, dims, offset))
@@ -185,7 +185,7 @@ def changed_tensors():
 
 
 def shapes():
-    """Counts and lengths in the wrong places."""
+    """Wrong counts and lengths."""
     key = string("a.b")
     for version in (0, 1, 2, 4, 0x03000000, 0xFFFFFFFF):
         yield f"version {version:#x}", tiny(version=version)
@@ -242,7 +242,7 @@ class Malformed(Case):
 
 
 class RealModel(Case):
-    """The real file, cut and flipped in place."""
+    """The real file, cut, and with bits flipped."""
 
     def setUp(self):
         super().setUp()
@@ -265,7 +265,7 @@ class RealModel(Case):
         with open(self.path, "r+b") as f:
             for _ in range(max(2, 10 // STRIDE)):
                 at, bit = random_bits.randrange(4, self.reader.end), 1 << random_bits.randrange(8)
-                for _ in range(2):  # there and back
+                for _ in range(2):  # flips the bit, and then flips it back
                     f.seek(at)
                     byte = f.read(1)[0]
                     f.seek(at)
@@ -280,7 +280,7 @@ class RealModel(Case):
 # ---- what only the front can answer ----
 
 class Templates(Case):
-    """A chat template is a program. It runs in the engine, under the job's limits."""
+    """A chat template is a program. It runs in the engine, within the job's limits."""
 
     def create(self, template, **limits):
         pairs = [pair(key, kind, template if key == "tokenizer.chat_template" else content)
@@ -319,7 +319,7 @@ class Templates(Case):
 
 
 class Tokenizers(Case):
-    """A tokenizer's patterns run in the engine too, on prompts of any shape."""
+    """A tokenizer's patterns also run in the engine, on prompts of any shape."""
 
     def start(self, splitter):
         def small_stack():
@@ -341,7 +341,7 @@ class Tokenizers(Case):
 
     def test_a_slow_one_is_ended(self):
         self.start("superbpe")
-        digits = "1" * 40_000  # the time grows with the square: most of a minute
+        digits = "1" * 40_000  # the time grows quadratically: most of a minute
         before = time.monotonic()
         error = self.assert_error(self.ask(digits, queue_timeout_ms=300), "TIMEOUT")
         self.assertEqual(error["limit"], "queue")
@@ -363,7 +363,8 @@ class Shrinking(Case):
         self.start_front()
 
     def cut(self, after, then, model):
-        """The real model, cut to `then` bytes `after` seconds of its load. The name is new: deaths are counted by model."""
+        """Cuts the real model to `then` bytes, `after` seconds into its load. The name is new: deaths are counted for each
+        model."""
         self.path = os.path.join(self.folder, model + ".gguf")
         shutil.copyfile(MODELS[0], self.path)
         timer = threading.Timer(after, os.truncate, (self.path, then))
@@ -406,7 +407,7 @@ class Unreadable(Case):
         self.write(tiny())
         os.chmod(self.path, 0)
         options = {}
-        if os.getuid() == 0:  # root reads all: another user does it
+        if os.getuid() == 0:  # root can read everything: another user tries
             options = {"user": NOBODY, "group": NOBODY}
             os.chmod(self.folder, 0o755)
         try:

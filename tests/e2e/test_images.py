@@ -1,6 +1,6 @@
 """Images from the host to the engine: which requests get there, with what, and what comes back.
 
-The fake engine says of each image what it begins like and how long it is; no file is opened for --mmproj then.
+The fake engine reports the first bytes and the length of each image; it does not open the file of --mmproj.
 """
 
 import json
@@ -89,7 +89,7 @@ class Seen(Case):
 
 class Refused(Case):
     def test_a_model_that_sees_none(self):
-        """At once, without an engine, and named as it was when no model saw."""
+        """It is refused at once, without an engine, and with the same name as when no model supported images."""
         helper = self.helper()
         for method, body, param in (
             ("responses.create", {"input": [turn(), turn(IMAGE)]}, "input[1].content[1].type"),
@@ -135,7 +135,7 @@ class Kept(Case):
         self.assertGreater(next["usage"]["input_tokens"], usage)
         again = helper.call("responses.create", {"input": [{"type": "item_reference", "id": "msg_1"}]})
         self.assertEqual(self.text(again), f"What is it? {SEEN}")
-        many = [{"type": "input_text", "text": ""}] * 16384  # of a text alone they become one
+        many = [{"type": "input_text", "text": ""}] * 16384  # text parts without an image are joined into one
         for parts, fits in ((many + content(), True), (many + content(IMAGE), False)):
             last = helper.call("responses.create", {"input": [{"role": "user", "content": parts}]})["response"]
             result = helper.call("responses.create", {"input": "And?", "previous_response_id": last["id"]})
@@ -191,7 +191,7 @@ class Wire(Case):
 
 
 class Found(Case):
-    """A projector beside the model. Only the engine "llama" has files; the fake one, or a script, stands in its place."""
+    """A projector beside the model. Only the engine "llama" has files; the fake engine, or a script, takes its place."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -233,7 +233,7 @@ class Found(Case):
         self.assertIn("--mmproj", capabilities["detail"])
 
     def test_it_is_loaded_for_the_first_image(self):
-        """Text alone does without: it costs memory. What was loaded with it answers text as well."""
+        """A text does not load it, because it costs memory. The engine that was started with it also answers texts."""
         helper = self.finding()
         engines = []
         for images in ((), (), (IMAGE,), (), (IMAGE,)):
@@ -244,7 +244,7 @@ class Found(Case):
         self.assertEqual(len(set(engines)), 2)
 
     def test_who_waits_for_the_projector_holds_up_no_other_model(self):
-        """The engine without it answers a request, so the image waits. Another model has a place."""
+        """The engine without the projector answers a request, so the image waits. There is a place for another model."""
         with open(os.path.join(self.folder, "other.gguf"), "wb") as file:
             file.write(b"GGUF")
         helper = self.finding()
@@ -299,7 +299,7 @@ class Found(Case):
         self.assertEqual(log.read().count(b"the projector beside it: broken eyes"), 4)
 
     def test_nor_does_one_that_ends_the_engine(self):
-        """Its deaths are not the model's."""
+        """Deaths with the projector do not count as deaths of the model."""
         helper = self.finding(self.BROKEN % "os.kill(os.getpid(), signal.SIGSEGV)")
         for _ in range(4):
             self.assert_error(self.ask(helper, IMAGE), "UNAVAILABLE")
@@ -307,7 +307,7 @@ class Found(Case):
         self.assertEqual(self.text(self.ask(helper)), "text")
 
     def test_text_that_waits_for_the_same_model(self):
-        """It does not fail with the projector that the other request needs."""
+        """It does not fail because of the projector, which only the other request needs."""
         helper = self.finding(self.BROKEN % ("time.sleep(0.3); " + self.REFUSE))
         image = helper.start("responses.create", {"input": [turn(IMAGE)]})
         text = helper.start("responses.create", {"input": [turn()]})

@@ -1,5 +1,5 @@
 """The files in which an engine keeps what it has computed (ENGINE.md, Saved state): the front's part, with the fake engine,
-whose FM_ENGINE_FAKE_SAVE says what it does with them."""
+whose FM_ENGINE_FAKE_SAVE sets what it does with them."""
 
 import contextlib
 import os
@@ -32,7 +32,7 @@ class KvFiles(HelperTest):
         return self.helper(*args, env=env, **more)
 
     def found(self, helper):
-        """What the engine has of its predecessor."""
+        """The text that the engine has found from the one before it."""
         events, result = helper.collect(self.create(helper, script({"parameter": "saved"})))
         self.assertTrue(result["ok"], result)
         return result["response"]["output"][0]["content"][0]["text"]
@@ -75,7 +75,7 @@ class Saves(KvFiles):
         self.assertEqual(self.found(helper), "first")
 
     def test_modes(self):
-        """Whatever the umask is, and though the folder may be open to readers."""
+        """They do not depend on the umask, and hold even if the folder was readable for others."""
         before = os.umask(0)
         self.addCleanup(os.umask, before)
         self.run_once("text:x")
@@ -115,7 +115,7 @@ class Saves(KvFiles):
             self.assertEqual(flags, {"3": os.O_RDONLY, "4": os.O_WRONLY})
 
     def test_a_second_helper(self):
-        """Both read the same file; the last to end leaves its own."""
+        """Both read the same file; the last one to end leaves its own."""
         self.run_once("text:old")
         one, two = self.start("text:one"), self.start("text:two")
         self.assertEqual([self.found(one), self.found(two)], ["old", "old"])
@@ -139,7 +139,7 @@ class Off(KvFiles):
         self.assertEqual(self.run_once(), "x")
 
     def test_session_mode_has_none(self):
-        """It promises that it stores nothing."""
+        """Session mode promises that it stores nothing."""
         refused = Gateway("--kv-cache-dir", self.folder)
         self.assertEqual(refused.wait_exit(), 64)
         self.assertIn("--kv-cache-dir", "".join(refused.rest_of_log()))
@@ -174,7 +174,7 @@ class Unusable(KvFiles):
         self.assertEqual(self.run_once("text:x"), NOTHING)
 
     def test_a_file_that_is_not_ours_alone(self):
-        """A link is not followed, and what others can change is not read; both make place."""
+        """A link is not followed, and a file that others can read or change is not read; both are replaced."""
         self.run_once("text:real")
         path = self.only_file()
         elsewhere = os.path.join(os.path.dirname(self.folder), "elsewhere")
@@ -196,14 +196,14 @@ class Unusable(KvFiles):
         self.assertEqual(self.files(), [])
 
     def test_an_engine_that_dies_of_it(self):
-        """Else its successors would too."""
+        """The file is removed: else the next engines would die too."""
         self.run_once("text:x")
         helper = self.start(env={"FM_ENGINE_FAKE_LOAD": "crash"})
         self.assert_error(helper.collect(self.create(helper, script("y")))[1], "UNAVAILABLE")
         wait_until(lambda: self.files() == [], "the end of the file")
 
     def test_the_file_is_exchanged_meanwhile(self):
-        """What an engine can't use is removed, and not what has its name now."""
+        """The file that the engine can't use is removed, but not a newer one with the same name."""
         self.run_once("text:x")
         helper = self.start("unusable")
         self.assertEqual(self.found(helper), "x")
@@ -228,7 +228,7 @@ class Torn(KvFiles):
                 self.assert_old()
 
     def test_an_engine_that_hangs_while_it_saves(self):
-        """It is killed, in time, and what it wrote is dropped: at the helper's end, and when it has nothing to do."""
+        """It is killed in time, and what it wrote is dropped: both when the helper ends, and when the engine is idle."""
         helper = self.start("hang:new")
         self.found(helper)
         before = time.monotonic()
@@ -245,7 +245,7 @@ class Torn(KvFiles):
         self.assert_old()
 
     def test_an_engine_that_is_stopped(self):
-        """It does not even end by itself; a request that came meanwhile gets the next one."""
+        """The engine does not even end when asked; a request that comes meanwhile goes to a new engine."""
         helper = self.start("text:new", "--idle-unload-ms", "300")
         self.found(helper)
         engine = helper.engine_pid()
@@ -265,7 +265,7 @@ class Torn(KvFiles):
         self.assert_old()
 
     def test_a_helper_that_dies(self):
-        """What it left over goes, once it is old enough, and not the file of one that lives."""
+        """Its leftover file is removed once it is old enough; the file of a running helper stays."""
         living, dead = self.start("text:living"), self.start("hang:dead")
         for helper in (living, dead):
             self.found(helper)
@@ -277,14 +277,14 @@ class Torn(KvFiles):
             path = os.path.join(self.folder, name)
             if name.endswith(".new"):
                 os.utime(path, (1, 1))
-        engine_gone = lambda: self.run_once() == "old" and len(self.files()) == 2  # its engine has ended too
+        engine_gone = lambda: self.run_once() == "old" and len(self.files()) == 2  # the dead helper's engine has ended too
         wait_until(engine_gone, "the end of what was left over")
         living.call("process.shutdown")
         self.assertEqual(living.wait_exit(), 0)
         self.assertEqual(self.run_once(), "living")
 
     def test_a_disk_that_is_full(self):
-        """No signal ends the engine, and nothing is left of what it wrote."""
+        """No signal ends the engine, and nothing that it wrote is left."""
         def small():
             resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
         helper = self.start("full", "--kv-cache-bytes", str(16 << 20), preexec_fn=small)
@@ -312,7 +312,7 @@ class Bounds(KvFiles):
         self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
 
     def test_an_engine_can_t_write_more(self):
-        """Whatever it does: the system refuses it, and so the disk is not filled while it lives."""
+        """The system refuses it, whatever the engine does, so the disk does not fill up while it lives."""
         helper = self.start("beyond", "--kv-cache-bytes", str(4 << 20), "--idle-unload-ms", "50")
         self.found(helper)
         engine = helper.engine_pid()
@@ -325,7 +325,7 @@ class Bounds(KvFiles):
         self.assertEqual(os.path.getsize(self.only_file()), 2 << 20)
 
     def test_what_was_not_used_goes_first(self):
-        """As many others as it takes, and nothing but such files."""
+        """Only as many others are removed as necessary, and only such files."""
         os.makedirs(self.folder, 0o700)
         names = [f"{number:016x}.kv" for number in range(4)] + ["mine.kv", "0123456789abcdef.txt"]
         for age, name in enumerate(names):
@@ -339,7 +339,7 @@ class Bounds(KvFiles):
         self.assertEqual([name for name in self.files() if name in names], sorted(names[:2] + names[4:]))
 
     def test_a_lower_limit(self):
-        """What is too long is used once more, and goes, also where nothing new is saved."""
+        """A file that is too long is used once more, and then removed, also if nothing new is saved."""
         for how, left in ((None, 0), ("text:y", 1)):
             self.run_once("full", "--kv-cache-bytes", str(8 << 20))
             self.assertEqual(os.path.getsize(self.only_file()), 4 << 20)
@@ -347,7 +347,7 @@ class Bounds(KvFiles):
             self.assertEqual(sum(os.path.getsize(os.path.join(self.folder, name)) for name in self.files()), left)
 
     def test_a_name_that_is_taken(self):
-        """By a folder: nothing is kept, and that is told."""
+        """A folder has that name: nothing is kept, and the log says so."""
         self.run_once("text:x")
         path = self.only_file()
         os.unlink(path)

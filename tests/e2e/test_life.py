@@ -1,4 +1,4 @@
-"""Start, end, and what must not be left behind."""
+"""How the helper starts and ends, and what it must not leave behind."""
 
 import os
 import signal
@@ -63,7 +63,7 @@ class Ends(HelperTest):
         self.assert_ends(lambda h: os.kill(h.pid, signal.SIGHUP), 0)
 
     def test_a_closed_terminal(self):
-        """It sends SIGHUP to all of them at once, the engine too."""
+        """The terminal sends SIGHUP to the whole group at once, also to the engine."""
         wire.heed_hangups(self)
         helper = self.helper(start_new_session=True)
         call = self.create(helper, script({"hang": "soft"}))
@@ -75,7 +75,7 @@ class Ends(HelperTest):
         self.assertFalse(helper.collect(call)[1]["ok"])
 
     def test_signals_that_the_host_has_blocked(self):
-        """A mask outlives exec."""
+        """A signal mask survives exec."""
         blocked = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
         for number in (signal.SIGTERM, signal.SIGINT):
             for program in ("fm-proxy", "fm-engine-fake"):
@@ -90,7 +90,7 @@ class Ends(HelperTest):
                     self.assertEqual(helper.wait_exit(), 0)
 
     def test_a_host_that_ignores_sigchld(self):
-        """That outlives exec too, and would make the system reap the engine itself: its status would be lost."""
+        """SIG_IGN survives exec too. The system would then reap the engine, and its status would be lost."""
         helper = self.helper(preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         _, result = helper.collect(self.create(helper, script("a", {"exit": 3})))
         self.assertIn("status 3", result["error"]["detail"])
@@ -146,7 +146,7 @@ class Idle(HelperTest):
         self.assertNotEqual(*engines)
 
     def test_a_job_keeps_it(self):
-        """Also one that takes several times as long."""
+        """Also a job that takes several times as long."""
         helper = self.helper("--idle-unload-ms", "100")
         self.ask(helper, "a", {"sleep_ms": 500}, "b")
 
@@ -159,7 +159,7 @@ class Idle(HelperTest):
         wait_until(lambda: self.engine_state(helper) == "idle", "the engine's end")
 
     def test_a_request_says_how_long(self):
-        """fm.keep_alive_ms, of the last request: 0 ends the engine after the answer, -1 never."""
+        """fm.keep_alive_ms of the last request: 0 ends the engine after the answer, -1 never."""
         helper = self.helper("--idle-unload-ms", "50")
         for body in ({"keep_alive_ms": -1}, {"keep_alive_ms": 86400000}):
             self.ask(helper, "x", fm=body)
@@ -171,7 +171,7 @@ class Idle(HelperTest):
         helper = self.helper()
         self.ask(helper, "x", fm={"keep_alive_ms": 0})
         wait_until(lambda: helper.engine_pid() is None, "the engine's end")
-        self.ask(helper, "x", {"sleep_ms": 400}, "y", fm={"keep_alive_ms": 0})  # it is busy for longer than a look lasts
+        self.ask(helper, "x", {"sleep_ms": 400}, "y", fm={"keep_alive_ms": 0})  # busy for longer than a check interval
         embeddings = helper.call("embeddings.create", {"model": "fake", "input": "x", "fm": {"keep_alive_ms": 0}})
         self.assertTrue(embeddings["ok"], embeddings)
         wait_until(lambda: helper.engine_pid() is None, "the engine's end")
@@ -183,7 +183,7 @@ class Idle(HelperTest):
             self.assert_error(result, "INVALID_REQUEST", "fm.keep_alive_ms")
 
     def test_who_is_kept_and_who_waits(self):
-        """A request that comes while the engine answers one with 0 is answered, and says what counts."""
+        """If a request comes while the engine answers one with 0, it is answered, and its own setting counts."""
         helper = self.helper()
         first = self.create(helper, script("x", {"sleep_ms": 300}, "y"), fm={"keep_alive_ms": 0})
         helper.event(first, "response.output_text.delta", keep=True)
@@ -219,7 +219,7 @@ class ParentDeath(HelperTest):
     """)
 
     def assert_end_soon(self, *pids):
-        """Of processes that nobody here can wait for."""
+        """For processes that are not children of this one."""
         before = time.monotonic()
         wait_until(lambda: not any(map(alive, pids)), "the end of the processes")
         self.assert_soon(time.monotonic() - before, 2 * SLOW)
@@ -266,7 +266,7 @@ class NothingLeft(HelperTest):
 
     def test_descriptors_threads_children(self):
         helper = self.helper()
-        helper.call("responses.retrieve", {"id": "resp_none"})  # the store's thread is there
+        helper.call("responses.retrieve", {"id": "resp_none"})  # now the store's thread exists
         idle = len(os.listdir(f"/proc/{helper.pid}/task"))
 
         def round():
@@ -276,7 +276,7 @@ class NothingLeft(HelperTest):
             helper.call("responses.create", {"input": "x"})
 
         def rest():
-            """With an engine, two threads more than without: one that reads it, one that writes to it."""
+            """With an engine there are two more threads: one that reads from it, one that writes to it."""
             wait_until(lambda: self.counts(helper.pid)[1:] == (idle + 2, 1), what="the watchdogs' end")
             return self.counts(helper.pid)
 
@@ -287,7 +287,7 @@ class NothingLeft(HelperTest):
         self.assertEqual(rest(), before)
 
     def test_no_socket(self):
-        """No port, and no other socket: helper and engine have pipes alone, also while they work."""
+        """No port, and no other socket: helper and engine only have pipes, also while they work."""
         helper = self.helper()
         helper.collect(self.create(helper, "fine"))
         for pid in (helper.pid, helper.engine_pid()):

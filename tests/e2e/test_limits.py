@@ -1,4 +1,4 @@
-"""The watchdog: each of the four limits fires, is named, and ends the work in the engine."""
+"""The watchdog: each of the four limits fires, is named in the error, and ends the work in the engine."""
 
 import os
 import signal
@@ -65,7 +65,7 @@ class Limits(LimitsTest):
         self.assert_undisturbed(result["ok"], result)
 
     def test_tokens_without_text_are_progress(self):
-        """What may become a stop string is held back, and a token may have no text: the engine works all the same."""
+        """Text that may become a stop string is held back, and a token may have no text: both count as progress."""
         held = script(*[step for _ in range(12) for step in ("a", {"sleep_ms": int(100 * SLOW)})])
         silent = script(*[step for _ in range(12) for step in ("", {"sleep_ms": int(100 * SLOW)})])
         limit = int(500 * SLOW)
@@ -88,7 +88,7 @@ class Limits(LimitsTest):
             self.assert_error(helper.collect(call)[1], "CANCELLED")
 
     def test_one_that_runs_alone_waits_and_is_waited_for(self):
-        """Its time in the queue counts as any other's, and so does that of the others after it."""
+        """Its time in the queue counts as usual, and so does that of the requests that wait for it."""
         helper = self.warm()
         first = self.create(helper, script("x", {"hang": "soft"}))
         helper.event(first, "response.output_text.delta")
@@ -108,7 +108,7 @@ class Limits(LimitsTest):
         self.assertTrue(helper.call("responses.create", {"input": "x"})["ok"])
 
     def test_none_overtakes_one_that_runs_alone(self):
-        """However many come after it: they would keep the engine busy for ever."""
+        """Requests that come later do not overtake it: otherwise they could keep the engine busy for ever."""
         helper = self.warm()
         first = self.create(helper, script("x", {"hang": "soft"}))
         helper.event(first, "response.output_text.delta")
@@ -130,15 +130,15 @@ class Limits(LimitsTest):
 
 @unittest.skipUnless(os.path.exists(FAST_CLOCK), "the library is built for Linux, and not with ThreadSanitizer")
 class Defaults(LimitsTest):
-    """The default limits end what hangs, not what works. The helper's clock is fast, the engine's is not."""
+    """The default limits end requests that hang, not those that work. The helper's clock is fast, the engine's is not."""
 
-    RATE = 50  # seconds of the helper's clock in a true one
+    RATE = 50  # seconds of the helper's clock for each true second
     DAY_MS = 86400000
     MINUTES = 160  # seconds of the helper's clock: longer than the limits of 120, shorter than that of 600
 
     def setUp(self):
         super().setUp()
-        self.rate = max(8, int(self.RATE / pace()))  # an engine has 750 ms of that clock to obey an abort
+        self.rate = max(8, int(self.RATE / pace()))  # on that clock, an engine has 750 ms to obey an abort
 
     def fast_helper(self, warm=True, **env):
         handle, clock = tempfile.mkstemp()
@@ -155,7 +155,7 @@ class Defaults(LimitsTest):
         return helper
 
     def long_prefill(self):
-        """Minutes, with progress all along."""
+        """A prefill of minutes, with progress all the time."""
         return script(*[{"prefill_ms": 100}] * (self.MINUTES * 10 // self.rate), "read")
 
     def assert_read(self, helper, call):
@@ -202,7 +202,7 @@ class Defaults(LimitsTest):
 
 
 class Grace(HelperTest):
-    """An engine that does not stop when it is asked is ended: its jobs fail, and the waiting requests are served."""
+    """An engine that does not stop when asked is ended: its jobs fail, and the waiting requests are served."""
 
     def test_hard_hang(self):
         helper = self.helper()
@@ -227,7 +227,7 @@ class Grace(HelperTest):
         self.assertFalse(wire.alive(engine))
 
     def test_one_that_waits_outlives_the_engine(self):
-        """Its slots are full of jobs that hang; one is cancelled, so the engine is ended. Those in the queue are served."""
+        """All its slots have jobs that hang; one is cancelled, so the engine is ended. Waiting requests are served."""
         helper = self.helper()
         hung = [self.create(helper, script({"hang": "hard"})) for _ in range(8)]
         for call in hung:
@@ -249,9 +249,9 @@ class Grace(HelperTest):
 
 class StoppedTime(HelperTest):
     def test_sigstop_does_not_count(self):
-        """A stopped helper's limits must not all fire when it goes on: that time was nobody's fault."""
+        """When a stopped helper continues, its limits must not all fire: the time while it was stopped does not count."""
         helper = self.helper()
-        steps = ["x"] + 15 * [{"sleep_ms": 100}, "y"]  # so that most of the work is left when it goes on
+        steps = ["x"] + 15 * [{"sleep_ms": 100}, "y"]  # so that most of the work is left when the helper continues
         call = self.create(helper, script(*steps), fm={"timeout_ms": int(3000 * SLOW)})
         helper.event(call, "response.output_text.delta")
         engine = helper.engine_pid()
@@ -265,7 +265,7 @@ class StoppedTime(HelperTest):
 
 
 class HardHangs(HelperTest):
-    """An engine that does not even stop when it is asked: the host has its answer within the limit and a second."""
+    """An engine that does not stop even when asked: the host gets its answer within the limit and one second."""
 
     LIMIT_MS = 200
 
@@ -300,7 +300,7 @@ class HardHangs(HelperTest):
 
 @unittest.skipUnless(os.path.exists(WALL_CLOCK), "the library is built for Linux, and not with ThreadSanitizer")
 class WallClock(HelperTest):
-    """The user, or the network, sets the clock by a day: no limit fires for it, and none is late."""
+    """The user, or the network, moves the clock by a day: no limit fires because of that, and none is late."""
 
     DAY = 86400
 
@@ -322,7 +322,7 @@ class WallClock(HelperTest):
         return call, since, ms
 
     def assert_on_time(self, helper, call, since, ms):
-        """Returns what the clock said when the response was made."""
+        """Returns the clock's time at the creation of the response."""
         events, result = helper.collect(call)
         took = (time.monotonic() - since) * 1000
         self.assertEqual(self.assert_error(result, "TIMEOUT")["limit"], "total")
@@ -331,7 +331,7 @@ class WallClock(HelperTest):
         return check_stream(self, events, result)["created_at"]
 
     def set_and_limit(self, helper, seconds):
-        """One limit runs while the clock is set, one begins thereafter, and a call goes on below its limits."""
+        """One limit runs while the clock is set, one begins afterwards, and one call continues below its limits."""
         goes_on = self.create(helper, script("x", {"sleep_ms": 1000}, "y"))
         helper.event(goes_on, "response.output_text.delta")
         runs = self.limited(helper, int(600 * SLOW))
@@ -355,7 +355,7 @@ class WallClock(HelperTest):
                 first = helper.call("responses.create", {"input": "the engine is there"})["response"]["created_at"]
                 there = self.set_and_limit(helper, day)
                 back = self.set_and_limit(helper, 0)
-                for created, shift in ((there, day), (back, 0)):  # or the clock was never set
+                for created, shift in ((there, day), (back, 0)):  # else the clock was never set
                     self.assertAlmostEqual(created - first, shift, delta=60 * SLOW)
 
 

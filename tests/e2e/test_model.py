@@ -1,4 +1,4 @@
-"""The real model, through the whole helper. Skipped, with the reason, where llama's engine or the model is missing."""
+"""The real model, through the whole helper. Skipped, with the reason, if llama's engine or the model is missing."""
 
 import glob
 import os
@@ -26,7 +26,7 @@ def cpu_ticks(pid):
 
 
 class ModelTest(HelperTest):
-    REPEATABLE = "1"  # texts are compared
+    REPEATABLE = "1"  # because texts are compared
 
     @classmethod
     def setUpClass(cls):
@@ -68,7 +68,7 @@ class Answers(ModelTest):
         self.assertEqual(texts(n=1, seed=9), first[2:], "the third one's seed")
 
     def test_a_summary(self):
-        """What stands for a conversation is read as what it says; one that is cut is none."""
+        """A summary replaces its conversation, and its text is read as that; an incomplete one is not accepted."""
         turns = [{"role": "user", "content": "My name is Ada and I live in Linz. Which lake is near?"},
                  {"role": "assistant", "content": "The Traunsee is a good lake near Linz."}]
         model = self.shared.call("models.list")["data"][0]["id"]
@@ -84,12 +84,13 @@ class Answers(ModelTest):
         self.assertNotIn("output", result)
 
     def test_a_summary_that_repeats_itself(self):
-        """Conversations that this model sums up without an end: a second try, and at the worst a text that is cut."""
+        """The model repeats itself without end in summaries of these conversations: a second try follows, and at worst a text
+        that is cut."""
         count = "List the numbers from one to thirty in words."
         numbers = "one, two, three, four, five, six, seven, eight, nine, ten, eleven, twelve, thirteen, fourteen, fifteen"
         loop = 'for (int i = 1; i <= 10; i++) printf("%d\\n", i);'
         back = 'for (int i = 10; i >= 1; i--) printf("%d\\n", i);'
-        context = 280  # small, so that the end of a loop is near; one of 1,024 tokens is the fake engine's matter
+        context = 280  # small, so that a loop soon ends; the fake engine tests a loop of 1,024 tokens
         helper = self.helper("--model", FILES[0], engine="llama",
                              env={"FM_ENGINE_LLAMA_CTX": str(context), "FM_ENGINE_LLAMA_THREADS": "1"})
         model = helper.call("models.list")["data"][0]["id"]
@@ -144,12 +145,12 @@ class Answers(ModelTest):
 
 
 class Fast(ModelTest):
-    """As the engine is by default: nothing is computed again, and several answers are made at once."""
+    """The engine with its default: nothing is computed twice, and several answers are made at the same time."""
 
     REPEATABLE = ""
 
     def test_a_second_turn(self):
-        """By its predecessor it has the prompt of the whole conversation, of which all that was computed is cached."""
+        """With previous_response_id, the prompt is the whole conversation, and everything that was computed is cached."""
         first = self.ask("Name a river in Austria.")["response"]
         second = self.ask("And its longest tributary?", previous_response_id=first["id"])["response"]["usage"]
         turns = [{"role": "user", "content": "Name a river in Austria."}, *first["output"],
@@ -170,7 +171,7 @@ class Fast(ModelTest):
         self.assertEqual(usage["input_tokens_details"]["cached_tokens"], usage["input_tokens"] - 1)
 
     def test_weights_move_into_huge_pages(self):
-        """While the engine has nothing to do they leave the file's pages, and answers stay the same."""
+        """When the engine is idle, they leave the file's pages, and answers stay the same."""
         try:
             with open("/sys/kernel/mm/transparent_hugepage/enabled") as setting:
                 if "[never]" in setting.read():
@@ -196,7 +197,7 @@ class Fast(ModelTest):
         return helper.collect(call, timeout=120 * SLOW)[1]["response"]["output"][0]["content"]
 
     def test_requests_side_by_side(self):
-        """A short answer does not wait for a long one; more than the engine has slots for do."""
+        """A short answer does not wait for a long one; requests beyond the number of slots do."""
         long = self.create(self.shared, STORY, max_output_tokens=120, ignore_eos=True)
         short = self.create(self.shared, "Say hello.", max_output_tokens=4)
         more = [self.create(self.shared, f"Say the number {i}.", max_output_tokens=8) for i in range(6)]
@@ -239,7 +240,7 @@ class InputTokens(ModelTest):
                 counted = self.shared.call("responses.input_tokens", body, timeout=120 * SLOW)
                 created = self.shared.call("responses.create", {**body, "max_output_tokens": 1}, timeout=120 * SLOW)
                 if not counted["ok"]:
-                    counted.pop("error"), created.pop("error")  # it has no llguidance, and says so to both
+                    counted.pop("error"), created.pop("error")  # the engine has no llguidance, and reports that to both
                     self.assertEqual(counted, created)
                     continue
                 self.assertEqual(counted["input_tokens"], created["response"]["usage"]["input_tokens"])
@@ -247,7 +248,7 @@ class InputTokens(ModelTest):
 
 class Stops(ModelTest):
     def assert_idle(self):
-        """The engine burns no CPU once its work was stopped: three quiet looks in a row."""
+        """Asserts that the engine uses no CPU after its work was stopped: three quiet checks in a row."""
         pid = self.shared.engine_pid()
         self.assert_undisturbed(pid, "an engine that does not stop within its grace is ended")
         quiet = []
@@ -307,7 +308,7 @@ class Budget(HelperTest):
         return helper.call("models.load", {"model": "default"}, timeout=120 * SLOW)
 
     def test_what_would_be_enough_is(self):
-        """Also where the front knows the model's file alone."""
+        """Also if the front only knows the model's file."""
         error = self.assert_error(self.load("32M"), "UNAVAILABLE")
         enough = re.search(r"(\d+M) would be enough", error["detail"]).group(1)
         result = self.load(enough)

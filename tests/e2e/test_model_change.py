@@ -1,6 +1,7 @@
-"""Two models and one engine at a time (--max-engines 1): which requests wait, which engine ends, and what the other requests get.
+"""Two models and one engine at a time (--max-engines 1): which requests wait, which engine ends, and what the other requests
+get.
 
-Only the engine "llama" has a models folder, so the fake one stands in its place.
+Only the engine "llama" has a models folder, so the fake engine takes its place.
 """
 
 import time
@@ -29,7 +30,7 @@ class ModelChange(test_engines.Engines):
         self.assertFalse(any(wire.alive(pid) for pid in engines[:2]))
 
     def test_models_that_die_in_turns(self):
-        """Each has its own count of deaths, and an answer that ended well sets back that of its model alone."""
+        """Deaths are counted for each model, and an answer that ended well resets only the count of its model."""
         helper = self.two_models()
 
         def die(model):
@@ -71,7 +72,7 @@ class ModelChange(test_engines.Engines):
         helper = self.two_models(FM_ENGINE_FAKE_LOAD=f"hang:{FIRST}")
         hung = [self.ask(helper, FIRST, "x", timeout_ms=200)]
         waiting = self.ask(helper, SECOND, "x")
-        hung.append(self.ask(helper, FIRST, "x", timeout_ms=1200))  # later, but the load is for it too
+        hung.append(self.ask(helper, FIRST, "x", timeout_ms=1200))  # it came later, but needs the same load
         self.assert_error(helper.collect(hung[0])[1], "TIMEOUT")
         self.assertEqual(helper.call("capabilities.get")["engine"]["state"], "starting")
         engine = helper.engine_pid()

@@ -1,5 +1,5 @@
-"""Several engines in an order: which one a request goes to, when it moves on, what the host is told of each, and what each engine
-gets of the environment. The engines are copies of the fake one, which read variables of their own (fake.c)."""
+"""Several engines in an order: which one a request goes to, when it moves on, what the host gets to know about each, and which
+variables each engine gets. The engines are copies of the fake one, each with separate variables (fake.c)."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class OrderTest(HelperTest):
         self.folder = folder.name
 
     def engine(self, name, **variables):
-        """Makes an engine of that name; the variables of it alone that the helper's environment needs."""
+        """Makes an engine with this name; returns the variables that the helper's environment needs for it."""
         path = os.path.join(self.folder, f"fm-engine-{name}")
         env = {f"FM_ENGINE_{name.upper()}_{key}": value for key, value in variables.items()}
         os.symlink(os.path.abspath(FAKE), path)
@@ -32,7 +32,7 @@ class OrderTest(HelperTest):
         return env
 
     def order(self, *engines, args=(), names=None, **more):
-        """A helper with these engines, each {name: variables}, in their order."""
+        """A helper with these engines, each (name, variables), in their order."""
         env = {}
         for name, variables in engines:
             env.update(self.engine(name, **variables))
@@ -49,7 +49,7 @@ class OrderTest(HelperTest):
         return result["response"]["fm"]["engine"]
 
     def known(self, helper):
-        """The order, once all engines have said whether they are available."""
+        """The order, once it is known of all engines whether they are available."""
         deadline = time.monotonic() + wire.WAIT
         while True:
             capabilities = helper.call("capabilities.get")
@@ -114,7 +114,7 @@ class Routes(OrderTest):
         image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
         content = [{"type": "input_text", "text": "what"}, image]
         result = self.ask(helper, [{"role": "user", "content": content}])
-        self.assert_error(result, "INVALID_REQUEST")  # beta was asked, and its model sees none either
+        self.assert_error(result, "INVALID_REQUEST")  # beta was asked, and its model does not see images either
         self.assertIn("does not see images", result["error"]["detail"])
 
     def test_a_conversation_has_one_session(self):
@@ -150,7 +150,7 @@ class Moves(OrderTest):
         steps = script({"error": {"code": "UNAVAILABLE", "detail": "gone"}})
         call = self.create(helper, steps)
         events, result = helper.collect(call)
-        self.assert_error(result, "UNAVAILABLE")  # of beta, which runs the same script
+        self.assert_error(result, "UNAVAILABLE")  # from beta, which runs the same script
         self.assertEqual([e["type"] for e in events][:2], ["response.created", "response.in_progress"])
         check_stream(self, events, result)
 
@@ -197,7 +197,8 @@ class Moves(OrderTest):
 
 
 class AnotherTry(OrderTest):
-    """What nobody has seen is made anew (ENGINE.md, Another try): by the engine itself, or by the next one."""
+    """An answer of which the host has seen nothing is made again (ENGINE.md, Another try): by the same engine, or by the next
+    one."""
 
     CALL = {"tool_call": {"name": "f", "arguments": '{"a": 1}'}}
     TOOLS = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
@@ -274,7 +275,7 @@ class AnotherTry(OrderTest):
         self.assertEqual([entry["index"] for entry in vectors], [0, 1])
 
     def test_the_next_engine_gets_all_choices(self):
-        """Choices of one answer are of one model: what the first engine made is dropped with what it lost."""
+        """All choices of one answer come from one model: if one choice is lost, the first engine's others are dropped too."""
         helper = self.order(("alpha", {"JOBS": "second:OVERLOADED", "ANSWER": "endless"}), ("beta", {}))
         completion = self.chat(helper, "a b", n=2, logprobs=True, max_tokens=9)
         self.assertEqual([choice["message"]["content"] for choice in completion["choices"]], ["a b"] * 2)
@@ -288,7 +289,7 @@ class AnotherTry(OrderTest):
         self.assertEqual(check_stream(self, events, result)["output"][0]["content"][0]["text"], "a b")
 
     def test_a_response_that_somebody_follows(self):
-        """It had no reader when it began; one that has got a part is not told another beginning."""
+        """The response had no reader when it began. A reader that has got a part does not get another beginning."""
         go = os.path.join(self.folder, "go")
         os.mkfifo(go)
         foreign_engine.describe(self.folder, "alpha", "own", ["restarts"])
@@ -398,14 +399,14 @@ class Availability(OrderTest):
         told = self.known(helper)
         self.assertEqual([e["name"] for e in told["order"]], ["apple", "llama", "remote"])
         self.assertEqual(told["order"][2]["reason_code"], "HELPER_UNHEALTHY")  # the program is missing
-        # None is available: the code is of the first that can be helped, and the detail has each.
+        # No engine is available: the code is that of the first one that can be fixed, and the detail has all of them.
         self.assertEqual(told["reason_code"], "HELPER_UNHEALTHY")
         for engine in told["order"]:
             self.assertIn(f"{engine['name']}: {engine['detail'][:40]}", told["detail"])
 
 
 class Hosts(OrderTest):
-    """What asks for the engines itself waits for those that are still being asked."""
+    """Commands that ask for the engines wait for those that have not answered yet."""
 
     def gateway(self, available):
         env = self.engine("alpha", AVAILABLE=available)
@@ -420,7 +421,7 @@ class Hosts(OrderTest):
         made = self.gateway("hang")
         before = time.monotonic()
         answer = made.ask("check-availability")
-        self.assert_soon(time.monotonic() - before, 4 * wire.SLOW)  # the engine has 7 s
+        self.assert_soon(time.monotonic() - before, 4 * wire.SLOW)  # the engine may take 7 s
         self.assertFalse(answer["available"])
         self.assertRegex(answer["reason"], "^CHECKING: the engine alpha is being asked")
 
@@ -468,7 +469,7 @@ class Configuration(OrderTest):
                     self.assertNotIn(self.KEY.encode(), proc.read(), f"{pid} {file}")
 
     def test_names_that_others_read_are_refused(self):
-        """The engine would be another one by them before it begins, and one of ours would see the key."""
+        """With them, the engine would be another program before it begins, or one of our programs would get the key."""
         for name in ("LD_PRELOAD", "PATH", "HOME", "GLIBC_TUNABLES", "MALLOC_TRACE", "FM_ENGINE_KEY", "FM_PROXY_STORE", "LC_ALL"):
             with self.subTest(name):
                 self.setUp()
@@ -506,7 +507,7 @@ class Configuration(OrderTest):
 
 
 class Answers(OrderTest):
-    """What engines that count nothing, refuse, or have a state say."""
+    """Answers of engines that count nothing, refuse, or have a state."""
 
     def items(self, steps, **params):
         helper = self.order(("alpha", {"IS": "any_order,uncounted"}))
@@ -632,8 +633,8 @@ class Answers(OrderTest):
 
 
 class Aborts(OrderTest):
-    LIMIT = {"timeout_ms": 500}  # a cancel could come before the hang, which has begun by then
-    # It answers the second of two jobs all the time, and stops the first one when the file GATE is there.
+    LIMIT = {"timeout_ms": 500}  # the hang has begun by then, while a cancel could come before it
+    # It sends text for the second of two jobs all the time, and stops the first one when the file GATE is there.
     STUBBORN = """
         initialize()
         send(id=read()["id"], result={"ok": True, "context_length": 1000, "slots": 2})
@@ -653,12 +654,12 @@ class Aborts(OrderTest):
         """
 
     def stubborn(self):
-        """The helper, the path of the gate, a request that does not stop though it should have, and one that goes on."""
+        """The helper, the path of the gate, and the request that continues. The other request does not stop as it should."""
         gate = os.path.join(self.folder, "gate")
         foreign_engine.write(self.folder, "alpha", self.STUBBORN.replace("GATE", repr(gate)))
         helper = self.helper("--engine-dir", self.folder, engine="alpha")
         first, second = (self.create(helper, "x") for _ in range(2))
-        helper.event(second, "response.output_text.delta", keep=True)  # it has both
+        helper.event(second, "response.output_text.delta", keep=True)  # the engine has both jobs
         helper.start("responses.cancel", {"request_id": first})
         self.assert_error(helper.collect(first)[1], "CANCELLED")
         return helper, gate, second
@@ -676,7 +677,7 @@ class Aborts(OrderTest):
 
     def test_an_engine_that_goes_on_with_others_stays(self):
         helper, gate, second = self.stubborn()
-        until = time.monotonic() + 6  # the silence that ends an engine is 5 s
+        until = time.monotonic() + 6  # an engine that is silent for 5 s is ended
         while time.monotonic() < until:
             helper.event(second, "response.output_text.delta")
         open(gate, "w").close()

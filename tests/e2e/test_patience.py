@@ -1,4 +1,4 @@
-"""What the other tests rely on: a test that is late is run again from its setUp, five times at most; no other failure is."""
+"""Verifies what the other tests rely on: a late test is run again from its setUp, five times at most; other failures are not."""
 
 import io
 import unittest
@@ -11,7 +11,7 @@ from patience import TimedTest
 
 class Patience(unittest.TestCase):
     def run_it(self, body, within_subtest=False):
-        """Runs `body` as a test; returns its result and what it called, in order."""
+        """Runs `body` as a test; returns its result and the methods that were called, in order."""
         calls = []
 
         class Sample(TimedTest):
@@ -41,7 +41,7 @@ class Patience(unittest.TestCase):
         self.assertEqual(calls, ["setUp", "test", "tearDown", "cleanup"])
 
     def test_by_name(self):
-        """unittest's own way to find a method by its name takes methods only."""
+        """unittest finds a method by its name only if it is a real method."""
         class Sample(TimedTest):
             def test(self):
                 pass
@@ -56,7 +56,7 @@ class Patience(unittest.TestCase):
             self.assertEqual(calls, whole + whole[:2] + after + whole[2:])
 
     def test_late_always(self):
-        """On a machine on which nothing could be in time, nothing is shown."""
+        """If the machine is so slow that nothing could be in time, the test is skipped."""
         for within_subtest, factor in ((False, 1.0), (True, 1.0), (False, patience.BUSY), (True, patience.BUSY)):
             with mock.patch("patience.pace", return_value=factor):
                 result, calls = self.run_it(lambda test, run: test.assert_undisturbed(False), within_subtest)

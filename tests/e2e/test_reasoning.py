@@ -119,7 +119,7 @@ class Reasoning(HelperTest):
             self.assertNotIn("reasoning_content", run(["Yes."], stream)[0])
 
     def test_formats(self):
-        """A script says what it likes; the report is about the text, and there is none."""
+        """The script ignores the format. The report is about the text, and this answer has no text."""
         response, _ = self.responses(self.helper(), [think("Hm."), {"finish": "length"}],
                                      text={"format": {"type": "json_schema", "name": "n", "schema": {}}})
         self.assertEqual([item["type"] for item in response["output"]], ["reasoning"])
@@ -143,7 +143,7 @@ class Reasoning(HelperTest):
                           "INVALID_REQUEST", "reasoning.effort", "invalid_value")
 
     def test_the_way_back(self):
-        """An answer's own items are an input, in each dialect."""
+        """The items of an answer are a valid input, in each dialect."""
         helper = self.helper()
         for dialect in DIALECTS:
             response, _ = self.responses(helper, [think("Hm."), CALL], dialect=dialect)
@@ -154,7 +154,7 @@ class Reasoning(HelperTest):
             self.assertEqual(result["response"]["output"][0]["content"][0]["text"], "It rains.")
 
     def test_out_of_the_store(self):
-        """A stored answer's reasoning is gone on with, and can be referred to."""
+        """A stored answer's reasoning is used in the next turn, and can be referred to."""
         helper = self.helper()
         for dialect in DIALECTS:
             response, _ = self.responses(helper, [think("Hm."), "Yes."], dialect=dialect)
@@ -199,7 +199,7 @@ class Reasoning(HelperTest):
 
 class BadEngine(HelperTest):
     def test_a_thought_after_text(self):
-        """It fails at once, and its engine has to stop it."""
+        """The request fails at once, and its engine has to stop the job."""
         for first in ('method="job.delta", params={"job": job, "text": "a", "output_tokens": 1}',
                       'method="job.tool_call", params={"job": job, "index": 0, "name": "f", "output_tokens": 1}'):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""A key of the remote engine is in the header that carries it, and nowhere else: not in the store on the disk, in no log, in no
-environment and no command line, in no text of an error, and in no core file of the helper or of its engine."""
+"""A key of the remote engine is only in the header that carries it. It is not in the store on the disk, in a log, in an
+environment, in a command line, in an error text, or in a core file of the helper or of its engine."""
 
 import glob
 import json
@@ -26,7 +26,7 @@ def unlimited_cores():
 
 
 def core_names():
-    """The pattern of the names of core files, if they are written into the folder of the process."""
+    """The pattern for the names of core files if they are written into the folder of the process, else None."""
     try:
         with open(CORES) as file:
             pattern = file.read().strip()
@@ -46,7 +46,7 @@ class Keys(HelperTest):
         self.addCleanup(self.server.close)
 
     def answer(self, server, connection, request):
-        """As a server does that tells a wrong key back."""
+        """Answers like a server that repeats a wrong key in its error."""
         self.heads.append(request.headers)
         if not self.refuses:
             if models(connection, request):
@@ -57,7 +57,7 @@ class Keys(HelperTest):
         return True
 
     def start(self, how):
-        """A helper that has the key in a variable, in a file, or the whole configuration in a variable."""
+        """A helper that has the key in a variable or in a file, or the whole configuration in a variable."""
         endpoint = {"url": self.server.url, "dialect": "chat", "headers": {"x-team": SECRET}}
         env = {}
         if how == "file":
@@ -81,7 +81,7 @@ class Keys(HelperTest):
                            stderr=self.errors, cwd=self.folder, preexec_fn=unlimited_cores)
 
     def texts(self, helper):
-        """What each call has told the host: an answer that is stored, one that refuses, and what is available."""
+        """What the host gets from each call: a stored answer, a refusal, and the availability."""
         self.refuses = False
         told = [helper.call("responses.create", {"input": "hi", "store": True})]
         self.assertTrue(told[0]["ok"], told[0])
@@ -124,7 +124,7 @@ class Keys(HelperTest):
                 self.assertIn(b"AUTH_FAILED", self.read(os.path.join(self.folder, "stderr")), "the log is at work")
 
     def look_at_files(self):
-        """The names of all that was written: the store with its log, and stderr."""
+        """Checks everything that was written: the store with its log, and stderr. Returns the names of the files."""
         names = [name for name in os.listdir(self.folder) if name not in ("key.txt", "remote.json")]
         for name in names:
             self.assert_clean(self.read(os.path.join(self.folder, name)), name)
@@ -134,7 +134,7 @@ class Keys(HelperTest):
         return [name for name in glob.glob(os.path.join(self.folder, core_names())) if os.path.getsize(name)]
 
     def need_cores(self):
-        """A program that aborts leaves a core file, in which its environment is found: so the tests here can fail."""
+        """Checks that a program that aborts leaves a core file with its environment: else these tests could not fail."""
         if not core_names():
             self.skipTest("core files go elsewhere on this system")
         control = subprocess.Popen(["/bin/sleep", "1000"], env={"CANARY": KEY}, cwd=self.folder, preexec_fn=unlimited_cores)
@@ -161,7 +161,7 @@ class Keys(HelperTest):
                 self.assertEqual(self.cores(), [])
 
     def test_a_core_file_of_the_helper(self):
-        """It may write one, or not; the key is not in it."""
+        """It may write a core file or not; the key is not in it."""
         self.need_cores()
         for how in ("variable", "file", "all"):
             with self.subTest(how):

@@ -1,4 +1,4 @@
-"""Creating, streaming and cancelling, over the fake engine."""
+"""Creating, streaming and cancelling, with the fake engine."""
 
 import json
 import subprocess
@@ -134,7 +134,7 @@ class Create(HelperTest):
 
 
 class Ignored(HelperTest):
-    """What no one knows has no effect, and is reported."""
+    """An unknown member has no effect, and is reported."""
 
     BODIES = {"responses.create": {"input": [{"role": "user", "content": "one two"}]},
               "chat.completions.create": {"messages": [{"role": "user", "content": "one two"}]},
@@ -162,7 +162,7 @@ class Ignored(HelperTest):
         self.assertEqual(result["fm"], {"ignored": ["top_q"]})
 
     def test_what_another_call_has_is_refused(self):
-        """Dropping it would change the answer: a limit of tokens, say."""
+        """Ignoring it would change the answer: it may be a limit of tokens."""
         helper = self.helper()
         for method, body, param in (
                 ("responses.create", {"input": "x", "max_tokens": 5}, "max_tokens"),
@@ -201,7 +201,7 @@ class Ignored(HelperTest):
             self.assertEqual(helper.call(method, {"id": made["id"], "x": 1})["fm"], {"ignored": ["x"]}, method)
 
     def test_chat_is_not_stored(self):
-        """OpenAI's server keeps such a completion; here it is answered, and says that it is not kept."""
+        """OpenAI's server keeps such a completion; here it is answered, and the answer says that it is not kept."""
         helper = self.helper("--log-level", "warn", stderr=subprocess.PIPE)
         body = {"messages": [{"role": "user", "content": "x"}]}
         self.assertNotIn("fm", helper.call("chat.completions.create", {**body, "store": False})["completion"])
@@ -258,7 +258,7 @@ class Ignored(HelperTest):
         self.assertEqual((result["response"]["status"], result["response"]["usage"]["output_tokens"]), ("incomplete", 5))
 
     def test_extras_of_an_engine_without(self):
-        """An engine that says nothing of them gets none; one that names some, those."""
+        """An engine that does not name parameters gets none; one that names some gets those."""
         for named, has in (({}, []), ({"parameters": ["min_p", "sing", 7]}, ["min_p"]), ({"parameters": "min_p"}, [])):
             with tempfile.TemporaryDirectory() as folder:
                 foreign_engine.write(folder, "foreign", f"""
@@ -329,7 +329,7 @@ class BadInput(HelperTest):
 
 
 def made_up(token):
-    """The fake engine's."""
+    """The fake engine's log probability of a token."""
     return -(sum(token.encode()) % 1024) / 1000
 
 
@@ -496,7 +496,7 @@ class Completions(HelperTest):
         self.assert_error(self.complete(helper, "x", n=2), "INVALID_REQUEST", "n", "unsupported_parameter")
         self.assert_error(self.complete(helper, [1, 2]), "INVALID_REQUEST", "prompt", "unsupported_value")
         self.assert_error(self.complete(helper, "word " * 5000, echo=True), "CONTEXT_OVERFLOW")
-        grammar = {"grammar": {"syntax": "regex", "definition": "x"}}  # which the fake engine does not know
+        grammar = {"grammar": {"syntax": "regex", "definition": "x"}}  # the fake engine does not support it
         self.assert_error(self.complete(helper, "x", fm=grammar), "INVALID_REQUEST", "fm.grammar")
         events, result = helper.collect(helper.start("completions.create", {"prompt": script("a", {"error": "it broke"})}))
         self.assert_error(result, "INTERNAL")
@@ -595,7 +595,7 @@ class Truncation(HelperTest):
         self.assertIn("5000", self.assert_error(result, "CONTEXT_OVERFLOW")["detail"])
 
 class Choices(HelperTest):
-    """chat's `n`: one job after the other in the engine, one answer for the host."""
+    """chat's `n`: several jobs, one after the other, in the engine; one answer for the host."""
 
     def body(self, text, n, **params):
         return {"messages": [{"role": "user", "content": text}], "n": n, **params}
@@ -610,7 +610,7 @@ class Choices(HelperTest):
         self.assertEqual((usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]), (2, 6, 8))
 
     def take(self, chunks, n):
-        """The texts of a stream's choices, each with its first and its last chunk."""
+        """Takes the texts of a stream's choices, each with its first and its last chunk."""
         texts, begun, ended = [""] * n, [0] * n, [None] * n
         for choice in (chunk["choices"][0] for chunk in chunks if chunk["choices"]):
             index, delta = choice["index"], choice["delta"]
@@ -698,7 +698,7 @@ class Choices(HelperTest):
 
 
 class ResultsOfStreams(HelperTest):
-    """The last event has the response, so the result of the call has not."""
+    """The last event has the response, so the result of the call does not repeat it."""
 
     def raw(self, helper, call):
         while "method" in (message := helper.receive()):
@@ -734,7 +734,7 @@ class ResultsOfStreams(HelperTest):
             for stream in (True, False):
                 self.assert_error(helper.call("responses.retrieve", {**query, "stream": stream, "fm": fm}),
                                   "INVALID_REQUEST", param, reason)
-        after = helper.call("responses.retrieve", {**query, "starting_after": 1000})  # no event has it
+        after = helper.call("responses.retrieve", {**query, "starting_after": 1000})  # no event has this number
         self.assertEqual(after, {"ok": True, "response": last})
 
     def test_of_one_that_was_left(self):
@@ -747,7 +747,7 @@ class ResultsOfStreams(HelperTest):
 
 class Cancel(HelperTest):
     def running(self, helper, *steps):
-        """A call that has produced "begun" and goes on; returns (call, response id)."""
+        """A call that has produced "begun" and continues; returns (call, response id)."""
         call = self.create(helper, script("begun", *(steps or ({"hang": "soft"},))))
         id = helper.event(call, "response.created")["response"]["id"]
         helper.event(call, "response.output_text.delta")
@@ -801,7 +801,7 @@ class Cancel(HelperTest):
         self.assert_cancelled(helper, call)
         self.assertTrue(helper.reply(cancels[0])["result"]["ok"])
         self.assertTrue(helper.reply(cancels[1])["result"]["ok"])
-        again = helper.call("responses.cancel", {"id": id})  # it is stored
+        again = helper.call("responses.cancel", {"id": id})  # now it is stored
         self.assertEqual((again["ok"], again["response"]["status"]), (True, "cancelled"))
 
     def test_how_far_a_request_is(self):

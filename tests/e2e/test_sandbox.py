@@ -1,9 +1,9 @@
 """
-What an engine can't do, tried from inside (the fake engine's step "try"), and what it must be able to do.
+What an engine can't do, tried inside the engine (the fake engine's step "try"), and what it must be able to do.
 
-Two layers deny most things, so each is tried alone: a host can take the other one away by a seccomp filter of its own,
-under which the kernel looks as if it had no Landlock, no seccomp, or no close_range. With neither, everything must
-succeed; that shows that the attempts are real.
+Two layers deny most things, so each is tested without the other: a host can remove a layer with a seccomp filter, under which
+the kernel seems to have no Landlock, no seccomp, or no close_range. Without both, everything must succeed; this proves that
+the attempts are real.
 """
 
 import ctypes
@@ -24,10 +24,10 @@ from poorer_kernel import (EINVAL, EVERYTHING, MACHINE, NO_CLOSE_RANGE, NO_LANDL
                            NO_SECCOMP, PRCTL, landlock_abi, poorer)
 from wire import HelperTest, script
 
-SANITIZE = os.environ.get("FM_SANITIZE", "")  # relaxed: fork and ptrace, which LeakSanitizer needs
-COVERAGE = os.environ.get("FM_COVERAGE", "") in ("ON", "1")  # relaxed: files
+SANITIZE = os.environ.get("FM_SANITIZE", "")  # relaxes fork and ptrace, which LeakSanitizer needs
+COVERAGE = os.environ.get("FM_COVERAGE", "") in ("ON", "1")  # relaxes files
 def note(text):
-    """A reason why something is not checked here."""
+    """Prints why something is not checked on this machine."""
     print(f"test_sandbox: {text}", file=sys.stderr)
 
 
@@ -85,7 +85,7 @@ class SandboxTest(HelperTest):
         return self.helper(**kwargs)
 
     def outcomes(self, helper, attempts):
-        """[outcome] of attempts that the engine makes one after the other."""
+        """The outcomes of attempts that the engine makes one after the other."""
         steps = [step for attempt in attempts for step in ({"try": attempt}, " ")]
         result = helper.call("responses.create", {"input": script(*steps)})
         self.assertTrue(result["ok"], result)
@@ -94,7 +94,7 @@ class SandboxTest(HelperTest):
         return texts
 
     def assert_outcomes(self, helper, expected):
-        """{attempt: outcome, or a tuple of outcomes}"""
+        """`expected`: {attempt: outcome, or a tuple of outcomes}"""
         seen = dict(zip(expected, self.outcomes(helper, list(expected))))
         allowed = {a: e if isinstance(e, tuple) else (e,) for a, e in expected.items()}
         wrong = {a: s for a, s in seen.items() if s not in allowed[a]}
@@ -104,7 +104,7 @@ class SandboxTest(HelperTest):
         return helper.call("capabilities.get")["engine"]["sandbox"]
 
     def files(self):
-        """A folder with what the attempts are made on."""
+        """A folder with files for the attempts."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         inner = os.path.join(folder.name, "inner")
@@ -121,13 +121,13 @@ class SandboxTest(HelperTest):
             self.assertEqual(os.path.getsize(path("old")), 4)
 
     def changes(self, path):
-        """Attempts on files() that change it."""
+        """Attempts that change files()."""
         return ["write=" + path("new"), "write=" + path("old"), "append=" + path("old"), "truncate=" + path("cut"),
                 "unlink=" + path("gone"), "rename=" + path("moved"), "mkdir=" + path("made"), "rmdir=" + path("empty"),
                 "mkfifo=" + path("fifo"), "symlink=" + path("link")]
 
     def listener(self):
-        """Sockets that take connections: a TCP port, and an abstract name."""
+        """Sockets that accept connections: a TCP port, and an abstract name."""
         tcp = socket.create_server(("127.0.0.1", 0))
         name = f"fm-sandbox-{os.getpid()}"
         abstract = socket.socket(socket.AF_UNIX)
@@ -145,7 +145,7 @@ class SandboxTest(HelperTest):
 
 
 class InForce(SandboxTest):
-    """As a user has it: every layer that the kernel has."""
+    """As users have it: every layer that the kernel supports."""
 
     def test_report(self):
         helper = self.engine()
@@ -186,7 +186,7 @@ class InForce(SandboxTest):
 
     def test_allowed(self):
         helper = self.engine()
-        system = ("/proc/self/maps", "/proc/cpuinfo", "/sys/devices/system/cpu/online")  # a bare root has no /sys
+        system = ("/proc/self/maps", "/proc/cpuinfo", "/sys/devices/system/cpu/online")  # a minimal root has no /sys
         readable = ["/etc/passwd", self.files()("old"), *filter(os.path.exists, system)]
         attempts = ["thread", *("read=" + path for path in readable), "descriptor=2"]
         self.assert_outcomes(helper, {a: "ok" for a in attempts})
@@ -220,7 +220,7 @@ class InForce(SandboxTest):
 
 
 class Seccomp(SandboxTest):
-    """Where the kernel has no Landlock."""
+    """On a kernel without Landlock."""
 
     def test_denied(self):
         path = self.files()
@@ -253,7 +253,7 @@ class Seccomp(SandboxTest):
         self.assert_outcomes(helper, {attempt: "ENOSYS" for attempt in calls(NOT_THERE).values()})
 
     def test_calls_of_newer_kernels(self):
-        helper = self.engine(NO_LANDLOCK, *((number, None, EINVAL) for number in NOT_KNOWN))  # as if it had them
+        helper = self.engine(NO_LANDLOCK, *((number, None, EINVAL) for number in NOT_KNOWN))  # as if the kernel had them
         self.assert_outcomes(helper, {f"syscall={number}": "ENOSYS" for number in NOT_KNOWN})
 
     def test_not_too_much(self):
@@ -271,7 +271,7 @@ class Seccomp(SandboxTest):
 
 
 class Landlock(SandboxTest):
-    """Where seccomp can't be had."""
+    """On a kernel without seccomp."""
 
     def test_denied(self):
         if not self.need_landlock():
@@ -282,7 +282,7 @@ class Landlock(SandboxTest):
         expected = {"exec=/bin/true": "EACCES", "read=" + path("old"): "ok", "thread": "ok"}
         if not COVERAGE:
             expected.update({a: "EACCES" for a in self.changes(path)})
-            expected["rename=" + path("moved")] = ("EACCES", "EXDEV")  # by the ABI
+            expected["rename=" + path("moved")] = ("EACCES", "EXDEV")  # depends on Landlock's ABI
             expected["truncate=" + path("cut")] = "EACCES" if self.need_landlock(3) else "ok"
         if self.need_landlock(4):
             expected.update({f"connect={port}": "EACCES", "bind=0": "EACCES"})
@@ -299,7 +299,7 @@ class Landlock(SandboxTest):
 
 
 class Nothing(SandboxTest):
-    """Where the kernel has none of it: the engine works, and says so; and every attempt of this file can succeed."""
+    """On a kernel with neither: the engine works, and reports it; and every attempt in this file can succeed."""
 
     def test_all_succeeds(self):
         path = self.files()
@@ -314,14 +314,14 @@ class Nothing(SandboxTest):
         self.assertEqual(self.sandbox(helper),
                          {"no_new_privs": False, "landlock": 0, "seccomp": False, "network": "allowed",
                           "devices": "allowed", "capabilities": "some" if os.geteuid() == 0 else "none"})
-        self.assert_outcomes(helper, {"ptrace": "ok"})  # the front is its tracer now
+        self.assert_outcomes(helper, {"ptrace": "ok"})  # the front is its tracer from now on
         helper = self.engine(NO_SECCOMP, NO_LANDLOCK)
         result = helper.call("responses.create", {"input": script({"try": "exec=/bin/true"})})
-        self.assert_error(result, "INTERNAL")  # the engine is /bin/true now, and no more
+        self.assert_error(result, "INTERNAL")  # the engine has become /bin/true, which does nothing more
 
 
 class Rights(SandboxTest):
-    """What the front may do and its engine may not; the error says what to do."""
+    """Files that the front may read and its engine may not; the error says what to do."""
 
     def model(self, folder):
         path = os.path.join(folder, "model.gguf")
@@ -330,7 +330,7 @@ class Rights(SandboxTest):
         return path
 
     def error_of(self, path):
-        """As the engine itself has it; the fake one reads no file by itself."""
+        """The error of the engine without a front; the fake engine reads no file by itself."""
         engine = self.helper(program="fm-engine-fake")
         self.assertTrue(engine.call("engine.initialize", {"protocol_version": 1})["ok"])
         result = engine.call("engine.load", {"model": path})
@@ -390,7 +390,7 @@ class Rights(SandboxTest):
                                     for word in (name + ":", "0" * 16)])
 
     def test_a_second_mount(self):
-        """A terminal's folder that is mounted elsewhere, as for a chroot, is denied there; what is beside it is not."""
+        """A folder of terminals that is also mounted elsewhere, as for a chroot, is denied there; files beside it are not."""
         with tempfile.TemporaryDirectory() as folder:
             inner = os.path.join(folder, "a b", "pts")
             os.makedirs(inner)
@@ -406,7 +406,8 @@ class Rights(SandboxTest):
 
 
 def pretend_gpus():
-    """For preexec_fn: a /dev with nodes that have the names of GPUs, and are /dev/zero. False: it can't be had here."""
+    """For preexec_fn: makes a /dev with nodes that have the names of GPUs, and are /dev/zero. False if that is impossible
+    here."""
     libc = ctypes.CDLL(None)
     private = libc.unshare(0x20000) == 0 and libc.mount(b"none", b"/", None, 0x44000, None) == 0  # MS_REC, MS_PRIVATE
     if not private or libc.mount(b"none", b"/dev", b"tmpfs", 0, None) != 0:
@@ -426,10 +427,10 @@ NO_GPUS = ["dri/card0", "dri/renderD", "dri/renderD128x", "nvidia", "nvidia0x", 
 
 
 class Gpus(SandboxTest):
-    """What an engine may do that is told of a GPU."""
+    """What an engine may do if it gets a GPU."""
 
     def gpu_engine(self, *args, missing=()):
-        """None: there can't be a /dev of our own."""
+        """Returns None if a private /dev is impossible here."""
         if os.geteuid() != 0 or subprocess.run(["true"], preexec_fn=lambda: pretend_gpus() or os._exit(1),
                                                check=False).returncode:
             return note("not root, or no mounts here: devices of GPUs are not tried")
@@ -445,7 +446,7 @@ class Gpus(SandboxTest):
         if not helper:
             return
         expected = {f"update=/dev/{name}": "ok" for name in GPUS}
-        expected |= {f"gpu-ioctl=/dev/{name}": "ENOTTY" for name in GPUS}  # it came through to the device
+        expected |= {f"gpu-ioctl=/dev/{name}": "ENOTTY" for name in GPUS}  # the call reached the device
         expected |= {f"{how}=/dev/{name}": "EACCES" for name in NO_GPUS + ["dri/renderD130", "dri/renderD131", "zero"]
                      for how in ("update", "read", "gpu-ioctl")}
         expected |= {"ioctl=/dev/dri/renderD128": "EPERM", "list=/dev/dri": "ok", "list=/dev": "EACCES",
@@ -468,7 +469,7 @@ class Gpus(SandboxTest):
                 self.assertEqual(self.sandbox(helper)["devices"], "denied")
 
     def test_without_landlock(self):
-        """seccomp can't tell a GPU from a file, so that none can be opened."""
+        """seccomp can't distinguish a GPU from a file, so no GPU can be opened."""
         helper = self.gpu_engine("--gpu-dir", "/usr/lib", missing=(NO_LANDLOCK,))
         if helper and not COVERAGE:
             self.assert_outcomes(helper, {"update=/dev/dri/renderD128": "EPERM",
@@ -478,7 +479,7 @@ class Gpus(SandboxTest):
 
 
 class Attacks(SandboxTest):
-    """A terminal, the log and other programs, as root and as a plain user: attacks.py has the table."""
+    """A terminal, the log and other programs, as root and as a normal user: attacks.py has the table."""
 
     def each(self, check, open_to_all):
         if os.geteuid() != 0:
@@ -493,7 +494,7 @@ class Attacks(SandboxTest):
             self.each(lambda seen: self.assertEqual(attacks.wrong(seen), {}), open_to_all=False)
 
     def test_the_attacks_are_real(self):
-        """With no layer, what the pipe does not keep away is got."""
+        """Without the layers, the attempts succeed, except where the pipe itself prevents it."""
         got = ["peek={terminal}", "list=/proc", "kill-parent",
                *(f"peek=/proc/{{{whose}}}/{file}" for whose in ("helper", "other") for file in ("environ", "cmdline"))]
         expected = {**{row: "ok" for row in got}, "what was typed is there still": "no"}
@@ -501,10 +502,10 @@ class Attacks(SandboxTest):
 
 
 class Inherited(SandboxTest):
-    """What the front keeps from an engine, of any kind."""
+    """What the front does not let an engine of any kind inherit."""
 
     def test_no_stray_descriptor(self):
-        numbers = (100, 200)  # above what an engine opens itself
+        numbers = (100, 200)  # above the descriptors that an engine opens itself
         with tempfile.TemporaryFile() as leak:
             for number in numbers:
                 os.dup2(leak.fileno(), number)
@@ -531,7 +532,7 @@ class Inherited(SandboxTest):
 
 
     def test_no_terminal(self):
-        """Reading a terminal from the background stops its whole group; so an engine has none, and its own group."""
+        """Reading a terminal from the background stops the whole group; so an engine has no terminal, and a separate group."""
         keyboard, terminal = os.openpty()
         self.addCleanup(os.close, keyboard)
         self.addCleanup(os.close, terminal)
@@ -539,7 +540,7 @@ class Inherited(SandboxTest):
         def on_the_terminal():
             os.setsid()
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-            poorer(NO_LANDLOCK)()  # which denies it before the kernel can say why else
+            poorer(NO_LANDLOCK)()  # it denies Landlock before the kernel can give another reason
 
         helper = self.helper(preexec_fn=on_the_terminal)
         self.assert_outcomes(helper, {"read=/dev/tty": "ENXIO"})
@@ -551,7 +552,7 @@ class Inherited(SandboxTest):
 
 
 class Third(SandboxTest):
-    """Engines of others. They have no sandbox."""
+    """Third-party engines. They have no sandbox."""
 
     ENGINE = """
         with open(__file__ + ".says") as f:
@@ -604,7 +605,7 @@ class Family(Third):
 
     def test_when_the_front_ends_the_engine(self):
         engine, child = self.family()
-        self.third.call("responses.cancel", {"request_id": self.call})  # it does not stop, so it is killed
+        self.third.call("responses.cancel", {"request_id": self.call})  # the engine does not stop, so it is killed
         self.assert_gone(engine, child)
 
     def test_when_the_engine_dies(self):
@@ -619,10 +620,10 @@ class Family(Third):
 
 
 class Reports(Third):
-    """What they say, or not."""
+    """What such engines report about a sandbox, or do not report."""
 
     def said(self, says):
-        """What capabilities.get makes of it."""
+        """What capabilities.get returns after the engine has reported `says`."""
         self.say(says)
         result = self.third.call("responses.create", {"input": "x"})
         self.assertTrue(result["ok"], result)

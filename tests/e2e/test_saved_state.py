@@ -1,5 +1,5 @@
-"""What the llama engine saves when it ends, and the next one uses: the real model, through the whole helper. Skipped, with
-the reason, where the engine or the model is missing."""
+"""What the llama engine saves when it ends, and the next one uses: the real model, through the whole helper. Skipped, with the
+reason, if the engine or the model is missing."""
 
 import glob
 import os
@@ -24,8 +24,8 @@ OTHER_RELEASE = os.path.join(os.path.abspath(wire.BIN), "..", "tests-bin", "libo
 FOX = "The quick brown fox jumps over the lazy dog. "  # ten tokens
 LONG = FOX * 50
 SHORT = FOX * 9
-BLOCK = 128  # tokens that are saved as one
-LAYERS = 4  # of the model: most tests don't ask what it says
+BLOCK = 128  # tokens that are saved together
+LAYERS = 4  # of the model: most tests do not check the text
 BLOCK_BYTES = 128 * LAYERS * 2 * 192 * 2  # keys and values, their width, 2 bytes a number
 
 
@@ -34,7 +34,7 @@ def user(text):
 
 
 def checksum(data):
-    """That of a saved file's end, in helper/engine/llama/saved_file.c."""
+    """The checksum at a saved file's end, as in helper/engine/llama/saved_file.c."""
     mask = 2 ** 64 - 1
 
     def mix(state, word):
@@ -61,7 +61,7 @@ class SavedTest(HelperTest):
         return self.helper("--model", gguf.shallow(FILES[0], LAYERS), *args, engine="llama", env=env)
 
     def ask(self, helper, messages, **params):
-        """The first token's time, the answer's text, the prompt's tokens, and how many of them were cached."""
+        """Time to the first token, the answer's text, the prompt's tokens, and how many of them were cached."""
         before = time.monotonic()
         call = self.create(helper, messages, **{"temperature": 0, "max_output_tokens": 8, **params})
         helper.event(call, "response.output_text.delta", timeout=240 * SLOW, keep=True)
@@ -77,20 +77,20 @@ class SavedTest(HelperTest):
         self.assertEqual(helper.wait_exit(), 0)
 
     def assert_saved(self, cached, expected, least=180):
-        """Which prompts were read from what was saved. A helper that ends has 0.4 s to save it."""
+        """Checks which prompts were read from the saved file. When a helper ends, its engine has 0.4 s to save."""
         found = [count >= least for count in cached]
         self.assert_undisturbed(all(not b or a for a, b in zip(found, expected)), f"{cached} tokens were saved in time")
         self.assertEqual(found, expected, cached)
 
     def run_once(self, *conversations, **env):
-        """One helper; what the conversations' answers were, and how much of each prompt was cached."""
+        """Runs one helper; returns the answers to the conversations, and how much of each prompt was cached."""
         helper = self.start(**env)
         answers = [self.ask(helper, messages) for messages in conversations]
         self.end(helper)
         return [(text, cached) for _, text, _, cached in answers]
 
     def run_until_idle(self, *conversations, **env):
-        """The same with an engine that ends for having nothing to do: it has longer to save."""
+        """The same with an engine that ends because it is idle: it has longer to save."""
         helper = self.start("--idle-unload-ms", "1000", **env)
         for messages in conversations:
             self.ask(helper, messages)
@@ -107,8 +107,8 @@ class SavedTest(HelperTest):
 
 class NextTurn(SavedTest):
     def test_after_an_idle_unload(self):
-        """The turn that follows needs no more than the new tokens, and says so."""
-        helper = self.start("--model", FILES[0], "--idle-unload-ms", "200")  # of the whole model, as it takes its time
+        """The next turn only needs the new tokens, and its usage says so."""
+        helper = self.start("--model", FILES[0], "--idle-unload-ms", "200")  # the whole model, because it is slow
         turns = user(LONG + "What does it jump over?")
         cold, text, tokens, cached = self.ask(helper, turns)
         self.assertGreater(tokens, 500)
@@ -137,7 +137,7 @@ class NextTurn(SavedTest):
         self.assertEqual((kept, same), (restored, cached))
 
     def test_what_two_engines_computed(self):
-        """What an engine did not use stays in the file."""
+        """Tokens that an engine did not use stay in the file."""
         one, other = user("One. " + SHORT * 2), user("Other. " + SHORT * 2)
         self.run_once(one)
         (_, cached), = self.run_once(other)
@@ -155,7 +155,7 @@ class NextTurn(SavedTest):
         self.assertEqual(os.stat(self.only_file()).st_ino, inode)
 
     def test_a_beginning_of_many_is_worth_most(self):
-        """There is room for two blocks: those of the instructions of three conversations, not those of a longer one."""
+        """There is room for two blocks: those of the instructions of three conversations are saved, not those of a longer one."""
         rules = {"role": "system", "content": "Be brief, and never talk of anything else. " + FOX * 28}
         requests = [[rules, *user(f"{name}: who are you?")] for name in ("Ann", "Bob", "Cid")]
         long, begin = (user("Tell me more. " + FOX * count) for count in (40, 14))
@@ -167,7 +167,7 @@ class NextTurn(SavedTest):
         self.assertEqual(of_rules, 2 * BLOCK)
 
     def test_more_than_the_kv_memory_begins_with(self):
-        """Four conversations, of which two have room in it."""
+        """Four conversations; at first, the KV memory has room for two."""
         conversations = [user(f"{name} says: " + FOX * 40) for name in ("Ann", "Bob", "Cid", "Dan")]
         self.run_until_idle(*conversations)
         for _, cached in self.run_once(*conversations):
@@ -175,7 +175,7 @@ class NextTurn(SavedTest):
 
 
 class NotUsed(SavedTest):
-    """One answer and its file for all."""
+    """One answer and its file for all tests."""
 
     turns = user(SHORT * 2 + "What does it jump over?")
     saved = None
@@ -200,7 +200,8 @@ class NotUsed(SavedTest):
         shutil.copy2(self.whole, os.path.join(self.folder, self.name))
 
     def test_damaged(self):
-        """One byte, in data, index and trailer: what is damaged, and what follows it, is computed; the next file is whole."""
+        """One byte is wrong, in data, index or trailer: the damaged part and what follows it is computed; the next file is
+        whole."""
         size = os.path.getsize(self.whole)
         for at, whole_again in ((13, False), (BLOCK_BYTES // 2, False), (BLOCK_BYTES + 100, True), (size - 900, True),
                                 (size - 60, True), (size - 1, False)):
@@ -229,14 +230,14 @@ class NotUsed(SavedTest):
                 self.assertEqual((text, cached), (self.text, 0))
 
     def test_of_another_context(self):
-        """Some models compute other numbers then."""
+        """With another context, some models compute other numbers."""
         (text, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_CTX="2048")
         self.assertEqual((text, cached), (self.text, 0))
         (text, cached), = self.run_once(self.turns, FM_ENGINE_LLAMA_CTX="2048")
         self.assert_saved([cached], [True])
 
     def test_of_another_file(self):
-        """Which has the same path, and is as long."""
+        """Another model file, which has the same path and the same length."""
         path = os.path.join(os.path.dirname(self.folder), "model.gguf")
         shutil.copyfile(gguf.shallow(FILES[0], LAYERS), path)
         cached = []
@@ -249,7 +250,7 @@ class NotUsed(SavedTest):
         self.assert_saved(cached, [False, True, False])
 
     def test_what_llama_cpp_does_not_take(self):
-        """Though all checksums fit: half of the first block's bytes. It is computed, and saved anew."""
+        """Half of the first block's bytes, although all checksums are right. The block is computed, and saved again."""
         with open(self.only_file(), "r+b") as f:
             data = bytearray(f.read())
             index, length = struct.unpack_from("<QQ", data, len(data) - 48)
@@ -268,7 +269,7 @@ class NotUsed(SavedTest):
 
     @unittest.skipUnless(os.path.exists(OTHER_RELEASE), "the library is built for Linux, and not with ThreadSanitizer")
     def test_of_another_release(self):
-        """Which has the version of this one: only the commit tells them apart."""
+        """Another release with the same version: only the commit shows the difference."""
         engines = os.path.join(os.path.dirname(self.folder), "engines")
         os.mkdir(engines)
         shutil.copy(ENGINE + ".json", engines)
@@ -289,7 +290,7 @@ class NotUsed(SavedTest):
         self.assertEqual((text, cached), (self.text, 0))
 
     def test_by_what_must_be_repeatable(self):
-        """A request with a seed, and an engine that repeats everything: as in a fresh process, from whole chunks."""
+        """A request with a seed, and an engine where all is repeatable: as in a fresh process, from whole chunks."""
         helper = self.start()
         self.assertEqual(self.ask(helper, self.turns, seed=1)[3], 0)
         self.end(helper)
@@ -309,7 +310,7 @@ class NotUsed(SavedTest):
 
 class Ends(SavedTest):
     def test_in_time(self):
-        """Also where a prompt is being computed. The KV memory has grown before: on a busy machine that alone takes as long."""
+        """Also while a prompt is computed. The KV memory has grown before, because on a busy machine growing takes as long."""
         helper = self.start()
         self.ask(helper, user("First this. " + LONG * 3))
         self.ask(helper, user(LONG))

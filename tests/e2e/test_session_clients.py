@@ -1,6 +1,6 @@
 """
-The example clients of session mode: each one against the real gateway with the fake engine, and against a gateway that
-stands in for it and says what the fake engine can't. All must do and print the same.
+The example clients of session mode: each one against the real gateway with the fake engine, and against a scripted gateway
+that sends what the fake engine can't. All must do and print the same.
 """
 
 import json
@@ -23,8 +23,8 @@ SANITIZE = os.environ.get("FM_SANITIZE", "")
 LINES = 100
 SOURCES = ("client.c", "client.py", "client.mjs", os.path.join("rust", "src", "main.rs"))
 
-# A gateway with two files as its options: the first one has what it answers to each command, in turn, and its status at
-# the end; what it was asked goes to the second one.
+# A gateway with two files as its options: the first file has its answer to each command, in turn, and its exit status; the
+# gateway writes the commands that it got to the second file.
 STAND_IN = """#!%s
 import json, os, socket, sys, time
 name, mode, table, log = sys.argv
@@ -74,7 +74,7 @@ def table(fruits=(), text="", **more):
 
 
 class Client:
-    """The tests of one client. `command` starts it; `needs` are the files without which it can't be."""
+    """The tests of one client. `command` starts it; it can't be started without the files `needs`."""
 
     command = needs = ()
 
@@ -97,11 +97,11 @@ class Client:
         os.chmod(self.stand_in, 0o755)
 
     def run_client(self, *arguments, **env):
-        """Returns its status, what it printed, and what it said of an error."""
+        """Returns its status, its output, and its error messages."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
         done = subprocess.run([*self.command, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
                               env={**clean, **env}, timeout=wire.WAIT)
-        self.log = done.stderr.decode()  # to its end, so the gateway, which has it too, is gone
+        self.log = done.stderr.decode()  # read to its end, so the gateway, which has it too, has ended
         said = [line for line in self.log.splitlines() if line.startswith("error: ")]
         return done.returncode, done.stdout.decode(), said
 
@@ -109,7 +109,8 @@ class Client:
         return self.run_client(PROXY, "--engine", "fake", *options, **env)
 
     def run_stand_in(self, answers):
-        """The same with a gateway that answers so; keeps what it was asked, and "end" if it came to that."""
+        """The same with a gateway that gives these answers; keeps the commands that it got, and "end" if the client ended
+        normally."""
         told, asked = (os.path.join(self.folder.name, name) for name in ("told", "asked"))
         with open(told, "w", encoding="utf-8") as file:
             json.dump(answers, file)
@@ -150,10 +151,11 @@ class Client:
         self.assertEqual(self.asked, [*REQUESTS, "end"])
 
     def test_nobody_reads_what_it_prints(self):
-        """As with `| head`. A language may end it by SIGPIPE, or report the write; none may show its stack for that."""
+        """As with `| head`. A language may end the client by SIGPIPE, or report the failed write; none may print a stack
+        trace."""
         read_end, write_end = os.pipe()
         os.close(read_end)
-        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as a user has it
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as for a user
         done = subprocess.run([*self.command, PROXY, "--engine", "fake"], stdin=subprocess.DEVNULL, stdout=write_end,
                               stderr=subprocess.PIPE, env=env, timeout=wire.WAIT)
         os.close(write_end)

@@ -1,4 +1,4 @@
-"""Session mode with the real model. Skipped, with the reason, where llama's engine or the model is missing."""
+"""Session mode with the real model. Skipped, with the reason, if llama's engine or the model is missing."""
 
 import glob
 import os
@@ -31,7 +31,8 @@ class Model(wire.TimedTest):
         self.assertEqual(self.gateway.close(), 0)
 
     def test_shape(self):
-        """At temperature 1 each answer is what was asked for. A model of this size runs on now and then, twice too: an error."""
+        """At temperature 1 each answer has the requested format. Sometimes a model of this size does not stop, even twice: an
+        error."""
         session, long = self.open(), 0
         for i in range(COUNT):
             for output_format, prompt in PROMPTS.items():
@@ -46,7 +47,7 @@ class Model(wire.TimedTest):
                     self.assertTrue(all(isinstance(item, str) for item in answer["result"]), answer)
                 self.assertTrue(self.gateway.ask("close-session", session_id=session)["ok"])
                 session = self.gateway.open()
-        if COUNT > 1:  # of two answers both may
+        if COUNT > 1:  # of only two answers, both may be too long
             self.assertLess(long, COUNT, f"of {2 * COUNT}")
 
     def test_signal_in_mid_generation(self):
@@ -62,14 +63,14 @@ class Model(wire.TimedTest):
         self.assertEqual(self.gateway.answer(), {"ok": False, "error": "execution_failed: cancelled: the input has ended"})
 
     def turn(self, session, prompt, content):
-        """A message's tokens, as the log has them: (input, cached)."""
+        """A message's tokens, as logged: (input, cached)."""
         answer = self.gateway.message(session, prompt, content, timeout=PATIENCE)
         self.assertTrue(answer["ok"], answer)
         line = self.gateway.log_where("Message processed: ")
         return tuple(map(int, re.search(r"input_tokens=(\d+), cached_tokens=(\d+)", line).groups()))
 
     def test_second_turn(self):
-        """It has the first one's text in its prompt, and finds the first turn in the KV cache."""
+        """Its prompt has the text of the first turn, and the first turn is in the KV cache."""
         session = self.open("--temperature", "0")
         ask = "Answer with one word: yes."
         first, _ = self.turn(session, ask, "The code word is xylophone. " * 30)
@@ -77,9 +78,9 @@ class Model(wire.TimedTest):
         alone, _ = self.turn(self.gateway.open(), ask, "Nothing else.")
         self.assertGreater(second, first, "the first turn is part of it")
         self.assertGreater(second, alone + first // 2)
-        # all of the first turn but what its template writes after it
+        # the whole first turn, except what the template writes after it
         self.assertGreaterEqual(cached, first - 16)
-        self.assertLessEqual(cached, second)  # all of it, where the answer ran on and was generated again
+        self.assertLessEqual(cached, second)  # all of it, if the answer was too long and was generated again
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """
-The 25 correctness properties of a gateway of sessions, each on FM_ITERATIONS random inputs (100; 20 under sanitizers), on
-the real binary with the fake engine. A test's name begins with the number of its property. The seed is printed; FM_SEED
-sets it.
+The 25 correctness properties of a gateway of sessions, each on FM_ITERATIONS random inputs (100; 20 under sanitizers), on the
+real binary with the fake engine. A test's name begins with the number of its property. The seed is printed; FM_SEED sets it.
 
-Of every test also holds: stdout has one JSON object a line and no answer that was not asked for, each line of stderr begins
-with the prefix, and the exit status is 0.
+In every test, this also holds: stdout has one JSON object per line and no unexpected answer, each line of stderr begins with
+the prefix, and the exit status is 0.
 """
 
 import json
@@ -49,7 +48,7 @@ class Case(TimedTest):
             self.assertTrue(line.startswith(PREFIX) and line.endswith("\n"), line)
 
     def text(self, most=40):
-        """Not empty, and no script for the fake engine."""
+        """A text that is not empty, and not a script for the fake engine."""
         return "".join(self.random.choices(ALPHABET, k=self.random.randrange(most))) + "x"
 
     def word(self):
@@ -59,7 +58,7 @@ class Case(TimedTest):
         self.assertEqual(answer, {"ok": False, "error": error})
 
     def bad_json(self):
-        """A line, not empty, that is no JSON object; now and then it is not even text."""
+        """A line, not empty, that is not a JSON object; sometimes it is not even valid text."""
         valid = compact({"command": "open-session", "instructions": self.text()}).encode()
         cut = self.random.randrange(1, len(valid))
         choices = (
@@ -80,7 +79,7 @@ class Case(TimedTest):
                 "output_format": "text"}
 
     def valid_request(self, sessions):
-        """One that is answered with ok; a session that it closes is taken from `sessions`."""
+        """A request that is answered with ok; a session that it closes is removed from `sessions`."""
         kinds = ["open-session", "check-availability", *["message"] * 3, "close-session"]
         kind = self.random.choice(kinds if len(sessions) > 1 else kinds[:-1])
         if kind == "message":
@@ -92,7 +91,7 @@ class Case(TimedTest):
         return {"command": kind}
 
     def bad_request(self, session):
-        """A line that has an error for its answer, and that error's code."""
+        """A line that is answered with an error, and that error's code."""
         name = self.word()
         return self.random.choice((
             (self.bad_json(), "invalid_json"),
@@ -125,7 +124,7 @@ class Lines(Case):
                 self.assertTrue(self.gateway.ask("close-session", session_id=sessions.pop())["ok"])
 
     def test_02_sequential_processing(self):
-        """The answers are in the order of the requests, whatever each takes, and whichever session it is of."""
+        """Answers have the order of the requests, whatever each takes, and whichever session it is for."""
         sessions = [self.gateway.open() for _ in range(4)]
         for _ in range(ITERATIONS):
             expected = []
@@ -143,7 +142,7 @@ class Lines(Case):
             self.assertEqual([a["result"] if a["ok"] else a["error"].split(":")[0] for a in answers], expected)
 
     def test_03_ndjson_responses(self):
-        """One compact JSON object in UTF-8, with one newline, which is its end; texts come through unchanged."""
+        """Each answer is compact JSON in UTF-8, with a single newline at its end; texts are unchanged."""
         session = self.gateway.open()
         for _ in range(ITERATIONS):
             if self.random.random() < 0.3:
@@ -209,7 +208,7 @@ class Lines(Case):
         self.assertGreater(len(seen), min(ITERATIONS, 20) // 4)
 
     def test_20_errors_are_logged(self):
-        """With the prefix and the code, and without the user's text."""
+        """The log has the prefix and the code, but not the user's text."""
         session = self.gateway.open()
         secret = "SECRET"
         text = {"command": "message", "session_id": session, "prompt": secret, "content": secret, "output_format": "text"}
@@ -232,7 +231,7 @@ class Lines(Case):
             self.assertNotIn(secret, logged)
 
     def test_21_continuity(self):
-        """Whatever comes between, the server and each of its sessions go on."""
+        """Whatever comes between, the server and each of its sessions continue."""
         turns = {self.gateway.open(): 0 for _ in range(3)}
         for _ in range(ITERATIONS):
             session = self.random.choice(list(turns))
@@ -298,7 +297,8 @@ class Messages(Case):
         self.session = self.gateway.open()
 
     def test_13_required_fields(self):
-        """Absent, null and no string are the same; of several the first one is reported, before the session is looked for."""
+        """Absent, null and other types are treated the same; of several missing fields the first one is reported, before the
+        session is looked for."""
         for _ in range(ITERATIONS):
             fields = {"session_id": self.random.choice((self.session, self.word())), "prompt": self.text(),
                       "content": self.text(), "output_format": self.random.choice((*FORMATS, self.word()))}
@@ -312,7 +312,7 @@ class Messages(Case):
             self.fault(self.gateway.ask("message", **fields), first + "_required")
 
     def test_14_output_format(self):
-        """An answer of another shape is an error; what an engine makes by the schema has the shape."""
+        """An answer of another shape is an error; an engine that follows the schema has the right shape."""
         for _ in range(ITERATIONS):
             output_format = self.random.choice(FORMATS)
             answer = self.gateway.message(self.session, self.text(), self.text(), output_format)
@@ -351,7 +351,7 @@ class Messages(Case):
 
 
 class Got(Case):
-    """By what the engine got."""
+    """Tests that look at the messages that the engine got."""
 
     env = MESSAGES
 
@@ -363,12 +363,12 @@ class Got(Case):
         return [[role, instructions.removesuffix(GUIDES["text"])], *turns]
 
     def long_text(self, length):
-        """Of so many characters: of one, two, three and four bytes, or one of them again and again."""
+        """A text of `length` characters: with one, two, three and four bytes each, or the same one repeated."""
         letters = self.random.choice((LETTERS, LETTERS, self.random.choice(LETTERS[:3]), self.random.choice(LETTERS[-6:])))
         return "".join(self.random.choices(letters, k=length))
 
     def test_08_independent_sessions(self):
-        """Also of the other one's errors and its end."""
+        """A session is not affected by the other one's errors and end either."""
         for _ in range(ITERATIONS):
             sessions = {self.gateway.open(instructions=word): [["system", word]] for word in (self.word(), self.word())}
             for session in self.random.sample(2 * list(sessions), 4):
@@ -384,7 +384,7 @@ class Got(Case):
             self.assertTrue(self.gateway.ask("close-session", session_id=other)["ok"])
 
     def turn(self, session, conversation):
-        """A message whose model sees the conversation and the message, and no more; it grows by the turn."""
+        """Sends a message; checks that the model sees exactly the conversation and the message, and adds the turn to it."""
         prompt, content = self.text(), self.text()
         conversation.append(["user", f"{prompt}\n\nContent:\n{content}"])
         answer = self.gateway.message(session, prompt, content)
@@ -410,7 +410,7 @@ class Got(Case):
             self.assertEqual(got[1:], [["user", "p\n\nContent:\n" + content[:CONTENT_MAX]]])
 
     def test_17_prompt_construction(self):
-        """All of the prompt, an empty line, "Content:", and the content, byte by byte."""
+        """The whole prompt, an empty line, "Content:", and the content, byte by byte."""
         for _ in range(ITERATIONS):
             prompt = self.random.choice((self.text(), self.text(), self.long_text(self.random.randrange(9_000, 12_000))))
             content = self.text(400)
@@ -418,14 +418,14 @@ class Got(Case):
             self.assertEqual(got[1:], [["user", f"{prompt}\n\nContent:\n{content}"]])
 
     def test_19_resilience(self):
-        """An error leaves the session as it was: its next message has all of the turns before it, and nothing of the error."""
+        """An error leaves the session as it was: the next message has all the turns before it, and nothing from the error."""
         faults = [{"error": "broken"}, {"finish": "content_filter"}, {"finish": "length"}]
         session, conversation = None, []
         for i in range(ITERATIONS):
             if i % 10 == 0:
                 session, conversation = self.gateway.open(instructions="i"), [["system", "i"]]
                 self.turn(session, conversation)
-            # one that dies three times in a row is not started for a while: most errors are others
+            # an engine that dies three times in a row is not started for a while: most errors are others
             fault = self.random.choice(faults + [{"exit": 3}, {"signal": "SEGV"}] * (i % 10 == 5))
             answer = self.gateway.message(session, "lost", scripted("{", fault), self.random.choice(FORMATS))
             self.assertRegex(answer["error"], "^(guardrail_blocked$|execution_failed: .)")
@@ -434,7 +434,7 @@ class Got(Case):
         self.turn(session, conversation)
 
     def test_25_exactly_the_most(self):
-        """10,000 characters come through; of one more, that one does not."""
+        """10,000 characters are passed on; of a longer content, the last character is not."""
         for _ in range(ITERATIONS):
             content = self.long_text(CONTENT_MAX)
             got = self.got(self.gateway.message(self.gateway.open(), "p", content))
@@ -444,7 +444,7 @@ class Got(Case):
                 self.assertEqual(got[1:], [["user", "p\n\nContent:\n" + content]])
 
     def test_unknown_members(self):
-        """They are ignored, as are those of other commands, whatever their type."""
+        """Such members are ignored, also those of other commands, whatever their type."""
         values = (*NO_STRINGS, "", "text")
         session = self.gateway.open()
         for _ in range(ITERATIONS):
@@ -466,14 +466,14 @@ class Idle(Case):
     options = ("--idle-timeout-ms", str(idle_ms), "--idle-check-ms", "20", "--max-sessions", str(2 * ITERATIONS))
 
     def test_11_idle_timeout(self):
-        """Those that are used stay; the others go, with a warning each, and no sooner than they may."""
+        """Sessions in use stay; the others are closed, with a warning each, and not too early."""
         idle = {self.gateway.open(instructions=self.text()) for _ in range(ITERATIONS)}
         for session in self.random.sample(sorted(idle), ITERATIONS // 2):
             self.assertTrue(self.gateway.message(session, self.text(), self.text())["ok"])
         busy = self.gateway.open()
         gone = set()
         while len(gone) < ITERATIONS:
-            # three of four sleep in one that is generated, and none is closed then
+            # three of four sleeps happen while a message is generated, and no session is closed then
             answer = self.gateway.message(busy, "p", scripted({"sleep_ms": self.idle_ms // 4}, compact({"result": "x"})))
             self.assert_undisturbed(answer == {"ok": True, "result": "x"}, answer)
             while not self.gateway.log.empty():
@@ -492,7 +492,7 @@ class Idle(Case):
         self.fault(self.gateway.message(busy, "p", "c"), "session_not_found")
 
     def test_a_request_that_waits(self):
-        """A session is not closed while a request of its own waits for another one's answer."""
+        """A session is not closed while one of its requests waits for another one's answer."""
         slow, waiting = self.gateway.open(), self.gateway.open()
         self.gateway.send_message(slow, "p", scripted({"sleep_ms": self.idle_ms * 3 // 2}, compact({"result": "x"})))
         self.gateway.send_message(waiting, "p", says("y"))

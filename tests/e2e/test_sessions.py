@@ -1,4 +1,4 @@
-"""Session mode (protocol/SESSIONS.md): its life, its limits, its log, and the conversation that the document has."""
+"""Session mode (protocol/SESSIONS.md): its life, its limits, its log, and the conversation in the document."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class Ends(Case):
         session = made.open()
         self.assertTrue(made.message(session, "p", says("x"))["ok"])
         engine = children(made.pid)[0]
-        # One write, as the input may be closed before a second one. Nobody reads the second line.
+        # One write, because the input may be closed before a second one. The second line is never read.
         made.send_raw(b'{"command":"shutdown"}\n{"command":"open-session"}\n')
         self.assertEqual(made.answer(), {"ok": True})
         self.assertEqual(made.wait_exit(), 0)
@@ -83,7 +83,7 @@ class Ends(Case):
         self.assertEqual(made.wait_exit(), 0)
 
     def test_parent_killed(self):
-        """Also while a message is generated, and with stdin and stdout held open by somebody else."""
+        """Also while a message is generated, and while another process holds stdin and stdout open."""
         for content in (None, HANGS):
             read_end, write_end = os.pipe()
             answers_read, answers_write = os.pipe()
@@ -116,7 +116,7 @@ class Ends(Case):
 
     def test_lines_before_the_end_are_answered(self):
         commands = ("open-session", "nothing", "check-availability", [], "shutdown")
-        text = "\n".join(compact({"command": command}) for command in commands)  # no newline after the last
+        text = "\n".join(compact({"command": command}) for command in commands)  # the last line has no newline
         done = subprocess.run([os.path.join(BIN, "fm-proxy"), "sessions", "--engine", "fake", "--log-level", "off"],
                               input=text.encode(), capture_output=True, timeout=WAIT)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
@@ -124,7 +124,7 @@ class Ends(Case):
         self.assertEqual([answer["ok"] for answer in answers], [True, False, True, False, True])
 
     def test_eof_wait(self):
-        """Messages go on after the end of the input for as long as they are given."""
+        """After the end of the input, messages continue for as long as the option allows."""
         made = self.gateway("--eof-wait-ms", "60000")
         session = made.open()
         for word in ("a", "b"):
@@ -139,7 +139,7 @@ class Ends(Case):
         self.assertEqual(made.wait_exit(), 0)
 
     def test_what_came_before_a_signal_is_answered(self):
-        """Also what waits in the pipe still."""
+        """Also what is still in the pipe."""
         for _ in range(20):
             made = self.gateway()
             self.assertFalse(made.ask("nothing")["ok"])
@@ -149,7 +149,7 @@ class Ends(Case):
             self.assertEqual(made.wait_exit(), 0)
 
     def test_end_after_a_backlog(self):
-        """The end of the input is noticed, though there is no room to read up to it."""
+        """The end of the input is noticed although there is no room to read everything before it."""
         made = self.gateway()
         session = made.open()
         made.send_message(session, "p", HANGS)
@@ -159,7 +159,7 @@ class Ends(Case):
         self.assertEqual(made.wait_exit(), 0)
 
     def ended(self, lines, read, stderr=subprocess.DEVNULL):
-        """What comes out of a gateway whose input has ended: `read` gets its stdout."""
+        """Runs a gateway whose input has ended; `read` gets its stdout. Returns the exit status."""
         made = subprocess.Popen([os.path.join(BIN, "fm-proxy"), "sessions", "--engine", "fake"], stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=stderr)
         made.stdin.write(b'{"command":"check-availability"}\n' * lines)
@@ -169,18 +169,18 @@ class Ends(Case):
         return made.wait(WAIT)
 
     def test_host_that_pauses_at_the_end(self):
-        """For longer than answers may take after a signal."""
+        """The host pauses for longer than answers may take after a signal."""
         came = []
 
         def read(stdout):
-            time.sleep(1)  # nothing tells that it waits for us
+            time.sleep(1)  # there is no way to see that the gateway waits for us
             came.extend(stdout)
 
         self.assertEqual(self.ended(2000, read), 0)
         self.assertEqual(len(came), 2000)
 
     def test_answers_that_nobody_takes(self):
-        """The status says so."""
+        """The exit status shows it."""
         self.assertEqual(self.ended(5000, lambda stdout: None), 70)
         with open("/dev/full", "wb") as full:
             done = subprocess.run([os.path.join(BIN, "fm-proxy"), "sessions", "--engine", "fake"], stdout=full,
@@ -189,13 +189,13 @@ class Ends(Case):
         self.assertIn(b"Error: the host takes no answers any more", done.stderr)
 
     def test_host_that_stops_reading_and_goes(self):
-        """A gateway that waits for room ends all the same when it is asked to."""
+        """A gateway that waits for room ends when it is asked to."""
         made = subprocess.Popen([os.path.join(BIN, "fm-proxy"), "sessions", "--engine", "fake", "--log-level", "off"],
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         os.set_blocking(made.stdin.fileno(), False)
         line = b'{"command":"check-availability"}\n' * 1000
         sent, last = 0, time.monotonic()
-        while time.monotonic() - last < 0.5 * SLOW:  # until it takes no more
+        while time.monotonic() - last < 0.5 * SLOW:  # until the gateway takes no more
             try:
                 sent += os.write(made.stdin.fileno(), line)
                 last = time.monotonic()
@@ -224,7 +224,7 @@ class Lines(Case):
             made.send_raw(line + b"\n")
             answer = made.answer()
             self.assertEqual(answer, {"ok": True, "result": "p"} if ok else {"ok": False, "error": "invalid_json"})
-        made.send_raw(b"x" * (2 * LINE_MAX))  # and its end comes later
+        made.send_raw(b"x" * (2 * LINE_MAX))  # the end of this line comes later
         self.fault(made.answer(), "invalid_json")
         made.send_raw(b"yyy\n")
         self.assertEqual(made.message(session, "p", says("x")), {"ok": True, "result": "x"})
@@ -242,7 +242,7 @@ class Lines(Case):
         return b'{"command":"' + bytes([rng.randrange(32, 127)]) * rng.choice((70_000, 1_000_000)) + b'"}'
 
     def test_many_random_lines(self):
-        """As many answers as lines that are not blank, and memory as it was."""
+        """There are as many answers as lines that are not blank, and memory stays the same."""
         seed = int(os.environ.get("FM_SEED", random.SystemRandom().randrange(1 << 32)))
         print(f"FM_SEED={seed}", flush=True)
         rng = random.Random(seed)
@@ -266,7 +266,7 @@ class Lines(Case):
         now = [memory_kib(pid, "VmRSS") for pid in (made.pid, *children(made.pid))]
         if os.environ.get("FM_FIGURES"):
             print(f"{LINES} lines, {asked} asked something; the gateway's and the engine's KiB: {warm}, then {now}")
-        if not SANITIZED:  # their allocators keep what is freed
+        if not SANITIZED:  # sanitizers' allocators keep freed memory
             self.assertEqual(len(now), 2)
             for before, after in zip(warm, now):
                 self.assertLess(after - before, 4096)
@@ -313,7 +313,7 @@ class Limits(Case):
         self.assert_undisturbed(answer == {"ok": True, "result": "x"}, answer)
 
     def test_context(self):
-        """The conversation outgrows the model's context: the fake engine's has 4,096 words."""
+        """The conversation becomes larger than the model's context: the fake engine's has 4,096 words."""
         words = "word " * 1900
         made = self.gateway()
         session = made.open()
@@ -328,7 +328,7 @@ class Limits(Case):
             self.assertTrue(made.message(session, words, "c")["ok"])
 
     def test_an_answer_that_runs_on(self):
-        """It is generated once more, with a penalty; then it is an error."""
+        """The answer is generated once more, with a penalty; then it is an error."""
         made = self.gateway("--max-output-tokens", "20")
         session = made.open()
         answer = made.message(session, "p", scripted("{", {"repeat": ["x", 30]}))
@@ -394,7 +394,7 @@ class Log(Case):
     SECRET = "SECRET"
 
     def talk(self, *args):
-        """The log of some talk with secrets in it."""
+        """The log of a conversation with secrets in it."""
         made = self.gateway(*args)
         session = made.open(instructions=self.SECRET)
         made.message(session, self.SECRET, says(self.SECRET + "\n\x1b\x7f\u009b"))
@@ -415,7 +415,8 @@ class Log(Case):
             self.assertTrue(all(line.startswith(PREFIX) for line in lines), lines)
 
     def read(self, made, *expected):
-        """The log of a gateway that has ended has these lines, as regular expressions, in this order, among others."""
+        """Checks that the log of a gateway that has ended has these lines, as regular expressions, in this order, among
+        others."""
         self.assertEqual(made.wait_exit(), 0)
         lines = made.rest_of_log()
         self.assertTrue(all(line.startswith(PREFIX) for line in lines), lines)
@@ -428,7 +429,7 @@ class Log(Case):
         return lines
 
     def test_of_a_life(self):
-        """What is logged of the server, its sessions and their messages; no level was given."""
+        """What is logged about the server, its sessions and their messages at the default level."""
         made = self.gateway()
         session = made.open(instructions="\u4e2d" * 20)
         other = made.open()

@@ -10,18 +10,18 @@ MIB = 1 << 20
 
 
 def rss(pid):
-    """Bytes."""
+    """In bytes."""
     with open(f"/proc/{pid}/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class SlowHost(HelperTest):
     def stalled(self, streams, prompt):
-        """A helper whose streams are held up, because nobody reads: (helper, calls)."""
+        """A helper whose streams are held up, because its output is not read: (helper, calls)."""
         helper = self.helper()
         helper.call("responses.create", {"input": "x"})
         helper.reading.clear()
-        helper.send("health.ping", None, 1)  # the reader waits inside a read; this one gets it out
+        helper.send("health.ping", None, 1)  # the reader waits inside a read; this ping lets it return
         calls = [self.create(helper, prompt) for _ in range(streams)]
         wait_idle(helper.pid, helper.engine_pid())
         return helper, calls
@@ -44,7 +44,7 @@ class SlowHost(HelperTest):
     def test_memory(self):
         """8 streams of 4 MiB for a host that does not read: generation pauses, and a cancel still comes through."""
         helper, calls = self.stalled(8, script({"repeat": ["0123456789abcdef" * 64, 4096]}))
-        if not SANITIZED:  # sanitizers have memory of their own
+        if not SANITIZED:  # sanitizers use additional memory
             self.assertLess(rss(helper.pid), 24 * MIB)
         cancels = [helper.start("responses.cancel", {"request_id": call}) for call in calls]
         wait_idle(helper.pid)
@@ -64,7 +64,7 @@ class SlowHost(HelperTest):
         self.assert_soon(helper.ping_ms(), 1000 * SLOW)
 
     def test_no_limit_fires_for_the_host(self):
-        """no_progress and first_token are about the engine: a host that reads late does not use them up."""
+        """no_progress and first_token are about the engine: the time in which the host does not read does not count."""
         helper = self.helper()
         helper.call("responses.create", {"input": "x"})
         helper.reading.clear()
@@ -79,7 +79,7 @@ class SlowHost(HelperTest):
         check_stream(self, events, result)
 
     def test_one_frame_beyond_the_cap(self):
-        """Each event that repeats such instructions is larger than what a host may let collect; it is no fault of its."""
+        """Each event that repeats these instructions is larger than the limit for unread output; the host is not to blame."""
         helper = self.helper()
         helper.call("responses.create", {"input": "x"})
         helper.reading.clear()
@@ -96,7 +96,7 @@ class SlowHost(HelperTest):
             self.assertTrue(helper.reply(ping)["result"]["ok"])
 
     def test_a_cancel_while_generation_pauses(self):
-        """The engine has answered it within its grace, although nobody reads that: it must not be ended for it."""
+        """The engine has stopped within its grace, although its messages are not read yet: it must not be ended."""
         helper, calls = self.stalled(1, script({"repeat": ["x" * 1000, 4000]}))
         engine = helper.engine_pid()
         ways = [{}, {"queue_timeout_ms": 100}, {"timeout_ms": 100}]
@@ -112,7 +112,7 @@ class SlowHost(HelperTest):
         self.assert_undisturbed(helper.engine_pid() == engine, "another engine")
 
     def test_a_broken_header_ends_it_within_a_second(self):
-        """Nobody reads, and the engine does not end by itself."""
+        """The host does not read, and the engine does not end by itself."""
         helper, _ = self.stalled(1, script({"repeat": ["x" * 1000, 400]}, {"hang": "hard"}))
         before = time.monotonic()
         helper.send_raw(b"GET / HTTP/1.1\r\n\r\n")

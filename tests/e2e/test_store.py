@@ -1,4 +1,4 @@
-"""Stored responses (PROTOCOL.md, Stored responses): conversations that go on, the calls about them, the background."""
+"""Stored responses (PROTOCOL.md, Stored responses): conversations that continue, the calls about them, the background."""
 
 import json
 import os
@@ -17,15 +17,15 @@ import foreign_engine
 import wire
 from wire import HelperTest, check_stream, script, state, wait_until
 
-STOP = ({"signal": "STOP"}, {"sleep_ms": 50})  # steps of a script; it takes a moment to have all threads stopped
-KILLS = int(os.environ.get("FM_KILLS", 3))  # more by hand
+STOP = ({"signal": "STOP"}, {"sleep_ms": 50})  # steps of a script; all threads stop only after a moment
+KILLS = int(os.environ.get("FM_KILLS", 3))  # set more by hand
 
 
 def text_of(response):
     return "".join(part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"])
 
 
-# What the checksum of a row covers, and version 2 of the file, which had none.
+# The columns that the checksum of a row covers, and version 2 of the file, which had none.
 CHECKED = ("id", "previous", "bytes", "object", "input", "stream")
 VERSION_2 = """
     CREATE TABLE responses(key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, previous TEXT NOT NULL,\
@@ -44,7 +44,7 @@ VERSION_2 = """
 
 
 def checksum(*values):
-    """Of a row: CRC-32 of its columns as text, each with its length in 4 bytes before it."""
+    """The checksum of a row: CRC-32 of its columns as text, each with its length in 4 bytes before it."""
     texts = [value if isinstance(value, bytes) else str(value).encode() for value in values]
     return zlib.crc32(b"".join(len(text).to_bytes(4, "little") + text for text in texts))
 
@@ -275,7 +275,7 @@ class Compact(StoreTest):
         self.assertEqual((result["object"], len(result["output"])), ("response.compaction", 1))
         item = result["output"][0]
         self.assertEqual(set(item), {"id", "type", "encrypted_content"})
-        summary = item["encrypted_content"].removeprefix("fm1:")  # the fake engine says what it is asked
+        summary = item["encrypted_content"].removeprefix("fm1:")  # the fake engine repeats its prompt
         self.assertIn("Summarize", summary)
         words = len(summary.split())
         self.assertEqual(result["usage"]["input_tokens"], 5 + words)
@@ -295,7 +295,7 @@ class Compact(StoreTest):
         self.assert_error(helper.call("responses.retrieve", {"id": chained["id"]}), "NOT_FOUND")
 
     def test_one_that_repeats_itself(self):
-        """It is cut at 1,024 tokens, tried once more with a penalty, and at the worst ends with its last sentence."""
+        """It is cut at 1,024 tokens, tried once more with a penalty, and at worst ends with its last complete sentence."""
         once = self.compact(self.helper(), input="x")
         text = once["output"][0]["encrypted_content"]
         penalised = self.compact(self.helper(env={"FM_ENGINE_FAKE_ANSWER": "loop"}), input="x")
@@ -314,7 +314,8 @@ class Compact(StoreTest):
         self.assertTrue(self.ask(helper, [endless["output"][0], {"role": "user", "content": script("on")}]))
 
     def test_the_second_try(self):
-        """The same job with a penalty. A cancel and the limits are for both, and no other request comes between them."""
+        """The second try is the same job with a penalty. A cancel and the limits apply to both, and no other request runs
+        between them."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         foreign_engine.write(folder.name, "cutter", """
@@ -435,13 +436,13 @@ class Background(StoreTest):
 
 
 class Streams(StoreTest):
-    """The events of a response, for those who come later."""
+    """The events of a response, for readers that come later."""
 
     def follow(self, helper, id, **params):
         return helper.start("responses.retrieve", {"id": id, "stream": True, **params})
 
     def go_on(self, helper):
-        """The script stopped its engine."""
+        """Continues the engine, which the script stopped."""
         wait_until(lambda: state(helper.engine_pid()) == "T", what="the stop")
         os.kill(helper.engine_pid(), signal.SIGCONT)
 
@@ -521,11 +522,11 @@ class Streams(StoreTest):
         self.assertEqual((result["ok"], result["response"]), (True, cancelled["response"]))
 
     def test_an_id_is_of_what_ended(self):
-        """Who reads its events can't be cancelled by it."""
+        """A call that reads a finished response's events can't be cancelled by the response's id."""
         helper = self.helper()
         response = self.ask(helper, script({"repeat": ["word ", 100_000]}))
         call = self.follow(helper, response["id"])
-        helper.event(call, "response.created", keep=True)  # more than the pipe and the queue hold are after it
+        helper.event(call, "response.created", keep=True)  # after it come more bytes than the pipe and the queue hold
         self.assert_error(helper.call("responses.cancel", {"id": response["id"]}), "INVALID_REQUEST", "id")
         events, result = helper.collect(call)
         self.assertEqual(check_stream(self, events, result), response)
@@ -549,7 +550,7 @@ class Streams(StoreTest):
         self.assertTrue(self.ask(helper, "one")["id"], "all places are free again")
 
     def test_one_that_is_left_at_once(self):
-        """Before the store has found it."""
+        """The reader leaves before the store has found the response."""
         helper = self.helper()
         id = self.ask(helper, script("one ", *STOP, "two"), background=True)["id"]
         for _ in range(70):
@@ -667,7 +668,7 @@ class Files(StoreTest):
             self.assertEqual([item["content"][0]["text"] for item in items], ["two"])
 
     def test_killed(self):
-        """A response that the host has got as stored is there, however the helper ended."""
+        """A response that the host has got as stored is in the file, however the helper ended."""
         told = []
         for _ in range(KILLS):
             helper = self.helper("--store", self.file)
@@ -688,7 +689,7 @@ class Files(StoreTest):
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchone(), ("ok",))
 
     def test_what_can_not_be_used(self):
-        """Answers come all the same, and say that they are not stored."""
+        """Requests are still answered, and the answers say that they are not stored."""
         with open(self.file, "w") as file:
             file.write("this is a letter to a friend, and no database at all")
         other = os.path.join(self.folder.name, "other.db")
@@ -717,7 +718,7 @@ class Files(StoreTest):
         self.assertEqual(self.ask(self.helper("--store-bytes", "0"), "one")["store"], False)
 
     def test_damaged(self):
-        """Whatever stands in the file, it is an error and not more."""
+        """Any content in the file leads only to an error."""
         helper = self.helper("--store", self.file)
         id = self.ask(helper, "one two")["id"]
         helper.close()
@@ -739,7 +740,7 @@ class Files(StoreTest):
                 for method, params in (("responses.retrieve", {}), ("responses.retrieve", {"stream": True}),
                                        ("responses.input_items", {}), ("responses.cancel", {})):
                     helper.collect(helper.start(method, {"id": id, **params}))
-                if object in ("", "{", b"\xff\0"):  # no JSON, so it can't be sent
+                if object in ("", "{", b"\xff\0"):  # this is not JSON, so it can't be sent
                     self.assert_error(helper.call("responses.retrieve", {"id": id}), "INTERNAL")
                 self.assertEqual(helper.close(), 0)
 
@@ -750,7 +751,7 @@ class Files(StoreTest):
         db.close()
 
     def test_a_changed_letter(self):
-        """Valid JSON all the same: its checksum finds it. It is an error of the calls about that response alone."""
+        """It is still valid JSON, but its checksum is wrong. Only calls about this response fail."""
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "one two")
         second = self.ask(helper, "three", previous_response_id=first["id"])
@@ -785,7 +786,7 @@ class Files(StoreTest):
                 self.assertEqual(helper.close(), 0)
 
     def test_a_row_under_another_s_id(self):
-        """An index leads to the wrong row, which is whole."""
+        """An index leads to the wrong row, which is intact."""
         helper = self.helper("--store", self.file)
         first, second = self.ask(helper, "one two"), self.ask(helper, "three")
         helper.close()
@@ -795,7 +796,7 @@ class Files(StoreTest):
                     and first["output"][0]["id"].encode() not in data[i:i + 4096])
         at = data.find(second["id"].encode(), page, page + 4096) + len(second["id"])
         self.assertEqual(data[at], 2, "the key after the id")
-        data[at - len(second["id"]) - 1] = 9  # the type of the number 1, which takes no byte
+        data[at - len(second["id"]) - 1] = 9  # the type of the number 1, which has no bytes of data
         with open(self.file, "wb") as file:
             file.write(data)
         helper = self.helper("--store", self.file)
@@ -829,7 +830,7 @@ class Files(StoreTest):
         self.assertIn("another version", helper.call("responses.retrieve", {"id": first["id"]})["error"]["detail"])
 
     def test_other_tables(self):
-        """A trigger that somebody else has put there would be run by us."""
+        """Our connection would run a trigger that another program has put there."""
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "one two")
         helper.close()
@@ -840,7 +841,7 @@ class Files(StoreTest):
         self.assertIn("move or delete", error["detail"])
 
     def test_an_index_of_what_is_not_there(self):
-        """What makes room would look for it for ever."""
+        """Without a check, making room would search for it for ever."""
         helper = self.helper("--store", self.file)
         first = self.ask(helper, "w" * 3000)
         second = self.ask(helper, "w" * 3000)
@@ -863,7 +864,7 @@ class Files(StoreTest):
         self.assertIn("is damaged", error["detail"])
 
     def test_sizes_that_are_damaged(self):
-        """Nothing loops, and no good response goes for them."""
+        """No loop is endless, and no good response is removed because of them."""
         helper = self.helper("--store", self.file)
         ids = [self.ask(helper, f"word {i}")["id"] for i in range(3)]
         helper.close()
@@ -880,7 +881,7 @@ class Files(StoreTest):
 
 
 class Trouble(StoreTest):
-    """A store that can't be used: reported once, in the way of no answer, and used again when it can be."""
+    """A store that can't be used: it is reported once, delays no answer, and is used again when possible."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -893,7 +894,7 @@ class Trouble(StoreTest):
             return self.helper("--store", self.file, *arguments, stderr=said)
 
     def lines(self):
-        """Those on stderr so far; each names the file."""
+        """The lines on stderr so far; each names the file."""
         with open(self.said) as said:
             lines = said.read().splitlines()
         for line in lines:
@@ -923,7 +924,7 @@ class Trouble(StoreTest):
         with open(self.file, "w") as file:
             file.write("this is a letter to a friend, and no database at all")
         helper = self.start()
-        state = self.wait_for(helper, False)  # before there is a call about it
+        state = self.wait_for(helper, False)  # before any call about the store
         self.assertIn(self.file, state["detail"])
         self.assertIn("name another file", state["detail"])
         for _ in range(3):
@@ -946,14 +947,14 @@ class Trouble(StoreTest):
         self.assertEqual(len(self.lines()), 1)
 
     def test_damaged_inside(self):
-        """What SQLite finds damaged is read where it can be, and not written any more."""
+        """If SQLite finds a damaged file, it is read where possible, and not written any more."""
         helper = self.start()
         first = self.ask(helper, "one" * 10000)
         second = self.ask(helper, "two")
         helper.close()
         with open(self.file, "rb+") as file:
             data = file.read()
-            page = data.index(b"oneone", 8192) // 4096 * 4096  # on the way through a chain of pages
+            page = data.index(b"oneone", 8192) // 4096 * 4096  # inside a chain of pages
             file.seek(page)
             file.write(b"\xff\xff\xff\xff")
         helper = self.start()
@@ -1005,7 +1006,8 @@ class Trouble(StoreTest):
                 self.assertIn("deleted or replaced", self.lines()[-1])
 
     def test_deleted_under_two(self):
-        """The file alone: what one helper tells its host is in the new file is not lost when the other one notices."""
+        """Only the file is deleted. A response that one helper reported as stored is in the new file, and is not lost when the
+        other one notices."""
         for names in (("",), ("", "-shm")):
             with self.subTest(names):
                 one, two = self.start(), self.start()
@@ -1044,7 +1046,7 @@ class Trouble(StoreTest):
             self.assertEqual(self.retrieve(helper, response["id"]), response)
 
     def test_locked(self):
-        """No answer waits for a process that does not let go of the file."""
+        """No answer waits for a process that keeps the file locked."""
         helper = self.start()
         first = self.ask(helper, "one")
         db = self.lock()
@@ -1072,7 +1074,7 @@ class Trouble(StoreTest):
         db = sqlite3.connect(self.file, isolation_level=None)
         self.addCleanup(db.close)
         db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("BEGIN EXCLUSIVE")  # without a log nobody can read now
+        db.execute("BEGIN EXCLUSIVE")  # without the log, other processes can't read now
         helper = self.start()
         begun = time.monotonic()
         for _ in range(8):
@@ -1085,7 +1087,7 @@ class Trouble(StoreTest):
         self.assertTrue(self.store(helper)["usable"])
 
     def test_locked_for_a_moment(self):
-        """Those who share a file wait for each other."""
+        """Processes that share a file wait for each other."""
         helper = self.start()
         self.ask(helper, "one")
         db = self.lock()

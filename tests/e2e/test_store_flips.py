@@ -1,6 +1,6 @@
-"""Bits flipped in a store's file and in its log: each later call is right, or an error of its own; the helper goes on.
+"""Bits flipped in a store's file and in its log: each later call is right, or fails on its own; the helper continues.
 
-FM_FLIPS says how many flips, one a helper (200, or 60 where all is slower); FM_SEED which ones (1).
+FM_FLIPS is the number of flips, one per helper (200, or 60 if everything is slower); FM_SEED chooses the places (1).
 """
 
 import collections
@@ -18,9 +18,9 @@ from wire import HelperTest, script
 FLIPS = int(os.environ.get("FM_FLIPS", 200 if wire.SLOW <= 1 else 60))
 SEED = int(os.environ.get("FM_SEED", 1))
 PAGE = 4096
-# What a call may fail with: the response is not found, is damaged, or the store is.
+# How a call may fail: the response is not found or damaged, or the store can't be used.
 ERRORS = {"NOT_FOUND", "INTERNAL", "UNAVAILABLE"}
-# A request that goes on with such a one has these codes for the first.
+# If a request continues from a missing or damaged response, it has these codes.
 MISSING = {"previous_response_id": "previous_response_not_found", "input": None}
 
 
@@ -38,7 +38,7 @@ class Flips(HelperTest):
         return wire.Helper("--store", os.path.join(folder, "db"), *arguments, stderr=wire.subprocess.DEVNULL)
 
     def fill(self):
-        """Small and large responses, a chain, free pages, and two responses that are in the log alone."""
+        """Small and large responses, a chain, free pages, and two responses that are only in the log."""
         helper = self.start(self.base)
         self.responses = []
 
@@ -60,7 +60,7 @@ class Flips(HelperTest):
         wire.kill(helper.pid, signal.SIGKILL)
         helper.wait_exit()
         wire.end(helper.process, helper.reader)
-        os.unlink(os.path.join(self.base, "db-shm"))  # made anew by who comes first
+        os.unlink(os.path.join(self.base, "db-shm"))  # the first process that opens the file makes it again
         self.put_copy()
         helper = self.start(self.copy)
         self.truth = self.read(helper)
@@ -72,7 +72,7 @@ class Flips(HelperTest):
         shutil.copytree(self.base, self.copy)
 
     def read(self, helper):
-        """All that can be read of the responses."""
+        """Reads everything that can be read about the responses."""
         calls = [helper.start(method, {"id": response["id"], **more}) for response in self.responses
                  for method, more in (("responses.retrieve", {}), ("responses.input_items", {}),
                                       ("responses.retrieve", {"stream": True}))]
@@ -90,7 +90,7 @@ class Flips(HelperTest):
         return [helper.call("responses.create", request) for request in requests]
 
     def expect(self, answer, right, what):
-        """`right`: what it has to be, if it is no error."""
+        """`right`: whether the answer is correct if it is not an error."""
         if answer["ok"]:
             self.assertTrue(right, what)
             self.counts["right"] += 1
@@ -123,7 +123,7 @@ class Flips(HelperTest):
         self.assertEqual(helper.close(), 0)
 
     def place(self, size, pages, header):
-        """An offset: anywhere, or, as often, where SQLite has its own numbers."""
+        """An offset: anywhere, or, just as often, at one of SQLite's own numbers."""
         if self.random.random() < 0.5:
             return self.random.randrange(size)
         page = self.random.randrange((size - header) // pages)
@@ -138,7 +138,7 @@ class Flips(HelperTest):
             byte = file.read(1)[0]
             file.seek(offset)
             file.write(bytes([byte ^ 1 << bit]))
-        # room for what is there, so that the new ones make the old ones go
+        # room only for the existing responses, so that new ones remove old ones
         helper = self.start(self.copy, "--store-bytes", "70000")
         try:
             self.judge(helper)

@@ -19,7 +19,7 @@ def call(name="weather", arguments=ARGUMENTS):
 
 
 def check_chunks(test, chunks):
-    """The invariants of a chat stream that ended well; returns (text, calls, finish_reason)."""
+    """Checks a chat stream that ended well; returns (text, calls, finish_reason)."""
     text, calls, reason = "", [], None
     test.assertEqual(chunks[0]["choices"][0]["delta"], {"role": "assistant", "content": None})
     for chunk in chunks[1:]:
@@ -41,7 +41,7 @@ def check_chunks(test, chunks):
 
 class Tools(HelperTest):
     def responses(self, helper, input, stream=True, **params):
-        """The final response, its stream checked; and the result."""
+        """The final response, after a check of its stream; and the result."""
         started = helper.start("responses.create", {"input": input, "stream": stream, "tools": TOOLS, **params})
         events, result = helper.collect(started)
         return (check_stream(self, events, result) if stream else result["response"]), result
@@ -82,7 +82,7 @@ class Tools(HelperTest):
                 self.assertEqual([(c["function"]["name"], c["function"]["arguments"]) for c in got[1]], calls)
 
     def test_round_trip(self):
-        """The answer goes back as it came, with what the tool said; the fake engine echoes that."""
+        """The answer is sent back unchanged, with the tool's output; the fake engine repeats that."""
         helper = self.helper()
         items = [{"role": "user", "content": script("Hm.", call(), call("time", "{}"))}]
         response, _ = self.responses(helper, items)
@@ -186,7 +186,7 @@ class Tools(HelperTest):
         self.assertEqual([item["arguments"] for item in final["output"]], ["0123456789" * 8 * 3000] * 4)
 
     def test_a_format_beside_tools(self):
-        """Text in that format, or calls."""
+        """The answer is a text in that format, or calls."""
         helper = self.helper()
         params = {"input": "x", "tools": TOOLS, "text": {"format": {"type": "json_object"}}}
         result = helper.call("responses.create", params)
@@ -280,7 +280,7 @@ class Rules(HelperTest):
         self.assert_error(result, "INVALID_REQUEST", "tools[1].function.parameters.properties.a.not", "invalid_value")
 
     def test_calls_before_the_prompt_is_accepted(self):
-        """They are dropped, as text is."""
+        """They are dropped, like text."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         foreign_engine.write(folder.name, "hasty", """

@@ -41,7 +41,7 @@ class Fatal(HelperTest):
 
 
 class Recoverable(HelperTest):
-    """A broken body in an intact frame: one error, and the connection goes on."""
+    """A broken body in an intact frame: one error, and the connection continues."""
 
     BODIES = {
         "empty": (b"", -32700),
@@ -76,10 +76,10 @@ class Recoverable(HelperTest):
                 self.assertTrue(helper.call("health.ping")["ok"])
 
     def test_too_many_values(self):
-        """The limit is named, and what is refused costs next to no time and memory."""
+        """The error names the limit, and refusing takes almost no time and memory."""
         helper = self.helper()
         ping = b'{"jsonrpc":"2.0","id":1,"method":"health.ping","params":[%s0]}'
-        helper.send_raw(frame(ping % (b"0," * 65530)))  # and 6 more
+        helper.send_raw(frame(ping % (b"0," * 65530)))  # the message has 6 other values
         self.assertTrue(helper.receive()["result"]["ok"])
         helper.send_raw(frame(ping % (b"0," * 65531)))
         error = helper.receive()
@@ -94,7 +94,7 @@ class Recoverable(HelperTest):
         helper = self.helper()
         helper.send_raw(frame(b'{"jsonrpc":"2.0","id":1,"method":"health.ping","params":[%s0]}' % (b"{}," * 65_000)))
         self.assertTrue(helper.receive()["result"]["ok"])
-        self.assertGreater(memory_kib(helper.pid, "VmHWM"), 40 * 1024)  # the tree of the body
+        self.assertGreater(memory_kib(helper.pid, "VmHWM"), 40 * 1024)  # memory of the parsed body
         wait_until(lambda: memory_kib(helper.pid, "VmRSS") < 16 * 1024, "the memory of the body")
 
     def test_long_method(self):
@@ -119,7 +119,7 @@ class Recoverable(HelperTest):
         self.assertEqual(helper.receive()["id"], 1)
 
     def long_call(self, helper, id):
-        """A create call that takes a while to parse and to check, and fails then."""
+        """A create call that takes a while to parse and to check, and then fails."""
         input = [{"role": "user", "content": "x"}] * 16_000
         helper.send_raw(frame({"jsonrpc": "2.0", "id": id, "method": "responses.create",
                                "params": {"input": input, "instructions": "\\\n" * 2_000_000, "temperature": 9}}))
@@ -183,11 +183,11 @@ class Splits(HelperTest):
 
 
 class Stalls(HelperTest):
-    STALL = 2.0  # seconds in which the peer says nothing: what is measured, not waited for
+    STALL = 2.0  # seconds in which the peer sends nothing: measured, not only waited for
 
     def test_inside_a_header_and_a_body(self):
         helper = self.helper()
-        self.assertTrue(helper.call("health.ping")["ok"])  # the start is over
+        self.assertTrue(helper.call("health.ping")["ok"])  # the start has ended
         whole = frame(PING)
         for part in (whole[:9], whole[9:-20]):
             helper.send_raw(part)
@@ -219,7 +219,7 @@ class Ids(HelperTest):
         helper = self.helper()
         for method in ["health.ping", "nope", "responses.create", "$/cancelRequest"]:
             helper.send(method, {"id": 1})
-        helper.send_raw(frame({"jsonrpc": "2.0", "id": 9, "result": {}}))  # a stray response
+        helper.send_raw(frame({"jsonrpc": "2.0", "id": 9, "result": {}}))  # an unexpected response
         helper.send("health.ping", id=3)
         self.assertEqual(helper.receive()["id"], 3)
 

@@ -1,7 +1,7 @@
 /*
- * A wall clock that is set while a process runs: a library for LD_PRELOAD (Linux, glibc). FM_WALL_CLOCK names a file of
- * one int64_t, the seconds by which time(), gettimeofday() and CLOCK_REALTIME are off; who writes it sets the clock.
- * The kernel's own waits for a wall-clock time keep the true one.
+ * Changes the wall clock while a process runs: a library for LD_PRELOAD (Linux, glibc). FM_WALL_CLOCK names a file of
+ * one int64_t, the seconds by which time(), gettimeofday() and CLOCK_REALTIME are off; writing the file sets the clock.
+ * The kernel's own waits until a wall-clock time use the true one.
  */
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a helper process, its frames, and a checker for streams."""
+"""Shared by the end-to-end tests: a helper process, its frames, and a checker for streams."""
 
 import json
 import os
@@ -27,8 +27,8 @@ def script(*steps):
 
 
 def environment(more):
-    """Ours without the helper's settings, and with `more` (a dict or None). No engine finds what another one saved, unless the
-    test wants that."""
+    """The environment without the helper's settings, and with `more` (a dict or None). No engine finds what another one has
+    saved, unless the test wants that."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("FM_PROXY_")}
     return {**ours, "FM_PROXY_NO_KV_CACHE_FILES": "1", **(more or {})}
 
@@ -61,9 +61,9 @@ class Helper:
         self.process = subprocess.Popen(command + list(args), stdin=stdin, stdout=subprocess.PIPE, env=environment(env),
                                         **popen)
         self.messages = queue.Queue()
-        self.backlog = []  # taken from the queue, not asked for yet
+        self.backlog = []  # messages taken from the queue, but not requested yet
         self.next_id = 100
-        self.reading = threading.Event()  # cleared: a host that does not read
+        self.reading = threading.Event()  # cleared for a host that does not read
         self.reading.set()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -115,7 +115,7 @@ class Helper:
         return self.messages.get(timeout=timeout or WAIT)
 
     def receive_where(self, wanted, timeout=None):
-        """The next message that fits; the others wait for later calls."""
+        """The next message that matches; the others wait for later calls."""
         for i, message in enumerate(self.backlog):
             if wanted(message):
                 return self.backlog.pop(i)
@@ -137,7 +137,7 @@ class Helper:
         return reply["result"] if "result" in reply else reply
 
     def event(self, id, type=None, timeout=None, keep=False):
-        """The next streaming event (or chunk) of a call. `keep`: leave it where a later collect() finds it."""
+        """The next streaming event (or chunk) of a call. `keep`: a later collect() returns it again."""
         def wanted(m):
             if "params" not in m or m["params"].get("id") != id:
                 return False
@@ -145,7 +145,7 @@ class Helper:
             return body is not None and (type is None or body.get("type") == type)
         message = self.receive_where(wanted, timeout)
         if keep:
-            self.backlog.append(message)  # it came last of all that was received
+            self.backlog.append(message)  # it is the last message received
         params = message["params"]
         return params.get("event") or params.get("chunk")
 
@@ -166,7 +166,7 @@ class Helper:
         return (time.monotonic() - before) * 1000
 
     def engine_pid(self):
-        """The helper's child, from the process table."""
+        """The pid of the helper's child, from the process table."""
         kids = children(self.pid)
         return kids[0] if kids else None
 
@@ -196,12 +196,12 @@ def children(pid):
                 with open(f"/proc/{pid}/task/{task}/children") as f:
                     out += [int(k) for k in f.read().split()]
         except OSError:
-            pass  # the thread has ended meanwhile; the others have not
+            pass  # this thread has ended meanwhile; the others have not
     return out
 
 
 def is_asleep(pid):
-    """True when none of its threads runs or waits for a processor."""
+    """True if none of its threads runs or waits for a processor."""
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/stat") as f:
@@ -213,7 +213,7 @@ def is_asleep(pid):
 
 
 def state(pid):
-    """A letter, such as "T" of a process that was stopped; "X" of one that is not there."""
+    """The process' state as a letter, such as "T" if it was stopped; "X" if it does not exist."""
     try:
         with open(f"/proc/{pid}/stat") as f:
             return f.read().rsplit(")", 1)[1].split()[0]
@@ -222,7 +222,7 @@ def state(pid):
 
 
 def alive(pid):
-    """False for a zombie too."""
+    """Whether the process runs; false for a zombie too."""
     return state(pid) not in "ZX"
 
 
@@ -233,20 +233,20 @@ def session(pid):
 
 
 def cpu_seconds(pid):
-    """What a process has used so far, all its threads together."""
+    """The processor time of a process so far, with all its threads."""
     with open(f"/proc/{pid}/stat") as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_kib(pid, field):
-    """VmRSS or VmHWM, its peak."""
+    """VmRSS, or VmHWM, which is its peak."""
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(rf"^{field}:\s+(\d+) kB", f.read(), re.M).group(1))
 
 
 def wait_until(condition, what="the condition"):
-    """Waits for something that no message tells about (another process's end)."""
+    """Waits for something that no message reports (another process's end)."""
     deadline = time.monotonic() + WAIT
     while not condition():
         if time.monotonic() > deadline:
@@ -255,8 +255,8 @@ def wait_until(condition, what="the condition"):
 
 
 def wait_idle(*pids):
-    """Until all of the processes have slept for a while, which a busy machine alone doesn't bring about: what they do is
-    held up."""
+    """Waits until all of the processes have slept for a while, because their work is held up. A busy machine does not cause
+    that."""
     last = None
     since = time.monotonic()
 
@@ -282,7 +282,7 @@ TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 
 
 def check_logprobs(test, text, entries):
-    """They are those of `text`, if there are any; returns them."""
+    """Checks that the entries are those of `text`, if there are any; returns them."""
     for entry in entries:
         test.assertEqual(set(entry), {"token", "logprob", "bytes", "top_logprobs"})
         for token in [entry, *entry["top_logprobs"]]:
@@ -292,7 +292,8 @@ def check_logprobs(test, text, entries):
     return entries
 
 
-# The `done` events that tell a whole text, and the events in an item's brackets, by its dialect where it is a reasoning.
+# The `done` events with a whole text, and the events at the beginning and end of an item; those of reasoning depend on the
+# dialect.
 TOLD = {"output_text.done", "refusal.done", "function_call_arguments.done", "reasoning_summary_text.done", "reasoning_text.done",
         "reasoning.done"}
 PARTS = {
@@ -308,18 +309,18 @@ PARTS = {
 
 
 def text_of(item):
-    """What an item says: its one part's text, or its arguments."""
+    """The content of an item: its one part's text, or its arguments."""
     if item["type"] == "function_call":
         return item["arguments"]
     parts = item["content"] if item["type"] == "message" else item["summary"] + item.get("content", [])
     if not parts and item.get("encrypted_content"):
-        return None  # reasoning that is only a state
+        return None  # this reasoning is only a state
     assert len(parts) == 1, item
     return parts[0].get("text", parts[0].get("refusal"))
 
 
 def kind_of(item, dialect):
-    """Which row of PARTS an item has."""
+    """The row of PARTS for an item."""
     if item["type"] == "reasoning":
         return dialect if text_of(item) is not None else "state"
     refuses = item["type"] == "message" and item["content"][0]["type"] == "refusal"
@@ -327,10 +328,11 @@ def kind_of(item, dialect):
 
 
 def check_items(test, events, dialect="summary"):
-    """Each item's events, from its beginning to its end, before the next begins; returns the items as they ended."""
+    """Checks that each item's events come from its beginning to its end, before the next item begins; returns the items as
+    they ended."""
     items = []
-    item = None  # that is open
-    kinds = []  # of the events in it, repeated ones once
+    item = None  # the item that is open
+    kinds = []  # kinds of the events in it, repeated ones once
     for e in events:
         kind = e["type"].removeprefix("response.")
         if "output_index" in e and not kind.startswith("output_item.") and kind not in kinds[-1:]:
@@ -371,7 +373,7 @@ def check_items(test, events, dialect="summary"):
 
 
 def whole_result(events, result):
-    """The result of a stream names the response that its last event had; here it has all of it."""
+    """The result of a stream only names the response that its last event had; returns it with the whole response."""
     if not events or set(result.get("response") or ()) != {"id", "object", "status"}:
         return result
     whole = events[-1]["response"]
@@ -380,7 +382,7 @@ def whole_result(events, result):
 
 
 def check_stream(test, events, result, dialect="summary", any_order=False):
-    """The invariants of a Responses stream; returns the final response. `any_order`: its engine's parts have no order."""
+    """Checks a Responses stream; returns the final response. `any_order`: the engine's parts have no order."""
     test.assertEqual([e["sequence_number"] for e in events], list(range(len(events))))
     types = [e["type"] for e in events]
     queued = ["response.queued"] if events[0]["response"]["background"] else []
@@ -390,7 +392,7 @@ def check_stream(test, events, result, dialect="summary", any_order=False):
         test.assertEqual(types[-2], "error")
     for e in events:
         if "response" in e:
-            test.assertEqual(set(e["response"]) - {"fm"}, RESPONSE_KEYS)  # `fm` is for those who ask
+            test.assertEqual(set(e["response"]) - {"fm"}, RESPONSE_KEYS)  # `fm` only appears on request
             test.assertEqual(e["response"]["id"], events[0]["response"]["id"])
     final = events[-1]["response"]
     test.assertEqual(check_items(test, events, dialect), final["output"])
@@ -407,7 +409,7 @@ def check_stream(test, events, result, dialect="summary", any_order=False):
 
 
 def heed_hangups(test):
-    """What `test` starts from here on gets SIGHUP, even if the tests run under nohup."""
+    """Processes that `test` starts from now on get SIGHUP, even if the tests run under nohup."""
     test.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
 
@@ -432,7 +434,7 @@ class HelperTest(TimedTest):
                     pass
 
     def wait_engine_end(self, helper):
-        """Until no engine runs for want of something to do: it has saved what it saves."""
+        """Waits until no engine runs because of idleness: it has saved its state."""
         wait_until(lambda: helper.call("capabilities.get")["engine"]["state"] == "idle", "the engine's end")
 
     def create(self, helper, prompt, stream=True, **params):
@@ -453,4 +455,4 @@ class HelperTest(TimedTest):
 
 
 def main():
-    unittest.main(verbosity=1, failfast="FM_FAIL_FAST" in os.environ)  # for who only asks whether one fails
+    unittest.main(verbosity=1, failfast="FM_FAIL_FAST" in os.environ)  # for callers that only want to know whether a test fails

@@ -1,5 +1,4 @@
-/* What the library takes, looked at: transcripts, options and schemas in Apple's dialect. A fault is one of the
- * engine's. */
+/* Checks what the library gets: transcripts, options and schemas in Apple's dialect. An error here is the engine's. */
 #include "standin.h"
 
 #include <json-c/json.h>

@@ -2,10 +2,10 @@
 
     jobs.py PROGRAM LIBRARY [JOBS] [SEED]
 
-Texts, formats, tools and statuses, aborts at random moments, cancels that are seen late or never. Each job ends once, with
-the answer that its kind has to have. An engine is started anew after one that did not stop its library; each of the others
-has to end with status 0, which it does not when a reference is left or a rule of the library was broken (standin.h). Prints
-what there was of each kind.
+Texts, formats, tools and statuses, aborts at random moments, cancels that are noticed late or never. Each job must end
+once, with the answer for its kind. If an engine could not stop its library, a new one is started. Each of the other engines
+must end with status 0, which it does not if a reference is left or a rule of the library was broken (standin.h). Prints how
+many of each kind there were.
 """
 
 import collections
@@ -99,7 +99,7 @@ KINDS = ((text_job, 30), (limit_job, 5), (stop_job, 8), (format_job, 10), (broke
 
 
 class Session:
-    """An engine, and the jobs that were sent to it."""
+    """An engine, and the jobs that it was sent."""
 
     def __init__(self, program, library):
         self.engine = Engine(program, {"FM_ENGINE_APPLE_LIBRARY": library, "FM_ENGINE_STANDIN": ""})
@@ -114,7 +114,7 @@ class Session:
         self.sent.append((job, kind, check, abort, params))
 
     def finish(self):
-        """Waits for the oldest job, aborts it after as many events as it says, and returns the reason of its end."""
+        """Waits for the oldest job, aborts it after its planned number of events, and returns the reason of its end."""
         job, kind, check, abort, params = self.sent.popleft()
         events = []
         if abort == 0:
@@ -144,7 +144,7 @@ def main():
     kinds, weights = zip(*KINDS)
     seen = collections.Counter()
     start, left = time.monotonic(), jobs
-    stuck_each = max(jobs // 20, 1)  # jobs; such a one takes 700 ms and the engine
+    stuck_each = max(jobs // 20, 1)  # jobs per stuck one, which takes 700 ms and ends the engine
     engines = 0
     while left > 0:
         session, engines = Session(program, library), engines + 1
@@ -155,7 +155,7 @@ def main():
                 seen[session.finish()] += 1
         while session.sent:
             seen[session.finish()] += 1
-        if engines % 2:  # the others end as they should, and count what is left
+        if engines % 2:  # the other engines end normally, and count what is left
             session.send(stuck_job, rng)
             seen[session.finish()] += 1
         session.end(STUCK if engines % 2 else 0)

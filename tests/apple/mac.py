@@ -1,11 +1,11 @@
-"""What only a Mac can show of fm-engine-apple, asked of Apple's own library, as a report to send back (docs/apple.md):
+"""Questions about fm-engine-apple that only a Mac with Apple's library can answer, as a report to send back (docs/apple.md):
 
     mac.py PROGRAM LIBRARY [--calls N]
 
-PROGRAM is fm-engine-apple, in its app or beside it; LIBRARY is libFoundationModels.dylib. Each line is a question, its answer,
-and how long it took. Nothing is right or wrong here: an answer that is an error is an answer. --calls (default 30) is for the
-question about rate limits. On the stand-in of tests/apple the same script runs everywhere, which is how it is tested. Needs
-Python 3.9, and nothing but its standard library.
+PROGRAM is fm-engine-apple, in its app or beside it; LIBRARY is libFoundationModels.dylib. Each line is a question, its
+answer, and how long it took. Nothing is right or wrong here: an answer that is an error is an answer. --calls (default 30)
+is for the question about rate limits. On the stand-in of tests/apple the same script runs everywhere, which is how it is
+tested. Needs only Python 3.9 and its standard library.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Report:
         self.program, self.library, self.loaded = program, library, None
 
     def engine(self, **env):
-        """A loaded engine, or why it does not load."""
+        """A loaded engine; if it does not load, `self.loaded` has the reason."""
         engine = Engine(self.program, {"FM_ENGINE_APPLE_LIBRARY": self.library, **env})
         engine.initialize()
         self.loaded = engine.load(None)[0]
@@ -55,7 +55,7 @@ class Report:
         return engine
 
     def ask(self, question, answer):
-        """One line; whatever goes wrong is the answer."""
+        """Prints one line; if something fails, the error is the answer."""
         start = time.monotonic()
         try:
             told = answer()
@@ -100,7 +100,7 @@ def first_text(engine):
 
 
 def cancels(engine, **params):
-    """From an abort to its end, ten times."""
+    """The time from an abort to its end, ten times."""
     times, reasons = [], set()
     for _ in range(10):
         job = engine.start(user(STORY), **params)
@@ -128,7 +128,7 @@ def calls_in_a_row(engine, count):
 
 
 def leaks(engine):
-    """Apple's own count, after a hundred jobs of all kinds."""
+    """What Apple's tool for leaks counts after a hundred jobs of all kinds."""
     for number in range(100):
         kind = ({}, {"format": {"type": "json_schema", "schema": CITY}}, {"tools": [WEATHER]})[number % 3]
         engine.run(user("Berlin"), max_tokens=40, **kind)
@@ -140,7 +140,7 @@ def leaks(engine):
 
 
 def orphan(report):
-    """How long the engine lives when its parent is killed, and its stdin stays open."""
+    """How long the engine lives after its parent is killed, while its stdin stays open."""
     read_end, write_end = os.pipe()
     middle = "import subprocess, sys; subprocess.Popen([sys.argv[1]], stdin=int(sys.argv[2])).wait()"
     parent = subprocess.Popen([sys.executable, "-c", middle, report.program, str(read_end)], stdout=subprocess.PIPE,
@@ -153,7 +153,7 @@ def orphan(report):
     parent.wait()
     start = time.monotonic()
     ended = threading.Event()
-    # Its output ends with the engine.
+    # The parent's output ends when the engine ends.
     threading.Thread(target=lambda: (parent.stdout.read(), ended.set()), daemon=True).start()
     gone = ended.wait(5)
     os.close(write_end)

@@ -1,4 +1,4 @@
-/* The stand-in's objects and exported functions: references are counted, and every argument is looked at. */
+/* The stand-in's objects and exported functions. They count references and check every argument. */
 #include "standin.h"
 
 #include <json-c/json.h>
@@ -16,7 +16,7 @@
 static atomic_int objects_alive;
 static atomic_int strings_alive;
 atomic_int tasks_alive;
-/* In the static block of each thread: the leak checker of gcc 12 does not find its way in that of a library loaded
+/* In the static block of each thread: the leak checker of gcc 12 can't read the block of a library that is loaded
  * later. */
 __attribute__((tls_model("initial-exec"))) static _Thread_local bool in_callback;
 
@@ -190,9 +190,9 @@ char *give_string(const char *text, size_t len) {
     return copy;
 }
 
-/* A process that ends in the middle of tasks (_exit) does not come here. */
+/* A process that ends in the middle of tasks (_exit) does not get here. */
 __attribute__((destructor)) static void check_what_is_left(void) {
-    /* A worker that comes from its last callback still holds the task's session. */
+    /* A worker that returns from its last callback still holds the task's session. */
     for (int ms = 0; ms < WORKERS_END_MS && atomic_load(&objects_alive) > 0; ms++) {
         usleep(1000);
     }
@@ -396,7 +396,7 @@ EXPORT const void *FMGenerationSchemaCreate(const char *name, const char *descri
     return schema;
 }
 
-/* The JSON schema of one of the library's words for a type; NULL: it is not one. */
+/* The JSON schema for one of the library's type names; NULL: unknown name. */
 static struct json_object *schema_of(const char *type, size_t len) {
     static const char *const scalars[] = {"string", "number", "integer", "boolean"};
     struct json_object *made = json_object_new_object();
@@ -433,7 +433,7 @@ EXPORT const void *FMGenerationSchemaPropertyCreate(const char *name, const char
     return property;
 }
 
-/* Adds a keyword to the property's schema, or to that of its items. */
+/* Adds a keyword to the property's schema, or to the schema of its items. */
 static void guide(const void *ref, const char *keyword, struct json_object *value, bool of_items) {
     struct property *property = expect(ref, PROPERTY);
     struct json_object *schema = json_tokener_parse(property->schema);

@@ -1,18 +1,17 @@
 /*
- * What the stand-in answers. A prompt that is a JSON array is a script, in the words of the fake engine as far as they
- * have a meaning here (helper/engine/fake/script.h), and:
+ * What the stand-in answers. A prompt that is a JSON array is a script. It has the steps of the fake engine
+ * (helper/engine/fake/script.h) that have a meaning here, and:
  *
  *     {"status":N,"text":TEXT}   the task ends with the status N
- *     {"ignore_cancel_ms":N}     a cancel is not seen for so long, from here on
+ *     {"ignore_cancel_ms":N}     from here on, a cancel is only seen after N ms
  *     {"snapshot":TEXT}          the next snapshot is TEXT, whatever came before
  *     {"tool_calls":[{"name","arguments"},...]}   several calls at once; with "gap_ms":N that long between two
  *     {"content":TEXT}           the answer to a schema, as it is
  *
- * A tool_call in a task with a schema, and without tools, answers that schema: with its name, or with its arguments.
+ * In a task with a schema and without tools, a tool_call answers that schema: with its name, or with its arguments.
  *
- * Any other prompt is answered word by word; after an output of a tool that is what is answered. A task with a schema
- * is answered by a small instance of it, whose strings are words of the prompt. One token is one step's text, or a
- * word.
+ * Any other prompt is repeated word by word; after a tool's output, that output is repeated. A task with a schema is
+ * answered by a small instance of it, whose strings are words of the prompt. One token is one step's text, or a word.
  */
 #include "standin.h"
 #include "base/error.h"
@@ -24,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TOKEN_US 300 /* so much a token takes */
+#define TOKEN_US 300 /* time for each token */
 #define LOOK_US  1000
 
 enum { STATUS_OK = 0, STATUS_GUARDRAIL = 3, STATUS_DECODING = 6, STATUS_UNKNOWN = 255 };
@@ -112,7 +111,7 @@ static bool finish(struct run *run, int status, const char *text) {
 
 /* ---- scripts ---- */
 
-/* The text that answers without a script: the prompt, or what a tool has said last. NULL: the prompt is a script. */
+/* The text to repeat if there is no script: the prompt, or the last output of a tool. NULL: the prompt is a script. */
 static char *plain_answer(const struct run *run, bool *after_tools) {
     struct json_object *root = json_tokener_parse(run->session->transcript);
     struct json_object *entries = member(member(root, "transcript"), "entries");
@@ -125,7 +124,7 @@ static char *plain_answer(const struct run *run, bool *after_tools) {
     return answer;
 }
 
-/* A step for each word; white space goes with the word after it. */
+/* One step for each word; white space belongs to the word after it. */
 static struct json_object *echo(const char *text) {
     struct json_object *steps = json_object_new_array();
     while (*text) {
@@ -152,7 +151,7 @@ static char *instance(const char *schema, const char *words) {
     return text;
 }
 
-/* [{"tool_call":...}] of the first tool. */
+/* [{"tool_call":...}] for the first tool. */
 static struct json_object *call_of(struct tool *tool, const char *words) {
     char *arguments = instance(tool->schema, words);
     struct json_object *call = json_object_new_object();
@@ -199,7 +198,7 @@ static bool sees_cancel(struct run *run) {
     return now_us() - run->cancelled_us >= run->deaf_ms * 1000;
 }
 
-/* True while the step's time is not over. */
+/* True as long as the step's time is not over. */
 static bool waits(struct run *run, int64_t ms) {
     int64_t now = now_us();
     run->wait_until_us = run->wait_until_us ? run->wait_until_us : now + ms * 1000;
@@ -211,7 +210,7 @@ static bool waits(struct run *run, int64_t ms) {
     return false;
 }
 
-/* A token; true: the limit is reached. */
+/* Adds a token; true: the limit is reached. */
 static bool add_token(struct run *run, const char *text) {
     fm_buf_append_str(&run->text, text);
     run->tokens++;
@@ -221,7 +220,7 @@ static bool add_token(struct run *run, const char *text) {
     return run->max_tokens > 0 && run->tokens >= run->max_tokens;
 }
 
-/* A call that is asked for by a schema: its name, or its arguments. */
+/* Writes the part of a call that a schema asks for: its name, or its arguments. */
 static void write_call(struct run *run, struct json_object *call) {
     struct json_object *schema = json_tokener_parse(run->schema);
     struct json_object *name = json_object_new_object();
@@ -250,7 +249,7 @@ static void begin_call(struct run *run, struct json_object *call) {
         callback_begins();
         tool->callback(arguments, id);
         callback_ends();
-        pthread_mutex_lock(&tool->lock); /* what finished it before this is lost */
+        pthread_mutex_lock(&tool->lock); /* a result that came before this is lost */
         tool->waiting[tool->waiting_count++] = id;
         pthread_mutex_unlock(&tool->lock);
         run->called[run->called_count] = tool;
@@ -274,7 +273,7 @@ static bool waits_for_tools(struct run *run) {
     return waiting;
 }
 
-/* The end that a step asks for. */
+/* Ends the task as a step asks for. */
 static bool end_step(struct run *run, struct json_object *step) {
     if (member(step, "error")) {
         char text[256];
@@ -302,7 +301,7 @@ static bool signal_step(struct json_object *step) {
     return false;
 }
 
-/* An object of the script. */
+/* Runs a step that is an object of the script. */
 static bool object_step(struct run *run, struct json_object *step) {
     struct json_object *calls = member(step, "tool_calls");
     int64_t ms = json_object_get_int64(member(step, member(step, "sleep_ms") ? "sleep_ms" : "prefill_ms"));
@@ -345,7 +344,7 @@ static bool object_step(struct run *run, struct json_object *step) {
     return signal_step(step);
 }
 
-/* After the last step. */
+/* Ends the task after the last step. */
 static bool end(struct run *run) {
     if (run->kind == RUN_STREAM) {
         return finish(run, STATUS_OK, NULL);

@@ -1,10 +1,10 @@
 /*
  * A library with the ABI of Apple's C bindings, and no model: for tests of fm-engine-apple where there is no Mac. Its
- * callbacks come from eight threads, in any order between tasks. It counts references and strings, and ends the process
- * with status 97 and a line on stderr when a rule of helper/engine/apple/bindings.h is broken; at the end of the
- * process too, when something is left.
+ * callbacks come from eight threads, in any order between tasks. It counts references and strings. If a rule of
+ * helper/engine/apple/bindings.h is broken, or something is left when the process ends, it ends the process with status
+ * 97 and a line on stderr.
  *
- * What a prompt makes it do is in script.c. FM_ENGINE_STANDIN of the environment has words, with "," between them:
+ * What a prompt makes it do is in script.c. The environment variable FM_ENGINE_STANDIN has words, separated by ",":
  *
  *     calls        a tool is called by itself, unless the prompt is a script or tools have answered
  *     reason=N     the model is not available, for the reason N
@@ -28,13 +28,13 @@
 #define TEXTS_MAX     (64u << 20)
 #define WAITING_MAX   128
 #define SESSION_TOOLS 128
-#define ENTRY_TOKENS  3 /* of each entry of a transcript, besides its words */
+#define ENTRY_TOKENS  3 /* for each entry of a transcript, besides its words */
 
 struct json_object;
 
 enum kind { MODEL = 1, SESSION, PROMPT, STREAM, TASK, SCHEMA, PROPERTY, TOOL, CONTENT };
 
-/* What begins each object. */
+/* The beginning of each object. */
 struct object {
     unsigned magic;
     enum kind kind;
@@ -50,10 +50,10 @@ struct tool {
     struct object object;
     char *name;
     tool_fn *callback;
-    char *schema; /* of its arguments, as plain JSON */
+    char *schema; /* JSON schema of its arguments, without Apple's dialect */
     pthread_mutex_t lock;
-    unsigned calls;                /* made so far */
-    unsigned waiting[WAITING_MAX]; /* whose callback has returned */
+    unsigned calls;                /* calls so far */
+    unsigned waiting[WAITING_MAX]; /* calls whose callback has returned */
     size_t waiting_count;
 };
 
@@ -70,7 +70,7 @@ struct content {
     char *json;
 };
 
-/* One task. A worker has it, or the queue; `cancelled` is anybody's. */
+/* One task. A worker or the queue has it; any thread may set `cancelled`. */
 struct run {
     struct run *next;
     enum { RUN_STREAM, RUN_SCHEMA, RUN_COUNT } kind;
@@ -85,18 +85,18 @@ struct run {
     atomic_bool cancelled;
     atomic_int owners; /* the queue or a worker, and the object that can cancel it */
 
-    /* the worker's */
+    /* used only by the worker */
     int64_t due_us;
     struct json_object *script;
     size_t step;
     size_t repeated;
-    int64_t wait_until_us; /* of the step at hand; 0: it has not begun */
-    int64_t deaf_ms;       /* so long a cancel is not seen */
-    int64_t cancelled_us;  /* when it was seen first; 0: not yet */
+    int64_t wait_until_us; /* end of the current step's wait; 0: it has not begun */
+    int64_t deaf_ms;       /* for this long a cancel is not seen */
+    int64_t cancelled_us;  /* when the cancel was first seen; 0: not yet */
     bool for_ever;
     struct fm_buf text;
     int64_t tokens;
-    struct tool *called[WAITING_MAX]; /* whose results are waited for */
+    struct tool *called[WAITING_MAX]; /* tools whose results are waited for */
     unsigned call_ids[WAITING_MAX];
     size_t called_count;
 };
@@ -108,7 +108,7 @@ struct task {
 
 /* ---- objects.c ---- */
 
-/* A rule is broken: says which, and ends the process. */
+/* Reports which rule is broken, and ends the process. */
 FM_PRINTF(2, 3) void broken(int rule, const char *fmt, ...);
 
 /* A new object of `size` bytes, zeroed, with one reference. */
@@ -116,34 +116,34 @@ void *make(enum kind kind, size_t size);
 void retain(void *object);
 void release(const void *object);
 
-/* `ref` as an object of the kind; ends the process where it is none, or freed. */
+/* Returns `ref` as an object of the kind; ends the process if it is not such an object, or is freed. */
 void *expect(const void *ref, enum kind kind);
 
-/* A copy of the text that the caller has to free by FMFreeString. */
+/* A copy of the text; the caller has to free it with FMFreeString. */
 char *give_string(const char *text, size_t len);
 
-/* Every exported function begins so: none may be called inside of a callback. */
+/* Call it first in every exported function: none may be called inside a callback. */
 void enter(const char *function);
 
 /* Around each callback. */
 void callback_begins(void);
 void callback_ends(void);
 
-/* Whether FM_ENGINE_STANDIN has the word; its number goes into `number`, where that is not NULL. */
+/* Whether FM_ENGINE_STANDIN has the word; writes its number into `number`, unless that is NULL. */
 bool is_told(const char *word, int64_t *number);
 
-/* The number of tasks whose last callback has not come. */
+/* The number of tasks whose last callback is still to come. */
 extern atomic_int tasks_alive;
 
 /* ---- checks.c ---- */
 
-/* The argument, parsed; ends the process where it is not what the library takes. The caller's to put. */
+/* The argument, parsed; ends the process if the library would not accept it. The caller has to put it. */
 struct json_object *expect_json(const char *text, const char *what);
 void check_transcript(const char *json);
 void check_schema(const char *json);
-int64_t check_options(const char *json); /* the limit of tokens; 0: none */
+int64_t check_options(const char *json); /* returns the limit of tokens; 0: none */
 
-/* Tokens of a transcript: its words, and ENTRY_TOKENS an entry. */
+/* Tokens of a transcript: its words, and ENTRY_TOKENS for each entry. */
 int64_t transcript_tokens(const char *json);
 
 /* ---- script.c ---- */
@@ -151,14 +151,17 @@ int64_t transcript_tokens(const char *json);
 /* Reads the prompt. */
 void script_begin(struct run *run);
 
-/* One step, with one callback at most. True: the task has ended. Else run->due_us says when the next step is. */
+/*
+ * Runs one step, with at most one callback. True: the task has ended. Otherwise run->due_us is the time of the next
+ * step.
+ */
 bool script_step(struct run *run);
 
 /* ---- workers.c ---- */
 
 int64_t now_us(void);
 
-/* Hands the task to the workers, which own it from then on, beside its object. */
+/* Hands the task to the workers. From then on they own it together with its object. */
 void run_start(struct run *run);
 void run_drop(struct run *run);
 

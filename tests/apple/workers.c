@@ -1,5 +1,5 @@
-/* Eight threads that take whichever task is due: so callbacks of one task come from several, and in any order between
- * tasks. */
+/* Eight threads, which take any task that is due. So callbacks of one task come from several threads, and in any order
+ * between tasks. */
 #include "standin.h"
 
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void *work(void *argument) {
     for (;;) {
         struct run *run = take();
         if (script_step(run)) {
-            run_drop(run); /* the last callback came before, so the process may be on its way to its end */
+            run_drop(run); /* the last callback came before this, so the process may be about to end */
         } else {
             push(run);
         }

@@ -1,11 +1,11 @@
 /*
  * The reference for tokens/s: llama.cpp's own loop with the model, template, context and threads of fm-engine-llama,
- * but with ggml's kernels alone, and without frames, JSON, stop strings or a second process. Greedy, up to the model's
+ * but only with ggml's kernels, and without frames, JSON, stop strings or a second process. Greedy, up to the model's
  * end of turn.
  *
  *     bare_llama MODEL PROMPT TOKENS
  *
- * Prints one line of JSON; decode counts from the first token on.
+ * Prints one line of JSON; the decode time begins with the first token.
  */
 #include "base/clock.h"
 #include "engine/llama/model.h"
@@ -16,7 +16,7 @@
 
 struct timing {
     int64_t start_us;
-    int64_t first_us; /* the first token is sampled */
+    int64_t first_us; /* when the first token was sampled */
     int64_t end_us;
     long tokens;
 };

@@ -1,4 +1,4 @@
-// Four figures, each with its bound from the project's own claims. Comparisons take turns (A B A B ...), and medians count.
+// Four figures, each with its bound from the project's own claims. Comparisons alternate (A B A B ...); medians count.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,7 +10,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, "../..");
 const bin = join(root, "build/bin");
 const helper = [join(bin, "fm-proxy"), "--engine", "fake"];
-// The library is installed with the tests of the package.
+// The tests of the package have installed this library.
 const nodePath = join(root, "tests/js/node_modules");
 createRequire(join(root, "tests/js/package.json")).resolve("vscode-jsonrpc/node");
 const nodeServer = [process.execPath, join(here, "ping-server.cjs")];
@@ -29,7 +29,7 @@ function start(command) {
   });
 }
 
-/** Resolves when `count` frames have come out. Counting is a native search, so that the client costs little. */
+/** Resolves when `count` frames have come out. It only searches the bytes, so that the client costs little. */
 function frames(child, count) {
   return new Promise((done, failed) => {
     let seen = 0;
@@ -138,7 +138,7 @@ async function benchSpawn() {
 const PROMPT = "Write a long story about a lighthouse keeper and the sea.";
 const TOKENS = 256;
 
-/** Decode speed: tokens after the first, over the time since the first. */
+/** Decode speed: tokens after the first one, divided by the time since the first one. */
 async function packageTokensPerSecond(client) {
   let first = 0;
   let last = 0;

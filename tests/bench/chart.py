@@ -37,7 +37,7 @@ def short(value):
 
 
 def svg(lines):
-    """`lines`: (name, how many times better), on a logarithmic scale."""
+    """An SVG of `lines`: (name, how many times better), on a logarithmic scale."""
     least = min(0.5, *(value for _, value in lines))
     most = max(2, *(value for _, value in lines)) * 1.05
     place = lambda value: LEFT + (WIDTH - LEFT - RIGHT) * math.log(value / least) / math.log(most / least)
@@ -63,7 +63,7 @@ def svg(lines):
 
 
 def grouped(bars):
-    """`bars`: (row, file, how many times better), made lines for svg(): the rows in their order, and the name of each once."""
+    """Turns `bars`: (row, file, how many times better) into lines for svg(): the rows in their order, with each name once."""
     rows = dict.fromkeys(row for row, _, _ in bars)
     out = []
     for row in rows:

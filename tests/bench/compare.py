@@ -1,11 +1,11 @@
-"""fm-proxy beside llama.cpp's own server and others: the same requests to each, in turns. See compare.sh, which builds and
-installs what this needs.
+"""Compares fm-proxy with llama.cpp's own server and others: the same requests to each, in turns. See compare.sh, which builds
+and installs what this needs.
 
     compare.py [--rounds N] [--rows A,B] [--quick] [--busy N] [--out FILE]
     compare.py --models [--files A,B] [--table] [--page FILE] ...
 
-Progress goes to stderr, and the table (Markdown) to stdout; all figures go to FILE (build/compare.json). The exit status is 1
-if a row is lost, and 77 if llama-server is not built. For --models see models.py.
+Progress goes to stderr, and the table (Markdown) to stdout; all figures go to FILE (build/compare.json). The exit status is
+1 if a row is lost, and 77 if llama-server is not built. For --models see models.py.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from rows import Bench, missing, rows
 
 
 def own_cost(measured):
-    """What the measuring itself takes, where row 1 was measured."""
+    """A sentence about the cost of the measuring itself, if row 1 was measured."""
     cost = [f"{figures['harness_us_per_token']} µs a token of {name}" for row in measured
             for name, figures in row.notes.items() if "harness_us_per_token" in figures]
     return f"The measuring itself took {', '.join(cost)}." if cost else ""
@@ -53,7 +53,7 @@ def parser():
 
 
 def chosen_rows(options, text, bench):
-    """The rows that `text` names, and what of them can't be measured."""
+    """The rows that `text` names, and those of them that can't be measured."""
     every, absent = rows(bench), list(missing(bench))
     known = sorted({row.number for row in every} | {row[0] for row in absent})
     numbers = chosen(options, "--rows", text, list(map(str, known)))
@@ -61,7 +61,7 @@ def chosen_rows(options, text, bench):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that started programs are ended
     options = parser()
     given = options.parse_args()
     if given.rounds < 1:
@@ -90,7 +90,7 @@ def compare(options, given, loops):
         row.run(range(given.rounds), row.take)
         of_row = [result for line in row.lines if (result := Result(row, line, not given.quick)).ours
                   and (line.alone or result.theirs)]
-        for result in of_row:  # a run that is stopped keeps what it has measured
+        for result in of_row:  # if a run is stopped, the results so far are kept
             tell(f"  {one_line(result)}")
         results += of_row
         write(given.out, conditions, results, measured[:number])

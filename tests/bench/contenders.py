@@ -1,7 +1,7 @@
 """What compare.py measures: programs that answer the same requests, each over its own kind of channel.
 
-While answers arrive, only the bytes and their times are kept, the same way for all; they are taken apart afterwards. So what
-the measuring itself costs is small, and alike: play() returns it.
+While answers arrive, only the bytes and their times are kept, the same way for all; they are parsed afterwards. So the
+measuring itself costs little, and the same for all: play() returns that cost.
 """
 
 import atexit
@@ -15,15 +15,15 @@ import time
 
 from processes import processor_seconds, tree
 
-HANGS_S = 300  # without a byte
+HANGS_S = 300  # without a byte: then a contender hangs
 
 
 class Ask:
-    """A request, and afterwards what came of it."""
+    """A request, and later its results."""
 
     def __init__(self, prompt, tokens, schema=None):
-        self.prompt = prompt  # continued as it is; with a schema a user's message instead
-        self.tokens = tokens  # exactly so many; with a schema at most
+        self.prompt = prompt  # text to continue; with a schema it is a user's message
+        self.tokens = tokens  # exact number; with a schema the maximum
         self.schema = schema
         self.sent = 0.0
         self.times = []  # when each piece of text arrived
@@ -41,12 +41,12 @@ class Ask:
 
     @property
     def tokens_per_second(self):
-        """From the first token on."""
+        """Speed from the first token on."""
         return (self.output - 1) / (self.times[-1] - self.times[0])
 
 
 class Channel:
-    """A descriptor that is read: chunks of bytes with their times, and how often two marks have been seen."""
+    """A descriptor that is read: chunks of bytes with their times, and the counts of two marks."""
 
     def __init__(self, fd, piece, last):
         self.fd = fd
@@ -72,7 +72,7 @@ class Channel:
         return b"".join(data for _, data in self.chunks)
 
     def taken(self):
-        """All bytes so far, and a function from a place in them to the time when it arrived."""
+        """All bytes so far, and a function that returns the arrival time of the byte at a place."""
         ends, times, total = [], [], 0
         for now, data in self.chunks:
             total += len(data)
@@ -84,7 +84,7 @@ class Channel:
         self.tail = b""
         at = 0
 
-        def time_of(place):  # places only grow
+        def time_of(place):  # call it with places in increasing order
             nonlocal at
             while ends[at] < place:
                 at += 1
@@ -93,9 +93,9 @@ class Channel:
 
 
 class Contender:
-    """Base: a child process. `name` is its heading; the others see play() alone."""
+    """Base: a child process. `name` is its heading; other modules only use play()."""
 
-    seconds = tokens = 0  # of all contenders: the processor time of their processes in play(), and the tokens of that
+    seconds = tokens = 0  # for all contenders: processor time of their processes in play(), and the tokens of that time
 
     def __init__(self, command, env=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE):
         self.spawned = time.perf_counter()
@@ -105,8 +105,8 @@ class Contender:
         self.selector = selectors.DefaultSelector()
 
     def play(self, asks, late=(), after=0):
-        """Sends `asks`, and `late` once `after` pieces have come; returns when all have ended. The processor time that this
-        took here, in seconds."""
+        """Sends `asks`, and `late` after `after` pieces have come; returns when all have ended. Returns the processor time
+        that this took in this process, in seconds."""
         before = processor_seconds(self.process.pid)
         spent = time.process_time()
         self.asks = {number: ask for number, ask in enumerate([*asks, *late], 1)}
@@ -133,7 +133,7 @@ class Contender:
         return spent
 
     def wait(self):
-        """Reads what there is; the number of pieces of text so far."""
+        """Reads what has arrived; returns the number of pieces of text so far."""
         ready = self.selector.select(HANGS_S)
         if not ready:
             raise SystemExit(f"{self.name} has sent nothing for {HANGS_S} s")
@@ -165,7 +165,7 @@ class Contender:
 
 
 class Piped(Contender):
-    """One that speaks over its stdin and stdout."""
+    """A contender that is used over its stdin and stdout."""
 
     def __init__(self, command, env, piece, last):
         super().__init__(command, env)
@@ -192,7 +192,7 @@ def frame(message):
 
 
 def frames(data):
-    """Where each body begins and ends; the last one may end after the data."""
+    """The beginning and end of each body; the last one may end after the data."""
     end = 0
     while end < len(data):
         header = FRAME.match(data, end)
@@ -208,13 +208,13 @@ def whole_frames(data):
 
 
 class Framed(Piped):
-    """Messages in frames, from a fm-proxy or from an engine program."""
+    """Messages in frames, from an fm-proxy or from an engine program."""
 
     def notify(self, method, params, **more):
         self.write(frame({"jsonrpc": "2.0", **more, "method": method, "params": params}))
 
     def messages(self):
-        """Takes what has arrived: (time, message). Waits for the end of a frame that has begun."""
+        """Takes what has arrived, as (time, message). If a frame has begun, waits for its end."""
         while not whole_frames(self.pipe.bytes()):
             self.wait()
         whole, time_of = self.pipe.taken()
@@ -222,7 +222,7 @@ class Framed(Piped):
             yield time_of(end), json.loads(whole[start:end])
 
     def call(self, method, params):
-        """The result of a call while nothing else is under way."""
+        """The result of a call while no other one runs."""
         self.notify(method, params, id=0)
         while b'"result"' not in self.pipe.bytes():
             self.wait()
@@ -233,7 +233,7 @@ class Framed(Piped):
 
 
 def environment(settings):
-    """Ours without settings of the helper or the engine, and with these of the engine."""
+    """Our environment without settings of the helper or the engine, but with these settings of the engine."""
     env = {key: value for key, value in os.environ.items() if not key.startswith(("FM_PROXY_", "FM_ENGINE_"))}
     return {**env, **{f"FM_ENGINE_LLAMA_{key}": str(value) for key, value in settings.items()}}
 
@@ -242,7 +242,7 @@ class Proxy(Framed):
     name = "fm-proxy"
 
     def __init__(self, binaries, model, kv_files=None, **settings):
-        """`kv_files`: the folder for what its engine leaves to the next one."""
+        """`kv_files`: the folder for the state that its engine saves for the next one."""
         command = [os.path.join(binaries, "fm-proxy"), "--stdio", "--model", model, "--log-level", "off",
                    *(["--kv-cache-dir", kv_files] if kv_files else ["--no-kv-cache-files"])]
         super().__init__(command, environment(settings), b'.chunk"', b'"result":{')
@@ -259,7 +259,7 @@ class Proxy(Framed):
             self.notify("completions.create", params, id=number)
 
     def shut_down(self):
-        """Lets the engine end in peace, and save."""
+        """Lets the engine end normally, and save its state."""
         self.call("process.shutdown", {})
         self.process.wait(HANGS_S)
 
@@ -367,7 +367,7 @@ class Server(Contender):
             self.get_ready()
 
     def get_ready(self):
-        """Returns once it has its model."""
+        """Returns when the server has loaded its model."""
         while b" 200 " not in self.health():
             if self.process.poll() is not None:
                 raise SystemExit(f"llama-server has ended with status {self.process.returncode}")
@@ -404,7 +404,7 @@ class Server(Contender):
         connection = socket.create_connection(("127.0.0.1", self.port))
         connection.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
                            b"Connection: close\r\n\r\n%s" % (path.encode(), len(body), body))
-        # Its end is the end of the connection: the last mark never comes.
+        # The answer ends with the connection: the second mark never comes.
         channel = Channel(connection.fileno(), b"data: {", b"\0")
         self.sockets[channel] = (connection, ask)
         self.selector.register(channel.fd, selectors.EVENT_READ, channel)

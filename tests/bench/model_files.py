@@ -12,16 +12,17 @@ from rows import SMALLEST  # noqa: E402
 
 
 class Counts:
-    """Of a size of model: the tokens of each answer of `one`, `four` and `eight` streams; of the `prompt` that comes alone and
-    of the `late` one that comes beside four streams; of these `streams`, and of the `copy`; and how many `asks` a median is of.
+    """Counts for a model size: the tokens of each answer of `one`, `four` and `eight` streams; of the `prompt` that comes when
+    nothing else runs, and of the `late` one that comes beside four streams; of these `streams`, and of the `copy`; and over
+    how many `asks` a median is taken.
     """
 
     def __init__(self, **counts):
         self.__dict__.update(counts)
 
 
-# So many that five rounds of all rows take some 10 minutes with the first, 22 with the second and 30 with the third, at the
-# speeds that two cores of a server have (tokens/s: 70, 25 and 13 of one stream; 250, 85 and 38 of a prompt).
+# With these numbers, five rounds of all rows take about 10 minutes with the first model, 22 with the second and 30 with the
+# third, at the speeds that two cores of a server have (tokens/s: 70, 25 and 13 for one stream; 250, 85 and 38 for a prompt).
 COUNTS = {
     "135m": Counts(one=128, four=128, eight=128, prompt=1000, late=2000, streams=256, copy=256, asks=5),
     "0.5b": Counts(one=64, four=48, eight=32, prompt=1000, late=1000, streams=96, copy=128, asks=5),
@@ -30,7 +31,7 @@ COUNTS = {
 
 
 class ModelFile:
-    """`kind`: its own format, or the one that llama-quantize makes of it."""
+    """`kind`: the file's own format, or the one that llama-quantize makes from it."""
 
     def __init__(self, size, kind, made=False):
         self.name = f"{size.upper()} {kind}"
@@ -38,7 +39,7 @@ class ModelFile:
         self.counts = COUNTS[size]
 
     def path(self, root, quantize):
-        """The file; fetched, and made with the program `quantize`, where it is not there."""
+        """The path of the file; it is fetched, and made with the program `quantize`, if it is missing."""
         if self.size == "135m":
             return os.path.join(root, SMALLEST)
         source = fetch.model(self.size)

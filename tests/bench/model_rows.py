@@ -1,5 +1,5 @@
 """The rows of `compare.sh --models`, the same on each file: those of rows.py, with counts that fit the model's size, and with
-what is wanted of them there. Beside busy loops no more is wanted than to be as good as llama-server, and the share of the
+their own targets. Beside busy loops, the only targets are to be as good as llama-server, and to get the share of the
 processors that a fair scheduler gives.
 """
 
@@ -8,24 +8,24 @@ import os
 import rows
 from rows import BATCHED, NODE, OURS, QUIET, SERVER, Line
 
-FAIR = 0.8  # of the share, at least
+FAIR = 0.8  # of the fair share, at least
 
 
 def share(loops):
-    """The part of the processors that as many threads as there are of them get beside so many loops."""
+    """The share of the processors for as many threads as there are processors, beside this many loops."""
     processors = len(os.sched_getaffinity(0))
     return processors / (processors + loops)
 
 
 class Mixed:
-    """Base: what these rows share."""
+    """Base: shared by these rows."""
 
-    judged = ()  # beside llama-server
-    quiet = None  # beside itself on a quiet machine, where there are loops: the line's key, name and unit
-    node = ()  # the keys that node-llama-cpp has too
+    judged = ()  # lines that compare with llama-server
+    quiet = None  # the line that compares with ours on a quiet machine, if there are loops: its key, name and unit
+    node = ()  # keys that node-llama-cpp has too
 
     def settle(self):
-        """Makes `lines` of the above."""
+        """Makes `lines` from the members above."""
         loops = self.bench.loops.count
         self.lines = [self.beside_loops(line) for line in self.judged if line.peer == SERVER] if loops else list(self.judged)
         if loops and self.quiet:
@@ -41,7 +41,7 @@ class Mixed:
         return Line(line.key, line.name, line.unit, (">=" if line.more else "<=", 1), more=line.more)
 
     def others(self, sequences=1, batched=True):
-        """Who takes part besides ours and llama-server."""
+        """The contenders besides ours and llama-server."""
         if self.bench.loops.count:
             return {QUIET: self.bench.proxy()} if self.quiet else {}
         return {**({BATCHED: self.bench.batched} if batched else {}), **(self.bench.node(sequences) if self.node else {})}
@@ -63,7 +63,7 @@ class OneStream(Mixed, rows.OneStream):
 
 
 class Streams(Mixed, rows.Streams):
-    """Ours is not told how many streams there will be."""
+    """Our program does not know in advance how many streams there will be."""
 
     def __init__(self, bench, number, count, **counts):
         super().__init__(bench, count, **counts)
@@ -98,7 +98,7 @@ class FirstToken(Mixed, rows.FirstToken):
 
 
 class ColdToken(Mixed, rows.ColdToken):
-    """The file is in the page cache: the warm-up has read it."""
+    """The file is in the page cache, because the warm-up has read it."""
 
     number = 5
     title = "a program that starts"
@@ -147,7 +147,7 @@ class LongPrompt(Mixed, rows.LongPrompt):
 
 
 class Copy(Mixed, rows.Rewrite):
-    """Tokens are guessed where they pay, as it is by default."""
+    """Tokens are guessed when that is faster, as by default."""
 
     number = 10
     title = "rewriting a function"

@@ -47,7 +47,7 @@ def commit():
 
 
 class Ledger:
-    """The file of results. `same` has the values of KEY that all rows of this run share."""
+    """The file of results. `same` has the values for KEY that all rows of this run share."""
 
     def __init__(self, path, **same):
         self.path, self.same = path, same
@@ -55,7 +55,7 @@ class Ledger:
         if os.path.exists(path):
             with open(path, "rb+") as file:
                 data = file.read()
-                file.truncate(data.rfind(b"\n") + 1)  # what a run that was killed wrote of a line
+                file.truncate(data.rfind(b"\n") + 1)  # removes an incomplete line, which a killed run wrote
             self.lines = [json.loads(line) for line in data[:data.rfind(b"\n") + 1].splitlines()]
 
     def of(self, file, row):
@@ -64,17 +64,17 @@ class Ledger:
         return [line for line in self.lines if all(line[member] == key[member] for member in KEY)]
 
     def rounds(self, file, row):
-        """{round: {side: line}} of those that are whole, and had the sides that the last one had."""
+        """{round: {side: line}} of the complete rounds with the same sides as the last complete one."""
         rounds = {}
         for line in self.of(file, row):
-            rounds.setdefault(line["round"], {})[line["side"]] = line  # of a round that was measured twice, the later lines
+            rounds.setdefault(line["round"], {})[line["side"]] = line  # if a round was measured twice, the later lines count
         whole = {number: sides for number, sides in sorted(rounds.items())
                  if all(set(sides) == set(line["sides"]) for line in sides.values())}
         last = set(list(whole.values())[-1]) if whole else set()
         return {number: sides for number, sides in whole.items() if set(sides) == last}
 
     def add(self, file, row, number, figures, **more):
-        """`figures` of each side of a round."""
+        """Adds the figures of each side of a round."""
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         lines = [{**self.same, "file": file, "row": row, "round": number, "side": side, "sides": sorted(figures), "date": now,
                   **more, "figures": of} for side, of in figures.items()]
@@ -86,7 +86,7 @@ class Ledger:
         self.lines += lines
 
     def fill(self, file, row):
-        """Gives `row` its values."""
+        """Gives `row` the values from the file."""
         row.values = {}
         for number, sides in self.rounds(file, row.title).items():
             row.take(number, {side: line["figures"] for side, line in sides.items()})
@@ -98,7 +98,7 @@ def results_of(row, quick):
 
 
 def measure(ledger, bench, row, file, failed):
-    """The rounds of a row that are not there yet."""
+    """Measures the rounds of a row that are missing."""
     known = ledger.rounds(file.name, row.title)
     rounds = [number for number in range(bench.rounds) if number not in known]
     if not rounds:
@@ -109,7 +109,7 @@ def measure(ledger, bench, row, file, failed):
         row.run(rounds, keep)
     except (SystemExit, OSError, subprocess.CalledProcessError) as error:
         if isinstance(error, SystemExit) and not isinstance(error.code, str):
-            raise  # it is told to end
+            raise  # the run was asked to end
         failed.append(f"Row {row.number} on {file.name} failed: {str(error)[:500]}")
         tell(failed[-1])
     tell(f"  {file.name}, row {row.number}: {time.monotonic() - begun:.0f} s")
@@ -199,7 +199,7 @@ def opening(same, lines, picture):
 
 def matrix(judged):
     """A line for each row, a column for each file."""
-    names = {}  # in their order
+    names = {}  # {(number, label): target}, in the rows' order
     for result in itertools.chain(*judged.values()):
         names.setdefault((result.number, label(result)), wanted_of(result.line))
     out = [f"| Row | wanted | {' | '.join(judged)} |", "|---|---|" + "---|" * len(judged)]

@@ -1,4 +1,4 @@
-"""What a program takes, with those that it started: processor time and memory, from /proc. And busy loops beside it."""
+"""Processor time and memory of a program and of the programs that it started, from /proc. And busy loops beside it."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def stat_of(pid):
-    """The fields of its line in /proc after the name; none if it has ended."""
+    """The fields after the name in the process' line in /proc; an empty list if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             return stat.read().rpartition(")")[2].split()
@@ -19,24 +19,24 @@ def stat_of(pid):
 
 
 def tree(pid):
-    """`pid`, and all that it and its children have started and that still run."""
+    """`pid`, and all running processes that it and its children have started."""
     children = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := stat_of(entry)):
             children.setdefault(int(fields[1]), []).append(int(entry))
     found = [pid]
-    for parent in found:  # grows meanwhile
+    for parent in found:  # the list grows in this loop
         found += children.get(parent, [])
     return found
 
 
 def processor_seconds(pid):
-    """User and system time of the tree, with the children that have ended and were waited for."""
+    """User and system time of the tree, including its children that have ended and were waited for."""
     return sum(int(field) for one in tree(pid) for field in stat_of(one)[11:15]) / TICKS
 
 
 def memory_mib(pids, member):
-    """`member` of their status, added up: VmRSS is what they have in memory, VmHWM the most that each ever had."""
+    """The sum of `member` of their status: VmRSS is the memory now, VmHWM the highest so far."""
     total = 0
     for pid in pids:
         with contextlib.suppress(FileNotFoundError, ProcessLookupError), \
@@ -46,7 +46,7 @@ def memory_mib(pids, member):
 
 
 class Loops:
-    """So many busy loops, which run from start() to stop(), but not within quiet()."""
+    """This many busy loops, which run from start() to stop(), but not within quiet()."""
 
     def __init__(self, count):
         self.count = count

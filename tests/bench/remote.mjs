@@ -1,9 +1,9 @@
-// What the engine `remote` costs: the stock SDK that talks to llama-server directly, beside the same SDK through fm-proxy and
-// the engine, by turns. And how long a cancel takes to close the connection to the server.
+// What the engine `remote` costs: compares the stock SDK that talks to llama-server directly with the same SDK through
+// fm-proxy and the engine, in turns. And how long a cancel takes to close the connection to the server.
 //
 //   node tests/bench/remote.mjs [ROUNDS [first|streams|cancel]]
 //
-// After packaging/setup.sh --tests; tests/bench/remote.sh builds what else it takes.
+// Run packaging/setup.sh --tests first; tests/bench/remote.sh builds the rest.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -107,7 +107,7 @@ async function cancels() {
   let closed;
   const server = createServer((request, response) => {
     request.resume();
-    if (request.method !== "POST") return void response.writeHead(404).end(); // whether there is a server
+    if (request.method !== "POST") return void response.writeHead(404).end(); // the check whether there is a server
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n');
     response.on("close", () => closed?.(performance.now()));
@@ -123,7 +123,7 @@ async function cancels() {
     let begun;
     for await (const chunk of stream) {
       if (!chunk.choices[0]?.delta?.content) continue;
-      begun = performance.now(); // leaving the loop cancels too
+      begun = performance.now(); // leaving the loop also cancels
       controller.abort();
       break;
     }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The engine `remote` beside the stock SDK that talks to the same server: builds llama-server, then runs remote.mjs.
+# Compares the engine `remote` with the stock SDK that talks to the same server: builds llama-server, then runs remote.mjs.
 #
 # usage: sh tests/bench/remote.sh [ROUNDS]
 set -eu

@@ -1,4 +1,4 @@
-"""What compare.py and models.py say of the rows that they have measured, and what both need besides."""
+"""The output of compare.py and models.py about the rows that they have measured, and other shared parts."""
 
 import os
 import statistics
@@ -7,11 +7,11 @@ import sys
 from rows import NODE, OURS, PROCESSOR
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-NEAR = 0.97  # of what llama.cpp's own loop gives: a row that can't be won, as nothing is left to win
+NEAR = 0.97  # of the figure of llama.cpp's own loop: from here on a row can't be won, because there is nothing left to gain
 
 
 class Result:
-    """A line with its figures: `ours` and `theirs` of each round (theirs is empty for a line about ours alone)."""
+    """A line with its figures: `ours` and `theirs` of each round (theirs is empty for a line that is only about ours)."""
 
     def __init__(self, row, line, judges=True):
         self.number, self.title, self.line, self.judges = row.number, row.title, line, judges
@@ -31,7 +31,7 @@ class Result:
 
     @property
     def holds(self):
-        """None: nothing is wanted of it."""
+        """Whether the target is met; None if there is no target."""
         if not self.judges or not self.line.wanted or self.value is None:
             return None
         return self.wins or (self.of_limit or 0) >= NEAR
@@ -44,7 +44,7 @@ class Result:
 
     @property
     def times_better(self):
-        """How many times better ours is than theirs; None without a figure."""
+        """How many times better ours is than theirs; None if there is no figure."""
         ratio = statistics.median(self.ratios) if self.ratios else 0
         return (ratio if self.line.more else 1 / ratio) if ratio else None
 
@@ -66,8 +66,8 @@ def wanted_of(line):
 
 
 def table(results, absent):
-    """The rows as Markdown: medians, the median of the rounds' ratios and between which two they lie; of the limit, and the
-    processor time of ours and of the other."""
+    """The rows as Markdown: medians, the median of the rounds' ratios with the lowest and the highest; the part of the limit,
+    and the processor time of both."""
     out = ["| Row | | ours | other | ratio (least to most) | wanted | of the limit | processor ms a token | |",
            "|---|---|---|---|---|---|---|---|---|"]
     for result in results:
@@ -89,7 +89,7 @@ def one_line(result):
 
 
 def prose(result):
-    """A line for a row that is lost."""
+    """A sentence about a row that is lost."""
     line = result.line
     beside = ""
     if result.of_limit:
@@ -112,7 +112,7 @@ def machine():
 
 
 def check(bench):
-    """Exits where something that is compared is not there."""
+    """Exits if a program for the comparison is missing."""
     if not os.access(bench.server_program, os.X_OK):
         print("skipped: llama-server is not built; sh tests/bench/compare.sh builds it")
         sys.exit(77)
@@ -127,7 +127,7 @@ def check(bench):
 
 
 def chosen(options, name, text, known):
-    """What the option `name` chooses of `known`: all if it is empty."""
+    """The values from `known` that the option `name` chooses: all if it is empty."""
     for one in text.split(",") if text else ():
         if one not in known:
             options.error(f"{name} has {one!r}; there are {','.join(known)}")

@@ -1,4 +1,4 @@
-"""The rows of compare.py: who takes part in each, what each one does in a round, and what is wanted of the figures."""
+"""The rows of compare.py: who takes part in each, what each contender does in a round, and the targets for the figures."""
 
 import contextlib
 import json
@@ -17,16 +17,16 @@ SERVER = "llama-server"
 NODE = "node-llama-cpp"
 LOOP = "bare loop"
 BATCHED = "llama-batched-bench"
-PROCESSOR = "processor_ms"  # a figure of each contender that play() was called of: user and system time a token
+PROCESSOR = "processor_ms"  # a figure of each contender that ran play(): user and system time per token
 QUIET = f"{OURS}, quiet"
 SMALLEST = "build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
-SETTLE_S = 0.3  # the threads of the side that computed last still wait for more, in a loop
+SETTLE_S = 0.3  # after computing, a side's threads still wait for more work in a loop for a while
 PLACES = ("Lisbon", "Oslo", "Genoa", "Cork", "Riga", "Bergen", "Malmo", "Porto", "Split", "Turku")
 STORY = "The old keeper of the lighthouse told me this story about the sea and the storm."
 
 
 def text_of(number, sentences):
-    """Some 20 tokens a sentence; another beginning for each number."""
+    """About 20 tokens per sentence; each number gives another beginning."""
     days = (f"On day {day} it reached {PLACES[(number + day) % len(PLACES)]}, where the crew bought bread, rope and oil."
             for day in range(1, sentences + 1))
     return f"Log {number} of a ship. " + " ".join(days)
@@ -47,22 +47,23 @@ TICKET = {
 
 
 class Line:
-    """A line of the table: our figure `key` beside another's, and what is wanted of their ratio (or of ours alone)."""
+    """A line of the table: our figure `key` beside another's, and the target for their ratio (or for ours if there is no
+    other)."""
 
     def __init__(self, key, name, unit, wanted=None, peer=SERVER, more=False, alone=False, limit=None, why=""):
         self.key = key
         self.name = name
         self.unit = unit
-        self.wanted = wanted  # (">=" or "<=", number); None: not counted
+        self.wanted = wanted  # (">=" or "<=", number); None: no target
         self.peer = peer
-        self.more = more  # of it is better
-        self.alone = alone  # no peer: `wanted` is about our own figure
-        self.limit = limit  # whose figure is all that llama.cpp's own loop can give
-        self.why = why  # what decides about it, for one that is lost
+        self.more = more  # more is better
+        self.alone = alone  # no peer: `wanted` is about our figure
+        self.limit = limit  # contender whose figure is the limit that llama.cpp's own loop can reach
+        self.why = why  # the reason for the figure, for a lost row
 
 
 class Row:
-    """Base. `start` makes self.contenders, a dict in the order of the first round; `measure` has one of them do its part of a
+    """Base. `start` makes self.contenders, a dict in the order of the first round; `measure` lets one of them do its part of a
     round, and returns its figures by the keys of `lines`."""
 
     number = 0
@@ -70,15 +71,15 @@ class Row:
     lines = ()
 
     def __init__(self, bench, **counts):
-        """`counts`: what is other than in the class."""
+        """`counts`: members that differ from the class."""
         self.bench = bench
         self.contenders = {}
-        self.values = {}  # of each contender, of each key: a figure a round
-        self.notes = {}  # what is not compared, but says whether the comparison is fair
+        self.values = {}  # for each contender and each key: one figure per round
+        self.notes = {}  # figures that are not compared, but show whether the comparison is fair
         self.__dict__.update(counts)
 
     def run(self, rounds, keep):
-        """Does these rounds; keep(number, figures) has the figures of each contender of a round."""
+        """Runs these rounds; calls keep(number, figures) with the figures of each contender of a round."""
         self.start()
         try:
             for number in [*range(-self.bench.warm_up, 0), *rounds]:
@@ -102,7 +103,7 @@ class Row:
         names = list(self.contenders)
         turn = (number + self.bench.warm_up) % len(names)
         figures = {}
-        for name in names[turn:] + names[:turn]:  # who is first takes turns too
+        for name in names[turn:] + names[:turn]:  # the contenders take turns in being first
             with self.bench.loops.quiet() if name == QUIET else contextlib.nullcontext():
                 time.sleep(SETTLE_S)
                 Contender.seconds = Contender.tokens = 0
@@ -209,13 +210,13 @@ class ColdToken(Row):
                 contender.get_ready()
             ask = Ask(text_of(number, 2), self.bench.tokens(8))
             contender.play([ask])
-            Contender.seconds = processor_seconds(contender.process.pid)  # the loading too, which one does before it is asked
+            Contender.seconds = processor_seconds(contender.process.pid)  # with the loading, which some do first
             return {"first": (ask.times[0] - contender.spawned) * 1000, **self.more(contender)}
         finally:
             contender.close()
 
     def more(self, _):
-        """Figures of one that has answered."""
+        """More figures of a contender that has answered."""
         return {}
 
 
@@ -264,7 +265,7 @@ class SavedTurn(Row):
                 before.close()
             after = self.bench.proxy(kv_files=folder if saved else None)
             try:
-                after.play([Ask(PLACES[0], 1)])  # the model is loaded
+                after.play([Ask(PLACES[0], 1)])  # now the model is loaded
                 time.sleep(SETTLE_S)
                 second = Ask(f"{first.prompt}{first.text}\nWhat did the crew buy on the last day, and where?",
                              self.bench.tokens(8))
@@ -326,7 +327,7 @@ class Objects(Row):
 
 
 class Rewrite(Row):
-    """Where the engine can guess tokens. 50 functions, and whether the texts are the same: speculation.py."""
+    """A task in which the engine can guess tokens: 50 functions, and whether the texts are the same (speculation.py)."""
 
     number = 7
     title = "rewriting a function of 300 tokens"
@@ -420,13 +421,13 @@ class BusyMachine(Row):
 
 
 def last_line(command):
-    """The JSON in the last line that a program prints."""
+    """The JSON in the last line of a program's output."""
     out = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
     return json.loads([line for line in out.splitlines() if line.startswith(b"{")][-1])
 
 
 class Bench:
-    """What the rows share: the programs, and how much work a row is."""
+    """Shared by the rows: the programs, and how much work a row is."""
 
     def __init__(self, root, rounds, quick, tell, model=None, loops=None):
         self.rounds = rounds
@@ -456,7 +457,8 @@ class Bench:
         return Proxy(self.binaries, self.model, **self.threads(THREADS="1"), **settings)
 
     def threads(self, **one):
-        """Nothing, so that each has its own default. The quick run may have a busy machine, where two threads collapse."""
+        """Empty, so that each program uses its default. The quick run may be on a busy machine, where two threads get very
+        slow."""
         return one if self.quick else {}
 
     def server(self, *options, ready=True):
@@ -470,11 +472,11 @@ class Bench:
         return {NODE: NodeLlama(self.peers, self.model, sequences, self.node_threads())} if self.has_node else {}
 
     def node_threads(self):
-        """Its own default is four at least, which collapse on two processors."""
+        """The program's default is at least four threads, which get very slow on two processors."""
         return 1 if self.quick else len(os.sched_getaffinity(0))
 
     def bare_loop(self, prompt, tokens):
-        """Tokens/s of llama.cpp's own loop, in a process of its own."""
+        """Tokens/s of llama.cpp's own loop, in a separate process."""
         one = ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if self.quick else []
         result = last_line([*one, self.loop_program, self.model, prompt, str(tokens)])
         if result["tokens"] != tokens:
@@ -482,13 +484,13 @@ class Bench:
         return result["decode_tokens_per_second"]
 
     def batched(self, prompt, tokens, streams):
-        """What llama.cpp's own benchmark of batches takes for prompts and answers of so many tokens: its line of JSON."""
+        """The result of llama.cpp's own benchmark of batches for prompts and answers of these lengths: its line of JSON."""
         program = os.path.join(os.path.dirname(self.server_program), BATCHED)
         return last_line([program, "-m", self.model, "-c", "8192", *(("-t", "1") if self.quick else ()), "-npp", str(prompt),
                           "-ntg", str(tokens), "-npl", str(streams), "--output-format", "jsonl"])
 
     def same(self, *asks):
-        """Checks that each was answered in full: then all contenders did the same work."""
+        """Checks that each request was answered in full, so that all contenders did the same work."""
         for ask in asks:
             if ask.output != ask.tokens:
                 raise SystemExit(f"an answer has {ask.output} tokens, not {ask.tokens}")
@@ -510,6 +512,6 @@ def rows(bench):
 
 
 def missing(bench):
-    """What is to be measured and can't be: (row, title, line, why)."""
+    """Rows that should be measured and can't be: (row, title, line, why)."""
     if not bench.speculates():
         yield 7, Rewrite.title, "tokens/s with speculation", "not in this build yet"

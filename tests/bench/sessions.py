@@ -1,5 +1,5 @@
-"""What session mode costs beside the same work by responses.create, in one run: the two take turns (A B A B ...), each with
-an engine of its own, and the median of the pairs' ratios counts. Takes two minutes; let nothing else run meanwhile.
+"""Compares the cost of session mode with the same work by responses.create, in one run: the two take turns (A B A B ...), each
+with a separate engine, and the median of the pairs' ratios counts. Takes two minutes; run nothing else meanwhile.
 
     python3 tests/bench/sessions.py [ROUNDS]     after sh packaging/setup.sh --tests
 """
@@ -18,7 +18,7 @@ from gateway import Gateway  # noqa: E402
 from wire import Helper  # noqa: E402
 
 BOUND = 1.02
-SETTLE_S = 0.3  # the threads of the side that computed last still wait for more, in a loop
+SETTLE_S = 0.3  # after computing, a side's threads still wait for more work in a loop for a while
 PROMPT = "Answer with one short sentence: where does the ship go?"
 INSTRUCTIONS = "You are a helpful assistant."
 FORMAT = {"type": "json_schema", "name": "text", "strict": True, "schema": {
@@ -27,7 +27,7 @@ OPTIONS = {"temperature": 0, "max_output_tokens": 200}
 
 
 def content(number):
-    """Some 300 tokens, new each time from the beginning on."""
+    """About 300 tokens, different each time from the beginning on."""
     places = ("Lisbon", "Oslo", "Genoa", "Cork", "Riga", "Bergen", "Malmo", "Porto", "Split", "Turku")
     days = (f"On day {day} it reached {place}, where the crew bought bread, rope and oil."
             for day, place in enumerate(places, number))
@@ -62,7 +62,7 @@ def main():
     number = 0
     while len(pairs) < rounds:
         number += 1
-        # who is first takes turns too
+        # the two take turns in being first
         ways = [lambda: by_session(gateway, number), lambda: by_create(helper, number)]
         order = (0, 1) if number % 2 else (1, 0)
         took = [0.0, 0.0]
@@ -73,7 +73,7 @@ def main():
             whole = whole and ok
         if number == 20 and not pairs:
             raise SystemExit("the model's answers run on: there is nothing to compare")
-        if whole and number > 2:  # the first ones load; an answer that runs on is generated twice
+        if whole and number > 2:  # the first ones load; an answer that is too long is generated twice
             pairs.append(took)
     session, create = (statistics.median(pair[i] for pair in pairs) * 1000 for i in (0, 1))
     ratio = statistics.median(a / b for a, b in pairs)

@@ -1,9 +1,9 @@
-"""What speculation gains where an answer repeats its prompt, and costs where it does not: two engines, one with it and one
+"""How much time speculation saves if an answer repeats its prompt, and costs if it does not: two engines, one with it and one
 without, take turns. Rewrites of functions of some 300 tokens with one name changed, and free prose; temperature 0.
 
     python3 tests/bench/speculation.py [--rewrites N] [--prose N] [--json]     after sh packaging/setup.sh --tests
 
-Speed is that of the answer from its first token on. Texts are compared byte by byte. Takes ten minutes; let nothing else run
+Speed is that of the answer from its first token on. Texts are compared byte by byte. Takes ten minutes; run nothing else
 meanwhile. FM_BENCH_THREADS: compute threads.
 """
 
@@ -34,7 +34,7 @@ TOPICS = ("a lighthouse in a storm", "how bread is made", "the history of the bi
 
 
 def function(number):
-    """The source of a function, another one for each number; the name to change; and the function with the new name."""
+    """The source of a function, different for each number; the name to change; and the function with the new name."""
     pick = random.Random(number)
     name, verb = pick.choice(NAMES), pick.choice(VERBS)
     new = pick.choice(NEW_NAMES)
@@ -81,7 +81,7 @@ EXAMPLE = """def double(number):
 
 
 def rewrite(number):
-    """A request for it, after an example of the work."""
+    """A request to rewrite the function, after an example."""
     source, name, new, _ = function(number)
     ask = "Rewrite this function with the name `%s` changed to `%s`. Answer with the code only.\n\n```python\n%s```"
     return {"messages": [{"role": "user", "content": ask % ("number", "value", EXAMPLE)},
@@ -98,7 +98,7 @@ def prose(number):
 
 
 class Timed:
-    """An engine, and what its answers take."""
+    """An engine, and the times of its answers."""
 
     def __init__(self, program, model, mode, threads):
         env = {"FM_ENGINE_LLAMA_REPEATABLE": "", "FM_ENGINE_LLAMA_SPECULATION": mode}
@@ -110,8 +110,8 @@ class Timed:
         assert result["ok"], result
 
     def run(self, params):
-        """The text, its tokens, and the seconds from the first of them to the last. The prompt is computed before, by a
-        repeatable job: else its bits depend on how fast the machine was, and the texts part for that alone."""
+        """The text, its tokens, and the seconds from the first to the last token. A repeatable job computes the prompt before:
+        else its bits depend on how fast the machine was, and the texts may differ only because of that."""
         engine = self.engine
         engine.run(**{**params, "max_tokens": 1, "seed": 1})
         engine.next_job += 1
@@ -126,7 +126,7 @@ class Timed:
 
 
 def compare(engines, kind, count, make):
-    """In turns; who is first takes turns too."""
+    """Runs both in turns; they also take turns in being first."""
     rows, parted = [], []
     for number in range(count):
         params = make(number)
@@ -156,7 +156,7 @@ def main():
     for kind, count, make, least in (("rewrites", arguments.rewrites, rewrite, REWRITE_MIN),
                                      ("prose", arguments.prose, prose, PROSE_MIN)):
         for engine in engines.values():
-            engine.run(make(1000))  # the first one warms the caches
+            engine.run(make(1000))  # the first request warms the caches
         if count:
             results[kind] = {**compare(engines, kind, count, make), "at_least": least}
     for engine in engines.values():

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Structured output beside llama.cpp's own server of the same release, in one run: a JSON object with a schema, and free text
-# against text that a grammar leaves free. Builds llama-server first where it is not there (some five minutes on two cores).
-# Takes about three minutes then; let nothing else run meanwhile.
+# Structured output compared with llama.cpp's own server of the same release, in one run: a JSON object with a schema, and free
+# text compared with text under a grammar that allows everything. Builds llama-server first if it is missing (about five
+# minutes on two cores). Then it takes about three minutes; run nothing else meanwhile.
 #
 # usage: sh tests/bench/structured.sh
 set -eu

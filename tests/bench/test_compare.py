@@ -1,5 +1,5 @@
-"""That compare.py works: what it computes and prints, how it takes streams apart, its picture; and `test_compare.py Quick`, where
-llama-server is built, a run of all rows. It says nothing about speed.
+"""Verifies that compare.py works: what it computes and prints, how it parses streams, its picture; and with `test_compare.py
+Quick`, if llama-server is built, a run of all rows. It does not measure speed.
 
 Exit status 77: skipped, with the reason.
 """
@@ -94,7 +94,7 @@ class Figures(unittest.TestCase):
         bars = [(bar.getAttribute("class"), float(bar.getAttribute("x")), float(bar.getAttribute("width")))
                 for bar in picture.getElementsByTagName("rect")]
         self.assertEqual([kind for kind, _, _ in bars], ["better", "worse", "better"])
-        self.assertEqual(bars[0][1], bars[2][1])  # both begin where the servers are even
+        self.assertEqual(bars[0][1], bars[2][1])  # both begin where the servers are equal
         self.assertAlmostEqual(bars[1][1] + bars[1][2], bars[0][1], delta=0.11)  # and this one ends there
         self.assertTrue(all(chart.LEFT <= x and x + width <= chart.WIDTH for _, x, width in bars))
 
@@ -104,7 +104,7 @@ class Figures(unittest.TestCase):
 
 
 class Results(unittest.TestCase):
-    """The file of results of `--models`, and the page that is made of it."""
+    """The file of results of `--models`, and the page that is made from it."""
 
     SAME = {"commit": "abc", "busy": 0, "quick": False}
 
@@ -166,7 +166,7 @@ class Results(unittest.TestCase):
 
 
 class Processes(unittest.TestCase):
-    """What a program takes, with those that it started."""
+    """The time and memory of a program and of those that it started."""
 
     def test_a_child_of_a_child(self):
         script = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', sys.argv[1]])"
@@ -196,7 +196,7 @@ class Processes(unittest.TestCase):
 
 
 class Streams(unittest.TestCase):
-    """Bytes that come in any pieces: from a pipe, written here."""
+    """Bytes that arrive in any pieces: here from a pipe that the test writes."""
 
     def channel(self, pieces, *marks):
         reader, writer = os.pipe()
@@ -248,7 +248,7 @@ class Quick(unittest.TestCase):
             self.assertEqual(run.returncode, 0)
             with open(out, encoding="utf-8") as file:
                 told = {line["row"] for line in json.load(file)["lines"]}
-            self.assertEqual(told - {7}, {1, 2, 3, 4, 5, 6, 11, 12})  # 7 is speculation, which an engine need not have
+            self.assertEqual(told - {7}, {1, 2, 3, 4, 5, 6, 11, 12})  # 7 is speculation, which an engine may lack
             picture = os.path.join(folder, "compare.svg")
             subprocess.run([sys.executable, "-B", os.path.join(HERE, "chart.py"), out, picture], check=True)
             xml.dom.minidom.parse(picture)

@@ -1,8 +1,8 @@
-// node-llama-cpp as a program for compare.py: a request a line on stdin, a line for each token on stdout.
+// node-llama-cpp as a program for compare.py: one request per line on stdin, one line for each token on stdout.
 //
 //     node node-llama-cpp.mjs MODEL SEQUENCES THREADS
 //
-// It uses evaluate(), the fastest way that the library has, and keeps a sequence's tokens from request to request.
+// It uses evaluate(), the fastest way that the library has, and keeps a sequence's tokens for the next request.
 import { createInterface } from "node:readline";
 import { getLlama } from "node-llama-cpp";
 

@@ -1,7 +1,7 @@
 /*
  * The client of protocol/client against the real fm-proxy with the fake engine, and against stand-ins, which are shell
- * scripts that say what no helper says. This process adopts what its children leave behind, so that each test can see
- * that nothing is left.
+ * scripts that send what no helper would send. This process adopts the processes that its children leave behind, so
+ * that each test can check that none is left.
  */
 #include "base/clock.h"
 #include "protocol/client/client.h"
@@ -20,25 +20,25 @@
 /* the last one */
 #include <cmocka.h>
 
-#define WAIT_MS (120 * 1000) /* longer than anything takes that works */
+#define WAIT_MS (120 * 1000) /* longer than anything takes if it works */
 
-/* What a call has had. */
+/* What a call has received. */
 struct heard {
     struct fm_client *client;
     int events;
     int settled;
-    int events_after; /* its end */
+    int events_after; /* events that came after the call's end */
     enum fm_code code;
     struct fm_error error;
     char last[64];  /* type of the last event */
     char text[128]; /* of the result's member "said" */
-    bool again;     /* a call is made when it settles: */
+    bool again;     /* make another call when this one settles: */
     struct heard *next;
 };
 
-/* What a client has told of itself. */
+/* What a client has reported about itself. */
 struct told {
-    char states[256]; /* a letter each: i, s, r, e */
+    char states[256]; /* a letter for each state: i, s, r, e */
     char why[1024];
     char errors[256];
 };
@@ -102,7 +102,9 @@ static void on_settled(void *context, const struct fm_client_reply *reply) {
 
 /* ---- helpers to talk to ---- */
 
-/* take: reads a message; frame: writes one; hello: the handshake. The ids are 1 for that, 2 for the first call. */
+/*
+ * take: reads a message; frame: writes one; hello: the handshake. The handshake has the id 1, the first call the id 2.
+ */
 #define STAND_IN                                                                                                       \
     "take() { read -r a b; b=${b%?}; read -r e; dd bs=1 count=$b >/dev/null 2>&1; }\n"                                 \
     "frame() { printf 'Content-Length: %d\\r\\n\\r\\n%s' ${#1} \"$1\"; }\n"                                            \
@@ -139,7 +141,7 @@ static struct fm_client *real_helper(struct told *told) {
     return new_client(told, path, arguments, environment, (struct fm_client_options){.path = NULL});
 }
 
-/* Works until *counter has come to `count`. */
+/* Works until *counter has reached `count`. */
 static void await(struct fm_client *client, const int *counter, int count) {
     int64_t end = fm_now_ms() + WAIT_MS;
     while (*counter < count) {
@@ -162,7 +164,7 @@ static void end_client(struct fm_client *client) {
     fm_client_free(client);
     int64_t end = fm_now_ms() + WAIT_MS;
     pid_t pid;
-    while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) { /* engines end by themselves, and are this process' then */
+    while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) { /* engines end by themselves, and become our children */
         assert_true(fm_now_ms() < end);
         fm_sleep_ms(5);
     }
@@ -174,7 +176,7 @@ static void end_client(struct fm_client *client) {
 static const struct {
     const char *name;
     const char *script;
-    const char *detail; /* a part of it; NULL: the call goes well */
+    const char *detail; /* a part of the error's detail; NULL: the call succeeds */
     enum fm_code code;
     int events;
     const char *states;
@@ -254,7 +256,7 @@ static void stand_ins(void **state) {
         bool ok = heard.code == stand_in_rows[i].code && heard.events == stand_in_rows[i].events &&
                   strcmp(told.states, stand_in_rows[i].states) == 0 &&
                   (detail ? strstr(heard.error.detail, detail) != NULL : strcmp(heard.text, "yes") == 0);
-        fm_client_wait(client, 100); /* for what comes too late */
+        fm_client_wait(client, 100); /* for events that come too late */
         end_client(client);
         if (!ok || heard.settled != 1 || heard.events_after) {
             fail_msg("%s: %s, \"%s\", %d events, %d too late, settled %d times, states %s", stand_in_rows[i].name,
@@ -267,7 +269,7 @@ static void stand_ins(void **state) {
             assert_int_equal(heard.error.retry_ms, 8);
             assert_string_equal(heard.error.reason_code, "OFFLINE");
             assert_string_equal(heard.error.param, "input");
-            assert_string_equal(heard.text, "part"); /* what came before the failure is not lost */
+            assert_string_equal(heard.text, "part"); /* text that came before the failure is kept */
         }
     }
 }
@@ -291,13 +293,13 @@ static void params_that_are_wrong_are_never_sent(void **state) {
     assert_int_equal(fm_client_call(client, "m", "", 20000000, NULL, NULL, &error), FM_INVALID_REQUEST);
     assert_non_null(strstr(error.detail, "20000000 bytes"));
     struct heard heard = {.settled = 0};
-    call(client, &heard, "m", "{}"); /* the first message that goes out */
+    call(client, &heard, "m", "{}"); /* this is the first message that goes out */
     await(client, &heard.settled, 1);
     assert_string_equal(heard.text, "yes");
     end_client(client);
 }
 
-/* A host with the default action of SIGPIPE, and a helper that does not read, or no more. */
+/* A host with the default action for SIGPIPE, and a helper that does not read, or has stopped reading. */
 static void the_queue_ends_and_nothing_blocks(void **state) {
     (void)state;
     enum { BYTES = 1000000, COUNT = 40 };
@@ -328,7 +330,7 @@ static void the_queue_ends_and_nothing_blocks(void **state) {
         } else {
             await_state(client, FM_CLIENT_READY);
             fm_client_process(client);
-            assert_true(fm_client_cancel(client, 2)); /* there is room for that */
+            assert_true(fm_client_cancel(client, 2)); /* there is room for the cancel */
             assert_false(fm_client_cancel(client, 2));
         }
         end_client(client);
@@ -390,7 +392,7 @@ static void a_callback_starts_the_next_helper(void **state) {
     call(client, &second, "m", "{}");
     await(client, &second.settled, 1);
     assert_int_equal(first.settled, 1);
-    assert_int_equal(next.settled, 0); /* it is of the next helper, and has not died with the first */
+    assert_int_equal(next.settled, 0); /* it belongs to the next helper, and did not end with the first */
     assert_int_equal(fm_client_open_calls(client), 1);
     assert_string_equal(told.states, "sreis");
     end_client(client);
@@ -477,7 +479,7 @@ static void the_helper_is_killed(void **state) {
     end_client(client);
 }
 
-/* A host that does not look for a while: nothing is lost. */
+/* A host that does not read for a while: nothing is lost. */
 static void a_slow_host(void **state) {
     (void)state;
     struct fm_client *client = real_helper(NULL);
@@ -486,7 +488,7 @@ static void a_slow_host(void **state) {
     call(client, &heard, "responses.create",
          STREAM("\"[{\\\"repeat\\\":[\\\" aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\\\",20000]}]\""));
     await(client, &heard.events, 1);
-    fm_sleep_ms(300); /* meanwhile the pipe is full */
+    fm_sleep_ms(300); /* meanwhile the pipe gets full */
     call(client, &ping, "health.ping", "{}");
     await(client, &heard.settled, 1);
     assert_int_equal(heard.code, FM_OK);
@@ -540,7 +542,7 @@ static void one_answer(void **state) {
                      FM_TIMEOUT);
     assert_string_equal(error.limit, "total");
     assert_int_equal(error.limit_ms, 500);
-    assert_non_null(result); /* with what was produced */
+    assert_non_null(result); /* it has what was produced so far */
     json_object_put(result);
     assert_int_equal(heard.settled, 0);
     assert_string_equal(heard.last, "response.incomplete");
@@ -556,7 +558,7 @@ static void it_stops(void **state) {
     (void)state;
     struct told told = {.states = ""};
     struct fm_client *client = real_helper(&told);
-    for (int round = 0; round < 3; round++) { /* no pause, since it is no death */
+    for (int round = 0; round < 3; round++) { /* no pause, because this does not count as a death */
         struct heard heard = {.settled = 0};
         call(client, &heard, "responses.create", STREAM("\"[\\\"Hello\\\",{\\\"hang\\\":\\\"soft\\\"}]\""));
         await(client, &heard.events, 2);
@@ -573,7 +575,7 @@ static void it_stops(void **state) {
     end_client(client);
 }
 
-/* The descriptors are enough for a loop of the host's own: poll() and nothing else. */
+/* The descriptors are enough for the host's own loop: it only needs poll(). */
 static void a_loop_of_the_host(void **state) {
     (void)state;
     struct fm_client *client = real_helper(NULL);
@@ -586,7 +588,7 @@ static void a_loop_of_the_host(void **state) {
         int64_t ms = fm_client_timeout(client);
         assert_true(count > 0 && fm_now_ms() < end);
         if (fm_wait(fds, count, (int)(ms < 0 ? WAIT_MS : ms)) == 0) {
-            assert_true(ms >= 0); /* it has never to be looked at for luck */
+            assert_true(ms >= 0); /* the client never needs a call without an event or a deadline */
         }
         fm_client_process(client);
     }
@@ -611,7 +613,7 @@ static void a_client_closes(void **state) {
     end_client(client);
     assert_int_equal(heard.settled, 1);
     assert_int_equal(heard.code, FM_CANCELLED);
-    end_client(real_helper(NULL)); /* it never started */
+    end_client(real_helper(NULL)); /* a client that never started */
     fm_client_free(NULL);
 }
 

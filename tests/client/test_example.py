@@ -1,4 +1,4 @@
-"""examples/host/host.c with the real helper and the fake engine. Its argument is the program."""
+"""Runs examples/host/host.c with the real helper and the fake engine. Its argument is the program."""
 
 import os
 import signal

@@ -22,7 +22,7 @@ onEngines("Agents SDK", noFormats(), async (t, client, real) => {
           name: "Forecaster",
           model: new Model(openai, id),
           tools: [weather],
-          // The real model may go on to call, or talk beyond the limit, which is an error here.
+          // The real model might make more calls, or exceed the token limit, which is an error here.
           toolUseBehavior: real ? "stop_on_first_tool" : "run_llm_again",
           modelSettings: {
             toolChoice: real ? "required" : "auto",

@@ -60,7 +60,7 @@ async function texts(t, client, real) {
     messages.push(...first.response.messages, { role: "user", content: "What is my name?" });
     const second = await generateText({ model: watched.responses(id), messages, ...settings });
     assert.notEqual(second.text.trim(), "");
-    // The SDK sends what it knows to be stored by its id alone.
+    // If the SDK knows that an item is stored, it only sends its id.
     assert.ok(
       bodies[0].input.some(({ type }) => type === "item_reference"),
       JSON.stringify(bodies[0].input),
@@ -106,7 +106,7 @@ async function objects(t, client) {
   });
 }
 
-// A model that has to call in each step never answers, so with the real one the first step alone has to.
+// A model that must call a tool in each step never answers, so the real one must only call in the first step.
 async function tools(t, client, real) {
   const [{ id }] = (await client.models.list()).data;
   const openai = createOpenAI(connection(client));

@@ -1,5 +1,5 @@
 // Requests under random kills and stops of the helper and its engine: each settles once, in time, with its own answer or an
-// error; no rejection is unhandled; no process is left. Takes some two minutes for 1,000 requests.
+// error; no rejection is unhandled; no process is left. Takes about two minutes for 1,000 requests.
 // usage: node tests/js/chaos.mjs [REQUESTS] [SEED]
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -12,17 +12,17 @@ const requests = Number(process.argv[2] ?? 1000);
 const seed = Number(process.argv[3] ?? Date.now() % 100_000);
 const AT_ONCE = 8;
 const LIMIT_MS = 3000;
-/** After the limit of a request; a busy machine is late. */
+/** After a request's limit: a busy machine is late. */
 const LATE_MS = 3000;
 const EXPECTED = /^(HELPER_EXITED|HELPER_UNHEALTHY|TIMEOUT|INTERNAL|UNAVAILABLE|CANCELLED|SPAWN_FAILED)$/;
 
 needFakeEngine();
 let state = seed;
-/** A number from 0 up to 1: Lehmer's generator, so that a seed repeats a run as far as time does. */
+/** A number from 0 up to 1: Lehmer's generator, so that the same seed repeats a run, apart from timing. */
 const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
 const oneOf = (list) => list[Math.floor(random() * list.length)];
 
-/** The processes that any thread of a helper has started. */
+/** The processes that the threads of a helper have started. */
 const engines = (pid) => {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);
@@ -74,14 +74,14 @@ async function sabotage(over) {
       process.kill(victim, signal);
       count(`${signal} to ${victim === helper ? "a helper" : "an engine"}`);
     } catch {
-      // It is gone already.
+      // The process has ended already.
     }
   }
 }
 
 const restart = { maxCrashes: 1e9, firstDelayMs: 1, maxDelayMs: 10 };
 const client = createClient({ ...fakeOptions, handshakeTimeoutMs: 1500, restart });
-// A first helper that dies before it has answered anything is one that can't be started, until `recheck`.
+// A first helper that dies before any answer counts as one that can't be started, until `recheck`.
 await client.health.ping();
 let next = 0;
 let left = AT_ONCE;
@@ -89,9 +89,9 @@ const workers = Array.from({ length: AT_ONCE }, async () => {
   while (next < requests) {
     const number = next++;
     const code = await ask(client, number);
-    // Else one check, or one load, that was killed would make all that follow absent at once.
+    // Otherwise, after one killed check or load, all later requests would get UNAVAILABLE at once.
     if (code === "UNAVAILABLE") {
-      await sleep(100); // The helper remembers that load for a minute; the next helper does not.
+      await sleep(100); // A helper remembers that load for a minute; a new helper does not.
       await client.compatibility.check({ recheck: true });
     }
   }

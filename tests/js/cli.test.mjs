@@ -1,4 +1,4 @@
-// The command `fm-proxy` of the package, over the built helper with the fake engine.
+// The command `fm-proxy` of the package, on the built helper with the fake engine.
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, unlinkSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const smol = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
 
 const cli = join(root, "js-shim", "dist", "cli.cjs");
 
-/** What a command line sees of the world: the built helper, the fake engine and a home of its own. */
+/** The environment of a command line: the built helper, the fake engine and a separate home. */
 const environment = (t, more = {}) => ({
   PATH: process.env.PATH,
   HOME: more.HOME ?? temporaryFolder(t),
@@ -68,7 +68,7 @@ test("run: SIGINT ends the answer, with the status that shells know", { timeout:
 });
 
 const noTerminal = spawnSync("script", ["--version"]).status !== 0 && "no script(1)";
-/** A conversation on a terminal: types lines, each answered by some texts and the next prompt. */
+/** A conversation on a terminal: types lines; after each come some texts and the next prompt. */
 function terminal(t, env) {
   const child = spawn("script", ["-qec", `'${process.execPath}' '${cli}' run`, "/dev/null"], { env: environment(t, env) });
   let seen = "";

@@ -1,4 +1,4 @@
-// packaging/npm/compare.mjs on small releases: what is the same, and where what is not begins to differ.
+// packaging/npm/compare.mjs on small releases: what is the same, and where files begin to differ.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { root, temporaryFolder } from "./support/helper.mjs";
 
 const script = join(root, "packaging", "npm", "compare.mjs");
 
-/** Two folders with what each makes: {ARCHIVE: {PATH: text, or [text, mode]}}. */
+/** Two folders, each with its archives: {ARCHIVE: {PATH: text, or [text, mode]}}. */
 function folders(t, ...releases) {
   const folder = temporaryFolder(t);
   return releases.map((release, index) => {
@@ -78,7 +78,7 @@ const noElf = process.platform === "linux" && existsSync(program) ? false : `${p
 test("of a program, the section is named", { skip: noElf }, (t) => {
   const bytes = readFileSync(program);
   const changed = Buffer.from(bytes);
-  const at = bytes.indexOf("GNU\0"); // in a note, of which there are several kinds
+  const at = bytes.indexOf("GNU\0"); // this is in a note, of which there are several kinds
   changed[at]++;
   const { lines } = compare(...folders(t, { "a.tgz": { true: bytes } }, { "a.tgz": { true: changed } }));
   assert.match(lines[1], new RegExp(`^ {9}package/true: 1 of ${bytes.length} bytes, the first at ${at}, in \\.note\\.`));

@@ -1,7 +1,6 @@
 // The Open Responses compliance suite over client.fetch, on the fake engine and the real model:
 //   node tests/js/compliance.mjs FOLDER
-// FOLDER (or FM_COMPLIANCE_SUITE) is a checkout of openresponses/openresponses. Prints a table; the exit status is 0
-// whatever it says.
+// FOLDER (or FM_COMPLIANCE_SUITE) is a checkout of openresponses/openresponses. Prints a table; the exit status is always 0.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +13,7 @@ if (folder === null) {
   console.error("usage: node tests/js/compliance.mjs FOLDER (or FM_COMPLIANCE_SUITE): a checkout of the suite");
   process.exit(64);
 }
-// A small model runs on for ever now and then, and the cases wait for each other.
+// Sometimes a small model does not stop, and the cases wait for each other.
 const seeing = noVision() === null ? { mmproj: projectorPath } : {};
 const shortEnv = { ...modelOptions.env, FM_ENGINE_LLAMA_CTX: "1024" };
 const target = mkdtempSync(join(tmpdir(), "fm-compliance-"));

@@ -1,4 +1,4 @@
-// The Open Responses compliance suite, where somebody has a checkout of it; compliance.mjs shows its table.
+// The Open Responses compliance suite, if there is a checkout of it; compliance.mjs shows its table.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callingEnv, loadSuite, runSuite, suiteFolder } from "./support/compliance.mjs";

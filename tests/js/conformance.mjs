@@ -1,20 +1,20 @@
-// What works with which client, told by the tests that ran: reads what `node --test --test-reporter=tap` wrote.
+// What works with which client, according to the tests: reads the output of `node --test --test-reporter=tap`.
 //   node tests/js/conformance.mjs RESULTS.tap            prints the table
 //   node tests/js/conformance.mjs --write RESULTS.tap    puts it into docs/conformance.md
-//   node tests/js/conformance.mjs --check RESULTS.tap    exit status 1 where that page and the results differ
-// The tests of a client are named "CLIENT on the ENGINE", and what they look at "ENDPOINT: WHAT".
+//   node tests/js/conformance.mjs --check RESULTS.tap    exit status 1 if that page and the results differ
+// A client's tests are named "CLIENT on the ENGINE", and its subtests "ENDPOINT: WHAT".
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const NAME = "docs/conformance.md";
-/** The page that has the table. */
+/** The page with the table. */
 export const PAGE = join(dirname(fileURLToPath(import.meta.url)), "..", "..", NAME);
 const [BEGIN, END] = ["<!-- conformance: made by tests/js/conformance.mjs -->", "<!-- end of conformance -->"];
 const CLIENTS = ["openai-7", "openai-6", "AI SDK", "LangChain", "Agents SDK"];
 const ENDPOINT = /^((?:GET|POST|DELETE) \/\S+|errors|refused): (.+)$/;
 
-/** Every test in a TAP file, with the names of those that it is in: {path, status}. */
+/** Every test in a TAP file, with the names of the tests around it: {path, status}. */
 export function readTap(text) {
   const open = [];
   const results = [];
@@ -33,10 +33,10 @@ export function readTap(text) {
   return results;
 }
 
-/** TAP escapes its own two marks. */
+/** TAP escapes its two special characters. */
 const unescape = (name) => name.replace(/\\([\\#])/g, "$1");
 
-/** What became of each thing with each client: a Map of "ENDPOINT|CLIENT|WHAT" to the worst that happened. */
+/** The result of each feature with each client: a Map from "ENDPOINT|CLIENT|WHAT" to the worst result. */
 export function summarise(results) {
   const found = new Map();
   const order = ["skipped", "passed", "failed"];
@@ -51,7 +51,7 @@ export function summarise(results) {
   return found;
 }
 
-/** The table in Markdown: a row for each endpoint, a column for each client, what passed in each cell. */
+/** The table in Markdown: a row for each endpoint, a column for each client; each cell lists what passed. */
 export function toMarkdown(found) {
   const cells = new Map();
   for (const [key, status] of found) {
@@ -74,7 +74,7 @@ export function toMarkdown(found) {
 
 const rank = (endpoint) => ["errors", "refused"].indexOf(endpoint);
 
-/** What a table claims, as "ENDPOINT|CLIENT|WHAT". */
+/** The claims of a table, as "ENDPOINT|CLIENT|WHAT". */
 export function readTable(text) {
   const claims = [];
   for (const line of text.split("\n").slice(2)) {
@@ -90,7 +90,7 @@ export function readTable(text) {
   return claims;
 }
 
-/** Where a table and the results differ. What was skipped says nothing. */
+/** The differences between a table and the results. Skipped tests count for neither. */
 export function differences(claims, found) {
   const missing = claims.filter((claim) => !found.has(claim)).map((claim) => `no test says so: ${claim}`);
   const failed = claims.filter((claim) => found.get(claim) === "failed").map((claim) => `failed: ${claim}`);
@@ -100,7 +100,7 @@ export function differences(claims, found) {
   return [...missing, ...failed, ...untold];
 }
 
-/** Where the table begins and ends in the page's text. */
+/** The beginning and end of the table in the page's text. */
 export function section(page) {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < begin) throw new Error(`${NAME} has no ${BEGIN}`);

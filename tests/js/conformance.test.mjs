@@ -1,4 +1,4 @@
-// How the table of docs/conformance.md is made of test results, and held to them.
+// How the table of docs/conformance.md is made from test results, and compared with them.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -55,11 +55,11 @@ test("a table that says too much, or too little, is seen", () => {
   assert.match(differences([...claims, "POST /x|AI SDK|y"], good).join(), /no test says so/);
   assert.match(differences(claims.slice(1), good).join(), /passed, and not in the table/);
   assert.match(differences(claims, summarise(readTap(RESULTS))).join(), /^failed: .*generateText/);
-  // What was skipped here has been seen elsewhere.
+  // Tests that are skipped here have run elsewhere.
   assert.deepEqual(differences([...claims, "POST /embeddings|AI SDK|embedMany"], good), []);
 });
 
-/** Results that say what the claims say, each in a test of its own. */
+/** Results that agree with the claims, each in a separate test. */
 const resultsOf = (claims) =>
   tap(
     claims.flatMap((claim, index) => {

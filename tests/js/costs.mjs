@@ -1,5 +1,5 @@
-// What the package costs its host, in figures with their limits: time to load it, time of compatibility.check(), and memory over
-// many requests. Needs the fake engine and no other work on the machine; takes about a minute.
+// Measures what the package costs its host, and compares it with limits: time to load it, time of compatibility.check(), and
+// memory over many requests. Needs the fake engine and no other work on the machine; takes about a minute.
 //
 // usage: node --expose-gc tests/js/costs.mjs [REQUESTS]       (after sh packaging/setup.sh; 10,000 requests)
 import { execFileSync } from "node:child_process";
@@ -34,7 +34,7 @@ async function main() {
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
-/** In a fresh Node, as a host would. */
+/** Loads the package in a fresh Node, as a host would. */
 function load(how) {
   const [args, code] = LOADS[how];
   const timed = `
@@ -45,7 +45,7 @@ console.log((user + system) / 1000);`;
   return Number(execFileSync(process.execPath, [...args, "-e", timed], { encoding: "utf8" }));
 }
 
-/** The machine is none for that engine. */
+/** Checks an engine that this machine does not support. */
 async function checkElsewhere() {
   return checked(createClient({ engine: "apple" }), false);
 }
@@ -76,7 +76,7 @@ async function remembered() {
   return found;
 }
 
-/** The heap after a tenth of the requests and after all: what is kept for each would show. */
+/** The heap after a tenth of the requests, and after all: memory that is kept for each request would show. */
 async function heap() {
   const client = createClient(FAKE);
   const used = async (count) => {

@@ -1,5 +1,5 @@
 // Hosts that are killed at a random moment leave no process; calls to a helper that is stopped end within their limit and a
-// second. Prints the longest times. Takes some three minutes for 200 hosts and 100 stopped helpers.
+// second. Prints the longest times. Takes about three minutes for 200 hosts and 100 stopped helpers.
 // usage: node tests/js/deaths.mjs [HOSTS] [STOPS]
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -18,7 +18,7 @@ const SILENCE_MS = 500;
 const GONE_MS = 10_000;
 const answer = script("a ", { sleep_ms: 30 }, "b ", { sleep_ms: 60 }, "c ", { sleep_ms: 200 }, "d");
 
-/** A host that asks again and again, of a helper in `folder`. */
+/** A host that sends one request after another to a helper in `folder`. */
 async function host(folder) {
   const client = createClient({ ...fakeOptions, helperPath: join(folder, "fm-proxy") });
   for (;;) await Promise.allSettled([1, 2, 3].map(() => client.responses.create({ input: answer })));
@@ -30,12 +30,12 @@ function processesOf(folder) {
     try {
       return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/exe`).startsWith(folder);
     } catch {
-      return false; // it is gone, or nobody's program
+      return false; // the process has ended, or has no program
     }
   });
 }
 
-/** Kills `count` hosts; the longest time in ms that a process of theirs stayed. */
+/** Kills `count` hosts; returns the longest time in ms for which one of their processes stayed. */
 async function killHosts(count, folder) {
   let longest = 0;
   for (let i = 0; i < count; i++) {
@@ -52,7 +52,7 @@ async function killHosts(count, folder) {
   return longest;
 }
 
-/** Stops `count` helpers, each before a call; the longest time in ms that a call took. */
+/** Stops `count` helpers, each before a call; returns the longest time in ms that a call took. */
 async function stopHelpers(count) {
   let longest = 0;
   const restart = { maxCrashes: 1e9, firstDelayMs: 1, maxDelayMs: 10 };
@@ -63,7 +63,7 @@ async function stopHelpers(count) {
     const start = performance.now();
     const outcome = await client.responses.create({ input: "x", fm: { timeout_ms: LIMIT_MS } }).catch((error) => error);
     longest = Math.max(longest, performance.now() - start);
-    // The next helper answers what the stopped one has not read, if there is time for it.
+    // The next helper answers requests that the stopped one has not read, if there is enough time.
     if (outcome.output_text === undefined) assert.match(outcome.code, /^(TIMEOUT|HELPER_UNHEALTHY)$/, outcome.detail);
     while (alive(pid) && performance.now() - start < GONE_MS) await sleep(5);
     assert.ok(!alive(pid), `the stopped helper ${i} is still there`);

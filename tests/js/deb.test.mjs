@@ -1,5 +1,5 @@
-// packaging/deb/pack.mjs on a small checkout, with scripts in the place of programs, and of the tools that look into those.
-// `sh packaging/bare-root.sh --deb` tries the real packages.
+// packaging/deb/pack.mjs on a small checkout, with scripts in place of the programs, and of the tools that inspect them. `sh
+// packaging/bare-root.sh --deb` tests the real packages.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const NAMES = ["fm-gateway", "fm-proxy", "fm-system"];
 const FILES = NAMES.map((name) => `${name}_${VERSION}_amd64.deb`);
 const A_PERSON = ["--maintainer", "A Person <a.person@example.org>"];
 
-/** Packs a build in which every program says that it is `told`. `spoil` gets the folder of all before that. */
+/** Packs a build in which every program reports the version `told`. `spoil` first gets the folder of everything. */
 function pack(t, { told = VERSION, options = A_PERSON, umask = 0o077, spoil = () => {}, env = {} } = {}) {
   const folder = temporaryFolder(t);
   const packaging = ["packaging/arguments.mjs", "packaging/deb"];
@@ -54,7 +54,7 @@ function dpkg(option, ...words) {
   return stdout;
 }
 
-/** What a package has: "MODE OWNER PATH", with the target of a link. */
+/** The content of a package: "MODE OWNER PATH", with the target of a link. */
 function listed(file) {
   const lines = dpkg("--contents", file).toString().trim().split("\n").map((line) => line.split(/\s+/));
   assert.deepEqual([...new Set(lines.map(([, , , day, time]) => `${day} ${time}`))], ["2023-11-14 22:13"]);

@@ -1,5 +1,5 @@
-// What the documents show compiles and can be run: every program in them, and the example, on the fake engine. What they list is
-// what the code has: error codes, options, environment variables. Their links lead somewhere.
+// What the documents show compiles and can be run: every program in them, and the example, with the fake engine. Their lists
+// agree with the code: error codes, options, environment variables. Their links lead somewhere.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,7 +29,7 @@ const FOLDERS = [".", "docs", "protocol", "protocol/client", "helper", "js-shim"
 );
 const PAGES = FOLDERS.flatMap(markdown);
 
-/** An application with the package packed or linked, and all that the programs of the documents import. */
+/** An application with the package packed or linked, and everything that the programs of the documents import. */
 async function application(t, linked) {
   const app = temporaryFolder(t);
   const modules = join(app, "node_modules");
@@ -89,7 +89,7 @@ test("docs/models.md has each model with a short name", () => {
   assert.equal(table, rows.join("\n"));
 });
 
-/** What a page for users may have; the rest belongs in docs/. */
+/** The most lines that a page for users may have; the rest belongs in docs/. */
 const PAGE_LINES = { "README.md": 120, "js-shim/README.md": 175, "gateway/README.md": 60, "system/README.md": 60 };
 
 test("README.md is a front page", () => {
@@ -99,7 +99,7 @@ test("README.md is a front page", () => {
   }
 });
 
-/** GitHub's name for a heading. */
+/** GitHub's anchor for a heading. */
 const anchor = (heading) =>
   heading
     .toLowerCase()

@@ -1,6 +1,6 @@
-// Every program and command that the documents show users of the npm package, as they stand there: in an application made by
-// `npm init`, with the package linked and packed, under three versions of Node. The programs are compiled by tsc in strict mode,
-// and what it makes of them runs with the real model. Takes about fifteen minutes; SDKs and compiler come from the npm registry.
+// Every program and command that the documents show users of the npm package, unchanged: in an application made by `npm init`,
+// with the package linked and packed, under three versions of Node. The programs are compiled by tsc in strict mode, and the
+// result runs with the real model. Takes about fifteen minutes; SDKs and compiler come from the npm registry.
 //
 // usage: node tests/js/documents.mjs [NODE...]       (after sh packaging/setup.sh; NODE is a version such as 22.20.0)
 import { execFile } from "node:child_process";
@@ -15,10 +15,10 @@ import { fetchNode, NODES } from "./support/node.mjs";
 const run = promisify(execFile);
 const CLONE = "PATH_OF_THE_CLONE";
 const work = mkdtempSync(join(tmpdir(), "fm-documents-"));
-/** Commands that can't run here. */
+/** Commands that can't run here, and why. */
 const SKIPPED = { "fm-proxy models pull": "it needs huggingface.co" };
 
-/** The commands of the package's README, by their section. */
+/** The commands of the package's README, by section. */
 function commands() {
   const [install, first] = blocksOf("js-shim/README.md").filter(({ language }) => language === "sh");
   const [linked, packed] = install.code.trim().split("\n\n");
@@ -46,14 +46,14 @@ async function main() {
 async function tryAll(node, version, how) {
   const app = join(work, `${version}-${how}`);
   const home = join(work, `home-${version}-${how}`);
-  // Of a packed package, the user has put a model into the folder that the documents name.
+  // For a packed package, the user has put a model into the folder that the documents name.
   mkdirSync(join(home, ".local", "share", "fm-proxy"), { recursive: true });
   if (how === "packed") cpSync(join(root, "build", "models"), join(home, ".local/share/fm-proxy/models"), { recursive: true });
   mkdirSync(app);
   const user = { PATH: `${dirname(node)}:${process.env.PATH}`, HOME: home };
   const shellOf = (env) => (command) => run("sh", ["-c", command], { cwd: app, env, timeout: 600_000, maxBuffer: 1e8 });
   const shell = shellOf(user);
-  // What npm needs to reach the registry may be in this machine's environment.
+  // This machine's environment may contain what npm needs to reach the registry.
   const npm = shellOf({ ...process.env, PATH: user.PATH, npm_config_fund: "false", npm_config_audit: "false" });
   const faults = [];
   const attempt = async (what, action) => {

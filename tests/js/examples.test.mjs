@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { root, script, temporaryFolder } from "./support/helper.mjs";
 import { WAIT } from "./support/patience.mjs";
 
-/** The example, with the packages that it depends on, run with these words: its status and what it prints. */
+/** Runs the example, with the packages that it depends on, with these arguments; returns its status and its output. */
 async function ask(t, words, env = {}, onText = () => {}) {
   const folder = temporaryFolder(t);
   cpSync(join(root, "examples", "cli"), folder, { recursive: true });

@@ -1,4 +1,5 @@
-// The fallback answers wherever a request is made, and the answer says so: plain calls, OpenAI's SDK by client.fetch, streams.
+// The fallback answers for every way to make a request, and the answer names it as its source: plain calls, OpenAI's SDK by
+// client.fetch, streams.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import OpenAI6 from "openai-6";
@@ -12,7 +13,7 @@ const NO_MODEL = { capabilities: { available: false, reason_code: "MODEL_NOT_REA
 const messages = [{ role: "user", content: "x" }];
 const vector = [0.5, -1, 2];
 
-/** What functions give: OpenAI's objects, as far as they have the answer; or the text alone. */
+/** What fallback functions return: OpenAI's objects, with the members of the answer; or only the text. */
 const FALLBACKS = {
   "the API's own objects": ({ method }) =>
     ({
@@ -200,7 +201,7 @@ test("many requests at once that fall back, or have one signal: Node has no warn
   const client = stubClient(t, NO_MODEL, { fallback: () => new Promise((resolve) => setTimeout(resolve, 20, "elsewhere")) });
   const { signal } = new AbortController();
   await Promise.all(Array.from({ length: 12 }, () => client.responses.create({ input: "x" }, { signal })));
-  await new Promise(setImmediate); // warnings come then
+  await new Promise(setImmediate); // warnings would come now
   assert.deepEqual(warnings, []);
 });
 
@@ -221,7 +222,7 @@ test("a fallback gets the body as the host gave it, and a signal that follows th
 
 test("close ends the requests whose fallback is being asked, and aborts its signal", { timeout: WAIT }, async (t) => {
   const calls = [];
-  // One that does not look at the signal, and a stream that hangs after its first event.
+  // A fallback that ignores the signal, and a stream that hangs after its first event.
   const hung = (call) => (calls.push(call), call.body.stream ? stream() : new Promise(() => {}));
   const stream = async function* () {
     yield { choices: [{ index: 0, delta: { content: "a" } }] };
@@ -236,7 +237,7 @@ test("close ends the requests whose fallback is being asked, and aborts its sign
     client.safe.responses.create({ input: "x" }).then(({ error }) => assert.equal(error.code, "CLOSED")),
   ]);
   await until(() => calls.length === 4, "all four to be asked");
-  await chat; // its first event is there
+  await chat; // now its first event has come
   await client.close();
   await closed;
   assert.ok(calls.every(({ signal }) => signal.aborted));

@@ -284,7 +284,7 @@ test("a chat stream that fails in the middle tells it in a frame", async () => {
   });
 });
 
-/** Calls with something that no one knows where it stands; what reaches the helper, and what the header says. */
+/** Calls with unknown members or parameters; what reaches the helper, and what the header says. */
 const ignoring = [
   ["http://x/models?limit=1", {}, ["models.list", {}], "limit"],
   ["http://x/models/m?a=1&api-version=1&a=2&b%2Cc=%F0%9F%98%80", {}, ["models.retrieve", { id: "m" }], "a, b%2Cc"],
@@ -350,7 +350,7 @@ const list = { object: "list", data: [] };
 const response = { id: "resp_1", status: "completed" };
 const json = { "content-type": "application/json; charset=utf-8" };
 const compact = { object: "response.compaction", output: [] };
-/** Request, the call that it makes, what that is answered with, and what comes of it. */
+/** Request, the resulting call, the answer to it, and the expected result. */
 const endpoints = [
   ["GET models", ["models.list", {}], list, list],
   ["GET models/org%2Fa%20b", ["models.retrieve", { id: "org/a b" }], { id: "org/a b" }, { id: "org/a b" }],
@@ -474,7 +474,7 @@ test("a body that is never whole: an abort rejects, the body is cancelled, nothi
   assert.equal(transport.calls.length, 0);
 });
 
-/** Every kind of body, by what must become of its stream when it is refused. */
+/** Every kind of body, by what must happen to its stream if it is refused. */
 const bodies = [
   ["form data", form, "left alone"],
   ["form data in a Request", () => new Request("http://x/", { method: "POST", body: form() }), "left alone"],
@@ -507,8 +507,8 @@ for (const [name, make, fate] of bodies) {
 }
 
 /**
- * Programs of their own, as Node ends the process for what is tested here: how a call is made, and what comes of it. A
- * form has blobs of 100 kB; `U`, `P` and `type` are below.
+ * Separate programs, because Node ends the process in the tested cases: how a call is made, and the expected result. A form
+ * has blobs of 100 kB; `U`, `P` and `type` are below.
  */
 const streamed = [
   [
@@ -642,7 +642,7 @@ test("cancel by id", async () => {
 
 const listeners = (signal) => getEventListeners(signal, "abort").length;
 
-/** J13: the three moments of an abort, for both ways to give a signal, with and without stream. */
+/** J13: three moments for an abort, with both ways to give a signal, with and without a stream. */
 for (const stream of [false, true]) {
   test(`an abort before the call, stream ${stream}: rejected, nothing is called`, async () => {
     const { transport, fetch } = stubFetch();

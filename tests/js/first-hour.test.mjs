@@ -1,6 +1,6 @@
-// The first hour of a new user: what README and the npm page say, typed in their order, with each line that is printed. It is
-// played with a clone, as README has it, and with the packages from a registry on this machine. The models come from a stand-in
-// for Hugging Face, which has the small model in the place of each.
+// The first hour of a new user: the commands of README and the npm page, typed in their order, with each line of output. This
+// is done with a clone, as in README, and with the packages from a registry on this machine. The models come from a stand-in
+// for Hugging Face, which has the small model in place of each one.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,9 +13,9 @@ import { serveHub } from "./support/hub.mjs";
 import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const MODEL = join(root, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf");
-/** The SDK of the tests. Without them it comes from npm's registry. */
+/** The SDK from the tests' packages. If they are not installed, it comes from npm's registry. */
 const SDK = join(root, "tests", "js", "node_modules", "openai");
-/** README's program; it is saved by this name. */
+/** README's program is saved under this name. */
 const PROGRAM = "ask.mjs";
 const ASK = `node ${PROGRAM} "Name a colour."`;
 const LARGE = "Qwen3-4B-Q4_K_M";
@@ -26,18 +26,18 @@ const BETTER = "It is for a first try. A better one: npx fm-proxy models pull qw
 const NEXT = "answers where no model is named: npx fm-proxy models use NAME chooses another one";
 const README = readFileSync(join(root, "README.md"), "utf8");
 
-/** An empty folder with an npm project, a home where nothing is yet, and a shell in the folder. */
+/** An empty folder with an npm project, an empty home, and a shell in the folder. */
 async function user(t, registry) {
   const place = temporaryFolder(t);
   const [app, home] = [join(place, "app"), join(place, "home")];
   for (const folder of [app, home]) mkdirSync(folder);
-  // Without a Node of the system, README names the clone's. The small model may go on and on; a context that is full ends it.
+  // If the system has no Node, README names the clone's. The small model may not stop; a full context ends its answer.
   const env = { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, HOME: home, LANG: "C.UTF-8" };
   Object.assign(env, { HF_ENDPOINT: process.env.HF_ENDPOINT, FM_ENGINE_LLAMA_CTX: "1024" });
-  // npm names a newer npm once a day, after what any command prints.
+  // Once a day, npm prints a note about a newer npm after any command's output.
   Object.assign(env, { npm_config_update_notifier: "false", npm_config_audit: "false", npm_config_fund: "false" });
   if (registry !== undefined) env.npm_config_registry = registry;
-  // What npm needs to reach its own registry may be in this machine's environment.
+  // This machine's environment may contain what npm needs to reach its registry.
   const npmEnv = existsSync(SDK) ? env : { ...process.env, ...env };
   const type = (command, cwd = app) =>
     new Promise((resolve) => {
@@ -47,14 +47,14 @@ async function user(t, registry) {
       );
       child.stdin.end();
     });
-  /** Types a command. In the expected lines `…` stands for what differs from run to run, and `……` for lines that do. */
+  /** Types a command. In the expected lines, `…` stands for text that varies, and `……` for lines that vary. */
   const sees = async (command, lines, wanted = 0) => {
     const { status, told } = await type(command);
     const escaped = lines.join("\n").replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replaceAll("……", "[^]*").replaceAll("…", ".*");
     assert.match(told, new RegExp(`^${escaped}$`), command);
     assert.equal(status, wanted, `${command}\n${told}`);
   };
-  /** Types a command whose output is a text of the model, or is not looked at. */
+  /** Types a command whose output is the model's text, or is not checked. */
   const works = async (command, cwd) => {
     const { status, told } = await type(command, cwd);
     assert.equal(status, 0, `${command}\n${told}`);
@@ -70,7 +70,7 @@ async function serveModels(t) {
   await serveHub(t, new Map(models.map(({ repository, file }) => [`${repository}/${file}`, bytes])));
 }
 
-/** README's program as it stands, and one that prints which model answers. */
+/** README's program, unchanged, and one that prints which model answers. */
 function savePrograms({ app }) {
   const [{ code }] = blocksOf("README.md").filter(({ language }) => language === "js");
   assert.ok(README.includes(`\`${ASK}\``));
@@ -83,7 +83,7 @@ function savePrograms({ app }) {
 
 const answers = ({ sees }, model) => sees("node which.mjs", [model, "……"]);
 
-/** README's command for a better model. */
+/** README's command for downloading a better model. */
 async function pull({ sees }) {
   assert.ok(README.includes("npx fm-proxy models pull qwen3-4b"), "the command of README");
   await sees("npx fm-proxy models pull qwen3-4b", [
@@ -97,7 +97,7 @@ async function pull({ sees }) {
     "…  tools  …",
     "It takes about … MB of memory with a full context, and loads in … s.",
     "It reads … tokens a second, and writes ….",
-    "……", // what the model is too weak for
+    "……", // the list of what this model can't do
     "It answers where no model is named:",
     '  npx fm-proxy run "Why is the sky blue?"',
   ]);
@@ -167,7 +167,7 @@ test("the first hour with a clone", { skip: noModel() ?? false }, async (t) => {
   const install = "npm install PATH_OF_THE_CLONE/js-shim openai";
   assert.ok(README.includes(`\`${install}\``));
   const typed = install.replace("PATH_OF_THE_CLONE", root).replace(/openai$/, existsSync(SDK) ? SDK : "openai");
-  await sees(typed, ["……added 2 packages in …s……"]); // npm may warn of an old Node
+  await sees(typed, ["……added 2 packages in …s……"]); // npm may print a warning about an old Node
   savePrograms(person);
   await works(ASK);
   const own = `${OWN}.Q4_1`;

@@ -1,4 +1,4 @@
-// client.compatibility: every reason, how many helpers it costs to find it, and how long it is remembered.
+// client.compatibility: every reason, how many helpers are started to find it, and how long it is remembered.
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -31,7 +31,7 @@ for (const [name, stub, options, reason, starts] of [
     assert.equal(report.detail === undefined, report.compatible);
     assert.equal("reason_code" in report, !report.compatible);
     assert.equal(client.starts().length, starts);
-    // Asked again, and by requests, it costs no further helper.
+    // Another check, or a request, starts no further helper.
     assert.deepEqual(await client.compatibility.check(), report);
     const call = client.responses.create({ input: "x" });
     if (report.compatible) checkResponse(await call);
@@ -156,7 +156,7 @@ test("another version: the start is tried once more, with the helper that is the
   const helperPath = join(folder, "helper.mjs");
   const counter = join(folder, "count");
   mkdirSync(counter);
-  // The first start gets an old helper, the next one the stub.
+  // The first start gets an old helper, the next one gets the stub.
   const old = `if mkdir "${counter}/1" 2>/dev/null; then FM_STUB='{"version":2}'; export FM_STUB; fi`;
   writeFileSync(helperPath, `#!/bin/sh\n${old}\nexec "${stubPath}" "$@"\n`);
   chmodSync(helperPath, 0o755);

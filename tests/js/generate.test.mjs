@@ -1,10 +1,10 @@
-// client.generate: answers that are checked, asked for once more, and replaced; and the names that it is often used for.
+// client.generate: answers are checked, requested once more, and replaced; and the names that it is often used for.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nameFromText, scoreName, slug } from "../../js-shim/dist/esm/index.js";
 import { fakeClient, script, stubClient } from "./support/helper.mjs";
 
-/** A stub whose answers come one after the other, whatever it is asked. */
+/** A stub that gives these answers one after the other, whatever the request. */
 const answering = (t, ...answers) => stubClient(t, { answers: answers.map((answer) => [answer]) });
 const schema = {
   type: "object",

@@ -1,6 +1,6 @@
-// Helpers that hang, with each of the four limits, many times: each request ends in time by the limit that is named, and none
-// that is sent after a passed deadline dies of it. These are tests of hung.test.mjs. Where a busy machine is late, they begin
-// anew; how often, and why, is printed. On a quiet machine it is never. 100 rounds take five minutes.
+// Helpers that hang, with each of the four limits, many times: each request ends in time by the named limit, and no request
+// that is sent after a passed deadline fails because of it. These are tests of hung.test.mjs. If a busy machine is late, they
+// begin again; the script prints how often, and why. On a quiet machine they never do. 100 rounds take five minutes.
 // usage: node tests/js/hangs.mjs [ROUNDS]
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// The checks that all other tests lean on: whole streams pass, and each way to break one is seen.
+// The checks that all other tests rely on: whole streams pass, and each way to break one is noticed.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -37,7 +37,7 @@ const terminal = (output, status = "completed", more = {}) => ({
   response: { ...RESPONSE, status, output, usage: USAGE, ...more },
 });
 
-/** An item's events around those of its inside. */
+/** The events of an item: its beginning, the events inside, its end. */
 const item = (output_index, begun, inside, done) => [
   { type: "response.output_item.added", output_index, item: begun },
   ...inside.map((event) => ({ ...event, item_id: begun.id, output_index })),
@@ -132,7 +132,7 @@ test("whole streams of every kind pass", () => {
   assert.equal(checkResponseStream([], { failed: true }), null);
 });
 
-/** The event of a type, the first one that a condition holds for. */
+/** The first event of a type for which a condition holds. */
 const find = (events, type, holds = () => true) =>
   events.find((event) => event.type === `response.${type}` && holds(event));
 const drop = (events, type) => numbered(events.filter((event) => event.type !== `response.${type}`));
@@ -142,7 +142,7 @@ const swap = (events, a, b) => {
   return numbered(events);
 };
 
-/** What is broken, how (the stream is changed, or a new one comes back), and what the check says. */
+/** What is broken, how (the function changes the stream, or returns a new one), and the check's message. */
 const broken = [
   ["a hole in the numbers", (e) => void (e[5].sequence_number = 6), /sequence_number/],
   ["numbers from 1", (e) => numbered(e, 1), /sequence_number/],
@@ -512,8 +512,8 @@ test("a violation that no reader looks at fails the test in its end", () => {
 
 test("every test makes its clients by the harness", () => {
   const folder = dirname(fileURLToPath(import.meta.url));
-  // Those that have a reason: the text of a program to run elsewhere, the start of a helper itself, and answers without the
-  // counts that the harness demands.
+  // These files have a reason: the client is in the text of another program, the helper's start itself is tested, or answers
+  // lack the counts that the harness demands.
   const exempt = ["fetch", "install", "lifecycle", "package", "pull", "restricted", "uncounted"];
   const clients = /\bcreateClient\(|\bcreateFetch\(|\bnew (Responses|ChatCompletions|Completions)\(/;
   const files = readdirSync(folder).filter((each) => each.endsWith(".test.mjs"));

@@ -1,6 +1,6 @@
-// Installs the packed packages with each package manager, from a registry on this machine that has nothing else, and lets each
-// runtime import, require and compile them, and stream an answer of the real model. Takes about ten minutes; the managers and
-// runtimes come from the package registries.
+// Installs the packed packages with each package manager, from a registry on this machine that has no other packages, and lets
+// each runtime import, require and compile them, and stream an answer of the real model. Takes about ten minutes; the managers
+// and runtimes come from the package registries.
 //
 // usage: node tests/js/hosts.mjs [MANAGER...]       (after sh packaging/setup.sh; prints the table of docs/embedding.md)
 import { execFile } from "node:child_process";
@@ -15,11 +15,11 @@ import { fetchNode, NODES } from "./support/node.mjs";
 import { packAll, serveTarballs } from "./support/registry.mjs";
 
 const run = promisify(execFile);
-/** The first answer; at temperature 0 it is everyone's. */
+/** The first answer; at temperature 0 all others must be the same. */
 let expected;
 const work = mkdtempSync(join(tmpdir(), "fm-hosts-"));
 
-/** How each installs, in a project whose package.json names the package; REGISTRY is replaced. */
+/** How each manager installs, in a project whose package.json names the package; REGISTRY is replaced. */
 const MANAGERS = {
   npm: () => ["npm", "install", "--no-audit", "--no-fund", "--no-update-notifier", "--registry=REGISTRY"],
   "pnpm 10": () => [...managerCommand("pnpm-10", "pnpm"), "install", "--registry=REGISTRY"],
@@ -93,13 +93,13 @@ async function row(name, registry, nodes) {
   return cells;
 }
 
-/** A program of a manager that runs JavaScript itself. */
+/** The command for a manager's program that runs JavaScript itself. */
 function runtime(name, ...words) {
   const [program, ...more] = managerCommand(name, name);
   return [program, [...more, ...words]];
 }
 
-/** What tells a manager of the registry where an option does not. */
+/** Writes the settings for a manager that can't get the registry by an option. */
 function configure(name, project, registry) {
   writeFileSync(join(project, ".npmrc"), `registry=${registry}\n`);
   if (!name.startsWith("Yarn 4")) return;

@@ -1,4 +1,4 @@
-// A helper that hangs: its calls end in time, it is killed and replaced, and what it never read goes to the next one.
+// A helper that hangs: its calls end in time, it is killed and replaced, and requests that it has not read go to the next one.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { alive, deltas, drain, fakeClient, script, stubClient, until } from "./support/helper.mjs";
@@ -66,7 +66,7 @@ const LIMITS = {
 };
 const MUTE = script({ hang: "hard" });
 
-/** A request that ends by a limit, in time; then the next one is answered, by the next helper. */
+/** A request ends by a limit, in time; then the next helper answers the next request. */
 async function endsByLimit(client, limit, ask) {
   const { pid } = await inTime(client.health.ping());
   const started = performance.now();
@@ -80,7 +80,7 @@ async function endsByLimit(client, limit, ask) {
   assert.equal(client.starts().length, 2);
 }
 
-/** Ways to hang, with the limits that then end a request: each gives the request's error. */
+/** Ways to hang, with the limits that can then end a request: each function returns the request's error. */
 const HANGS = {
   mute: [Object.keys(LIMITS), (client, fm) => client.responses.create({ input: MUTE, fm }).catch((error) => error)],
   "mute once it has begun": [["total", "first_token", "no_progress"], async (client, fm) => {
@@ -125,7 +125,7 @@ test("a deadline that passes costs other requests nothing, before and after it",
   const client = stubClient(t);
   await client.health.ping();
   const words = Array.from({ length: 25 }, (_, index) => [`${index} `, { sleep_ms: 100 }]).flat();
-  // It says more in time, but not as a whole.
+  // The stream continues in time, but its total takes longer than the limit.
   const going = drain(client.responses.stream({ input: script(...words), fm: { no_progress_timeout_ms: 1000 } }));
   await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
   checkResponse(await client.responses.create({ input: "x" }));
@@ -152,7 +152,7 @@ test("a helper that hangs is replaced, though its host asks it other things with
 test("a host that reads slowly is not taken for a helper that hangs", { timeout: WAIT }, async (t) => {
   const client = stubClient(t, { drip: 50 });
   await client.health.ping();
-  // All of it is said at once. What follows is answered at once too, and waits in the pipe.
+  // The whole answer is sent at once. The answers to the next requests are sent at once too, and wait in the pipe.
   const going = drain(client.responses.stream({ input: "x ".repeat(60) }));
   await assert.rejects(client.responses.create({ input: "x", fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
   const next = client.responses.create({ input: "x" });
@@ -179,7 +179,7 @@ test("a cancel by id reaches a stream of a helper that gets no other call any mo
 test("a call that has no limit does not keep a helper that hangs", { timeout: WAIT }, async (t) => {
   const client = stubClient(t);
   const { pid } = await client.health.ping();
-  // The stub never answers it.
+  // The stub never answers this call.
   const waits = drain(client.responses.retrieve("resp_1", { stream: true }));
   await assert.rejects(client.responses.create({ input: MUTE, fm: { timeout_ms: LIMIT_MS } }), { code: "TIMEOUT" });
   assert.equal((await inTime(waits)).error.code, "HELPER_UNHEALTHY");
@@ -189,7 +189,7 @@ test("a call that has no limit does not keep a helper that hangs", { timeout: WA
 test("a helper answers the calls that take a moment within ten seconds", { timeout: WAIT }, async (t) => {
   const client = stubClient(t);
   const { pid } = await client.health.ping();
-  // The stub answers neither.
+  // The stub answers neither of them.
   const calls = ["retrieve", "delete"].map((name) => client.responses[name]("resp_1").catch((error) => error));
   assert.deepEqual((await Promise.all(calls)).map(({ code }) => code), ["TIMEOUT", "TIMEOUT"]);
   await until(() => !alive(pid), "its end");
@@ -199,7 +199,7 @@ test("a helper that has requests in hand keeps their limits: what waits or runs 
   const client = fakeClient(t);
   const { pid } = await client.health.ping();
   const words = Array.from({ length: 12 }, () => ["x", { sleep_ms: 150 }]).flat();
-  // All eight places of the engine are taken for longer than the limits of what waits.
+  // All eight places of the engine are taken for longer than the limits of the waiting request.
   const body = { input: script(...words), fm: { no_progress_timeout_ms: 1000 } };
   const busy = Array.from({ length: 8 }, () => client.responses.create(body));
   const fm = { first_token_timeout_ms: 500, no_progress_timeout_ms: 500 };
@@ -230,7 +230,7 @@ test("a request right after the death of an idle helper is answered by the next 
   const client = stubClient(t);
   const { pid } = await client.health.ping();
   await client.responses.create({ input: "x" });
-  // The death is not seen before this turn of the event loop is over.
+  // The death is not noticed before this turn of the event loop is over.
   process.kill(pid, "SIGKILL");
   const until = performance.now() + 20;
   while (performance.now() < until);

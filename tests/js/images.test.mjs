@@ -1,5 +1,5 @@
-// Images, as the stock clients send them: on the fake engine, which says what it saw, and on the real model with a
-// projector of random weights, which sees nothing but goes the whole way.
+// Images, as the stock clients send them: on the fake engine, which reports what it got, and on the real model with a
+// projector of random weights, which recognises nothing but uses the whole path.
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
 import { generateText, streamText } from "ai";
@@ -71,7 +71,7 @@ const messages = (...images) => [
   },
 ];
 
-/** A text that the fake engine gave, or that some model did. */
+/** Checks a text: exact for the fake engine, not empty for a real model. */
 function checkText(text, real, expected = seen(RED)) {
   if (real) assert.notEqual(text.trim(), "");
   else assert.equal(text, expected);

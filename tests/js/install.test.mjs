@@ -1,4 +1,4 @@
-// The packages as a user gets them: packed from this build, installed by npm from a registry that has nothing else.
+// The packages as a user gets them: packed from this build, installed by npm from a registry that has no other packages.
 import assert from "node:assert/strict";
 import { execFile, execFileSync } from "node:child_process";
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -37,14 +37,14 @@ async function install(...more) {
   return project;
 }
 
-/** What a program of the project prints. */
+/** The output of a program in the project. */
 async function output(project, code) {
   const path = join(project, "host.mjs");
   writeFileSync(path, code);
   return outputOf([path], project);
 }
 
-/** What Node prints, in the environment of a user who knows nothing of fm-proxy. */
+/** Node's output, in the environment of a user who knows nothing of fm-proxy. */
 async function outputOf(words, home) {
   return (await run(process.execPath, words, { env: { PATH: process.env.PATH, HOME: home }, cwd: "/" })).stdout;
 }
@@ -78,7 +78,7 @@ test("a streamed answer of the real model, in place and moved", { skip }, async 
   }
 });
 
-// No Electron is to be had here. asar-node makes Node read these archives as Electron does.
+// Electron is not available here. asar-node makes Node read these archives as Electron does.
 test("nothing runs at the installation, and nothing else comes with it", { skip }, () => {
   for (const name of ["fm-proxy", PLATFORM.split("node_modules/")[1]]) {
     const { scripts, dependencies } = JSON.parse(readFileSync(join(folder, "node_modules", name, "package.json"), "utf8"));
@@ -107,7 +107,7 @@ const { createClient } = require("fm-proxy");
   assert.equal(streamed, whole);
 });
 
-/** A stand-in of Electron: the main process that it would run, and what a window would ask of it. */
+/** A stand-in for Electron: the main process that it would run, and the request of a window. */
 const electron = `
 const { EventEmitter, once } = require("node:events");
 const { execFileSync } = require("node:child_process");

@@ -1,5 +1,5 @@
-// The public JSON parsing test suite, body by body, through the helper's own frames: what is JSON gets anything but a
-// parse error, what is not gets exactly that, and the connection goes on.
+// The public JSON parsing test suite, body by body, through the helper's own frames: valid JSON gets any answer except a parse
+// error, invalid JSON gets exactly a parse error, and the connection continues.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { helperPath, sanitizerEnv } from "./support/helper.mjs";
 
 const PARSE_ERROR = -32700;
 
-// The npm package holds text, so bytes that are not UTF-8 are U+FFFD in it. Here they are as the suite has them.
+// The npm package contains text, so bytes that are not UTF-8 became U+FFFD in it. Here are the suite's original bytes.
 const bytes = {
   "i_string_UTF-16LE_with_BOM.json": "fffe5b002200e90022005d00",
   "i_string_UTF-8_invalid_sequence.json": "5b22e697a5d188fa225d",
@@ -38,8 +38,8 @@ const bytes = {
   "n_structure_single_eacute.json": "e9",
 };
 
-// What the suite leaves to the implementation. A number below the smallest double is 0; an integer of any length is a
-// number; everything else here is refused.
+// Bodies that the suite leaves to the implementation. A number below the smallest double is 0; an integer of any length is a
+// number; all others here are refused.
 const accepted = new Set([
   "i_number_double_huge_neg_exp.json",
   "i_number_real_underflow.json",
@@ -78,7 +78,7 @@ const refused = new Set([
   "i_string_utf16LE_no_BOM.json",
   "i_structure_500_nested_arrays.json",
   "i_structure_UTF-8_BOM_empty_object.json",
-  "y_object_escaped_null_in_key.json", // the one that must pass and does not: a NUL in a key is an error here
+  "y_object_escaped_null_in_key.json", // this one should pass and does not: a NUL in a key is an error here
 ]);
 
 const bodyOf = ({ name, input }) => (name in bytes ? Buffer.from(bytes[name], "hex") : Buffer.from(input));
@@ -90,7 +90,7 @@ function mustPass({ name }) {
 
 const frame = (body) => Buffer.concat([Buffer.from(`Content-Length: ${body.length}\r\n\r\n`), body]);
 
-/** Everything that a helper answers to `input`, once it has ended. */
+/** All messages that a helper sends for `input`, once it has ended. */
 function answers(input) {
   return new Promise((resolve, reject) => {
     const messages = [];
@@ -105,8 +105,8 @@ function answers(input) {
   });
 }
 
-/** The error codes that each body of the suite got, by its name: a call after each tells where its answers end; no ping, which
- * would not wait for a long body. */
+/** The error codes for each body of the suite, by its name. A call after each body shows where its answers end. It is not a
+ * ping, because a ping would not wait for a long body. */
 async function verdicts() {
   const call = ({ name }) => Buffer.from(JSON.stringify({ jsonrpc: "2.0", id: name, method: "models.list" }));
   const input = Buffer.concat(parsing.flatMap((entry) => [frame(bodyOf(entry)), frame(call(entry))]));

@@ -1,4 +1,4 @@
-// The life of the helper process, with a stub that misbehaves in all ways that the real helper should not.
+// The life of the helper process, with a stub that misbehaves in all the ways that the real helper should not.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import {
@@ -170,7 +170,7 @@ const ended = new Promise((onEnd) => {
 });
 console.log((await ended).code);
 `;
-  // A group of its own, so that a signal to it ends no more than this.
+  // A separate process group, so that a signal to it ends nothing else.
   const args = ["--input-type=module", "-e", code];
   const child = spawn(process.execPath, args, { detached: true, stdio: ["ignore", "pipe", "inherit"] });
   const [output, [status, signal]] = await Promise.all([text(child.stdout), once(child, "exit")]);
@@ -351,7 +351,7 @@ async function using(client) {
   });
 }
 
-/** Makes the files that are no helpers. */
+/** Makes the files that are not helpers. */
 function wrongHelpers(folder) {
   const file = (name, content, mode) => {
     writeFileSync(join(folder, name), content);
@@ -426,7 +426,7 @@ test("J8: spaces, unicode and length in the path", async (t) => {
   await stubClient(t, {}, { helperPath }).health.ping();
 });
 
-/** This package and its platform's, as npm lays them out, with the stub as helper; nobody may write anywhere in it. */
+/** This package and its platform's package, laid out as by npm, with the stub as helper; everything is read-only. */
 function readOnlyInstallation(folder, helperMode) {
   const modules = join(folder, "node_modules");
   const bin = installStub(modules);
@@ -455,7 +455,7 @@ for (const [name, mode, outcome] of [
     delete process.env.FM_PROXY_PATH;
     try {
       const installed = await import(readOnlyInstallation(folder, mode));
-      // Root may write there all the same, so that the calls work says little; that nothing has changed says it all.
+      // Root may write there anyway, so successful calls prove little; but an unchanged folder proves everything.
       const before = snapshot(folder);
       const client = installed.createClient();
       const answer = client.responses.create({ input: "one two" });
@@ -500,7 +500,7 @@ test("J12: what a helper does not read is capped", async (t) => {
   const calls = Array.from({ length: 9 }, () => client.responses.create({ input }).catch(({ code }) => code));
   assert.equal(await Promise.race(calls), "OVERLOADED");
   await client.close();
-  // Seven fit into 64 MiB.
+  // Seven requests fit into 64 MiB.
   assert.deepEqual(await Promise.all(calls), [...Array(7).fill("CLOSED"), "OVERLOADED", "OVERLOADED"]);
 });
 
@@ -596,17 +596,17 @@ test("responses.cancel ends the stream with its own last event", async (t) => {
 
 test("J14: a helper that closes its stdin: a rejection, no uncaught EPIPE, a new helper", async (t) => {
   const client = stubClient(t, { start: "close-stdin" }, { checkCompatibility: false });
-  // The handshake is answered; whatever is written after it finds nobody.
+  // The handshake is answered; then the helper reads nothing more.
   await assert.rejects(client.responses.create({ input: "x".repeat(1_000_000) }), { code: "HELPER_EXITED" });
   await until(() => !alive(client.starts()[0].started), "its end");
 });
 
-/** Runs a host in a process of its own; resolves with its output's lines, its status and the helper's pid. */
+/** Runs a host in a separate process; resolves with its output's lines, its status and the helper's pid. */
 function runHost(t, mode, { onLine = () => {}, options = {} } = {}) {
   const json = JSON.stringify({ helperPath: stubPath, ...options });
   const child = spawn(process.execPath, [join(here, "fixtures", "host.mjs"), mode, json], {
     stdio: ["ignore", "pipe", "pipe"],
-    // As a shell does it for a command.
+    // As a shell does for a command.
     detached: true,
   });
   t.after(() => child.kill("SIGKILL"));
@@ -651,7 +651,7 @@ for (const [mode, how] of [["exit"], ["throw"], ["stuck", "SIGTERM"], ["stuck", 
   });
 }
 
-/** What a terminal does: it sends its signals to the host's whole process group. */
+/** Like a terminal, which sends its signals to the host's whole process group. */
 const signalGroup = (signal) => (line, { pid }) => line === "a" || line === "streaming" ? process.kill(-pid, signal) : undefined;
 
 test("Ctrl-C in a terminal: a host that handles it itself gets its answer", { timeout: WAIT }, async (t) => {
@@ -669,7 +669,7 @@ for (const how of ["SIGINT", "SIGHUP"]) {
   });
 }
 
-/** Runs the same host in a worker thread; `lines` gives what it prints. */
+/** Runs the same host in a worker thread; `lines` has its output. */
 function startWorker(t, mode, life) {
   const options = { helperPath: stubPath, env: { FM_STUB: JSON.stringify({ life }) } };
   const argv = [mode, JSON.stringify(options)];
@@ -782,7 +782,7 @@ test("what an object's toJSON makes is what is checked: that call fails by name,
     await assert.rejects(client.responses.create(body), isFault);
     await assert.rejects(client.responses.stream(body).finalResponse(), isFault);
   }
-  // And an object that is deeper than what it serialises to may go.
+  // An object that is deeper than its serialised form is accepted.
   const flat = Object.assign(deep(80), { toJSON: () => ({ a: "b" }) });
   checkResponse(await client.responses.create({ input: "x", metadata: flat }));
   assert.equal((await other).status, "completed");
@@ -886,7 +886,7 @@ test("close waits for a helper that was given up before, too", async (t) => {
   const [{ started: pid }] = client.starts();
   await ping;
   await client.close();
-  // Not even a zombie: its end has been seen.
+  // It is not even a zombie: its end was noticed.
   assert.throws(() => process.kill(pid, 0), { code: "ESRCH" });
 });
 

@@ -1,4 +1,4 @@
-// Where the helper is looked for, and the environment that it gets.
+// Where the client looks for the helper, and the environment that the helper gets.
 import assert from "node:assert/strict";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

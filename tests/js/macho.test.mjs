@@ -1,4 +1,4 @@
-// packaging/npm/macho.mjs on made-up programs, and on those of packaging/macos.sh where it has run.
+// packaging/npm/macho.mjs on made-up programs, and on those of packaging/macos.sh if that has run.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,6 +1,6 @@
-// What a client on macOS asks if it names no engine: Apple's model where it is there, else llama. The helper is
-// tests-bin/fm-proxy-macos, which believes that it is on macOS, with the apple engine in front of the stand-in of Apple's library
-// (tests/apple) and the fake engine in the place of llama.
+// Which engine a client on macOS uses if it names none: Apple's model if available, else llama. The helper is
+// tests-bin/fm-proxy-macos, which behaves as on macOS, with the apple engine in front of the stand-in of Apple's library
+// (tests/apple) and the fake engine in place of llama.
 import assert from "node:assert/strict";
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { existsSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// The package for macOS, on this machine: packed, installed by npm as on a Mac, and found by the package of js-shim. Nothing
-// here can run the programs.
+// Tests the package for macOS on this machine: it is packed, installed by npm as on a Mac, and found by the package of
+// js-shim. This machine can't run the programs.
 //
 // usage: node tests/js/macos.mjs       (after sh packaging/macos.sh)
 import assert from "node:assert/strict";
@@ -19,7 +19,7 @@ const scope = { after: (cleanup) => cleanups.unshift(cleanup) };
 const ENGINES = ["apple", "llama", "remote"].map((name) => `fm-engine-${name}`);
 const PROGRAMS = ["fm-proxy", ...ENGINES];
 const FILES = ["Info.plist", ...PROGRAMS.map((name) => `MacOS/${name}`), ...ENGINES.map((name) => `Resources/${name}.json`)];
-/** Apple's library and its licence: an app for a release has both (docs/apple.md). */
+/** Apple's library and its licence: the app of a release has both (docs/apple.md). */
 const LIBRARY = "Frameworks/libFoundationModels.dylib";
 const LICENCE = "Resources/FoundationModels-LICENSE.md";
 
@@ -35,7 +35,7 @@ async function main() {
   await isFound(project, join(contents, "MacOS", "fm-proxy"));
 }
 
-/** A project with the packages, as npm installs them on a Mac. */
+/** A project with the packages, installed by npm as on a Mac. */
 async function install() {
   const tarballs = await packAll(join(temporaryFolder(scope), "npm"));
   const project = temporaryFolder(scope);
@@ -47,7 +47,7 @@ async function install() {
   return project;
 }
 
-/** What must be there is, in its place, and the manifest tells the truth of all. */
+/** Checks that all required files are in their places, and that the manifest agrees with them. */
 function checkFiles(folder, contents) {
   const names = readdirSync(contents, { recursive: true }).map(String);
   const files = names.filter((name) => statSync(join(contents, name)).isFile());
@@ -65,7 +65,7 @@ function checkFiles(folder, contents) {
   for (const name of files) assert.ok(told.has(`fm-proxy.app/Contents/${name}`), `the manifest lacks ${name}`);
 }
 
-/** The doctor tries to start the program that it finds; this machine refuses, and the message names it. */
+/** The doctor tries to start the program that it finds; this machine refuses, and the error names the program. */
 async function isFound(project, program) {
   Object.defineProperty(process, "platform", { value: "darwin" });
   Object.defineProperty(process, "arch", { value: "arm64" });

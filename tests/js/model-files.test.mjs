@@ -1,4 +1,4 @@
-// Models that other programs have downloaded, in the forms that those programs write: found, and never written to.
+// Models that other programs have downloaded, in the layouts that those programs use: they are found, and never written to.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -19,10 +19,10 @@ const put = (path, text) => {
 };
 const names = async (env, home) => (await findModels(env, home)).map(({ source, name }) => `${source} ${name}`);
 
-/** Makes folders in each other, one at a time: no path is too long then. */
+/** Makes nested folders, one at a time, so that no path is too long. */
 const DIG = "import os, sys\nfor name in sys.argv[1].split('/'):\n    os.mkdir(name)\n    os.chdir(name)";
 
-/** A model as Ollama keeps it. */
+/** Writes a model as Ollama stores it. */
 function putOllama(root, name, text) {
   const digest = createHash("sha256").update(text).digest("hex");
   const layer = (mediaType, hex) => ({ mediaType, digest: `sha256:${hex}`, size: text.length });
@@ -118,13 +118,13 @@ test("what other programs have left in disorder hides nothing else", async (t) =
   const home = temporaryFolder(t);
   put(join(home, ".local", "share", "fm-proxy", "models", "own.gguf"), "GGUF");
   mkdirSync(join(home, ".local", "share", "fm-proxy", "models", "folder.gguf"));
-  // Settings that are no JSON, and a path with an escape that there is not.
+  // Settings that are not valid JSON, because the path has an unknown escape.
   put(join(home, ".lmstudio", "settings.json"), '{"downloadsFolder": "C:\\users\\me"}');
   const ollama = join(home, ".ollama", "models");
   putOllama(ollama, "registry.ollama.ai/library/good/latest", "GGUF");
   symlinkSync("/dev/zero", join(ollama, "manifests", "registry.ollama.ai", "library", "good", "endless"));
   put(join(ollama, "manifests", "registry.ollama.ai", "library", "long", "latest"), " ".repeat(2_000_000));
-  // A folder that can't be read, for the superuser too: its path is longer than any path may be.
+  // Not even root can read this folder: its path is longer than any path may be.
   const hub = join(home, ".cache", "huggingface", "hub");
   put(join(hub, "models--o--n", "snapshots", "1", "x.gguf"), "GGUF");
   const deep = Array.from({ length: 20 }, () => "d".repeat(250)).join("/");
@@ -170,7 +170,7 @@ test("about how much memory a model takes, and what it does, by its header and t
     return path;
   };
   const words = { "tokenizer.ggml.tokens": ["a".repeat(70_000), "b"] };
-  // 2 bytes x (128 + 128) numbers x 2 heads x 4 layers = 4 KiB a token; beside it 7 contexts, at most 64 MiB.
+  // 2 bytes x (128 + 128) numbers x 2 heads x 4 layers = 4 KiB per token; besides that 7 contexts, at most 64 MiB.
   const long = { ...layers, "x.context_length": 40_960 };
   for (const [name, pairs, kv] of [
     ["long", long, 8192 * 4096 + 64 * MB],
@@ -180,7 +180,7 @@ test("about how much memory a model takes, and what it does, by its header and t
     ["a-layer-in-two", { ...long, "x.full_attention_interval": 2 }, 8192 * 2048 + 64 * MB],
     ["heads-by-layer", { ...long, "x.attention.head_count_kv": [0, 2, 0, 1] }, 8192 * 1536 + 64 * MB],
     ["unknown", { "x.context_length": 1024 }, null],
-    ["words", { ...long, ...words }, 8192 * 4096 + 64 * MB + 2 * 200], // which go on after the bytes that are read
+    ["words", { ...long, ...words }, 8192 * 4096 + 64 * MB + 2 * 200], // they continue after the bytes that are read
   ]) {
     const path = model(name, pairs);
     const { memory, size } = (await findModels({ FM_PROXY_MODELS_DIR: folder }, folder)).find((it) => it.path === path);
@@ -233,7 +233,7 @@ test("the own folder comes first, and nothing is ever written", async (t) => {
 
 const noUser = (process.getuid?.() !== 0 || spawnSync("setpriv", ["--version"]).status !== 0) && "needs root and setpriv(1)";
 test("a user without a home, as in some containers, has no models, and no error", { skip: noUser }, (t) => {
-  const folder = temporaryFolder(t); // that user may not be able to enter the one that the checkout is in
+  const folder = temporaryFolder(t); // that user may not be able to enter the folder of the checkout
   chmodSync(folder, 0o755);
   cpSync(new URL("../../js-shim/dist", import.meta.url), join(folder, "dist"), { recursive: true });
   const user = ["--reuid=54321", "--clear-groups"];

@@ -1,6 +1,6 @@
-// Valid requests with something wrong in them, at random, through client.fetch on the fake engine: each is answered in
-// time, well or by a 4xx that tells type, code and param; never by a 5xx. FM_MUTATIONS and FM_MUTATIONS_SEED choose how
-// many and which; a failure prints what it takes to repeat it.
+// Valid requests with one random error each, through client.fetch on the fake engine: each is answered in time, successfully
+// or by a 4xx with type, code and param; never by a 5xx. FM_MUTATIONS and FM_MUTATIONS_SEED choose how many and which; a
+// failure prints how to repeat it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeClient } from "./support/helper.mjs";
@@ -136,7 +136,7 @@ const VALID = [
   ["GET", "responses/STORED/input_items", { limit: 5, order: "asc", after: "msg_1" }],
 ];
 
-/** A generator of numbers from 0 to 1 that a seed repeats. */
+/** A generator of numbers from 0 to 1; the same seed gives the same numbers. */
 function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -184,7 +184,7 @@ const ODD = [
   "resp_nope",
 ];
 
-/** Every place in a value: the container and its key. */
+/** Every place in a value, as container and key. */
 function places(value, found = []) {
   if (typeof value !== "object" || value === null) return found;
   for (const key of Object.keys(value)) {
@@ -273,6 +273,6 @@ test(`${COUNT} mutated requests, seed ${SEED}`, async (t) => {
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   t.diagnostic(`answers: ${JSON.stringify(seen)}`);
   assert.ok(seen[200] > 0 && seen[400] > 0, JSON.stringify(seen));
-  // Where a feature is not there yet, its path is refused as a whole.
+  // If a feature does not exist yet, its path is refused as a whole.
   assert.equal((await client.health.ping()).protocol_version, 1);
 });

@@ -1,4 +1,5 @@
-// Without a model, stock clients with their usual settings ask once: none repeats the request, for which its user would wait.
+// Without a model, stock clients with their usual settings send one request: none repeats it, because its user would have to
+// wait.
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI } from "@langchain/openai";
 import { embed, generateText, streamText } from "ai";
@@ -12,7 +13,7 @@ import { connection, fakeClient, stubClient } from "./support/helper.mjs";
 const prompt = "Say hello.";
 const sdk = (OpenAI) => (client) => new OpenAI(connection(client)).responses.create({ input: prompt });
 
-/** Each asks once for an answer; what it rejects with is what its user sees. */
+/** Each asks once for an answer; the rejection is what its user sees. */
 const CLIENTS = {
   "openai 7": sdk(OpenAI7),
   "openai 6": sdk(OpenAI6),

@@ -1,4 +1,4 @@
-// What the stock OpenAI SDKs ask about tokens, choices and thoughts: several choices, log probabilities, seeds, biases,
+// Parameters of the stock OpenAI SDKs for tokens, choices and thoughts: several choices, log probabilities, seeds, biases,
 // penalties, and reasoning.
 import assert from "node:assert/strict";
 import { checkChatChoices, checkResponseStream } from "./support/invariants.mjs";
@@ -10,15 +10,15 @@ const MESSAGES = [{ role: "user", content: PROMPT }];
 const LIMIT = 16; // tokens
 const TOPS = 3;
 const PENALTIES = { presence_penalty: 2, frequency_penalty: 2 };
-const LONG = 3 * LIMIT; // tokens after which a text without penalties says something again, whatever the machine rounds
+const LONG = 3 * LIMIT; // tokens after which a text without penalties repeats something, however the machine rounds
 const INCLUDE = { include: ["message.output_text.logprobs"], top_logprobs: TOPS };
 
-/** The tokens' bytes are the text, unless a limit left half a character, which is U+FFFD there or not in the text. */
+/** The tokens' bytes are the text. If a limit left half a character, the text may have U+FFFD there, or nothing. */
 function checkTokens(entries, text) {
   assert.ok(entries.length > 0, "no log probabilities");
   for (const { top_logprobs: top, logprob } of entries) {
     assert.equal(top.length, TOPS);
-    // Greedy: what came is the best.
+    // Greedy: the drawn token is the best one.
     assert.equal(top[0].logprob, logprob);
   }
   const told = Buffer.from(entries.flatMap(({ bytes }) => bytes)).toString("utf8");
@@ -83,7 +83,7 @@ async function choices(t, openai, real) {
   });
 }
 
-/** What changes which token is drawn. The fake engine draws none, so there it has to be taken, and echoed. */
+/** Parameters that change which token is drawn. The fake engine draws none, so it only has to accept and echo them. */
 async function drawing(t, openai, real) {
   const chat = async (more) => {
     const body = { messages: MESSAGES, max_completion_tokens: LIMIT, temperature: 0, ...more };
@@ -135,10 +135,10 @@ async function drawing(t, openai, real) {
   });
 }
 
-/** The id of the real model's first token: both SDKs ask the same. */
+/** The id of the real model's first token: both SDKs need the same one. */
 let banned;
 
-/** The id of the token whose ban is seen: no answer tells ids, so the vocabulary is halved until one is left. */
+/** The id of the token whose ban changes the answer. Answers have no ids, so the vocabulary is halved until one is left. */
 async function find(isAmong) {
   const BIASES_MAX = 1024;
   const range = (begin, count) => Array.from({ length: count }, (_, index) => begin + index);
@@ -167,7 +167,7 @@ async function thoughts(t, openai, real) {
     assert.equal(usage.output_tokens_details.reasoning_tokens, 2);
     const whole = await openai.responses.create(body);
     assert.deepEqual(whole.output[0].summary, output[0].summary);
-    // What was thought goes back with the rest.
+    // The reasoning is sent back with the other items.
     const next = await openai.responses.create({ input: [...output, { role: "user", content: "And now?" }] });
     assert.equal(next.output_text, "And now?");
   });

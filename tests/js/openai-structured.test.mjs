@@ -1,4 +1,4 @@
-// Structured output with the stock OpenAI SDKs: the answer always has the asked shape.
+// Structured output with the stock OpenAI SDKs: the answer always has the requested shape.
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
@@ -32,7 +32,7 @@ async function openaiSuite(t, OpenAI, { zodTextFormat, zodResponseFormat }, clie
     Animal.parse(JSON.parse(deltas(events)));
   });
 
-  // The fake engine's answer is one token, and it checks nothing afterwards.
+  // The fake engine's answer is one token, and it does not check the result.
   const skip = !real && "the fake engine has nothing of it";
   await t.test("POST /responses: structured, cut at the token limit", { skip }, async () => {
     const response = await openai.responses.create({

@@ -1,5 +1,5 @@
-// The helpers of the stock OpenAI SDKs for tools: the arguments are of the schema, what came of them goes back, and
-// another request answers.
+// The tool helpers of the stock OpenAI SDKs: the arguments match the schema, the tool's result goes back, and another request
+// gets the answer.
 import assert from "node:assert/strict";
 import { connection, noFormats } from "./support/helper.mjs";
 import { CALL, checkRun, description, LIMIT, onEngines, QUESTION, recorder, Weather } from "./support/tasks.mjs";
@@ -42,7 +42,7 @@ async function openaiSuite(t, OpenAI, { zodFunction, zodResponsesFunction }, cli
       assert.equal(message.tool_calls.length, 1);
       const [{ id, function: called }] = message.tool_calls;
       messages.push(message, { role: "tool", tool_call_id: id, content: run(called.parsed_arguments) });
-      // The helpers throw at the token limit, which the real model's answer may meet.
+      // The helpers throw at the token limit, which the real model's answer may reach.
       const answer = await ask(real ? "create" : way, { tool_choice: "none" });
       checkRun(seen, answer.content, real);
     });

@@ -1,5 +1,5 @@
-// The stock OpenAI SDKs, unmodified, over client.fetch: on the fake engine for what must be exact, on a real model for
-// what must be real.
+// The stock OpenAI SDKs, unmodified, over client.fetch: on the fake engine for exact results, on a real model for realistic
+// ones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
@@ -162,7 +162,7 @@ async function common(t, OpenAI, client, long) {
   });
 }
 
-/** What is kept of responses, and gone on from. */
+/** How responses are stored and continued. */
 async function stored(t, OpenAI, openai, client, long) {
   const skip = await lacking(client, "stored_responses");
   const gone = (call) =>
@@ -199,7 +199,7 @@ async function stored(t, OpenAI, openai, client, long) {
     const input = texts.map((content) => ({ role: "user", content }));
     const { id } = await openai.responses.create({ input, ...SHORT });
     const seen = [];
-    // In pages, so that the SDK asks for the next ones by itself.
+    // In pages, so that the SDK requests the next ones by itself.
     for await (const item of openai.responses.inputItems.list(id, { limit: 1, order: "asc" })) seen.push(item);
     assert.deepEqual(
       seen.map(({ content }) => content[0].text),
@@ -235,7 +235,7 @@ async function stored(t, OpenAI, openai, client, long) {
   });
 }
 
-/** The events of a stored response, for who comes later. */
+/** The events of a stored response, for a client that comes later. */
 async function replayed(t, openai, { long, gone, skip }) {
   const streamed = { input: PROMPT, stream: true, ...SHORT };
   const read = async (id, query = {}, onEach = undefined) => {
@@ -313,7 +313,7 @@ async function others(t, OpenAI, openai, client) {
     const bare = await openai.embeddings.create({ input });
     const floats = await openai.embeddings.create({ input, encoding_format: "float" });
     assert.equal(bare.data.length, 3);
-    // The SDK asks for base64 by itself; the vectors are the same to the last bit of a float.
+    // The SDK requests base64 by itself; the vectors are the same to the last bit of a float.
     for (const [index, { embedding }] of bare.data.entries())
       assert.deepEqual(Float32Array.from(embedding), Float32Array.from(floats.data[index].embedding));
     assert.ok(bare.usage.prompt_tokens > 0);
@@ -449,7 +449,7 @@ for (const name of ["openai-7", "openai-6"]) {
   });
 
   test(`${name} on the real model`, { skip: noModel() ?? false }, async (t) => {
-    const client = modelClient(t, { modelsDir: wholeModels }); // a summary has no limit
+    const client = modelClient(t, { modelsDir: wholeModels }); // a summary can't be limited
     await common(t, OpenAI, client, "Write a very long story about a lighthouse, with many chapters.");
   });
 }

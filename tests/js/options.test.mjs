@@ -1,4 +1,4 @@
-// The options of createClient: what does not exist, and what has a wrong value, is an error that names it.
+// The options of createClient: an unknown option or a wrong value is an error that names it.
 import assert from "node:assert/strict";
 import { mkdirSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -43,7 +43,7 @@ for (const [options, param, message] of [
   [{ env: { "A\0": "x" } }, "env", /an object of texts that have no NUL/],
   [{ env: { A: Object.create(null) } }, "env", /an object of texts/],
   [{ aliases: { "a\0b": "default" } }, "aliases", /no comma and no NUL/],
-  // The helper would refuse them at its start, and then a fallback would answer.
+  // Otherwise the helper would refuse them at its start, and a fallback would answer.
   [{ maxEngines: 9 }, "maxEngines", /must be an integer from 1 to 8, not 9/],
   [{ maxEngines: 0 }, "maxEngines", /from 1 to 8, not 0/],
   [{ logLevel: "verbose" }, "logLevel", /must be "off" or "error" or .*, not "verbose"/],
@@ -192,7 +192,7 @@ test("a helper that can't be run: what to do", async (t) => {
   assert.match(await detail("no-such-program"), /no-such-program is in no folder of PATH/);
 });
 
-/** The engine that the helper is told, on a system. */
+/** The engine that the helper is started with, on a system. */
 async function engineOn(t, platform, options) {
   const { value } = Object.getOwnPropertyDescriptor(process, "platform");
   const client = stubClient(t, {}, options);

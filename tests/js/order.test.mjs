@@ -1,5 +1,5 @@
-// Several engines in an order, and the engine `remote`: what a client tells of each, and where a key is. The engines are
-// copies of the fake one, which read variables of their own (fake.c).
+// Several engines in an order, and the engine `remote`: what a client reports about each, and where a key may be. The engines
+// are copies of the fake one, each with separate variables (fake.c).
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// packaging/npm/pack.mjs on a small checkout, with a cmake that installs what a test says.
+// packaging/npm/pack.mjs on a small checkout, with a cmake that installs what a test specifies.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,8 +11,8 @@ const BOTH = ["fm-proxy", "fm-engine-llama"];
 const APPLE = ["Frameworks/libFoundationModels.dylib", "Resources/FoundationModels-LICENSE.md"];
 
 /**
- * Packs builds that have both programs: by default one for Windows, of which `installed` is put into the package. `spoil` gets
- * the folder of all before that.
+ * Packs builds that have both programs: by default one for Windows. Only `installed` is put into the package. `spoil` first
+ * gets the folder of everything.
  */
 function pack(t, { builds = ["windows"], installed = BOTH, told = "1.2.3", options = [], spoil = () => {} } = {}) {
   const folder = temporaryFolder(t);
@@ -46,14 +46,14 @@ function pack(t, { builds = ["windows"], installed = BOTH, told = "1.2.3", optio
   spoil(folder);
   const env = { PATH: `${bin}:${process.env.PATH}`, HOME: folder };
   const script = join(folder, "packaging", "npm", "pack.mjs");
-  // New files of this user are for nobody else.
+  // Other users can't read new files of this user.
   const before = process.umask(0o077);
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...options], { env, encoding: "utf8" });
   process.umask(before);
   return { status, stdout, stderr, folder };
 }
 
-/** A build folder with the programs, and on macOS with the app, as it comes back from a Mac. */
+/** A build folder with the programs, and on macOS with the app, as a Mac returns it. */
 function makeBuild(folder) {
   mkdirSync(join(folder, "bin"), { recursive: true });
   const suffix = folder.endsWith("windows") ? ".exe" : "";

@@ -1,4 +1,4 @@
-// The packed tarball, installed as a user has it: both module formats, the types, and nothing that does not belong.
+// The packed tarball, installed as by a user: both module formats, the types, and no files that do not belong there.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import {
@@ -93,7 +93,7 @@ export const ask = async (): Promise<ResponseObject> => createClient().responses
 });
 
 const NODE_TYPES = ["--typeRoots", join(shim, "node_modules", "@types"), "--types", "node"];
-/** Compiles files of the folder as strictly as TypeScript can, with Node's types; `more` are arguments. */
+/** Compiles files of the folder with TypeScript's strictest settings, with Node's types; `more` are arguments. */
 const compile = (...more) => compileAlone(...NODE_TYPES, ...more);
 const compileAlone = (...more) => compileWith(folder, ...more);
 const compileIn = (app, ...more) => compileWith(app, ...NODE_TYPES, ...more);
@@ -138,7 +138,7 @@ test("what a client loads before its first call is less than two fifths of the p
   assert.ok(first * 5 < (first + rest) * 2, `${first} of ${first + rest} bytes`);
 });
 
-/** The processor time that a fresh Node takes, in ms, with this code: the middle one of five. */
+/** The processor time of a fresh Node with this code, in ms: the median of five. */
 async function processorTime(...args) {
   const code = `${args.pop()}
 const { user, system } = process.cpuUsage();
@@ -148,7 +148,7 @@ console.log((user + system) / 1000);`;
   return times.sort((one, other) => one - other)[2];
 }
 
-// They take some 3 ms and 8 ms beside the 45 ms of Node itself; tests/js/costs.mjs has the limit in ms.
+// They take about 3 ms and 8 ms, compared with 45 ms of Node itself; tests/js/costs.mjs has the limit in ms.
 for (const [how, most, code, ...args] of [
   ["require", 0.2, 'require("fm-proxy").createClient();'],
   ["import", 0.35, 'import { createClient } from "fm-proxy"; createClient();', "--input-type=module"],
@@ -161,11 +161,11 @@ for (const [how, most, code, ...args] of [
 }
 
 const builtin = (name) => name.startsWith("node:");
-/** A host's file as bundlers make it: the function's `from` is the host's program, its `to` the bundle. */
+/** A host's file as bundlers write it: `from` is the host's program, `to` is the bundle. */
 const BUNDLERS = {
   "esbuild, CommonJS": (from, to) => buildWithEsbuild(from, to, { format: "cjs" }),
   "esbuild, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm" }),
-  // The condition "module" is then not one of esbuild's.
+  // Then esbuild does not use the condition "module".
   "esbuild, conditions of the host, ES module": (from, to) =>
     buildWithEsbuild(from, to, { format: "esm", conditions: ["development"] }),
   "esbuild for no platform, ES module": (from, to) => buildWithEsbuild(from, to, { format: "esm", ...NEUTRAL }),
@@ -191,7 +191,7 @@ async function buildWithWebpack(from, to) {
   assert.ok(!stats.hasErrors() && !stats.hasWarnings(), stats.toString());
 }
 
-/** As it is without a plugin for CommonJS: all that is bundled are ES modules. */
+/** Rollup without a plugin for CommonJS: everything that is bundled must be an ES module. */
 async function buildWithRollup(from, to, options) {
   const [{ rollup }, { default: resolve }] = await Promise.all([import("rollup"), import("@rollup/plugin-node-resolve")]);
   const plugins = [resolve({ preferBuiltins: true })];
@@ -199,7 +199,7 @@ async function buildWithRollup(from, to, options) {
   await bundle.write({ file: to, ...options });
 }
 
-/** As electron-vite builds a main process whose dependencies it bundles. */
+/** Like electron-vite, for a main process that bundles its dependencies. */
 async function buildWithVite(from, to) {
   const { build } = await import("vite");
   const output = { entryFileNames: basename(to) };
@@ -230,7 +230,7 @@ import { createClient, FmError, pullModel } from "fm-proxy";
     const env = { ...process.env };
     delete env.FM_PROXY_PATH;
     assert.equal((await run(process.execPath, [out], { env })).stdout, "one two checked\n");
-    // As package managers put commands into a folder of theirs.
+    // Package managers put such links to commands into a folder.
     const link = join(temporaryFolder(t), "command");
     symlinkSync(out, link);
     assert.equal((await run(process.execPath, [link], { env, cwd: "/" })).stdout, "one two checked\n", "by a link");
@@ -239,7 +239,7 @@ import { createClient, FmError, pullModel } from "fm-proxy";
     cpSync(join(modules, "@fm-proxy"), join(moved, "node_modules", "@fm-proxy"), { recursive: true, verbatimSymlinks: true });
     const program = join(moved, basename(out));
     assert.equal((await run(process.execPath, [program], { env, cwd: "/" })).stdout, "one two checked\n");
-    // As a part of another program, which lies elsewhere.
+    // As a part of another program, in another place.
     const importer = join(temporaryFolder(t), "importer.mjs");
     writeFileSync(importer, `await import(${JSON.stringify(program)});`);
     assert.equal((await run(process.execPath, [importer], { env, cwd: "/" })).stdout, "one two checked\n", "as a part");
@@ -286,7 +286,7 @@ test("the README's examples are TypeScript in strict mode", async () => {
   await compile("--skipLibCheck", ...names);
 });
 
-/** What an application may write with a stock SDK, and what it must not. */
+/** What an application with a stock SDK may write, and what it must not write. */
 const SDK_CODE = `
 import "fm-proxy/openai";
 import { createClient, type CompactedResponse, type Completion, type EmbeddingList } from "fm-proxy";
@@ -396,7 +396,8 @@ test("what is in it", () => {
   assert.equal(license, readFileSync(join(root, "LICENSE"), "utf8"));
   const manifest = JSON.parse(readFileSync(join(folder, "node_modules", "fm-proxy", "package.json"), "utf8"));
   assert.equal(manifest.dependencies, undefined);
-  // It would load Node's ES modules, which takes longer than all of the package, and what reads Electron's archives has none.
+  // import() would load Node's ES modules, which takes longer than the whole package; code that reads Electron's archives
+  // can't use it.
   for (const name of files.filter((each) => each.endsWith(".cjs"))) {
     assert.doesNotMatch(readFileSync(join(folder, "node_modules", "fm-proxy", name), "utf8"), /\bimport\(/, name);
   }

@@ -1,11 +1,11 @@
-// What other tests rely on: a test that is late is run again, five times at most; no other failure is.
+// Verifies what other tests rely on: a late test is run again, five times at most; other failures are not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { repeated, soon, undisturbed } from "./support/patience.mjs";
 
 const FOREVER = 1e12;
 
-/** How often a test runs, and how it ends, whose nth run is `run(n)`, on a machine that is `slowness` times as slow. */
+/** How often a test runs, and how it ends. Its nth run is `run(n)`, on a machine that is `slowness` times slower. */
 async function runs(run, slowness = 1) {
   let count = 0;
   const t = { diagnostic() {}, skip: (reason) => `skipped: ${reason}` };

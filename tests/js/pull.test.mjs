@@ -1,4 +1,4 @@
-// Downloads of model files from a server with faults: what is there afterwards is whole and right, or absent.
+// Downloads of model files from a faulty server: afterwards the file is whole and right, or absent.
 import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
@@ -54,7 +54,7 @@ async function serve(t, ...faults) {
   return it;
 }
 
-/** Pulls into a folder of the test's own. */
+/** Pulls into a folder that only this test uses. */
 function pull(t, server, options = {}) {
   const folder = options.folder ?? temporaryFolder(t);
   const result = pullModel(server.url, { folder, retryMs: 1, ...options });
@@ -224,7 +224,7 @@ test("a hash that is a number is refused by its name", async () => {
   await assert.rejects(pullModel("qwen3-0.6b", { sha256: 5 }), wrong);
 });
 
-/** Repositories of the stand-in for Hugging Face: the names of their files. */
+/** Repositories of the stand-in for Hugging Face, with the names of their files. */
 const REPOSITORIES = {
   "one/tiny-GGUF": ["README.md", "tiny-Q8_0.gguf"],
   "two/many-GGUF": ["many-Q4_K_M.gguf", "many-Q8_0.gguf", "many-UD-IQ1_S.gguf", "imatrix_many.gguf"],
@@ -496,7 +496,7 @@ test("HF_ENDPOINT that is no address: an error that names it", async (t) => {
 
 test("references that are none are told before anything is asked", async (t) => {
   const wrong = [5, "qwen", "", "http://example.com/x.gguf", "https://example.com/x.bin", "hf:one/x.gguf", "file:///x.gguf"];
-  // Names that are no encoding, that a terminal would obey, or that "models rm" would not take.
+  // Names that are wrongly encoded, that a terminal would interpret, or that "models rm" would not accept.
   const names = ["%zz", "a%0ab", "a%1b%5b2Jb", "a%2fb", "%2e%2e%2f%2e%2e%2fb", ".hidden", "a%3ab"];
   wrong.push(...names.map((name) => `https://example.com/${name}.gguf`));
   wrong.push("../x/foo.gguf", "./x/y", "C:\\models\\x.gguf");
@@ -607,7 +607,7 @@ test("killed at 20 places: the file is absent, then whole", { timeout: WAIT }, a
     server.held = true;
     const child = spawn(process.execPath, [cli, "models", "pull", server.url], { env, stdio: "ignore" });
     const ended = new Promise((resolve) => child.on("exit", resolve));
-    // The last ones die while the file is checked and renamed.
+    // The last ones are killed while the file is checked and renamed.
     await new Promise((resolve) => (server.onBytes = resolve));
     server.held = place < 15;
     if (place >= 15) setTimeout(() => child.kill("SIGKILL"), place - 15);

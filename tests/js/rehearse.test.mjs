@@ -1,5 +1,5 @@
-// The rehearsal of a release (packaging/npm/rehearse.mjs), with npm alone: the packages of this build are published to a registry
-// on this machine, and installed from there by a user who knows nothing of the checkout.
+// The rehearsal of a release (packaging/npm/rehearse.mjs), only with npm: the packages of this build are published to a
+// registry on this machine, and installed from there by a user who knows nothing of the checkout.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -16,7 +16,7 @@ const release = join(root, "packaging", "npm", "release.mjs");
 const { version } = JSON.parse(readFileSync(join(root, "js-shim", "package.json"), "utf8"));
 
 test("installed from a registry: doctor, an answer, and nothing is left of it", { skip }, async () => {
-  // A variable that would lead to the checkout does not reach the user.
+  // This variable would lead to the checkout; it does not reach the user.
   const env = { ...process.env, FM_PROXY_PATH: "/nowhere" };
   const words = [release, "--rehearse", "--managers", "npm", "--out", out];
   const { stdout } = await promisify(execFile)(process.execPath, words, { env });

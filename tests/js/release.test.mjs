@@ -1,5 +1,5 @@
-// packaging/npm/release.mjs on a small checkout, with an npm that only writes down what it was asked, and a stand-in for
-// pack.mjs: what is published, in which order, and what is refused before anything is.
+// packaging/npm/release.mjs on a small checkout, with an npm that only records its arguments, and a stand-in for pack.mjs:
+// what is published, in which order, and what is refused before anything is published.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// A helper that can't be run where it is installed: repaired, or copied whole to the host's own folder.
+// A helper that can't be run where it is installed: it is repaired, or copied whole to a folder of the host.
 import assert from "node:assert/strict";
 import {
   chmodSync,
@@ -20,7 +20,7 @@ import { discardCopies, makeRunnable } from "../../js-shim/dist/esm/relocate.js"
 import { spawnOptions } from "../../js-shim/dist/esm/start.js";
 import { clientFor, fakeOptions, helperPath, snapshot, temporaryFolder } from "./support/helper.mjs";
 
-/** A platform's package; nobody may write to it unless `writable`. */
+/** A platform's package; it is read-only unless `writable`. */
 function install(t, { mode = 0o644, writable = false } = {}) {
   const folder = join(temporaryFolder(t), "linux-x64");
   mkdirSync(join(folder, "bin", "lib"), { recursive: true });
@@ -61,7 +61,7 @@ test("what a process that was killed left of a copy is removed, and what another
   const storageDir = temporaryFolder(t);
   const { packagePath } = await makeRunnable(found, storageDir);
   await discardCopies(storageDir);
-  // No process has this number: it is beyond what Linux gives.
+  // No process has this number: it is above Linux's highest.
   const left = `${packagePath}.4194305-12345678`;
   const begun = `${packagePath}.${process.ppid}-12345678`;
   for (const folder of [left, begun]) mkdirSync(join(folder, "bin"), { recursive: true });
@@ -102,7 +102,7 @@ test("a broken copy is replaced, and one of another version is not taken", async
 
 const DAY_S = 24 * 3600;
 const daysAgo = (days) => Date.now() / 1000 - days * DAY_S;
-/** Something in a folder, last used so many days ago. */
+/** Makes something in a folder that was last used this many days ago. */
 function used(path, days, make = (it) => mkdirSync(join(it, "bin"), { recursive: true })) {
   make(path);
   lutimesSync(path, daysAgo(days), daysAgo(days));
@@ -188,7 +188,7 @@ test("a path that names no program of the system is taken as it is", async (t) =
   assert.equal(modeOf(join(folder, "script")), 0o644);
 });
 
-/** The built helper with the fake engine, which lost all permissions. Each way to name it gives a location. */
+/** The built helper with the fake engine, after it has lost all permissions. Each way to name it gives a location. */
 function loseAll(t, how) {
   const folder = temporaryFolder(t);
   const bin = how === "an app bundle" ? join(folder, "fm-proxy.app", "Contents", "MacOS") : join(folder, "linux-x64", "bin");
@@ -208,12 +208,12 @@ function loseAll(t, how) {
       return { type: "app-bundle", executablePath: join(bin, "fm-proxy"), appBundlePath, origin };
     },
   }[how]();
-  // Others' files in the folder of a path are none of ours; a package and a bundle are whole.
+  // Other files beside a helper that a path names are not ours; a package and a bundle are ours as a whole.
   writeFileSync(join(bin, "other"), "");
   return { found, bin };
 }
 
-/** Asks the fake engine by that helper. */
+/** Sends a request to the fake engine by that helper. */
 async function answers(t, executablePath) {
   const client = clientFor(t, { ...fakeOptions, helperPath: executablePath });
   assert.equal((await client.responses.create({ input: "one two" })).output_text, "one two");
@@ -255,7 +255,7 @@ test("permissions of engines in engineDir are repaired", async (t) => {
   const { bin } = loseAll(t, "a path");
   const client = clientFor(t, { ...fakeOptions, helperPath, engineDir: "bin", cwd: dirname(bin) });
   assert.equal((await client.responses.create({ input: "one two" })).output_text, "one two");
-  const names = ["fm-proxy", "fm-engine-fake", "fm-engine-fake.json"]; // the helper is another one here
+  const names = ["fm-proxy", "fm-engine-fake", "fm-engine-fake.json"]; // here the helper is another file
   assert.deepEqual(names.map((name) => modeOf(join(bin, name)) & 0o111), [0, 0o111, 0]);
 });
 

@@ -10,7 +10,7 @@ const ASKS = ["Repeat exactly: ", "Continue the list: ", "Say it twice: "];
 const PROMPTS = ASKS.flatMap((ask) =>
   WORDS.map((word, index) => `${ask}${word} ${WORDS[(index * 3 + 1) % WORDS.length]}`),
 );
-const AT_ONCE = 4; // the engine takes one after the other: see modelOptions
+const AT_ONCE = 4; // the engine takes one request after the other: see modelOptions
 const TOKENS = 5;
 
 /** Runs a function for each item, some at a time: the engine never waits for the next request. */

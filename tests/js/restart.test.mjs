@@ -1,4 +1,4 @@
-// When a helper is started again, and the limits that hold unless the caller says otherwise.
+// When a helper is started again, and the limits that apply unless the caller sets others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RESTART_POLICY, restartDelay } from "../../js-shim/dist/esm/restart.js";
@@ -25,13 +25,13 @@ test("J18: pauses double up to their maximum, and chance takes at most half of o
   const longest = [100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000];
   assert.deepEqual(delays(0), longest.map((delay) => delay / 2));
   assert.deepEqual(delays(0.5), longest.map((delay) => delay * 0.75));
-  // Math.random never gives 1 itself.
+  // Math.random never returns exactly 1.
   delays(1 - Number.EPSILON).forEach((delay, index) => {
     assert.ok(delay <= longest[index] && delay > longest[index] * 0.999, `${delay} of ${longest[index]}`);
   });
 });
 
-/** Makes timers of one length fire at once; counts them. */
+/** Makes timers of one length fire at once, and counts them. */
 function shorten(t, length) {
   const { setTimeout } = globalThis;
   let count = 0;

@@ -1,4 +1,5 @@
-// Hosts that may not do all that Node can: the error says what is forbidden and how to allow it, and the fallback answers.
+// Hosts that may not do everything that Node can: the error says what is forbidden and how to allow it, and the fallback
+// answers.
 import assert from "node:assert/strict";
 import { nodeFileTrace } from "@vercel/nft";
 import { execFile } from "node:child_process";
@@ -13,7 +14,7 @@ import { WAIT } from "./support/patience.mjs";
 const run = promisify(execFile);
 const PERMISSION = Number(process.versions.node.split(".")[0]) < 22 ? "--experimental-permission" : "--permission";
 
-/** An application with both packages installed, which asks the fake engine, and says what came of it. */
+/** An application with both packages installed, which sends a request to the fake engine, and prints the result. */
 function installApp(t) {
   const folder = temporaryFolder(t);
   const modules = join(folder, "node_modules");
@@ -41,7 +42,7 @@ const { createClient } = require("fm-proxy");
   return { folder, program, fmProxy: join(modules, "fm-proxy"), platform: dirname(bin) };
 }
 
-/** What the application says, started with these arguments of Node. */
+/** The application's output, when it is started with these arguments of Node. */
 async function startApp({ program }, ...args) {
   const { FM_PROXY_PATH: _, ...env } = process.env;
   const { stdout } = await run(process.execPath, ["--no-warnings", ...args, program], { env });
@@ -76,7 +77,7 @@ for (const [name, args, told] of [
   test(`node --permission: ${name}: the error says what to allow, and the fallback answers`, { timeout: WAIT }, async (t) => {
     const app = installApp(t);
     const { code, detail, source, text } = await startApp(app, PERMISSION, ...args(app));
-    // Node 20 still lets packages be found that may not be read.
+    // Node 20 still finds packages that it may not read.
     if (code === undefined && PERMISSION === "--experimental-permission") return assert.equal(text, "x");
     assert.equal(code, "SPAWN_FAILED");
     assert.match(detail, told);

@@ -1,9 +1,9 @@
-// Retrieval as LangChain and the AI SDK show it in their documents: a model that embeds finds the text that a question is
-// about, and a chat model answers with that. Both models stay loaded.
+// Retrieval as in the documents of LangChain and the AI SDK: a model that embeds finds the text that a question is about, and
+// a chat model uses it for its answer. Both models stay loaded.
 import { StringOutputParser } from "@langchain/core/output_parsers";
 import { ChatPromptTemplate } from "@langchain/core/prompts";
 import { RunnablePassthrough, RunnableSequence } from "@langchain/core/runnables";
-// The store of vectors in memory that @langchain/core itself has; MemoryVectorStore is the same in a package of its own.
+// The vector store in memory of @langchain/core; MemoryVectorStore is the same in a separate package.
 import { FakeVectorStore as MemoryVectorStore } from "@langchain/core/utils/testing";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -33,13 +33,13 @@ const QUESTIONS = [
 const embedders = join(root, "build", "models-embedding");
 const firstModel = (folder) => readdirSync(folder).find((name) => name.endsWith(".gguf"));
 
-/** Why nothing can be retrieved; false when it can. */
+/** Why retrieval is not possible; false if it is. */
 function nothing() {
   if (noModel() !== null) return noModel();
   return existsSync(embedders) && firstModel(embedders) ? false : `no model that embeds in ${embedders}`;
 }
 
-/** A client with a chat model and one that embeds, the ids of both, and the bodies of all that is sent. */
+/** A client with a chat model and one that embeds, the ids of both, and the bodies of all requests. */
 function bothModels(t) {
   const modelsDir = temporaryFolder(t);
   const [chat, embedder] = [modelOptions.modelsDir, embedders].map((folder) => {

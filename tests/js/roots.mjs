@@ -1,8 +1,8 @@
-// Installs the packed packages and runs them in systems that have nothing but Debian's smallest set of packages and Node, without
-// a network: one that is older than the packages promise, the one that they are built on, and a newer one. The suite "floor" has
-// nothing but Node and the oldest libraries that the packages promise. No Debian has glibc 2.34: --glibc names the folder lib64
-// of a system that has it, such as RHEL 9. Without it, that suite has Debian 12's, and only its C++ library is of the floor.
-// Needs root, debootstrap, gcc and a network; takes some minutes and 3 GB of disk.
+// Installs the packed packages and runs them in systems that only have Debian's smallest set of packages and Node, without a
+// network: one that is older than the packages promise, the one that they are built on, and a newer one. The suite "floor"
+// only has Node and the oldest libraries that the packages promise. No Debian has glibc 2.34: --glibc names the folder lib64
+// of a system that has it, such as RHEL 9. Without it, that suite has Debian 12's glibc, and only the C++ library is the
+// oldest one. Needs root, debootstrap, gcc and a network; takes some minutes and 3 GB of disk.
 //
 // usage: node tests/js/roots.mjs [--glibc FOLDER] [SUITE...]       (on Debian 12, after sh packaging/setup.sh)
 import { execFile } from "node:child_process";
@@ -19,7 +19,7 @@ import { packAll, serveTarballs } from "./support/registry.mjs";
 const run = promisify(execFile);
 const work = mkdtempSync(join(tmpdir(), "fm-roots-"));
 const NODE = "24.19.0";
-/** What each system must say: an answer, or why there is none. */
+/** The expected result in each system: an answer, or the reason why there is none. */
 const SUITES = { bullseye: "OS_TOO_OLD", floor: "answer", bookworm: "answer", trixie: "answer" };
 const FLOOR = "2.34";
 const LIBRARIES = "usr/lib/x86_64-linux-gnu";
@@ -65,7 +65,7 @@ async function main() {
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
-/** A project with the packages in it, as npm installs them. */
+/** A project with the packages, installed by npm. */
 async function installed() {
   const out = join(work, "packed");
   const tarballs = await packAll(out);
@@ -81,7 +81,7 @@ async function installed() {
   return project;
 }
 
-/** Debian's smallest system, made once and kept; of it, all or the one folder `part`. */
+/** Unpacks Debian's smallest system, which is made once and kept: all of it, or only the folder `part`. */
 async function unpackRoot(suite, folder, part = "") {
   const kept = join(root, "build", "deps", "roots", `${suite}.tar`);
   if (!existsSync(kept)) {
@@ -96,7 +96,7 @@ async function unpackRoot(suite, folder, part = "") {
   await run("tar", ["-C", folder, "-xf", kept, `./${part}`]);
 }
 
-/** No system of Debian has the libraries of the floor: it is put together. */
+/** No Debian system has the libraries of the floor, so one is put together. */
 async function makeFloorOf(folder, glibc) {
   const [older, newer, scratch] = ["floor-older", "floor-newer", "floor-scratch"].map((name) => join(work, name));
   await unpackRoot("bullseye", older, LIBRARIES);
@@ -117,7 +117,7 @@ function furnish(folder, node, project) {
   cpSync(join(root, "build", "models"), join(folder, "models"), { recursive: true });
 }
 
-/** This machine's own mirror of Debian. */
+/** The Debian mirror that this machine uses. */
 async function mirror() {
   const { stdout } = await run("apt-get", ["indextargets", "--format", "$(REPO_URI)", "Codename: bookworm", "Origin: Debian"]);
   const [first] = stdout.split("\n");
@@ -125,7 +125,7 @@ async function mirror() {
   return first;
 }
 
-/** Runs a command there with processes, mounts and a network of its own; the network has nothing in it. */
+/** Runs a command there, with separate processes, mounts and network; the network is empty. */
 async function inRoot(folder, ...command) {
   const script = 'mount -t proc proc "$1/proc"; mount --rbind /dev "$1/dev"; exec env -i HOME=/root "$(command -v chroot)" "$@"';
   const own = ["--mount", "--pid", "--net", "--fork", "--kill-child", "--propagation", "private"];

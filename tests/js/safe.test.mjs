@@ -22,7 +22,7 @@ test("the answer and who gave it", async (t) => {
   assert.equal(chat.completion.choices[0].message.content, "one two");
 });
 
-/** What is no failure of the local model's: no fallback is asked. */
+/** Errors that are not failures of the local model: no fallback is asked. */
 const FINAL = ["INVALID_REQUEST", "NOT_FOUND", "GUARDRAIL"];
 for (const code of ["UNAVAILABLE", "TIMEOUT", "INTERNAL", "CONTEXT_OVERFLOW", "OVERLOADED", "RATE_LIMITED", ...FINAL]) {
   const outcome = FINAL.includes(code) ? "and with one" : "the fallback's answer with one";
@@ -209,7 +209,7 @@ test("the numbers of a rate limit unless the caller says otherwise", () => {
   });
 });
 
-/** A limiter on a clock of the test's. */
+/** A limiter on the test's clock. */
 function limiter(t, options) {
   let now = 1000;
   t.mock.method(performance, "now", () => now);

@@ -1,4 +1,4 @@
-// A part of tests/schema/suite.mjs: few texts of each schema, none of which may be wrong.
+// A part of tests/schema/suite.mjs: a few texts for each schema, all of which must be valid.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { test } from "node:test";
@@ -20,7 +20,7 @@ test("the JSON Schema Test Suite: what is accepted is valid, what is not is told
     const label = `${entry.draft} ${entry.file}: ${entry.name}`;
     if (answer.error === undefined) {
       counts.accepted++;
-      counts.texts += answer.texts.length; // a few come to no end within the sampler's limit
+      counts.texts += answer.texts.length; // a few do not end within the sampler's limit
       assert.deepEqual(faults(entry, answer.texts) ?? [], [], label);
     } else {
       counts.refused++;
@@ -31,7 +31,7 @@ test("the JSON Schema Test Suite: what is accepted is valid, what is not is told
   assert.ok(counts.accepted >= 400 && counts.texts >= 390, JSON.stringify(counts));
 });
 
-/** What a host's schema can't have, or is never checked: other documents, references that depend on the way, formats. */
+/** Features that a host's schema can't have, or that are never checked: other documents, dynamic references, formats. */
 const BEYOND = /^(refRemote|dynamicRef|vocabulary|optional\/)|\$dynamicRef|\$id|\$ref to|metaschema|remote ref/;
 
 const noSuite = existsSync(SUITE) ? false : `${SUITE} is not there`;

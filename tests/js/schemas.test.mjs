@@ -1,5 +1,5 @@
-// protocol/*.schema.json is the one statement of shapes and limits. Here the documents, the C code, the recorded exchanges
-// and a helper that runs are compared with it. In all of that an object's member without a place in the schemas is an error.
+// protocol/*.schema.json is the single source for shapes and limits. This test compares the documents, the C code, the
+// recorded exchanges and a running helper with it. In all of them, a member that the schemas do not have is an error.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -91,7 +91,7 @@ for (const [name, file] of Object.entries(DOCUMENTS).filter(([name]) => name !==
       values.forEach(({ value, left }, index) => {
         const result = heading in methods ? `methods/${pointer(heading)}/result` : "call";
         const definition = definitions?.[Math.min(index, definitions.length - 1)] ?? result;
-        // An example of one member is not the whole object.
+        // An example with one member is not the whole object.
         const member = Object.keys(value).length === 1 || definition === "job_tools";
         assertValid(name, definition, value, { left: left || member });
       });
@@ -157,7 +157,7 @@ test("the methods and events in ENGINE.md are those of the schema, with their me
   assert.deepEqual(sorted(start), sorted(membersOf(engine, engine.methods["job.start"].params)));
 });
 
-/** Names of all members that an object can have. */
+/** The names of all members that an object can have. */
 function membersOf(definitions, schema) {
   if (schema.$ref !== undefined) {
     const [file, path] = schema.$ref.split("#/$defs/");
@@ -249,7 +249,7 @@ test("the features in ENGINE.md are those of the schema", () => {
   assert.deepEqual(sorted(quoted(row[1])), sorted(engine.feature.enum));
 });
 
-/** Large numbers that the documents name and that are no limits: examples, and facts about others. */
+/** Large numbers in the documents that are not limits: examples, and facts about other software. */
 const OTHER_NUMBERS = {
   host: { "1,608": "an example", "2,147,483,647": "INT32_MAX" },
   engine: {},
@@ -300,7 +300,7 @@ test("the names that the C code says on a wire are those of the schemas", () => 
     ...host.event.oneOf.map((each) => each.properties.type.const).filter((type) => type !== "error"),
     ...Object.keys(engine.methods),
     ...Object.keys(engine.notifications),
-    ...["chat.completion", "chat.completion.chunk", "response.compaction"], // types of objects
+    ...["chat.completion", "chat.completion.chunk", "response.compaction"], // names of object types
     "response.input_tokens",
   ];
   const words = "health|capabilities|metrics|requests|responses?|chat|completions|embeddings|models|process|engine|job";
@@ -355,7 +355,7 @@ test("what is no description", () => {
 
 // ---- a helper that runs
 
-/** An engine program that hands all on to the fake engine, and keeps what goes each way. */
+/** An engine program that passes everything on to the fake engine, and records both directions. */
 function recordingEngine(t) {
   const folder = temporaryFolder(t);
   const fake = join(dirname(helperPath), "fm-engine-fake");
@@ -383,7 +383,7 @@ child.stdin.on("error", () => {});
   return { folder, read };
 }
 
-/** A helper on frames, each of which is checked as it comes. */
+/** A helper that is used by frames; each frame is checked when it comes. */
 class Host {
   wire = new Wire("host");
   events = [];
@@ -403,7 +403,7 @@ class Host {
     this.child.stdout.on("data", (bytes) => parser.push(bytes));
   }
 
-  /** Makes a call; `wrong`: the schema must say that it is. Resolves with the result, or the error. */
+  /** Makes a call; `wrong`: the schema must find an error in it. Resolves with the result, or the error. */
   call(method, params, { wrong = false, onEvent } = {}) {
     const id = this.#nextId++;
     const message = { jsonrpc: "2.0", id, method, ...(params === undefined ? {} : { params }) };
@@ -496,7 +496,7 @@ async function driveResponses(host) {
   });
   await create({ input: "word", text: { format: { type: "json_object" } }, fm: { schema_report: true } });
   await create({ input: "a b c", max_output_tokens: 1, stream: true });
-  await create({ input: script("ab", "x"), stop: ["abc"] }); // the first text is held back: the engine reports progress
+  await create({ input: script("ab", "x"), stop: ["abc"] }); // the first text is held back, so the engine reports progress
   await create({ input: script("x", { finish: "content_filter" }) });
   await create({
     previous_response_id: response.id,
@@ -662,7 +662,7 @@ test("every method, notification and event of a helper that runs is as the schem
     assert.equal(engineWire.sent(message), null, JSON.stringify(message).slice(0, 1000));
   for (const message of read("from")) engineWire.received(message);
   const both = [
-    // This engine makes no answer anew: unit/test_kit.c and contract/test_remote_faults.py have that.
+    // This engine restarts no answer: unit/test_kit.c and contract/test_remote_faults.py test that.
     ...Object.keys(engine.notifications).filter((name) => name !== "job.restarted"),
     "job.start",
     "job.abort",
@@ -675,7 +675,7 @@ test("every method, notification and event of a helper that runs is as the schem
   );
 });
 
-/** Members of params with a range, as [path, in range, out of it]. */
+/** Members of params that have a range, as [path, value in range, value out of range]. */
 function* ranges(definitions, schema, path = []) {
   if (schema.$ref !== undefined) {
     yield* ranges(
@@ -713,7 +713,7 @@ const BODIES = {
   "responses.input_items": { id: "resp_none" },
 };
 
-/** What an object needs besides the member that is tried. */
+/** The other members that an object needs besides the tested one. */
 const around = (body, path, depth) => (depth === 0 ? body : path[depth - 1] === "grammar" ? { syntax: "regex" } : {});
 
 test("a helper that runs takes the least and the most that the schema has of each parameter, and no more", async (t) => {

@@ -1,4 +1,4 @@
-// packaging/npm/sign-macos.sh with tools that only write down what they were asked: Apple's exist on a Mac alone.
+// packaging/npm/sign-macos.sh with tools that only record their arguments: Apple's tools exist only on a Mac.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ const IDENTITY = "Developer ID Application: O'Neil (A1B2C3)";
 const OPTIONS = ["--identity", IDENTITY, "--profile", "release"];
 const MACHO = Buffer.from("cffaedfe0c000001", "hex");
 
-/** A folder with an app as it is to be: programs, libraries, and what is neither. */
+/** A folder with a complete app: programs, libraries, and other files. */
 function makeApp(t) {
   const folder = temporaryFolder(t);
   const app = join(folder, "with space", "fm-proxy.app");
@@ -24,7 +24,9 @@ function makeApp(t) {
   return { folder, app };
 }
 
-/** Runs the script. Each tool of Apple's is one that writes its words down, and fails if they have `failing` in them. */
+/**
+ * Runs the script. Each of Apple's tools is replaced by one that records its arguments, and fails if they contain `failing`.
+ */
 function sign({ folder, app }, { dryRun = false, failing = "nothing" } = {}) {
   const bin = join(folder, "bin");
   const log = join(folder, "log");

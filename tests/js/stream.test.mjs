@@ -14,7 +14,7 @@ function begin(options) {
 }
 
 const whole = (text) => [...openingEvents(text), ...closingEvents(text)];
-/** Those events as the client gives them: with all output text in each response. */
+/** The same events as the client returns them: with the whole output text in each response. */
 const given = (text) =>
   whole(text).map((event) => {
     const output_text = event.type === "response.completed" ? text : "";
@@ -32,7 +32,7 @@ test("a stream gives every event in order, then its final response", async () =>
   assert.equal(call.cancels, 0);
 });
 
-/** The calls that answer with a stream, each with the notification of an event or chunk. */
+/** The calls that answer with a stream, each with the notification for its events or chunks. */
 const CREATES = [
   ["responses", (transport) => stubResponses(transport).create({ input: "x", stream: true }), "event"],
   ["retrieved responses", (transport) => stubResponses(transport).retrieve("resp_1", { stream: true }), "event"],
@@ -67,7 +67,7 @@ for (const [name, create, kind] of CREATES) {
     for (const call of transport.calls) call.reject("INVALID_REQUEST");
     await assert.rejects(streams[0], { code: "INVALID_REQUEST" });
     assert.equal((await drain(streams[1])).error.code, "INVALID_REQUEST");
-    // Nobody looks at the third: no rejection is left unhandled, which would end this process.
+    // The third stream is not read: no rejection is left unhandled, which would end this process.
     await new Promise(setImmediate);
     await streams[2].catch(({ code }) => assert.equal(code, "INVALID_REQUEST"));
   });

@@ -1,4 +1,4 @@
-// packaging/npm/sums.mjs: the sums of all files of a release, signed with a key of the test's, and checked as a user does it.
+// packaging/npm/sums.mjs: the checksums of all files of a release, signed with a test key, and checked as by a user.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { root, temporaryFolder } from "./support/helper.mjs";
 
 const noKeys = spawnSync("ssh-keygen", ["-Y", "sign"]).error === undefined ? false : "there is no ssh-keygen (openssh-client)";
 
-/** A checkout with the files of release 1.2.3, and of one before. */
+/** A checkout with the files of release 1.2.3, and of an earlier one. */
 function checkout(t) {
   const folder = temporaryFolder(t);
   const put = (path, text) => {
@@ -34,7 +34,7 @@ function checkout(t) {
   return { folder, put, run, made: join(folder, "build", "npm") };
 }
 
-/** A key of its own, and its line among the signers. */
+/** Makes a key and its line for the list of signers. */
 function makeKey(folder, name) {
   const key = join(folder, name);
   assert.equal(spawnSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "", "-f", key]).status, 0);
@@ -69,7 +69,7 @@ test("a signature of a maintainer's key, which a user can check; not of changed 
   const sums = readFileSync(join(made, "SHA256SUMS"), "utf8");
   assert.equal(check(sums), 0);
   assert.notEqual(check(sums.replace(/^./, (digit) => (digit === "0" ? "1" : "0"))), 0);
-  // New sums have no old signature.
+  // The old signature does not stay beside new sums.
   assert.equal(run().status, 0);
   assert.ok(!existsSync(join(made, "SHA256SUMS.sig")));
 });
@@ -89,7 +89,7 @@ test("a key that is not among the signers: no signature, and what to do", { skip
   assert.match(stderr, /^sums: /m);
 });
 
-/** The line of a key that may sign something else alone. */
+/** The line of a key that may only sign something else. */
 function readLineFor(folder, name, namespace) {
   return `${name}@example.org namespaces="${namespace}" ${readFileSync(join(folder, `${name}.pub`), "utf8")}`;
 }

@@ -1,4 +1,4 @@
-// The package's own view of the time limits: which passes next, and a clock on which no pause of the host counts.
+// The time limits from the package's side: which one passes next, and a clock that does not count pauses of the host.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TimeLimits, stageOf, timeoutOf } from "../../js-shim/dist/esm/time-limits.js";
@@ -61,7 +61,7 @@ test("the error says which limit it was; a call that is no request has none", ()
   assert.equal(timeoutOf("models.list", { ms: 5 }).limit, undefined);
 });
 
-/** A Watch until a time, on a clock of the test's; `run` lets so much time pass, and then a pause. */
+/** A Watch until a time, on the test's clock; `run` lets this much time pass, and then a pause. */
 function watchUntil(t, end) {
   let real = 0;
   let timer = null;

@@ -1,4 +1,4 @@
-// Tools with the stock OpenAI SDKs, unmodified, on the fake engine: a call, what came of it, and the answer to that.
+// Tools with the stock OpenAI SDKs, unmodified, on the fake engine: a call, its result, and the answer to that.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkChatCalls, checkChatStream, checkResponse, checkResponseStream } from "./support/invariants.mjs";
@@ -174,7 +174,7 @@ for (const name of ["openai-7", "openai-6"]) {
   });
 }
 
-// The real model calls when it has to, and what it calls with fits the schema.
+// The real model calls if it must, and its arguments match the schema.
 const OUTSIDE = {
   ...weather,
   parameters: {

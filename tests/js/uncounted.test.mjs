@@ -1,5 +1,5 @@
-// What an engine does not count, as the stock clients take it: no count at all, and the totals without their details. Servers
-// behind the remote engine tell less than OpenAI's.
+// How the stock clients handle counts that an engine does not have: no count at all, and totals without their details. Servers
+// behind the remote engine report less than OpenAI's.
 import { createOpenAI } from "@ai-sdk/openai";
 import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 import * as agents from "@openai/agents";
@@ -32,7 +32,7 @@ const CASES = {
   "totals alone": { input: script(piece, { usage: { input: 7, output: 3 } }), totals: [7, 3], uncounted: DETAILS },
 };
 
-/** Each client's way to a text and its totals: [text, input tokens, output tokens]. */
+/** Each client's way to get a text and its totals: [text, input tokens, output tokens]. */
 const CLIENTS = {
   ...Object.fromEntries([["openai-7", OpenAI7], ["openai-6", OpenAI6]].flatMap(([name, OpenAI]) => openaiWays(name, OpenAI))),
   ...Object.fromEntries(["responses", "chat"].flatMap(aiWays)),
@@ -108,7 +108,7 @@ function agentsWays(Model) {
   ];
 }
 
-/** Its answers are not audited: the audit demands that all is counted. */
+/** The answers are not audited: the audit demands all counts. */
 function uncounted(t) {
   const client = createClient({ ...fakeOptions, env: { ...sanitizerEnv, FM_ENGINE_FAKE_IS: "uncounted" } });
   t.after(() => client.close());
@@ -123,14 +123,14 @@ for (const [what, { input, totals, uncounted: names }] of Object.entries(CASES))
       await t.test(name, async () => {
         const [text, ...told] = await ask(client, input);
         assert.equal(text, "Yes.");
-        // Some clients make 0 of what is not there.
+        // Some clients turn a missing count into 0.
         assert.deepEqual(told.map((count) => count || undefined), totals);
       });
     }
   });
 }
 
-/** The remote engine, before a server that answers with vectors and tells no usage. */
+/** The remote engine with a server that answers with vectors and reports no usage. */
 async function silentVectors(t) {
   const server = createServer((_, reply) => {
     reply.setHeader("content-type", "application/json");

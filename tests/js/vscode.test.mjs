@@ -1,5 +1,5 @@
-// The extension of packaging/vscode, bundled as in its VSIX, on a stand-in for the module `vscode`: what it shows, asks and
-// leaves behind. tests/vscode/run.mjs does the same in a real VS Code.
+// The extension of packaging/vscode, bundled as in its VSIX, on a stand-in for the module `vscode`: what it shows, requests
+// and leaves behind. tests/vscode/run.mjs does the same in a real VS Code.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -51,7 +51,7 @@ function setEnv(t, values) {
   }
 }
 
-/** The extension with the stub as its helper, activated, and known to be ready or not. */
+/** The extension with the stub as its helper, activated; the test knows whether it is ready. */
 async function withStub(t, stub = {}, options = {}) {
   const logFile = join(temporaryFolder(t), "log");
   setEnv(t, { FM_STUB: JSON.stringify({ capabilities: READY, ...stub }), FM_STUB_LOG: logFile, FM_PROXY_PATH: undefined });
@@ -80,7 +80,7 @@ async function withFake(t) {
   return Object.assign(extension, { provider: extension.seen.providers["fm-proxy"] });
 }
 
-/** Asks the first model of the provider; collects the parts. */
+/** Sends a request to the provider's first model; collects the parts. */
 async function ask({ api, provider }, text, { token = never, onPart = () => {}, ...options } = {}) {
   const [model] = await provider.provideLanguageModelChatInformation({ silent: true }, never);
   const content = [new api.LanguageModelTextPart(text)];
@@ -104,7 +104,7 @@ test("the manifest names what the code registers, and only the user may set what
   assert.deepEqual(contributes.languageModelChatProviders.map(({ vendor }) => vendor), Object.keys(seen.providers));
   for (const [name, { scope }] of Object.entries(contributes.configuration.properties)) assert.equal(scope, "machine", name);
   assert.equal(engines.vscode, `^${devDependencies["@types/vscode"]}`);
-  // Those of the tests are used where the extension's own packages are not installed.
+  // If the extension's own packages are not installed, those of the tests are used.
   const { devDependencies: ours } = JSON.parse(readFileSync(join(root, "tests", "js", "package.json"), "utf8"));
   assert.equal(ours["@types/vscode"], devDependencies["@types/vscode"]);
   assert.equal(capabilities.untrustedWorkspaces.supported, true);
@@ -561,7 +561,7 @@ function gitWith(...repositories) {
     diff: async (cached) => (cached ? staged : unstaged),
   }));
   const of = (uri) => made.find(({ rootUri }) => uri.path.startsWith(rootUri.path));
-  // The extension gives another object each time.
+  // The extension returns a new object each time.
   const api = {
     get repositories() {
       return made.map((repository) => ({ ...repository }));
@@ -763,7 +763,7 @@ test(packed, { skip: unpacked }, async (t) => {
   writeFileSync(join(platformPackage, "bin", "fm-engine-llama.json"), "{}");
   const platform = { target: "linux-x64", platformPackage };
   const [full, universal] = [await build({ ...platform, out: join(folder, "one") }), await build({ out: join(folder, "one") })];
-  // New files of this user are for nobody else.
+  // Other users can't read new files of this user.
   const before = process.umask(0o077);
   t.after(() => process.umask(before));
   const again = await build({ ...platform, out: join(folder, "two") });

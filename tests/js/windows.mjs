@@ -1,4 +1,4 @@
-// The package for Windows on x86_64, on this machine, run by wine. What is tried of it: tests/js/support/foreign.mjs.
+// Tests the package for Windows on x86_64 on this machine, run by wine. tests/js/support/foreign.mjs has the steps.
 //
 // usage: node tests/js/windows.mjs       (after sh packaging/windows.sh; takes a minute)
 import { join } from "node:path";
@@ -10,7 +10,7 @@ process.env.WINEDEBUG ??= "-all";
 await tryPackage({
   platform: { os: "win32", cpu: "x64" },
   runner: `env WINEPREFIX='${process.env.WINEPREFIX}' WINEDEBUG='${process.env.WINEDEBUG}' wine`,
-  programs: ["fm-proxy.exe"], // which starts the engine
+  programs: ["fm-proxy.exe"], // it starts the engine
 });
 console.log("NOT TESTED: Windows itself. wine stands for it.");
 console.log("win32-x64 ok");

@@ -1,5 +1,5 @@
-// Holds every stream and every answer of a client to invariants.mjs, whatever a test itself looks at. helper.mjs and
-// transport.mjs make clients with it, and no test makes them otherwise (harness.test.mjs looks).
+// Checks every stream and every answer of a client with invariants.mjs, in addition to the test's own checks. helper.mjs and
+// transport.mjs make the clients with it, and no test makes them in another way (harness.test.mjs checks that).
 import assert from "node:assert/strict";
 import {
   checkChatChoices,
@@ -9,7 +9,7 @@ import {
   checkResponseStream,
 } from "./invariants.mjs";
 
-/** Where violations go: to the end of a test, which then fails, or with no test to the reader of the stream. */
+/** Where violations are thrown: at the end of a test, which then fails, or, without a test, at the reader of the stream. */
 export class Audit {
   #violations = [];
   #open = new Set();
@@ -20,7 +20,7 @@ export class Audit {
     t?.after(() => this.verify());
   }
 
-  /** Runs a check; what it throws is a violation. */
+  /** Runs a check; an exception is a violation. */
   run(check) {
     try {
       check();
@@ -30,7 +30,7 @@ export class Audit {
     }
   }
 
-  /** A stream that is under way. What nobody reads to its end is checked as far as it came. */
+  /** Watches a stream. If it is not read to its end, the part so far is checked. */
   watch(check) {
     const events = [];
     const finish = (how) => {
@@ -63,7 +63,7 @@ const KINDS = {
       checkCompletionStream(chunks, { usage: options?.include_usage === true, ...how }),
 };
 
-/** A fetch whose answers are all looked at. `partial` leaves out what a stub's answers don't have. */
+/** A fetch that checks all its answers. `partial` skips members that a stub's answers don't have. */
 export function auditFetch(fetch, audit, { partial = false } = {}) {
   return async (input, init) => {
     const response = await fetch(input, init);
@@ -86,7 +86,7 @@ function checkHead({ status, body, headers }, type) {
   assert.equal(type, "application/json", "an error that is not JSON");
   assert.match(headers.get("x-should-retry") ?? "", /^(true|false)$/, "an error without x-should-retry");
   const again = headers.get("x-should-retry") === "true";
-  // A rate limit of the model tells its time, and nobody is asked to wait for it.
+  // A rate limit of the model has its time, but the client is not told to retry.
   assert.ok(headers.has("retry-after-ms") === again || status === 429, "retry-after-ms where none is due, or none");
 }
 
@@ -95,7 +95,7 @@ function checkAnswer(status, body, partial) {
   else if (body.object === "response" && !partial && !("deleted" in body)) checkResponse(body);
 }
 
-/** Which stream it is, by the path and the request. */
+/** The kind of the stream, from the path and the request. */
 function kindOf(input, init) {
   const url = new URL(input.url ?? String(input), "http://x/");
   const body = typeof init?.body === "string" ? JSON.parse(init.body) : {};
@@ -134,7 +134,7 @@ function auditBody(body, audit, input, init) {
   );
 }
 
-/** One chunk of a body is one whole event: there are clients that lose what is split. */
+/** One chunk of a body is one whole event: some clients lose events that are split. */
 export function takeChunk(frames, watcher, text) {
   assert.ok(!frames.done, "something after [DONE]");
   assert.ok(!/[\r\u2028\u2029]/.test(text), "a line break that is no LF");
@@ -153,7 +153,7 @@ export function takeChunk(frames, watcher, text) {
   } else watcher.push(event);
 }
 
-/** A client whose fetch and own streams are all looked at. */
+/** A client whose fetch and streams are all checked. */
 export function auditClient(client, audit) {
   client.fetch = auditFetch(client.fetch, audit);
   auditApi(client.responses, "responses", audit);
@@ -162,7 +162,7 @@ export function auditClient(client, audit) {
   return client;
 }
 
-/** One of the package's APIs whose streams are all looked at. */
+/** One of the package's APIs; its streams are all checked. */
 export function auditApi(api, name, audit) {
   const kind = KINDS[name];
   for (const name of ["create", "stream", "retrieve"].filter((name) => name in api)) {
@@ -177,7 +177,7 @@ export function auditApi(api, name, audit) {
   return api;
 }
 
-/** Looks at what an iteration of a stream of the package's own gives. */
+/** Checks the values from an iteration of one of the package's streams. */
 function auditStream(stream, watcher, signal) {
   const { next, return: leave, abort } = stream;
   let stopped = false;

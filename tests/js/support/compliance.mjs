@@ -1,19 +1,19 @@
-// The Open Responses compliance suite (openresponses/openresponses), from a checkout of it, with client.fetch for the
-// network. It is TypeScript for a bundler: what it needs is compiled into a folder of its own first.
+// The Open Responses compliance suite (openresponses/openresponses), from a checkout of it, with client.fetch for the network.
+// It is TypeScript for a bundler: what it needs is first compiled into a separate folder.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fakeOptions } from "./helper.mjs";
 
-/** For the fake engine: it calls a tool that it may call, as the suite expects of a model. */
+/** Lets the fake engine call a tool that it may call, as the suite expects from a model. */
 export const callingEnv = { ...fakeOptions.env, FM_ENGINE_FAKE_CALLS: "auto" };
 
 const here = createRequire(import.meta.url);
 const shim = createRequire(join(dirname(fileURLToPath(import.meta.url)), "../../../js-shim/package.json"));
 const SOURCES = ["src/lib", "src/generated/kubb/zod"];
 
-/** Where the suite is, and null when nobody has said. */
+/** The path of the suite; null if it was not given. */
 export const suiteFolder = (argument) => argument ?? process.env.FM_COMPLIANCE_SUITE ?? null;
 
 /** The suite in a checkout, compiled into `target`. */
@@ -29,7 +29,7 @@ export function loadSuite(folder, target) {
       writeFileSync(join(target, source, name.replace(/ts$/, "js")), code);
     }
   }
-  // The suite is written for the third version of zod, which the later one has inside.
+  // The suite is written for version 3 of zod, which the later version contains.
   mkdirSync(join(target, "node_modules/zod"), { recursive: true });
   const zod = JSON.stringify(here.resolve("zod/v3"));
   writeFileSync(join(target, "node_modules/zod/index.js"), `module.exports = require(${zod});\n`);

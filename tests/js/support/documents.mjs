@@ -11,7 +11,7 @@ export const USER_PAGES = [
   "packaging/vscode/README.md",
 ];
 
-/** The code blocks of a page: [{ name, language, code }]; the name tells the page and the line. */
+/** The code blocks of a page: [{ name, language, code }]; the name has the page and the line. */
 export function blocksOf(page) {
   const text = readFileSync(join(root, page), "utf8");
   return [...text.matchAll(/^ *```(\w*)\n([^]*?)^ *```$/gm)].map(({ index, 1: language, 2: code }) => {
@@ -22,10 +22,10 @@ export function blocksOf(page) {
 
 const PROGRAMS = ["js", "mjs", "ts", "mts", "javascript", "typescript"];
 
-/** Those that are programs. */
+/** The blocks that are programs. */
 export const programsOf = (page) => blocksOf(page).filter(({ language }) => PROGRAMS.includes(language));
 
-/** What `tsc` is told: as strict as a user may be. */
+/** Options for `tsc`: as strict as possible. */
 export const STRICT = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--skipLibCheck"].concat(
   ["--module", "nodenext", "--target", "es2022", "--types", "node"],
 );

@@ -1,4 +1,4 @@
-// A system with the C and C++ libraries of the packages' floor, and nothing else.
+// A system with only the oldest C and C++ libraries that the packages promise.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -7,7 +7,10 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Gcc 11's C++ library, which RHEL 9 has too: Debian 12 has it as an archive, and apart the versions of its symbols. */
+/**
+ * Gcc 11's C++ library, which RHEL 9 also has. Debian 12 has it as an archive; the versions of its symbols are in another
+ * package.
+ */
 const CXX = {
   version: "11.3.0-12",
   packages: {
@@ -29,13 +32,13 @@ export async function makeFloor(root, { glibc, gcc, scratch }) {
   if (missing.length > 0) throw new Error(`${glibc} has no ${missing.join(" and no ")}. Name a folder with all of a glibc`);
   const folder = join(root, "lib64");
   for (const name of ["dev", "lib", "lib64", "proc", "root", "tmp"]) mkdirSync(join(root, name), { recursive: true });
-  symlinkSync("../lib64", join(root, "lib", "x86_64-linux-gnu")); // where Debian's loader looks
+  symlinkSync("../lib64", join(root, "lib", "x86_64-linux-gnu")); // Debian's loader looks here
   for (const name of GLIBC) copyFileSync(join(glibc, name), join(folder, name));
   copyFileSync(gcc, join(folder, "libgcc_s.so.1"));
   await linkCxxLibrary(folder, scratch);
 }
 
-/** Makes a shared library of Debian's archive again, with what the C library in `folder` has. */
+/** Makes a shared library from Debian's archive again, with the C library in `folder`. */
 async function linkCxxLibrary(folder, scratch) {
   for (const [name, sha256] of Object.entries(CXX.packages)) await unpack(name, sha256, scratch);
   const gcc = join(scratch, "usr", "lib", "gcc", "x86_64-linux-gnu", "11");

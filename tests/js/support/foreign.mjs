@@ -1,5 +1,6 @@
-// A platform's package on a machine of another kind: packed, installed by npm as there, found, and run by what translates its
-// programs. The helper answers, streams an answer of the real model, keeps one to a schema, and ends.
+// Tests a platform's package on a machine of another kind: it is packed, installed by npm as on that platform, found, and run
+// by a program that translates its programs. The helper answers, streams an answer of the real model, makes one that follows a
+// schema, and ends.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { chmodSync, readdirSync, renameSync, writeFileSync } from "node:fs";
@@ -28,8 +29,8 @@ const begun = performance.now();
 const say = (text) => console.log(`${((performance.now() - begun) / 1000).toFixed(1).padStart(6)} s  ${text}`);
 
 /**
- * Tries the package of `platform` (`{ os, cpu, libc }`, as npm names it). `runner` is the command that runs its `programs`.
- * Prints what was seen. The sandbox of the engine, as capabilities.get told it.
+ * Tests the package of `platform` (`{ os, cpu, libc }`, with npm's names). `runner` is the command that runs its `programs`.
+ * Prints the results. Returns the engine's sandbox, as capabilities.get reported it.
  */
 export async function tryPackage({ platform, runner, programs }) {
   const cleanups = [];
@@ -42,7 +43,7 @@ export async function tryPackage({ platform, runner, programs }) {
 }
 
 async function use(scope, project, { os, cpu }) {
-  // The package of js-shim asks Node for the machine that it runs on.
+  // The package of js-shim asks Node for the platform.
   Object.defineProperty(process, "platform", { value: os });
   Object.defineProperty(process, "arch", { value: cpu });
   const { createClient } = createRequire(join(project, "host.cjs"))("fm-proxy");
@@ -61,7 +62,7 @@ async function use(scope, project, { os, cpu }) {
   return engine.sandbox;
 }
 
-/** A project with the packages, as npm installs them there. Only the programs are started in another way. */
+/** A project with the packages, installed by npm as on that platform. Only the programs are started differently. */
 async function install(scope, platform, runner, programs) {
   const out = join(temporaryFolder(scope), "npm");
   const tarballs = await packAll(out);
@@ -79,7 +80,7 @@ async function install(scope, platform, runner, programs) {
   return project;
 }
 
-/** Puts a script in a program's place, and the program beside it. */
+/** Puts a script in place of a program, and the program beside it. */
 function startBy(runner, path) {
   const moved = path.replace(/(\.exe)?$/, ".moved$1");
   renameSync(path, moved);

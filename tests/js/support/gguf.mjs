@@ -12,7 +12,7 @@ function valueOf(value) {
   return typeof value === "string" ? [u32(STRING), text(value)] : [u32(UINT32), u32(value)];
 }
 
-/** A header; a value is a text, a number of 32 bits, or an array of either. */
+/** A header; a value is a text, a 32-bit number, or an array of either. */
 export function ggufHeader(pairs) {
   const written = Object.entries(pairs).flatMap(([key, value]) => [text(key), ...valueOf(value)]);
   return Buffer.concat([Buffer.from("GGUF"), u32(3), u64(0), u64(Object.keys(pairs).length), ...written]);

@@ -1,4 +1,4 @@
-// Where the helpers are, and clients for them that a test need not close itself.
+// The paths of the helpers, and clients for them that are closed when the test ends.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -33,15 +33,15 @@ export const root = join(here, "..", "..", "..");
 export const stubPath = join(here, "..", "fixtures", "stub-helper.mjs");
 export const helperPath = process.env.FM_PROXY_PATH || join(root, "build", "bin", "fm-proxy");
 
-// No engine finds what that of another test has saved.
+// No engine finds state that another test's engine has saved.
 process.env.FM_PROXY_NO_KV_CACHE_FILES ??= "1";
 
-/** A sanitizer's options must reach the helper, which otherwise sees little of the environment. */
+/** A sanitizer's options must reach the helper, which otherwise gets little of the environment. */
 export const sanitizerEnv = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => /^(A|T|UB|L)SAN_OPTIONS$/.test(name)),
 );
 
-/** Why the real model cannot be asked; null when it can. */
+/** Why the real model can't be used; null if it can. */
 export function noModel() {
   const models = join(root, "build", "models");
   if (!existsSync(helperPath)) return `${helperPath} is not built`;
@@ -51,7 +51,7 @@ export function noModel() {
   return null;
 }
 
-/** Ends a script that would say nothing without the fake engine. */
+/** Ends a script that needs the fake engine if that is not built. */
 export function needFakeEngine() {
   const path = join(dirname(helperPath), "fm-engine-fake");
   if (existsSync(helperPath) && existsSync(path)) return;
@@ -59,21 +59,21 @@ export function needFakeEngine() {
   process.exit(2);
 }
 
-/** The projector of random weights, with which the real model takes images. */
+/** The projector of random weights, with which the real model accepts images. */
 export const projectorPath = join(root, "build", "models-vision", "mmproj-random-576.F32.gguf");
 
-/** Why the real model cannot be shown an image; null when it can. */
+/** Why the real model can't get an image; null if it can. */
 export function noVision() {
   return noModel() ?? (existsSync(projectorPath) ? null : `no projector ${projectorPath}`);
 }
 
-/** Why the real model cannot be asked for a format or a tool; null when it can. */
+/** Why the real model can't get a format or a tool; null if it can. */
 export function noFormats() {
   const built = existsSync(join(root, "build", "tests-bin", "sample_schema"));
   return noModel() ?? (built ? null : "the llama engine was built without llguidance");
 }
 
-/** A client whose helper is gone at the end of the test. All that it answers is looked at: audit.mjs. */
+/** A client whose helper is gone at the end of the test. audit.mjs checks all its answers. */
 export function clientFor(t, options) {
   const client = createClient(options);
   t.after(() => client.close());
@@ -86,9 +86,9 @@ export const modelOptions = {
   helperPath,
   engine: "llama",
   env: {
-    // Test files run side by side: an engine with more threads than processors are free would wait for them.
+    // Test files run at the same time: an engine with more threads than free processors would wait for them.
     FM_ENGINE_LLAMA_THREADS: process.env.FM_ENGINE_LLAMA_THREADS || "1",
-    // Texts are compared.
+    // Because texts are compared.
     FM_ENGINE_LLAMA_REPEATABLE: "1",
     ...sanitizerEnv,
   },
@@ -97,12 +97,12 @@ export const modelOptions = {
   },
 };
 
-/** The folder of the whole model, for a test that needs an answer to end. */
+/** The folder of the whole model, for a test in which an answer has to end. */
 export const wholeModels = join(root, "build", "models");
 
 /**
- * A folder with the first layers of each model alone (tests/e2e/gguf.py): they take a quarter of the time. What they say means
- * nothing, which is what a test may ask of the small model anyway.
+ * A folder with the first layers of each model (tests/e2e/gguf.py): they take a quarter of the time. Their texts mean nothing,
+ * but tests may not expect more from the small model either.
  */
 function shallowModels() {
   const folder = join(root, "build", "models-shallow");
@@ -111,7 +111,7 @@ function shallowModels() {
   for (const name of names.filter((each) => each.endsWith(".gguf"))) {
     const [model, copy] = [join(wholeModels, name), join(folder, name)];
     if (existsSync(copy) && statSync(copy).mtimeMs >= statSync(model).mtimeMs) continue;
-    const fresh = `${copy}.${process.pid}`; // other test files do the same at this time
+    const fresh = `${copy}.${process.pid}`; // other test files do the same at the same time
     execFileSync("python3", ["-B", join(root, "tests", "e2e", "gguf.py"), model, fresh]);
     renameSync(fresh, copy);
   }
@@ -121,13 +121,13 @@ function shallowModels() {
 /** The built helper with the fake engine. */
 export const fakeClient = (t, options = {}) => clientFor(t, { ...fakeOptions, ...options });
 
-/** The built helper with the llama engine and the model that the build folder holds. */
+/** The built helper with the llama engine and the model in the build folder. */
 export const modelClient = (t, options = {}) => clientFor(t, { ...modelOptions, ...options });
 
 /** The stand-in of Apple's library (tests/apple). */
 export const standInPath = join(root, "build", "tests-bin", "libFoundationModels.so");
 
-/** Why the apple engine cannot be asked, in front of the stand-in; null when it can. */
+/** Why the apple engine can't be used, in front of the stand-in; null if it can. */
 export function noApple() {
   return existsSync(join(dirname(helperPath), "fm-engine-apple")) && existsSync(standInPath)
     ? null
@@ -135,8 +135,8 @@ export function noApple() {
 }
 
 /**
- * The built helper with the apple engine in front of the stand-in. The engine has another name here, because the package looks
- * for a Mac after that of "apple", and a description that does not say where it runs.
+ * The built helper with the apple engine in front of the stand-in. The engine has another name here, because for the name
+ * "apple" the package requires a Mac, and a description that does not name platforms.
  */
 export function appleClient(t, options = {}) {
   const engineDir = temporaryFolder(t);
@@ -147,7 +147,7 @@ export function appleClient(t, options = {}) {
   return clientFor(t, { helperPath, engine: "standin", engineDir, ...options, env });
 }
 
-/** What the apple engine lacks, by the names of tests. */
+/** What the apple engine lacks, by patterns of test names. */
 const LACKED_BY_APPLE = [
   [/logprobs/, "Apple's model tells no log probabilities"],
   [/penalties|logit_bias/, "Apple's model has neither penalties nor biases"],
@@ -157,10 +157,10 @@ const LACKED_BY_APPLE = [
   [/a schema that can't be enforced/, "another keyword is the first that Apple's model can't follow"],
 ];
 
-/** What the remote engine lacks by chat completions, by the names of tests. */
+/** What the remote engine lacks over chat completions, by patterns of test names. */
 const LACKED_BY_CHAT = [[/a schema that can't be enforced/, "the server says it, not the engine"]];
 
-/** The same by OpenAI's Responses API. */
+/** The same over OpenAI's Responses API. */
 const LACKED_BY_RESPONSES = [
   ...LACKED_BY_CHAT,
   [/completions: (n|seed|logit_bias)$/, "the Responses API has neither seeds nor biases"],
@@ -176,7 +176,7 @@ const LACKED_BY_LLAMA_SERVER = [
   [/schema report/, "the server lets white space be between the tokens"],
 ];
 
-/** The test `t`, whose tests of what an engine lacks are skipped, with the reason. */
+/** The test `t`, which skips subtests of features that an engine lacks, with the reason. */
 function without(t, lacked) {
   const run = (name, ...more) => {
     const reason = lacked.find(([pattern]) => pattern.test(name))?.[1];
@@ -197,12 +197,12 @@ export const ofRemote = (t, dialect) => without(t, dialect === "chat" ? LACKED_B
 
 export const ofLlamaServer = (t) => without(t, LACKED_BY_LLAMA_SERVER);
 
-/** Why the remote engine cannot be asked; null when it can. */
+/** Why the remote engine can't be used; null if it can. */
 export function noRemote() {
   return existsSync(join(dirname(helperPath), "fm-engine-remote")) ? null : "the remote engine is not built";
 }
 
-/** An OpenAI server for the test, which answers by the fake engine; its base URL. */
+/** Starts an OpenAI server for the test, which answers by the fake engine; returns its base URL. */
 export async function fakeServer(t) {
   const { fetch } = createClient(fakeOptions);
   const server = createHttpServer(async (request, reply) => {
@@ -213,7 +213,7 @@ export async function fakeServer(t) {
     const headers = { "content-type": "application/json", authorization: "Bearer x" };
     const answer = await fetch(`http://fm-proxy${url}`, { method, headers, body, signal: gone.signal });
     reply.writeHead(answer.status, Object.fromEntries(answer.headers));
-    await pipeline(answer.body ?? [], reply).catch(() => {}); // the other side has left
+    await pipeline(answer.body ?? [], reply).catch(() => {}); // the other side has closed the connection
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => server.close());
@@ -229,13 +229,13 @@ export async function remoteClient(t, dialect, options = {}) {
 /** llama.cpp's own server, which tests/bench/server.sh builds. */
 const llamaServerPath = join(root, "build", "deps", "llama-server", "bin", "llama-server");
 
-/** Why llama.cpp's own server cannot be asked; null when it can. */
+/** Why llama.cpp's own server can't be used; null if it can. */
 export function noLlamaServer() {
   const built = existsSync(llamaServerPath) ? null : "llama.cpp's server is not built (tests/bench/server.sh)";
   return noRemote() ?? noModel() ?? built;
 }
 
-/** That server with the model that the build folder holds; its base URL. */
+/** Starts that server with the model in the build folder; returns its base URL. */
 async function llamaServer(t) {
   const models = join(root, "build", "models");
   const model = join(models, readdirSync(models).find((name) => name.endsWith(".gguf")));
@@ -278,7 +278,7 @@ export function stubClient(t, stub = {}, options = {}) {
   const client = clientFor(t, { helperPath: stubPath, ...options, env });
   const entries = () =>
     existsSync(logFile)
-      ? // Whole lines only: it may be read while it is written.
+      ? // Whole lines only: the file may be read while it is being written.
         readFileSync(logFile, "utf8")
           .split("\n")
           .slice(0, -1)
@@ -307,7 +307,7 @@ export function temporaryFolder(t) {
   return folder;
 }
 
-/** A helper that is on its way out may write its log once more, between the removal of the files and that of the folder. */
+/** A helper that is ending may write its log once more, between the removal of the files and that of the folder. */
 function removeFolder(folder) {
   for (let tries = 20; ; tries--) {
     try {
@@ -318,7 +318,7 @@ function removeFolder(folder) {
   }
 }
 
-/** What a write or a chmod anywhere in a folder would change; even one that was undone leaves a new ctime. */
+/** A state that any write or chmod in a folder changes; even an undone chmod leaves a new ctime. */
 export function snapshot(folder) {
   const names = ["", ...readdirSync(folder, { recursive: true })].sort();
   return names.map((name) => {
@@ -340,22 +340,22 @@ export async function watchLife(t) {
   return { path, death };
 }
 
-/** What an OpenAI client is to be made with, to reach the helper of `client`. */
+/** The options for an OpenAI client that uses the helper of `client`. */
 export const connection = (client) => ({ apiKey: "local", baseURL: "http://fm-proxy/v1", fetch: client.fetch });
 
-/** Why a helper cannot do what `capabilities.get` tells of; false when it can. */
+/** Why a helper lacks a feature of `capabilities.get`; false if it has it. */
 export async function lacking(client, feature) {
   const { features } = await client.capabilities.get();
   return features[feature] === true ? false : `this helper has no ${feature}`;
 }
 
-/** Why a client's model gives no vectors; false when it does. The real model of the tests generates text. */
+/** Why a client's model gives no vectors; false if it does. The tests' real model generates text. */
 export async function noEmbeddings(client) {
   const { engine } = await client.capabilities.get();
   return engine.name === "llama" ? "the model generates text; it embeds none" : lacking(client, "embeddings");
 }
 
-/** Why there is nothing at a path; false when there is. */
+/** Why a path does not exist; false if it does. */
 export async function lackingPath(client, path) {
   const response = await client.fetch(`http://fm-proxy/v1/${path}`, { method: "POST", body: "{}" });
   const { error } = await response.json();
@@ -365,7 +365,7 @@ export async function lackingPath(client, path) {
 /** Text of a script for the fake engine (and the stub). */
 export const script = (...steps) => JSON.stringify(steps);
 
-/** Reads a stream to its end; what it threw comes back beside what it gave. */
+/** Reads a stream to its end; returns what it gave, and the error that it threw. */
 export async function drain(stream, onEach = () => {}) {
   const events = [];
   let error = null;
@@ -386,7 +386,7 @@ export const deltas = (events) =>
     .map(({ delta }) => delta)
     .join("");
 
-/** Waits until a condition holds; the only place that polls, for what has no event. */
+/** Waits until a condition holds. This is the only function that polls, for changes without an event. */
 export async function until(condition, what) {
   const end = performance.now() + WAIT;
   while (!(await condition())) {
@@ -395,7 +395,7 @@ export async function until(condition, what) {
   }
 }
 
-/** Whether a process is there and is no zombie. */
+/** Whether a process exists and is not a zombie. */
 export function alive(pid) {
   try {
     process.kill(pid, 0);
@@ -405,7 +405,7 @@ export function alive(pid) {
   }
 }
 
-/** The pids of this process's own children, those included whose end it has not seen. */
+/** The pids of this process' children, including those whose end it has not noticed yet. */
 export function children() {
   const pids = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim();
   return pids === "" ? [] : pids.split(" ").map(Number);

@@ -5,8 +5,9 @@ import { createServer } from "node:http";
 const hash = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
 /**
- * Serves `files`, a map of OWNER/NAME/PATH to bytes, until the test `t` is over, and is what HF_ENDPOINT names as long. The hash
- * of the file `wrong` is named wrongly, the first `overloads` requests fail, and `list` is sent in place of every answer.
+ * Serves `files`, a map of OWNER/NAME/PATH to bytes, until the test `t` is over; meanwhile HF_ENDPOINT names this server. It
+ * gives a wrong hash for the file `wrong`, the first `overloads` requests fail, and `list`, if set, is sent in place of every
+ * answer.
  */
 export async function serveHub(t, files) {
   const hub = { asked: [], files, wrong: "", overloads: 0 };

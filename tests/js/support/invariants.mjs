@@ -1,4 +1,5 @@
-// What every answer and every stream must be, from every source. audit.mjs applies it to all that a test makes.
+// What must be true of every answer and every stream, from every source. audit.mjs applies it to everything that a test
+// receives.
 import assert from "node:assert/strict";
 
 const REQUIRED = [
@@ -39,7 +40,7 @@ const NULLABLE = [
 ];
 /** Every key that a Response object always has. */
 export const RESPONSE_KEYS = [...REQUIRED, ...NULLABLE];
-// What can't be stored in the end says so.
+// If a response can't be stored, `store` changes at the end.
 const CHANGING = ["store", "status", "output", "completed_at", "incomplete_details", "error", "usage"];
 const ECHOED = RESPONSE_KEYS.filter((key) => !CHANGING.includes(key));
 
@@ -55,7 +56,7 @@ const STATUS = {
 };
 const TOLD = ["completed", "incomplete", "cancelled"];
 
-/** Events of a part: the list of the item that it is in, what happens, and the type of part that it happens to. */
+/** Events of a part: the item's list that has the part, what happens, and the type of the part. */
 const PART_EVENTS = {
   "response.content_part.added": ["content", "added"],
   "response.content_part.done": ["content", "done"],
@@ -75,7 +76,7 @@ const PART_EVENTS = {
 const ARGUMENT_EVENTS = ["response.function_call_arguments.delta", "response.function_call_arguments.done"];
 const ITEM_EVENTS = ["response.output_item.added", "response.output_item.done"];
 
-/** A Response object, wherever it stands: all 32 keys, and nothing null that must not be. */
+/** Checks a Response object in any place: all 32 keys, and nothing null that must not be. */
 export function checkResponse(response) {
   for (const key of REQUIRED)
     assert.ok(response[key] != null, `the response has no ${key}: ${JSON.stringify(response)}`);
@@ -83,7 +84,7 @@ export function checkResponse(response) {
   assert.equal(RESPONSE_KEYS.length, 32);
   assert.equal(response.object, "response");
   assert.ok(Number.isInteger(response.created_at), "created_at is no integer");
-  // An engine need not know how many tokens an answer has that was cut off, and a host's fallback counts none.
+  // An engine may not know the number of tokens of an answer that was cut off, and a host's fallback counts none.
   const mayBeUnknown = response.status === "cancelled" || response.fm?.source === "fallback";
   const unknown = mayBeUnknown && response.usage === null;
   if (TOLD.includes(response.status) && !unknown) checkUsage(response.usage);
@@ -167,7 +168,7 @@ export function checkResponseStream(events, { aborted = false, failed = false, a
     checkEvent(state, event);
   });
   if (aborted || (failed && events.length === 0)) return state.terminal;
-  // What is joined after its end has nothing more to say.
+  // A reader that joins after the end gets no more events.
   if (state.joined) return events.length === 0 ? null : checkJoined(state);
   assert.ok(state.terminal !== null, "no terminal event");
   if (state.terminal.status === "failed") assert.ok(state.failed, "response.failed without error before it");
@@ -262,7 +263,7 @@ function endItem(item, { item: done }) {
   item.done = done;
 }
 
-/** What an item says is what its deltas said. */
+/** The texts of an item equal its deltas. */
 function checkTexts(item, said) {
   for (const list of ["content", "summary"]) {
     const parts = said[list] ?? [];
@@ -336,7 +337,7 @@ function checkArguments(item, event) {
   item.argumentsDone = event.arguments;
 }
 
-/** The end says what was streamed. A response that failed may have stopped in the middle of an item. */
+/** The final response equals what was streamed. A failed response may have stopped in the middle of an item. */
 function checkFinal({ items, terminal }) {
   assert.equal(terminal.output.length, items.length, "the final output has other items than were streamed");
   items.forEach((item, index) => {
@@ -351,7 +352,10 @@ function checkFinal({ items, terminal }) {
 
 const FINISH = { chat: ["stop", "length", "tool_calls", "content_filter"], text: ["stop", "length", "content_filter"] };
 
-/** What both kinds of chunks share: constants, order of the choices' ends, usage; gives each choice's pieces to `take`. */
+/**
+ * Checks that are common to both kinds of chunks: constants, the order in which choices end, usage; passes each choice's
+ * pieces to `take`.
+ */
 function readChunks(chunks, object, { usage, aborted = false, failed = false }, take) {
   const begun = new Map();
   const [first] = chunks;
@@ -459,7 +463,7 @@ export function checkCompletionStream(chunks, options = {}) {
 
 const ERROR_KEYS = ["code", "message", "param", "type"];
 
-/** The body of an error, as an answer or a chat stream has it. */
+/** The body of an error, in an answer or a chat stream. */
 export function checkErrorBody({ error }) {
   assert.deepEqual(Object.keys(error).sort(), ERROR_KEYS, "the keys of an error");
   assert.equal(typeof error.message, "string");

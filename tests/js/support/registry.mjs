@@ -1,4 +1,4 @@
-// Our packages, and a registry on this machine that has a few tarballs and nothing else.
+// Our packages, and a registry on this machine that only has a few tarballs.
 import { execFile, execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -9,13 +9,13 @@ import { root } from "./helper.mjs";
 
 const LONG_AGO = "2020-01-01T00:00:00.000Z";
 
-/** Packs all packages of this build into the folder `out`; the tarballs' paths. */
+/** Packs all packages of this build into the folder `out`; returns the tarballs' paths. */
 export async function packAll(out) {
   await promisify(execFile)(process.execPath, [join(root, "packaging", "npm", "pack.mjs"), "--out", out]);
   return readdirSync(out).filter((name) => name.endsWith(".tgz")).map((name) => join(out, name));
 }
 
-/** Serves the tarballs until the test `t` is over; the registry's URL. */
+/** Serves the tarballs until the test `t` is over; returns the registry's URL. */
 export async function serveTarballs(t, paths) {
   const entries = paths.map((path) => ({ path, manifest: manifestOf(path) }));
   const packages = new Map(entries.map((entry) => [entry.manifest.name, entry]));
@@ -49,7 +49,7 @@ function packument({ path, manifest }, base) {
     integrity: `sha512-${createHash("sha512").update(bytes).digest("base64")}`,
   };
   const { name, version } = manifest;
-  // Some package managers take nothing that was published a moment ago.
+  // Some package managers refuse a package that was published a moment ago.
   const time = { created: LONG_AGO, modified: LONG_AGO, [version]: LONG_AGO };
   return { name, "dist-tags": { latest: version }, versions: { [version]: { ...manifest, dist } }, time };
 }

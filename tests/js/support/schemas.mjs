@@ -1,4 +1,4 @@
-// protocol/*.schema.json as validators, and what a document or a C file says of the same things.
+// protocol/*.schema.json as validators, and readers for what a document or a C file says about the same things.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ export const schemas = Object.fromEntries(
 );
 export const document = (name) => readFileSync(join(root, "protocol", name), "utf8");
 
-/** Calls back for a value and all that are in it. */
+/** Calls back for a value and all values in it. */
 export function walk(value, visit, path = "") {
   if (typeof value !== "object" || value === null) return;
   visit(value, path);
@@ -21,7 +21,7 @@ export function walk(value, visit, path = "") {
 const has = (schema, type) => [schema.type].flat().includes(type);
 const isData = (key) => key === "const" || key === "enum" || key === "default";
 
-/** A schema in which every object has the members that are named and no other: an undocumented one is an error. */
+/** A schema in which every object only has the named members: an undocumented member is an error. */
 function closed(schema) {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== "object" || schema === null) return schema;
@@ -33,7 +33,7 @@ function closed(schema) {
   return copy;
 }
 
-/** A schema for examples that leave out members. */
+/** The same schema for examples that leave out members. */
 function partial(schema) {
   if (Array.isArray(schema)) return schema.map(partial);
   if (typeof schema !== "object" || schema === null) return schema;
@@ -52,13 +52,13 @@ const lenient = compile((schema) => partial(closed(schema)));
 
 export const pointer = (name) => name.replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** What is wrong with a value by a definition ("host", "methods/health.ping/result"); null: nothing. */
+/** The errors of a value against a definition ("host", "methods/health.ping/result"); null: none. */
 export function faults(name, definition, value, { left = false } = {}) {
   const ajv = left ? lenient : strict;
   const $ref = `${name}.schema.json#/$defs/${definition}`;
   const validate = ajv.getSchema($ref);
   assert.ok(validate, `${name}.schema.json has no ${definition}`);
-  // A part of other objects is not closed by itself.
+  // A definition that is only a part of other objects does not forbid other members by itself.
   if (validate.schema.properties !== undefined && validate.schema.type === undefined) {
     const whole = ajv.compile({ allOf: [{ $ref }], unevaluatedProperties: false });
     return whole(value) ? null : describe(whole);
@@ -75,9 +75,9 @@ export function assertValid(name, definition, value, options) {
   if (found !== null) assert.fail(`not a ${definition} of ${name}: ${JSON.stringify(value).slice(0, 2000)}\n${found}`);
 }
 
-/** Checks one side's messages, and the other's, as they come; knows which call each result is of. */
+/** Checks the messages of one side, and of the other, as they come; knows which call each result belongs to. */
 export class Wire {
-  /** What was seen: "METHOD ok", "METHOD failed", "NOTIFICATION", "EVENT". */
+  /** What has been seen: "METHOD ok", "METHOD failed", "NOTIFICATION", "EVENT". */
   seen = new Set();
   #name;
   #calls = new Map();
@@ -86,14 +86,14 @@ export class Wire {
     this.#name = name;
   }
 
-  /** What is wrong with a message that was sent to the helper, or to the engine. */
+  /** The errors in a message that was sent to the helper, or to the engine. */
   sent(message) {
     if (message.id !== undefined) this.#calls.set(message.id, message.method);
     if (!message.method.includes("/") && message.id === undefined) this.seen.add(message.method);
     return faults(this.#name, "call", message);
   }
 
-  /** Checks a message that came from there. */
+  /** Checks a message that the helper, or the engine, sent. */
   received(message) {
     if (message.method !== undefined) return this.#notification(message);
     if (message.error !== undefined) {
@@ -117,7 +117,7 @@ export class Wire {
 
 // ---- the documents
 
-/** Rows of the first table after a text of a document, each a list of its cells. */
+/** The rows of the first table after a text in a document, each a list of its cells. */
 export function tableAfter(text, mark) {
   const at = text.indexOf(mark);
   assert.ok(at >= 0, `the document has no ${JSON.stringify(mark)}`);
@@ -144,7 +144,7 @@ export const quoted = (text) => [...prose(text).matchAll(/`([^`]+)`/g)].map(([, 
 
 /**
  * The blocks of JSON in a document: {definitions, values: [{value, left}], line}. A comment before a block names the
- * definition of each value in it; without one they are messages, or the result of the method that the heading names.
+ * definition of each value in it; without a comment, they are messages, or the result of the method in the heading.
  */
 export function examples(text) {
   const found = [];
@@ -167,7 +167,7 @@ export function examples(text) {
   }));
 }
 
-/** The values of a block, as far as it has JSON; `left`: it leaves out members, and says so by "...". */
+/** The values of a block that are JSON; `left`: it leaves out members, which it shows by "...". */
 function values(lines) {
   const parsed = [];
   let text = "";
@@ -191,7 +191,7 @@ function parse(text) {
     try {
       return { value: JSON.parse(candidate), left };
     } catch {
-      // The value goes on in the next line, or this is none.
+      // The value continues in the next line, or this is not a value.
     }
   }
   return undefined;
@@ -213,8 +213,8 @@ export function cFiles(...folders) {
 }
 
 /**
- * What `NAME`, `NAME in FILE`, `NAME.MEMBER`, or `--OPTION.usual`, `.least` or `.most` is in the C code: a number for each
- * definition.
+ * The value in the C code of `NAME`, `NAME in FILE`, `NAME.MEMBER`, or `--OPTION.usual`, `.least` or `.most`: a number for
+ * each definition.
  */
 export function cValues(files, asked) {
   if (asked.startsWith("--")) return optionValues(files, ...asked.slice(2).split("."));
@@ -252,7 +252,7 @@ function evaluate(files, expression) {
   return Function(`"use strict"; return (${plain});`)();
 }
 
-/** The string literals of C files, those of #include left out. */
+/** The string literals of C files, except those of #include. */
 export function cLiterals(files) {
   const found = new Set();
   for (const text of files.values()) {

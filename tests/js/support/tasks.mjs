@@ -1,4 +1,4 @@
-// What the clients are asked for, each in its own way: a structured answer, a call of a tool, and a thought.
+// The tasks for the clients, each in its own way: a structured answer, a call of a tool, and a thought.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
@@ -34,9 +34,9 @@ export const CALL = script({ tool_call: { name: "weather", arguments: JSON.strin
 export const THOUGHT = "Hm, so 😀.";
 /** The real model of the tests does not think. */
 export const THINK = script({ reasoning: "Hm, " }, { reasoning: "so 😀." }, "Yes", ".");
-export const LIMIT = 48; // tokens: the default model does not come to an end by itself
+export const LIMIT = 48; // tokens: the default model does not stop by itself
 
-/** A function to give to a client, and what it was called with. */
+/** A function to give to a client, and the arguments with which it was called. */
 export function recorder() {
   const seen = [];
   const run = (input) => {
@@ -56,10 +56,10 @@ export function checkRun(seen, text, real) {
 
 /**
  * A test on the engines whose answers are exact (the fake one, the remote one in front of it, Apple's in front of the
- * stand-in), and on the real model, which says what it likes: in the llama engine, and in llama.cpp's own server behind
- * the remote engine.
+ * stand-in), and on the real model, whose texts vary: in the llama engine, and in llama.cpp's own server behind the remote
+ * engine.
  *
- * @param {string | null} missing why the real model cannot be asked
+ * @param {string | null} missing why the real model can't be used
  */
 export function onEngines(name, missing, suite) {
   test(`${name} on the fake engine`, async (t) => suite(t, fakeClient(t), false));

@@ -1,11 +1,11 @@
-// A transport that a test plays itself: it holds each call until the test says what comes.
+// A transport that a test controls: it holds each call until the test provides the answer.
 import { ChatCompletions } from "../../../js-shim/dist/esm/chat.js";
 import { createFetch } from "../../../js-shim/dist/esm/fetch.js";
 import { FmError } from "../../../js-shim/dist/esm/index.js";
 import { Responses } from "../../../js-shim/dist/esm/responses.js";
 import { Audit, auditApi, auditFetch } from "./audit.mjs";
 
-/** A fetch on such a transport. Its streams are looked at, and its answers as far as a test gives any. */
+/** A fetch on such a transport. Its streams are checked, and its answers as far as a test gives them. */
 export function stubFetch({ strict = false } = {}) {
   const transport = new StubTransport();
   return { transport, fetch: auditFetch(createFetch(transport, strict), new Audit(), { partial: true }) };
@@ -33,7 +33,7 @@ export class StubTransport {
     return { result, cancel: () => void call.cancels++ };
   }
 
-  /** The next call that is made. */
+  /** Resolves with the next call. */
   next() {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
@@ -86,7 +86,7 @@ export function openingEvents(text) {
   ].map((event, sequence_number) => ({ ...event, sequence_number }));
 }
 
-/** The rest of that response. */
+/** The remaining events of that response. */
 export function closingEvents(text) {
   const opening = openingEvents(text);
   const at = { item_id: "msg_1", output_index: 0, content_index: 0 };

@@ -1,5 +1,5 @@
-// A stand-in for the module `vscode`, as far as the extension in packaging/vscode uses it, and the extension loaded on it.
-// What the user would see is recorded, and what the user would do is a function of the test's.
+// A stand-in for the parts of the module `vscode` that the extension in packaging/vscode uses, and the extension loaded on it.
+// It records what the user would see; functions of the test do what the user would do.
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,11 +8,11 @@ import { bundle } from "../../../packaging/vscode/bundle.mjs";
 import { temporaryFolder } from "./helper.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-/** Where the bundle lies in a VSIX, as far as its own code can tell. */
+/** The bundle's place in a VSIX, from its own point of view. */
 const dist = join(here, "..", "..", "..", "packaging", "vscode", "dist");
 let text;
 
-/** The extension's module with a `vscode` of its own. A test that has activated it need not deactivate it. */
+/** The extension's module with a separate `vscode`. A test that has activated it need not deactivate it. */
 export function loadExtension(t, options = {}) {
   text ??= bundle();
   const vscode = standIn(options);
@@ -137,7 +137,7 @@ class LanguageModelError extends Error {
   static Blocked = (message) => Object.assign(new LanguageModelError(message), { code: "Blocked" });
 }
 
-/** A document of one text, which edits change. */
+/** A document with one text, which edits change. */
 export class TextDocument {
   constructor(content, languageId = "javascript", uri = Uri.file("/work/file.js")) {
     Object.assign(this, { content, languageId, uri });
@@ -176,8 +176,8 @@ export function editorOf(document, selected) {
 }
 
 /**
- * The module, and what was done with it:
- *   popUps    each message that the user would have to look at
+ * The module, and records of its use:
+ *   popUps    each message that the user would have to read
  *   notes     the short messages of the status bar
  *   items     the items of the status bar
  *   picks     the lists that were offered
@@ -267,7 +267,7 @@ function standIn({ settings = {}, editor, git, choose = () => undefined, onProgr
   return { api, seen, change, run: (id, ...args) => api.commands.executeCommand(id, ...args) };
 }
 
-/** One of the extension's modules that know nothing of VS Code. */
+/** One of the extension's modules that do not use VS Code. */
 export function loadModule(name) {
   const require = createRequire(join(here, "..", "..", "..", "js-shim", "package.json"));
   const entryPoints = [join(here, "..", "..", "..", "packaging", "vscode", "src", `${name}.ts`)];

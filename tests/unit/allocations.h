@@ -1,11 +1,11 @@
-/* Allocations of our own that fail; for tests with fm_wrap_allocations (CMakeLists.txt), which defines WRAPPED. */
+/* Makes our own allocations fail; for tests with fm_wrap_allocations (CMakeLists.txt), which defines WRAPPED. */
 #ifndef FM_TESTS_ALLOCATIONS_H
 #define FM_TESTS_ALLOCATIONS_H
 
 #include <stdbool.h>
 #include <stdlib.h>
 
-static int allocations_left = -1; /* before one fails; those after it succeed; negative: none does */
+static int allocations_left = -1; /* until one fails; those after it succeed; negative: none fails */
 
 static bool refuse(void) {
     return allocations_left >= 0 && allocations_left-- == 0;

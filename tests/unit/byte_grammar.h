@@ -1,4 +1,4 @@
-/* Shared by the tests of tool grammars: a vocabulary of bytes, and grammars of it. */
+/* Shared by the tests of tool grammars: a vocabulary of bytes, and grammars that use it. */
 #ifndef TESTS_UNIT_BYTE_GRAMMAR_H
 #define TESTS_UNIT_BYTE_GRAMMAR_H
 
@@ -21,7 +21,7 @@ struct byte_control {
 static const struct byte_control end_and_quote[] = {{"end", true}, {QUOTE_TEXT, false}};
 static const struct byte_control *byte_controls = end_and_quote;
 static size_t byte_control_count = COUNT(end_and_quote);
-static size_t byte_tag_count; /* the last of them are tags, which a text has, too */
+static size_t byte_tag_count; /* that many of them, at the end, are tags, which a text may have too */
 
 static inline bool is_tag(size_t control) {
     return control + byte_tag_count >= byte_control_count;
@@ -90,7 +90,7 @@ static inline int free_vocab(void **state) {
     return 0;
 }
 
-/* `schema`: of the job's format; NULL: there is none. */
+/* `schema`: that of the job's format; NULL: there is none. */
 static inline struct fm_grammar *new_grammar(const struct fm_kit_job *job, const struct fm_tool_form *form,
                                              const char *schema) {
     struct fm_buf lark;

@@ -1,4 +1,4 @@
-/* Other names of models, as --aliases has them. */
+/* Other names of models, as given by --aliases. */
 #include "front/engines/aliases.h"
 #include "wire.h"
 
@@ -25,7 +25,7 @@ static void names(void **state) {
     static const struct {
         const char *list;
         const char *name;
-        const char *model; /* NULL: it is no alias */
+        const char *model; /* NULL: it is not an alias */
     } cases[] = {
         {NULL, "a", NULL},     {"", "a", NULL},       {"a=b", "a", "b"},     {"a=b", "b", NULL},
         {"a=b", "", NULL},     {"a=b", "A", NULL},    {"a=b", "aa", NULL},   {"aa=b", "a", NULL},

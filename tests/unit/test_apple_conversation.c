@@ -1,4 +1,4 @@
-/* Jobs as Apple's library takes them: transcripts, prompts and options, and what is refused. */
+/* Jobs in the form of Apple's library: transcripts, prompts and options, and what is refused. */
 #include "engine/apple/options.h"
 #include "engine/apple/transcript.h"
 #include "engine/kit/job_read.h"
@@ -19,7 +19,7 @@
 #define OUTPUT        "{\"role\":\"tool\",\"content\":\"18\",\"tool_call_id\":\"c1\"}"
 #define JOB(messages) "{\"messages\":[" messages "]}"
 
-/* The roles of the entries, a part that has to be in the JSON, and the prompt. */
+/* The roles of the entries, a text that must be in the JSON, and the prompt. */
 static const struct row {
     const char *job;
     const char *roles;
@@ -92,8 +92,7 @@ static void test_transcripts(void **state) {
     }
 }
 
-/* The prompt is an entry of the transcript that is counted, with the schema of its answer; tools stand in instructions.
- */
+/* The prompt is an entry of the counted transcript, with the schema of its answer; tools are in the instructions. */
 static void test_extras(void **state) {
     (void)state;
     struct json_object *params = json_tokener_parse(JOB(USER));

@@ -1,5 +1,5 @@
-/* Snapshots into pieces, the end of a task, and calls of tools by trampolines: what callbacks leave for the engine
- * thread. */
+/* Splitting snapshots into pieces, the end of a task, and tool calls through trampolines: everything that callbacks
+ * leave for the engine thread. */
 #include "engine/apple/inbox.h"
 #include "engine/kit/kit.h"
 
@@ -13,7 +13,7 @@
 
 #define SNAPSHOTS 5
 
-/* Snapshots, and the pieces that they come to, with "|" after each. */
+/* Snapshots, and the pieces that they give, with "|" after each. */
 static const struct row {
     const char *snapshots[SNAPSHOTS];
     const char *pieces;
@@ -81,7 +81,7 @@ static void test_ends(void **state) {
     fm_apple_task_free(&task);
 }
 
-/* Each trampoline is another function, and knows its number. */
+/* Each trampoline is a different function, and knows its number. */
 static void test_trampolines(void **state) {
     (void)state;
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];

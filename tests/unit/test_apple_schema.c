@@ -1,4 +1,4 @@
-/* Schemas into Apple's dialect, and its answers back: tables of both, and of what has no counterpart. */
+/* Converts schemas into Apple's dialect, and its answers back: tables of both, and of what can't be converted. */
 #include "engine/apple/schema.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 /* The host's schema, and what is expected at one place of Apple's. */
 static const struct row {
     const char *source;
-    const char *pointer; /* into the dialect */
+    const char *pointer; /* a place in the dialect */
     const char *expected;
 } rows[] = {
     {A("{\"type\":\"string\"}"), "",
@@ -34,7 +34,7 @@ static const struct row {
     {A("{\"type\":\"number\",\"minimum\":0.5}"), "/properties/a", "{\"type\":\"number\",\"minimum\":0.5}"},
     {A("{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":2}"), "/properties/a",
      "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"minItems\":1,\"maxItems\":2}"},
-    /* null is what may be left out */
+    /* a null value may be left out */
     {A("{\"type\":[\"string\",\"null\"]}"), "/required", "[]"},
     {A("{\"type\":[\"string\",\"null\"]}"), "/properties/a", "{\"type\":\"string\"}"},
     {A("{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}"), "/properties/a", "{\"type\":\"integer\"}"},
@@ -56,7 +56,7 @@ static const struct row {
      "ref\":"
      "\"#/$defs/x\"}}}",
      "/properties/a", "{\"type\":\"string\",\"description\":\"d\"}"},
-    /* what is not an object becomes the property of one */
+    /* a value that is not an object becomes a property of an object */
     {"{\"type\":\"array\",\"items\":{\"type\":\"string\"}}", "/properties/value",
      "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},
     {"{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}]}", "/required", "[\"value\"]"},
@@ -68,7 +68,7 @@ static struct json_object *parse(const char *text) {
     return value;
 }
 
-/* By members and elements alone: what json_pointer would give, for paths without escapes. */
+/* Like json_pointer, but only with members and elements, for paths without escapes. */
 static struct json_object *at(struct json_object *value, const char *pointer) {
     while (*pointer == '/') {
         char key[64] = "";
@@ -105,7 +105,7 @@ static void test_refusals(void **state) {
     static const struct {
         const char *source;
         const char *param;
-        const char *checked; /* the report's, if not strict; NULL: an error then too */
+        const char *checked; /* expected `checked` of the report, if not strict; NULL: an error even then */
     } refused[] = {
         {"{\"type\":\"object\"}", "at", NULL},
         {"{}", "at", NULL},

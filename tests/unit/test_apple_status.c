@@ -1,4 +1,4 @@
-/* Apple's reasons and statuses: a row for each, and for those that nobody knows. */
+/* Apple's reasons and statuses: a row for each, and rows for unknown ones. */
 #include "engine/apple/status.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void test_reasons(void **state) {
     }
 }
 
-/* Each status without output before it, and after output. */
+/* Each status, without output before it, and after output. */
 static const struct row {
     int status;
     enum fm_reason before;
@@ -80,12 +80,12 @@ static void test_the_limit(void **state) {
     assert_string_equal(error.param, "tools");
 }
 
-/* What of the text of an unknown error is passed on. */
+/* The part of an unknown error's text that is passed on. */
 static void test_unknown_errors(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        const char *named; /* NULL: the status alone */
+        const char *named; /* NULL: only the status */
     } texts[] = {
         {"Error NSCocoaErrorDomain:4864 - The data is wrong: secret", "(NSCocoaErrorDomain:4864)"},
         {"Error FoundationModels.LanguageModelError:3 - secret", "Xcode 26.4"},

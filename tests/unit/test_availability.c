@@ -1,4 +1,4 @@
-/* What is known of an engine's availability, and for how long. */
+/* What the front knows about an engine's availability, and for how long. */
 #include "front/engines/availability.h"
 #include "wire.h"
 
@@ -57,7 +57,7 @@ static void lists(void **state) {
     assert_int_equal(fm_availability_find(&verdict, "a")->context_length, 9);
     assert_null(fm_availability_find(&verdict, "c"));
     take(&verdict, "{\"available\":false,\"reason_code\":\"OFFLINE\"}", 0);
-    assert_int_equal(verdict.model_count, 2); /* it had them, and may have them again */
+    assert_int_equal(verdict.model_count, 2); /* the engine had models before, and may have them again */
     take(&verdict, "{\"available\":true,\"models\":[]}", 0);
     assert_true(verdict.has_models);
     assert_int_equal(verdict.model_count, 0);
@@ -110,13 +110,13 @@ static void a_good_job_ends_a_bad_verdict(void **state) {
     struct fm_verdict verdict = {.known = FM_KNOWN_NOT};
     struct fm_error error;
     fm_availability_job(&verdict, NULL, 0);
-    assert_int_equal(fm_availability_known(&verdict, 0), FM_KNOWN_NOT); /* it is asked: its models are not known yet */
+    assert_int_equal(fm_availability_known(&verdict, 0), FM_KNOWN_NOT); /* asked again: its models are not known yet */
     (void)fm_fail(&error, FM_UNAVAILABLE, "no");
     fm_availability_fail(&verdict, &error, 0);
     fm_availability_job(&verdict, NULL, 1);
     assert_int_equal(fm_availability_known(&verdict, FM_GOOD_MS), FM_KNOWN_GOOD);
     fm_availability_job(&verdict, NULL, 2);
-    assert_int_equal(fm_availability_known(&verdict, FM_GOOD_MS + 1), FM_KNOWN_NOT); /* it is asked again in time */
+    assert_int_equal(fm_availability_known(&verdict, FM_GOOD_MS + 1), FM_KNOWN_NOT); /* asked again after some time */
 }
 
 int main(void) {

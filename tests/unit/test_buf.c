@@ -10,7 +10,7 @@ static void starts_empty(void **state) {
     assert_int_equal(buf.len, 0);
     assert_int_equal(buf.cap, 0);
     assert_false(buf.failed);
-    fm_buf_append(&buf, NULL, 0); /* nothing of nothing is fine */
+    fm_buf_append(&buf, NULL, 0); /* appending nothing is allowed */
     assert_false(buf.failed);
     assert_null(buf.data);
     fm_buf_free(&buf);
@@ -34,7 +34,7 @@ static void grows(void **state) {
     assert_int_equal(buf.max, 100000);
 }
 
-/* An append that fits is taken whole; one that does not leaves the contents as they were, and later ones fail too. */
+/* An append that fits is taken whole; one that does not fit leaves the contents unchanged, and later ones fail too. */
 static void maximum(void **state) {
     (void)state;
     static const struct {
@@ -68,7 +68,7 @@ static void failure_stays_until_reset(void **state) {
     fm_buf_append_str(&buf, "abcd");
     fm_buf_append_str(&buf, "efghi");
     assert_true(buf.failed);
-    fm_buf_append_char(&buf, 'x'); /* would fit, were it not for the failure */
+    fm_buf_append_char(&buf, 'x'); /* would fit, but the buffer has failed before */
     assert_false(fm_buf_reserve(&buf, 1));
     assert_true(buf.failed);
     assert_int_equal(buf.len, 4);
@@ -103,7 +103,7 @@ static void reserve(void **state) {
 }
 
 #ifdef WRAPPED
-/* Linked in the place of realloc, as a sanitizer's own ends the program at a size beyond reason. */
+/* Replaces realloc, because a sanitizer's realloc ends the program at an extreme size. */
 void *__real_realloc(void *block, size_t size);
 void *__wrap_realloc(void *block, size_t size);
 
@@ -112,7 +112,7 @@ void *__wrap_realloc(void *block, size_t size) {
 }
 #endif
 
-/* An allocation that the system refuses is a failure of the buffer, nothing else. */
+/* If the system refuses an allocation, only the buffer fails. */
 static void no_memory(void **state) {
     (void)state;
     struct fm_buf buf;

@@ -1,4 +1,4 @@
-/* How calls end where the vocabulary has tokens for a form's tags: by those, and not by their text. */
+/* How calls end if the vocabulary has tokens for a form's tags: with those tokens, not with their text. */
 #include "byte_grammar.h"
 
 #include <json-c/json.h>
@@ -11,7 +11,7 @@ static const struct byte_control tokens[] = {
 #define MARK(literal)                                                                                                  \
     { .text = (literal), .len = sizeof(literal) - 1 }
 
-/* With control tokens, between which white space stands, and a tag. */
+/* A form with control tokens, white space between them, and a tag. */
 static const struct fm_tool_form with_controls = {
     .trigger = MARK("<call>"),
     .arguments = MARK("="),
@@ -24,7 +24,7 @@ static struct fm_tool tool = {.name = "f", .allowed = true};
 #define OF_TEXT     "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\":\"</tool_call>\"}"
 #define OF_CONTROLS "<call>f={}"
 
-/* In the place of a token its letter. */
+/* Appends a token's letter. */
 static void spell(int32_t token, char *text, size_t size) {
     const char letter = (char)(token < BYTE_COUNT ? token : "!SNBE"[token - BYTE_COUNT]);
     const size_t len = strlen(text);
@@ -33,7 +33,7 @@ static void spell(int32_t token, char *text, size_t size) {
     text[len + 1] = '\0';
 }
 
-/* What must come next, taken. */
+/* Takes the tokens that must come next, and compares them. */
 static void expect_forced(struct fm_grammar *grammar, const char *expected) {
     char forced[256] = "";
     for (int32_t token; !fm_grammar_complete(grammar) && (token = fm_grammar_forced(grammar)) != FM_TOKEN_NONE;) {
@@ -65,7 +65,7 @@ static void one_call(void **state) {
     fm_grammar_free(grammar);
 }
 
-/* The beginning may be either, but for the later calls. */
+/* The first call may begin with the token or with the tag's text, later calls only with the token. */
 static void several_calls(void **state) {
     (void)state;
     const struct fm_kit_job job = job_of(FM_TOOLS_AUTO, true);
@@ -95,7 +95,7 @@ static void controls_beside_tags(void **state) {
     take(grammar, OF_CONTROLS);
     expect_forced(grammar, "ES");
     assert_true(fm_grammar_accepts(grammar));
-    take(grammar, "\n"); /* which many models write before they say whether they call again */
+    take(grammar, "\n"); /* many models write this before they show whether they call again */
     assert_true(fm_grammar_accepts(grammar));
     assert_true(fm_grammar_take(grammar, NEXT));
     take(grammar, "f={}");

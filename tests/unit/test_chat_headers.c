@@ -1,6 +1,6 @@
 /*
- * Calls whose messages have a header: the form read off a template in OpenAI's harmony, and what is a call and what is
- * text, by the parser and by the grammar. The vocabulary is bytes and control tokens.
+ * Calls whose messages have a header: the form read from a template in OpenAI's harmony format, and what is a call and
+ * what is text, for the parser and for the grammar. The vocabulary is bytes and control tokens.
  */
 #include "byte_grammar.h"
 
@@ -84,7 +84,7 @@ static struct fm_tool tools[] = {{.name = "f", .allowed = true}, {.name = "fun",
 
 static struct fm_kit_job job = {.tools = tools, .tool_count = COUNT(tools), .parallel_tool_calls = true};
 
-/* How many bytes of `answer` the grammar takes, token by token, and what the parser makes of those. */
+/* Returns how many bytes of `answer` the grammar takes, token by token; the parser's pieces for them go to `log`. */
 static size_t read(const char *answer, bool *whole, struct transcript *log) {
     const char *number = job.format.kind != FM_FORMAT_TEXT ? "{\"type\":\"number\"}" : NULL;
     struct fm_grammar *grammar = new_grammar(&job, &form, number);
@@ -154,7 +154,7 @@ static void calls(void **state) {
     expect("to=functions.f" CHANNEL "<|message|>{}", "|C:f|A:{}");
     expect("Let me see.<|end|><|start|>assistant" CHANNEL " to=functions.f" JSON "{}", "T:Let me see.|C:f|A:{}");
     expect(" to<|end|><|start|>assistant to=functions.f" CHANNEL JSON "{}", "T: to|C:f|A:{}");
-    expect("{\"name\": \"f\", \"arguments\": {}}", "|C:f|A:{}"); /* mere JSON */
+    expect("{\"name\": \"f\", \"arguments\": {}}", "|C:f|A:{}"); /* plain JSON */
 }
 
 static void texts(void **state) {

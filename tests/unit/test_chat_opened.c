@@ -1,12 +1,12 @@
 /*
- * Calls that the prompt has opened: the form read off a template like Functionary's, and what is a call and what is text,
- * by the parser and by the grammar. The vocabulary is bytes.
+ * Calls that the prompt has opened: the form read from a template like Functionary's, and what is a call and what is
+ * text, for the parser and for the grammar. The vocabulary is bytes.
  */
 #include "byte_grammar.h"
 
 /* ---- the template ---- */
 
-static const char *open_mark = ">>>"; /* what the prompt ends with */
+static const char *open_mark = ">>>"; /* the end of the prompt */
 
 static enum fm_code render(const void *argument, const struct fm_chat *chat, char **text, size_t *len,
                            struct fm_error *error) {
@@ -81,7 +81,7 @@ static void expect(const char *answer, const char *expected) {
     }
 }
 
-/* The grammar ends before `rest`. */
+/* The grammar takes no byte of `rest`. */
 static void expect_end(const char *answer, const char *rest) {
     struct fm_grammar *grammar = new_grammar(&job, &form, NULL);
     size_t at = 0;
@@ -118,7 +118,7 @@ static void calls(void **state) {
     expect("Well.\n>>>f\n{}", "T:Well.|C:f|A:{}");
     expect(">>f fu>>>fu>>>f\n{}>>>f\n{}", "T:>>f fu>>>fu|C:f|A:{}|C:f|A:{}");
     expect(">>>>>f\n{}", "T:>>|C:f|A:{}");
-    expect("{\"name\": \"f\", \"arguments\": {}}", "|C:f|A:{}"); /* mere JSON */
+    expect("{\"name\": \"f\", \"arguments\": {}}", "|C:f|A:{}"); /* plain JSON */
 }
 
 static void texts(void **state) {
@@ -132,7 +132,7 @@ static void texts(void **state) {
     }
     expect_end("f\nWell", "Well");
     expect_end("f\n{} Well", " Well");
-    expect("f\n{}>>>fun\n{}>>>no\n{}>>>f\n{}", "|C:f|A:{}|C:fun|A:{}|?"); /* it is left out, with what follows */
+    expect("f\n{}>>>fun\n{}>>>no\n{}>>>f\n{}", "|C:f|A:{}|C:fun|A:{}|?"); /* left out, with everything after it */
 }
 
 static void forced(void **state) {

@@ -6,7 +6,7 @@
     { .thinks = true, .begin = "<think>", .end = "</think>", .gap = "\n\n", .prompts = true }
 
 static const struct fm_thought_form tags = TAGS;
-/* Its end begins anew within itself, and a text without a thought has its own mark. */
+/* Its end mark may start again inside itself, and a text without a thought has a different mark. */
 static const struct fm_thought_form channels = {.thinks = true,
                                                 .begin = "<|c|>analysis<|m|>",
                                                 .end = "<|e|><|s|><|c|>final<|m|>",
@@ -14,7 +14,7 @@ static const struct fm_thought_form channels = {.thinks = true,
                                                 .preamble = "<|c|>commentary<|m|>",
                                                 .prompts = true};
 
-/* It does not think, and its texts have a mark. */
+/* It never thinks, and its texts have a mark. */
 static const struct fm_thought_form recipient = {.lead = "all\n", .prompts = true};
 static const struct fm_thought_form spaced = {
     .thinks = true, .begin = " to=self|", .end = "#s to=user|", .lead = " to=user|", .prompts = true};
@@ -96,7 +96,7 @@ static void take(struct state *state) {
     }
 }
 
-/* In pieces that end at `first`, then each `step` bytes. */
+/* Feeds the answer in pieces: the first ends at `first`, each later one has `step` bytes. */
 static void check_row(const struct row *row, size_t first, size_t step) {
     static struct state state;
     size_t len = strlen(row->answer);
@@ -128,7 +128,7 @@ static void answers(void **unused) {
     }
 }
 
-/* As much white space as nobody holds back. */
+/* More white space than the parser holds back. */
 static void much_white_space(void **unused) {
     (void)unused;
     char space[3 * FM_THOUGHT_SPACE_MAX];
@@ -145,7 +145,7 @@ static void much_white_space(void **unused) {
     check_row(&(struct row){"around it", &tags, AT_START, answer, "a", "Hi."}, 1, 1);
 }
 
-/* An incomplete mark comes out as text or thought, without its control tokens. */
+/* An incomplete mark is passed on as text or thought, without its control tokens. */
 static void control_tokens(void **unused) {
     (void)unused;
     static const char *const pieces[] = {"<|c|>", "analysis", "<|m|>", "a", "<|e|>", "b", "<|e|>", "<|s|>", "<|c|>", "x"};
@@ -218,13 +218,13 @@ static void prompts(void **unused) {
         {&tags, NO_THOUGHT | TOOLS, "assistant\n", FM_THOUGHT_AFTER, "<think>\n\n</think>\n\n"},
         {&channels, NO_THOUGHT, "assistant", FM_THOUGHT_OVER, "<|c|>final<|m|>"},
         {&channels, 0, "assistant<|c|>analysis<|m|><|e|><|s|>", FM_THOUGHT_AFTER, ""},
-        {&channels, 0, "hi<|e|><|s|>", FM_THOUGHT_AT_START, ""}, /* as each turn of it begins */
+        {&channels, 0, "hi<|e|><|s|>", FM_THOUGHT_AT_START, ""}, /* as at the beginning of each of its turns */
         {&channels, NO_THOUGHT, "<|c|>analysis<|m|>", FM_THOUGHT_AFTER, "<|e|><|s|><|c|>final<|m|>"},
         {&channels, NO_THOUGHT | TOOLS, "<|c|>analysis<|m|>", FM_THOUGHT_AFTER, "<|e|><|s|>"},
         {&recipient, 0, ">>>", FM_THOUGHT_AT_START, ""},
         {&recipient, NO_THOUGHT, ">>>", FM_THOUGHT_AT_START, ""},
         {&channels, NO_THOUGHT | TOOLS, "assistant", FM_THOUGHT_AT_START, ""}, /* a call has another header */
-        {&bare, 0, "what is <think>", FM_THOUGHT_AT_START, ""}, /* which the user says */
+        {&bare, 0, "what is <think>", FM_THOUGHT_AT_START, ""}, /* these are the user's words */
         {&none, NO_THOUGHT, "assistant\n<think>", FM_THOUGHT_OVER, ""},
     };
     for (size_t i = 0; i < COUNT(starts); i++) {
@@ -245,17 +245,17 @@ static void prompts(void **unused) {
 
 /* ---- form ---- */
 
-/* What a template makes of the conversations; NULL: it refuses them. "%s" is the thought. */
+/* The template's output for the conversations; NULL: it refuses them. "%s" is the thought. */
 struct style {
     const char *name;
     const char *open;
-    const char *off;  /* asked not to think */
-    const char *none; /* by the effort too */
+    const char *off;  /* if asked not to think */
+    const char *none; /* also by the effort */
     const char *plain;
     const char *thoughtful;
-    const char *refused; /* an effort */
-    const char *token;   /* one that the vocabulary has, and its closing one */
-    const char *form;    /* begin|end|gap|lead and what it can; "": it does not think */
+    const char *refused; /* this effort */
+    const char *token;   /* a token that the vocabulary has, together with its closing one */
+    const char *form;    /* begin|end|gap|lead and its abilities; "": it does not think */
 };
 
 static enum fm_code render_style(const void *argument, const struct fm_chat *chat, char **text, size_t *len,

@@ -51,7 +51,7 @@ static void expect_prompt(const struct fm_kit_job *job, const char *expected) {
     fm_tool_prompt_free(&prompt);
 }
 
-/* An image stays where it was in its text, also where that goes on after an outcome. */
+/* An image stays where it was in its text, also if the text follows an outcome in the same message. */
 static void images_keep_their_place(void **state) {
     (void)state;
     struct fm_tool_call call = {.id = "1", .name = "f", .arguments = "{}", .arguments_len = 2};
@@ -202,7 +202,7 @@ static void expect_schema(const char *parameters, bool strict, const char *part,
     assert_int_equal(code, param ? FM_INVALID_REQUEST : FM_OK);
     if (param) {
         assert_string_equal(error.param, param);
-        assert_null(strstr(error.detail, param)); /* it is the engine's path, and no request's */
+        assert_null(strstr(error.detail, param)); /* this is the engine's path, not that of a request */
     } else {
         assert_non_null(strstr(lark.data, part));
     }
@@ -262,10 +262,10 @@ static void free_answers(void **state) {
     expect_pieces("Let me see: <\n\n " CALL("f", "{\"a\":[{}]}"), "T:Let me see: <|C:f|A:{\"a\":[{}]}");
     expect_pieces("<<tool_<" CALL("g\\\"\\\\\xC3\xA9", "{}") "\n" CALL("f", "{\"f\":{}}"),
                   "T:<<tool_<|C:g\"\\\xC3\xA9|A:{}|C:f|A:{\"f\":{}}");
-    /* what looks like an end, inside strings */
+    /* text that looks like an end, inside strings */
     expect_pieces(CALL("f", "{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}") "\n" CALL("f", "{\"a\":\"</tool_call>\"}"),
                   "|C:f|A:{\"}\\\\\":\"\\\"}}<tool_call>]\\\\\"}|C:f|A:{\"a\":\"</tool_call>\"}");
-    /* more white space than is held back: what is over is text */
+    /* more white space than is held back: the excess is text */
     expect_pieces("a" SPACES SPACES SPACES SPACES "<tool_call", "T:a" SPACES SPACES SPACES SPACES "<tool_call");
     expect_pieces(SPACES SPACES SPACES SPACES "<" CALL("f", "{}"), "T:" SPACES SPACES SPACES SPACES "<|C:f|A:{}");
     parsed_job.stop_count = 1; /* a stop string may be white space */
@@ -282,7 +282,7 @@ static void forced_answers(void **state) {
     expect_pieces(CALL("f", "{}") "\n" CALL("f", "{}"), "|C:f|A:{}|C:f|A:{}");
 }
 
-/* A JSON text may hold the mark. */
+/* A JSON text may contain the mark. */
 static void answers_with_a_format(void **state) {
     (void)state;
     parsed_job = job_of(NULL, 0);
@@ -292,7 +292,7 @@ static void answers_with_a_format(void **state) {
     expect_pieces("<tool", "");
 }
 
-/* Cut at the token limit: what is told is the beginning of what would have been, and marks never show. */
+/* Cut at the token limit: the reported pieces are a beginning of the whole ones, and never contain a mark. */
 static void cuts(void **state) {
     (void)state;
     static const char answer[] = "Well <" CALL("f", "{\"a\":\"}\"}") "\n" CALL("f", "{}");
@@ -317,42 +317,42 @@ static void unknown_names(void **state) {
 
 /* ---- a model's own form ---- */
 
-/* How a template writes calls, and what it does otherwise than others. A '#' is the number of the call in its message, a '@' its
+/* How a template writes calls, and what else is special about it. '#' is the number of the call in its message, '@' its
  * id. */
 struct style {
     const char *begin; /* before the first name */
     const char *middle;
     const char *next; /* before another name; NULL: more than one call is refused */
     const char *end;
-    const char *turn_end; /* "<end>": a control token */
+    const char *turn_end; /* "<end>" is a control token */
     const char *thought;  /* before the assistant's texts and calls */
-    const char *think;    /* what a thought begins with, as far as that is known */
-    bool drops_thought;   /* before calls */
+    const char *think;    /* the beginning of a thought, as far as it is known */
+    bool drops_thought;   /* of messages with calls */
     bool hides_tools;
-    bool hides_tools_from_system; /* where there is such a message */
-    bool hides_tools_from_user;   /* where there is none */
+    bool hides_tools_from_system; /* if there is such a message */
+    bool hides_tools_from_user;   /* if there is none */
     bool hides_outcomes;
-    bool hides_old_outcomes; /* all but the last message's, as the next */
+    bool hides_old_outcomes; /* all except those after the last message; the next one is the same for calls */
     bool hides_old_calls;
-    bool numbers_turns;    /* in calls */
-    bool small_letters;    /* in the names of calls */
-    bool thinks;           /* the prompt ends with what an old turn has not */
-    bool has_ids;          /* in calls */
-    bool has_old_ids;      /* in calls of earlier turns */
-    bool nine;             /* it refuses ids of another length */
-    bool shows_ids;        /* with outcomes */
-    bool numbers;          /* calls, after them */
-    bool counts;           /* those that follow, in front of them */
-    const char *arguments; /* in place of those that it is given */
-    const char *empty;     /* in place of none */
+    bool numbers_turns;    /* numbers turns inside calls */
+    bool small_letters;    /* writes the names of calls in small letters */
+    bool thinks;           /* the prompt ends with a text that old turns do not have */
+    bool has_ids;          /* writes ids in calls */
+    bool has_old_ids;      /* writes ids in calls of earlier turns */
+    bool nine;             /* refuses ids that do not have nine characters */
+    bool shows_ids;        /* writes ids beside outcomes */
+    bool numbers;          /* writes a number after each call */
+    bool counts;           /* writes in front of calls how many follow */
+    const char *arguments; /* written in place of the given arguments */
+    const char *empty;     /* written in place of empty arguments */
     bool names_twice;
-    bool announces;    /* texts, but no calls */
-    const char *tag;   /* before a key: arguments are in tags; and the next four as fm_tool_tags has them */
+    bool announces;    /* writes something before texts, but not before calls */
+    const char *tag;   /* text before a key: arguments are in tags; the next four are as in fm_tool_tags */
     const char *raw;
     const char *json;
     const char *close;
-    const char *none;  /* where there are no arguments */
-    const char *truth; /* as it is written */
+    const char *none;  /* written if there are no arguments */
+    const char *truth; /* how `true` is written */
 };
 
 static void note_numbered(struct transcript *log, const char *text, const char *id, size_t number) {
@@ -510,14 +510,14 @@ static void forms(void **state) {
     expect_form((struct style){TAGS}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thought = "<think></think>\n"},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
-    /* a thought that the prompt opens is gone, closed, or there before a text only */
+    /* a thought that the prompt opens is removed, closed, or only there before a text */
     expect_form((struct style){TAGS, .thinks = true, .think = "<think>"}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thinks = true, .think = "<think>", .thought = "</think>"},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .thinks = true, .think = "<think>", .thought = "<think>\n", .drops_thought = true},
                 "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
     expect_form((struct style){TAGS, .has_old_ids = true}, "<call>|{\"|\": |}</call>\n<call>{\"|}</call>|");
-    /* without a token that ends the turn, the end of the text does */
+    /* without a token that ends the turn, the end of the text ends it */
     expect_form((struct style){STYLE("[CALLS](", " ", ", ", ")", "")}, "[CALLS]|(| |, |)|");
     expect_form((struct style){STYLE("[CALLS]", "(", ")[CALLS]", ")", "")}, "[CALLS]||(|)[CALLS]|)|");
     expect_form((struct style){STYLE("<c>", "<c>(", "<c>", "", "<end>")}, "<c>(7 at 0)||<c>((7 at 0)|<c>(7 at 0)||");
@@ -526,7 +526,7 @@ static void forms(void **state) {
     expect_form((struct style){STYLE("[{\"name\":\"", "\", \"arguments\":", "}, {\"name\":\"", "}]", "<end>")},
                 "|[{\"name\":\"|\", \"arguments\":|}, {\"name\":\"|}]|");
     expect_form((struct style){STYLE(" tools[{\"", "\":", "}, {\"", "}]", "<end>")}, "tools[{|\"|\":|}, {\"|}]|");
-    /* a call after another can't be told from the end, or looks different each time */
+    /* a call after another one can't be distinguished from the end, or looks different each time */
     expect_form((struct style){STYLE("<fun=", ">", "</f>", "</f>!", "<end>")}, "<fun=||>||</f>!|");
     expect_form((struct style){TAGS, .counts = true}, "<call>|{\"|\": ||}</call>|");
 }
@@ -534,7 +534,7 @@ static void forms(void **state) {
 #define NUMBERED STYLE("<c>f.", ":#<c>", "<c>f.", "[c]", "<end>")
 #define NUMBERED_LIST STYLE("<c>[{\"id\": #, \"f\": \"", "\", \"p\": ", "}, {\"id\": #, \"f\": \"", "}]", "<end>")
 
-/* Calls that are counted: after the name, before it, after the arguments. */
+/* Numbered calls: the number is after the name, before it, or after the arguments. */
 static void numbers(void **state) {
     (void)state;
     expect_form((struct style){NUMBERED}, "<c>(7 at 0)|f.|:0<c>(7 at 2)(# at 1)|<c>f.(7 at 0)|[c](8 at 0)|");
@@ -542,13 +542,13 @@ static void numbers(void **state) {
                 "<c>(7 at 0)|[{\"id\": 0, \"f\": \"(# at 8)|\", \"p\": |}, {\"id\": 1, \"f\": \"(# at 10)|}]|");
     expect_form((struct style){STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true},
                 "<fun=||>|0</f><fun=(# at 0)|0</f>(# at 0)|");
-    /* no number: another digit beside it, the name, another beginning than before the first */
+    /* not numbers: another digit is next to it, it belongs to the name, or the beginning differs from the first one */
     expect_form((struct style){STYLE("<c>", ":1#<c>", "<c>", "[c]", "<end>")}, "<c>(7 at 0)||:10<c>(7 at 3)||[c](8 at 0)|");
     expect_form((struct style){STYLE("<c>#", ":", "<c>#", "[c]", "<end>")}, "<c>(7 at 0)|0|:||[c](8 at 0)|");
     expect_form((struct style){STYLE("<c>0/", ":", "<c>#.", "[c]", "<end>")}, "<c>(7 at 0)|0/|:||[c](8 at 0)|");
 }
 
-/* A number may have several digits, in whatever mark. */
+/* A number may have several digits, in any mark. */
 static void numbered_answers(void **state) {
     (void)state;
     struct style rows[] = {{NUMBERED}, {NUMBERED_LIST}, {STYLE("<fun=", ">", "</f><fun=", "</f>", "<end>"), .numbers = true}};
@@ -594,7 +594,7 @@ static void numbered_grammars(void **state) {
 static void no_forms(void **state) {
     (void)state;
     const struct style styles[] = {
-        {JSON_CALL, .hides_tools = true}, /* nothing tells a call from what the tools' message shows */
+        {JSON_CALL, .hides_tools = true}, /* a call can't be distinguished from the message that shows the tools */
         {TAGGED(NULL, "</f>\n</call>"), IN_TAGS("", "</p>", "true"), .hides_tools = true},
         {TAGS, .hides_tools_from_system = true},
         {TAGS, .hides_tools_from_user = true},
@@ -607,27 +607,27 @@ static void no_forms(void **state) {
         {TAGS, .thinks = true},
         {TAGS, .thinks = true, .think = "<thought>"},
         {TAGS, .thinks = true, .think = "<think>", .thought = "<thought>", .drops_thought = true},
-        {STYLE("<fun=", ">", NULL, "", "<end>"), .has_ids = true}, /* its id has no end */
+        {STYLE("<fun=", ">", NULL, "", "<end>"), .has_ids = true}, /* the end of its id is not known */
         {TAGS, .names_twice = true},
         {TAGS, .announces = true},
-        {STYLE("", ": ", NULL, "", "<end>")},      /* nothing tells a call */
-        {STYLE("{\"", "\": ", NULL, "}", "<end>")}, /* JSON as any other */
+        {STYLE("", ": ", NULL, "", "<end>")},      /* nothing marks a call */
+        {STYLE("{\"", "\": ", NULL, "}", "<end>")}, /* looks like any other JSON */
         {STYLE("{\"name\": \"", "\", \"p\": ", NULL, "}", "<end>")},
-        {STYLE("call ", ": ", NULL, "", "<end>")}, /* text as any other */
-        {STYLE("<f=", ": ", NULL, "", "<end>")},   /* hardly more */
+        {STYLE("call ", ": ", NULL, "", "<end>")}, /* looks like any other text */
+        {STYLE("<f=", ": ", NULL, "", "<end>")},   /* is hardly different from other text */
         {STYLE("cat[{\"", "\": ", NULL, "}]", "<end>")},
         {STYLE("call {\"", "\": ", NULL, "}", "<end>")},
         {STYLE("<f>", ": ", NULL, "", "<end>")},
         {STYLE("> ", ": ", NULL, "", "<end>")},
         {STYLE("<a<b>", ": ", NULL, "", "<end>")},                          /* the trigger begins twice */
         {STYLE("<a<c>b>", ": ", NULL, "", "<end>")},                        /* a control token inside the trigger */
-        {STYLE("<fun>", "", NULL, "", "<end>")},                            /* names have no end */
-        {STYLE("<call><", "> ", NULL, "", "<end>")},                        /* some name makes it a control token */
-        {STYLE("<fun>", "_a ", NULL, "", "<end>")},                         /* no clear one */
-        {STYLE("<fun>", "\\ ", NULL, "", "<end>")},                         /* one that escapes what comes */
-        {STYLE("<fun>", "<end>", NULL, "", "<end>")},                       /* the turn ends within a call */
-        {STYLE("<fun>", " {", NULL, "}", "<end>")},                         /* the arguments are no object */
-        {STYLE("<fun>", " \xC3", NULL, "", "<end>")},                       /* no UTF-8 */
+        {STYLE("<fun>", "", NULL, "", "<end>")},                            /* the end of a name is not known */
+        {STYLE("<call><", "> ", NULL, "", "<end>")},                        /* a control token with some name */
+        {STYLE("<fun>", "_a ", NULL, "", "<end>")},                         /* no clear end of a name */
+        {STYLE("<fun>", "\\ ", NULL, "", "<end>")},                         /* escapes the next character */
+        {STYLE("<fun>", "<end>", NULL, "", "<end>")},                       /* the turn ends inside a call */
+        {STYLE("<fun>", " {", NULL, "}", "<end>")},                         /* the arguments are not an object */
+        {STYLE("<fun>", " \xC3", NULL, "", "<end>")},                       /* not UTF-8 */
         {STYLE("<fun>", "<c><c><c><c><c><c><c><c><c>", NULL, "", "<end>")}, /* too many control tokens */
     };
     for (size_t i = 0; i < COUNT(styles); i++) {
@@ -635,7 +635,7 @@ static void no_forms(void **state) {
     }
 }
 
-/* Which form is taken for a job that has `tool`, `call` before it, and `format`. */
+/* Checks which form is used for a job with `tool`, an earlier `call`, and `format`. */
 static void expect_choice(struct fm_tool tool, struct fm_tool_call call, enum fm_format_kind format, bool native) {
     struct style style = {JSON_CALL};
     struct fm_message messages[] = {say("user", "<c>"), say("assistant", "<c>"), say("tool", "<c>")};
@@ -670,7 +670,7 @@ static void choices(void **state) {
         {{.name = "f", .description = "a <c>"}, call, FM_FORMAT_TEXT, false},
         {{.name = "f", .parameters = parameters}, call, FM_FORMAT_TEXT, false},
         {tool, {"1", "f\"", "{}", 2}, FM_FORMAT_TEXT, false},
-        {tool, {"2", "f", "{}", 2}, FM_FORMAT_TEXT, false}, /* the outcome is of another call */
+        {tool, {"2", "f", "{}", 2}, FM_FORMAT_TEXT, false}, /* the outcome is for another call */
         {tool, {"1", "f", "[]", 2}, FM_FORMAT_TEXT, false},
         {tool, {"1", "f", "{} ,", 4}, FM_FORMAT_TEXT, false},
         {tool, {"1", "f", "", 0}, FM_FORMAT_TEXT, false},
@@ -682,7 +682,7 @@ static void choices(void **state) {
     json_object_put(parameters);
 }
 
-/* What the form can't say of a conversation, or not beside a format. */
+/* Things that the form can't express in a conversation, or not together with a format. */
 static void choices_by_form(void **state) {
     (void)state;
     struct fm_tool_call calls[] = {{"1", "f", "{}", 2}, {"2", "f", "{}", 2}};
@@ -696,9 +696,9 @@ static void choices_by_form(void **state) {
     } rows[] = {
         {{TAGS}, 2, FM_FORMAT_JSON_SCHEMA, true},
         {{STYLE("<fun=", ">", NULL, "", "<end>")}, 1, FM_FORMAT_TEXT, true},
-        {{STYLE("<fun=", ">", NULL, "", "<end>")}, 2, FM_FORMAT_TEXT, false}, /* one call at a time */
+        {{STYLE("<fun=", ">", NULL, "", "<end>")}, 2, FM_FORMAT_TEXT, false}, /* the form has one call at a time */
         {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_TEXT, true},
-        {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, false}, /* an array may be asked for */
+        {{STYLE("[CALLS]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, false}, /* it may ask for an array */
         {{STYLE("[c]", "(", NULL, ")", "<end>")}, 1, FM_FORMAT_JSON_SCHEMA, true},
     };
     message.tool_calls = calls;
@@ -751,18 +751,18 @@ static void tagged_forms(void **state) {
     expect_tags((struct style)CONTROLS, "[|;|='|=|<c>(7 at 0)|\n|||]|true");
     expect_tags((struct style)LINES, ">\n|<p=|>|>|</p>|\n|\n|</f>\n</call>\n<call>\n<f=|</f>\n</call>|true");
     const struct style styles[] = {
-        {STYLE("<call>", ">", NULL, "", "<end>"), IN_TAGS("", "</p>", "true")},      /* nothing ends the arguments */
-        {STYLE("<call>", ">", NULL, "<p=", "<end>"), IN_TAGS("", "</p>", "true")},   /* another key does */
-        {STYLE("<call>", "", NULL, "!", "<end>"), IN_TAGS("", "</p>", "true")},      /* names end in two ways */
-        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "; ", "true")},    /* strings have no clear end */
+        {STYLE("<call>", ">", NULL, "", "<end>"), IN_TAGS("", "</p>", "true")},      /* arguments have no end mark */
+        {STYLE("<call>", ">", NULL, "<p=", "<end>"), IN_TAGS("", "</p>", "true")},   /* the next key ends them */
+        {STYLE("<call>", "", NULL, "!", "<end>"), IN_TAGS("", "</p>", "true")},      /* names have two different ends */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "; ", "true")},    /* no clear end of strings */
         {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "</</p>", "true")},
         {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = "_>", .json = "_>", .close = "</p>",
-         .truth = "true"}, /* nor keys */
+         .truth = "true"}, /* nor the end of a key */
         {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = ">", .json = ":", .close = "</p>",
-         .truth = "true"}, /* their ends are of two kinds */
+         .truth = "true"}, /* their ends are different */
         {STYLE("<call>", ">", NULL, "</f>", "<end>"), .tag = "<p=", .raw = " string>", .json = " boolean>",
-         .close = "</p>", .truth = "true"}, /* a number's is unknown */
-        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "</p>", "true"), .none = "-"}, /* it could be a key's */
+         .close = "</p>", .truth = "true"}, /* the end of a number is not known */
+        {STYLE("<call>", ">", NULL, "</f>", "<end>"), IN_TAGS("", "</p>", "true"), .none = "-"}, /* a key's end? */
     };
     for (size_t i = 0; i < COUNT(styles); i++) {
         expect_form(styles[i], NULL);
@@ -773,7 +773,7 @@ static void tagged_forms(void **state) {
     "{\"type\":\"object\",\"properties\":{\"s\":{\"type\":\"string\"},\"e\":{\"type\":\"string\",\"enum\":[\"a\",\"b\"]},"   \
     "\"n\":{\"type\":[\"boolean\",\"null\"]}},\"required\":[\"s\",\"n\"]}"
 
-/* Of LAMP, from its rules on. */
+/* The grammar of LAMP, beginning with its rules. */
 static void expect_tagged_grammar(struct style style, const char *expected) {
     struct json_object *parameters = json_tokener_parse(LAMP);
     struct fm_tool tool = {.name = "f", .allowed = true, .parameters = parameters};
@@ -812,7 +812,7 @@ static void tagged_grammars(void **state) {
                           "RAW_TEXT: /([^<]|(<(c)?)*<([^<c]|c[^<>]))*(<(c)?)*/\n");
 }
 
-/* What stands in place of arguments; and alike values have one rule. */
+/* What stands in place of arguments; equal values share one rule. */
 static void parts_of_tagged_grammars(void **state) {
     (void)state;
     static const struct {
@@ -895,7 +895,7 @@ static void tagged_choices(void **state) {
     } rows[] = {
         {LAMP, true},
         {"{\"properties\":{}}", true},
-        {"{}", false}, /* any */
+        {"{}", false}, /* any object */
         {"{\"properties\":1}", false},
         {"{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}", true},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"b\"}}}", true},
@@ -903,12 +903,12 @@ static void tagged_choices(void **state) {
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\",\"pattern\":\"b\"},{\"type\":\"string\"}]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[1]}}}", false},
         {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\"]}}}", false},
-        {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\\n</p>\"]}}}", false}, /* it ends */
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"enum\":[\"\\n</p>\"]}}}", false}, /* has the end mark */
         {"{\"properties\":{\"a\":{\"type\":[\"string\",\"null\"]}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"null\"}],\"default\":null}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"enum\":[\"b\"]},{\"enum\":[\"c\",null]}]}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"null\"}]}}}", true},
-        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}}}", false}, /* 1, or its text? */
+        {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}}}", false}, /* 1, or "1"? */
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"type\":\"string\",\"minLength\":1},{\"type\":\"null\"}]}}}", true},
         {"{\"properties\":{\"a\":{\"anyOf\":[{\"enum\":[\"\\n</p>\"]},{\"type\":\"null\"}]}}}", false},
         {"{\"properties\":{\"a\":{\"const\":\"b\"}}}", true},
@@ -1034,7 +1034,7 @@ static void native_prompts(void **state) {
     json_object_put(parameters);
 }
 
-/* A template with ids of its own length gets the calls' numbers. */
+/* If a template requires ids of a certain length, it gets the calls' numbers. */
 static void native_ids(void **state) {
     (void)state;
     struct style style = {STYLE("[CALLS](", " ", ", ", ");", "<end>"), .has_ids = true, .nine = true};
@@ -1070,7 +1070,7 @@ static void native_ids(void **state) {
     fm_tool_form_free(&form);
 }
 
-/* Where the template shows no tools, the system's message does, with a call in the model's form. */
+/* If the template shows no tools, the system message does, with a call in the model's form. */
 static void told_tools(void **state) {
     (void)state;
     struct style style = {STYLE("<c>", "[c]", "<c>", "</c>", "<end>"), .hides_tools = true};
@@ -1090,7 +1090,7 @@ static void told_tools(void **state) {
     messages[3].tool_call_id = "1";
     read_form(&style, &form);
     assert_true(form.native && form.tells_tools);
-    for (size_t first = 0; first < 2; first++) { /* with a system's message, and without */
+    for (size_t first = 0; first < 2; first++) { /* with a system message, and without */
         struct fm_tool_prompt prompt;
         char expected[512];
         job.messages = messages + first;
@@ -1114,7 +1114,7 @@ static void told_tools(void **state) {
         assert_string_equal(prompt.chat.messages[3].answered_name, "f");
         fm_tool_prompt_free(&prompt);
     }
-    job.tool_count = 0; /* nothing is told, and the messages are as they are */
+    job.tool_count = 0; /* no tools are described, and the messages are unchanged */
     struct fm_tool_prompt prompt;
     assert_int_equal(fm_tool_prompt_init(&prompt, &job, &form, &error), FM_OK);
     assert_int_equal(prompt.chat.count, 3);
@@ -1123,7 +1123,7 @@ static void told_tools(void **state) {
     fm_tool_form_free(&form);
 }
 
-/* One that takes ids of any length gets those of the job, and its calls have such. */
+/* A template that takes ids of any length gets those of the job, and its calls have ids in this form. */
 static void any_ids(void **state) {
     (void)state;
     struct style styles[] = {{STYLE("<c>", " ", ", ", ");", "<end>"), .has_ids = true},
@@ -1153,7 +1153,7 @@ static void any_ids(void **state) {
     }
 }
 
-/* One that shows ids beside outcomes gets those that its calls have. */
+/* A template that shows ids beside outcomes gets the same ids as its calls. */
 static void named_ids(void **state) {
     (void)state;
     struct style styles[] = {{NUMBERED, .shows_ids = true}, {NUMBERED}, {NUMBERED_LIST, .shows_ids = true}};
@@ -1181,7 +1181,7 @@ static void named_ids(void **state) {
     }
 }
 
-/* Another tool's call, where that is read as any other. */
+/* A call of another tool, in forms that read it like any other call. */
 #define ANY_TOOL(mark, names)                                                                                          \
     "any_tool: tool | UNKNOWN " mark " any\nany: %json {\"type\":\"object\"}\nUNKNOWN: /" names "{1,64}/ & ~(\"f\")\n"
 
@@ -1217,7 +1217,7 @@ static void native_grammars(void **state) {
                           "tool: \"f\\\", \\\"parameters\\\": \"");
 }
 
-/* What begins a call may also end a text. */
+/* The beginning of a call may also be the end of a text. */
 static void texts_that_end_so(void **state) {
     (void)state;
     expect_native_grammar((struct style){STYLE("<c>a ", ": ", NULL, "!", "<c>")}, FM_TOOLS_AUTO, NULL,
@@ -1229,7 +1229,7 @@ static void texts_that_end_so(void **state) {
                           ANY_TOOL("\": \"", "[a-zA-Z0-9_-]") "tool: \"f: \"");
 }
 
-/* `expected`: what the text may not have, as a literal; NULL: it may have all. */
+/* `expected`: what the text must not contain, as a literal; NULL: it may contain anything. */
 static void expect_barred(const struct fm_tool_form *form, const char *expected) {
     char all[256] = "";
     struct fm_buf lark;
@@ -1281,7 +1281,7 @@ static void native_answers(void **state) {
     parsed_form = &fm_tool_form_own;
 }
 
-/* The trigger is a token, and its bytes are text as any others. */
+/* The trigger is a token; the same bytes without the token are ordinary text. */
 static void triggers(void **state) {
     (void)state;
     struct style style = {STYLE("<c>", " ", NULL, ".", "<end>")};
@@ -1295,7 +1295,7 @@ static void triggers(void **state) {
     feed_piece(feed, parsing, "<c>f {}\n```\n{ ", 14);
     assert_false(fm_tool_parser_read_trigger(&parsing->parser, 8, &piece));
     assert_true(fm_tool_parser_read_trigger(&parsing->parser, 7, &piece));
-    assert_memory_equal(piece.bytes, "\n```\n{", piece.len); /* what could have become a call of another form */
+    assert_memory_equal(piece.bytes, "\n```\n{", piece.len); /* text that could have become a call in another form */
     assert_int_equal(piece.len, 6);
     note_piece(parsing, &piece);
     assert_false(fm_tool_parser_read_trigger(&parsing->parser, 7, &piece));

@@ -1,22 +1,22 @@
-/* Turns: which arrangement of a conversation a template gets, by templates of C. */
+/* Turns: which arrangement of a conversation a template gets, tested with templates written in C. */
 #include "engine/chat/turns.h"
 #include "wire.h"
 #ifdef WRAPPED
 #include "allocations.h"
 #endif
 
-/* What the templates below do, each a bit. */
+/* What the templates below do, one bit each. */
 enum {
-    SYSTEM_FIRST = 1,   /* refuses the system's messages elsewhere */
-    ALTERNATES = 2,     /* refuses what is not the user and the assistant in turns, the user first */
-    NO_SYSTEM = 4,      /* refuses the system */
-    DROPS_SYSTEM = 8,   /* leaves out each of the system's but the first */
+    SYSTEM_FIRST = 1,   /* refuses system messages at other places */
+    ALTERNATES = 2,     /* refuses anything but user and assistant in turns, the user first */
+    NO_SYSTEM = 4,      /* refuses system messages */
+    DROPS_SYSTEM = 8,   /* leaves out each system message except the first */
     REPEATS = 16,       /* writes the last message twice */
     BACKWARDS = 32,     /* begins with the last message */
-    TOOLS_BY_USER = 64, /* shows the tools where the last message is the user's */
+    TOOLS_BY_USER = 64, /* shows the tools only if the last message is the user's */
     MOVES_SYSTEM = 128, /* writes the first message last */
-    REFUSES = 256,      /* everything */
-    DROPS_TEXT = 512,   /* leaves out a text beside calls */
+    REFUSES = 256,      /* refuses everything */
+    DROPS_TEXT = 512,   /* leaves out a text that stands beside calls */
 };
 
 struct script {
@@ -85,7 +85,7 @@ static enum fm_code render(const void *argument, const struct fm_chat *chat, cha
 
 static const struct fm_chat_call call = {.id = "1", .name = "f", .arguments = "{}", .arguments_len = 2};
 
-/* A letter a message: s, u, a; c a call, C one with a text; t its outcome; e an empty text of the assistant. */
+/* One letter per message: s, u, a; c a call, C a call with a text; t its outcome; e an empty text of the assistant. */
 static size_t write_order(const char *order, struct fm_chat_message *messages) {
     static char texts[26][2];
     for (size_t i = 0; order[i]; i++) {
@@ -120,7 +120,7 @@ static void note_chat(struct transcript *log, const struct fm_chat *chat) {
     }
 }
 
-/* What the template that does `does` gets of `order`, "" where it gets nothing, after so many renderings. */
+/* Checks what a template with the behaviour `does` gets for `order` ("": nothing), and after how many renderings. */
 static void expect(unsigned does, const char *order, const char *expected, size_t renders) {
     struct fm_chat_message messages[26];
     const struct fm_chat_tool tool = {.name = "f", .parameters = "{}", .parameters_len = 2};
@@ -170,7 +170,7 @@ static void joined_calls(void **state) {
     (void)state;
     expect(ALTERNATES, "uacu", "u(A)a(B!)u(D)", 2);
     expect(ALTERNATES, "ucctta", "u(A)a(!!)t(D)t(E)a(F)", 2);
-    expect(ALTERNATES, "ucau", "", 1); /* a text after a call can't stand before it */
+    expect(ALTERNATES, "ucau", "", 1); /* a text that comes after a call can't be moved before it */
 }
 
 static void parted_calls(void **state) {
@@ -178,7 +178,7 @@ static void parted_calls(void **state) {
     expect(DROPS_TEXT, "uCtaCt", "u(A)a(B)a(!)t(C)a(D)a(E)a(!)t(F)", 2);
     expect(DROPS_TEXT, "uctu", "u(A)a(!)t(C)u(D)", 1);
     expect(DROPS_TEXT | DROPS_SYSTEM, "ssuCt", "s(A\n\nB)u(C)a(D)a(!)t(E)", 3);
-    expect(DROPS_TEXT | ALTERNATES, "uCt", "", 3); /* joined again, it is without the text */
+    expect(DROPS_TEXT | ALTERNATES, "uCt", "", 3); /* joined again, the message has lost its text */
     expect(ALTERNATES, "uuCt", "u(A\n\nB)a(C!)t(D)", 3);
 }
 
@@ -195,7 +195,7 @@ static void none(void **state) {
     expect(BACKWARDS, "ua", "", 2);
 }
 
-/* One that the template takes, but not with its texts. */
+/* The template takes this arrangement, but loses its texts. */
 static void the_next(void **state) {
     (void)state;
     struct fm_chat_message messages[26];
@@ -219,7 +219,9 @@ static void the_next(void **state) {
     fm_turns_free(&turns);
 }
 
-/* Of one shape, one conversation is looked at; one that the template refuses nevertheless is arranged further. */
+/*
+ * For each shape, only one conversation is checked; if the template then refuses another one, that is arranged further.
+ */
 static void a_known_shape(void **state) {
     (void)state;
     static const char *const orders[] = {"sus", "sus", "suu", "sus"};
@@ -247,7 +249,7 @@ static void a_known_shape(void **state) {
     }
 }
 
-/* Images and control tokens stay where they were in their texts; an image alone is something said. */
+/* Images and control tokens keep their place in their texts; an image without a text also counts as content. */
 static void images_and_thoughts(void **state) {
     (void)state;
     const struct fm_chat_image first = {.at = 1, .index = 0};

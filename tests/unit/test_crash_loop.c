@@ -1,4 +1,4 @@
-/* The crash loop: for how long requests are refused after an engine has died several times in a row. */
+/* The crash loop: how long requests are refused after an engine has died several times in a row. */
 #include "front/engines/crash_loop.h"
 #include "wire.h"
 
@@ -8,7 +8,7 @@ static struct fm_error death(void) {
     return error;
 }
 
-/* How long requests for `model` are refused at `now`, in ms, found by asking. */
+/* How long requests for `model` are refused at `now`, in ms, found by trying. */
 static int64_t refused_ms(const struct fm_crash_loop *loop, const char *model, int64_t now) {
     struct fm_error error;
     int64_t until = now;
@@ -43,7 +43,7 @@ static void die(struct fm_crash_loop *loop, const char *model, int times) {
 static void each_model_has_its_own_count(void **state) {
     (void)state;
     struct fm_crash_loop loop = {0};
-    for (int i = 0; i < 3; i++) { /* in turns */
+    for (int i = 0; i < 3; i++) { /* in turns with another model */
         assert_int_equal(refused_ms(&loop, "m", 0), 0);
         assert_int_equal(refused_ms(&loop, "other", 0), 0);
         die(&loop, "m", 1);
@@ -56,13 +56,13 @@ static void each_model_has_its_own_count(void **state) {
     fm_crash_loop_reset(&loop, "other");
     assert_int_equal(refused_ms(&loop, "other", 0), 0);
     assert_int_equal(refused_ms(&loop, "m", 0), 1000);
-    die(&loop, "other", 1); /* counted from one again */
+    die(&loop, "other", 1); /* the count begins with one again */
     assert_int_equal(refused_ms(&loop, "other", 0), 0);
     fm_crash_loop_free(&loop);
     assert_int_equal(refused_ms(&loop, "m", 0), 0);
 }
 
-/* The ninth model takes the place of the one that has been quiet longest. */
+/* The ninth model replaces the one that has not died for the longest time. */
 static void eight_models_are_remembered(void **state) {
     (void)state;
     struct fm_crash_loop loop = {0};

@@ -1,4 +1,4 @@
-/* The checksum: known values, in one piece and in two, and each bit counts. */
+/* The checksum: known values, computed in one piece and in two, and each bit changes it. */
 #include "base/crc32.h"
 #include "wire.h"
 

@@ -1,4 +1,4 @@
-/* The configuration of an engine: where it comes from, and that no key stays in the environment. */
+/* The configuration of an engine: where it is read from, and that no key stays in the environment. */
 #include "base/secret.h"
 #include "front/engines/config.h"
 #include "wire.h"
@@ -14,7 +14,7 @@ static void in_a_variable(void **state) {
     setenv("B_KEY", KEY "2", 1);
     setenv("THE_CONFIG", "{\"list\":[{\"key_env\":\"A_KEY\"},{\"x\":{\"key_env\":\"B_KEY\"}},{\"key_env\":\"A_KEY\"}]}",
            1);
-    const char *where = getenv("A_KEY"); /* a program that looks at that memory later */
+    const char *where = getenv("A_KEY"); /* as for a program that reads that memory later */
     assert_true(fm_config_read(&config, "env:THE_CONFIG"));
     assert_int_equal(config.fault.code, FM_OK);
     assert_int_equal(config.key_count, 2);
@@ -65,7 +65,7 @@ static void what_is_wrong(void **state) {
     }
 }
 
-/* Even of a configuration that can't be used nobody else gets the keys. */
+/* The keys are removed even if the configuration can't be used. */
 static void keys_go_anyway(void **state) {
     (void)state;
     struct fm_config config;

@@ -1,4 +1,4 @@
-/* The error idiom: names on the wire, and details that are never cut inside a character. */
+/* Errors: their names on the wire, and details that are never cut inside a character. */
 #include "base/error.h"
 #include "base/utf8.h"
 #include "wire.h"
@@ -27,7 +27,7 @@ static void names(void **state) {
     assert_string_equal(fm_code_name(FM_OK), "OK");
 }
 
-/* An engine may send any name: one that is not a failure's, "OK" included, counts as INTERNAL. */
+/* An engine may send any name: a name that is not a failure's, "OK" included, counts as INTERNAL. */
 static void names_that_are_none(void **state) {
     (void)state;
     static const char *const words[] = {"", "OK", "timeout", "TIMEOUT ", "TIMEOU", "TIMEOUTS", "NOT FOUND", "E42"};

@@ -1,4 +1,4 @@
-/* The instance that the fake engine makes for a schema. In the tables, ' stands for " */
+/* The instance that the fake engine makes for a schema. In the tables, ' stands for ". */
 #include "engine/fake/instance.h"
 
 #include <setjmp.h>
@@ -95,7 +95,7 @@ static const struct {
     {"{'minLength':10001}", NULL, "minLength"},
     {"{'format':'date'}", NULL, "format"},
     {"{'type':'integer','format':'int32'}", "0", NULL},
-    /* no answer to these */
+    /* the engine refuses these */
     {"{'pattern':'a'}", NULL, "pattern"},
     {"{'properties':{'a':{'not':{}}}}", NULL, "not"},
     {"{'if':true}", NULL, "if"},
@@ -170,12 +170,12 @@ static void test_texts(void **state) {
     assert_int_equal(write_instance("{'minItems':2,'items':{'type':'string'}}", " \n", &out, &error), FM_OK);
     assert_int_equal(out.len, strlen("[\"word\",\"word\"]"));
     assert_memory_equal(out.data, "[\"word\",\"word\"]", out.len);
-    assert_int_equal(write_instance("{'minLength':100}", "a", &out, &error), FM_INTERNAL); /* beyond the buffer */
+    assert_int_equal(write_instance("{'minLength':100}", "a", &out, &error), FM_INTERNAL); /* larger than the buffer */
     assert_int_equal(write_instance("{'type':'null'}", "", &out, &error), FM_OK);
     fm_buf_free(&out);
 }
 
-/* A schema that branches at each of the $refs is bounded, not followed to its end. */
+/* A schema that branches at each $ref is limited, and not followed to its end. */
 static void test_size(void **state) {
     (void)state;
     struct fm_buf out;

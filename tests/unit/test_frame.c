@@ -1,6 +1,6 @@
 /*
- * Frames: every rule of PROTOCOL.md, "Frames", each fed in any split. A transcript ends with "." where an end of input
- * would be orderly and with "~" where it would not.
+ * Frames: every rule of PROTOCOL.md, "Frames", each input fed with any split. A transcript ends with "." if an end of
+ * the input would be orderly there, and with "~" if not.
  */
 #include "protocol/frame.h"
 #include "wire.h"
@@ -33,7 +33,7 @@ static void feed_framer(void *context, const char *piece, size_t len) {
         case FM_FRAME_CHARSET: note(feeding->log, "charset "); break;
         case FM_FRAME_NO_MEMORY: note(feeding->log, "no-memory "); break;
         case FM_FRAME_BROKEN:
-            if (!feeding->broken) { /* later pieces must find it broken still, with the same fault */
+            if (!feeding->broken) { /* later pieces must still find it broken, with the same fault */
                 note(feeding->log, "broken(%s) ", feeding->framer.fault);
             }
             feeding->broken = true;
@@ -194,7 +194,7 @@ static void bad_lengths(void **state) {
         "a4",
         "4:",
         "99999999999999999999",                    /* 20 digits */
-        "18446744073709551620",                    /* 2^64 + 4: 4, if it wrapped */
+        "18446744073709551620",                    /* 2^64 + 4: it would be 4 with a wrap-around */
         "340282366920938463463374607431768211460", /* 2^128 + 4 */
         "00000000000000000004",
     };
@@ -226,7 +226,7 @@ static void ends_inside(void **state) {
     expect_rows(rows, COUNT(rows));
 }
 
-/* A header of exactly `total` bytes: an unknown line of filling, then the length. The frame's body is "ping". */
+/* A header of exactly `total` bytes: an unknown line as filler, then the length. The frame's body is "ping". */
 static size_t filled_header(char *out, size_t total) {
     static const char head[] = "X-Fill: ";
     static const char tail[] = "\r\nContent-Length: 4\r\n\r\n";
@@ -255,7 +255,7 @@ static void header_size(void **state) {
         size_t len = filled_header(input, rows[i].header);
         expect_in_any_split(&framer, "a long header", input, len, rows[i].expected);
     }
-    memset(input, 'x', sizeof input); /* a line that never ends */
+    memset(input, 'x', sizeof input); /* a line that does not end */
     expect_in_any_split(&framer, "no line end", input, sizeof input, "broken(a header of more than 8,192 bytes) ~");
 }
 
@@ -293,7 +293,7 @@ static void sizes(void **state) {
         size_t header = (size_t)snprintf(input, 64, "Content-Length: %zu\r\n\r\n", rows[i].body);
         memset(input + header, 'x', rows[i].body);
         memcpy(input + header + rows[i].body, PING, sizeof PING - 1);
-        size_t first = rows[i].body == FM_FRAME_BODY_MAX + 1 ? 0 : 1; /* byte by byte takes its time */
+        size_t first = rows[i].body == FM_FRAME_BODY_MAX + 1 ? 0 : 1; /* feeding byte by byte is slow */
         for (size_t s = first; s < COUNT(steps); s++) {
             log = (struct transcript){.len = 0};
             void *feeding = start_framer(&log);
@@ -342,7 +342,7 @@ static void a_length_allocates_nothing(void **state) {
     }
     fm_framer_free(&subject);
 
-    fm_framer_init(&subject); /* and of what is skipped nothing is kept */
+    fm_framer_init(&subject); /* a skipped body is not kept */
     feed_text(&subject, BYTES("Content-Length: 10000001\r\n\r\nxxxxxxxx"), FM_FRAME_MORE);
     assert_int_equal(subject.body.cap, 0);
     fm_framer_free(&subject);
@@ -365,7 +365,7 @@ static void no_memory_skips_one_body(void **state) {
     (void)state;
     struct fm_framer subject;
     fm_framer_init(&subject);
-    subject.body.max = 8; /* stands for an allocation that fails */
+    subject.body.max = 8; /* like an allocation that fails */
     feed_text(&subject, BYTES("Content-Length: 12\r\n\r\n123"), FM_FRAME_MORE);
     feed_text(&subject, BYTES("456789"), FM_FRAME_MORE);
     feed_text(&subject, BYTES("012"), FM_FRAME_NO_MEMORY);
@@ -409,7 +409,7 @@ static void a_frame_as_text(void **state) {
     fm_buf_init(&buf, 1000);
     const char *frame;
     size_t len;
-    for (int i = 0; i < 2; i++) { /* the second begin forgets the first */
+    for (int i = 0; i < 2; i++) { /* the second begin drops the first frame */
         fm_frame_begin(&buf);
         fm_buf_append_str(&buf, "{\"id\":10}");
         assert_true(fm_frame_end(&buf, &frame, &len));
@@ -428,12 +428,12 @@ static void a_failed_buffer_makes_no_frame(void **state) {
     fm_frame_begin(&buf);
     fm_buf_append_str(&buf, "more than the eight bytes that are left");
     assert_false(fm_frame_end(&buf, &frame, &len));
-    fm_frame_begin(&buf); /* and is good again for the next one */
+    fm_frame_begin(&buf); /* the buffer is usable again for the next frame */
     fm_buf_append_str(&buf, "{}");
     assert_true(fm_frame_end(&buf, &frame, &len));
     fm_buf_free(&buf);
 
-    fm_buf_init(&buf, 8); /* not even room for a header */
+    fm_buf_init(&buf, 8); /* no room even for a header */
     fm_frame_begin(&buf);
     assert_false(fm_frame_end(&buf, &frame, &len));
     fm_buf_free(&buf);

@@ -1,4 +1,4 @@
-/* What an engine reports of its GPU: what was written is read again, and what is none of it is refused. */
+/* An engine's report about its GPU: a report that was written is read back, and other texts are refused. */
 #include "protocol/gpu.h"
 
 #include <json-c/json.h>

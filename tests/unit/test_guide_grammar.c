@@ -1,4 +1,6 @@
-/* Grammars that are compiled while others are, by llguidance itself: a vocabulary of bytes, which can be made to stand still. */
+/*
+ * Grammars that are compiled at the same time, by llguidance itself, with a vocabulary of bytes that tests can block.
+ */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "engine/guide/grammar.h"
@@ -16,13 +18,13 @@
 #include <string.h>
 
 #define BYTES     256 /* tokens; the next one ends a turn */
-#define COMPILERS 8   /* COMPILERS_MAX of grammar.c */
+#define COMPILERS 8   /* the same number as COMPILERS_MAX of grammar.c */
 #define GIVE_UP   INT64_MAX
 
 /* ---- a vocabulary ---- */
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int wakes[16]; /* a counter for each vocabulary: its last wake may come when it is gone */
+static atomic_int wakes[16]; /* a counter for each vocabulary: its last wake may come after it is freed */
 static atomic_int *woken = wakes;
 
 static bool ends_turn(const void *argument, int32_t token) {
@@ -30,7 +32,7 @@ static bool ends_turn(const void *argument, int32_t token) {
     return token == BYTES;
 }
 
-/* Waits where a test holds the gate: the first compilation makes llguidance's vocabulary, and the others need it. */
+/* Waits while a test holds the gate: the first compilation builds llguidance's vocabulary, and the others need it. */
 static size_t piece(const void *argument, int32_t token, bool control, char *text, size_t room) {
     (void)argument;
     assert_true(room >= 3);
@@ -95,7 +97,7 @@ static void assert_compiles_to(struct fm_grammar *grammar, char first) {
     fm_grammar_free(grammar);
 }
 
-/* An object of optional keys, which takes llguidance ten times as long for three times as many. */
+/* An object with optional keys: three times as many keys take llguidance ten times as long. */
 static void write_optional_keys(int count, struct fm_buf *text) {
     char key[40];
     fm_buf_append_str(text, "{\"type\":\"object\",\"properties\":{");
@@ -120,7 +122,7 @@ static void what_is_wrong_is_told(void **state) {
     assert_non_null(strstr(error.detail, "the grammar can't be used: "));
     fm_grammar_free(grammar);
     fm_grammar_vocab_free(vocab);
-    vocab = new_vocab(BYTES); /* without the end of a turn */
+    vocab = new_vocab(BYTES); /* without the token that ends a turn */
     grammar = new_grammar(vocab, "regex", "a");
     assert_int_equal(fm_grammar_wait(grammar, GIVE_UP, &error), FM_INTERNAL);
     assert_non_null(strstr(error.detail, "vocabulary"));
@@ -128,7 +130,7 @@ static void what_is_wrong_is_told(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
-/* In words of those who wrote the format: they know neither llguidance nor its options. */
+/* Errors are in the words of people who write formats: they do not know llguidance or its options. */
 static void reasons(void **state) {
     (void)state;
 #define TOO_LARGE \
@@ -160,7 +162,7 @@ static void reasons(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
-/* What shows as the text is made: 50,000 states of a lexer are soon there. */
+/* A problem that appears while the text is made: soon there are 50,000 states of a lexer. */
 static void a_reason_amid_the_text(void **state) {
     (void)state;
     struct fm_error error;
@@ -177,7 +179,7 @@ static void a_reason_amid_the_text(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
-/* It was once enough to make the next one fail. */
+/* Once, a slow format made the next one fail. */
 static void one_that_takes_too_long(void **state) {
     (void)state;
     struct fm_error error;
@@ -189,7 +191,7 @@ static void one_that_takes_too_long(void **state) {
     fm_buf_free(&text);
     enum fm_code code = FM_OK;
     while (code == FM_OK && fm_grammar_compiles(hostile)) {
-        assert_compiles_to(new_grammar(vocab, "regex", "a"), 'a'); /* meanwhile */
+        assert_compiles_to(new_grammar(vocab, "regex", "a"), 'a'); /* this compiles at the same time */
         code = fm_grammar_wait(hostile, 0, &error);
     }
     assert_int_equal(code, FM_INVALID_REQUEST);
@@ -199,7 +201,7 @@ static void one_that_takes_too_long(void **state) {
     fm_grammar_vocab_free(vocab);
 }
 
-/* Nothing fails because of others, given up or not: it waits. */
+/* No format fails because of others, whether given up or not: it waits. */
 static void when_all_threads_are_stuck(void **state) {
     (void)state;
     struct fm_error error;
@@ -221,14 +223,14 @@ static void when_all_threads_are_stuck(void **state) {
     assert_true(fm_grammar_compiles(first) && fm_grammar_compiles(last));
     assert_int_equal(atomic_load(woken), 0);
     pthread_mutex_unlock(&gate);
-    assert_compiles_to(last, 'm'); /* whichever asks, those before it begin */
+    assert_compiles_to(last, 'm'); /* whichever is used first, those before it begin too */
     assert_compiles_to(first, 'f');
     assert_compiles_to(stuck[0], 's');
     fm_grammar_vocab_free(vocab);
     expect_wakes(COMPILERS + 2);
 }
 
-/* Hostile formats that were given up, however many, take no other format's turn. */
+/* Hostile formats that were given up, however many, do not take the turn of another format. */
 static void when_all_were_given_up(void **state) {
     (void)state;
     struct fm_grammar_vocab *vocab = new_vocab(BYTES + 1);
@@ -238,7 +240,7 @@ static void when_all_were_given_up(void **state) {
     }
     struct fm_grammar *next = new_grammar(vocab, "regex", "n");
     struct fm_grammar *later = new_grammar(vocab, "regex", "l");
-    fm_grammar_free(next); /* its thread has begun, so it wakes the engine, too; that of the later one has not */
+    fm_grammar_free(next); /* its thread has begun, and wakes the engine, too; that of `later` has not */
     fm_grammar_free(later);
     pthread_mutex_unlock(&gate);
     fm_grammar_vocab_free(vocab);

@@ -1,5 +1,5 @@
-/* JSON schemas: what of them a grammar enforces, what is only checked, and what is refused where. In the tables, ' is "
- */
+/* JSON schemas: which parts a grammar enforces, which are only checked, and which are refused, and where. In the
+ * tables, ' is ". */
 #include "base/utf8.h"
 #include "engine/guide/schema.h"
 #include "engine/guide/schema_internal.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a multiple is bounded by where the schema has no bounds: 2^53 - 1, and a tenth or a hundredth of it. */
+/* Bounds of a multiple if the schema has none: 2^53 - 1, and a tenth or a hundredth of it. */
 #define SAFE   "'minimum':-9007199254740991,'maximum':9007199254740991,"
 #define SAFE_1 "'minimum':-900719925474099,'maximum':900719925474099,"
 #define SAFE_2 "'minimum':-90071992547409,'maximum':90071992547409,"
@@ -34,7 +34,7 @@
 #define KA        "'type':'object','required':['k'],'properties':{'k':{'const':'a'}}"
 #define KB        "'type':'object','required':['k'],'properties':{'k':{'enum':['b','c']}}"
 
-/* `text` with " for ', to be freed. */
+/* `text` with " in place of '; the caller frees it. */
 static char *quoted(const char *text) {
     char *copy = strdup(text);
     assert_non_null(copy);
@@ -50,7 +50,7 @@ static struct json_object *json_of(const char *text) {
     struct json_tokener *tokener = json_tokener_new_ex(1000);
     struct json_object *value = json_tokener_parse_ex(tokener, copy, (int)strlen(copy));
     fault = json_tokener_get_error(tokener);
-    if (fault == json_tokener_continue) { /* a number may go on */
+    if (fault == json_tokener_continue) { /* a number may continue */
         value = json_tokener_parse_ex(tokener, "", 1);
         fault = json_tokener_get_error(tokener);
     }
@@ -90,7 +90,7 @@ static const struct row {
 } rows[] = {
     {"true", "}", "", ""},
     {"{}", "}", "", ""},
-    /* annotations, and what nobody knows */
+    /* annotations, and unknown keywords */
     {"{'title':'t','description':'d','default':1,'examples':[1],'$comment':'c','deprecated':true,'readOnly':true,"
      "'writeOnly':true,'contentMediaType':'a/b','contentEncoding':'base64','contentSchema':{'not':{}},"
      "'$id':'https://example.com/a','$anchor':'a','$dynamicAnchor':'b','$vocabulary':{},'$defs':{'a':{'not':{}}},"
@@ -112,7 +112,7 @@ static const struct row {
      ",'minimum':-1.5,'maximum':3,'exclusiveMinimum':-2,'exclusiveMaximum':1e-07}",
      "'exclusiveMaximum','exclusiveMinimum','maximum','minimum'", ""},
     {"{'minimum':-0.0}", ",'minimum':0}", "'minimum'", ""},
-    /* two bounds with one integer part, of which the whole one is exclusive */
+    /* two bounds with the same integer part; the one that is an integer is exclusive */
     {"{'type':'number','exclusiveMinimum':0,'maximum':0.5}", ",'type':'number','maximum':0.5}", "'maximum','type'",
      "'exclusiveMinimum'"},
     {"{'exclusiveMaximum':-2,'exclusiveMinimum':-2.5}", ",'exclusiveMinimum':-2.5}", "'exclusiveMinimum'",
@@ -221,7 +221,7 @@ static const struct row {
     {"{'unevaluatedProperties':false}", "}", "", "'unevaluatedProperties'"},
     /* how many properties */
     {"{'minProperties':1}", ",'minProperties':1}", "'minProperties'", ""},
-    {"{'minProperties':2}", "}", "", "'minProperties'"}, /* a key may repeat */
+    {"{'minProperties':2}", "}", "", "'minProperties'"}, /* a key may occur twice */
     {"{'minProperties':1,'required':['a']}", ",'required':['a']}", "'minProperties','required'", ""},
     {"{'minProperties':2,'required':['a']}", ",'minProperties':2,'required':['a']}", "'minProperties','required'", ""},
     {"{'minProperties':1,'properties':{'a':{}}}", ",'properties':{'a':{}}}", "'properties'", "'minProperties'"},
@@ -240,7 +240,7 @@ static const struct row {
     {"{'maxProperties':2}", ",'maxProperties':2}", "'maxProperties'", ""},
     {"{'maxProperties':2,'properties':{'a':{}}}", ",'properties':{'a':{}}}", "'properties'", "'maxProperties'"},
     {"{'maxProperties':2,'anyOf':[true]}", ",'anyOf':[true]}", "'anyOf'", "'maxProperties'"},
-    /* no object has as many: the grammar is told so, and allows what is no object */
+    /* no object can have as many: the grammar contains that, and allows values that are not objects */
     {"{'required':['a','b'],'maxProperties':1,'properties':{'a':{},'b':{}},'additionalProperties':false}",
      ",'required':['a','b'],'maxProperties':1,'properties':{'a':{},'b':{}},'additionalProperties':false}",
      "'additionalProperties','maxProperties','properties','required'", ""},
@@ -275,8 +275,8 @@ static const struct row {
      "'$ref','anyOf','const','enum','oneOf','properties','required','type'", ""},
     {"{'oneOf':[{'required':['k'],'properties':{'k':{'const':1}}},{'required':['k'],'properties':{'k':{'const':2}}}]}",
      ",'anyOf':[{'required':['k'],'properties':{'k':{'const':1}}},{'required':['k'],'properties':{'k':{'const':2}}}]}",
-     "'const','properties','required'", "'oneOf'"}, /* both fit 1, which is no object */
-    /* up to draft 7 what stands beside $ref says nothing */
+     "'const','properties','required'", "'oneOf'"}, /* 1 fits both, because it is not an object */
+    /* up to draft 7, members beside $ref have no effect */
     {"{" D7 ",'oneOf':[{'$ref':'#/a','const':1},{'$ref':'#/a','const':2}],'a':{'type':'integer'}}",
      ",'anyOf':[{'$ref':'#/$defs/1','const':1},{'$ref':'#/$defs/1','const':2}],'$defs':{'1':{'type':'integer'}}}",
      "'$ref','const','type'", "'oneOf'"},
@@ -326,7 +326,7 @@ static const struct row {
      ",'$ref':'#/$defs/1','items':{'items':{'$ref':'#/$defs/2'}},'$defs':{'1':{'items':{'$ref':'#/$defs/2'}},'2':"
      "{'type':'null'}}}",
      "'$ref','items','type'", ""},
-    /* a value is consumed on the way back */
+    /* the way back consumes a value */
     {"{'items':{'properties':{'x':{'not':{'$ref':'#/items'}}}},'$dynamicAnchor':'a','contains':{'$dynamicRef':'#a'}}",
      ",'items':{'properties':{'x':{}}}}", "'items','properties'", "'items.properties.x.not','contains'"},
     /* paths */
@@ -353,7 +353,7 @@ static void expect_row(const struct row *row) {
     fm_schema_free(&out);
 }
 
-/* Strict: what would be checked is refused, the first such keyword first; the rest is the same. */
+/* Strict: keywords that would only be checked are refused, the first such keyword first; the rest is the same. */
 static void expect_strict_row(const struct row *row) {
     struct fm_schema out;
     struct fm_error error;
@@ -370,7 +370,7 @@ static void expect_strict_row(const struct row *row) {
     char *end = strstr(first, "\",\"");
     end = end ? end : first + strlen(first) - 1;
     fm_buf_init(&param, 1024);
-    for (char *c = first; c < end; c++) { /* out of JSON: \" is " */
+    for (char *c = first; c < end; c++) { /* from JSON: \" becomes " */
         if (*c != '\\') {
             fm_buf_append_char(&param, *c);
         }
@@ -474,12 +474,12 @@ static const struct {
     {"{'maxItems':'3'}", ".maxItems"},
     {"{'maxProperties':-1}", ".maxProperties"},
     {"{'minContains':-1}", ".minContains"},
-    /* what nothing fits */
+    /* schemas that no value fits */
     {"{'type':'object','required':['a','b'],'maxProperties':1}", ".maxProperties"},
     {"{'type':'object','required':['a'],'maxProperties':1}", NULL},
     {"{'type':'object','minProperties':2,'maxProperties':1}", ".maxProperties"},
     {"{'type':'object','minProperties':1,'maxProperties':1}", NULL},
-    {"{'required':['a'],'maxProperties':0}", NULL}, /* 1 fits */
+    {"{'required':['a'],'maxProperties':0}", NULL}, /* 1 fits, because it is not an object */
     {"{'type':['null','object'],'required':['a'],'maxProperties':0}", NULL},
     {"{'type':'object','properties':{'a':{'type':'object','required':['b'],'maxProperties':0}}}", NULL},
     {"{'type':'object','properties':{'a':{'type':'object','required':['b'],'maxProperties':0}},'required':['a']}",
@@ -510,9 +510,9 @@ static const struct {
     {"{'$id':1}", ".$id"},
     {"{'$ref':1}", ".$ref"},
     {"{'$dynamicRef':1}", ".$dynamicRef"},
-    {"{'not':{'minLength':'x'}}", ".not.minLength"}, /* also where nothing is enforced */
-    {"{'$defs':{'a':{'enum':7}}}", ".$defs.a.enum"}, /* and what nobody refers to */
-    /* a NUL in what names something */
+    {"{'not':{'minLength':'x'}}", ".not.minLength"}, /* also if nothing is enforced there */
+    {"{'$defs':{'a':{'enum':7}}}", ".$defs.a.enum"}, /* and in a definition that is not used */
+    /* a NUL in a name or a reference */
     {"{'$ref':'#/$defs/a\\u0000b','$defs':{'a':true}}", ".$ref"},
     {"{'$dynamicRef':'#a\\u0000'}", ".$dynamicRef"},
     {"{'$recursiveRef':'#\\u0000'}", ".$recursiveRef"},
@@ -529,12 +529,12 @@ static const struct {
     {"{'$ref':'other.json#/a'}", ".$ref"},
     {"{'$ref':'#/$defs/a'}", ".$ref"},
     {"{'items':{'$ref':'#/$defs/a/1'},'$defs':{'a':[true]}}", ".$defs.a"},
-    {"{'$ref':'#/a/01','a':[{},{}]}", NULL}, /* a leading 0 is taken */
+    {"{'$ref':'#/a/01','a':[{},{}]}", NULL}, /* a leading 0 is accepted */
     {"{'$ref':'#/a/2','a':[{},{}]}", ".$ref"},
     {"{'$ref':'#/a/-','a':[{},{}]}", ".$ref"},
     {"{'$ref':'#a'}", ".$ref"},
     {"{'$id':'https://a.example/x/','$defs':{'a':{'$id':'b/c'},'d':{'$ref':'b/c'}}}", ".$defs.d.$ref"},
-    /* $refs that come back */
+    /* $refs that return to themselves */
     {"{'$ref':'#'}", ".$ref"},
     {"{'allOf':[{'anyOf':[{'$ref':'#'}]}]}", ".allOf[0].anyOf[0].$ref"},
     {"{'properties':{'a':{'$ref':'#/$defs/a'}},'$defs':{'a':{'oneOf':[{'$ref':'#/$defs/b'}]},'b':{'$ref':'#/$defs/"
@@ -543,15 +543,15 @@ static const struct {
     {"{'$ref':'#/$defs/v','$defs':{'v':{'properties':{'x':{'$ref':'#/$defs/u'}},'allOf':[{'$ref':'#/$defs/u'}]},'u':"
      "{'$ref':'#/$defs/v'}}}",
      ".$defs.u.$ref"},
-    /* and that never end, as the greatest values would */
+    /* and $refs whose values never end */
     {"{" ENDLESS "}", ""},
     {"{'$ref':'#/$defs/t','$defs':{'t':{'type':'array','items':{'$ref':'#/$defs/t'},'minItems':1}}}", ".$defs.t"},
     {"{'$ref':'#/$defs/t','$defs':{'t':{'type':'object','properties':{'v':{'type':'string'},'l':{'$ref':'#/$defs/t'}},"
      "'required':['v','l']}}}",
      ".$defs.t"},
-    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{" ENDLESS_T "}}}", ".$defs.t"}, /* also where it need not be */
-    {"{'$defs':{'t':{" ENDLESS_T "}}}", NULL},                                    /* but nobody refers to it */
-    {"{'properties':{'a':{'$ref':'#'}},'required':['a']}", NULL},                 /* 1 fits */
+    {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{" ENDLESS_T "}}}", ".$defs.t"}, /* also if no value has to use it */
+    {"{'$defs':{'t':{" ENDLESS_T "}}}", NULL},                                    /* but it is not used */
+    {"{'properties':{'a':{'$ref':'#'}},'required':['a']}", NULL},                 /* 1 fits: it is no object */
     {"{'type':'object','allOf':[{'properties':{'a':{'$ref':'#/$defs/"
      "t'}},'required':['a']}],'$defs':{'t':{'$ref':'#'}}}",
      ".$defs.t"},
@@ -568,18 +568,18 @@ static const struct {
     {"{'type':'array','prefixItems':[true],'items':{'$ref':'#'},'minItems':2}", ""},
     {"{" D7 ",'type':'array','items':[{'$ref':'#'}],'minItems':1}", ""},
     {"{" D7 ",'type':'array','items':[true],'additionalItems':{'$ref':'#'},'minItems':2}", ""},
-    /* what nothing fits in any case is the grammar's to refuse */
+    /* the grammar, not the schema check, refuses a schema that no value fits */
     {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{'type':'string','allOf':[{'type':'null'}]}}}", NULL},
     {"{'items':{'$ref':'#/$defs/t'},'$defs':{'t':{'type':'object','additionalProperties':false,'required':['a']}}}",
      NULL},
-    /* each of two needs the other, one of them a third that ends */
+    /* two need each other, and one of them needs a third that ends */
     {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'array','items':{'$ref':'#/$defs/b'},'minItems':1},'b':{'type':'array',"
      "'items':{'$ref':'#/$defs/a'},'minItems':1}}}",
      ".$defs.a"},
     {"{'$ref':'#/$defs/a','$defs':{'a':{'type':'array','items':{'$ref':'#/$defs/b'},'minItems':1},'b':{'type':'array',"
      "'items':{'anyOf':[{'$ref':'#/$defs/a'},{'type':'null'}]},'minItems':1}}}",
      NULL},
-    /* also through what only a validator follows */
+    /* also through keywords that only a validator follows */
     {"{'const':1,'not':{'$ref':'#'}}", ".not.$ref"},
     {"{'if':{'$ref':'#'},'then':true}", ".if.$ref"},
     {"{'if':true,'then':{'allOf':[{'$ref':'#'}]}}", ".then.allOf[0].$ref"},
@@ -591,7 +591,7 @@ static const struct {
     {"{'$dynamicAnchor':'a','anyOf':[{'$dynamicRef':'#a'}]}", ".anyOf[0].$dynamicRef"},
     {"{'$dynamicAnchor':'a','allOf':[{'$id':'x','$dynamicAnchor':'b','$dynamicRef':'#a'}]}", ".allOf[0].$dynamicRef"},
     {"{'$dynamicRef':'#/a','a':7}", ".a"},
-    /* and that llguidance can't merge */
+    /* and those that llguidance can't merge */
     {"{'$ref':'#/$defs/a','$defs':{'a':{'properties':{'n':{'$ref':'#/$defs/a','type':'object'}}}}}",
      ".$defs.a.properties.n.$ref"},
     {"{'$ref':'#/$defs/a','$defs':{'a':{'items':{'anyOf':[{'$ref':'#/$defs/a'}],'maxItems':3}}}}",
@@ -622,7 +622,7 @@ static void test_refusals(void **state) {
 
 /* ---- limits ---- */
 
-/* `start`, `count` times `each` with its number for #, `end`; to be freed. */
+/* `start`, `count` times `each` with its number in place of #, `end`; the caller frees it. */
 static char *repeat(const char *start, const char *each, size_t count, const char *end) {
     struct fm_buf text;
     fm_buf_init(&text, 64u << 20);
@@ -702,12 +702,12 @@ static void test_limits(void **state) {
     expect_limit(repeat("{\"$ref\":\"#", "a", 1024, "\"}"), "format.schema.$ref");
     expect_limit(repeat("{\"title\":\"", "a", 1048564, "\"}"), NULL);
     expect_limit(repeat("{\"title\":\"", "a", 1048565, "\"}"), "format.schema");
-    expect_limit(repeat("{\"enum\":[0", ",\"aaaaaaaaaa\"", 800000, "]}"), "format.schema"); /* 10 MB, in no time */
+    expect_limit(repeat("{\"enum\":[0", ",\"aaaaaaaaaa\"", 800000, "]}"), "format.schema"); /* 10 MB, very fast */
 }
 
 static void test_ref_depth(void **state) {
     (void)state;
-    for (size_t count = 127; count < 129; count++) { /* a link is two deep: its own schema, and items */
+    for (size_t count = 127; count < 129; count++) { /* a link is two levels deep: its schema, and items */
         struct fm_buf text;
         fm_buf_init(&text, 1u << 20);
         fm_buf_append_str(&text, "{\"$ref\":\"#/$defs/0\",\"$defs\":{");
@@ -744,7 +744,7 @@ static void test_many_checked(void **state) {
     free(names);
 }
 
-/* oneOf compares in pairs, as far as its fuel goes. */
+/* oneOf is compared in pairs, as long as there is fuel. */
 static void test_large_one_of(void **state) {
     (void)state;
     static const struct {
@@ -772,7 +772,7 @@ static void test_large_one_of(void **state) {
     char *each = repeat(",{\"const\":\"", body, 1, "#\"}");
     text = repeat("{\"oneOf\":[{\"type\":\"null\"}", each, 500, "]}");
     assert_int_equal(prepare(text, false, &out, &error), FM_OK);
-    assert_false(out.exact); /* as many pairs as above are enough, but they are 900 bytes long */
+    assert_false(out.exact); /* the same number of pairs is accepted above, but these are 900 bytes long */
     fm_schema_free(&out);
     free(text);
     free(each);
@@ -791,7 +791,7 @@ static void test_large_one_of(void **state) {
     free(one);
 }
 
-/* Keys that begin alike for long are sorted: two million pairs would be too many. */
+/* Keys with a long common beginning are sorted: comparing two million pairs would be too slow. */
 static void test_many_pattern_properties(void **state) {
     (void)state;
     static const struct {
@@ -838,7 +838,7 @@ static const struct {
     {"\\t\\n\\f\\r\\x41\\u0042\\u{1F600}\\uD83D\\uDE00\\cJ\\.\\/", FM_PATTERN_OK,
      "\\x{9}\\x{A}\\x{C}\\x{D}AB\\x{1F600}\\x{1F600}\\x{A}\\.\\/"},
     {"\\p{L}[\\p{Nd}\\P{Zs}]", FM_PATTERN_OK, "\\p{L}[\\p{Nd}[^\\p{Zs}" UNWR "]]"},
-    /* without what is written as \uXXXX */
+    /* without the characters that are written as \uXXXX */
     {"[^\"]", FM_PATTERN_OK, "[^\\\"" UNWR "]"},
     {"\\P{L}", FM_PATTERN_OK, "[^\\p{L}" UNWR "]"},
     {"[\\x00-\\x1f]", FM_PATTERN_OK, "[\\x{8}-\\x{A}\\x{C}-\\x{D}]"},
@@ -982,7 +982,7 @@ static const struct {
     {"json-pointer", {"", "/", "/a/~0~1/ b"}, {"a", "/~", "/~2"}},
 };
 
-/* POSIX's extended expressions have all of it but groups without a number. */
+/* POSIX's extended expressions support everything except groups without a number. */
 static bool matches(const char *pattern, const char *text) {
     char plain[4096];
     size_t len = 0;

@@ -1,4 +1,4 @@
-/* The hash: known values, in one piece and in two. Files of earlier versions are found by it. */
+/* The hash: known values, computed in one piece and in two. It is used to find files of earlier versions. */
 #include "base/hash.h"
 #include "wire.h"
 

@@ -1,6 +1,6 @@
 /*
- * Bytes to messages: a transcript of the callbacks, for any split. "msg(METHOD ID)", "fault(CODE ID DETAIL)", and at
- * the end "broken(FAULT)" or whether an end of input would be orderly: "." or "~".
+ * Bytes to messages: a transcript of the callbacks, with any split. "msg(METHOD ID)", "fault(CODE ID DETAIL)", and at
+ * the end "broken(FAULT)", or whether an end of the input would be orderly: "." or "~".
  */
 #include "protocol/inbound.h"
 #include "wire.h"
@@ -31,7 +31,7 @@ static void on_message(void *context, const struct fm_rpc_message *message, stru
     note(receiver->log, "msg(%s%s %.*s) ", names[message->kind], message->method ? message->method : "",
          shown(&message->id), message->id.len ? message->id.text : "null");
     json_object_put(receiver->kept);
-    receiver->kept = json_object_get(root); /* must outlive the call, the body's bytes and the parser */
+    receiver->kept = json_object_get(root); /* must stay valid after the call, the body's bytes and the parser */
 }
 
 static void on_fault(void *context, const struct fm_rpc_id *id, enum fm_rpc_error code, const char *detail) {
@@ -52,7 +52,7 @@ static void feed_receiver(void *context, const char *piece, size_t len) {
     struct fm_inbound_handler handler = {.context = receiver, .message = on_message, .fault = on_fault};
     size_t before = receiver->log->len;
     const char *fault = fm_inbound_feed(&receiver->inbound, piece, len, &handler);
-    if (receiver->broken) { /* broken once, broken for good, and silent */
+    if (receiver->broken) { /* after a break it stays broken, and calls back no more */
         assert_non_null(fault);
         assert_int_equal(receiver->log->len, before);
     } else if (fault) {
@@ -78,7 +78,7 @@ static void end_receiver(void *context) {
 
 static const struct subject inbound = {start_receiver, feed_receiver, end_receiver};
 
-/* A body in a frame, a ping after it: what the body does, and that the ping still works. */
+/* A body in a frame, and a ping after it: the events of the body, and the ping, which must still work. */
 static void bodies(void **state) {
     (void)state;
     static const struct {
@@ -111,7 +111,7 @@ static void bodies(void **state) {
         {BYTES(HEAD "\"id\":5}"), "fault(-32600 5 " BATCH ") "},
         {BYTES(HEAD "\"id\":1.5,\"method\":\"m\"}"), "fault(-32600 null " BATCH ") "},
         {BYTES("{\"id\":\"a\",\"method\":\"m\"}"), "fault(-32600 \"a\" " BATCH ") "},
-        {BYTES("{\"method\":\"m\"}"), ""}, /* a notification is not answered, even when it is wrong */
+        {BYTES("{\"method\":\"m\"}"), ""}, /* a notification gets no answer, even if it is invalid */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char input[1024];
@@ -172,7 +172,7 @@ static void feed_too_large(struct receiver *receiver, size_t len) {
     feed_piece(feed_receiver, receiver, BYTES(FRAMED));
 }
 
-/* The error names the limit: the host's, or the one that was set. */
+/* The error names the limit: the host's default, or the one that was set. */
 static void too_large_is_skipped(void **state) {
     (void)state;
     static struct transcript log;
@@ -188,7 +188,7 @@ static void too_large_is_skipped(void **state) {
     assert_string_equal(log.text, "fault(-32700 null the body is larger than 20,000,000 bytes) msg(ping 1) .");
 }
 
-/* Depth 64 is for both parsers the same: the params are level 2, so 62 more fit. */
+/* Depth 64 is the same for both parsers: the params are level 2, so 62 more fit. */
 static void depth(void **state) {
     (void)state;
     for (int levels = 62; levels <= 64; levels++) {
@@ -216,7 +216,7 @@ static void depth(void **state) {
     }
 }
 
-/* `elements` numbers in an array; the message has five values besides. */
+/* An array of `elements` numbers; the message has five other values. */
 static void feed_values(struct receiver *receiver, size_t elements) {
     static const char start[] = HEAD "\"id\":1,\"method\":\"m\",\"params\":[0";
     char *input = malloc(2 * elements + 200);
@@ -252,7 +252,7 @@ static void values(void **state) {
     }
 }
 
-/* A prompt of megabytes leaves nothing behind: neither the frame's buffer nor json-c's. */
+/* After a prompt of megabytes, no memory is kept: neither the frame's buffer nor json-c's. */
 static void a_large_message_is_given_back(void **state) {
     (void)state;
     static struct transcript log;

@@ -1,17 +1,17 @@
 /*
- * Calls as mere JSON: what is one and what is text, by the parser and by the grammar, which must decide alike on every
- * text. The vocabulary is bytes.
+ * Calls that are plain JSON: what is a call and what is text, for the parser and for the grammar, which must agree on
+ * every text. The vocabulary is bytes.
  */
 #include "byte_grammar.h"
 
 #include <json-c/json.h>
 
-#ifdef FM_SANITIZE /* llguidance's memory takes the time then, and it is not built for a sanitizer */
+#ifdef FM_SANITIZE /* with sanitizers, llguidance's memory is slow, and llguidance is not built for a sanitizer */
 #define TEXTS 500
 #else
-#define TEXTS 2000 /* that are made at random */
+#define TEXTS 2000 /* random texts */
 #endif
-#define ANSWERS  (TEXTS / 2) /* the same */
+#define ANSWERS  (TEXTS / 2) /* random answers */
 #define TEXT_MAX (1u << 22)
 
 static struct fm_tool tools[] = {
@@ -27,7 +27,7 @@ static void *start(struct transcript *log) {
 
 static const struct subject subject = {start, feed, end};
 
-/* In any split; the grammar takes it, and the answer may end there. */
+/* With any split; the grammar accepts the answer, and it may end there. */
 static void expect(const char *answer, const char *expected) {
     struct fm_grammar *grammar = new_grammar(&job, &fm_tool_form_own, NULL);
     for (const char *c = answer; *c; c++) {
@@ -76,7 +76,7 @@ static void calls(void **state) {
     expect("So:\n\n<{" F "}>\n", "T:So:|C:f|A:{\"a\":\"}\"}");
     expect("Sure.\n<tools>\n" F "\n</tools>", "T:Sure.|C:f|A:{\"a\":\"}\"}");
     expect("<tools>" F "</tools>\n<tools> {\"name\":\"f2\",\"arguments\":{}}</tools>", "|C:f|A:{\"a\":\"}\"}|C:f2|A:{}");
-    /* a form's own call beside it */
+    /* a call in the model's form beside it */
     expect("{\"name\": \"f\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
            "T:{\"name\": \"f|C:f|A:{}");
     expect("```json\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "T:```json|C:f|A:{}");
@@ -89,7 +89,7 @@ static void texts(void **state) {
         "{\"name\": \"f",
         "{\"name\": \"Anna\"}",
         "{\"name\": \"f3\", \"arguments\": {}}",
-        "{\"name\": \"no\", \"arguments\": {}}", /* it may not be called */
+        "{\"name\": \"no\", \"arguments\": {}}", /* this tool may not be called */
         "{\"name\": \"F\", \"arguments\": {}}",
         "{\"name\": \"\\u0066\", \"arguments\": {}}",
         "{\"name\": \"\", \"arguments\": {}}",
@@ -131,7 +131,7 @@ static uint32_t random_below(uint32_t *seed, uint32_t below) {
     return (*seed >> 16) % below;
 }
 
-/* `count` words of a call's beginning, some left out, some in their place, with white space between. */
+/* `count` words of a call's beginning, some left out, some replaced, with white space between them. */
 static void add_words(uint32_t *seed, struct fm_buf *text) {
     static const char *const call[] = {"~",  "\n", "```json\n",   "<tools>", "[",          "{", "{",  "\"type\"", ":",
                                        "\"function\"", ",", "\"function\"", ":", "{", "\"name\"", ":", "\"", "f",
@@ -196,7 +196,7 @@ static const char *one_of(uint32_t *seed, const char *const *list, size_t count)
 
 static void add_value(uint32_t *seed, int depth, struct fm_buf *text);
 
-/* Its members are of all kinds, but no `name` is one of a tool that may be called. */
+/* An object with members of all kinds, but no `name` is that of a tool that may be called. */
 static void add_object(uint32_t *seed, int depth, struct fm_buf *text) {
     static const char *const keys[] = {"name", "name", "type", "function", "arguments", "parameters", "id", "\\u0061", ""};
     static const char *const names[] = {"Anna", "no", "F", "f3", "ff", "a.b.c", "a", "", "\\u0066", "f\\u0032", "f ", "f\\\""};
@@ -219,7 +219,7 @@ static void add_object(uint32_t *seed, int depth, struct fm_buf *text) {
         }
     }
     fm_buf_append_str(text, ONE_OF(seed, gaps));
-    fm_buf_append_str(text, random_below(seed, 20) ? "}" : ""); /* some are never whole */
+    fm_buf_append_str(text, random_below(seed, 20) ? "}" : ""); /* some objects are never complete */
 }
 
 /* Recurses to a depth of 9. */
@@ -239,7 +239,7 @@ static void add_value(uint32_t *seed, int depth, struct fm_buf *text) {
     }
 }
 
-/* An answer with JSON, in a fence or in a text, or amid a line, where it may name a tool. */
+/* An answer with JSON, in a fence, in a text, or inside a line; there it may name a tool. */
 static void add_answer(uint32_t *seed, struct fm_buf *text) {
     static const char *const begins[] = {"",           "```json\n", "```\r\n", "So:\n\n", "[",   "x = ",
                                          "<tool_cal", "- ",        "\n",      "> ",       "\t", "```python\nprint("};
@@ -254,7 +254,7 @@ static void add_answer(uint32_t *seed, struct fm_buf *text) {
     }
 }
 
-/* JSON that is no call comes out byte for byte, however it is cut. */
+/* JSON that is not a call is passed on byte for byte, however it is split. */
 static void text_stays_text(void **state) {
     (void)state;
     uint32_t seed = 1;

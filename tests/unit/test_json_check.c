@@ -1,5 +1,6 @@
 /*
- * The strict check of a body. json-c must parse every text that it accepts; a refusal must name the right byte.
+ * The strict check of a body. json-c must be able to parse every text that the check accepts; a refusal must name the
+ * right byte.
  */
 #include "protocol/json_check.h"
 #include "wire.h"
@@ -13,7 +14,7 @@ static const char *check(const char *text, size_t len, size_t *offset) {
     return fault;
 }
 
-/* json-c reads all of it, and to the same depth. */
+/* json-c reads the whole text, to the same depth. */
 static bool json_c_parses(const char *text, size_t len) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
     struct json_object *root = json_tokener_parse_ex(tokener, text, (int)len);
@@ -44,7 +45,7 @@ struct text {
 };
 
 static const struct text accepted[] = {
-    /* scalars alone */
+    /* only scalars */
     {BYTES("null")},
     {BYTES("true")},
     {BYTES("false")},
@@ -75,7 +76,7 @@ static const struct text accepted[] = {
     {BYTES("1.7976931348623157e308")},
     {BYTES("5e-324")},
     {BYTES("1e-400")},
-    {BYTES("1.7976931348623158e308")}, /* rounds down to the largest double */
+    {BYTES("1.7976931348623158e308")}, /* is rounded down to the largest double */
     {BYTES("-0.17976931348623158E+309")},
     {BYTES("17976931348623158e292")},
     {BYTES("0e99999999999999999999")},
@@ -139,7 +140,7 @@ static void must_accept(void **state) {
     }
 }
 
-/* Text, length, the byte where, and what is wrong (a part of the message). */
+/* The text, its length, the byte of the fault, and a part of the message. */
 struct refused {
     const char *text;
     size_t len;
@@ -220,7 +221,7 @@ static const struct refused structure_rows[] = {
     {BYTES("{'a':1}"), 1, KEY},
     {BYTES("'a'"), 0, VALUE},
     {BYTES("['a']"), 1, VALUE},
-    /* after the value */
+    /* text after the value */
     {BYTES("1 2"), 2, FOLLOWS},
     {BYTES("{}{}"), 2, FOLLOWS},
     {BYTES("{} {}"), 3, FOLLOWS},
@@ -242,7 +243,7 @@ static const struct refused structure_rows[] = {
     {BYTES("{/**/\"a\":1}"), 1, KEY},
     {BYTES("{\"a\"/**/:1}"), 4, COLON},
     {BYTES("1//x"), 1, FOLLOWS},
-    /* words */
+    /* misspelt words */
     {BYTES("nul"), 0, WORD},
     {BYTES("nulL"), 0, WORD},
     {BYTES("Null"), 0, VALUE},
@@ -261,7 +262,7 @@ static const struct refused structure_rows[] = {
     {BYTES("-NaN"), 1, "a number without digits"},
     {BYTES("[NaN]"), 1, VALUE},
     {BYTES("{\"a\":Infinity}"), 5, VALUE},
-    /* marks and other encodings */
+    /* byte order marks and other encodings */
     {BYTES("\xEF\xBB\xBF{}"), 0, VALUE},
     {BYTES("\xEF\xBB\xBF"), 0, VALUE},
     {BYTES("\xFF\xFE{\0}\0"), 0, VALUE},
@@ -364,7 +365,7 @@ static const struct refused strings_rows[] = {
     {BYTES("\"\\u:041\""), 3, HEX},
     {BYTES("\"\\u/041\""), 3, HEX},
     {BYTES("\"\\u{41}\""), 3, HEX},
-    /* surrogates, written */
+    /* escaped surrogates */
     {BYTES("\"\\uD800\""), 7, LONE},
     {BYTES("\"\\uDBFFa\""), 7, LONE},
     {BYTES("\"\\uD800\\n\""), 7, LONE},
@@ -438,7 +439,7 @@ static size_t put(char *out, const char *word) {
     return len;
 }
 
-/* `levels` containers inside each other, objects and arrays in turn by the bits of `pattern`; `inner` in the middle. */
+/* `levels` nested containers, objects or arrays by the bits of `pattern`, with `inner` in the middle. */
 static size_t nest(char *out, int levels, uint64_t pattern, const char *inner) {
     size_t len = 0;
     for (int i = 0; i < levels; i++) {
@@ -477,7 +478,7 @@ static void depth(void **state) {
     }
 }
 
-/* Each closing bracket must be the one of its level, at any level. */
+/* Each closing bracket must match its level, at any level. */
 static void brackets_match_at_every_level(void **state) {
     (void)state;
     static const uint64_t patterns[] = {0, UINT64_MAX, 0x123456789ABCDEF0u};
@@ -495,7 +496,7 @@ static void brackets_match_at_every_level(void **state) {
     }
 }
 
-/* 100,000 levels are left at the 65th, so nothing after it costs anything. */
+/* The check stops at level 65 of 100,000, so the rest costs nothing. */
 static void very_deep(void **state) {
     (void)state;
     static char text[500000];
@@ -510,13 +511,13 @@ static void very_deep(void **state) {
     assert_int_equal(offset, 64 * 5);
 }
 
-/* Of scalars, arrays and objects alike; keys are none. */
+/* Scalars, arrays and objects count; keys do not. */
 static void values_are_counted(void **state) {
     (void)state;
     static const struct {
         const char *text;
         size_t values;
-        size_t offset; /* of the last one */
+        size_t offset; /* that of the last value */
     } rows[] = {
         {"7", 1, 0},
         {" null ", 1, 1},
@@ -548,7 +549,7 @@ static void most_values(void **state) {
     accept("the most values", text, 2 * FM_JSON_VALUES_MAX);
     text[2 * FM_JSON_VALUES_MAX - 1] = ',';
     assert_ptr_equal(check(text, sizeof text, &offset), fm_json_too_many);
-    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* and nothing after it was examined */
+    assert_int_equal(offset, 2 * FM_JSON_VALUES_MAX); /* nothing after it was read */
 }
 
 /* No proper prefix of an object, array or string is a value. */
@@ -566,7 +567,7 @@ static void every_prefix_is_refused(void **state) {
     }
 }
 
-/* Where rounding to infinity begins, 2^1024 - 2^970, and what a digit more or less does to it. */
+/* The value from which numbers round to infinity, 2^1024 - 2^970, and the effect of one digit more or less. */
 static void the_limit_of_a_double(void **state) {
     (void)state;
     static const char limit[] =

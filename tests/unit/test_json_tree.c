@@ -1,4 +1,4 @@
-/* The tree of a checked body: strings to the byte, numbers to the digit, and the last of equal keys. */
+/* The tree of a checked body: exact bytes of strings, exact digits of numbers, and the last of equal keys. */
 #include "protocol/json_tree.h"
 #include "wire.h"
 
@@ -29,7 +29,7 @@ static void strings(void **state) {
         {"\"\\u007f\\u0080\\u07FF\\u0800\\uffff\"", BYTES("\x7F\xC2\x80\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBF")},
         {"\"\\ud800\\udc00\\uDBFF\\uDFFF\"", BYTES("\xF0\x90\x80\x80\xF4\x8F\xBF\xBF")},
         {"\"\\ud83d\\ude00 \\ud83d\\ude00\"", BYTES("\xF0\x9F\x98\x80 \xF0\x9F\x98\x80")},
-        {"\"\\ud836\\ude00\"", BYTES("\xF0\x9D\xA8\x80")}, /* U+1DA00, which json-c 0.16 makes U+FFFD of */
+        {"\"\\ud836\\ude00\"", BYTES("\xF0\x9D\xA8\x80")}, /* U+1DA00, which json-c 0.16 turns into U+FFFD */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct json_object *root = tree_of(rows[i].text, strlen(rows[i].text));
@@ -62,7 +62,7 @@ static void values(void **state) {
     }
 }
 
-/* As numbers, integers beyond 64 bits are the nearest that fit. */
+/* Read as numbers, integers beyond 64 bits become the nearest one that fits. */
 static void large_integers(void **state) {
     (void)state;
     struct json_object *root = tree_of(BYTES("[18446744073709551616,-9223372036854775809]"));

@@ -1,4 +1,4 @@
-/* JSON written into a buffer: what comes out is the text expected, and the strict check and json-c read it back. */
+/* JSON written into a buffer: the output is the expected text, and the strict check and json-c can read it. */
 #include "protocol/json_check.h"
 #include "protocol/json_writer.h"
 #include "wire.h"
@@ -73,7 +73,7 @@ static void commas(void **state) {
            "\"i\":{},\"j\":0}");
 }
 
-/* fm_json_string_size gives the bytes of a text before it is written. */
+/* fm_json_string_size returns the bytes of a text before it is written. */
 static void sizes(void **state) {
     (void)state;
     static const struct {
@@ -141,7 +141,7 @@ static void strings(void **state) {
     }
 }
 
-/* A file's name or a message cut short may hold anything; the wire is UTF-8 all the same. */
+/* A file's name or a shortened message may contain any bytes; the wire is still UTF-8. */
 static void what_is_not_utf8(void **state) {
     (void)state;
 #define FFFD "\xEF\xBF\xBD"
@@ -168,7 +168,7 @@ static void what_is_not_utf8(void **state) {
     }
 }
 
-/* All that are below a space, for there is no other way to write them. */
+/* All characters below a space are escaped, because JSON has no other way to write them. */
 static void every_control_character(void **state) {
     (void)state;
     static const char short_forms[] = "\b\t\n\f\r";
@@ -263,7 +263,7 @@ static void doubles_round_trip(void **state) {
     for (size_t i = 0; i < COUNT(edges); i++) {
         expect_round_trip(edges[i]);
     }
-    uint64_t bits = 88172645463325252u; /* xorshift64: any bit patterns, but the same ones each time */
+    uint64_t bits = 88172645463325252u; /* xorshift64: random bit patterns, the same each time */
     for (int i = 0; i < 20000; i++) {
         bits ^= bits << 13;
         bits ^= bits >> 7;
@@ -306,7 +306,7 @@ static void trees(void **state) {
     expect("{\"a\":null}");
 }
 
-/* One failure anywhere and the buffer says so at the end, with what was whole still in it. */
+/* After a failure at any place the buffer reports it at the end, and still has everything that was complete. */
 static void failure_is_sticky(void **state) {
     (void)state;
     static const char whole[] = "{\"a\":\"0123456789\",\"b\":[1,2,3],\"c\":0.25,\"d\":{\"x\":1}}";

@@ -1,6 +1,6 @@
 /*
- * The kit as a whole: an engine program of the test's own in a child process, spoken to in frames. The linker wraps the
- * allocations and a few calls of the system, so that each can fail in there.
+ * The kit as a whole: the test's own engine program in a child process, which the tests talk to in frames. The linker
+ * wraps the allocations and a few system calls, so that each can fail there.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -26,7 +26,7 @@
 #define JOB(number, text, end)   NOTE("job.start", "{\"job\":" #number "," MESSAGES(text) end "}")
 
 #ifdef FM_SANITIZE
-/* Else TSan waits for a second at each of the many ends. */
+/* Otherwise TSan waits for a second at each of the many ends. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "atexit_sleep_ms=0";
@@ -37,13 +37,13 @@ const char *__tsan_default_options(void) {
 
 struct faults {
     bool memory;      /* allocations fail: */
-    bool for_good;    /* all, not one, */
-    int allocations;  /* after so many */
-    const char *call; /* a call of the system that fails once */
+    bool for_good;    /* all, not only one, */
+    int allocations;  /* after this many */
+    const char *call; /* a system call that fails once */
     int skip;
 };
 
-static struct faults planned; /* for the next start */
+static struct faults planned; /* for the next start of the child */
 static struct faults faults;  /* in force */
 
 static bool refuse(void) {
@@ -113,7 +113,7 @@ int __wrap_pthread_condattr_init(pthread_condattr_t *attr) {
     return fails("pthread_condattr_init") ? ENOMEM : __real_pthread_condattr_init(attr);
 }
 
-static atomic_int writes; /* of the child, to whatever; more than one thread writes */
+static atomic_int writes; /* by the child, to any descriptor; more than one thread writes */
 
 ssize_t __real_write(int fd, const void *data, size_t len);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
@@ -137,8 +137,8 @@ static enum fm_reason long_token(struct fm_kit_job *job, char c, size_t len) {
     return reason;
 }
 
-/* Gathers two tokens, one that is too long for that, and one more; then tells how many writes there were after the
- * second, the last, and the flush. */
+/* Gathers two tokens, one that is too long to gather, and one more. Then reports how many writes there were after the
+ * second token, after the last one, and after the flush. */
 static enum fm_reason gather(struct fm_kit *kit, struct fm_kit_job *job) {
     char text[64];
     int before = writes;
@@ -160,7 +160,7 @@ static void append_many(struct fm_buf *buf, size_t len) {
     }
 }
 
-/* Calls g, then h, each with its arguments byte by byte; `before` is a text. */
+/* Calls g, then h, each with its arguments byte by byte; `before` is a text before them. */
 static enum fm_reason call_tools(struct fm_kit_job *job, const char *before) {
     static const char *const calls[][2] = {{"g", "{\"a\":\"\xC3\xA9\"}"}, {"h", "\xC3"}};
     enum fm_reason reason =
@@ -178,7 +178,7 @@ static enum fm_reason call_tools(struct fm_kit_job *job, const char *before) {
     return reason ? reason : fm_kit_job_token(job, "x", 1) == FM_REASON_ERROR ? FM_REASON_STOP : FM_REASON_ERROR;
 }
 
-/* Text and arguments that come without a token, each before one, and text at the end. */
+/* Text and arguments that come before their token, and text at the end. */
 static enum fm_reason tell_held(struct fm_kit_job *job, bool call) {
     enum fm_reason reason = fm_kit_job_text(job, "a", 1);
     reason = reason ? reason : fm_kit_job_text(job, "b", 1);
@@ -192,7 +192,7 @@ static enum fm_reason tell_held(struct fm_kit_job *job, bool call) {
     return reason ? reason : fm_kit_job_text(job, "}", 1);
 }
 
-/* A vector an input: its length and 4, or what has no length. */
+/* One vector per input: its length and 4; some inputs give a vector without a length. */
 static enum fm_reason embed(struct fm_kit_job *job, struct fm_error *error) {
     job->dimension = 2;
     enum fm_reason reason = fm_kit_job_accept(job, 9);
@@ -205,7 +205,10 @@ static enum fm_reason embed(struct fm_kit_job *job, struct fm_error *error) {
     return reason;
 }
 
-/* Thinks, a character over two tokens between its tags, and speaks unless it is `cut`; then a thought is refused. */
+/*
+ * Thinks, with a character that is split over two tokens, and then writes text unless it is `cut`; then a thought is
+ * refused.
+ */
 static enum fm_reason think(struct fm_kit_job *job, bool cut) {
     static const char *const parts[] = {"", "abc\xC3", "\xA9 abc\xC3"};
     enum fm_reason reason = FM_REASON_NONE;
@@ -223,8 +226,7 @@ static enum fm_reason think(struct fm_kit_job *job, bool cut) {
     return fm_kit_job_reasoning(job, "x", 1) == FM_REASON_ERROR ? reason : FM_REASON_ERROR;
 }
 
-/* A thought, its state, a text in two pieces and a refusal, which nobody counts; what may not come in between is
- * refused. */
+/* A thought, its state, a text in two pieces and a refusal, without counts; wrong calls between them are refused. */
 static enum fm_reason say_pieces(struct fm_kit_job *job) {
     const struct fm_kit_usage usage = {.input = 7, .cached = FM_UNCOUNTED, .output = 3, .reasoning = FM_UNCOUNTED};
     enum fm_reason reason = fm_kit_job_accept(job, FM_UNCOUNTED);
@@ -244,7 +246,7 @@ static enum fm_reason say_pieces(struct fm_kit_job *job) {
     return reason ? reason : FM_REASON_STOP;
 }
 
-/* Calls in any order, with text after one; a stop string counts in text alone. */
+/* Calls in any order, with text after one; a stop string counts only in text. */
 static enum fm_reason say_in_any_order(struct fm_kit_job *job) {
     enum fm_reason reason = fm_kit_job_accept(job, FM_UNCOUNTED);
     reason = reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "a", 1);
@@ -255,7 +257,9 @@ static enum fm_reason say_in_any_order(struct fm_kit_job *job) {
     return reason ? reason : fm_kit_job_piece(job, FM_PIECE_TEXT, "D c", 3);
 }
 
-/* Thinks, calls, holds a part of a stop string and a character back, and takes all of it back: twice, then to the end. */
+/*
+ * Thinks, calls, holds back a part of a stop string and of a character, and restarts: twice, and then runs to the end.
+ */
 static enum fm_reason say_anew(struct fm_kit_job *job) {
     const struct fm_error why = {.code = FM_OVERLOADED, .detail = "gone"};
     enum fm_reason reason = fm_kit_job_accept(job, 7);
@@ -273,14 +277,14 @@ static enum fm_reason say_anew(struct fm_kit_job *job) {
     return begun ? reason : FM_REASON_ERROR;
 }
 
-/* A call before anything else, of which only the prompt was counted. */
+/* A call before any other output; only the prompt is counted. */
 static enum fm_reason call_at_once(struct fm_kit_job *job) {
     enum fm_reason reason = fm_kit_job_accept(job, 7);
     reason = reason ? reason : fm_kit_job_tool_call(job, "g");
     return reason ? reason : fm_kit_job_piece(job, FM_PIECE_ARGUMENTS, "{}", 2);
 }
 
-/* The prompt says what to do; anything else is echoed byte by byte. */
+/* The prompt is a command; any other prompt is repeated byte by byte. */
 static enum fm_reason work(struct fm_kit *kit, struct fm_kit_job *job) {
     const struct fm_message *message = &job->messages[job->message_count - 1];
     enum fm_reason reason = FM_REASON_NONE;
@@ -364,7 +368,7 @@ static void *wake(void *kit) {
     return NULL;
 }
 
-/* One job at a time, which ends when it is aborted, or when something wakes. */
+/* Runs one job at a time, which ends when it is aborted, or at a wake. */
 static void serve_within(void *state, struct fm_kit *kit) {
     struct fm_kit_job *held = NULL;
     (void)state;
@@ -465,7 +469,7 @@ static void say(const char *json) {
     say_raw(frame, (size_t)len);
 }
 
-/* The next body, NUL-terminated; NULL at the end of the engine's output, which is never inside a frame. */
+/* The next body, NUL-terminated; NULL at the end of the engine's output, which must not be inside a frame. */
 static const char *hear(void) {
     static char *text;
     const char *body;
@@ -491,8 +495,8 @@ static const char *hear(void) {
 }
 
 /*
- * The same, past signs of tokens whose text is held back. Except for the first token they come after 100 ms without an
- * event, so by chance.
+ * The same, but skips signs of tokens whose text is held back. Except for the first token, these come after 100 ms
+ * without an event, so by chance.
  */
 static const char *hear_past_signs(void) {
     const char *body = hear();
@@ -503,7 +507,7 @@ static const char *hear_past_signs(void) {
     return body;
 }
 
-/* The next body has all of these words in it. */
+/* The next body contains all of these words. */
 #define expect(...) expect_words((const char *const[]){__VA_ARGS__, NULL})
 
 static void expect_words(const char *const *words) {
@@ -529,7 +533,7 @@ static int exit_status(void) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Of the rest of the output only the frames are read. */
+/* Reads the rest of the output, but only checks its frames. */
 static int hang_up(void) {
     close(engine.to);
     while (hear()) {
@@ -649,7 +653,7 @@ static void availability(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Each refusal names the member, and says that another engine may do it. */
+/* Each refusal names the member, and says that another engine may do the job. */
 static void what_an_engine_lacks(void **state) {
     static const struct {
         unsigned lack; /* 0: the extras */
@@ -683,7 +687,7 @@ static void what_an_engine_lacks(void **state) {
     }
 }
 
-/* Extras that change nothing ask for nothing. */
+/* Extras with neutral values need no support. */
 static void neutral_extras(void **state) {
     (void)state;
     ops.extras = false;
@@ -700,7 +704,7 @@ static void calls_and_their_answers(void **state) {
     (void)state;
     static const struct {
         const char *sent;
-        const char *expected; /* NULL: nothing; the next row's answer shows it */
+        const char *expected; /* NULL: nothing; the next row's answer shows that */
     } rows[] = {
         {CALL(1, "engine.load", "{\"model\":null}"), "engine.load came before engine.initialize"},
         {JOB(1, "x", ""), "job.start came before a model was loaded"},
@@ -767,7 +771,7 @@ static void reasons(void **state) {
     (void)state;
     static const struct {
         const char *job;
-        const char *text; /* of the one delta that matters; NULL: none */
+        const char *text; /* the text of the one delta that matters; NULL: none */
         bool held;        /* the first token has no text yet */
         const char *end;
     } rows[] = {
@@ -794,7 +798,7 @@ static void reasons(void **state) {
     say(JOB(7, "abc", ",\"max_tokens\":0"));
     expect("job.accepted");
     expect("job.finished", "\"reason\":\"length\"");
-    say(JOB(8, "a", "")); /* it goes on after all of that */
+    say(JOB(8, "a", "")); /* the kit continues after all of that */
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);
 }
@@ -812,7 +816,7 @@ static void a_long_delta_is_one_frame(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* In their order, and in as few writes as there can be. */
+/* Frames come in their order, and in as few writes as possible. */
 static void gathered_frames(void **state) {
     (void)state;
     start_loaded();
@@ -833,7 +837,7 @@ static void gathered_frames(void **state) {
 /* With an interval, the first token is reported at once and the rest at the end. */
 static void deltas_are_an_interval_apart(void **state) {
     (void)state;
-    ops.delta_ms = INT64_MAX / 2; /* longer than the machine has run */
+    ops.delta_ms = INT64_MAX / 2; /* longer than the machine has been running */
     start_loaded();
     ops.delta_ms = 0;
     say(JOB(1, "abcdef", ""));
@@ -881,7 +885,7 @@ static void formats(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* An engine that has no formats never sees a job with one. */
+/* An engine without formats never gets a job with one. */
 static void an_engine_without_formats(void **state) {
     (void)state;
     static const char *const jobs[] = {
@@ -906,7 +910,7 @@ static void an_engine_without_formats(void **state) {
 
 #define TOOLS ",\"tools\":[{\"name\":\"g\"},{\"name\":\"h\"}]"
 
-/* Arguments in whole characters, and no stop string in them; what was held back of the text comes before. */
+/* Arguments come in whole characters, and stop strings have no effect in them; text that was held back comes before. */
 static void tool_calls(void **state) {
     (void)state;
     ops.features |= FM_FEATURE_TOOLS;
@@ -927,7 +931,7 @@ static void tool_calls(void **state) {
     }
     expect("job.tool_call", "{\"job\":1,\"index\":1,\"name\":\"h\",\"output_tokens\":13}");
     expect("job.finished", "\"reason\":\"stop\"", "\"output_tokens\":15");
-    say(JOB(2, "call", TOOLS ",\"max_tokens\":4")); /* the second token of the arguments */
+    say(JOB(2, "call", TOOLS ",\"max_tokens\":4")); /* this is the second token of the arguments */
     expect("job.accepted");
     expect("job.progress");
     expect("job.delta", "\"a\"");
@@ -939,7 +943,7 @@ static void tool_calls(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Thoughts are reported as text is. Stop strings do not count in them; their tokens, tags included, do. An
+/* Thoughts are reported like text. Stop strings have no effect in them; their tokens, tags included, are counted. An
  * incomplete character at the end is dropped. */
 static void reasoning(void **state) {
     (void)state;
@@ -962,7 +966,10 @@ static void reasoning(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* What an engine holds back is no token: it goes out with the next one, or at the end, and stop strings count in it. */
+/*
+ * Text that an engine holds back is not a token: it goes out with the next token, or at the end, and stop strings apply
+ * to it.
+ */
 static void held_text(void **state) {
     (void)state;
     ops.features |= FM_FEATURE_TOOLS;
@@ -990,7 +997,7 @@ static void held_text(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* With an interval, a call is reported at once, with what came before it. */
+/* With an interval, a call is reported at once, together with the text before it. */
 static void tool_calls_with_an_interval(void **state) {
     (void)state;
     ops.delta_ms = INT64_MAX / 2;
@@ -1010,7 +1017,7 @@ static void tool_calls_with_an_interval(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* It never sees a job with tools, nor one whose messages have calls. */
+/* Such an engine never gets a job with tools, nor one whose messages have calls. */
 static void an_engine_without_tools(void **state) {
     (void)state;
     static const char *const jobs[] = {
@@ -1051,7 +1058,7 @@ static void vectors(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* Nor does one whose model sees nothing see a job with images. */
+/* An engine whose model does not support images never gets a job with images. */
 static void a_model_that_does_not_see(void **state) {
     (void)state;
     start_loaded();
@@ -1071,7 +1078,7 @@ static void an_engine_without_embeddings(void **state) {
     assert_int_equal(hang_up(), 0);
 }
 
-/* What does not fit is not left out: the front would take it for something else. */
+/* A report that does not fit is not left out: otherwise the front would misunderstand its absence. */
 static void a_report_that_does_not_fit(void **state) {
     (void)state;
     static const char *const jobs[] = {JOB(1, "long report", ""), JOB(1, "long mismatch", "")};
@@ -1091,7 +1098,7 @@ static void aborts(void **state) {
     say(JOB(1, "wait", ""));
     expect("job.accepted");
     expect("job.progress");
-    say(JOB(2, "x", "")); /* aborted while it waits for the first: the engine never sees it */
+    say(JOB(2, "x", "")); /* aborted while it waits for the first job: the engine never sees it */
     say(NOTE("job.abort", "{\"job\":2}"));
     say(NOTE("job.abort", "{\"job\":1}"));
     expect("job.finished", "\"job\":1", "\"reason\":\"aborted\"");
@@ -1115,7 +1122,7 @@ static void raw_bytes_stand_between_frames(void **state) {
         engine.at = bytes;
         engine.left = (size_t)got;
     }
-    assert_int_equal(event, FM_FRAME_BROKEN); /* "rawContent-Length: ..." has no length */
+    assert_int_equal(event, FM_FRAME_BROKEN); /* "rawContent-Length: ..." is not a valid length */
     close(engine.to);
     assert_int_equal(exit_status(), 0);
 }
@@ -1137,14 +1144,14 @@ static void ends(void **state) {
         {"shutdown", BYTES("Content-Length: 44\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"engine.shutdown\"}"), 0},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        for (int busy = 0; busy < 3; busy++) { /* idle, with a job that sees its abort, with one that does not */
+        for (int busy = 0; busy < 3; busy++) { /* idle, with a job that notices its abort, with one that does not */
             static const char *const jobs[] = {NULL, JOB(1, "wait", ""), JOB(1, "hang", "")};
             start_loaded();
             if (jobs[busy]) {
                 say(jobs[busy]);
                 expect("job.accepted");
             }
-            bool shutdown = strcmp(rows[i].name, "shutdown") == 0; /* needs no end of input */
+            bool shutdown = strcmp(rows[i].name, "shutdown") == 0; /* this needs no end of the input */
             say_raw(rows[i].last, rows[i].len);
             int64_t before = fm_now_ms();
             if (!shutdown) {
@@ -1167,7 +1174,7 @@ static void ends(void **state) {
 static void ends_with_its_front(void **state) {
     (void)state;
     start_loaded();
-    int null_fd = engine.from; /* nobody reads its events any more */
+    int null_fd = engine.from; /* its events are not read any more */
     close(null_fd);
     int fds[2];
     assert_int_equal(fm_pipe(&fds[0], &fds[1]), 0);
@@ -1227,7 +1234,7 @@ static void a_start_that_fails(void **state) {
 
 static void an_interrupted_watch_goes_on(void **state) {
     (void)state;
-    for (int skip = 0; skip < 3; skip++) { /* of the parent's watch, the end's and the reader's */
+    for (int skip = 0; skip < 3; skip++) { /* the poll of the parent's watch, of the end's and of the reader's */
         planned = (struct faults){.call = "poll", .skip = skip};
         start_loaded();
         planned = (struct faults){.call = NULL};
@@ -1235,7 +1242,7 @@ static void an_interrupted_watch_goes_on(void **state) {
     }
 }
 
-/* A whole session with the Nth allocation refused: its end is in order, or has the status that says why. */
+/* Runs a whole session in which the Nth allocation fails: it ends normally, or with the status for this reason. */
 static bool session(int allocations, bool all_after) {
     planned = (struct faults){.memory = true, .for_good = all_after, .allocations = allocations};
     ops.features |= FM_FEATURE_TOOLS;
@@ -1271,7 +1278,7 @@ static bool session(int allocations, bool all_after) {
     int status = hang_up();
     assert_true(status == 0 || status == FM_EXIT_NO_MEMORY);
     bool whole = taken && status == 0 && finished == 4 && errors == 1;
-    assert_true(whole || status == FM_EXIT_NO_MEMORY); /* nothing is lost without a word */
+    assert_true(whole || status == FM_EXIT_NO_MEMORY); /* nothing is lost without a report */
     return whole;
 }
 
@@ -1280,7 +1287,7 @@ static void each_allocation(void **state) {
     int failed = 0;
     for (int all_after = 0; all_after < 2; all_after++) {
         int whole = 0;
-        for (int i = 0; i < 200 && whole < 20; i++) { /* some are made up for */
+        for (int i = 0; i < 200 && whole < 20; i++) { /* the kit recovers from some failures */
             bool ok = session(i, all_after);
             whole = ok ? whole + 1 : 0;
             failed += !ok;

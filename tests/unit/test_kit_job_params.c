@@ -1,4 +1,4 @@
-/* job.start's params: which are accepted, which are refused, and the name of the field in the error. */
+/* job.start's params: which are accepted, which are refused, and which field the error names. */
 #include "engine/kit/job_read.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 static const struct row {
     const char *params;
-    const char *param; /* of the error; NULL: accepted; "": refused without one */
+    const char *param; /* the error's; NULL: accepted; "": refused without one */
 } rows[] = {
     {"{\"job\":1," MESSAGES "}", NULL},
     {"{\"job\":1," MESSAGES ",\"max_tokens\":null,\"temperature\":null,\"top_p\":null,\"seed\":null,\"stop\":null}",
@@ -355,7 +355,7 @@ static void formats_arrive(void **state) {
     static const struct {
         const char *format;
         enum fm_format_kind kind;
-        const char *schema; /* as JSON; the rest as it should be */
+        const char *schema; /* as JSON; all other members are correct */
         bool strict;
         const char *syntax;
         const char *definition;
@@ -473,7 +473,7 @@ static void calls_arrive(void **state) {
     assert_string_equal(job.messages[1].content, "so");
     assert_string_equal(job.messages[1].tool_call_id, "2");
     assert_true(fm_kit_job_uses_tools(&job));
-    job.messages[0].tool_call_count = 0; /* what the tool said needs one too */
+    job.messages[0].tool_call_count = 0; /* a tool's output needs support for tools, too */
     assert_true(fm_kit_job_uses_tools(&job));
     fm_kit_job_free_lists(&job);
     json_object_put(params);

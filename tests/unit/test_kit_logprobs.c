@@ -1,4 +1,4 @@
-/* Log probabilities go out with the text of their tokens: over stop strings, parts of characters, and every rhythm. */
+/* Log probabilities go out with the text of their tokens: with stop strings, parts of characters, and any rhythm. */
 #include "engine/kit/logprobs.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static const struct row {
     const char *name;
     const char *stops[FM_STOPS_MAX];
     const char *tokens[TOKENS];
-    const char *entries; /* their bytes, with "|" after each */
+    const char *entries; /* bytes of the expected entries, with "|" after each */
 } rows[] = {
     {"plain", {0}, {"Hel", "lo", " you"}, "Hel|lo| you|"},
     {"a token without bytes is none", {0}, {"a", "", "b"}, "a|b|"},
@@ -43,7 +43,7 @@ static const struct row {
     {"and begins in a token with text", {0}, {"a", "b\xF0\x9F"}, "a|b|"},
 };
 
-/* What the cuts of a row come to. */
+/* The sum of all cuts of a row. */
 struct outcome {
     char entries[TEXT_MAX];
     size_t entries_len;
@@ -51,7 +51,7 @@ struct outcome {
     size_t text_len;
 };
 
-/* A cut's entries have the bytes of its text, unless those are no UTF-8. */
+/* The entries of a cut have the bytes of its text, unless these are not UTF-8. */
 static void take_cut(struct outcome *outcome, struct fm_logprob_queue *queue, const struct fm_logprob_cut *cut,
                      struct fm_buf *out) {
     char joined[TEXT_MAX];
@@ -144,7 +144,7 @@ static void entries_have_the_bytes_of_the_text(void **state) {
     }
 }
 
-/* Text goes out in whole tokens, though a part of one could go out earlier. */
+/* Text goes out in whole tokens, although a part of one could go out earlier. */
 static void a_token_is_not_split(void **state) {
     (void)state;
     static const struct row row = {"", {"STOP"}, {"abST", "x"}, "abST|x|"};
@@ -206,7 +206,7 @@ static void the_members(void **state) {
     }
 }
 
-/* What was held for long goes out in several messages, of no more values than a front takes. */
+/* Entries that were held for long go out in several messages, each with no more values than a front accepts. */
 static void a_cut_is_bounded(void **state) {
     (void)state;
     enum { COUNT = 500 };

@@ -1,4 +1,4 @@
-/* Token bytes to text: UTF-8 repair and stop strings, over every way to cut the input into tokens. */
+/* Token bytes to text: UTF-8 repair and stop strings, with every way to split the input into tokens. */
 #include "engine/kit/text_stream.h"
 
 #include <setjmp.h>
@@ -116,7 +116,7 @@ static void push(struct fm_text_stream *stream, const char *bytes, const char *e
     fm_buf_free(&out);
 }
 
-/* No more is held back than may become a stop string, and no character is ever cut. */
+/* Only text that may become a stop string is held back, and no character is ever cut. */
 static void holds_back_the_least(void **state) {
     (void)state;
     const struct fm_stop stops[] = {{"STOP", 4}, {"\xE2\x82\xAC!", 4}};

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTEXT 80 /* tokens, of which a message has as many as its content has bytes; so the reserve is 10 */
+#define CONTEXT 80 /* tokens; a message has as many tokens as its content has bytes; so the reserve is 10 */
 
 /*
- * A conversation, a message a letter: s(ystem), u(ser), a(ssistant), c(alls), o(utput). Calls have the ids "1", "2",
- * ... in their order; an output is that of the call whose digit follows it.
+ * A conversation with one letter per message: s(ystem), u(ser), a(ssistant), c(alls), o(utput). Calls have the ids "1",
+ * "2", ... in their order; the digit after an output is the id of its call.
  */
 static struct json_object *conversation(const char *letters, size_t content_len) {
     static char content[256];
@@ -73,19 +73,19 @@ static void cuts(void **state) {
         {"suau", "3,"},
         {"uau", "2,"},
         {"uu", "1,"},
-        {"au", "1,"}, /* it did not begin with a user */
+        {"au", "1,"}, /* the conversation did not begin with a user */
         {"uauaua", "2,4,"},
-        {"susau", "4,"}, /* the system's stay, wherever they are */
+        {"susau", "4,"}, /* system messages stay, wherever they are */
         {"uco1au", "4,"},
         {"uco1auco2a", "4,"},
         {"uco1u", "3,"},
-        {"ucuo1u", "4,"},     /* the output came after the next turn had begun: both or none */
-        {"ucuo1", ""},        /* and the last turn needs the call of the first */
+        {"ucuo1u", "4,"},     /* the output came after the next turn had begun: both turns stay or both go */
+        {"ucuo1", ""},        /* the last turn needs the call of the first turn */
         {"uaucuo1", "2,"},    /* but not what is before that */
         {"uccuo2uo1u", "7,"}, /* two calls, over several turns */
         {"ucuo1uo1u", "6,"},  /* answered twice */
         {"ucuau", "2,4,"},    /* a call without an output keeps nothing */
-        {"uo7u", "2,"},       /* nor does an output without its call */
+        {"uo7u", "2,"},       /* an output without its call keeps nothing either */
         {"uco1uco2uco3u", "3,6,9,"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -108,10 +108,10 @@ static void cuts(void **state) {
 
 struct prompt {
     const struct fm_kit_job *job;
-    size_t tokens; /* of the last that fitted */
+    size_t tokens; /* of the last prompt that fitted */
     size_t calls;
     size_t work;          /* tokens in all calls */
-    enum fm_code trouble; /* what a shortened prompt comes to; FM_OK: nothing */
+    enum fm_code trouble; /* the result for a shortened prompt; FM_OK: no error */
 };
 
 static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
@@ -143,13 +143,13 @@ static void as_few_as_it_takes(void **state) {
     } rows[] = {
         {"uauau", 14, 0, 0, 70},                             /* it fits, and so does the reserve */
         {"uauau", 15, 0, 2, 45},                             /* 75: no room for the reserve */
-        {"uauau", 15, 5, 0, 75},                             /* which is not more than what is asked for */
-        {"uauau", 15, 6, 2, 45},   {"suauau", 14, 0, 2, 56}, /* never the system's */
+        {"uauau", 15, 5, 0, 75},                             /* the request asks for no more than this */
+        {"uauau", 15, 6, 2, 45},   {"suauau", 14, 0, 2, 56}, /* never a system message */
         {"suauau", 20, 0, 4, 40},  {"suauau", 23, 0, 4, 46}, {"uauau", 79, 0, 4, 79}, /* all that may go is gone: one
                                                                                          token is better than none */
-        {"uauau", 80, 0, -1, 0},   {"su", 38, 0, 0, 76},                              /* nothing may go */
+        {"uauau", 80, 0, -1, 0},   {"su", 38, 0, 0, 76},                              /* nothing may be dropped */
         {"su", 40, 0, -1, 0},      {"sua", 27, 0, -1, 0},    {"uco1au", 20, 0, 4, 20}, {"ucuo1", 30, 0, -1, 0},
-        {"usuausu", 20, 0, 4, 60}, /* the system's of old turns too */
+        {"usuausu", 20, 0, 4, 60}, /* system messages of old turns too */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct json_object *params = conversation(rows[i].letters, rows[i].content_len);
@@ -189,7 +189,7 @@ static void without_it_nothing_is_left_out(void **state) {
     }
 }
 
-/* What is wrong with a shortened prompt ends the search. */
+/* Another error of a shortened prompt ends the search. */
 static void another_error_ends_it(void **state) {
     (void)state;
     struct json_object *params = conversation("uauauau", 17);
@@ -212,7 +212,7 @@ static char *turns(size_t count) {
     return letters;
 }
 
-/* The work is that of some prompts that fit, and of the first, however long the conversation is. */
+/* The work is that of a few prompts that fit, and of the first prompt, however long the conversation is. */
 static void long_conversations(void **state) {
     (void)state;
     for (size_t count = 100; count <= 10000; count *= 10) {
@@ -233,7 +233,7 @@ static void long_conversations(void **state) {
     }
 }
 
-/* The next turns mostly begin with the same message, so that the cache holds what is before them. */
+/* For most new turns the prompt begins with the same message as before, so that the cache can be used. */
 static void the_beginning_stays(void **state) {
     (void)state;
     int64_t last = 0;
@@ -253,7 +253,7 @@ static void the_beginning_stays(void **state) {
         json_object_put(params);
         free(letters);
     }
-    assert_in_range(moves, 5, 14); /* of 100 */
+    assert_in_range(moves, 5, 14); /* of 100 turns */
 }
 
 int main(void) {

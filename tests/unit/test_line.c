@@ -1,6 +1,6 @@
 /*
- * Bytes to lines: a transcript of what comes out, for any split. "line(TEXT)", or its length where it is long,
- * "too-long", and at the end ".".
+ * Bytes to lines: a transcript of the lines, with any split. "line(TEXT)", or its length if it is long, "too-long", and
+ * at the end ".".
  */
 #include "protocol/line.h"
 #include "wire.h"
@@ -84,7 +84,7 @@ static void lines(void **state) {
         {BYTES("a"), "line(a) ."},
         {BYTES("a\nb"), "line(a) line(b) ."},
         {BYTES("a\n\nb\n"), "line(a) line() line(b) ."},
-        {BYTES("ab\r\ncd\r\n"), "line(ab\r) line(cd\r) ."}, /* a carriage return is the reader's */
+        {BYTES("ab\r\ncd\r\n"), "line(ab\r) line(cd\r) ."}, /* removing a carriage return is the reader's task */
         {BYTES("\r\r\n "), "line(\r\r) line( ) ."},
         {BYTES("0123456789012345678901234567890123456789\n"), "line(0123456789012345678901234567890123456789) ."},
         {BYTES("\xff\xfe\n\xe2\x82\xac"), "line(\xff\xfe) line(\xe2\x82\xac) ."},
@@ -95,7 +95,7 @@ static void lines(void **state) {
     }
 }
 
-/* A NUL is a byte as any other. */
+/* A NUL is an ordinary byte. */
 static void nuls(void **state) {
     (void)state;
     const char *line;
@@ -114,7 +114,7 @@ static void nuls(void **state) {
     fm_lines_free(&lines);
 }
 
-/* `len` bytes without a newline, as they come from a descriptor. */
+/* `len` bytes without a newline, as from a descriptor. */
 static void feed_block(struct reader *reader, size_t len) {
     static char block[FM_LINE_FEED];
     memset(block, 'x', sizeof block);
@@ -125,7 +125,7 @@ static void feed_block(struct reader *reader, size_t len) {
     }
 }
 
-/* A long line with one before it and one after: with its newline, and with the end of the input in its place. */
+/* A long line with a line before and a line after it: with its newline, and with the end of the input instead. */
 static void expect_long(size_t len, const char *ending, const char *expected) {
     static struct transcript log;
     log = (struct transcript){.len = 0};
@@ -171,7 +171,7 @@ static void two_long_lines(void **state) {
     assert_string_equal(log.text, "too-long too-long line() line(b) .");
 }
 
-/* What is not taken stays, up to a line and one reading; then the next bytes wait in the pipe. */
+/* Lines that are not taken stay in the buffer, up to a line and one read; further bytes wait in the pipe. */
 static void room(void **state) {
     (void)state;
     static char block[FM_LINE_FEED];
@@ -188,7 +188,7 @@ static void room(void **state) {
     assert_int_equal(fed, FM_LINE_MAX / FM_LINE_FEED + 1);
     const char *line;
     size_t len;
-    assert_int_equal(fm_lines_next(&reader->lines, &line, &len), FM_LINE_READY); /* one out, one in */
+    assert_int_equal(fm_lines_next(&reader->lines, &line, &len), FM_LINE_READY); /* one taken: room for one */
     assert_int_equal(len, FM_LINE_FEED - 1);
     assert_true(fm_lines_has_room(&reader->lines));
     assert_true(fm_lines_feed(&reader->lines, block, sizeof block));
@@ -200,7 +200,7 @@ static void room(void **state) {
     assert_string_equal(log.text, ".");
 }
 
-/* A prompt of megabytes leaves no buffer of that size behind, and neither does one that is skipped. */
+/* After a prompt of megabytes, no buffer of that size is kept, nor after a line that is skipped. */
 static void memory_is_given_back(void **state) {
     (void)state;
     static struct transcript log;
@@ -212,7 +212,7 @@ static void memory_is_given_back(void **state) {
     feed_block(reader, FM_LINE_MAX + 10 * FM_LINE_FEED);
     assert_in_range(reader->lines.buf.cap, 0, 256u << 10);
     feed_reader(reader, BYTES("\nsmall\n"));
-    assert_in_range(reader->lines.buf.cap, 1, 256u << 10); /* a small one stays */
+    assert_in_range(reader->lines.buf.cap, 1, 256u << 10); /* a small buffer is kept */
     end_reader(reader);
     assert_string_equal(log.text, "line[1000000] too-long line(small) .");
 }

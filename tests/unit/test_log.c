@@ -1,6 +1,6 @@
 /*
- * Log lines: which are written, what they look like, and that a stderr which takes nothing never blocks anyone. Each
- * test replaces stderr by a pipe and reads what came out.
+ * Log lines: which are written, what they look like, and that a blocked stderr never blocks a log call. Each test
+ * replaces stderr by a pipe and reads its output.
  */
 #include "base/log.h"
 #include "base/platform.h"
@@ -34,7 +34,7 @@ static int stderr_again(void **state) {
     return 0;
 }
 
-/* All that stderr has been given since the last look. */
+/* Everything that was written to stderr since the last call. */
 static const char *drain(void) {
     static char text[1u << 20];
     size_t len = 0;
@@ -46,7 +46,7 @@ static const char *drain(void) {
     return text;
 }
 
-/* Fills the pipe until it takes nothing more. */
+/* Fills the pipe until it accepts nothing more. */
 static void fill_stderr(void) {
     static const char block[4096] = {0};
     int flags = fcntl(STDERR_FILENO, F_GETFL);
@@ -75,7 +75,7 @@ static void levels(void **state) {
     }
 }
 
-/* The form of session mode: a prefix of the host's, and a word for what needs a look. */
+/* The form in session mode: the host's prefix, and a word for lines that need attention. */
 static void prefix(void **state) {
     (void)state;
     fm_log_init("fm", FM_LOG_DEBUG);
@@ -90,7 +90,7 @@ static void prefix(void **state) {
     assert_string_equal(drain(), "i\n");
 }
 
-/* The line about dropped lines has the prefix too, and so has one that is cut. */
+/* The line about dropped lines has the prefix too, and so has a shortened line. */
 static void prefix_of_every_line(void **state) {
     (void)state;
     char longest[201];
@@ -116,7 +116,10 @@ static void prefix_of_every_line(void **state) {
     assert_int_equal(got[strlen(got) - 1], '\n');
 }
 
-/* What another program said: at each level but off, harmless, and with a start that it can't forge. */
+/*
+ * Lines of another program: at each level except off, without control characters, and with a beginning that it can't
+ * forge.
+ */
 static void relayed_lines(void **state) {
     (void)state;
     static const struct {
@@ -130,7 +133,7 @@ static void relayed_lines(void **state) {
         {"fm-proxy: error: e", "fake: fm-proxy: error: e\n", "[Kit] fm-proxy: error: e\n"},
         {"\33]52;c;eA==\a", "fake: ?]52;c;eA==?\n", "[Kit] ?]52;c;eA==?\n"},
         {"a\rb\x7f\t\xc2\x9b", "fake: a?b????\n", "[Kit] a?b????\n"},
-        {"\x9b" "2J \xff\xc3", "fake: ?2J ??\n", "[Kit] ?2J ??\n"}, /* C1 in a byte, no UTF-8, and a cut */
+        {"\x9b" "2J \xff\xc3", "fake: ?2J ??\n", "[Kit] ?2J ??\n"}, /* C1 as a byte, invalid UTF-8, a cut character */
         {"\xc3\xa9 \xf0\x9f\x98\x80", "fake: \xc3\xa9 \xf0\x9f\x98\x80\n", "[Kit] \xc3\xa9 \xf0\x9f\x98\x80\n"},
     };
     for (int prefixed = 0; prefixed < 2; prefixed++) {
@@ -141,7 +144,7 @@ static void relayed_lines(void **state) {
             assert_string_equal(drain(), prefixed ? rows[i].prefixed : rows[i].shown);
             fm_log_init("fm", FM_LOG_OFF);
             fm_log_relay("fake", rows[i].text, strlen(rows[i].text));
-#ifndef FM_SANITIZE /* whose reports are always shown */
+#ifndef FM_SANITIZE /* a sanitizer's reports are always shown */
             assert_string_equal(drain(), "");
 #else
             drain();
@@ -154,7 +157,7 @@ static void relayed_lines_are_cut_and_counted(void **state) {
     (void)state;
     char text[3000];
     memset(text, 'x', sizeof text);
-    text[2] = '\0'; /* a control character like others */
+    text[2] = '\0'; /* an ordinary control character */
     fm_log_init("fm", FM_LOG_INFO);
     fm_log_relay("fake", text, sizeof text);
     const char *got = drain();
@@ -198,12 +201,12 @@ static void long_lines_are_cut(void **state) {
     assert_string_equal(line_end + 1, "fm: error: next\n");
 }
 
-/* Full: lines are dropped without waiting, and the first one that goes through tells how many. */
+/* A full pipe: lines are dropped without waiting, and the next line that succeeds says how many. */
 static void full_stderr_drops_and_counts(void **state) {
     (void)state;
     fm_log_init("fm", FM_LOG_WARN);
     fill_stderr();
-    alarm(20); /* a log call that waits would wait for ever */
+    alarm(20); /* a log call that waits would never return */
     for (int i = 0; i < 1000; i++) {
         fm_log(FM_LOG_WARN, "lost %d", i);
         fm_log(FM_LOG_INFO, "not counted");
@@ -226,7 +229,7 @@ static void closed_reader_is_survived(void **state) {
     int write_end;
     assert_int_equal(fm_pipe(&read_end, &write_end), 0);
     fm_set_nonblocking(read_end);
-    close(STDERR_FILENO); /* and no stderr at all */
+    close(STDERR_FILENO); /* now there is no stderr at all */
     fm_log(FM_LOG_WARN, "lost");
     dup2(write_end, STDERR_FILENO);
     close(write_end);

@@ -1,4 +1,4 @@
-/* Drafts out of what was there before, and whether they pay. */
+/* Drafts from earlier text, and whether they are worth their cost. */
 #include "engine/llama/speculation.h"
 #include "wire.h"
 
@@ -7,7 +7,7 @@
 
 #define ROOM 4096
 
-/* A letter is a token. */
+/* Each letter is a token. */
 static size_t spell(const char *text, int32_t *tokens) {
     for (size_t i = 0; text[i]; i++) {
         tokens[i] = text[i];
@@ -20,7 +20,7 @@ static void begin(struct fm_lookup *lookup) {
     assert_int_equal(fm_lookup_init(lookup, ROOM, &error), FM_OK);
 }
 
-/* What is drafted after `answer`, of `prompt`. */
+/* Checks the draft after `answer` to `prompt`. */
 static void assert_draft(const char *prompt, const char *answer, size_t most, const char *expected) {
     int32_t tokens[ROOM];
     int32_t drafts[FM_DRAFTS_MAX];
@@ -29,7 +29,7 @@ static void assert_draft(const char *prompt, const char *answer, size_t most, co
     size_t from = spell(prompt, tokens);
     size_t count = from + spell(answer, tokens + from);
     begin(&lookup);
-    for (size_t i = from; i <= count; i++) { /* as an answer grows */
+    for (size_t i = from; i <= count; i++) { /* as an answer gets longer */
         fm_lookup_read(&lookup, tokens, i, from);
     }
     size_t drafted = fm_lookup_draft(&lookup, tokens, drafts, most);
@@ -43,13 +43,13 @@ static void assert_draft(const char *prompt, const char *answer, size_t most, co
 
 static void what_followed_before_is_drafted(void **state) {
     (void)state;
-    assert_draft("the cat sat on the mat.", "the", 5, " mat."); /* the last of them */
+    assert_draft("the cat sat on the mat.", "the", 5, " mat."); /* after the last occurrence */
     assert_draft("one two three four.", "two", 6, " three");
     assert_draft("one two three four.", "two", 0, "");
-    assert_draft("one two three four.", "tw", 6, ""); /* too little to search for */
+    assert_draft("one two three four.", "tw", 6, ""); /* too short to search for */
     assert_draft("one two three four.", "xyz", 6, "");
-    assert_draft("a cat sat here, a dog sat there.", "my cat sat", 6, " here,"); /* where more agrees */
-    assert_draft("abcdefabc", "", 3, "def");                                     /* a prompt that is gone on with */
+    assert_draft("a cat sat here, a dog sat there.", "my cat sat", 6, " here,"); /* the longer match */
+    assert_draft("abcdefabc", "", 3, "def");                                     /* a continued prompt */
     assert_draft("", "abcabc", 7, "abcabca");                                    /* a text that repeats itself */
 }
 
@@ -67,7 +67,7 @@ static void a_change_that_was_none_is_forgotten(void **state) {
     assert_draft(prompt, "let xbc = 1; let abd = 2; call ", 3, "abc");
 }
 
-/* Images have places without a token. */
+/* The places of an image have no tokens. */
 static void an_image_is_never_drafted(void **state) {
     (void)state;
     const int32_t tokens[] = {1, 2, 3, 4, -1, -1, 5, 1, 2, 3};
@@ -81,7 +81,7 @@ static void an_image_is_never_drafted(void **state) {
     fm_lookup_free(&lookup);
 }
 
-/* Random tokens of a small alphabet, with repeated parts: whatever the places, nothing is read beyond the tokens. */
+/* Random tokens of a small alphabet, with repeated parts: the lookup never reads beyond the tokens. */
 static void long_texts_with_few_tokens(void **state) {
     (void)state;
     static int32_t tokens[300000];
@@ -111,13 +111,13 @@ static void long_texts_with_few_tokens(void **state) {
 
 /* ---- what pays ---- */
 
-/* A machine on which a token takes `single` and each further one of a batch `more`. */
+/* A machine on which one token takes `single`, and each further token of a batch takes `more`. */
 struct machine {
     double single;
     double more;
 };
 
-/* The speed with drafts, compared with that without, of an answer that the prompt has up to each `wrong`th token. */
+/* The speed with drafts, relative to that without, for an answer where each `wrong`th token differs from the prompt. */
 static double speed(const struct machine *machine, size_t wrong, int64_t *drafted) {
     int32_t tokens[ROOM];
     int32_t drafts[FM_DRAFTS_MAX];
@@ -168,7 +168,8 @@ static void drafts_pay_or_are_left_out(void **state) {
     }
 }
 
-/* A draft model that takes the part `cost` of what the model does, says `sure` of each token, and errs each `wrong`th.
+/*
+ * A draft model that costs the part `cost` of the model, reports `sure` for each token, and is wrong at each `wrong`th.
  */
 struct guesser {
     double cost;
@@ -176,7 +177,7 @@ struct guesser {
     size_t wrong;
 };
 
-/* The speed of an answer with its guesses, compared with that without. */
+/* The speed of an answer with its guesses, relative to that without. */
 static double next_speed(struct fm_speculation *speculation, const struct machine *machine,
                          const struct guesser *guesser, size_t *guessed) {
     struct fm_speculation_account account = {0};
@@ -219,9 +220,9 @@ static void guesses_pay_or_are_left_out(void **state) {
     size_t guessed;
     assert_true(guessed_speed(&waiting, &(struct guesser){0.05, 0.9, 1000}, &guessed) > 6);
     assert_true(guessed_speed(&waiting, &(struct guesser){0.1, 0.9, 5}, &guessed) > 1.8);
-    assert_true(guessed_speed(&waiting, &(struct guesser){1, 0.99, 1000}, &guessed) > 0.98); /* no smaller */
+    assert_true(guessed_speed(&waiting, &(struct guesser){1, 0.99, 1000}, &guessed) > 0.98); /* not smaller */
     assert_true(guessed < 20);
-    for (size_t i = 0; i < sizeof sure / sizeof sure[0]; i++) { /* whatever it says of itself */
+    for (size_t i = 0; i < sizeof sure / sizeof sure[0]; i++) { /* whatever probability it reports */
         for (size_t wrong = 1; wrong < 12; wrong++) {
             assert_true(guessed_speed(&waiting, &(struct guesser){0.1, sure[i], wrong}, &guessed) > 0.96);
             assert_true(guessed_speed(&busy, &(struct guesser){0.1, sure[i], wrong}, &guessed) > 0.96);
@@ -230,7 +231,7 @@ static void guesses_pay_or_are_left_out(void **state) {
     struct fm_speculation speculation = {0};
     next_speed(&speculation, &waiting, &(struct guesser){0.1, 0.9, 1}, &guessed);
     assert_true(next_speed(&speculation, &waiting, &(struct guesser){0.1, 0.9, 1}, &guessed) > 0.99);
-    assert_true(guessed < 60); /* the second answer knows more */
+    assert_true(guessed < 60); /* the second answer uses what the first one has shown */
     assert_true(next_speed(&speculation, &waiting, &(struct guesser){0.1, 0.9, 1000}, &guessed) > 1.5);
     guessed_speed(&waiting, &(struct guesser){0.05, 0.2, 1000}, &guessed);
     assert_int_equal(guessed, 0); /* too unlikely */
@@ -238,7 +239,7 @@ static void guesses_pay_or_are_left_out(void **state) {
     assert_int_equal(guessed, 0);
 }
 
-/* 1 ms is measured for a single token, and 60 ms for all others. */
+/* A single token takes 1 ms here, and every batch 60 ms. */
 static void a_batch_is_never_long(void **state) {
     (void)state;
     int32_t tokens[ROOM];
@@ -251,7 +252,7 @@ static void a_batch_is_never_long(void **state) {
     }
     fm_lookup_read(&lookup, tokens, 200, 100);
     assert_int_equal(fm_speculation_drafts(&speculation, &account, &lookup, FM_DRAFTS_MAX, 20000),
-                     0); /* not known yet */
+                     0); /* not measured yet */
     fm_speculation_measure(&speculation, &account, 0, 0, 40000);
     assert_int_equal(fm_speculation_drafts(&speculation, &account, &lookup, FM_DRAFTS_MAX, 20000), 4); /* 120 ms */
     assert_int_equal(fm_speculation_drafts(&speculation, &account, &lookup, 3, 20000), 3);

@@ -1,4 +1,4 @@
-/* How much memory models take, and what the budget says of it. */
+/* How much memory models take, and how the budget limits it. */
 #include "front/engines/memory.h"
 #include "wire.h"
 

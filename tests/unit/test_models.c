@@ -14,7 +14,7 @@ static struct fm_options options;
 static struct fm_engine_files engine;
 
 static const char *at(const char *name) {
-    static char paths[4][PATH_MAX + 512]; /* so that a few are good at the same time */
+    static char paths[4][PATH_MAX + 512]; /* four buffers, so that several results are valid at the same time */
     static unsigned next;
     char *path = paths[next++ % COUNT(paths)];
     snprintf(path, sizeof paths[0], "%s/%s", root, name);
@@ -58,7 +58,7 @@ static int remove_folder(void **state) {
     return rmdir(root);
 }
 
-/* The ids in order, "*" after the default one. */
+/* The ids in their order, with "*" after the default one. */
 static void expect_list(const char *expected) {
     struct fm_model_list list;
     struct fm_error error;
@@ -85,7 +85,7 @@ static void expect_found(const char *name, const char *id, const char *path, boo
     assert_null(model.id);
 }
 
-/* `names` must stand in the message. */
+/* The message must contain `names`. */
 static void expect_refused(const char *name, enum fm_code code, const char *names, const char *why) {
     struct fm_model model;
     struct fm_error error;
@@ -101,13 +101,13 @@ static void nothing_there(void **state) {
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, root, "no model file (*.gguf)");
     expect_refused(NULL, FM_UNAVAILABLE, "put one there, or", "the option model (--model)");
-    expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)"); /* whatever its name: a fallback may answer */
+    expect_refused("x", FM_UNAVAILABLE, root, "no model file (*.gguf)"); /* with any name: a fallback may answer */
     snprintf(options.models_dir, sizeof options.models_dir, "%s", at("absent"));
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, at("absent"), "put one there (the folder does not exist)");
 }
 
-/* A model in several files is one, which the first of them names. */
+/* A model in several files is one model; its first file is the one that names it. */
 static void a_split_model(void **state) {
     (void)state;
     struct fm_model model;
@@ -116,7 +116,7 @@ static void a_split_model(void **state) {
     gguf("b-00002-of-00003.gguf");
     write_file("b-00003-of-00003.gguf", BYTES("GGUF"));
     gguf("a-00002-of-00002.gguf"); /* its first file is missing */
-    gguf("c-0001-of-0002.gguf");   /* as nobody splits */
+    gguf("c-0001-of-0002.gguf");   /* not a number that any splitter writes */
     gguf("-00001-of-00002.gguf");
     expect_list("-00001-of-00002* b c-0001-of-0002 ");
     expect_found("b", "b", at("b-00001-of-00003.gguf"), false);
@@ -147,7 +147,7 @@ static void a_name_that_is_none(void **state) {
     options.model = longer;
     expect_refused(NULL, FM_UNAVAILABLE, "\xA9 in the folder", "no model");
     options.model = NULL;
-    expect_refused(at("a.gguf"), FM_NOT_FOUND, "a.gguf", "does not exist"); /* a request opens no path of its own */
+    expect_refused(at("a.gguf"), FM_NOT_FOUND, "a.gguf", "does not exist"); /* requests can't open paths */
 }
 
 static void names_of_the_default(void **state) {
@@ -158,7 +158,7 @@ static void names_of_the_default(void **state) {
     for (size_t i = 0; i < COUNT(names); i++) {
         expect_found(names[i], "b", at("b.gguf"), true);
     }
-    gguf("local.gguf"); /* a model of that name goes before */
+    gguf("local.gguf"); /* a model with that name wins */
     expect_found("local", "local", at("local.gguf"), false);
     expect_found("default", "b", at("b.gguf"), true);
 }
@@ -170,7 +170,7 @@ static void aliases(void **state) {
     options.aliases = "gpt-4o=default,small=c,b=c,gone=d,again=small";
     expect_found("gpt-4o", "b", at("b.gguf"), true);
     expect_found("small", "c", at("c.gguf"), false);
-    expect_found("b", "b", at("b.gguf"), true); /* a model's own name goes before */
+    expect_found("b", "b", at("b.gguf"), true); /* the real name of a model wins */
     expect_refused("gone", FM_NOT_FOUND, "the alias 'gone' stands for the model 'd', which", "change the option aliases");
     expect_refused("again", FM_NOT_FOUND, "'again' stands for the model 'small'", "exist"); /* no alias of an alias */
     expect_refused("x", FM_NOT_FOUND, "the model 'x' does not exist", "to use another name");
@@ -223,7 +223,7 @@ static void named_by_id(void **state) {
     expect_found(NULL, "b", at("b.gguf"), true);
     expect_found("a", "a", at("a.gguf"), false);
     options.model = "gone";
-    expect_list("a b c "); /* none of the others takes its place */
+    expect_list("a b c "); /* the other models do not replace it */
     expect_refused(NULL, FM_UNAVAILABLE, "gone", "there is no model");
     expect_refused(NULL, FM_UNAVAILABLE, root, "there is no model");
     expect_refused(NULL, FM_UNAVAILABLE, "; there is a, b and c; ", "the option model (--model)");
@@ -242,7 +242,7 @@ static void named_by_path(void **state) {
     gguf("sub/z.gguf");
 
     options.model = path;
-    expect_list("z* a "); /* the file that is named wins over the one of the same id in the folder */
+    expect_list("z* a "); /* the named file wins over a file with the same id in the folder */
     expect_found(NULL, "z", path, true);
     expect_found("z", "z", path, true);
 
@@ -289,7 +289,7 @@ static void files_that_are_no_models(void **state) {
     expect_refused(NULL, FM_UNAVAILABLE, at("empty.gguf"), "is not a GGUF file");
 }
 
-/* Things that are no regular files. A FIFO without a writer would hold an ordinary open() up for ever. */
+/* Things that are not regular files. An ordinary open() of a FIFO without a writer would block. */
 static void things_that_are_no_files(void **state) {
     (void)state;
     assert_int_equal(mkdir(at("folder.gguf"), 0700), 0);
@@ -309,7 +309,7 @@ static void things_that_are_no_files(void **state) {
         snprintf(path, sizeof path, "%s", at(file));
         options.model = NULL;
         expect_refused(names[i], FM_UNAVAILABLE, root, "no model file (*.gguf)");
-        options.model = path; /* --model names it, so the error says what is wrong */
+        options.model = path; /* --model names it, so the error says what is wrong with it */
         expect_refused(NULL, FM_UNAVAILABLE, path, why[i]);
     }
     alarm(0);
@@ -318,14 +318,14 @@ static void things_that_are_no_files(void **state) {
 static void unreadable(void **state) {
     (void)state;
     if (geteuid() == 0) {
-        skip(); /* root reads everything */
+        skip(); /* root can read everything */
     }
     gguf("secret.gguf");
     assert_int_equal(chmod(at("secret.gguf"), 0), 0);
     expect_refused("secret", FM_UNAVAILABLE, at("secret.gguf"), "Permission denied");
 }
 
-/* A folder that can't be looked into is not an empty one; an absent one is (nothing_there). */
+/* A folder that can't be read is an error, not an empty folder; an absent folder counts as empty (nothing_there). */
 static void folder_that_cant_be_read(void **state) {
     (void)state;
     char path[PATH_MAX + 512];
@@ -335,7 +335,7 @@ static void folder_that_cant_be_read(void **state) {
     expect_list("");
     expect_refused(NULL, FM_UNAVAILABLE, path, "Not a directory");
     expect_refused("a", FM_UNAVAILABLE, path, "Not a directory");
-    options.model = path; /* the one that is named needs no folder */
+    options.model = path; /* a named model needs no folder */
     expect_found(NULL, "a", path, true);
     expect_refused("b", FM_UNAVAILABLE, path, "Not a directory");
 }
@@ -392,7 +392,7 @@ static void expect_mmproj(const char *name, const char *mmproj) {
     fm_model_free(&model);
 }
 
-/* --mmproj belongs to the default model, whichever that is, and must be a projector. */
+/* --mmproj belongs to the default model, whichever it is, and must be a projector. */
 static void a_projector(void **state) {
     (void)state;
     gguf("a.gguf");
@@ -459,7 +459,7 @@ static void put(const void *bytes, size_t len) {
     header.len += len;
 }
 
-/* The lowest byte first, whatever this machine does. */
+/* The lowest byte first, on every machine. */
 static void put_number(uint64_t number, size_t size) {
     for (size_t i = 0; i < size; i++) {
         put(&(char){(char)(number >> 8 * i)}, 1);
@@ -491,7 +491,7 @@ static void put_string(const char *key, const char *text) {
     put_text(text);
 }
 
-/* Arrays stand before what counts: one of texts, one of numbers. */
+/* Arrays before the pairs that matter: one of texts, one of numbers. */
 static void put_arrays(void) {
     put_text("general.tags");
     put_number(9, 4);
@@ -525,7 +525,7 @@ static void the_default_answers(void **state) {
     gguf("d.gguf");
     gguf("c.gguf");
     expect_list("c* a b d ");
-    options.model = "b"; /* who asks for one that embeds gets it */
+    options.model = "b"; /* a request for a model that embeds gets it */
     expect_list("b* a c d ");
 }
 
@@ -568,7 +568,7 @@ static void a_projector_is_no_model(void **state) {
     options.model = path;
     expect_list("b ");
     expect_refused(NULL, FM_UNAVAILABLE, path, "--mmproj");
-    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("b.gguf")); /* no folder: not what is wrong */
+    snprintf(options.models_dir, sizeof options.models_dir, "%s", at("b.gguf")); /* no folder: not the fault here */
     expect_refused(NULL, FM_UNAVAILABLE, path, "--mmproj");
 }
 
@@ -582,21 +582,21 @@ static void a_projector_is_found(void **state) {
     expect_found("a", "a", at("a.gguf"), true);
     write_file("mmproj-x.gguf", BYTES("gone"));
     expect_mmproj("a", NULL);
-    projector("mmproj-x.gguf", 0); /* it does not say */
+    projector("mmproj-x.gguf", 0); /* it does not name its kind */
     expect_mmproj("a", NULL);
     begin_header(3, 3);
     put_string("general.architecture", "clip");
     put_u32("clip.has_vision_encoder", 0);
     put_u32("clip.vision.projection_dim", 576);
     write_header("mmproj-x.gguf");
-    expect_mmproj("a", NULL); /* for sound */
+    expect_mmproj("a", NULL); /* it is for sound */
     projector("mmproj-x.gguf", 576);
     begin_header(3, 3);
     put_string("general.architecture", "bert");
     put_u32("bert.pooling_type", 1);
     put_u32("bert.embedding_length", 576);
     write_header("c.gguf");
-    expect_mmproj("c", NULL); /* a model that embeds */
+    expect_mmproj("c", NULL); /* this model embeds */
     options.mmproj = "eyes";
     expect_mmproj("a", "eyes"); /* --mmproj wins */
     expect_mmproj("b", NULL);
@@ -611,11 +611,11 @@ static void the_projector_of_several(void **state) {
     projector("mmproj-z.gguf", 576);
     projector("mmproj-y.gguf", 576);
     projector("mmproj-b.gguf", 576);
-    expect_mmproj(NULL, real("mmproj-b.gguf")); /* the first */
+    expect_mmproj(NULL, real("mmproj-b.gguf")); /* the first one */
     projector("mmproj-gemma-4b-f16.gguf", 576);
-    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* the one whose name is alike */
+    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* the one with a similar name */
     projector("mmproj-gemma-4b-q4.gguf", 960);
-    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* of those that fit */
+    expect_mmproj(NULL, real("mmproj-gemma-4b-f16.gguf")); /* of the projectors that fit */
 }
 
 static void the_folder_of_the_model_counts(void **state) {
@@ -628,7 +628,7 @@ static void the_folder_of_the_model_counts(void **state) {
     projector("mmproj.gguf", 576);
     snprintf(path, sizeof path, "%s", at("sub/z.gguf"));
     options.model = path;
-    expect_list("z* a "); /* what else is beside it is not listed */
+    expect_list("z* a "); /* other files beside it are not listed */
     expect_mmproj("z", NULL);
     expect_mmproj("a", real("mmproj.gguf"));
     projector("sub/eyes.gguf", 576);
@@ -647,13 +647,13 @@ static void the_folder_of_the_model_counts(void **state) {
     remove(at("sub/eyes.gguf"));
 }
 
-/* A header that is cut anywhere, or says anything, is at worst of no kind. */
+/* A header that is cut anywhere, or contains anything, has at worst an unknown kind. */
 static void headers_that_are_none(void **state) {
     (void)state;
     struct fm_gguf_kind kind;
     projector("x.gguf", 576);
     for (size_t len = 0; len <= header.len; len++) {
-        char *copy = malloc(len + 1); /* of this size, so that a sanitizer sees a read beyond it */
+        char *copy = malloc(len + 1); /* of exactly this size, so that a sanitizer notices a read beyond it */
         assert_non_null(copy);
         memcpy(copy + 1, header.bytes, len);
         fm_gguf_kind_parse(copy + 1, len, &kind);
@@ -680,7 +680,7 @@ static void headers_that_are_none(void **state) {
     put_text("x");
     put_number(9, 4);
     put_number(10, 4);
-    put_number(UINT64_MAX / 8 + 2, 8); /* times 8 it is 8 */
+    put_number(UINT64_MAX / 8 + 2, 8); /* times 8, this wraps to 8 */
     put_number(0, 8);
     put_u32("clip.vision.projection_dim", 576);
     fm_gguf_kind_parse(header.bytes, header.len, &kind);
@@ -688,14 +688,16 @@ static void headers_that_are_none(void **state) {
     assert_int_equal(kind.tokens, 0);
 }
 
-/* The file, and 2 bytes a number of its keys and values for each token of a context, and of what answers share. */
+/*
+ * The file, and 2 bytes for each number of its keys and values, for each token of a context and of what answers share.
+ */
 static void what_a_model_takes(void **state) {
     (void)state;
     enum { SHARED = 64 << 20 };
     static const struct {
         const char *key;
         unsigned number;
-        int64_t kv; /* bytes of the KV memory, with what the rows before say too */
+        int64_t kv; /* bytes of the KV memory, with the keys of all earlier rows too */
     } rows[] = {
         {"llama.block_count", 30, 0},
         {"llama.embedding_length", 576, 0},
@@ -719,10 +721,10 @@ static void what_a_model_takes(void **state) {
         fm_model_free(&model);
     }
     model = (struct fm_model){.kind = {.context = 100, .kv_bytes = 2 * (32 + 32) * 3 * 30}};
-    assert_int_equal(fm_model_estimate(&model), 8 * short_context); /* eight slots' contexts, then */
+    assert_int_equal(fm_model_estimate(&model), 8 * short_context); /* eight slots' contexts, in this case */
     model.kind.embeds = true;
     assert_int_equal(fm_model_estimate(&model), short_context + 64 * 1024 * 1024);
-    write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts as long as it is used */
+    write_file("eyes.bin", BYTES("GGUF and 7 more")); /* a projector counts while it is used */
     options.mmproj = at("eyes.bin");
     assert_int_equal(fm_models_find(&options, &engine, "a", &model, &error), FM_OK);
     assert_int_equal(fm_model_estimate(&model), (int64_t)header.len + rows[COUNT(rows) - 1].kv + 15);
@@ -734,14 +736,14 @@ static void what_a_model_takes(void **state) {
     remove(at("eyes.bin"));
 }
 
-/* A vocabulary goes on after the bytes that are read, and takes memory for each token that it claims. */
+/* A vocabulary continues after the bytes that are read, and takes memory for each token that it announces. */
 static void vocabulary(void **state) {
     (void)state;
     struct fm_model model = {.kind = {.context = 1}};
     begin_header(3, 2);
     put_text("tokenizer.ggml.tokens");
     put_number(9, 4);
-    put_number(8, 4); /* strings */
+    put_number(8, 4); /* type: strings */
     put_number(150000, 8);
     put_text("one of them");
     fm_gguf_kind_parse(header.bytes, header.len, &model.kind);
@@ -749,7 +751,7 @@ static void vocabulary(void **state) {
     assert_int_equal(fm_model_estimate(&model), 150000 * 200);
 }
 
-/* Some models have keys and values in some of their layers alone. */
+/* Some models have keys and values only in some of their layers. */
 static void layers_without_keys(void **state) {
     (void)state;
     static const unsigned by_layer[] = {0, 0, 3, 0, 0, 1};
@@ -768,18 +770,18 @@ static void layers_without_keys(void **state) {
     put_u32("a.attention.head_count", 8);
     put_text("a.attention.head_count_kv");
     put_number(9, 4);
-    put_number(5, 4); /* int32 */
+    put_number(5, 4); /* type: int32 */
     put_number(COUNT(by_layer), 8);
     for (size_t i = 0; i < COUNT(by_layer); i++) {
         put_number(by_layer[i], 4);
     }
     fm_gguf_kind_parse(header.bytes, header.len, &kind);
     assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 4);
-    fm_gguf_kind_parse(header.bytes, header.len - 1, &kind); /* cut: then each layer has all heads */
+    fm_gguf_kind_parse(header.bytes, header.len - 1, &kind); /* cut: then all layers count as having all heads */
     assert_int_equal(kind.kv_bytes, 2 * (64 + 64) * 8 * COUNT(by_layer));
 }
 
-/* Another engine has one model that bears its name, and looks at the path itself. */
+/* Another engine has one model with the engine's name, and opens the path itself. */
 static void engine_without_files(void **state) {
     (void)state;
     gguf("a.gguf");

@@ -1,6 +1,6 @@
 /*
- * Arguments in another notation than JSON: what the grammar takes of a tool's schema, and the JSON that comes of it, however
- * the text is split. The vocabulary is bytes and a control token.
+ * Arguments in another notation than JSON: what the grammar allows for a tool's schema, and the JSON that results,
+ * however the text is split. The vocabulary is bytes and a control token.
  */
 #include "byte_grammar.h"
 #include "engine/guide/guide.h"
@@ -13,7 +13,7 @@
 #define MARK(literal)                                                                                                  \
     { .text = (literal), .len = sizeof(literal) - 1 }
 
-/* Strings between control tokens, between marks that are text, in Python's quotes. */
+/* Strings between control tokens, between marks that are text, and in Python's quotes. */
 static const struct fm_tool_form forms[] = {
     {.trigger = MARK(BEGIN), .arguments = {.text = "{"}, .end = MARK(END),
      .notation = {'{', ':', QUOTE_TEXT, sizeof QUOTE_TEXT - 1, QUOTE, false, true}},
@@ -42,7 +42,7 @@ static void *start(struct transcript *log) {
 
 static const struct subject subject = {start, feed, end};
 
-/* The grammar of the tool takes `answer`, in which QUOTE_TEXT is a control token where the form has one. */
+/* Whether the tool's grammar takes `answer`, in which QUOTE_TEXT is a control token if the form has one. */
 static bool takes(const char *answer) {
     struct fm_grammar *grammar = new_grammar(&job, form, NULL);
     bool taken = true;
@@ -56,7 +56,7 @@ static bool takes(const char *answer) {
     return taken;
 }
 
-/* The arguments `written` by `parameters` become `json`; NULL: they are not taken. */
+/* Checks that the arguments `written` for `parameters` become `json`; NULL: the grammar does not take them. */
 static void expect_as(int kind, const char *parameters, const char *written, const char *json) {
     char answer[1024];
     char expected[1024];
@@ -76,7 +76,7 @@ static void expect_as(int kind, const char *parameters, const char *written, con
     tool.parameters = NULL;
 }
 
-/* In both notations with marks; `written` has a `~` in the place of each. */
+/* In both notations with marks; `written` has `~` in place of each mark. */
 static void expect_marked(const char *parameters, const char *written, const char *json) {
     char text[1024];
     size_t len = 0;
@@ -132,12 +132,12 @@ static void as_python(void **state) {
               "{\"a\":\"b\",\"c\":[1,true,null,{\"d\":-1.5e+3,\"e\":{}}]}");
 }
 
-/* Each is the property "a" of a tool. */
+/* Each row is the property "a" of a tool. */
 static const struct {
     const char *schema;
     const char *marked;
     const char *python;
-    const char *json; /* NULL: not taken */
+    const char *json; /* NULL: the grammar does not take it */
 } values[] = {
     {"{\"enum\":[\"a\",\"\",1,true,null]}", "~a~", "'a'", "\"a\""},
     {"{\"enum\":[\"a\",\"\",1,true,null]}", "~~", "\"\"", "\"\""},
@@ -183,7 +183,7 @@ static const struct {
     {"{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1}", "~https://a.b/c?d#e~", "\"https://a.b/c?d#e\"",
      "\"https://a.b/c?d#e\""},
     {"{\"type\":\"string\",\"format\":\"uri\",\"maxLength\":3}", "~a:bc~", "\"a:bc\"", NULL},
-    {"{\"type\":\"string\",\"format\":\"color\"}", "~a\"b~", NULL, "\"a\\\"b\""}, /* nobody knows it */
+    {"{\"type\":\"string\",\"format\":\"color\"}", "~a\"b~", NULL, "\"a\\\"b\""}, /* an unknown format */
     {"{\"type\":\"string\",\"pattern\":\"^a/[^b/|$]$\"}", "~a/c~", "'a/c'", "\"a/c\""},
     {"{\"type\":\"string\",\"pattern\":\"^a/[^b/|$]$\"}", "~a/cd~", "'a/cd'", NULL},
     {"{\"type\":\"string\",\"pattern\":\"^a/[^b/|$]$\"}", "~a/b~", "'a/b'", NULL},
@@ -213,13 +213,13 @@ static void schemas(void **state) {
     }
 }
 
-/* As before, in tags: the text tells a string from null by itself. */
+/* The same in tags: the text shows by itself whether it is a string or null. */
 #define OPTIONAL "{\"anyOf\":[" STRING ",{\"type\":\"null\"}],\"default\":null}"
 #define COLOR    "{\"anyOf\":[{\"enum\":[\"nu\",\"b\"]},{\"const\":\"c\"},{\"type\":\"null\"}]}"
 static const struct text {
     const char *schema;
     const char *written;
-    const char *json; /* NULL: not taken */
+    const char *json; /* NULL: the grammar does not take it */
 } texts[] = {
     {OPTIONAL, "null", "null"},
     {OPTIONAL, "None", "null"},
@@ -282,19 +282,19 @@ static void in_tags(void **state) {
 /* ---- at random ---- */
 
 #ifdef FM_SANITIZE
-#define WALKS 1 /* llguidance's memory takes the time then, and it is not built for a sanitizer */
+#define WALKS 1 /* with sanitizers, llguidance's memory is slow, and llguidance is not built for a sanitizer */
 #else
-#define WALKS 3 /* of each schema in each form */
+#define WALKS 3 /* for each schema in each form */
 #endif
-#define LONG_ENOUGH 60  /* tokens; from then on an answer goes for its end */
-#define TOO_LONG    600 /* the same; such answers are left */
+#define LONG_ENOUGH 60  /* tokens; a longer answer goes to its end */
+#define TOO_LONG    600 /* tokens; longer answers are given up */
 
 static uint32_t random_below(uint32_t *seed, uint32_t below) {
     *seed = *seed * 1664525u + 1013904223u;
     return (*seed >> 8) % below;
 }
 
-/* Of the tokens that may come, any one; of a long answer one that ends something, if there is one. */
+/* A random token of those that may come; for a long answer one that ends something, if there is one. */
 static int32_t any_token(struct fm_grammar *grammar, const char *written, size_t len, uint32_t *seed) {
     static const char ends[] = "}])'\"/pcal>";
     int32_t allowed[QUOTE + 1];
@@ -323,7 +323,7 @@ static int32_t any_token(struct fm_grammar *grammar, const char *written, size_t
     return allowed[random_below(seed, count)];
 }
 
-/* An answer that the grammar takes; false: it would be too long. */
+/* Writes an answer that the grammar takes; false: it would be too long. */
 static bool write_any(struct fm_buf *answer, uint32_t *seed) {
     struct fm_grammar *grammar = new_grammar(&job, form, NULL);
     size_t count = 0;
@@ -341,7 +341,7 @@ static bool write_any(struct fm_buf *answer, uint32_t *seed) {
     return count < TOO_LONG;
 }
 
-/* The arguments of the call in `answer` fit the tool's schema, all of which the grammar enforces. */
+/* Checks that the arguments in `answer` fit the tool's schema, which the grammar enforces completely. */
 static void expect_valid(const struct fm_buf *answer) {
     struct fm_tool_parser parser;
     struct fm_tool_piece part;
@@ -398,7 +398,7 @@ static void any_answers(void **state) {
     assert_true(whole > COUNT(values) * COUNT(all) * WALKS / 3);
 }
 
-/* Tools that have to be called in our form. */
+/* Tools that must be called in our form. */
 static void what_does_not_fit(void **state) {
     (void)state;
     static const char *const rows[] = {

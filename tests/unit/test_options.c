@@ -13,7 +13,7 @@
 static const char *const variables[] = {"FM_PROXY_ENGINE",     "FM_PROXY_ENGINE_DIR", "FM_PROXY_MODEL",
                                         "FM_PROXY_MODELS_DIR", "FM_PROXY_LOG_LEVEL",  "FM_PROXY_CHAT_TEMPLATE"};
 
-/* The system that the options are read on; the linker puts this in the place of the real one, but on a Mac. */
+/* The system on which the options are read; the linker replaces the real one with this, except on a Mac. */
 static const char *platform;
 const char *__wrap_fm_platform_name(void);
 
@@ -31,7 +31,7 @@ static int clear_environment(void **state) {
     return 0;
 }
 
-/* Reads the arguments; what is said on stderr is in `said`. */
+/* Reads the arguments; `said` is the text that was written to stderr. */
 static bool read_options(struct fm_options *options, const char *const *arguments, char *said, size_t size) {
     char *argv[16] = {(char *)"fm-proxy"};
     int argc = 1;
@@ -45,7 +45,7 @@ static bool read_options(struct fm_options *options, const char *const *argument
     int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
     dup2(write_end, STDERR_FILENO);
     close(write_end);
-    optind = 0; /* getopt starts afresh */
+    optind = 0; /* makes getopt start again */
     bool ok = fm_options_read(options, argc, argv);
     dup2(before, STDERR_FILENO);
     close(before);
@@ -99,8 +99,8 @@ static void arguments_and_environment(void **state) {
     static const char *const twice[] = {"--engine", "a", "--engine", "b", "--model", "", NULL};
     const struct {
         const char *const *arguments;
-        bool env;                                             /* every variable is set, to the values below */
-        const char *engine, *engine_dir, *model, *models_dir; /* NULL: not checked, except that a model must be NULL */
+        bool env;                                             /* all variables are set, to the values below */
+        const char *engine, *engine_dir, *model, *models_dir; /* NULL: not checked, but `model` must then be NULL */
         enum fm_log_level log_level;
     } rows[] = {
         {all, false, "fake", "/e", "m", "/m", FM_LOG_DEBUG},
@@ -128,7 +128,7 @@ static void arguments_and_environment(void **state) {
     }
 }
 
-/* Which engines are asked, in their order, where --engine is not given or is auto. */
+/* Which engines are used, and in which order, if --engine is not given or is auto. */
 static void engines(void **state) {
     (void)state;
     const struct {
@@ -142,7 +142,7 @@ static void engines(void **state) {
         {"macos", ARGS("sessions"), "apple,llama"},
         {"macos", ARGS("bench"), "apple,llama"},
         {"macos", ARGS("--model", ""), "apple,llama"},
-        {"macos", ARGS("--model", "a.gguf"), "llama"}, /* who names a file wants that one */
+        {"macos", ARGS("--model", "a.gguf"), "llama"}, /* a user who names a file wants this engine */
         {"macos", ARGS("--engine", "auto", "--model", "a.gguf"), "apple,llama"},
         {"macos", ARGS("--engine", "llama"), "llama"},
         {"macos", ARGS("--remote", "r.json", "--model", "a.gguf"), "apple,llama,remote"},
@@ -156,7 +156,7 @@ static void engines(void **state) {
         char order[128] = "";
         platform = rows[i].platform;
         if (strcmp(fm_platform_name(), platform) != 0) {
-            continue; /* a Mac, where nothing can be wrapped */
+            continue; /* on a Mac, functions can't be wrapped */
         }
         assert_true(read_options(&options, rows[i].arguments, said, sizeof said));
         for (size_t n = 0; fm_options_engine(&options, n, &choice); n++) {
@@ -349,7 +349,8 @@ static void session_defaults(void **state) {
     assert_false(options.sessions.log_user_text);
 }
 
-/* The smallest and the largest that each takes, before the word and after it; what is beyond is refused by its name.
+/*
+ * The smallest and the largest value of each option, before the word and after it; values outside are refused by name.
  */
 static void session_numbers(void **state) {
     (void)state;
@@ -420,7 +421,7 @@ static void session_words(void **state) {
     assert_true(options.sessions.temperature == 0);
 }
 
-/* Without arguments: a pipe on stdin is served, and so is a terminal with --stdio. */
+/* Without arguments: a pipe on stdin is served, and a terminal with --stdio. */
 static void stdin_decides(void **state) {
     (void)state;
     struct fm_options options;
@@ -450,7 +451,7 @@ struct refusal {
     const char *names; /* NULL: it is taken */
 };
 
-/* Each is refused by one line that names what is wrong. */
+/* Each row is refused with one line that names the fault. */
 static void check_refusals(const struct refusal *rows, size_t count) {
     for (size_t i = 0; i < count; i++) {
         struct fm_options options;

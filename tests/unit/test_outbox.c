@@ -1,6 +1,6 @@
 /*
- * The writer: whole frames in order over a pipe, and what happens when the other side is slow, silent or gone. Nothing
- * here waits for a time to pass: a reader blocks in read(), a failure is awaited on a condition variable.
+ * The writer: whole frames in order over a pipe, and what happens if the other side is slow, silent or gone. No test
+ * waits for a fixed time: a reader blocks in read(), and a failure is awaited on a condition variable.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 120000 /* far beyond what anything here takes; reached only by a bug */
+#define PATIENCE_MS 120000 /* far longer than anything here takes; reached only by a bug */
 #define NEVER_MS    (24 * 60 * 60 * 1000LL)
 
 /* Counts the calls of on_fail and on_room, and lets a test wait for them. */
@@ -33,7 +33,7 @@ static int read_end = -1;
 static void count_failure(void *context, enum fm_outbox_failure failure) {
     assert_int_equal(failure, FM_OUTBOX_GONE);
     struct failures *counted = context;
-    assert_true(fm_outbox_has_room(&outbox)); /* its lock must be free here */
+    assert_true(fm_outbox_has_room(&outbox)); /* its lock must not be held here */
     pthread_mutex_lock(&counted->lock);
     counted->count++;
     pthread_cond_broadcast(&counted->changed);
@@ -48,7 +48,7 @@ static void count_room(void *context) {
     pthread_mutex_unlock(&counted->lock);
 }
 
-/* With the room of start(), that is until nothing is queued. */
+/* Waits until there is room; with the room of start(), until nothing is queued. */
 static void await_room(void) {
     int64_t deadline = fm_now_ms() + PATIENCE_MS;
     pthread_mutex_lock(&failures.lock);
@@ -99,7 +99,7 @@ static void start_on(int write_end, size_t max, int64_t stall_ms, size_t room) {
     assert_int_equal(fm_outbox_start(&outbox, &options), 0);
 }
 
-/* A pipe, its read end with us, an outbox on its write end. Returns the bytes that the pipe holds. */
+/* Makes a pipe: the test reads its read end, the outbox writes to it. Returns the bytes that the pipe holds. */
 static size_t start_with_room(size_t max, int64_t stall_ms, size_t room) {
     int write_end;
     assert_int_equal(fm_pipe(&read_end, &write_end), 0);
@@ -111,7 +111,7 @@ static size_t start_with_room(size_t max, int64_t stall_ms, size_t room) {
 #endif
 }
 
-/* There is room when nothing is queued. */
+/* There is room only when nothing is queued. */
 static size_t start(size_t max, int64_t stall_ms) {
     return start_with_room(max, stall_ms, 1);
 }
@@ -159,7 +159,7 @@ static void stop_of_an_idle_one(void **state) {
 #define SENDERS     4
 #define FRAMES_EACH 2000
 
-/* Frame I of sender S: "S:I:" and filling, by a length that both sides know. */
+/* Frame I of sender S: "S:I:" and filler, with a length that both sides know. */
 static size_t make_frame(char *frame, int sender, int number) {
     size_t len = (size_t)snprintf(frame, 64, "%d:%d:", sender, number);
     size_t fill = (size_t)(number * 7 + sender) % 300;
@@ -208,7 +208,7 @@ static void senders_never_mix(void **state) {
     assert_int_equal(failure_count(), 0);
 }
 
-/* Fills the pipe and `queued` bytes of the outbox after it, and waits until the pipe has all that it takes. */
+/* Fills the pipe and `queued` bytes of the outbox, and waits until the pipe is full. */
 static void stuff(size_t pipe_bytes, size_t queued) {
     char *bytes = calloc(1, pipe_bytes + queued);
     fm_outbox_send(&outbox, bytes, pipe_bytes);
@@ -219,7 +219,7 @@ static void stuff(size_t pipe_bytes, size_t queued) {
     free(bytes);
 }
 
-/* Up to the maximum is queued after the first frame; one byte more fails the outbox, once, and drops all. */
+/* After the first frame, the maximum may be queued; one byte more fails the outbox, once, and drops everything. */
 static void cap(void **state) {
     (void)state;
     size_t holds = start(100000, NEVER_MS);
@@ -237,7 +237,7 @@ static void cap(void **state) {
     close(read_end);
 }
 
-/* A frame larger than the maximum goes in where there is room, and nowhere else; others may follow it. */
+/* A frame larger than the maximum is accepted only if there is room; others may follow it. */
 static void one_frame_of_any_size(void **state) {
     (void)state;
     size_t large = 3000000;
@@ -247,14 +247,14 @@ static void one_frame_of_any_size(void **state) {
     fm_outbox_send(&outbox, bytes, large);
     expect_read(bytes, large);
     await_room();
-    for (int i = 0; i < 2; i++) { /* twice: queue and writer take turns with two buffers */
+    for (int i = 0; i < 2; i++) { /* twice, because queue and writer alternate two buffers */
         fm_outbox_send(&outbox, bytes, 1000);
         expect_read(bytes, 1000);
         await_room();
     }
-    fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest waits in the outbox */
+    fm_outbox_send(&outbox, bytes, large); /* more than the pipe holds: the rest stays in the outbox */
     assert_int_equal(failure_count(), 0);
-    expect_read(bytes, 1); /* so the writer has taken it, and the next one meets the other buffer */
+    expect_read(bytes, 1); /* now the writer has taken it, and the next frame uses the other buffer */
     fm_outbox_send(&outbox, bytes, 1000);
     assert_int_equal(failure_count(), 0);
     fm_outbox_send(&outbox, bytes, large);
@@ -264,7 +264,7 @@ static void one_frame_of_any_size(void **state) {
     free(bytes);
 }
 
-/* What is queued when the reader goes is lost, on_fail is called once, and SIGPIPE kills nobody. */
+/* If the reader closes the pipe, queued frames are lost, on_fail is called once, and SIGPIPE ends no process. */
 static void reader_gone(void **state) {
     (void)state;
     size_t holds = start(1u << 20, NEVER_MS);
@@ -340,7 +340,7 @@ static void slow_reader_of_a_socket(void **state) {
     close(read_end);
 }
 
-/* on_room is called once for all who asked in vain, when less than `room` bytes are queued, and for nobody else. */
+/* on_room is called once for those who found no room, when less than `room` bytes are queued, and not otherwise. */
 static void room(void **state) {
     (void)state;
     size_t holds = start_with_room(1u << 20, NEVER_MS, 50000);
@@ -348,7 +348,7 @@ static void room(void **state) {
     char *bytes = calloc(1, holds + 1000000);
     fm_outbox_send(&outbox, bytes, holds);
     await_room();
-    failures.rooms = 0; /* the writer has nothing to do */
+    failures.rooms = 0; /* the writer is idle */
     fm_outbox_send(&outbox, bytes, 49999);
     assert_true(fm_outbox_has_room(&outbox));
     fm_outbox_send(&outbox, bytes, 1);
@@ -381,7 +381,7 @@ static void stop_flushes_to_a_slow_reader(void **state) {
     assert_int_equal(failure_count(), 0);
 }
 
-/* The flush has its limit; giving up then is asked for, and so no failure. */
+/* The flush has a limit. Giving up then is intended, so it is not a failure. */
 static void stop_gives_up_on_a_silent_reader(void **state) {
     (void)state;
     size_t holds = start(1u << 20, NEVER_MS);
@@ -392,11 +392,11 @@ static void stop_gives_up_on_a_silent_reader(void **state) {
     assert_int_equal(failure_count(), 0);
     size_t left = holds + 5000;
     read_all(&left);
-    assert_int_equal(left, 5000); /* what the pipe held; then its end */
+    assert_int_equal(left, 5000); /* the bytes in the pipe; then its end */
     close(read_end);
 }
 
-/* Nobody need care about a failure. */
+/* A caller may ignore failures. */
 static void without_on_fail(void **state) {
     (void)state;
     int write_end;
@@ -410,7 +410,7 @@ static void without_on_fail(void **state) {
 
 /* ---- frames that are pulled ---- */
 
-/* What `next` hands out, one after the other. */
+/* What `next` returns, one after the other. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -478,7 +478,7 @@ static size_t start_pulling(void) {
     return (size_t)fcntl(write_end, F_GETPIPE_SZ);
 }
 
-/* What is queued while a large frame is written goes before the next one that is pulled, and counts by itself. */
+/* Frames queued while a large frame is written go before the next pulled frame, and are counted separately. */
 static void pulled_between_queued(void **state) {
     (void)state;
     size_t large = start_pulling() + 100000;
@@ -487,13 +487,13 @@ static void pulled_between_queued(void **state) {
     offer(bytes, large);
     offer(BYTES("second"));
     fm_outbox_poke(&outbox);
-    expect_read(bytes, 1); /* the writer is busy with it */
+    expect_read(bytes, 1); /* the writer is busy with this frame */
     assert_true(fm_outbox_has_room(&outbox));
     assert_false(fm_outbox_is_empty(&outbox));
     fm_outbox_send(&outbox, BYTES("queued"));
     expect_read(bytes, large - 1);
     expect_read(BYTES("queuedsecond"));
-    fm_outbox_poke(&outbox); /* there is none */
+    fm_outbox_poke(&outbox); /* there is no frame to pull */
     fm_outbox_send(&outbox, BYTES("last"));
     expect_read(BYTES("last"));
     assert_true(fm_outbox_stop(&outbox, PATIENCE_MS));
@@ -502,7 +502,7 @@ static void pulled_between_queued(void **state) {
     free(bytes);
 }
 
-/* A stream whose frames were queued until now, and are pulled from here on. */
+/* A stream whose frames were queued until now, and are pulled from now on. */
 static void marked_before_pulled(void **state) {
     (void)state;
     start_pulling();
@@ -516,7 +516,7 @@ static void marked_before_pulled(void **state) {
     assert_int_equal(failure_count(), 0);
 }
 
-/* Whose frames are pulled is not kept waiting by an outbox that has failed. */
+/* After a failure of the outbox, a source of pulled frames does not wait. */
 static void pulled_after_a_failure(void **state) {
     (void)state;
     start_pulling();
@@ -531,7 +531,7 @@ static void pulled_after_a_failure(void **state) {
     assert_int_equal(failure_count(), 1);
 }
 
-/* The other side sees the end of a failed outbox at once, though nobody has stopped it yet. */
+/* The other side sees the end of a failed outbox at once, although it has not been stopped yet. */
 static void failed_one_is_shut(void **state) {
     (void)state;
     size_t holds = start(1000, NEVER_MS);

@@ -1,6 +1,6 @@
 /*
- * Descriptors, threads, children and the end of a process, and what happens when the system refuses. The linker wraps
- * the system's calls; `faults` says which one of them fails next, and how.
+ * Descriptors, threads, children and the end of a process, and what happens when the system refuses a call. The linker
+ * wraps the system calls; `faults` says which of them fails next, and how.
  */
 #include "base/clock.h"
 #include "base/platform.h"
@@ -26,8 +26,8 @@
 
 struct fault {
     const char *call;
-    int skip;  /* so many calls go well first */
-    int error; /* errno; 0: it does less than was asked for */
+    int skip;  /* this many calls succeed first */
+    int error; /* errno; 0: the call does less than requested */
 };
 
 static struct fault faults[8];
@@ -44,7 +44,7 @@ static int reset(void **state) {
     return 0;
 }
 
-/* The fault of this call, once; NULL: it goes well. Calls of other threads are not meant. */
+/* The fault of this call, which is used once; NULL: the call succeeds. Calls of other threads do not count. */
 static const struct fault *due(const char *call) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct fault found;
@@ -83,8 +83,8 @@ ssize_t __wrap_write(int fd, const void *data, size_t len) {
     return fault && fault->error ? -1 : __real_write(fd, data, fault ? 1 : len);
 }
 
-#define FAULT_MS 5       /* that a call takes which fails */
-static int poll_timeout; /* of the last call */
+#define FAULT_MS 5       /* duration of a call that fails */
+static int poll_timeout; /* that of the last call */
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout) {
@@ -164,7 +164,7 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left) {
     return due("nanosleep") ? -1 : __real_nanosleep(time, left);
 }
 
-static const char *program_path; /* NULL: the real one */
+static const char *program_path; /* NULL: the real path */
 
 ssize_t __real_readlink(const char *path, char *text, size_t size);
 ssize_t __wrap_readlink(const char *path, char *text, size_t size);
@@ -211,7 +211,7 @@ static void pipes_close_on_exec(void **state) {
     assert_true(fcntl(fds[1], F_GETFD) & FD_CLOEXEC);
     fm_set_nonblocking(fds[0]);
     assert_true(fcntl(fds[0], F_GETFL) & O_NONBLOCK);
-    fm_set_nonblocking(-1); /* not a descriptor: nothing happens */
+    fm_set_nonblocking(-1); /* this is not a descriptor: nothing happens */
     close_pipe(fds);
     plan("pipe2", 0, EMFILE);
     assert_int_equal(fm_pipe(&fds[0], &fds[1]), EMFILE);
@@ -219,8 +219,8 @@ static void pipes_close_on_exec(void **state) {
 
 static const struct {
     const char *name;
-    struct fault faults[3]; /* up to one without a name */
-    int error;              /* 0: the call goes well */
+    struct fault faults[3]; /* up to the first one without a name */
+    int error;              /* 0: the call succeeds */
 } io_rows[] = {
     {"nothing wrong", {{NULL, 0, 0}}, 0},
     {"short", {{"io", 0, 0}}, 0},
@@ -286,7 +286,7 @@ static void writes_go_on(void **state) {
     }
 }
 
-/* How many of these are ready at once; what each is becomes a letter: r, or - for one that is not. */
+/* How many of these are ready at once; `seen` gets a letter for each: r, or - if it is not ready. */
 static int look(struct fm_waited waited[3], int ms, char seen[4]) {
     int ready = fm_wait(waited, 3, ms);
     for (int i = 0; i < 3; i++) {
@@ -312,7 +312,7 @@ static void waits_tell_what_is_ready(void **state) {
     assert_string_equal(seen, "rr-");
     fm_close(fds[1]);
     waited[1].fd = -1;
-    assert_int_equal(look(waited, -1, seen), 2); /* the other side is gone */
+    assert_int_equal(look(waited, -1, seen), 2); /* the other side has closed */
     assert_string_equal(seen, "r-r");
     fm_close(fds[0]);
 }
@@ -354,7 +354,7 @@ static void *read_late(void *argument) {
     return NULL;
 }
 
-/* A descriptor that its host made non-blocking, and that is full. */
+/* A descriptor that is full, and that its host made non-blocking. */
 static void a_write_waits_for_its_reader(void **state) {
     (void)state;
     static const char bytes[200000];
@@ -378,7 +378,7 @@ static void the_end_of_input_is_zero(void **state) {
     close(fds[0]);
 }
 
-/* Runs `body` in a child process; its exit status. */
+/* Runs `body` in a child process; returns its exit status. */
 static int in_child(int (*body)(void)) {
     pid_t pid = __real_fork();
     assert_true(pid >= 0);
@@ -408,13 +408,13 @@ static int stderr_that_is_full(void) {
     }
     CHECK(fcntl(fds[1], F_SETFL, blocking) == 0);
     alarm(WAIT_MS / 1000);
-    CHECK(!fm_stderr_try_write("line\n", 5)); /* dropped, and no wait */
+    CHECK(!fm_stderr_try_write("line\n", 5)); /* dropped, without waiting */
     alarm(0);
     CHECK(__real_read(fds[0], bytes, sizeof bytes) > 4096);
     CHECK(fm_stderr_try_write("line\n", 5));
     close(fds[0]);
     signal(SIGPIPE, SIG_IGN);
-    CHECK(!fm_stderr_try_write("line\n", 5)); /* nobody reads any more */
+    CHECK(!fm_stderr_try_write("line\n", 5)); /* the pipe has no reader any more */
     close(STDERR_FILENO);
     CHECK(!fm_stderr_try_write("line\n", 5));
     return 0;
@@ -509,7 +509,7 @@ static void sleep_outlasts_a_signal(void **state) {
     assert_true(fm_now_us() - before >= 30000);
     plan("nanosleep", 0, EINVAL);
     before = fm_now_us();
-    fm_sleep_ms(60000); /* an error other than EINTR does not make it spin */
+    fm_sleep_ms(60000); /* an error other than EINTR does not cause an endless loop */
     assert_true(fm_now_us() - before < 30000000);
 }
 
@@ -568,13 +568,13 @@ static void threads_block_signals(void **state) {
     assert_true(report.blocks_all);
     pthread_mutex_unlock(&report.lock);
     sigset_t mask;
-    pthread_sigmask(SIG_SETMASK, NULL, &mask); /* ours is as it was */
+    pthread_sigmask(SIG_SETMASK, NULL, &mask); /* our own mask is unchanged */
     assert_int_equal(sigismember(&mask, SIGTERM), 0);
 }
 
 #define DEEP ((size_t)64 * 1024 * 1024)
 
-/* Its frames are on one stack: a page of each is written. */
+/* All its frames are on one stack, and it writes a page of each. */
 static size_t recurse(size_t left) {
     volatile char frame[64 * 1024];
     frame[0] = 1;
@@ -599,7 +599,7 @@ static void a_stack_of_any_size(void **state) {
     assert_true(report.blocks_all);
 }
 
-/* What a thread does whose time is over: it waits for `go`, and is dropped when it has ended. */
+/* The state of a thread that is too late: it waits for `go`, and is dropped when it has ended. */
 struct late {
     pthread_mutex_t lock;
     pthread_cond_t told;
@@ -630,7 +630,7 @@ static void sleep_long(void *ms) {
     fm_sleep_ms(*(const int64_t *)ms);
 }
 
-/* A machine that is busy with other things is no fault of the call's. */
+/* If a call only waits because the machine is busy, that is not its fault. */
 static void a_call_that_waits(void **state) {
     (void)state;
     int64_t ms = 500;
@@ -673,7 +673,7 @@ static int end_by_a_call(void) {
     CHECK(end >= 0 && !readable(end, 0));
     fm_ask_for_end();
     CHECK(readable(end, 0));
-    for (int i = 0; i < 70000; i++) { /* more than its pipe holds: no wait */
+    for (int i = 0; i < 70000; i++) { /* more than its pipe holds, without waiting */
         fm_ask_for_end();
     }
     return 0;
@@ -682,22 +682,22 @@ static int end_by_a_call(void) {
 static int end_by_a_signal(void) {
     int end = fm_watch_for_end();
     CHECK(end >= 0 && !readable(end, 0));
-    raise(SIGPIPE); /* ignored from now on */
+    raise(SIGPIPE); /* SIGPIPE is ignored from now on */
     kill(getpid(), SIGTERM);
     CHECK(readable(end, WAIT_MS));
-    kill(getpid(), SIGINT); /* the second one ends at once */
+    kill(getpid(), SIGINT); /* the second one ends the process at once */
     fm_sleep_ms(WAIT_MS);
     return 1;
 }
 
-/* As a host may leave them. */
+/* Signals may be in this state when a host starts us. */
 static int signals_that_were_blocked_and_ignored(void) {
     struct fm_child child;
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     signal(SIGCHLD, SIG_IGN);
-    kill(getpid(), SIGTERM); /* waits until somebody takes it */
+    kill(getpid(), SIGTERM); /* stays pending until it is handled */
     int end = fm_watch_for_end();
     CHECK(end >= 0 && readable(end, WAIT_MS));
     CHECK(fm_child_start(&child, "/bin/false", (char *[]){NULL}, NULL) == 0);
@@ -719,16 +719,16 @@ static int signals_that_were_ignored(void) {
     return 1;
 }
 
-/* A closed terminal: its shell and the system may both send one. */
+/* When a terminal closes, both its shell and the system may send SIGHUP. */
 static int end_with_the_terminal(void) {
-    signal(SIGHUP, SIG_DFL); /* these tests may run under nohup */
+    signal(SIGHUP, SIG_DFL); /* because these tests may run under nohup */
     int end = fm_watch_for_end();
     char byte;
     for (int i = 0; i < 2; i++) {
         kill(getpid(), SIGHUP);
         CHECK(end >= 0 && readable(end, WAIT_MS) && __real_read(end, &byte, 1) == 1);
     }
-    kill(getpid(), SIGTERM); /* the first of those that end at once when they come twice */
+    kill(getpid(), SIGTERM); /* the first of the signals that end the process at once when they come twice */
     CHECK(readable(end, WAIT_MS));
     return 0;
 }
@@ -765,10 +765,10 @@ static void ends(void **state) {
     assert_int_equal(in_child(end_that_cannot_be_watched), 0);
 }
 
-/* The grandchild: says when it watches, then what it saw. */
+/* In the grandchild: reports when it watches, and then what it has seen. */
 static void watch_the_parent(int ready, int result) {
     int end = fm_watch_for_end();
-    bool early = end < 0 || readable(end, 100); /* it says nothing while the parent lives, and is in its poll by then */
+    bool early = end < 0 || readable(end, 100); /* no end while the parent lives; after this the watch is in its poll */
     ssize_t told = __real_write(ready, "r", 1);
     char seen = !early && told == 1 && readable(end, WAIT_MS) ? 'y' : 'n';
     told = __real_write(result, &seen, 1);
@@ -783,7 +783,7 @@ static void the_parents_death_is_seen(void **state) {
         char byte = ' ';
         make_pipe(ready);
         make_pipe(result);
-        no_pidfd = kernel == 1; /* before 5.3 it is polled for */
+        no_pidfd = kernel == 1; /* kernels before 5.3 need polling */
         pid_t parent = __real_fork();
         if (parent == 0) {
             if (__real_fork() == 0) {
@@ -835,7 +835,7 @@ static void a_child_gets_its_arguments(void **state) {
     assert_int_equal(fm_child_reap(child.pid), 0);
 }
 
-/* In a process whose SIGPIPE has its default action: it would end. */
+/* Runs in a process where SIGPIPE has its default action, which would end it. */
 static int a_pipe_without_a_reader(void) {
     int fds[2];
     sigset_t set;
@@ -847,7 +847,7 @@ static int a_pipe_without_a_reader(void) {
     CHECK(fm_write_quiet(fds[1], "abc", 3) == -1 && errno == EPIPE);
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);
-    sigprocmask(SIG_BLOCK, &set, NULL); /* a host that waits for it: one that was there stays */
+    sigprocmask(SIG_BLOCK, &set, NULL); /* for a host that waits for SIGPIPE: a pending one stays pending */
     kill(getpid(), SIGPIPE);
     CHECK(fm_write_quiet(fds[1], "abc", 3) == -1 && errno == EPIPE);
     CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1);
@@ -879,10 +879,10 @@ static void a_child_has_three_pipes(void **state) {
     close(child.errors);
     plan("waitpid", 0, EINTR);
     assert_int_equal(fm_child_reap(child.pid), 0);
-    assert_int_equal(fm_child_reap(child.pid), 0); /* not ours any more: no wait */
+    assert_int_equal(fm_child_reap(child.pid), 0); /* it is not our child any more: no wait */
 }
 
-/* Whatever numbers they have here, also those that they get, in the other order. */
+/* The child gets its descriptors whatever numbers they have here, even the same numbers in another order. */
 static void a_child_has_what_it_is_given(void **state) {
     (void)state;
     static const char command[] = "printf abc >&4; cat <&3; ls /proc/self/fd >&2\n";
@@ -923,7 +923,7 @@ static void a_child_has_what_it_is_given(void **state) {
     close(child.errors);
 }
 
-/* What there is none of is no descriptor there, and the others have their numbers. */
+/* A descriptor that is not given is closed in the child, and the others have their numbers. */
 static void a_child_may_be_given_less(void **state) {
     (void)state;
     static const char command[] = "(cat <&3) 2>/dev/null && echo 3; printf x >&4\n";
@@ -960,7 +960,7 @@ static void a_killed_child_says_so(void **state) {
     close(child.errors);
 }
 
-/* Its child holds the pipe open as long as it lives. */
+/* Its child keeps the pipe open as long as it lives. */
 static void a_killed_child_takes_its_own_along(void **state) {
     (void)state;
     static const char start[] = "/bin/sleep 60 & echo x\n";
@@ -981,7 +981,7 @@ static void a_killed_child_takes_its_own_along(void **state) {
     close(child.errors);
 }
 
-/* Whatever fails, the error is returned and nothing stays open. */
+/* Whatever fails, the error is returned and nothing is left open. */
 static void a_start_that_fails_leaves_nothing(void **state) {
     (void)state;
     static const struct {
@@ -1005,7 +1005,7 @@ static void a_start_that_fails_leaves_nothing(void **state) {
         if (error != rows[i].error || open_descriptors() != before) {
             fail_msg("row %zu: %s, %ld descriptors more", i, strerror(error), open_descriptors() - before);
         }
-        assert_int_equal(__real_waitpid(-1, NULL, WNOHANG), -1); /* and no child */
+        assert_int_equal(__real_waitpid(-1, NULL, WNOHANG), -1); /* and there is no child */
     }
 }
 
@@ -1024,7 +1024,7 @@ static void memory_of_a_process(void **state) {
     assert_true(fm_process_memory(INT32_MAX) == -1);
 }
 
-/* Twelve pages of 2 MiB, of which the kernel may make huge ones. */
+/* Twelve pages of 2 MiB, which the kernel may turn into huge pages. */
 #define MAPPED ((size_t)24 << 20)
 
 static void expect_bytes(const char *bytes, size_t len, char wanted) {
@@ -1033,7 +1033,7 @@ static void expect_bytes(const char *bytes, size_t len, char wanted) {
     }
 }
 
-/* All of it has been read. */
+/* Maps a file, all of which has been read. */
 static const char *map_file(char path[], char fill) {
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -1065,7 +1065,7 @@ static void drops_a_mapped_file(void **state) {
     unlink(path);
 }
 
-/* Of what is not read, no copy is made. */
+/* Pages that are not read are not copied. */
 static void moves_what_is_read(void **state) {
     (void)state;
     char path[] = "/tmp/fm-moved-XXXXXX";

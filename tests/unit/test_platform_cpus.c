@@ -1,5 +1,6 @@
 /*
- * How many processors this process may use, by files about quotas and cores that the test writes, as the kernel would.
+ * How many processors this process may use, according to files about quotas and cores that the test writes in the
+ * kernel's form.
  */
 #include "base/platform.h"
 #include "base/platform_os.h"
@@ -30,7 +31,7 @@ static int remove_folder(void **state) {
     return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A file below the folder, with the folders on its way. */
+/* Writes a file below the folder, and makes the folders on its way. */
 static void put(const char *name, const char *text) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", root, name);
@@ -45,7 +46,7 @@ static void put(const char *name, const char *text) {
 }
 
 struct quota_row {
-    const char *max; /* cpu.max of the group; NULL: there is none */
+    const char *max; /* cpu.max of the group; NULL: the file does not exist */
     int expected;
 };
 
@@ -59,7 +60,7 @@ static void quotas_of_version_2(void **state) {
         {"1000 100000\n", 1},
         {"150000 50000\n", 3},
         {"9223372036854775807 1\n", INT_MAX},
-        /* what no kernel writes is no limit */
+        /* text that no kernel writes is not a limit */
         {"", 0},
         {"200000", 0},
         {"200000 0\n", 0},
@@ -81,11 +82,11 @@ static void quotas_of_version_2(void **state) {
 static void the_narrowest_group_counts(void **state) {
     (void)state;
     put("a/b/cpu.max", "400000 100000\n");
-    assert_int_equal(fm_os_quota(root, "0::/a/b/c/d\n"), 4); /* above a group without a limit */
+    assert_int_equal(fm_os_quota(root, "0::/a/b/c/d\n"), 4); /* the limit of a group above; the group itself has none */
     put("a/cpu.max", "200000 100000\n");
     assert_int_equal(fm_os_quota(root, "0::/a/b/c\n"), 2);
     assert_int_equal(fm_os_quota(root, "0::/elsewhere\n"), 0);
-    put("cpu.max", "300000 100000\n"); /* a container's own group is the root of its mount */
+    put("cpu.max", "300000 100000\n"); /* in a container, its group is the root of the mount */
     assert_int_equal(fm_os_quota(root, "0::/elsewhere\n"), 3);
     assert_int_equal(fm_os_quota(root, "0::/\n"), 3);
     assert_int_equal(fm_os_quota(root, "0::/a/b"), 2);
@@ -105,7 +106,7 @@ static void quotas_of_version_1(void **state) {
     assert_int_equal(fm_os_quota(root, "5:cpu:/docker/2\n"), 0);
     put("cpu/cpu.cfs_period_us", "100000\n");
     put("cpu/cpu.cfs_quota_us", "100000\n");
-    assert_int_equal(fm_os_quota(root, "5:cpu:/docker/2\n"), 1); /* a container sees its group at the root alone */
+    assert_int_equal(fm_os_quota(root, "5:cpu:/docker/2\n"), 1); /* a container sees its group only at the root */
     assert_int_equal(fm_os_quota(root, membership), 1);
 }
 
@@ -127,7 +128,7 @@ static void memory(void **state) {
     put("memory/docker/1/memory.limit_in_bytes", "4294967296\n");
     assert_int_equal(fm_os_memory_limit(root, "4:memory:/docker/1\n"), 4294967296);
     assert_int_equal(fm_os_memory_limit(root, "4:cpu:/docker/1\n"), 0);
-    put("memory/memory.limit_in_bytes", "9223372036854771712\n"); /* what version 1 says of no limit */
+    put("memory/memory.limit_in_bytes", "9223372036854771712\n"); /* the value of version 1 for no limit */
     assert_int_equal(fm_os_memory_limit(root, "4:memory:/docker/1\n"), 4294967296);
     assert_true(fm_memory_limit() > 0);
 }
@@ -147,13 +148,13 @@ static void what_is_no_membership(void **state) {
 static void cores(void **state) {
     (void)state;
     static const struct {
-        const char *allowed; /* of eight processors */
+        const char *allowed; /* bits for eight processors */
         int expected;
     } rows[] = {
         {"11111111", 5}, {"10000000", 1}, {"11000000", 2}, {"10001000", 1}, {"00001000", 1},
         {"01000100", 1}, {"00110000", 1}, {"00010000", 1}, {"00000011", 2}, {"00000000", 0},
     };
-    /* 0 and 4, 1 and 5, 2 and 3 are cores; of 6 and 7 nothing is known */
+    /* 0 and 4, 1 and 5, 2 and 3 are cores; the files say nothing about 6 and 7 */
     put("cpu0/topology/thread_siblings_list", "0,4\n");
     put("cpu4/topology/thread_siblings_list", "0,4\n");
     put("cpu1/topology/thread_siblings_list", "1,5\n");

@@ -1,4 +1,4 @@
-/* The kernels for Q4_1 weights against plain C, which makes ggml's sums in ggml's order: equal to the bit. */
+/* Compares the kernels for Q4_1 weights with plain C, which adds in ggml's order: the results are equal to the bit. */
 #include "engine/llama/q4_1.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #define COLUMNS_MAX 33
 #define ROWS_MAX    19
 #define BLOCKS_MAX  5
-#define GAP         3 /* floats after each column, in and out */
+#define GAP         3 /* floats after each column, in the input and the output */
 #define NOTHING     12345.5F
 
 static uint32_t state = 1;
@@ -42,7 +42,7 @@ static float value_of_half(uint16_t half) {
 static float round_to_half(float value) {
     int exponent;
     frexpf(value, &exponent);
-    int last = exponent - 11 > -24 ? exponent - 11 : -24; /* of the last bit that it has */
+    int last = exponent - 11 > -24 ? exponent - 11 : -24; /* the exponent of its last bit */
     return ldexpf(rintf(ldexpf(value, -last)), last);
 }
 
@@ -54,12 +54,12 @@ struct column_block {
     int values[FM_Q4_1_BLOCK];
 };
 
-/* As the processor has it: the second one, where one of them is not a number. */
+/* Like the processor: the second value if one of them is not a number. */
 static float larger(float a, float b) {
     return a > b ? a : b;
 }
 
-/* In ggml's order, which decides where some are not numbers. */
+/* In ggml's order, which matters if some are not numbers. */
 static float largest(const float *values) {
     float lanes[8] = {0};
     for (int i = 0; i < FM_Q4_1_BLOCK; i++) {
@@ -114,7 +114,7 @@ static float in[COLUMNS_MAX][BLOCKS_MAX * FM_Q4_1_BLOCK + GAP];
 static float out[COLUMNS_MAX][ROWS_MAX + GAP];
 static _Alignas(64) struct fm_q4_1_tile tiles[(COLUMNS_MAX + 7) / 8 * BLOCKS_MAX];
 
-/* Some blocks are all 0, some tiny, some have the largest weights and values of one size, of either sign. */
+/* Some blocks are all 0, some are tiny, some have their largest weights and values equal, with either sign. */
 static void fill_block(float *values, uint32_t kind) {
     float size = kind == 1 ? 1e-7F : 3.0F;
     for (int i = 0; i < FM_Q4_1_BLOCK; i++) {
@@ -127,7 +127,7 @@ static void fill(void) {
     for (size_t r = 0; r < ROWS_MAX; r++) {
         for (size_t b = 0; b <= BLOCKS_MAX; b++) {
             struct fm_q4_1_block *block = &weights[r][b];
-            block->scale = (uint16_t)(random_bits() % 0x4000); /* up to 2, and what is too small for an exponent */
+            block->scale = (uint16_t)(random_bits() % 0x4000); /* up to 2, with values too small for an exponent */
             block->min = (uint16_t)(random_bits() % 0x4000 + (random_bits() % 2 ? 0x8000 : 0));
             bool largest = random_bits() % 8 == 0;
             for (size_t i = 0; i < sizeof block->nibbles; i++) {
@@ -160,7 +160,7 @@ static void check(const struct fm_q4_1_product *product) {
     }
 }
 
-/* In two parts each, as two threads would. */
+/* Computes in two parts each, as two threads would. */
 static void multiply(const struct fm_q4_1_kernel *kernel, size_t rows, size_t columns, size_t blocks) {
     const struct fm_q4_1_product product = {.kernel = kernel,
                                             .weights = weights,
@@ -178,7 +178,7 @@ static void multiply(const struct fm_q4_1_kernel *kernel, size_t rows, size_t co
             out[c][r] = NOTHING;
         }
     }
-    memset(tiles, 0xff, sizeof tiles); /* not a number, where a kernel uses what is not there */
+    memset(tiles, 0xff, sizeof tiles); /* not numbers, in case a kernel uses what it must not */
     assert_true(fm_q4_1_tiles(columns, blocks) <= sizeof tiles / sizeof tiles[0]);
     fm_q4_1_quantise(&product, blocks / 2, blocks);
     fm_q4_1_quantise(&product, 0, blocks / 2);
@@ -197,7 +197,7 @@ static void test_kernel(const struct fm_q4_1_kernel *kernel) {
     }
 }
 
-/* A model whose numbers leave their range is computed as ggml computes it, too. */
+/* A model whose numbers overflow is also computed as by ggml. */
 static void test_not_numbers(const struct fm_q4_1_kernel *kernel) {
     static struct fm_q4_1_tile tile;
     for (size_t place = 0; place < FM_Q4_1_BLOCK; place++) {

@@ -1,6 +1,6 @@
 /*
  * An engine's stderr goes into our log: lines that come in pieces, the end, and pipes that do not end. Each test writes
- * to the engine's pipe, and reads our stderr from another one.
+ * to the engine's pipe, and reads our stderr from another pipe.
  */
 #include "front/engines/relay.h"
 #include "base/log.h"
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static int real_stderr = -1;
-static int shown = -1;  /* what our stderr got */
-static int engine = -1; /* the engine's end */
+static int shown = -1;  /* reads our stderr */
+static int engine = -1; /* the engine's end of its pipe */
 static struct fm_relay relay;
 
 static int set_up(void **state) {
@@ -50,7 +50,7 @@ static void say(const char *text) {
 
 static void lines_out_of_pieces(void **state) {
     (void)state;
-    assert_false(fm_relay_take(&relay)); /* nothing is there: no wait */
+    assert_false(fm_relay_take(&relay)); /* no data: it does not wait */
     say("on");
     assert_true(fm_relay_take(&relay));
     expect_shown("");
@@ -84,7 +84,7 @@ static void a_long_line_is_cut(void **state) {
     fm_relay_end(&relay);
 }
 
-/* A process that outlives the engine has its stderr still. */
+/* A process that outlives the engine still has the engine's stderr. */
 static void an_end_does_not_wait_for_it(void **state) {
     (void)state;
     say("why I abort\nand");

@@ -1,4 +1,4 @@
-/* The configuration of the remote engine: which are taken, and the path of what is wrong in the others. */
+/* Configurations of the remote engine: which are accepted, and the path of the fault in the others. */
 #include "engine/remote/config.h"
 
 #include "wire.h"
@@ -10,7 +10,7 @@
 
 static const struct row {
     const char *text;
-    const char *param; /* NULL: it is fine */
+    const char *param; /* NULL: it is accepted */
 } rows[] = {
     {URL("https://a.example/v1"), NULL},
     {URL("https://a.example:8443"), NULL},
@@ -126,7 +126,7 @@ static void texts(void **state) {
     }
 }
 
-/* Writes a new file; its path. */
+/* Writes a new file; returns its path. */
 static const char *file_with(const char *text, size_t len) {
     static char path[] = "/tmp/fm-test-key-XXXXXX";
     memcpy(path + sizeof path - 7, "XXXXXX", 6);
@@ -178,7 +178,7 @@ static void keys(void **state) {
     static const struct {
         const char *text;
         size_t len;
-        const char *key; /* NULL: the text is not a key */
+        const char *key; /* NULL: the text is not a valid key */
     } cases[] = {
         {BYTES("sk-canary-1"), "sk-canary-1"},
         {BYTES(" \tsk-canary-1\r\n\n"), "sk-canary-1"},
@@ -211,7 +211,7 @@ static void keys(void **state) {
     }
 }
 
-/* The variable is gone afterwards, and its memory too. */
+/* Afterwards the variable is removed, and its memory cleared. */
 static void key_of_the_environment(void **state) {
     (void)state;
     static const char text[] = ENDPOINT("\"key_env\":\"FM_TEST_KEY\",\"key_header\":\"api-key\"");
@@ -226,7 +226,7 @@ static void key_of_the_environment(void **state) {
     fm_remote_config_free(&config);
 }
 
-/* They are masked in whatever a server says. */
+/* Keys are masked in everything that a server sends. */
 static void what_may_be_a_key(void **state) {
     (void)state;
     static const char text[] =

@@ -1,4 +1,4 @@
-/* What curl.h declares of libcurl is what libcurl's own headers say, where they are installed. */
+/* The declarations of curl.h agree with libcurl's own headers, if these are installed. */
 #include "engine/remote/curl.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static void numbers(void **state) {
     SAME(CURLOPT_HTTP_VERSION);
     SAME(CURLOPT_NOSIGNAL);
     SAME(CURLOPT_CONNECTTIMEOUT_MS);
-    assert_int_equal(FM_CURLOPT_PROTOCOLS, 181); /* deprecated, not removed: the compiler would warn of its name */
+    assert_int_equal(FM_CURLOPT_PROTOCOLS, 181); /* deprecated, not removed: the compiler would warn about its name */
     SAME(CURLOPT_TCP_KEEPALIVE);
     SAME(CURLOPT_SUPPRESS_CONNECT_HEADERS);
     SAME(CURLOPT_WRITEDATA);

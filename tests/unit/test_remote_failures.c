@@ -1,4 +1,4 @@
-/* What becomes of a server's refusal and of a transfer that failed; Retry-After; secrets in texts. */
+/* The errors for a server's refusal and for a failed transfer; Retry-After; secrets in texts. */
 #include "engine/remote/failure.h"
 #include "engine/remote/retry_after.h"
 
@@ -12,7 +12,7 @@ static const struct row {
     long status;
     const char *body;
     const char *retry_after;
-    const char *expected; /* code, reason, retry_ms, where it may go well, param */
+    const char *expected; /* code, reason, retry_ms, where the request may succeed, param */
 } rows[] = {
     {400, SAYS("\"message\":\"no\""), "", "INVALID_REQUEST - 0 here -"},
     {400, SAYS("\"message\":\"no\",\"param\":\"temperature\""), "", "INVALID_REQUEST - 0 here temperature"},
@@ -150,7 +150,7 @@ static void transfers(void **state) {
     }
 }
 
-/* A request that is wrong is wrong everywhere. */
+/* A request that is wrong is wrong for every server. */
 static void what_does_not_move_on(void **state) {
     (void)state;
     assert_false(fm_failure_moves_on(&(struct fm_error){.code = FM_INVALID_REQUEST}));
@@ -240,7 +240,7 @@ static void masking(void **state) {
     }
 }
 
-/* What a server says is one line, without keys, and not endless. */
+/* A server's text becomes one line, without keys, and with a limited length. */
 static void words(void **state) {
     (void)state;
     struct fm_error error = {.code = FM_OK};

@@ -1,6 +1,6 @@
 /*
- * Streams of the three dialects, cut at every byte: a transcript of the parts, pieces of one kind joined, and the end.
- * The events are those of the servers' documentation, and of recorded answers of llama-server, shortened.
+ * Streams of the three dialects, cut at every byte: a transcript of the parts, with adjacent pieces of one kind joined,
+ * and the end. The events are from the servers' documentation, and from shortened recorded answers of llama-server.
  */
 #include "engine/remote/reader.h"
 
@@ -321,7 +321,7 @@ struct subject_of_row {
     int last; /* kind of the part that is open in the transcript; -1: none */
 };
 
-/* What comes after `mark` in a text without a NUL at its end; NULL: the mark is not there. */
+/* The text after `mark` in a text without a NUL at its end; NULL: the mark is not there. */
 static const char *find_after(const char *text, size_t len, const char *mark) {
     size_t mark_len = strlen(mark);
     for (size_t i = 0; i + mark_len <= len; i++) {
@@ -342,7 +342,7 @@ static bool take(void *state, const struct fm_remote_part *part) {
         return true;
     }
     if (joins) {
-        subject->log->len -= 2; /* ") " */
+        subject->log->len -= 2; /* removes ") " */
     } else {
         note(subject->log, "%s(", names[part->kind]);
     }
@@ -379,7 +379,7 @@ static void end(struct subject_of_row *subject, struct fm_error *error) {
     fm_reader_free(&subject->reader);
 }
 
-/* The stream in two pieces, of which the first has `cut` bytes; in pieces of one byte where `cut` is 0. */
+/* Feeds the stream in two pieces, the first with `cut` bytes; in pieces of one byte if `cut` is 0. */
 static void expect_row(const struct row *row, size_t cut) {
     static struct transcript log;
     struct subject_of_row subject;
@@ -399,7 +399,7 @@ static void expect_row(const struct row *row, size_t cut) {
     expect_text(row->name, "cut at", cut, row->out, log.text);
 }
 
-/* Answers that are no stream. */
+/* Answers that are not streamed. */
 static void whole(void **state) {
     (void)state;
     static const struct row bodies[] = {
@@ -453,7 +453,7 @@ static bool take_one(void *state, const struct fm_remote_part *part) {
     return part->kind != FM_REMOTE_TEXT;
 }
 
-/* Once the kit wants no more, nothing more is handed out. */
+/* When the kit wants no more, nothing more is passed on. */
 static void stops(void **state) {
     (void)state;
     static const char in[] = CHAT("\"content\":\"a\"") CHAT("\"content\":\"b\"") CHAT_END("stop") DONE;

@@ -1,4 +1,4 @@
-/* From a job to the body of a request, in each dialect: the text that is sent, or the member that can't be. */
+/* From a job to the body of a request, in each dialect: the text that is sent, or the member that can't be sent. */
 #include "engine/kit/job_read.h"
 #include "engine/remote/request.h"
 
@@ -37,8 +37,8 @@
 
 static const struct row {
     enum fm_dialect_kind dialect;
-    const char *job;  /* members */
-    const char *body; /* of the configuration; NULL: none */
+    const char *job;  /* the job's members */
+    const char *body; /* that of the configuration; NULL: none */
     const char *out;
 } rows[] = {
     {C, HI, NULL, C_HI C_END},
@@ -62,7 +62,7 @@ static const struct row {
     {R, HI ",\"logprobs\":0", NULL,
      R_HI
      "\"include\":[\"reasoning.encrypted_content\",\"message.output_text.logprobs\"],\"store\":false,\"stream\":true}"},
-/* what the host named is sent, and wins, also where it changes nothing */
+/* parameters that the host named are sent, and win, even if they change nothing */
 #define NAMED    "\"temperature\":1,\"top_p\":1,\"presence_penalty\":0,\"frequency_penalty\":0"
 #define DEFAULTS "{\"temperature\":0.2,\"top_p\":0.3,\"presence_penalty\":1,\"frequency_penalty\":1,\"top_k\":9}"
     {C, HI "," NAMED ",\"top_k\":0,\"min_p\":0,\"repeat_penalty\":1,\"ignore_eos\":false", DEFAULTS,
@@ -182,7 +182,7 @@ static const struct row {
      "\"image\",\"source\":"
      "{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"" PNG
      "\"}},{\"type\":\"text\",\"text\":\"b\"}]}]," M_END},
-/* any order of messages becomes turns that alternate, the user's first, the outputs of calls first in theirs */
+/* any order of messages becomes alternating turns: the user's is first, and the outputs of calls are first in a turn */
 #define SAY(role, text)  "{\"role\":\"" role "\",\"content\":\"" text "\"}"
 #define CALL(id)         "{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"{}\"}]}"
 #define TOLD(id, text)   "{\"role\":\"tool\",\"content\":\"" text "\",\"tool_call_id\":\"" id "\"}"
@@ -258,7 +258,7 @@ static const struct row {
     {C, "\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"data\":\"AAAA\"}]}]", NULL, "!images[0]"},
 };
 
-/* As the kit makes it. */
+/* Reads a job as the kit does. */
 static void read_job(struct fm_kit_job *job, struct json_object *params) {
     struct fm_error error;
     *job = (struct fm_kit_job){.id = 1};
@@ -309,7 +309,7 @@ static void bodies(void **state) {
     }
 }
 
-/* A state goes back to who made it, and to nobody else. */
+/* A state goes back only to the server that made it. */
 static void states(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* Server-sent events: a transcript of what comes out, for any split. "NAME(DATA) ", at the end the status. */
+/* Server-sent events: a transcript of the events, with any split. "NAME(DATA) ", and at the end the status. */
 #include "engine/remote/sse.h"
 
 #include "wire.h"
@@ -84,7 +84,7 @@ static void events(void **state) {
     }
 }
 
-/* A NUL is a byte as any other. */
+/* A NUL is an ordinary byte. */
 static void nuls(void **state) {
     (void)state;
     expect_in_any_split(&subject, "a NUL in a name", BYTES("da\0ta: a\n\ndata: b\n\n"), "(b) more");
@@ -103,7 +103,7 @@ static enum fm_sse_status push_many(struct fm_sse *sse, const char *text, size_t
     return status;
 }
 
-/* Too long is a line, or an event of many lines; what comes later changes nothing. */
+/* A line can be too long, or an event of many lines; after that, later input changes nothing. */
 static void limits(void **state) {
     static const char sixteen[] = "0123456789abcdef";
     (void)state;

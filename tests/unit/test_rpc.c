@@ -1,4 +1,4 @@
-/* JSON-RPC messages: what each one is, which id answers it, and the text of the replies. */
+/* JSON-RPC messages: the kind of each one, the id in its answer, and the text of the replies. */
 #include "protocol/json_check.h"
 #include "protocol/rpc.h"
 #include "wire.h"
@@ -10,7 +10,9 @@
 
 static const char *const kind_names[] = {"request", "notification", "response"};
 
-/* "CODE KIND ID": the id as it would be echoed, "-" for none; a silent fault is a notification with a code. */
+/*
+ * "CODE KIND ID": the id as it would be echoed, "-" for none; a notification with a code is a fault that gets no reply.
+ */
 static const char *outcome(const char *json, size_t len, char *out, size_t size) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
     struct json_object *root = json_tokener_parse_ex(tokener, json, (int)len);
@@ -62,7 +64,7 @@ static const struct {
     {BYTES("{" HEAD "\"id\":-9007199254740992,\"method\":\"m\"}"), "-32600 request -"},
     {BYTES("{" HEAD "\"id\":18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
     {BYTES("{" HEAD "\"id\":-18446744073709551617,\"method\":\"m\"}"), "-32600 request -"},
-    /* jsonrpc: the id is valid, so it is in the answer */
+    /* jsonrpc: the id is valid, so the answer has it */
     {BYTES("{\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
     {BYTES("{\"jsonrpc\":2.0,\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
     {BYTES("{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"m\"}"), "-32600 request 1"},
@@ -80,16 +82,16 @@ static const struct {
     {BYTES("{" HEAD "\"id\":1,\"method\":[\"m\"]}"), "-32600 request 1"},
     {BYTES("{" HEAD "\"id\":1,\"method\":{}}"), "-32600 request 1"},
     {BYTES("{" HEAD "\"id\":\"x\",\"method\":true}"), "-32600 request \"x\""},
-    /* notifications: never answered, even when they are wrong */
+    /* notifications: never answered, even if they are invalid */
     {BYTES("{" HEAD "\"method\":\"m\"}"), "0 notification -"},
     {BYTES("{" HEAD "\"method\":\"m\",\"params\":[]}"), "0 notification -"},
     {BYTES("{\"method\":\"m\"}"), "-32600 notification -"},
     {BYTES("{\"jsonrpc\":\"1.0\",\"method\":\"m\"}"), "-32600 notification -"},
-    /* neither a method nor an id: an error, with id null */
+    /* neither a method nor an id: an error with a null id */
     {BYTES("{}"), "-32600 request -"},
     {BYTES("{" HEAD "\"params\":{}}"), "-32600 request -"},
     {BYTES("{" HEAD "\"method\":1}"), "-32600 request -"},
-    /* responses: the receiver drops what it did not ask for */
+    /* responses: the receiver drops unexpected ones */
     {BYTES("{" HEAD "\"id\":1,\"result\":{}}"), "0 response 1"},
     {BYTES("{" HEAD "\"id\":1,\"result\":null}"), "0 response 1"},
     {BYTES("{" HEAD "\"id\":\"x\",\"error\":{\"code\":1,\"message\":\"\"}}"), "0 response \"x\""},
@@ -98,7 +100,7 @@ static const struct {
     {BYTES("{" HEAD "\"id\":1.5,\"result\":{}}"), "0 response -"},
     {BYTES("{" HEAD "\"result\":{}}"), "0 response -"},
     {BYTES("{\"result\":{}}"), "0 response -"},
-    /* no objects */
+    /* not objects */
     {BYTES("null"), "-32600 request -"},
     {BYTES("true"), "-32600 request -"},
     {BYTES("7"), "-32600 request -"},
@@ -119,7 +121,7 @@ static void messages(void **state) {
     }
 }
 
-/* 256 bytes are the limit: of the string, not of its JSON text, which may be six times as long. */
+/* The limit is 256 bytes for the string, not for its JSON text, which may be six times as long. */
 static void long_ids(void **state) {
     (void)state;
     static const struct {
@@ -189,7 +191,7 @@ static void ids_of_parameters(void **state) {
     (void)state;
     static const struct {
         const char *json;
-        const char *expected; /* NULL: no id */
+        const char *expected; /* NULL: no id at all */
     } rows[] = {
         {"1", "1"},   {"\"a\"", "\"a\""}, {"\"\\u0061\"", "\"a\""}, {"null", NULL}, {"1.5", NULL},
         {"{}", NULL}, {"[]", NULL},       {"true", NULL},

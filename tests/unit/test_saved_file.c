@@ -1,4 +1,4 @@
-/* A file of saved KV states: what was written is read, and what is damaged, cut or made up is refused. */
+/* A file of saved KV states: what was written is read back, and a damaged, cut or made-up file is refused. */
 #include "base/private_files.h"
 #include "engine/llama/saved_file.h"
 #include "wire.h"
@@ -9,13 +9,13 @@
 
 #define IDENTITY 42
 #define BLOCKS   4
-#define DATA     100 /* bytes of a block's, and of each next one's one more */
+#define DATA     100 /* bytes of the first block's data; each later one has one byte more */
 #define TRAILER  64
 #define DISK     48 /* bytes of a block in the index */
 
 static const struct fm_saved_kind kind = {.identity = IDENTITY, .context_length = 1000, .vocabulary = 1000};
 
-/* Two conversations with the first block in common, and one that is short. */
+/* Two conversations that share the first block, and a short one. */
 static const struct {
     int32_t parent;
     uint32_t count;
@@ -58,7 +58,7 @@ static int whole_file(void) {
     return fd;
 }
 
-/* The data of all blocks as they are in the file are what the index says. */
+/* Whether the data of all blocks in the file agree with the index. */
 static bool data_fit(const struct fm_saved_index *index, int fd) {
     bool fit = true;
     for (size_t i = 0; i < index->count; i++) {
@@ -106,7 +106,7 @@ static void the_size_is_told_before(void **state) {
     close(fd);
 }
 
-/* Each byte in turn, by one bit and as a whole: the index or the block's data are refused. */
+/* Each byte in turn, with one bit or all bits changed: the index or the block's data are refused. */
 static void each_damaged_byte_is_seen(void **state) {
     (void)state;
     static const unsigned char changes[] = {1, 0x80, 0xff};
@@ -151,7 +151,7 @@ static void another_kind_is_refused(void **state) {
     close(fd);
 }
 
-/* As somebody would write it who knows the checksums. */
+/* Writes like an attacker who knows the checksums. */
 static void write_again(int fd, int64_t at, const void *bytes, size_t len) {
     int64_t size = fm_private_file_size(fd);
     uint64_t trailer[TRAILER / 8];
@@ -166,33 +166,33 @@ static void write_again(int fd, int64_t at, const void *bytes, size_t len) {
     assert_int_equal(pwrite(fd, trailer, sizeof trailer, (off_t)(size - TRAILER)), (ssize_t)sizeof trailer);
 }
 
-/* Checksums that fit prove nothing: each number of index and trailer is looked at. */
+/* Valid checksums prove nothing: each number of index and trailer is checked. */
 static void numbers_that_make_no_sense_are_refused(void **state) {
     (void)state;
     static const struct {
         int block;  /* -1: the trailer */
-        size_t at;  /* in it */
+        size_t at;  /* its place in the block or trailer */
         size_t len; /* of the number */
         uint64_t number;
     } rows[] = {
-        {0, 0, 4, 0},            /* its own parent */
+        {0, 0, 4, 0},            /* it is its own parent */
         {0, 0, 4, 1},            /* a parent that comes later */
         {0, 0, 4, INT32_MAX},    /* far beyond */
-        {1, 0, 4, (uint32_t)-2}, /* no index */
-        {3, 0, 4, 2},            /* a parent that is not full */
-        {2, 4, 4, 0},            /* no token */
+        {1, 0, 4, (uint32_t)-2}, /* not a valid index */
+        {3, 0, 4, 2},            /* a parent block that is not full */
+        {2, 4, 4, 0},            /* no tokens */
         {2, 4, 4, FM_SAVED_TOKENS + 1},
-        {2, 4, 4, 6},       /* more tokens than there are */
-        {3, 4, 4, 6},       /* fewer */
+        {2, 4, 4, 6},       /* more tokens than the file has */
+        {3, 4, 4, 6},       /* fewer tokens */
         {0, 8, 8, 1 << 20}, /* data beyond the file */
         {0, 8, 8, UINT64_MAX},
         {0, 16, 8, 1 << 20},
-        {1, 16, 8, UINT64_MAX - 50}, /* which added to the offset is in the file */
+        {1, 16, 8, UINT64_MAX - 50}, /* with the offset it wraps, to a place inside the file */
         {0, 16, 8, 0},
         {0, 32, 8, 0xbff0000000000000u}, /* a worth of -1 */
-        {0, 32, 8, 0x7ff8000000000000u}, /* none */
-        {0, 40, 8, 1},                   /* a state, though it has children */
-        {3, 40, 8, 2},                   /* neither a state nor none */
+        {0, 32, 8, 0x7ff8000000000000u}, /* not a number */
+        {0, 40, 8, 1},                   /* a state in a block with children */
+        {3, 40, 8, 2},                   /* neither 0 nor 1 */
         {-1, 16, 8, 0},
         {-1, 16, 8, UINT64_MAX},
         {-1, 24, 8, UINT64_MAX},
@@ -222,7 +222,7 @@ static void a_write_that_fails_is_told(void **state) {
     int fd = make_file(&writer);
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    writer.fd = ends[0]; /* can't be written */
+    writer.fd = ends[0]; /* this end can't be written to */
     assert_false(fm_saved_writer_end(&writer, IDENTITY));
     assert_true(writer.failed);
     free(writer.index.blocks);

@@ -1,5 +1,5 @@
-/* Lines of session mode: each error in the table of SESSIONS.md, the order in which they are reported, and what a good
- * line becomes. */
+/* Lines of session mode: each error in the table of SESSIONS.md, the order in which errors are reported, and the
+ * command that a good line becomes. */
 #include "base/utf8.h"
 #include "sessions/command.h"
 #include "wire.h"
@@ -10,14 +10,14 @@
 #include "allocations.h"
 #endif
 
-/* Both readings of a line that lies in a block of exactly its size. The caller frees the command. */
+/* Reads a line in both steps, from a block of exactly its size. The caller frees the command. */
 static enum fm_fault_code read_line(const char *line, size_t len, struct fm_command *command, struct fm_fault *fault) {
     char *exact = exact_copy(line, len);
     struct fm_buf scratch;
     fm_buf_init(&scratch, 1u << 20);
     enum fm_fault_code code = fm_command_read(exact, len, &scratch, command, fault);
     fm_buf_free(&scratch);
-    free(exact); /* the texts lie in the tree */
+    free(exact); /* the texts are in the tree */
     return code == FM_FAULT_NONE ? fm_command_read_rest(command, fault) : code;
 }
 
@@ -38,7 +38,7 @@ static const char *answer_of(const struct fm_fault *fault) {
 struct row {
     const char *line;
     size_t len;
-    const char *error; /* NULL: none */
+    const char *error; /* NULL: no error */
 };
 
 static void check_rows(const struct row *rows, size_t count) {
@@ -111,7 +111,7 @@ static void errors(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* Of several wrong members the first one of this order is reported. */
+/* If several members are wrong, only the first one in this order is reported. */
 static void their_order(void **state) {
     (void)state;
 #define ODD ",\"odd\":1}"
@@ -128,7 +128,7 @@ static void their_order(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* The fields are checked before the session, the output format after it. */
+/* The fields are checked before the session, and the output format after it. */
 static void before_the_session(void **state) {
     (void)state;
     static const struct row rows[] = {
@@ -148,7 +148,7 @@ static void before_the_session(void **state) {
     }
 }
 
-/* Members in any order; those that a command does not need are ignored, whatever their type. */
+/* Members in any order; members that a command does not need are ignored, whatever their type. */
 static void members(void **state) {
     (void)state;
     static const struct row rows[] = {
@@ -161,7 +161,7 @@ static void members(void **state) {
         {BYTES(WHOLE ",\"output_format\":\"text\"}"), NULL},
         {BYTES(WHOLE ",\"output_format\":\"string_list\"}"), NULL},
         {BYTES("{\"c\\u006fmmand\":\"shut\\u0064own\"}"), NULL},
-        {BYTES("{\"command\":\"message\",\"command\":\"shutdown\"}"), NULL}, /* the last of equal names counts */
+        {BYTES("{\"command\":\"message\",\"command\":\"shutdown\"}"), NULL}, /* of equal names, the last one counts */
         {BYTES(WHOLE ",\"output_format\":1,\"output_format\":\"text\"}"), NULL},
         {BYTES(WHOLE ",\"prompt\":\"\",\"output_format\":\"text\"}"), "prompt_required"},
         {BYTES("{\"command\":\"shutdown\",\"session_id\":\"s\"}"), NULL},
@@ -175,7 +175,7 @@ static void members(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* The strict rules of PROTOCOL.md: what a lenient parser would take is no JSON here. */
+/* The strict rules of PROTOCOL.md: text that a lenient parser would accept is not JSON here. */
 static void strict_json(void **state) {
     (void)state;
     static const struct row rows[] = {
@@ -198,7 +198,7 @@ static void strict_json(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* `levels` arrays in a member, the object around them included. */
+/* `levels` nested arrays in a member; the object around them counts too. */
 static enum fm_fault_code read_nested(size_t levels) {
     struct fm_command command;
     struct fm_fault fault;
@@ -253,7 +253,7 @@ static void texts(void **state) {
     fm_command_free(&command);
 }
 
-/* A message whose session_id is missing is a message still: the caller tells whose error it is. */
+/* A message without session_id is still a message: the caller needs to know whose error it is. */
 static void kinds(void **state) {
     (void)state;
     static const struct {
@@ -277,12 +277,12 @@ static void kinds(void **state) {
         fm_command_free(&command);
         assert_string_equal(fm_command_name(rows[i].kind), rows[i].name);
         assert_int_equal(read_line(BYTES("{\"command\":\"x\"}"), &command, &fault), FM_FAULT_UNKNOWN_COMMAND);
-        assert_non_null(strstr(fault.detail, rows[i].name)); /* it says which ones there are */
+        assert_non_null(strstr(fault.detail, rows[i].name)); /* the error names the commands that exist */
         fm_command_free(&command);
     }
 }
 
-/* For the log, an error names the field and what it must be. */
+/* In the log, an error names the field and its required type. */
 static void details(void **state) {
     (void)state;
     static const struct row rows[] = {
@@ -328,7 +328,7 @@ static void characters(void **state) {
         const char *text;
         size_t len;
         size_t all;      /* characters */
-        size_t bytes[4]; /* of the first 0, 1, 2 and 3 */
+        size_t bytes[4]; /* of the first 0, 1, 2 and 3 characters */
     } rows[] = {
         {BYTES(""), 0, {0, 0, 0, 0}},          {BYTES("a"), 1, {0, 1, 1, 1}},
         {BYTES("abcd"), 4, {0, 1, 2, 3}},      {BYTES("a\0b"), 3, {0, 1, 2, 3}},
@@ -376,11 +376,11 @@ static void fault_names(void **state) {
     }
 }
 
-/* A detail is cut between characters. */
+/* A long detail is cut between characters. */
 static void long_details(void **state) {
     (void)state;
     struct fm_fault fault;
-    char text[2000] = "x"; /* so that characters of three bytes do not end where the room does */
+    char text[2000] = "x"; /* so that characters of three bytes do not end exactly where the room ends */
     for (size_t i = 1; i + 3 < sizeof text; i += 3) {
         memcpy(text + i, "\xE2\x82\xAC", 4);
     }
@@ -391,7 +391,7 @@ static void long_details(void **state) {
 }
 
 #ifdef WRAPPED
-/* A text with escapes and a number beyond 64 bits need memory of our own. */
+/* Escapes and a number beyond 64 bits need memory from our own allocations. */
 static void without_memory(void **state) {
     (void)state;
     static const char line[] = "{\"command\":\"shutdown\",\"a\":\"\\n\",\"b\":123456789012345678901234567890}";

@@ -1,4 +1,4 @@
-/* The front's replies (good, failed, malformed) and what session mode makes of them. */
+/* The front's replies (good, failed, malformed) and how session mode reads them. */
 #include "sessions/reply.h"
 #include "wire.h"
 
@@ -47,7 +47,7 @@ static const char *told(enum fm_fault_code code, const struct fm_turn_result *re
     return text;
 }
 
-/* Frees nothing of `result` where it fails, as the header says. */
+/* If it fails, it frees nothing of `result`, as the header says. */
 static enum fm_fault_code read_turn(const struct fm_rpc_message *message, enum fm_output_format format,
                                     struct fm_turn_result *result, struct fm_fault *fault) {
     struct fm_buf scratch;
@@ -89,7 +89,7 @@ static void answers(void **state) {
         {ANSWER("\"{\\\"result\\\":\\\"{}\\\"}\""), FM_OUTPUT_TEXT, "\"{}\""}, /* text that looks like JSON is text */
         {ANSWER("\"{\\\"result\\\":[]}\""), FM_OUTPUT_STRING_LIST, "[]"},
         {ANSWER("\"{\\\"result\\\":[\\\"a\\\",\\\"\\\",\\\"c\\\"]}\""), FM_OUTPUT_STRING_LIST, "[\"a\",\"\",\"c\"]"},
-        /* what a model thought stands before its message */
+        /* a thought stands before the model's message */
         {RESPONSE(
              "\"status\":\"completed\",\"output\":[{\"type\":\"reasoning\",\"content\":[{\"text\":\"{}\"}]}," TEXT_OF(
                  "\"{\\\"result\\\":\\\"two\\\"}\"") "]"),
@@ -100,7 +100,7 @@ static void answers(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* Whatever an engine writes, a host gets the shape that it asked for, or an error. */
+/* Whatever an engine writes, a host gets the requested shape, or an error. */
 static void wrong_shapes(void **state) {
     (void)state;
 #define NO_SHAPE "execution_failed: the engine's answer does not match its schema: send the message again"
@@ -138,7 +138,7 @@ static void wrong_shapes(void **state) {
         {ANSWER("\"{\\\"result\\\":[\\\"a\\\",7]}\""), FM_OUTPUT_STRING_LIST, NO_SHAPE},
         {ANSWER("\"{\\\"result\\\":[null]}\""), FM_OUTPUT_STRING_LIST, NO_SHAPE},
         {ANSWER("\"{\\\"result\\\":[[\\\"a\\\"]]}\""), FM_OUTPUT_STRING_LIST, NO_SHAPE},
-        /* a response that is not what the front writes */
+        /* responses that the front never writes */
         {RESPONSE("\"status\":\"completed\""), FM_OUTPUT_TEXT, NO_SHAPE},
         {RESPONSE("\"status\":\"completed\",\"output\":null"), FM_OUTPUT_TEXT, NO_SHAPE},
         {RESPONSE("\"status\":\"completed\",\"output\":{}"), FM_OUTPUT_TEXT, NO_SHAPE},
@@ -176,7 +176,7 @@ static void failures(void **state) {
         {"\"result\":7", FM_OUTPUT_TEXT, "execution_failed: "},
         {"\"result\":null", FM_OUTPUT_TEXT, "execution_failed: "},
         {"\"result\":[]", FM_OUTPUT_TEXT, "execution_failed: "},
-        /* the answer in a reply that failed does not count */
+        /* the answer in a failed reply does not count */
         {"\"result\":{\"ok\":false,\"response\":{\"status\":\"completed\",\"output\":[" TEXT_OF(
              "\"{\\\"result\\\":\\\"x\\\"}\"") "]}}",
          FM_OUTPUT_TEXT, "execution_failed: "},
@@ -184,7 +184,7 @@ static void failures(void **state) {
     check_rows(rows, COUNT(rows));
 }
 
-/* An answer that was cut is a fault: the filter ended it, the context was full, or it reached its token limit. */
+/* An incomplete answer is a fault: the filter ended it, the context was full, or it reached its token limit. */
 static void incomplete(void **state) {
     (void)state;
 #define FULL                                                                                                           \
@@ -207,7 +207,7 @@ static void incomplete(void **state) {
     "\"result\":{\"ok\":true,\"response\":{\"status\":\"incomplete\",\"usage\":{\"output_tokens\":" tokens             \
     "},\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}"
 
-/* An answer ran on if it has as many tokens as it may have; only then it is tried again. */
+/* An answer ran on if it has the maximum number of tokens; only then is it tried again. */
 static void running_on(void **state) {
     (void)state;
     static const struct {
@@ -242,7 +242,7 @@ static void running_on(void **state) {
     }
 }
 
-/* A failed reply also has its tokens counted, as far as they are known. */
+/* The tokens of a failed reply count too, as far as they are known. */
 static void usage(void **state) {
     (void)state;
     static const struct {
@@ -278,7 +278,7 @@ static void usage(void **state) {
     }
 }
 
-/* The conversation gets the text that the model wrote, not the value that was read from it. */
+/* The conversation keeps the text that the model wrote, not the value that was read from it. */
 static void what_the_model_wrote(void **state) {
     (void)state;
     static const char text[] = " {\"result\":\"a\\u0000b\"}";
@@ -289,7 +289,7 @@ static void what_the_model_wrote(void **state) {
     assert_int_equal(read_turn(&message, FM_OUTPUT_TEXT, &result, &fault), FM_FAULT_NONE);
     assert_int_equal(result.answer.len, sizeof text - 1);
     assert_memory_equal(result.answer.data, text, sizeof text - 1);
-    json_object_put(root); /* the value outlives the reply */
+    json_object_put(root); /* the value stays valid without the reply */
     assert_int_equal(json_object_get_string_len(result.value), 3);
     fm_turn_result_free(&result);
 }

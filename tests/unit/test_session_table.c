@@ -56,7 +56,7 @@ static bool keep(const struct fm_session_table *table, struct fm_session *sessio
     return fm_session_keep_turn(table, session, text_of(answer), &fault) == FM_FAULT_NONE;
 }
 
-/* A whole turn that goes well. */
+/* Adds a whole successful turn. */
 static void add_turn(const struct fm_session_table *table, struct fm_session *session, const char *prompt,
                      const char *answer) {
     struct fm_fault fault;
@@ -111,7 +111,7 @@ static void instructions(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Of 20, each third is closed, first and last ones among them: the others are where their ids say. */
+/* Of 20 sessions, each third is closed, also the first and the last: the others are still found by their ids. */
 static void open_and_close(void **state) {
     (void)state;
     struct fm_session_table table;
@@ -158,7 +158,7 @@ static void too_many(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Instructions fit to the byte, with what is written around them and the comma. */
+/* Instructions fit exactly, with the text that is written around them and the comma. */
 static void instructions_too_large(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -174,7 +174,7 @@ static void instructions_too_large(void **state) {
              "shorten them, or raise --max-session-bytes",
              1025 - around);
     expect_no_session(&table, (struct fm_text){text, 1025 - around}, detail);
-    text[0] = '\n'; /* what is escaped takes more */
+    text[0] = '\n'; /* escaped characters take more room */
     snprintf(detail, sizeof detail, "the instructions have %zu bytes, and a session's conversation may have 1024: "
              "shorten them, or raise --max-session-bytes",
              1024 - around);
@@ -189,7 +189,7 @@ static void turns(void **state) {
     fm_session_table_init(&table, &usual);
     struct fm_session *session = open_session(&table, text_of("do"));
     assert_int_equal(begin_turn(&table, session, "sort", "b a", &fault), FM_FAULT_NONE);
-    expect_items(session, SYSTEM("do")); /* not yet */
+    expect_items(session, SYSTEM("do")); /* not yet in the conversation */
     assert_true(keep(&table, session, "{\"result\":\"a b\"}"));
     assert_int_equal(session->turns, 1);
 #define FIRST SYSTEM("do") USER("sort\\n\\nContent:\\nb a") ASSISTANT("{\\\"result\\\":\\\"a b\\\"}")
@@ -207,7 +207,7 @@ static void turns(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Of the content the first 10,000 characters, however many bytes those are; of the prompt all. */
+/* A long content is cut after its first 10,000 characters, however many bytes these are; the whole prompt is used. */
 static void long_content(void **state) {
     (void)state;
     struct fm_session_table table;
@@ -241,7 +241,7 @@ static void too_many_turns(void **state) {
     fm_session_table_init(&table, &options);
     struct fm_session *session = open_session(&table, absent);
     assert_int_equal(begin_turn(&table, session, "a", "", &fault), FM_FAULT_NONE);
-    fm_session_drop_turn(session); /* counts as none */
+    fm_session_drop_turn(session); /* a dropped turn does not count */
     add_turn(&table, session, "a", "b");
     add_turn(&table, session, "a", "b");
     assert_int_equal(begin_turn(&table, session, "a", "", &fault), FM_FAULT_EXECUTION_FAILED);
@@ -251,7 +251,7 @@ static void too_many_turns(void **state) {
     fm_session_table_free(&table);
 }
 
-/* A message and an answer fit to the byte; what does not leaves the session as it was. */
+/* A message and an answer fit exactly; larger ones leave the session unchanged. */
 static void too_many_bytes(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -284,7 +284,7 @@ static void too_many_bytes(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Activity is an answer, and opening; a session that had some lately stays. */
+/* A session is in use when it is opened or answers; a session with recent use stays. */
 static void idle(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -312,13 +312,13 @@ static void idle(void **state) {
     assert_int_equal(table.count, 2);
     assert_non_null(fm_session_find(&table, text_of(kept[0])));
     assert_non_null(fm_session_find(&table, text_of(kept[1])));
-    table.sessions[0].used_ms = table.sessions[1].used_ms = fm_now_ms() - 1000; /* as long as the limit is enough */
+    table.sessions[0].used_ms = table.sessions[1].used_ms = fm_now_ms() - 1000; /* for exactly as long as the limit */
     fm_session_close_idle(&table);
     assert_int_equal(table.count, 0);
     fm_session_table_free(&table);
 }
 
-/* The params of the turn under way; they must be strict JSON that the surface takes. The caller puts the tree. */
+/* The params of the current turn; they must be strict JSON that the surface accepts. The caller puts the tree. */
 static struct json_object *params_of(const struct fm_session_table *table, const struct fm_session *session,
                                      const struct fm_attempt *attempt) {
     struct fm_buf buf;
@@ -359,7 +359,7 @@ static void params(void **state) {
                            "as requested in the prompt.") USER("a\\n\\nContent:\\n")
                     ASSISTANT("b") "{\"role\":\"user\",\"content\":\"c\\n\\nContent:\\nd\"}]");
     assert_json(made, "store", "false");
-    assert_null(at(made, "temperature")); /* the default is not named */
+    assert_null(at(made, "temperature")); /* default values are left out */
     assert_json(made, "max_output_tokens", "1024");
     assert_json(made, "truncation", "\"disabled\"");
     assert_json(made, "fm", "{\"timeout_ms\":5000}");
@@ -385,7 +385,7 @@ static void params(void **state) {
     fm_session_table_free(&table);
 }
 
-/* Whatever the options may be, the surface takes what they make. */
+/* With any options, the surface accepts the params. */
 static void params_of_all_options(void **state) {
     (void)state;
     static const struct {
@@ -419,7 +419,7 @@ static void params_of_all_options(void **state) {
     }
 }
 
-/* A session with all the turns that an option allows is one that the front can read. */
+/* The front can read the params of a session with the highest number of turns that an option allows. */
 static void params_of_all_turns(void **state) {
     (void)state;
     struct fm_session_options options = usual;
@@ -438,7 +438,7 @@ static void params_of_all_turns(void **state) {
 }
 
 #ifdef WRAPPED
-/* A conversation in which one allocation fails. Returns how far it came; 4: to its end. */
+/* A conversation in which one allocation fails. Returns how many steps succeeded; 4: all. */
 static int converse(int allocations, bool *had_all) {
     static const char long_text[] = "a text that is long enough for a buffer to grow a second time, and a third: "
                                     "it goes on and on, as such texts do, until it has some two hundred characters. "
@@ -461,7 +461,7 @@ static int converse(int allocations, bool *had_all) {
     if (session) {
         assert_int_equal(session->turns, came == 3);
         fm_session_drop_turn(session);
-        add_turn(&table, session, "next", "n"); /* as if nothing had been */
+        add_turn(&table, session, "next", "n"); /* it works as if nothing had happened */
         assert_int_equal(begin_turn(&table, session, "", "", &fault), FM_FAULT_NONE);
         struct fm_attempt attempt = {.timeout_ms = 1};
         struct json_object *made = params_of(&table, session, &attempt);

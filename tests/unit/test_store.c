@@ -1,4 +1,4 @@
-/* The store: reading back what was stored, making room for new responses, and files that are not a store. */
+/* The store: reading back stored responses, making room for new ones, and files that are not a store. */
 #include "front/store/store.h"
 #include "wire.h"
 
@@ -15,7 +15,7 @@ static void set(struct fm_buf *buf, const char *text) {
     fm_buf_append_str(buf, text);
 }
 
-/* A response `id` with the message `item`, whose object has `padding` bytes more. */
+/* Stores a response `id` with the message `item`; its object has `padding` more bytes. */
 static enum fm_code put(struct fm_store *store, const char *id, const char *previous, const char *item,
                         size_t padding) {
     struct fm_stored_response response = {0};
@@ -66,7 +66,7 @@ static void comes_back(void **state) {
     char id[FM_ID_SIZE];
     assert_int_equal(put(store, "resp_1", "", "msg_1", 0), FM_OK);
     assert_int_equal(put(store, "resp_2", "resp_1", "msg_2", 0), FM_OK);
-    assert_int_equal(put(store, "resp_2", "", "msg_3", 0), FM_UNAVAILABLE); /* an id is used once */
+    assert_int_equal(put(store, "resp_2", "", "msg_3", 0), FM_UNAVAILABLE); /* an id can be used only once */
     assert_int_equal(fm_store_get(store, "resp_2", &response, &error), FM_OK);
     assert_string_equal(response.id, "resp_2");
     assert_string_equal(response.previous_id, "resp_1");
@@ -104,7 +104,7 @@ static void what_was_not_used_makes_room(void **state) {
     assert_int_equal(put(store, "resp_1", "", "msg_1", third), FM_OK);
     assert_int_equal(put(store, "resp_2", "", "msg_2", third), FM_OK);
     assert_int_equal(put(store, "resp_3", "", "msg_3", third), FM_OK);
-    assert_true(has(store, "resp_1")); /* a use */
+    assert_true(has(store, "resp_1")); /* this counts as a use */
     assert_int_equal(put(store, "resp_4", "", "msg_4", third), FM_OK);
     assert_false(has(store, "resp_2"));
     assert_true(has(store, "resp_1") && has(store, "resp_3") && has(store, "resp_4"));
@@ -115,7 +115,7 @@ static void what_was_not_used_makes_room(void **state) {
     fm_store_close(store);
 }
 
-/* What one of two that share a file makes room for is counted by the other. */
+/* Two stores share a file: each counts what the other one removes. */
 static void two_count_alike(void **state) {
     (void)state;
     char path[] = "/tmp/fm-store-XXXXXX";
@@ -166,7 +166,7 @@ static void a_file_outlives_it(void **state) {
     assert_true(has(store, "resp_1") && has(store, "resp_2"));
     fm_store_close(store);
     unlink(file);
-    assert_int_equal(rmdir(path), 0); /* it was the only one */
+    assert_int_equal(rmdir(path), 0); /* it was the only file in the folder */
 }
 
 static void make_file(const char *path, const char *text) {
@@ -178,9 +178,9 @@ static void make_file(const char *path, const char *text) {
 }
 
 static const char a_folder[] = "folder";
-static const char a_fifo[] = "fifo"; /* stands for devices too, whose mode is everybody's */
+static const char a_fifo[] = "fifo"; /* stands for devices too, which any user may write */
 
-/* `text` is what the file holds, or one of those above. */
+/* `text` is the content of the file, or one of the names above. */
 static void expect_refused(const char *text, const char *word) {
     char folder[] = "/tmp/fm-store-XXXXXX";
     char path[64];
@@ -213,7 +213,7 @@ static void expect_refused(const char *text, const char *word) {
 static void another_file_stays_as_it_is(void **state) {
     (void)state;
     expect_refused("hello there, this is no database of any kind", "something else");
-    expect_refused("x", "something else"); /* so short that SQLite takes it for an empty one */
+    expect_refused("x", "something else"); /* so short that SQLite treats it as empty */
     expect_refused(a_folder, "directory");
     expect_refused(a_fifo, "not a regular file");
 }

@@ -1,4 +1,6 @@
-/* Shared by the surface's tests: JSON by a path, a captured stream, an answer that runs through a script of calls. */
+/*
+ * Shared by the surface's tests: JSON by a path, a captured stream, and an answer that runs through a script of calls.
+ */
 #ifndef TEST_SURFACE_H
 #define TEST_SURFACE_H
 
@@ -26,7 +28,7 @@ static inline struct json_object *json_of(const char *text, size_t len) {
     return value;
 }
 
-/* The value at "response.output.0.content.0.text"; NULL where there is none, or null. */
+/* The value at a path such as "response.output.0.content.0.text"; NULL if it is absent or null. */
 static inline struct json_object *at(struct json_object *value, const char *path) {
     char copy[128];
     snprintf(copy, sizeof copy, "%s", path);
@@ -71,7 +73,7 @@ struct stream {
     struct fm_cursor cursor;
 };
 
-/* Takes the events that can be sent now. Returns their bytes. */
+/* Takes the events that can be sent now; returns their size in bytes. */
 static inline size_t pull(struct fm_answer *answer, struct stream *stream) {
     struct fm_buf buf;
     size_t bytes = 0;
@@ -96,7 +98,7 @@ static inline void stream_free(struct stream *stream) {
     stream->count = 0;
 }
 
-/* A parsed request; the body must be right. */
+/* A parsed request; the body must be valid. */
 static inline struct fm_request request_of(const struct fm_surface *surface, const char *body) {
     struct json_object *params = json_of(body, strlen(body));
     struct fm_request request;
@@ -108,7 +110,7 @@ static inline struct fm_request request_of(const struct fm_surface *surface, con
     return request;
 }
 
-/* The body is accepted, and the one member that is ignored is `param`; --strict-parameters would refuse it there. */
+/* The body is accepted, and its only ignored member is `param`; --strict-parameters would refuse it there. */
 #define IGNORED "ignored"
 
 static inline void check_ignored(const struct fm_request *request, const char *body, const char *param) {
@@ -123,8 +125,8 @@ static inline void check_ignored(const struct fm_request *request, const char *b
 }
 
 /*
- * A body is accepted (`code` NULL), or with a member of no effect (IGNORED), or refused with OpenAI's `code`, "" for
- * none, at `param`.
+ * Checks a body: accepted (`code` NULL), accepted with an ignored member (IGNORED), or refused with OpenAI's `code` (""
+ * for none) at `param`.
  */
 static inline void check_body(const struct fm_surface *surface, const char *body, const char *code, const char *param) {
     struct json_object *params = json_of(body, strlen(body));
@@ -155,7 +157,7 @@ static inline void check_body(const struct fm_surface *surface, const char *body
     }
 }
 
-/* What the engine gets of a right body. */
+/* Checks the members that the engine gets for a valid body. */
 static inline void check_job(const struct fm_surface *surface, const char *body, const char *job) {
     struct fm_request request = request_of(surface, body);
     size_t len = strlen(job);
@@ -165,19 +167,19 @@ static inline void check_job(const struct fm_surface *surface, const char *body,
     fm_request_free(&request);
 }
 
-/* An answer from its body to its end: `deltas` NULL means the prompt was never accepted. */
+/* An answer from its body to its end: `deltas` NULL means that the prompt was never accepted. */
 struct script {
     const struct fm_surface *surface;
     const char *body;
     const char *const *deltas; /* NULL-terminated; "@NAME" begins a call of the tool, "~TEXT" is reasoning */
     enum fm_finish finish;
     const struct fm_error *error;
-    const char *report;   /* what the engine tells of the schema, JSON members; NULL: nothing */
+    const char *report;   /* the engine's report on the schema, as JSON members; NULL: none */
     const char *mismatch; /* why the text does not match it; NULL: it does */
-    int64_t dropped;      /* messages that the engine left out */
+    int64_t dropped;      /* messages that the engine has left out */
 };
 
-/* How the events of a script are taken: each as soon as it can be sent, or, by a slow host, all at the end. */
+/* How the events of a script are taken: each as soon as it can be sent, or all at the end, as by a slow host. */
 static bool slow_host;
 
 static inline int with_slow_host(void **state) {
@@ -186,18 +188,18 @@ static inline int with_slow_host(void **state) {
     return 0;
 }
 
-/* As the front hands it over. */
+/* Reports as the front does. */
 static inline void tell_report(struct fm_answer *answer, const char *members) {
     struct fm_buf report;
     fm_buf_init(&report, 1u << 20);
     fm_buf_append_str(&report, members);
     fm_answer_report(answer, &report);
-    assert_null(report.data); /* taken over */
+    assert_null(report.data); /* the buffer was taken over */
 }
 
 static const struct fm_usage test_usage = {.input = 11, .cached = 3, .output = 7, .reasoning = 2};
 
-/* What the engine sends, as a script has it. */
+/* Sends one delta of a script, as the engine would. */
 static inline void produce(struct fm_answer *answer, const char *delta) {
     struct fm_error error;
     if (*delta == '@') {

@@ -8,7 +8,7 @@
 
 static const char *const greeting[] = {"He\"llo", " w\xc3\xb6rld", NULL};
 
-/* What is the same in every chunk of a stream. */
+/* Checks the members that are the same in every chunk of a stream. */
 static void check_chunk(const struct stream *stream, size_t i, size_t keys) {
     struct json_object *chunk = stream->events[i];
     assert_int_equal(json_object_object_length(chunk), keys);
@@ -31,7 +31,7 @@ static void check_choice(struct json_object *chunk, const char *delta, const cha
 struct ending {
     enum fm_finish finish;
     const char *const *deltas;
-    const char *reason; /* JSON */
+    const char *reason; /* as JSON */
 };
 
 static const struct ending endings[] = {
@@ -127,7 +127,7 @@ static void test_never_opened(void **state) {
     json_object_put(object);
 }
 
-/* The completion has the schema report, a chunk never does. */
+/* The completion has the schema report; a chunk never has it. */
 static void test_report(void **state) {
     (void)state;
     struct script script = {.surface = &fm_surface_chat,
@@ -211,7 +211,7 @@ static void test_error_details(void **state) {
                         "\"Late.\",\"param\":null}}");
 }
 
-/* Clients find an overflow by the words "maximum context length" in its message, whatever an engine calls it. */
+/* Clients recognise an overflow by the words "maximum context length" in its message, whatever the engine's text is. */
 static void test_overflow(void **state) {
     (void)state;
     struct fm_error error;
@@ -239,7 +239,7 @@ static void test_overflow(void **state) {
     fm_buf_free(&buf);
 }
 
-/* PROTOCOL.md: choice i has the seed i further on. */
+/* PROTOCOL.md: choice i uses the seed plus i. */
 static void test_seeds_of_choices(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],"
@@ -291,7 +291,7 @@ static void assert_alike(const struct fm_answer *answer, const struct fm_answer 
     assert_true(answer->usage.output == other->usage.output);
 }
 
-/* What is left of it is as it was before: at the beginning of the choice, or of all. */
+/* After a restart the answer is as it was before: at the beginning of the choice, or of the whole answer. */
 static void test_made_anew(void **state) {
     static const char body[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"n\":3,\"logprobs\":true,\"tools\":"
                                "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]}";

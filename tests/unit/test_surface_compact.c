@@ -1,4 +1,4 @@
-/* A conversation's summary: its job, its two tries, and where a summary that was cut ends. */
+/* A conversation's summary: its job, its two tries, and where a summary ends that was cut. */
 #include "test_surface.h"
 
 #define BODY "{\"input\":\"hi\",\"model\":\"m\"}"
@@ -46,7 +46,7 @@ static void check_own(const struct fm_answer *answer, const char *expected) {
     fm_buf_free(&buf);
 }
 
-/* Another try follows a cut alone, once, and has a penalty; the usage is of both. */
+/* Only a cut leads to a second try, once, with a penalty; the usage is the sum of both. */
 static void test_tries(void **state) {
     (void)state;
     struct fm_answer answer = begun();
@@ -75,7 +75,7 @@ static void test_where_a_cut_text_ends(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        const char *summary; /* of what was cut; NULL: without room, an overflow */
+        const char *summary; /* from a cut text; NULL: no room, so an overflow */
     } rows[] = {
         {"One. Two. Thr", "One. Two."},
         {"One! Two? Thr", "One! Two?"},
@@ -101,7 +101,7 @@ static void test_where_a_cut_text_ends(void **state) {
             assert_int_equal(code, room || rows[i].summary ? FM_OK : FM_CONTEXT_OVERFLOW);
             fm_answer_finish(&answer, FM_FINISH_LENGTH, NULL);
             struct json_object *object = result_of(&answer);
-            const char *summary = rows[i].summary ? rows[i].summary : rows[i].text; /* as it is */
+            const char *summary = rows[i].summary ? rows[i].summary : rows[i].text; /* the whole text */
             assert_string_equal(str_at(object, "output.0.encrypted_content") + strlen("fm1:"), summary);
             json_object_put(object);
             fm_answer_free(&answer);

@@ -13,7 +13,7 @@ static const char *const greeting[] = {"He\"llo", " w\xc3\xb6rld", NULL};
 
 static const struct {
     const char *body;
-    const char *code; /* of the error; NULL: accepted */
+    const char *code; /* the error's code; NULL: accepted */
     const char *param;
 } rows[] = {
     {"{" P "}", NULL, NULL},
@@ -63,7 +63,7 @@ static void test_bodies(void **state) {
     }
 }
 
-/* A prompt in front of the answer has to fit into it. */
+/* The prompt, which stands in front of the answer, has to fit into it. */
 static void test_long_echo(void **state) {
     (void)state;
     static const char open[] = "{\"echo\":true,\"prompt\":\"";
@@ -108,7 +108,7 @@ static void check_choice(struct json_object *object, const char *text, const cha
 struct ending {
     enum fm_finish finish;
     const char *const *deltas;
-    const char *reason; /* JSON */
+    const char *reason; /* as JSON */
 };
 
 static const struct ending endings[] = {
@@ -175,7 +175,7 @@ static void test_stream(void **state) {
     }
 }
 
-/* The prompt comes first, in the object and in the stream; not before the engine took it. */
+/* The prompt comes first, in the object and in the stream, but not before the engine has accepted it. */
 static void test_echo(void **state) {
     (void)state;
     struct script script = {.surface = &fm_surface_completions,
@@ -203,13 +203,13 @@ static void test_echo(void **state) {
     json_object_put(object);
 }
 
-/* What is echoed takes its part of what an answer may hold, and none while it waits. */
+/* The echo counts towards an answer's maximum, and takes no room before the answer begins. */
 static void test_room_after_an_echo(void **state) {
     (void)state;
     static char body[(1u << 20) + 64];
     int len = snprintf(body, sizeof body, "{\"echo\":true,\"stream\":true,\"prompt\":\"");
     for (size_t i = 0; i < 1u << 20; i += 2) {
-        memcpy(body + len + i, "\\n", 2); /* as JSON, it is twice as long */
+        memcpy(body + len + i, "\\n", 2); /* its JSON is twice as long */
     }
     snprintf(body + len + (1u << 20), 16, "\"}");
     struct fm_request request = request_of(&fm_surface_completions, body);

@@ -1,4 +1,4 @@
-/* The conversation that a request continues: the order of turns, references to items, and how long it may be. */
+/* The conversation that a request continues: the order of turns, references to items, and its maximum length. */
 #include "surface/conversation.h"
 #include "wire.h"
 
@@ -15,7 +15,7 @@
 #define USER(text)      MESSAGE("user", "input_text", text)
 #define ASSISTANT(text) MESSAGE("assistant", "output_text", text)
 
-/* A store of these; `more` bytes of text are added to each input. */
+/* A store with these responses; each input gets `more` bytes of text. */
 static const struct {
     const char *id;
     const char *previous;
@@ -135,7 +135,7 @@ static void test_refused(void **state) {
     fails(NULL, "[]", FM_INVALID_REQUEST, "input", "invalid_value"); /* no text */
     fails("resp_1", "[{\"type\":\"function_call_output\",\"call_id\":\"k\",\"output\":\"x\"}]", FM_INVALID_REQUEST,
           "input", "");
-    fails("resp_self", "[]", FM_CONTEXT_OVERFLOW, "", NULL); /* a damaged store: it has an end all the same */
+    fails("resp_self", "[]", FM_CONTEXT_OVERFLOW, "", NULL); /* a damaged store: the search still ends */
 }
 
 static void test_output_of_an_earlier_call(void **state) {
@@ -149,7 +149,7 @@ static void test_output_of_an_earlier_call(void **state) {
           output);
 }
 
-/* `count` messages of `len` bytes. */
+/* `count` messages of `len` bytes each. */
 static char *many(size_t count, size_t len) {
     static const char before[] = "{\"type\":\"message\",\"role\":\"user\",\"content\":\"";
     struct fm_buf text;

@@ -8,7 +8,7 @@
 static void bodies_are_taken_or_refused(void **state) {
     static const struct {
         const char *body;
-        const char *code; /* NULL: taken */
+        const char *code; /* NULL: accepted */
         const char *param;
     } rows[] = {
         {"{\"input\":\"x\"}", NULL, NULL},
@@ -129,7 +129,7 @@ static struct json_object *object_of(const struct fm_answer *answer) {
     return object;
 }
 
-/* The object after two vectors of three numbers. */
+/* The object for two vectors of three numbers. */
 static struct json_object *two_vectors(const char *body) {
     static const float vectors[2][3] = {{0.6f, 0, -0.8f}, {0, 1, 0}};
     struct fm_answer answer;
@@ -198,18 +198,18 @@ static void no_vectors(void **state) {
     fm_answer_open(&answer, 1);
     assert_int_equal(add(&answer, good, 1, &error), FM_INTERNAL); /* too short */
     assert_int_equal(fm_answer_vector(&answer, "", 0, &error), FM_INTERNAL);
-    assert_int_equal(add(&answer, good, 2, &error), FM_INVALID_REQUEST); /* nothing is left of it */
+    assert_int_equal(add(&answer, good, 2, &error), FM_INVALID_REQUEST); /* nothing of the vector is kept */
     assert_string_equal(error.param, "dimensions");
     assert_int_equal(answer.vector_count, 0);
     assert_int_equal(answer.output.len, 0);
     static const float other[] = {1, 0};
     assert_int_equal(add(&answer, other, 2, &error), FM_OK);
-    assert_int_equal(add(&answer, other, 2, &error), FM_INTERNAL); /* one too many */
+    assert_int_equal(add(&answer, other, 2, &error), FM_INTERNAL); /* one vector too many */
     assert_int_equal(answer.vector_count, 1);
     fm_answer_free(&answer);
 }
 
-/* What the engine says of its vectors, and what becomes of the request then. */
+/* The engine's values for its vectors, and what happens to the request then. */
 static void dimensions(void **state) {
     static const struct {
         int64_t dimension;
@@ -235,7 +235,7 @@ static void dimensions(void **state) {
     }
 }
 
-/* The longest vectors there are of those that fit into a reply make a reply that fits into a frame. */
+/* As many of the longest vectors as fit into a reply make a reply that fits into a frame. */
 static void check_largest(bool base64_asked, size_t dimension) {
     static float values[65536];
     struct fm_answer answer;
@@ -243,7 +243,7 @@ static void check_largest(bool base64_asked, size_t dimension) {
     begin(&answer, base64_asked ? "{\"input\":\"a\",\"encoding_format\":\"base64\"}" : "{\"input\":\"a\"}");
     size_t count = 1;
     for (; count < 100000; count++) {
-        answer.request.input_count = count + 1; /* beyond what a body can have */
+        answer.request.input_count = count + 1; /* more than a body can have */
         if (fm_answer_expect_vectors(&answer, (int64_t)dimension, &error) != FM_OK) {
             break;
         }

@@ -1,4 +1,4 @@
-/* Unknown members of a request, and parameters that the engine does not have: no effect, but reported. */
+/* Unknown members of a request, and parameters that the engine lacks: they have no effect, but are reported. */
 #include "surface/conversation.h"
 #include "test_surface.h"
 
@@ -8,7 +8,7 @@ static const char *const words[] = {"one ", "two", NULL};
 
 /* ---- what is ignored has no effect ---- */
 
-/* `unknown` has members that `known` lacks, at `paths` (in order, with a comma after each), and is the same job. */
+/* `unknown` has members that `known` lacks, at `paths` (in order, a comma after each), but gives the same job. */
 static const struct pair {
     const struct fm_surface *surface;
     const char *known;
@@ -65,7 +65,7 @@ static void unknown_members_have_no_effect(void **state) {
         same_bytes(&known.job_members, &unknown.job_members);
         same_bytes(&known.echo, &unknown.echo);
         same_bytes(&known.extras, &unknown.extras);
-        if (strstr(pairs[i].known, "\"id\"")) { /* else one is drawn */
+        if (strstr(pairs[i].known, "\"id\"")) { /* otherwise the id is random */
             same_bytes(&known.conversation.input, &unknown.conversation.input);
         }
         fm_request_free(&known);
@@ -73,7 +73,7 @@ static void unknown_members_have_no_effect(void **state) {
     }
 }
 
-/* 64 are named; one more entry stands for the others. */
+/* 64 are named; one more entry stands for all others. */
 static void a_report_has_an_end(void **state) {
     (void)state;
     static const size_t counts[] = {64, 65, 1000};
@@ -128,7 +128,7 @@ static void objects_report_it(void **state) {
     }
 }
 
-/* Of a stream, the objects in it, or its first chunk, and no other event. */
+/* In a stream, the report is in its Response objects, or in its first chunk, and in no other event. */
 static void streams_report_it(void **state) {
     (void)state;
     static const struct {
@@ -154,7 +154,7 @@ static void streams_report_it(void **state) {
         for (size_t k = 0; k < stream.count; k++) {
             reports += at(stream.events[k], rows[i].at) != NULL;
         }
-        /* created, in_progress, completed */
+        /* in created, in_progress and completed */
         assert_int_equal(reports, rows[i].surface == &fm_surface_responses ? 3 : 1);
         stream_free(&stream);
     }
@@ -173,7 +173,7 @@ static void check_extras(const char *body, unsigned has, const char *members, co
     const char *ignored = fm_ignored_next(&request.ignored, NULL);
     assert_string_equal(ignored ? ignored : "", first);
     size_t before = request.ignored.len;
-    fm_request_write_extras(&request, has, &w); /* another choice's job: reported once */
+    fm_request_write_extras(&request, has, &w); /* the job of another choice: reported once */
     assert_int_equal(request.ignored.len, before);
     fm_buf_free(&job);
     fm_request_free(&request);
@@ -186,15 +186,15 @@ static void an_engine_gets_the_extras_that_it_has(void **state) {
     check_extras("{\"input\":\"hi\"," FOUR "}", 0, "", "top_k");
     check_extras("{\"input\":\"hi\"," FOUR "}", 1u, "\"top_k\":40", "min_p");
     check_extras("{\"input\":\"hi\",\"x\":1,\"min_p\":0}", ALL, "\"min_p\":0", "x");
-    /* what asks for nothing, an engine need not have */
+    /* an engine need not support values without an effect */
     check_extras("{\"input\":\"hi\",\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false}", 0, "", "");
     check_extras("{\"input\":\"hi\",\"top_k\":0,\"min_p\":null}", 0, "", "");
-    /* what OpenAI's server does something with is for engines that hand on, and no other misses it */
+    /* members that OpenAI's server uses are for engines that pass requests on; for others they are not reported */
 #define TEXTS "\"service_tier\":\"flex\",\"prompt_cache_key\":\"k\",\"safety_identifier\":\"s\",\"user\":\"u\""
     check_extras("{\"input\":\"hi\",\"text\":{\"verbosity\":\"low\"},\"reasoning\":{\"generate_summary\":\"auto\"}," TEXTS "}",
                  ALL, "\"verbosity\":\"low\",\"reasoning_summary\":\"auto\"," TEXTS, "");
     check_extras("{\"input\":\"hi\",\"text\":{\"verbosity\":\"low\"}," TEXTS "}", 0, "", "");
-    /* but one that has it is told: something else may be the default there */
+    /* but an engine with the parameter gets it: its default may be different */
     check_extras("{\"input\":\"hi\",\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false}", ALL,
                  "\"top_k\":-1,\"repeat_penalty\":1.0,\"ignore_eos\":false", "");
 }
@@ -240,7 +240,7 @@ static void extras_are_checked(void **state) {
     }
 }
 
-/* In the background a stream begins before there is an engine; all its readers, also later ones, get the same. */
+/* In the background a stream begins before there is an engine; all readers, also later ones, get the same report. */
 static void a_stream_that_is_read_again_reports_the_same(void **state) {
     (void)state;
     struct fm_request request = request_of(

@@ -1,11 +1,11 @@
-/* Images in messages: which are accepted, what the engine gets, and which field its errors name. */
+/* Images in messages: which are accepted, what the engine gets, and which field an error names. */
 #include "test_surface.h"
 
 #include "surface/conversation.h"
 
 #define URL "data:image/png;base64,iVBORw0KGgo="
 
-/* A part of the Responses API after a text, and the same of chat. */
+/* A part of the Responses API after a text, and the same for chat. */
 #define INPUT(part)                                                                                                    \
     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"what?\"}," part "]}]}"
 #define IMAGE(more)   INPUT("{\"type\":\"input_image\"" more "}")
@@ -16,7 +16,7 @@
 
 struct row {
     const char *body;
-    const char *code; /* NULL: taken */
+    const char *code; /* NULL: accepted */
     const char *param;
 };
 
@@ -63,10 +63,10 @@ static const struct row responses[] = {
     {FROM("data:image/png;base64,AB=="), "invalid_value", AT ".image_url"},
     {FROM("data:image/png;base64,AAAA\\u0000AAA"), "invalid_value", AT ".image_url"},
     {FROM("data:image/png\\u0000;base64,AAAA"), "invalid_value", AT ".image_url"},
-    /* without a text, it is something to answer */
+    /* an image without a text can be answered */
     {"{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"" URL "\"}]}]}", NULL,
      NULL},
-    /* of the user alone */
+    /* only a user may send images */
     {"{\"input\":[{\"role\":\"assistant\",\"content\":[{\"type\":\"input_image\",\"image_url\":\"" URL "\"}]}]}",
      "unsupported_parameter", "input[0].content[0].type"},
     {"{\"input\":[{\"role\":\"system\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"
@@ -119,12 +119,12 @@ static void what_the_engine_gets(void **state) {
               JOB(",\"detail\":\"high\""));
     check_job(&fm_surface_responses, INPUT("{\"type\":\"input_image\",\"image_url\":\"" URL "\",\"detail\":\"low\"}"),
               JOB(",\"detail\":\"low\""));
-    /* a list without images is one text, as before */
+    /* a list without images becomes one text, as before */
     check_job(&fm_surface_responses, INPUT("{\"type\":\"input_text\",\"text\":\" Why?\"}"),
               "\"messages\":[{\"role\":\"user\",\"content\":\"what? Why?\"}]");
 }
 
-/* Two images, the second after a message without one. */
+/* Two images, the second one after a message without an image. */
 #define TWO                                                                                                            \
     "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"a\"},"                            \
     "{\"type\":\"input_image\",\"image_url\":\"" URL "\"}]},{\"role\":\"user\",\"content\":\"b\"},"                    \
@@ -176,7 +176,7 @@ static void the_first_one_has_a_path(void **state) {
     fm_request_free(&request);
 }
 
-/* What is kept of the input has the parts as they came. */
+/* The stored input has the parts unchanged. */
 static void images_are_kept(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_responses, FROM(URL));

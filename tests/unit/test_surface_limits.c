@@ -11,7 +11,9 @@
 
 #define DAY "86400000"
 
-/* A request that arrived at 1,000,000, whose prompt was accepted at 1,100,000, with a sign of progress at 1,150,000. */
+/*
+ * A request that arrived at 1,000,000; its prompt was accepted at 1,100,000, and a sign of progress came at 1,150,000.
+ */
 static void test_which_fires_next(void **state) {
     (void)state;
     static const struct {
@@ -19,15 +21,15 @@ static void test_which_fires_next(void **state) {
         bool accepted;
         bool produced;
         const char *name;
-        int64_t at; /* seconds after 1,000 */
+        int64_t at; /* seconds after the arrival */
     } rows[] = {
-        /* a default counts from the sign */
+        /* a default limit counts from the last sign */
         {"{}", false, false, "queue", 150 + 120},
         {"{}", true, false, "no_progress", 150 + 60},
         {"{}", true, true, "no_progress", 150 + 60},
         {"{\"no_progress_timeout_ms\":" DAY "}", true, false, "first_token", 150 + 120},
         {"{\"no_progress_timeout_ms\":" DAY "}", true, true, "total", 600},
-        /* what the request names is exact, also where it names the default */
+        /* a limit in the request is exact, even if it equals the default */
         {"{\"queue_timeout_ms\":120000}", false, false, "queue", 120},
         {"{\"first_token_timeout_ms\":90000}", true, false, "first_token", 100 + 90},
         {"{\"first_token_timeout_ms\":120000,\"no_progress_timeout_ms\":" DAY "}", true, false, "first_token", 100 + 120},
@@ -35,7 +37,7 @@ static void test_which_fires_next(void **state) {
         {"{\"first_token_timeout_ms\":1}", true, true, "no_progress", 150 + 60},
         {"{\"queue_timeout_ms\":1}", true, false, "no_progress", 150 + 60},
         {"{\"no_progress_timeout_ms\":1}", false, false, "queue", 150 + 120},
-        /* the total counts from arrival, whatever happens */
+        /* the total always counts from the arrival */
         {"{\"timeout_ms\":200000}", true, true, "total", 200},
         {"{\"timeout_ms\":200000}", false, false, "total", 200},
         {"{\"queue_timeout_ms\":null,\"first_token_timeout_ms\":null}", false, false, "queue", 150 + 120},

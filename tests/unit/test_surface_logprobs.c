@@ -1,4 +1,6 @@
-/* Log probabilities, from the engine's list to the host's entries: which are refused, and in which piece they come. */
+/*
+ * Log probabilities, from the engine's list to the host's entries: which are refused, and with which piece they come.
+ */
 #include "test_surface.h"
 
 #define OUTPUT     "{\"input\":\"hi\",\"stream\":true,\"include\":[\"message.output_text.logprobs\"]}"
@@ -58,15 +60,15 @@ static void lists_are_taken_or_refused(void **state) {
         if (code != (rows[i].taken ? FM_OK : FM_INTERNAL)) {
             fail_msg("%s", rows[i].list ? rows[i].list : "none");
         }
-        assert_true(rows[i].taken || answer.logprobs.len == 0); /* nothing of a wrong one */
+        assert_true(rows[i].taken || answer.logprobs.len == 0); /* nothing is kept of a refused one */
         fm_answer_free(&answer);
         struct fm_answer plain = answer_of(&fm_surface_responses, "{\"input\":\"hi\"}");
-        assert_int_equal(say(&plain, "hi", 2, rows[i].list), FM_OK); /* it asked for none */
+        assert_int_equal(say(&plain, "hi", 2, rows[i].list), FM_OK); /* this request did not ask for them */
         fm_answer_free(&plain);
     }
 }
 
-/* `count` bytes in a token, and as many alternatives. */
+/* A token with `bytes` bytes, and `alternatives` alternatives. */
 static enum fm_code say_many(size_t bytes, size_t alternatives) {
     struct fm_buf list;
     fm_buf_init(&list, 1u << 20);
@@ -109,7 +111,8 @@ static void an_entry(void **state) {
     fm_answer_free(&answer);
 }
 
-/* A slow host: pieces of up to 32 KiB, each with the entries of its own text, one delta that is longer with all of it.
+/*
+ * A slow host: pieces of up to 32 KiB, each with the entries of its text; one longer delta comes with all its entries.
  */
 static void pieces_have_their_entries(void **state) {
     (void)state;

@@ -1,9 +1,9 @@
-/* Every allocation of our own fails once, in turn (the linker wraps them): no crash, no leak, an error. */
+/* Each of our own allocations fails once, in turn (the linker wraps them): no crash, no leak, only an error. */
 #include "allocations.h"
 #include "protocol/vector.h"
 #include "test_surface.h"
 
-/* One whole answer; true when no allocation failed. */
+/* Makes one whole answer; true if no allocation failed. */
 static bool attempt(const struct fm_surface *surface, struct json_object *params, int allocations) {
     struct fm_request request;
     struct fm_answer answer;
@@ -13,13 +13,13 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
         fm_answer_init(&answer, surface, &request, "tiny", &error) != FM_OK) {
         allocations_left = -1;
         assert_int_equal(error.code, FM_INTERNAL);
-        fm_request_free(&request); /* harmless after either failure */
+        fm_request_free(&request); /* harmless after any failure */
         return false;
     }
     struct fm_buf report;
     fm_buf_init(&report, 1u << 20);
     fm_buf_append_str(&report, "\"enforced\":[\"type\"],\"checked\":[]");
-    bool reported = !report.failed; /* the front fails the job then */
+    bool reported = !report.failed; /* then the front fails the job */
     fm_answer_report(&answer, &report);
     fm_answer_open(&answer, 1);
     bool ok = reported && fm_answer_append(&answer, "Hello", 5);
@@ -44,7 +44,7 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
 
 #define DIMENSION 1000 /* so that the text of a vector needs several allocations */
 
-/* The same of vectors. */
+/* The same for vectors. */
 static bool attempt_vectors(struct json_object *params, const struct fm_buf *vector, int allocations) {
     struct fm_request request;
     struct fm_answer answer;
@@ -69,7 +69,7 @@ static bool attempt_vectors(struct json_object *params, const struct fm_buf *vec
     fm_buf_init(&buf, 1u << 20);
     struct fm_json_writer w = fm_json_writer_on(&buf);
     answer.surface->write(&answer, &w);
-    json_object_put(json_of(buf.data, buf.len)); /* whole entries, however many */
+    json_object_put(json_of(buf.data, buf.len)); /* these are whole entries, however many there are */
     fm_buf_free(&buf);
     fm_answer_free(&answer);
     return ok;
@@ -101,7 +101,7 @@ static void check_surface(const struct fm_surface *surface, const char *body) {
         failed++;
         assert_true(failed < 1000);
     }
-    assert_true(failed > 5); /* it did fail on the way */
+    assert_true(failed > 5); /* some allocations have failed */
     json_object_put(params);
 }
 

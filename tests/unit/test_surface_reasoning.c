@@ -1,4 +1,4 @@
-/* Reasoning in both APIs: what a request says about it, its items and events, and sending it back as input. */
+/* Reasoning in both APIs: a request's parameters, items and events, and sending reasoning back as input. */
 #include "test_surface.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
@@ -8,7 +8,7 @@
 static const struct {
     const struct fm_surface *surface;
     const char *body;
-    const char *code; /* NULL: it is accepted */
+    const char *code; /* NULL: accepted */
     const char *param;
 } bodies[] = {
     {&fm_surface_responses, "{\"input\":[{\"type\":\"reasoning\"},{\"role\":\"user\",\"content\":\"x\"}]}", NULL, NULL},
@@ -27,7 +27,7 @@ static const struct {
      "invalid_value", "input[0].summary[0].type"},
     {&fm_surface_responses, "{\"input\":[{\"type\":\"reasoning\",\"content\":[{\"type\":\"reasoning_text\"}]}]}",
      "missing_required_parameter", "input[0].content[0].text"},
-    {&fm_surface_responses, /* nothing but thoughts says nothing */
+    {&fm_surface_responses, /* only thoughts: there is nothing to answer */
      "{\"input\":[{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"x\"}]}]}", "invalid_value",
      "input"},
     {&fm_surface_chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"reasoning_content\":\"y\"}]}",
@@ -61,7 +61,7 @@ static const struct {
     {SUMMARY("hm") "," CALL, "{\"reasoning\":\"hm\",\"role\":\"assistant\"," CALLED},
     {SUMMARY("a") "," SUMMARY("b") "," SAYS("assistant") "," CALL,
      "{\"reasoning\":\"ab\",\"role\":\"assistant\",\"content\":\"x\"," CALLED},
-    /* what was thought goes before a summary of it */
+    /* the thought itself has priority over its summary */
     {"{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"s\"}]," CONTENT("a", "b") "}," SAYS(
          "assistant"),
      "{\"reasoning\":\"ab\",\"role\":\"assistant\",\"content\":\"x\"}"},
@@ -108,7 +108,7 @@ static void note(struct log *log, const char *text) {
     log->len += len;
 }
 
-/* One event without its head: "type index {members}", the ids checked and left out. */
+/* Notes one event without its head: "type index {members}", with checked ids left out. */
 static void note_event(struct log *log, struct json_object *event, struct json_object *output) {
     static const char *const members[] = {"output_index", "summary_index", "content_index", "delta",
                                           "text",         "part",          "arguments"};
@@ -141,7 +141,7 @@ static void note_event(struct log *log, struct json_object *event, struct json_o
 
 #define STREAM(more) "{\"input\":\"x\",\"stream\":true," more "\"tools\":[{\"type\":\"function\",\"name\":\"f\"}]}"
 
-/* The events between the beginning and the end. */
+/* Compares the events between the beginning and the end. */
 static void expect_events(const char *body, const char *const *deltas, enum fm_finish finish, const char *expected,
                           const char *output) {
     struct script script = {.surface = &fm_surface_responses, .body = body, .deltas = deltas, .finish = finish};
@@ -207,7 +207,7 @@ static void test_summary(void **state) {
                                           "function_call_arguments.done 1 \"{}\"\n"
                                           "output_item.done 1 function_call completed\ncompleted\n",
                   ITEM("completed") "function_call completed;");
-    /* it ends within the thought */
+    /* the answer ends inside the thought */
     expect_events(STREAM(""), thought, FM_FINISH_LENGTH, BEGUN DONE("incomplete") "incomplete\n", ITEM("incomplete"));
     expect_events(STREAM(""), thought, FM_FINISH_CANCELLED, BEGUN DONE("incomplete") "incomplete\n",
                   ITEM("incomplete"));
@@ -267,7 +267,7 @@ static void test_no_reasoning(void **state) {
     stream_free(&stream);
 }
 
-/* An engine thinks before it speaks. */
+/* An engine must think before it writes text. */
 static void test_order(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_responses, STREAM(""));

@@ -1,4 +1,6 @@
-/* All readers of an answer's stream get the same events: fast ones, late ones, and those of the stored response. */
+/*
+ * All readers of an answer's stream get the same events: fast readers, late readers, and those of the stored response.
+ */
 #include "surface/conversation.h"
 #include "test_surface.h"
 
@@ -16,7 +18,7 @@ static const char entries[] = "[{\"bytes\":[104,105],\"logprob\":-0.1,\"top\":[{
 static const struct row {
     const char *what;
     const char *body;
-    const char *deltas[8]; /* as of a script */
+    const char *deltas[8]; /* as in a script */
     enum fm_finish finish;
     const char *mismatch;
     bool unopened;
@@ -56,7 +58,7 @@ static const struct row {
      {"one ", "two ", "@f", "{}"}},
 };
 
-/* Of a message's text there are log probabilities too, which not every request takes. */
+/* Message text also gets log probabilities, which not every request accepts. */
 static void say(struct fm_answer *answer, const char *delta) {
     struct fm_error error;
     produce(answer, delta);
@@ -79,7 +81,7 @@ static void same(const char *what, const struct stream *stream, size_t from, con
     }
 }
 
-/* Whoever has the events up to any one gets the others. */
+/* A reader that continues after any event gets the remaining ones. */
 static void same_after_each(const char *what, struct fm_answer *answer, const struct stream *whole) {
     for (size_t had = 0; had <= whole->count; had++) {
         struct stream rest = {.count = had};
@@ -92,7 +94,7 @@ static void same_after_each(const char *what, struct fm_answer *answer, const st
     }
 }
 
-/* What the front has stored. */
+/* The response as the front has stored it. */
 static struct fm_stored_response stored_of(struct fm_answer *answer) {
     struct fm_stored_response stored = {0};
     fm_buf_init(&stored.object, 1u << 20);
@@ -105,7 +107,7 @@ static struct fm_stored_response stored_of(struct fm_answer *answer) {
     return stored;
 }
 
-/* The first reader takes each delta by itself when `fast`, another begins in the middle. */
+/* If `fast`, the first reader takes each delta separately; another one begins in the middle. */
 static void all_readers(const struct row *row, bool fast) {
     struct fm_request request = request_of(&fm_surface_responses, row->body);
     struct fm_answer answer;
@@ -165,7 +167,7 @@ static void test_all_readers(void **state) {
     }
 }
 
-/* A file is not only written here. */
+/* Other programs may write to the file, too. */
 static void test_damaged(void **state) {
     (void)state;
     static const char object[] =

@@ -1,4 +1,4 @@
-/* Request bodies: the values that each parameter may have, and the error for any other. */
+/* Request bodies: the values that each parameter may have, and the errors for other values. */
 #include "test_surface.h"
 
 struct row {
@@ -7,7 +7,7 @@ struct row {
     const char *param;
 };
 
-/* Parameters that both APIs have; %s is the part that every body needs. */
+/* Parameters of both APIs; %s is the part that every body needs. */
 static const struct row shared_rows[] = {
     {"{%s}", NULL, NULL},
     {"{%s,\"model\":null,\"temperature\":null,\"stop\":null,\"fm\":null,\"metadata\":null,\"tools\":null}", NULL, NULL},
@@ -106,7 +106,7 @@ static const struct row responses_rows[] = {
     {"{}", "missing_required_parameter", "input"},
     {"{\"input\":null}", "missing_required_parameter", "input"},
     {"{\"input\":5}", "invalid_type", "input"},
-    {"{\"input\":\"\"}", NULL, NULL}, /* hosts send empty messages */
+    {"{\"input\":\"\"}", NULL, NULL}, /* hosts do send empty messages */
     {"{\"input\":[]}", "invalid_value", "input"},
     {"{\"input\":[{\"type\":\"reasoning\",\"summary\":[]}]}", "invalid_value", "input"},
     {"{\"input\":[{\"role\":\"user\",\"content\":\"\"}]}", NULL, NULL},
@@ -324,7 +324,7 @@ static const struct row input_tokens_rows[] = {
     {NULL, NULL, NULL},
 };
 
-/* Formats; %s is the format. What stands beside them is in shared_rows. */
+/* Formats; %s is the format. Members beside it are in shared_rows. */
 static const struct row type_rows[] = {
     {"null", NULL, NULL},
     {"{\"type\":\"text\"}", NULL, NULL},
@@ -369,7 +369,7 @@ static const struct row schema_rows[] = {
     {NULL, NULL, NULL},
 };
 
-/* Where a format may stand, and what stands around a schema's members there. The first two are the APIs' own. */
+/* Where a format may be, and the text around a schema's members there. The first two are the APIs' own places. */
 static const struct place {
     const struct fm_surface *surface;
     const char *open;
@@ -401,7 +401,7 @@ static struct body body_with(const struct place *place, const char *format, cons
     return body;
 }
 
-/* A json_schema of these members. */
+/* A body with a json_schema that has these members. */
 static struct body schema_of(const struct place *place, const char *members, const char *more) {
     struct body format;
     int len =
@@ -419,7 +419,7 @@ static void check_rows(const struct fm_surface *surface, const struct row *rows)
 static void check_shared(const struct fm_surface *surface, const char *needed) {
     for (const struct row *row = shared_rows; row->body; row++) {
         char body[512];
-        const char *rest = row->body + 3; /* after "{%s" */
+        const char *rest = row->body + 3; /* the part after "{%s" */
         snprintf(body, sizeof body, "{%s%s", needed, rest);
         check_body(surface, body, row->code, row->param);
     }
@@ -457,7 +457,7 @@ static void check_format(const struct place *place, const char *format, const ch
     check_body(place->surface, body.text, code, param);
 }
 
-/* Checks `format`, whose error is at `at` and below it. */
+/* Checks `format`; its error is at `at` or below. */
 static void check_format_row(const struct place *place, const char *format, const struct row *row, const char *at) {
     char param[160];
     snprintf(param, sizeof param, "%s%s", at, row->code ? row->param : "");
@@ -490,7 +490,7 @@ static void test_formats(void **state) {
 #define NESTED  "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"a\",\"schema\":{}}}"
 #define FLAT    "\"response_format\":{\"type\":\"json_schema\",\"name\":\"a\",\"schema\":{}}"
 
-/* Chat's parameter in the Responses API: it is `text.format`, in either shape. */
+/* Chat's parameter in the Responses API: it means `text.format`, in either form. */
 static void test_response_format(void **state) {
     (void)state;
     static const struct row rows[] = {
@@ -515,7 +515,7 @@ static void test_what_stands_beside_a_format(void **state) {
     (void)state;
     static const struct {
         const char *more;
-        const char *code; /* beside a JSON format; beside {"type":"text"} all are accepted */
+        const char *code; /* beside a JSON format; beside {"type":"text"} all values are accepted */
         const char *param;
     } rows[] = {
         {",\"stop\":\"x\"", NULL, ""},
@@ -533,7 +533,7 @@ static void test_what_stands_beside_a_format(void **state) {
     }
 }
 
-/* The sentences tell what is supported. */
+/* The notes say what is supported. */
 static void test_format_notes(void **state) {
     (void)state;
     static const struct {
@@ -555,17 +555,17 @@ static void test_format_notes(void **state) {
     }
 }
 
-/* An answer that says the schema back must be a body that PROTOCOL.md allows. */
+/* An answer that repeats the schema must be a body that PROTOCOL.md allows. */
 static void test_size_of_a_schema(void **state) {
     (void)state;
     static const struct {
-        const char *head; /* of the schema, then `unit` so many times, then `tail` */
+        const char *head; /* the schema's beginning, then `count` times `unit`, then `tail` */
         const char *unit;
         const char *tail;
         int most;
     } rows[] = {
-        {"{\"a\":", "[", "]", 49},        /* levels, with the object around them; `tail` closes each */
-        {"{\"a\":[0", ",0", NULL, 32765}, /* values: the object, the array, the first, and so many more */
+        {"{\"a\":", "[", "]", 49},        /* levels, with the object around them; `tail` closes one */
+        {"{\"a\":[0", ",0", NULL, 32765}, /* values: the object, the array, the first 0, and these */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         for (int over = 0; over < 2; over++) {
@@ -590,7 +590,7 @@ static void test_size_of_a_schema(void **state) {
 
 /* ---- limits of length ---- */
 
-/* A body whose `format` (one %s) holds `unit` repeated `count` times. Free it. */
+/* A body whose `format` (with one %s) has `unit` repeated `count` times. The caller frees it. */
 static char *long_body(const char *format, const char *unit, size_t count) {
     size_t unit_len = strlen(unit);
     size_t size = strlen(format) + unit_len * count + 1;
@@ -654,13 +654,13 @@ static void test_metadata_pairs(void **state) {
     }
 }
 
-/* A host's key can be longer than the path that names it: it is cut, between characters. */
+/* A host's key may be longer than the path that names it: it is cut between characters. */
 static void test_long_key(void **state) {
     (void)state;
     char *body = long_body("{" IN ",\"x%s\":1}", "\xe2\x82\xac", 500);
     struct fm_request request = request_of(&fm_surface_responses, body);
     const char *path = fm_ignored_next(&request.ignored, NULL);
-    assert_int_equal(strlen(path), 253); /* x and 84 whole characters of 255 bytes */
+    assert_int_equal(strlen(path), 253); /* x and 84 whole characters, out of 255 bytes */
     assert_memory_equal(path + 250, "\xe2\x82\xac", 4);
     fm_request_free(&request);
     free(body);
@@ -697,7 +697,7 @@ static void test_job_members(void **state) {
               "\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"max_tokens\":9");
 }
 
-/* ENGINE.md: what was named is sent, also where it changes nothing. */
+/* ENGINE.md: named parameters are sent, even if they change nothing. */
 static void test_job_sampling(void **state) {
     (void)state;
     static const char asked[] = ",\"presence_penalty\":-0.5,\"frequency_penalty\":2}";
@@ -749,7 +749,7 @@ static void test_many_biases(void **state) {
 #define SCHEMA     "{\"type\":\"object\",\"a/b\":[1.50,null,-0.0,1e3,\"\\u0000\xc3\xa9\"],\"\":{}}"
 #define JOB_SCHEMA MSG ",\"format\":{\"type\":\"json_schema\",\"schema\":" SCHEMA ",\"strict\":"
 
-/* ENGINE.md: the schema as it came, but neither its name nor its description. */
+/* ENGINE.md: the schema is sent unchanged, but without its name and description. */
 static void test_job_formats(void **state) {
     (void)state;
     static const char named[] = "\"name\":\"a\",\"description\":\"d\",\"schema\":" SCHEMA;
@@ -789,7 +789,7 @@ static void check_param(const struct place *place, const char *format, const cha
     snprintf(error.param, sizeof error.param, "%s", said);
     fm_request_rename_param(&request, &error);
     assert_string_equal(error.param, told);
-    char detail[sizeof error.detail]; /* it names the field */
+    char detail[sizeof error.detail]; /* the detail names the field */
     snprintf(detail, sizeof detail, told[0] ? "Invalid '%s': because" : "because", told);
     assert_string_equal(error.detail, detail);
     fm_request_free(&request);
@@ -799,7 +799,7 @@ static void test_param_of_an_engine(void **state) {
     (void)state;
     static const struct {
         const char *said;
-        const char *told[3]; /* in Responses, in chat, of a grammar */
+        const char *told[3]; /* in Responses, in chat, for a grammar */
     } rows[] = {
         {"format", {"text.format", "response_format", "fm.grammar"}},
         {"format.type", {"text.format.type", "response_format.type", "fm.grammar"}},
@@ -824,11 +824,11 @@ static void test_param_of_an_engine(void **state) {
     }
 }
 
-/* Of `response_format` in the Responses API, whichever shape it has. */
+/* The param of `response_format` in the Responses API, in either form. */
 static void test_param_of_a_response_format(void **state) {
     (void)state;
     static const char *const rows[][3] = {
-        /* the engine's param; the host's in chat's shape, and in that of `text.format` */
+        /* the engine's param; the host's param in chat's form, and in that of `text.format` */
         {"format", "response_format", "response_format"},
         {"format.schema.properties.a.not", "response_format.json_schema.schema.properties.a.not",
          "response_format.schema.properties.a.not"},
@@ -842,7 +842,7 @@ static void test_param_of_a_response_format(void **state) {
     }
 }
 
-/* The host's path is the longer one: it is cut between characters. */
+/* The host's path is longer: it is cut between characters. */
 static void test_long_param_of_an_engine(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_chat, "{" MSG "}");
@@ -871,7 +871,7 @@ static void test_request_fields(void **state) {
     assert_int_equal(request.limits.no_progress_ms, 60000);
     assert_int_equal(request.limits.total_ms, 600000);
     fm_request_free(&request);
-    fm_request_free(&request); /* harmless */
+    fm_request_free(&request); /* freeing it is harmless */
     request = request_of(&fm_surface_chat,
                          "{" MSG ",\"model\":\"m\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
                          "\"fm\":{\"queue_timeout_ms\":1,\"first_token_timeout_ms\":2,\"no_progress_timeout_ms\":3,"
@@ -886,7 +886,7 @@ static void test_request_fields(void **state) {
     fm_request_free(&request);
 }
 
-/* What belongs to another API is refused, and the error says what to use. */
+/* Members of another API are refused, and the error says what to use. */
 static void test_other_apis(void **state) {
     (void)state;
     static const struct {
@@ -948,7 +948,7 @@ static void test_other_apis(void **state) {
     }
 }
 
-/* A refused value is the host's text: only the field is named. */
+/* A refused value is the host's text: the error only names the field. */
 static void test_no_user_text(void **state) {
     (void)state;
     static const char body[] = "{" IN ",\"service_tier\":\"sekrit\"}";

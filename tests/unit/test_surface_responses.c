@@ -1,7 +1,9 @@
-/* The Response object and its stream: every way an answer can end, held against the invariants that clients rely on. */
+/*
+ * The Response object and its stream: every way an answer can end, compared with the invariants that clients rely on.
+ */
 #include "test_surface.h"
 
-/* What a client's parser of the Response object expects to find, null or not. */
+/* The keys that a client's parser expects in a Response object, null or not. */
 static const char *const response_keys[] = {
     "id",
     "object",
@@ -21,7 +23,7 @@ static const char *const response_keys[] = {
     "temperature",
     "store",
     "background",
-    "service_tier", /* those before are never null */
+    "service_tier", /* the keys before this are never null */
     "completed_at",
     "incomplete_details",
     "previous_response_id",
@@ -138,7 +140,7 @@ static void walk_deltas(struct walk *walk, const struct stream *stream) {
     }
 }
 
-/* The bracket around the message, closed with `status`. */
+/* Checks the events around the message, which ends with `status`. */
 static void walk_message(struct walk *walk, const struct stream *stream, const char *status) {
     struct json_object *event = next(walk, stream, "response.output_item.added");
     assert_int_equal(int_at(event, "output_index"), 0);
@@ -168,7 +170,7 @@ static void check_in_progress(struct json_object *response) {
     assert_null(at(response, "completed_at"));
 }
 
-/* Every stream: `item_status` NULL means that no message was begun. */
+/* Checks any stream: `item_status` NULL means that no message was begun. */
 static struct walk walk_stream(const struct stream *stream, const char *item_status, bool failed,
                                const char *terminal) {
     struct walk walk = {.first = NULL};
@@ -192,7 +194,7 @@ static struct walk walk_stream(const struct stream *stream, const char *item_sta
     return walk;
 }
 
-/* Runs it streamed and not: the final objects must not differ in anything but what is drawn anew. */
+/* Runs it streamed and not streamed: the final objects may only differ in random values. */
 static struct json_object *run_both(struct script *script, struct stream *stream) {
     struct stream none;
     script->body = "{\"input\":\"hi\"}";
@@ -224,7 +226,7 @@ struct ending {
     const char *item_status; /* NULL: no item */
     const char *terminal;
     const char *status;
-    const char *details; /* JSON */
+    const char *details; /* as JSON */
 };
 
 static void test_endings(void **state) {
@@ -291,7 +293,7 @@ static void test_failure(void **state) {
     stream_free(&stream);
 }
 
-/* A failure that nobody describes is still one. */
+/* A failure without an error is still a failure. */
 static void test_failure_without_error(void **state) {
     (void)state;
     struct script script = {.surface = &fm_surface_responses,
@@ -404,7 +406,7 @@ static void test_echo(void **state) {
     stream_free(&stream);
 }
 
-/* Left out of the prompt: said from the first event on, beside a schema report or alone. */
+/* Messages left out of the prompt: reported from the first event on, with or without a schema report. */
 static void test_dropped_messages(void **state) {
     (void)state;
     static const struct {
@@ -439,7 +441,7 @@ static void test_dropped_messages(void **state) {
 static void test_echo_of_a_format(void **state) {
     (void)state;
     static const struct {
-        const char *text; /* the parameter */
+        const char *text; /* the parameter's JSON */
         const char *echo;
     } rows[] = {
         {"{}", "{\"type\":\"text\"}"},
@@ -471,7 +473,7 @@ static void test_echo_of_a_format(void **state) {
     }
 }
 
-/* What is kept of a schema: its text, once. */
+/* A schema is kept only as its text, and once. */
 static void test_memory_of_a_format(void **state) {
     (void)state;
     static const char head[] =
@@ -482,7 +484,7 @@ static void test_memory_of_a_format(void **state) {
     snprintf(body + len + 65536, sizeof body - (size_t)len - 65536, "\"}}}}");
     struct fm_request request = request_of(&fm_surface_responses, body);
     assert_in_range(request.echo.len, 65536, 65536 + 1024);
-    assert_in_range(request.job_members.len, 65536, 65536 + 1024); /* goes when the job is sent */
+    assert_in_range(request.job_members.len, 65536, 65536 + 1024); /* it is freed when the job is sent */
     fm_request_free(&request);
 }
 
@@ -531,7 +533,7 @@ static void test_report(void **state) {
         struct stream stream;
         struct json_object *object = run(&script, &stream);
         assert_int_equal(json_object_object_length(object), 33);
-        assert_json(stream.events[0], "response.fm", rows[i].before); /* by a slow host too, who takes it at the end */
+        assert_json(stream.events[0], "response.fm", rows[i].before); /* to a slow host too, which reads at the end */
         assert_json(stream.events[stream.count - 1], "response.fm", rows[i].after);
         assert_json(object, "fm", rows[i].after);
         json_object_put(object);
@@ -539,7 +541,7 @@ static void test_report(void **state) {
     }
 }
 
-/* Not asked for: it is not there, whatever the engine says. */
+/* Not requested: the report is absent, whatever the engine sends. */
 static void test_no_report(void **state) {
     (void)state;
     static const char *const asked[] = {"", ",\"fm\":{}", ",\"fm\":{\"schema_report\":false}",
@@ -559,7 +561,7 @@ static void test_no_report(void **state) {
     }
 }
 
-/* What an engine says of a mismatch is kept as far as an error's detail is, in whole characters. */
+/* A mismatch reported by an engine is kept up to the length of an error's detail, in whole characters. */
 static void test_long_mismatch(void **state) {
     (void)state;
     char reason[800] = "";
@@ -582,7 +584,9 @@ static void test_long_mismatch(void **state) {
 
 /* ---- limits ---- */
 
-/* Events hold a delta each, not the text so far; beyond 4 MiB more is refused, what was there is kept. */
+/*
+ * Each event holds one delta, not the whole text so far; above 4 MiB more text is refused, and what was there is kept.
+ */
 static void test_growth(void **state) {
     (void)state;
     static char piece[1 << 16];
@@ -592,7 +596,7 @@ static void test_growth(void **state) {
     struct fm_error error;
     struct stream stream = {.count = 0};
     assert_int_equal(fm_answer_init(&answer, &fm_surface_responses, &request, "tiny", &error), FM_OK);
-    assert_null(request.echo.data); /* taken over */
+    assert_null(request.echo.data); /* the schema was taken over */
     fm_answer_open(&answer, 1);
     assert_true(fm_answer_append(&answer, "", 0));
     pull(&answer, &stream);
@@ -615,11 +619,11 @@ static void test_growth(void **state) {
     fm_answer_free(&answer);
 }
 
-/* The 4 MiB are counted as JSON, which is what an event has to hold. */
+/* The 4 MiB are counted as JSON, because events contain JSON. */
 static void test_growth_escaped(void **state) {
     (void)state;
     static char piece[1 << 16];
-    memset(piece, 1, sizeof piece); /* \u0001 each */
+    memset(piece, 1, sizeof piece); /* each becomes \u0001 */
     struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\"}");
     struct fm_answer answer;
     struct fm_error error;
@@ -630,12 +634,12 @@ static void test_growth_escaped(void **state) {
         taken++;
     }
     assert_int_equal(taken, 64 / 6);
-    assert_false(fm_answer_append(&answer, "y", 1)); /* it would fit, but leave a hole before it */
+    assert_false(fm_answer_append(&answer, "y", 1)); /* it would fit, but text before it would be missing */
     assert_int_equal(answer.output.len, (size_t)taken * sizeof piece);
     fm_answer_free(&answer);
 }
 
-/* Text that collected goes out in deltas of at most 32 KiB, cut between characters. */
+/* Collected text goes out in deltas of at most 32 KiB, cut between characters. */
 static void test_long_delta(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_responses, "{\"input\":\"hi\",\"stream\":true}");

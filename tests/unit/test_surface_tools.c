@@ -18,7 +18,7 @@ struct row {
 #define CHAT_TOOLS "\"tools\":[" CHAT_F "," CHAT_G "]"
 #define LARK       "\"fm\":{\"grammar\":{\"syntax\":\"lark\",\"definition\":\"x\"}}"
 
-/* Of both: %s is the list with f and g. */
+/* For both APIs: %s is the list with f and g. */
 static const struct row shared_rows[] = {
     {"\"tools\":[]", NULL, NULL},
     {"\"tools\":[],\"tool_choice\":\"none\"", NULL, NULL},
@@ -125,7 +125,7 @@ static const struct row chat_rows[] = {
     {NULL, NULL, NULL},
 };
 
-/* Replaces the one "%s" in `members`, and puts them after what a body needs. */
+/* Replaces the "%s" in `members`, and puts them after the members that a body needs. */
 static void check_rows(const struct fm_surface *surface, const char *needed, const char *tools,
                        const struct row *rows) {
     for (const struct row *row = rows; row->members; row++) {
@@ -149,7 +149,7 @@ static void test_tools(void **state) {
     check_rows(&fm_surface_chat, MSG, CHAT_TOOLS, chat_rows);
 }
 
-/* A body with `count` tools of `values` values in their parameters each, and a format of `more` values. */
+/* A body with `count` tools, each with `values` values in its parameters, and a format with `more` values. */
 static char *body_of_size(size_t count, size_t values, size_t more) {
     struct fm_buf body;
     fm_buf_init(&body, 1u << 22);
@@ -233,7 +233,7 @@ static const struct row input_rows[] = {
      NULL, NULL},
     {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"\",\"x\":1}", IGNORED,
      "input[0].x"},
-    /* what SDKs know of it, and add to it */
+    /* members that SDKs expect in it, or add to it */
     {"{\"type\":\"function_call\",\"call_id\":\"1\",\"name\":\"f\",\"arguments\":\"{}\",\"namespace\":null,"
      "\"caller\":null,\"async\":null,\"created_by\":null,\"parsed_arguments\":{}},"
      "{\"type\":\"function_call_output\",\"call_id\":\"1\",\"output\":\"so\",\"created_by\":\"me\",\"caller\":"
@@ -331,7 +331,7 @@ static void test_job_tools(void **state) {
         "\"description\":\"d/\",\"strict\":true,\"parameters\":{\"b\":1.50,\"a\":[null]},\"name\":\"f\"";
     static const struct {
         const char *choice; /* members */
-        const char *chat;   /* the same in chat; NULL: the same */
+        const char *chat;   /* the same for chat; NULL: no difference */
         const char *job;
     } rows[] = {
         {"", "", ""},
@@ -367,7 +367,7 @@ static void test_job_tools(void **state) {
 
 #define JOB_CALL(id) "{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":\"{}\"}"
 
-/* Calls and the message before them were one answer, and are one message again. */
+/* Calls and the message before them came from one answer, and become one message again. */
 static void test_job_messages(void **state) {
     (void)state;
     check_job(
@@ -394,7 +394,7 @@ static void test_job_messages(void **state) {
                                    "\"content\":\"x\",\"tool_calls\":[" JOB_CALL("3") "]}]");
 }
 
-/* The other API's form of a tool lacks a name: the error says where that belongs. */
+/* The other API's form of a tool has its name elsewhere: the error says where the name belongs. */
 static void test_forms(void **state) {
     (void)state;
     static const struct {
@@ -421,7 +421,7 @@ static void test_forms(void **state) {
     }
 }
 
-/* A tool's schema is the same field in both APIs, at two places. */
+/* A tool's schema is the same field in both APIs, but at two places. */
 static void test_param_of_an_engine(void **state) {
     (void)state;
     static const char *const rows[][2] = {
@@ -500,7 +500,7 @@ static void test_echo(void **state) {
 
 /* ---- answers: Responses ---- */
 
-/* An event in a line: its type without "response.", its output_index, and what it says. */
+/* An event as a line: its type without "response.", its output_index, and its content. */
 static void describe(struct json_object *event, struct fm_buf *text) {
     static const char *const members[] = {"item.type", "item.status", "delta", "text", "arguments", "response.status"};
     const char *type = str_at(event, "type");
@@ -519,7 +519,7 @@ static void describe(struct json_object *event, struct fm_buf *text) {
     fm_buf_append_str(text, "\n");
 }
 
-/* `fast` and `slow` (NULL: the same) are what the events of the two kinds of host should be. */
+/* `fast` and `slow` (NULL: the same) are the expected events for the two kinds of host. */
 static void check_events(const struct stream *stream, const char *fast, const char *slow) {
     const char *expected = slow_host && slow ? slow : fast;
     struct fm_buf text;
@@ -534,7 +534,7 @@ static void check_events(const struct stream *stream, const char *fast, const ch
     fm_buf_free(&text);
 }
 
-/* The one call whose events lie between its item's added and done. */
+/* The call whose events are between its item's added and done. */
 struct open_call {
     struct json_object *item; /* as it was added; NULL: none is open */
     size_t deltas;
@@ -556,7 +556,10 @@ static void check_call_done(struct open_call *open, struct json_object *item, st
     open->item = NULL;
 }
 
-/* What lines can't show: ids, names, members. `final` is the answer's object. Returns how many calls there were. */
+/*
+ * Checks what the lines do not contain: ids, names, members. `final` is the answer's object. Returns the number of
+ * calls.
+ */
 static size_t check_calls(const struct stream *stream, struct json_object *final) {
     struct open_call open = {.item = NULL};
     size_t calls = 0;
@@ -650,7 +653,7 @@ static void test_stream(void **state) {
     }
 }
 
-/* Each event as soon as it can be: what is known to be over is closed before the next item says anything. */
+/* Each event comes as early as possible: a finished item is closed before the next item's first event. */
 static void test_event_by_event(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_responses, "{" IN ",\"stream\":true," TOOLS "}");
@@ -661,7 +664,7 @@ static void test_event_by_event(void **state) {
     fm_answer_open(&answer, 1);
     static const struct {
         const char *said;
-        size_t events; /* so far */
+        size_t events; /* total so far */
         size_t backlog;
     } steps[] = {
         {"a", 5, 0},   /* created, in_progress, item and part added, delta */
@@ -689,7 +692,7 @@ static void test_event_by_event(void **state) {
     fm_answer_free(&answer);
 }
 
-/* A schema's report tells of texts: calls are not judged by it. */
+/* A schema's report is about texts: calls do not count for it. */
 static void test_report(void **state) {
     (void)state;
     static const char *const called[] = {"@f", "{}", NULL};
@@ -721,7 +724,7 @@ static void test_calls_that_may_not_be(void **state) {
     (void)state;
     static const struct {
         const char *members;
-        const char *good; /* is called before; NULL: nothing */
+        const char *good; /* called before; NULL: nothing */
         const char *bad;
         const char *word; /* of the error's sentence */
     } rows[] = {
@@ -749,13 +752,13 @@ static void test_calls_that_may_not_be(void **state) {
     }
 }
 
-/* 128 calls, and 4 MiB as JSON of text and arguments together. */
+/* At most 128 calls, and 4 MiB as JSON for text and arguments together. */
 static void test_growth(void **state) {
     (void)state;
     struct fm_answer answer = answer_to(TOOLS);
     struct fm_error error;
     static char piece[1 << 16];
-    memset(piece, '"', sizeof piece); /* two bytes each as JSON */
+    memset(piece, '"', sizeof piece); /* each is two bytes as JSON */
     assert_true(fm_answer_append(&answer, piece, sizeof piece));
     for (int i = 0; i < 128; i++) {
         assert_int_equal(fm_answer_call(&answer, "f", &error), FM_OK);
@@ -772,8 +775,7 @@ static void test_growth(void **state) {
     fm_answer_free(&answer);
 }
 
-/* Arguments that collected go out in deltas of at most 32 KiB, cut between characters, and none has two calls' in it.
- */
+/* Collected arguments go out in deltas of at most 32 KiB, cut between characters, and each belongs to one call. */
 static void test_long_arguments(void **state) {
     (void)state;
     struct fm_request request = request_of(&fm_surface_responses, "{" IN ",\"stream\":true," TOOLS "}");
@@ -812,7 +814,7 @@ static void test_chunks(void **state) {
     static const char *const slow[] = {"{\"content\":\"Hm\"}", "@0", "@1", PIECE("1", "\"{\\\"a\\\":1}\""), NULL};
     static const struct {
         enum fm_finish finish;
-        const char *reason; /* JSON; NULL: no such chunk */
+        const char *reason; /* as JSON; NULL: no such chunk */
     } ends[] = {
         {FM_FINISH_STOP, "\"tool_calls\""},
         {FM_FINISH_LENGTH, "\"length\""},
@@ -833,7 +835,7 @@ static void test_chunks(void **state) {
         for (; *expected; expected++) {
             char delta[256];
             snprintf(delta, sizeof delta, "%s", *expected);
-            if (**expected == '@') { /* the call's first */
+            if (**expected == '@') { /* the first chunk of a call */
                 char id[64];
                 snprintf(id, sizeof id, "choices.0.message.tool_calls.%c.id", (*expected)[1]);
                 snprintf(delta, sizeof delta,
@@ -862,7 +864,7 @@ static void test_completion(void **state) {
         const char *const *deltas;
         enum fm_finish finish;
         const char *content;
-        const char *first; /* call's arguments */
+        const char *first; /* the first call's arguments */
         int calls;
         const char *reason;
     } rows[] = {

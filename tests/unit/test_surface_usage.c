@@ -1,5 +1,4 @@
-/* What objects say of counts that an engine does not tell: never a number that passes for one, never null for a detail.
- */
+/* How objects show counts that an engine does not report: never as a number, and details never as null. */
 #include "surface/usage.h"
 #include "test_surface.h"
 
@@ -60,7 +59,7 @@ static const struct row {
     {&fm_surface_completions, "{\"prompt\":\"x\"}", {7, U, 3, U}, CHAT("", ""), NULL},
 };
 
-/* The members of the object that an answer with these counts has; brackets where the surface writes members alone. */
+/* The members of an answer's object with these counts; adds brackets if the surface only writes members. */
 static struct json_object *object_of(const struct row *row) {
     struct fm_request request = request_of(row->surface, row->body);
     struct fm_answer answer;
@@ -107,7 +106,7 @@ static void what_is_not_known_passes_for_no_count(void **state) {
     }
 }
 
-/* A stored response that is read again has the same counts, and knows as much. */
+/* A stored response that is read again has the same counts, and the same gaps. */
 static void a_stored_response_has_the_same_counts(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -127,7 +126,7 @@ static void a_stored_response_has_the_same_counts(void **state) {
     }
 }
 
-/* An answer with another choice before it: the prompt is counted once, the rest is added up where both are known. */
+/* An answer after another choice: the prompt is counted once; the other counts are added if both are known. */
 static void several_choices(void **state) {
     static const struct {
         struct fm_usage first, second, sum;

@@ -1,17 +1,17 @@
-/* How many threads compute: fewer where that is faster, all of them when the machine is free. */
+/* How many threads compute: fewer if that is faster, all of them if the machine is free. */
 #include "engine/llama/thread_count.h"
 #include "wire.h"
 
-#define QUIET_US 10000 /* what a token takes one thread, alone */
+#define QUIET_US 10000 /* time for a token with one thread and no other work */
 
-/* A machine of `cores`, on which others want `busy`. */
+/* A machine with `cores` cores, `busy` of which other programs want. */
 struct machine {
     int cores;
     double busy;
-    double waits; /* how much slower threads are that are held up: each waits for the slowest */
+    double waits; /* how much slower delayed threads are: each waits for the slowest */
 };
 
-/* How many threads' worth of the processors `threads` get. */
+/* The share of the processors that `threads` get, in threads. */
 static double share(const struct machine *machine, int threads) {
     double room = machine->cores - machine->busy;
     double fair = (double)machine->cores / 2;
@@ -21,11 +21,11 @@ static double share(const struct machine *machine, int threads) {
 
 static int64_t token_us(const struct machine *machine, int threads) {
     double got = share(machine, threads);
-    double slower = got < threads - 0.1 ? machine->waits : 1; /* small programs hold nobody up */
+    double slower = got < threads - 0.1 ? machine->waits : 1; /* small programs delay no thread */
     return (int64_t)(QUIET_US * slower / (0.4 + 0.6 * got));
 }
 
-/* Batches of `tokens` for so long. Returns how much of it was with fewer threads than `all`. */
+/* Runs batches of `tokens` for this long. Returns how much of this time was with fewer threads than `all`. */
 static int64_t run(struct fm_thread_count *count, const struct machine *machine, int64_t *now_us, int64_t for_ms,
                    int64_t tokens) {
     int64_t fewer = 0;
@@ -45,7 +45,7 @@ static void all_of_a_free_machine(void **state) {
     static const int cores[] = {1, 2, 4, 16};
     for (size_t i = 0; i < COUNT(cores); i++) {
         struct fm_thread_count count;
-        struct machine machine = {cores[i], 0.1, 10}; /* a desktop's small programs */
+        struct machine machine = {cores[i], 0.1, 10}; /* the small programs of a desktop */
         int64_t now = 0;
         fm_thread_count_init(&count, cores[i]);
         assert_int_equal(run(&count, &machine, &now, 60000, 1), 0);
@@ -59,7 +59,7 @@ static void as_many_as_are_fast(void **state) {
         int expected;
     } rows[] = {
         {{1, 1, 5}, 1}, {{2, 2, 5}, 1}, {{2, 1, 5}, 1},    {{4, 1, 5}, 3},
-        {{8, 4, 5}, 4}, {{8, 8, 5}, 4}, {{2, 1, 1.05}, 2}, /* they lose time, but one alone is slower */
+        {{8, 4, 5}, 4}, {{8, 8, 5}, 4}, {{2, 1, 1.05}, 2}, /* they lose time, but one thread would be slower */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fm_thread_count count;
@@ -82,11 +82,11 @@ static void all_again_when_the_machine_is_free(void **state) {
     run(&count, &machine, &now, 9000, 1);
     assert_int_equal(count.now, 8);
     machine.busy = 1;
-    run(&count, &machine, &now, 1000, 1); /* at once */
+    run(&count, &machine, &now, 1000, 1); /* it reacts at once */
     assert_int_equal(count.before ? count.before : count.now, 7);
 }
 
-/* Something that takes a processor for less than two windows, now and then. */
+/* Another program that sometimes takes a processor, for less than two windows. */
 static void a_moment_changes_nothing(void **state) {
     (void)state;
     struct fm_thread_count count;
@@ -98,7 +98,7 @@ static void a_moment_changes_nothing(void **state) {
     }
 }
 
-/* How much of a minute goes to trials that fail. */
+/* The part of a minute that failed trials take. */
 static void trials_are_rare(void **state) {
     (void)state;
     struct fm_thread_count count;
@@ -109,7 +109,7 @@ static void trials_are_rare(void **state) {
     assert_in_range(now / 1000 - fewer, 500, 2000);
 }
 
-/* A token of a long batch takes less than one that is alone, and says nothing about it. */
+/* A token of a long batch takes less time than a single one, so it is not compared with it. */
 static void only_batches_of_a_kind_are_compared(void **state) {
     (void)state;
     struct fm_thread_count count;
@@ -134,16 +134,16 @@ static void a_long_batch_is_given_up(void **state) {
     assert_false(fm_thread_count_is_lost(&count, 10000, 10000)); /* too short to tell */
     assert_false(fm_thread_count_is_lost(&count, 100000, 150000));
     assert_true(fm_thread_count_is_lost(&count, 100000, 110000));
-    const struct fm_computed aborted = {.wall_us = 100000, .cpu_us = 195000}; /* by its job */
+    const struct fm_computed aborted = {.wall_us = 100000, .cpu_us = 195000}; /* by an abort of its job */
     fm_thread_count_note(&count, 100, &aborted);
     assert_int_equal(count.now, 2);
     const struct fm_computed lost = {.wall_us = 100000, .cpu_us = 110000};
     fm_thread_count_note(&count, 200, &lost);
     assert_int_equal(count.now, 1);
-    assert_false(fm_thread_count_is_lost(&count, 100000, 50000)); /* one thread is the least */
+    assert_false(fm_thread_count_is_lost(&count, 100000, 50000)); /* there is at least one thread */
 }
 
-/* More threads are tried, and the first batch with them does not come to its end. */
+/* A trial with more threads ends if its first batch does not end. */
 static void a_trial_is_given_up(void **state) {
     (void)state;
     struct fm_thread_count count;
@@ -164,12 +164,12 @@ static void a_trial_is_given_up(void **state) {
 static void batches_are_long_between_trials(void **state) {
     (void)state;
     struct fm_thread_count count;
-    struct machine machine = {2, 1, 1.05}; /* they lose time, but one alone is slower */
+    struct machine machine = {2, 1, 1.05}; /* they lose time, but one thread would be slower */
     int64_t now = 0;
     fm_thread_count_init(&count, 2);
     assert_true(fm_thread_count_is_settled(&count, 0));
     run(&count, &machine, &now, 100, 1);
-    assert_false(fm_thread_count_is_settled(&count, now / 1000)); /* fewer are to be tried */
+    assert_false(fm_thread_count_is_settled(&count, now / 1000)); /* fewer threads will be tried next */
     run(&count, &machine, &now, 100, 1);
     assert_int_equal(count.before, 2);
     assert_false(fm_thread_count_is_settled(&count, now / 1000));

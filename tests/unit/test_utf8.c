@@ -1,11 +1,11 @@
 /*
- * UTF-8, against an oracle that works the other way round: every code point is encoded, and a sequence is valid when it
- * is one of those encodings.
+ * UTF-8, compared with an oracle that works in the other direction: every code point is encoded, and a sequence is
+ * valid if it is one of these encodings.
  */
 #include "base/utf8.h"
 #include "wire.h"
 
-/* 0 for what is no scalar value. */
+/* Returns 0 if the code is not a scalar value. */
 static size_t encode(uint32_t code, char out[4]) {
     if (code < 0x80) {
         out[0] = (char)code;
@@ -46,7 +46,7 @@ static void every_code_point(void **state) {
     }
 }
 
-/* Every combination of two bytes, and of the second two of three: valid exactly when decoding and encoding agree. */
+/* Every combination of two bytes, and of the last two of three: valid exactly if decoding and encoding agree. */
 static void every_short_sequence(void **state) {
     (void)state;
     for (uint32_t bytes = 0; bytes < 0x1000000; bytes++) {
@@ -102,7 +102,7 @@ static void sequences(void **state) {
         {BYTES("\xE2\x82"), 0},
         {BYTES("\xF0\x9F\x98"), 0},
         {BYTES("\xED"), 0},
-        {BYTES("\x80"), -1},  /* a continuation alone */
+        {BYTES("\x80"), -1},  /* only a continuation byte */
         {BYTES("\xC3("), -1}, /* no continuation */
         {BYTES("\xE2\x82("), -1},
         {BYTES("\xF0\x9F\x98("), -1},
@@ -111,7 +111,7 @@ static void sequences(void **state) {
         {BYTES("\xC1\xBF"), -1},         /* overlong U+007F */
         {BYTES("\xE0\x80\xAF"), -1},     /* overlong slash */
         {BYTES("\xE0\x9F\xBF"), -1},     /* overlong U+07FF */
-        {BYTES("\xE0\x9F"), -1},         /* can't be completed any more */
+        {BYTES("\xE0\x9F"), -1},         /* can't become valid any more */
         {BYTES("\xF0\x8F\xBF\xBF"), -1}, /* overlong U+FFFF */
         {BYTES("\xED\xA0\x80"), -1},     /* surrogates */
         {BYTES("\xED\xBF\xBF"), -1},
@@ -163,7 +163,7 @@ static void whole_prefixes(void **state) {
         {BYTES("ab\xF0\x9F"), 2},
         {BYTES("ab\xF0\x9F\x98\x80"), 6},
         {BYTES("\xC3\xA9\xC3"), 2},
-        {BYTES("ab\x80"), 3}, /* invalid: nothing would complete it, so it is not held back */
+        {BYTES("ab\x80"), 3}, /* invalid: no byte could complete it, so it is not held back */
         {BYTES("ab\xFF"), 3},
         {BYTES("ab\xC0"), 3},
         {BYTES("ab\xED\xA0"), 4},
@@ -191,7 +191,7 @@ static void shown(void **state) {
         {"abcd", 3, 3},
         {"a\xC3\xA9", 3, 3},
         {"ab\xC3\xA9", 3, 2},
-        {"ab\xC3", 3, 3}, /* not cut by us */
+        {"ab\xC3", 3, 3}, /* it was already incomplete */
         {"\xF0\x9F\x98\x80", 3, 0},
         {"\xE2\x82\xAC\xE2\x82\xAC", 5, 3},
     };
@@ -205,7 +205,7 @@ static void shown(void **state) {
     }
 }
 
-/* Each byte at each place of texts around the width of a step. */
+/* Each byte value at each place of texts with about the width of a step. */
 static void plain_ascii(void **state) {
     (void)state;
     for (size_t len = 0; len <= 20; len++) {

@@ -1,4 +1,6 @@
-/* Vectors as base64 of little-endian floats: writing and reading give the same numbers, and other texts are refused. */
+/*
+ * Vectors as base64 of little-endian floats: reading gives the numbers that were written, and other texts are refused.
+ */
 #include "protocol/vector.h"
 
 #include <math.h>
@@ -10,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* As Python's base64.b64encode(struct.pack("<...f", ...)) has them. */
+/* As Python's base64.b64encode(struct.pack("<...f", ...)) writes them. */
 static const struct {
     float values[3];
     size_t count;
@@ -53,7 +55,7 @@ static void a_value_among_others(void **state) {
     fm_json_array_end(&w);
     assert_memory_equal(buf.data, "[\"AACAPw==\",\"AACAPw==\"]", buf.len);
     fm_buf_free(&buf);
-    fm_buf_init(&buf, 5); /* no room: it fails as any value does */
+    fm_buf_init(&buf, 5); /* without room, it fails like any other value */
     w = fm_json_writer_on(&buf);
     fm_vector_write(rows[0].values, 1, &w);
     assert_true(buf.failed);
@@ -112,7 +114,7 @@ static void no_length(void **state) {
     assert_false(fm_vector_normalise(zero, 2));
     assert_false(fm_vector_normalise(broken, 2));
     assert_false(fm_vector_normalise(endless, 2));
-    assert_true(broken[0] == 1 && endless[0] == 1); /* as they were */
+    assert_true(broken[0] == 1 && endless[0] == 1); /* they are unchanged */
 }
 
 int main(void) {

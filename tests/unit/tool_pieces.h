@@ -1,4 +1,4 @@
-/* Shared by the tests of the tool parser: its pieces as a transcript, those of one kind in a row as one. */
+/* Shared by the tests of the tool parser: its pieces as a transcript; adjacent pieces of one kind are joined. */
 #ifndef TESTS_UNIT_TOOL_PIECES_H
 #define TESTS_UNIT_TOOL_PIECES_H
 

@@ -1,7 +1,7 @@
 /*
  * Shared by the tests of parsers: a transcript of a parser's events, compared as text, and three ways to feed one
- * input. Each piece lies in a heap block of exactly its size, freed before the next piece comes, so that a sanitizer
- * sees any read beyond it.
+ * input. Each piece is in a heap block of exactly its size, which is freed before the next piece comes, so that a
+ * sanitizer notices any read beyond it.
  */
 #ifndef TESTS_UNIT_WIRE_H
 #define TESTS_UNIT_WIRE_H
@@ -23,7 +23,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-#define SHOWN_BODY_MAX  60u  /* bytes of a body that a transcript quotes; of a longer one it names the length */
+#define SHOWN_BODY_MAX  60u  /* bytes of a body that a transcript quotes; for a longer body it only has the length */
 #define SPLIT_INPUT_MAX 700u /* inputs up to this length are split at every position */
 
 struct transcript {
@@ -64,7 +64,7 @@ static inline void feed_piece(piece_fn feed, void *context, const char *data, si
     free(piece);
 }
 
-/* In pieces of `step` bytes; the last one may be shorter. */
+/* Feeds pieces of `step` bytes; the last one may be shorter. */
 static inline void feed_steps(piece_fn feed, void *context, const char *data, size_t len, size_t step) {
     for (size_t at = 0; at < len; at += step) {
         feed_piece(feed, context, data + at, len - at < step ? len - at : step);
@@ -77,14 +77,16 @@ static inline void expect_text(const char *name, const char *way, size_t at, con
     }
 }
 
-/* One subject: `start` makes a fresh parser that writes to `log`, `end` frees it after its last word. */
+/* A parser under test: `start` makes a new one that writes to `log`; `end` writes its last event and frees it. */
 struct subject {
     void *(*start)(struct transcript *log);
     piece_fn feed;
     void (*end)(void *context);
 };
 
-/* Feeds `data` whole, byte by byte, and (when it is short) split at every position: `expected` each time. */
+/*
+ * Feeds `data` whole, byte by byte, and (if it is short) split at every position: the result must always be `expected`.
+ */
 static inline void expect_in_any_split(const struct subject *subject, const char *name, const char *data, size_t len,
                                        const char *expected) {
     static struct transcript log;

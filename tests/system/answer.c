@@ -1,4 +1,4 @@
-/* Runs requests and writes what became of it, as fm-system answers. */
+/* Runs requests and writes their results in the form of fm-system's answers. */
 #include "answer.h"
 #include "base/clock.h"
 #include "commands/plan.h"

@@ -1,4 +1,4 @@
-/* What the drivers share: running a request, on whatever desktop. */
+/* Shared by the drivers: running a request on any desktop. */
 #ifndef TEST_SYSTEM_ANSWER_H
 #define TEST_SYSTEM_ANSWER_H
 
@@ -15,8 +15,9 @@ struct sy_world;
 void answer_members(struct sy_world *world, struct json_object *request, struct fm_json_writer *w);
 
 /*
- * Answers each line of stdin, a request, by a line on stdout: an object of what `other` writes, if it knows the request
- * (true), or else of the request's answer, and "ms" that it took. Then frees the world and its desktop.
+ * Reads requests from stdin, one a line, and answers each with a line on stdout. The line is an object with the members
+ * that `other` writes, if it knows the request (returns true), or else with the request's answer; and with "ms", the
+ * time it took. In the end it frees the world and its desktop.
  */
 void answer_lines(struct sy_world *world,
                   bool (*other)(struct sy_world *world, struct json_object *request, struct fm_json_writer *w));

@@ -1,6 +1,6 @@
-"""Closes many tabs at once on the fake desktop, again and again, while a user opens, closes and moves tabs and goes to other
-pages in them. No tab may be asked to close that the request did not mean, or that shows another page than it did when the
-client saw the list. What the user does is played here a second time, so that each action is judged by what there was before it.
+"""Closes many tabs at once on the fake desktop, again and again, while a user opens, closes and moves tabs and opens other
+pages in them. A tab must not be asked to close if the request did not mean it, or if it shows another page than when the
+client saw the list. This script repeats the user's actions, so that it can judge each action by the state before it.
 
     FM_SYSTEM_DRIVER=... python3 bulk_closes.py [ROUNDS [SEED]]
 """
@@ -30,14 +30,14 @@ def make_rules(chance, ids):
         rules.append({"once": True, "on": f"tab.close {on}", "do": chance.choice((
             {"tab.close": chance.choice(ids)},
             {"tab.move": {"id": chance.choice(ids), "before": chance.choice([*ids, None])}},
-            {"tab.go": {"id": other, "url": "https://bank.example/"}},  # not in the one that is being closed: it was looked at
+            {"tab.go": {"id": other, "url": "https://bank.example/"}},  # not in the closing tab: it was checked before
             {"tab.open": {"id": f"u{i}", "window": str(chance.randint(1, 12)), "title": "", "url": "https://reddit.com/mine"}}))})
     rules += [{"on": f"tab.close {chance.choice(ids)}", "do": "refuse"} for _ in range(chance.randint(0, 2))]
     return rules
 
 
 def play(tabs, rules, action):
-    """What a user does as the action begins; True: it has no effect."""
+    """Repeats what a user does when the action begins; True: the action has no effect."""
     refused = False
     for rule in rules:
         if rule["on"] != action or rule.get("used"):
@@ -57,7 +57,7 @@ def play(tabs, rules, action):
 
 
 def judge(tabs, rules, wanted, told):
-    """Raises AssertionError if anything is wrong. Returns how many tabs were closed by us."""
+    """Raises AssertionError if anything is wrong. Returns how many tabs we have closed."""
     now = {tab["id"]: tab["url"] for tab in tabs}
     listed = dict(now)
     mine = {id: dict(rule) for id, rule in enumerate(rules)}
@@ -84,7 +84,7 @@ def one_round(seed):
     chance = random.Random(seed)
     tabs = make_tabs(chance)
     rules = make_rules(chance, [tab["id"] for tab in tabs])
-    order = sorted(tabs, key=lambda tab: int(tab["window"]))  # stable: in the order of the tabs in each window
+    order = sorted(tabs, key=lambda tab: int(tab["window"]))  # a stable sort: keeps the order of the tabs in each window
     wanted = {index: tab["id"] for index, tab in enumerate(order, 1) if is_wanted(tab["url"])}
     if not wanted:
         return 0

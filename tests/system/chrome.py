@@ -1,4 +1,4 @@
-"""What the tests of Chrome's tabs share: the programs, an X server, a web server for pages, a browser of `fm-system chrome`."""
+"""Shared by the tests of Chrome's tabs: the programs, an X server, a web server for pages, a browser of `fm-system chrome`."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ FLAGS = ["--disable-dev-shm-usage", "--disable-gpu", "--password-store=basic", "
 
 
 def until(what, look, wait=WAIT):
-    """The first true value of `look`, which is tried again and again."""
+    """Calls `look` again and again until it returns a true value; returns that."""
     end = time.monotonic() + wait
     while True:
         value = look()
@@ -36,7 +36,7 @@ def until(what, look, wait=WAIT):
 
 
 class Driver:
-    """system_chrome_driver on a socket and profiles: a line for a line."""
+    """system_chrome_driver on a socket and profiles: sends a line and gets a line."""
 
     def __init__(self, socket, *profiles, program=DRIVER, env=None):
         self.process = subprocess.Popen([program, socket, *profiles], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
@@ -68,7 +68,7 @@ class Driver:
 
 
 class Screen:
-    """An X server of its own."""
+    """A separate X server."""
 
     def __init__(self):
         read, write = os.pipe()
@@ -87,8 +87,9 @@ class Screen:
 
 
 class Web:
-    """Pages: any path is one whose title is the path; what `pages` has of the path, or of host and path, is that instead. With
-    a folder, in which it makes its certificate, it is a server of https. `asked` are the pages that browsers have asked for."""
+    """A web server. The page of any path has the path as its title, unless `pages` has something for the path, or for host and
+    path. With a folder, in which it makes its certificate, it is an https server. `asked` has the pages that browsers have
+    requested."""
 
     def __init__(self, tls_folder=None):
         self.pages = {}
@@ -109,14 +110,14 @@ class Web:
                 try:
                     self.wfile.write(body)
                 except ConnectionError:
-                    pass  # the tab was closed
+                    pass  # the tab was closed during the request
 
             def log_message(self, *_):
                 pass
 
         class Pages(http.server.ThreadingHTTPServer):
             def handle_error(self, request, client_address):
-                if not isinstance(sys.exc_info()[1], OSError):  # a browser that goes away, or speaks without TLS first
+                if not isinstance(sys.exc_info()[1], OSError):  # a browser goes away, or first speaks without TLS
                     super().handle_error(request, client_address)
 
         self.server = Pages(("127.0.0.1", 0), Handler)
@@ -126,7 +127,7 @@ class Web:
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def encrypted(self, folder):
-        """The listening socket. A connection's handshake is at its first read, in a thread of its own."""
+        """The listening socket. The handshake of a connection happens at its first read, in its thread."""
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                         "-subj", "/CN=pages", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/certificate.pem"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=WAIT)
@@ -136,7 +137,7 @@ class Web:
 
     @staticmethod
     def trust(folder):
-        """The flag that makes Chromium take the certificate for a good one."""
+        """The flag that makes Chromium trust the certificate."""
         public = subprocess.run(["openssl", "x509", "-in", f"{folder}/certificate.pem", "-noout", "-pubkey"], check=True,
                                 stdout=subprocess.PIPE, timeout=WAIT).stdout
         key = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], check=True, input=public, stdout=subprocess.PIPE,
@@ -152,7 +153,7 @@ class Web:
 
 
 class Browser:
-    """`fm-system chrome` with the pages."""
+    """`fm-system chrome` with these pages."""
 
     def __init__(self, screen, *urls, flags=(), folder=None):
         self.folder = folder or tempfile.mkdtemp(prefix="fm-chrome-")
@@ -174,7 +175,7 @@ class Browser:
 
 
 def descendants(pid):
-    """The process and all that come of it."""
+    """The process and all its descendants."""
     children = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -189,7 +190,7 @@ def descendants(pid):
 
 
 def listening_ports(pids):
-    """TCP ports on which one of the processes listens."""
+    """TCP ports on which these processes listen."""
     inodes = set()
     for pid in pids:
         try:

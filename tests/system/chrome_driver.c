@@ -1,8 +1,8 @@
 /*
- * fm-system on Chrome's tabs alone. "chrome" as the first argument: `fm-system chrome` with those that follow.
- * Otherwise: each line of stdin is a request as answer.h has it, or {"dump": true} for the tabs with their ids,
- * {"call": "open", "activate", "close" or "text", "with": a URL or an id} for one call of the backend, {"url": ...} for
- * whether it may be opened; each gets a line on stdout, with "ms" that it took.
+ * fm-system with only Chrome's tabs. With "chrome" as the first argument, it is `fm-system chrome` with the other
+ * arguments. Otherwise: each line of stdin is a request as answer.h has it, or {"dump": true} for the tabs with their
+ * ids, {"call": "open", "activate", "close" or "text", "with": a URL or an id} for one call of the backend, {"url":
+ * ...} to check whether it may be opened. Each gets a line on stdout, with "ms", the time it took.
  *
  * usage: system_chrome_driver SOCKET [PROFILE...] | chrome [OPTION...]
  */

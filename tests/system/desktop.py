@@ -1,8 +1,8 @@
-"""A desktop for tests: an X server with two monitors side by side, a window manager, a home folder of its own, and programs in
-it. Everything that is started here ends with the desktop. screenshot() makes a PNG.
+"""A desktop for tests: an X server with two monitors side by side, a window manager, a separate home folder, and programs.
+Everything that is started here ends with the desktop. screenshot() makes a PNG.
 
-The server is Xvfb, whose second monitor is a part of the screen that RandR 1.5 calls so. GTK, and so xfwm4, knows only monitors
-that have an output of their own: for it the server is Xorg with the driver "dummy", which has as many outputs as one likes."""
+The server is Xvfb; its second monitor is a part of the screen that RandR 1.5 declares to be one. GTK, and so xfwm4, only
+knows monitors with their own outputs: for it the server is Xorg with the driver "dummy", which has any number of outputs."""
 
 import atexit
 import json
@@ -22,15 +22,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 from patience import WAIT  # noqa: E402
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what atexit has is done
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that atexit's functions run
 
-WIDTH, HEIGHT = 2400, 800  # of both monitors
+WIDTH, HEIGHT = 2400, 800  # size of both monitors together
 LEFT, RIGHT = [0, 0, 1200, 800], [1200, 0, 2400, 800]
 MANAGERS = {
     "openbox": ["openbox", "--sm-disable"],
     "xfwm4": ["dbus-run-session", "--", "xfwm4", "--compositor=off"],
 }
-XORG = "/usr/lib/xorg/Xorg"  # the program itself: what is in /usr/bin may let only users at a console start it
+XORG = "/usr/lib/xorg/Xorg"  # the program itself, because /usr/bin/Xorg may be a wrapper that only lets console users start it
 XORG_CONFIG = f"""
 Section "ServerFlags"
     Option "AutoAddDevices" "false"
@@ -62,14 +62,14 @@ NEEDED = ("Xvfb", "xrandr", "xwd", "xwininfo", "xprop", "openbox", "xfwm4", "dbu
 
 
 def missing():
-    """What a desktop can't do without and this machine lacks, as words; "": nothing."""
+    """What this machine lacks for a desktop, in words; "": nothing."""
     programs = [name for name in (*NEEDED, XORG) if not shutil.which(name)]
     programs += [] if os.path.exists(f"{os.path.dirname(XORG)}/modules/drivers/dummy_drv.so") else ["Xorg's driver dummy"]
     return f"these programs are missing: {' '.join(programs)} (packaging/setup.sh --tests)" if programs else ""
 
 
 def until(what, condition, wait=WAIT):
-    """The first true value of condition(). It is asked again and again: X and its programs tell nobody else."""
+    """Calls condition() again and again until it returns a true value: X and its programs give no other signal."""
     end = time.monotonic() + wait
     while not (value := condition()):
         if time.monotonic() > end:
@@ -79,7 +79,7 @@ def until(what, condition, wait=WAIT):
 
 
 class Program:
-    """A process of the desktop, in a session of its own, that says things on stdout, a line each."""
+    """A process of the desktop, in a separate session, that writes lines to stdout."""
 
     def __init__(self, args, env, **more):
         self.process = subprocess.Popen(args, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -104,7 +104,7 @@ class Program:
         return line.decode()
 
     def end(self):
-        """Ends it and what it started."""
+        """Ends it and the processes that it started."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -115,13 +115,13 @@ class Program:
 
 
 class Desktop:
-    """`manager`: a key of MANAGERS, or None for a bare screen. `display`: a number; None: one that is free."""
+    """`manager`: a key of MANAGERS, or None for a bare screen. `display`: a number; None: a free one."""
 
     def __init__(self, manager=None, display=None):
         self.home = tempfile.mkdtemp(prefix="fm-desktop-")
         self.programs = []
         self.server = None
-        atexit.register(self.end)  # a test that is stopped does not get to its cleanups
+        atexit.register(self.end)  # an interrupted test does not run its cleanups
         self.env = {name: value for name, value in os.environ.items()
                     if not name.startswith(("XDG_", "DBUS_", "WAYLAND", "DISPLAY", "XAUTHORITY"))}
         self.env |= {"HOME": self.home, "XDG_DATA_HOME": f"{self.home}/data", "XDG_DATA_DIRS": f"{self.home}/system",
@@ -148,7 +148,7 @@ class Desktop:
         with open(read, encoding="utf-8") as ready:
             if not select.select([ready], [], [], WAIT)[0]:
                 raise AssertionError(f"{server[0]} does not start")
-            told = ready.readline().strip()  # it writes number and newline one after the other, and must not fail at that
+            told = ready.readline().strip()  # number and newline are written separately: both must succeed
         if not told:
             raise AssertionError(f"{server[0]} ended at its start")
         self.display = int(told)
@@ -156,22 +156,22 @@ class Desktop:
         self.make_outputs() if xorg else self.make_monitors()
 
     def xorg(self):
-        """How it is started: with no device of this machine, its console least of all."""
+        """The command to start it without any device of this machine, above all not its console."""
         with open(f"{self.home}/xorg.conf", "w", encoding="utf-8") as file:
             file.write(XORG_CONFIG)
         return [XORG, "-config", f"{self.home}/xorg.conf", "-logfile", f"{self.home}/xorg.log", "-novtswitch", "-sharevts"]
 
     def make_monitors(self):
-        """The left one is the primary one."""
+        """Makes two monitors; the left one is the primary one."""
         for name, area, outputs in (("*LEFT", LEFT, "screen"), ("RIGHT", RIGHT, "none")):
             self.run("xrandr", "--setmonitor", name, f"1200/300x800/200+{area[0]}+{area[1]}", outputs)
 
     def make_outputs(self):
-        """The same by outputs, the second of which is switched on."""
+        """The same with outputs; the second one is switched on."""
         self.run("xrandr", "--addmode", "DUMMY1", "half")
         left, right = (["--mode", "half", "--pos", f"{area[0]}x{area[1]}"] for area in (LEFT, RIGHT))
         self.run("xrandr", "--fb", f"{WIDTH}x{HEIGHT}", "--output", "DUMMY0", "--primary", *left, "--output", "DUMMY1", *right)
-        self.run("xrandr")  # it looks whether the outputs are connected, as the driver says only of one that is switched on
+        self.run("xrandr")  # updates which outputs are connected: the driver only reports that if they are on
 
     def start_manager(self, name):
         if not name:
@@ -179,7 +179,8 @@ class Desktop:
         themes = {"XDG_DATA_DIRS": "/usr/local/share:/usr/share"}
         self.manager = Program(MANAGERS[name], self.env | themes, stderr=subprocess.DEVNULL)
         self.programs.append(self.manager)
-        # It names itself on the root window early. Then openbox may have read events that it looks at when another comes.
+        # It sets its name on the root window early. After that, openbox may have read events that it only handles when another
+        # one comes.
         until(f"{name} is there", lambda: b"window id #" in self.run("xprop", "-root", "_NET_SUPPORTING_WM_CHECK"))
         clock = Program(["xclock"], self.env, stderr=subprocess.DEVNULL)
         until(f"{name} lists a window", lambda: self.nudge() or b"0x" in self.run("xprop", "-root", "_NET_CLIENT_LIST"))
@@ -197,7 +198,7 @@ class Desktop:
     # ---- what X itself tells of windows, whose ids are "0x..." here ----
 
     def frame(self, window):
-        """The outer edges of a window with its frame: those of the ancestor next to the root."""
+        """The outer edges of a window with its frame: those of its topmost ancestor below the root."""
         while True:
             tree = self.run("xwininfo", "-tree", "-id", window).decode()
             root, parent = (re.search(rf"{what} window id: (0x[0-9a-f]+)", tree)[1] for what in ("Root", "Parent"))
@@ -210,15 +211,15 @@ class Desktop:
         return [x, y, x + width, y + height]
 
     def stacked(self):
-        """Windows of applications, the topmost first. xfwm4 tells no order of a single one."""
+        """Windows of applications, the topmost first. With a single window, xfwm4 reports no order."""
         return (self.listed("_NET_CLIENT_LIST_STACKING") or self.listed("_NET_CLIENT_LIST"))[::-1]
 
     def listed(self, name):
-        """The windows that a property of the root window has."""
+        """The windows in a property of the root window."""
         return re.findall(r"0x[0-9a-f]+", self.run("xprop", "-root", name).decode().partition("#")[2])
 
     def text(self, window, name):
-        """The last string of a property: the class in WM_CLASS; None: the window is not there any more, or has none."""
+        """The last string of a property (for WM_CLASS, the class). None: the window is gone, or has no such property."""
         told = subprocess.run(["xprop", "-id", window, name], env=self.env, stdin=subprocess.DEVNULL, timeout=WAIT,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
         found = re.findall(r'"((?:[^"\\]|\\.)*)"', told)
@@ -257,7 +258,7 @@ class Desktop:
 
 
 def read_xwd(data):
-    """(width, rows of RGB) of a dump by xwd, of 32 bits a pixel with the lowest byte first, as Xvfb's are."""
+    """(width, rows of RGB) from a dump by xwd with 32 bits per pixel and the lowest byte first, as Xvfb makes them."""
     header = struct.unpack(">20I", data[:80])
     size, width, height, bits, line, colours = header[0], header[4], header[5], header[11], header[12], header[19]
     if bits != 32 or header[7] != 0:
@@ -281,7 +282,7 @@ def png(width, rows):
 
 
 class Driver(Program):
-    """The program of desktop_driver.c. `changes` of the environment: None takes a variable out."""
+    """The program of desktop_driver.c. `changes` are those of the environment: None removes a variable."""
 
     def __init__(self, desktop, **changes):
         env = {name: value for name, value in {**desktop.env, **changes}.items() if value is not None}
@@ -319,7 +320,7 @@ class Driver(Program):
         os.read(self.cancel_read, 1)
 
     def end(self):
-        """Its stdin ends, and so does it: as it should, and without a leak where that is looked for."""
+        """Closes its stdin, so that it ends; checks that it ends normally, and without a leak if leaks are checked."""
         try:
             self.process.stdin.close()
             status = self.process.wait(WAIT)

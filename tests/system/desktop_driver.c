@@ -1,7 +1,7 @@
 /*
  * Runs requests on the real desktop, windows by X11 and applications by GIO. Each line of stdin is a request as
- * answer.h has it, or {"dump": true} for what the backends list; each gets a line on stdout, with "ms" that it took.
- * While the descriptor of --cancel-fd is readable, a command that waits is cancelled.
+ * answer.h has it, or {"dump": true} for the lists of the backends. Each gets a line on stdout, with "ms", the time it
+ * took. While the descriptor of --cancel-fd is readable, a command that waits is cancelled.
  *
  * usage: system_desktop_driver [--cancel-fd N]
  */

@@ -1,6 +1,7 @@
 /*
- * `fm-system do` on a fake desktop: do_driver DESKTOP.json [--json] [--dry-run] [--yes] [--terminal] WORDS. The user's
- * answers come from stdin. After what `do` prints, stdout has the desktop's log, a line each that begins with "LOG ".
+ * `fm-system do` on a fake desktop: do_driver DESKTOP.json [--json] [--dry-run] [--yes] [--terminal] WORDS. It reads
+ * the user's answers from stdin. After the output of `do`, stdout has the desktop's log, in lines that begin with "LOG
+ * ".
  */
 #include "backends/fake.h"
 #include "base/buf.h"

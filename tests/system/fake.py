@@ -1,5 +1,4 @@
-"""The fake desktop that the tests of fm-system share, and how requests are run on it. FM_SYSTEM_DRIVER names the program of
-driver.c."""
+"""Shared by fm-system's tests: the fake desktop, and running requests on it. FM_SYSTEM_DRIVER names the program of driver.c."""
 
 import copy
 import json
@@ -35,7 +34,7 @@ DESKTOP = {
 
 
 def run_all(*requests, rules=(), besides=None, env=None, **changes):
-    """All that the driver tells; `besides` goes next to the desktop, such as the path of presets.json."""
+    """Everything that the driver returns; `besides` goes next to the desktop, such as the path of presets.json."""
     desktop = {**copy.deepcopy(DESKTOP), **changes, "rules": list(rules)}
     given = json.dumps({**(besides or {}), "desktop": desktop, "requests": requests}).encode()
     done = subprocess.run([DRIVER], input=given, capture_output=True, timeout=60, env={**os.environ, **(env or {})})

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What fm-system wants to be on a real desktop: quick, small, and the same after many calls. Prints a row for each goal,
-measured here and now by an MCP client, with what is wanted. On a machine without other work; it takes some minutes.
+"""The goals of fm-system on a real desktop: quick, small, and unchanged after many calls. Prints a row for each goal, measured
+on this machine by an MCP client, with the target. Run it on a machine without other work; it takes some minutes.
 
     goals.py [ROUNDS [TABS [CALLS]]]     by default 100, 200 and 10,000; FM_BIN is the folder of the programs (build/bin)
 
-The desktop has two monitors, openbox, two xterms, xclock and Chromium with so many tabs, whose pages are of this machine. With
-less than 20 rounds the figures mean nothing: then only what goes wrong makes it fail.
+The desktop has two monitors, openbox, two xterms, xclock and Chromium with this many tabs, whose pages come from this
+machine. With less than 20 rounds the figures mean nothing: then only errors make it fail.
 """
 
 import json
@@ -22,7 +22,7 @@ import whole  # noqa: E402
 from desktop import until  # noqa: E402
 from patience import pace  # noqa: E402
 
-MEANS = 20  # rounds
+MEANS = 20  # rounds from which on the figures mean something
 RSS_MB, GROWTH_KB = 12, 512
 APPS = ("XTerm", "XClock", "Chromium")
 LAYOUTS = {"a": ([10, 10, 590, 390], [10, 400, 590, 790], [600, 10, 1190, 390], [1210, 10, 2390, 790]),
@@ -41,7 +41,7 @@ class Goals:
     # ---- measuring ----
 
     def call(self, times, tool, **arguments):
-        """The result; ms until it has come go to `times`."""
+        """Returns the result; adds the time in ms to `times`."""
         begin = time.perf_counter()
         told = self.server.call(tool, **arguments)
         times.append((time.perf_counter() - begin) * 1000)
@@ -148,12 +148,12 @@ class Goals:
         self.times("start, to the first list of all tabs", listed)
 
     def measure_many(self, calls):
-        """Calls of all kinds that close nothing: what the program has before and after them."""
+        """Calls of all kinds that close nothing: compares the program's memory and descriptors before and after."""
         before = None
         begin = time.monotonic()
         for i in range(calls):
             self.one_of_many(i)
-            if i == calls // 10:  # until then it may keep what it learns
+            if i == calls // 10:  # until then the program may keep what it learns
                 before = self.server.memory(), self.server.descriptors()
         took = time.monotonic() - begin
         growth = self.server.memory() - before[0]
@@ -181,10 +181,10 @@ class Goals:
             left = self.chance.randint(0, 1800)
             self.call(times, "place_app", app_name="XClock", bounds=[left, 10, left + 400, 410])
         else:
-            self.server.call("focus_app", app_name="Nobody")  # is refused
+            self.server.call("focus_app", app_name="Nobody")  # this call is refused
 
     def end(self):
-        """What nobody asked for, on stdout or stderr, is a fault."""
+        """Unexpected output on stdout or stderr is a fault."""
         status, errors, leftovers = self.server.end()
         self.row("stray bytes, in all lines", len(errors) + len(leftovers), 0, not errors and not leftovers)
         if status != 0:

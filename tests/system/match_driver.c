@@ -6,9 +6,9 @@
  *      "embedding_models": the folder of a model that embeds, for the real one, "model_ms": how long it may take,
  *      "requests": [{"words": "...", "after": "what was said before"}]}
  *
- * The two fake models pick something that closes, whether the schema has it or not, and the schema's first option. One
- * JSON object on stdout: {"answers": [{"envelope", "by": "words" or "model", "ms", "cpu_ms", "model_error", "asked":
- * how often}]}.
+ * There are two fake models: one picks something that closes, whether the schema allows it or not, the other one picks
+ * the schema's first option. One JSON object on stdout: {"answers": [{"envelope", "by": "words" or "model", "ms",
+ * "cpu_ms", "model_error", "asked": how often}]}.
  */
 #include "backends/fake.h"
 #include "base/platform.h"
@@ -29,7 +29,7 @@
 struct fake {
     bool destroys;
     size_t asked;
-    char *prompt; /* the last one */
+    char *prompt; /* the last prompt */
 };
 
 static struct json_object *const_of(struct json_object *option) {
@@ -37,7 +37,7 @@ static struct json_object *const_of(struct json_object *option) {
     return json_object_object_get(type, "const");
 }
 
-/* An object as the option has it, with the first value of each enum. */
+/* Makes an object as the option describes it, with the first value of each enum. */
 static struct json_object *first_of(struct json_object *option) {
     struct json_object *made = json_object_new_object();
     struct json_object *properties = json_object_object_get(option, "properties");
@@ -62,8 +62,7 @@ static bool is_close(struct json_object *option) {
     return strncmp(json_object_get_string(const_of(option)), "close_", 6) == 0;
 }
 
-/* What a model would answer that does not keep to its schema: it closes the first tab that it can pick, or else an
- * application. */
+/* The answer of a model that ignores its schema: it closes the first tab that it can pick, or else an application. */
 static struct json_object *forged(struct json_object *options) {
     struct json_object *made = json_object_new_object();
     struct json_object *label = NULL;
@@ -127,7 +126,7 @@ static void write_error(const struct fm_error *error, struct fm_json_writer *w) 
     fm_json_object_end(w);
 }
 
-/* What was said before is matched by its words alone, and its envelope is what the user has seen. */
+/* Earlier words are matched without a model, and their envelope is what the user has seen. */
 static struct json_object *envelope_of(const struct sy_scene *scene, const char *words) {
     struct fm_error error;
     struct fm_buf text;

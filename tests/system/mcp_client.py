@@ -37,8 +37,8 @@ DESKTOP = {
 
 
 class Server:
-    """The program on a fake desktop, or where `desktop` is None on that of `env`. Lines are read by a thread; `leftovers` has
-    what nobody waited for."""
+    """The program on a fake desktop or, if `desktop` is None, on the desktop of `env`. A thread reads its lines; `leftovers`
+    has the unexpected ones."""
 
     def __init__(self, desktop=DESKTOP, *options, read=True, socket=False, env=None, **changes):
         self.files = tempfile.TemporaryDirectory()
@@ -58,7 +58,7 @@ class Server:
                 env.pop(name, None)
         ours, theirs = socketlib.socketpair() if socket else (None, subprocess.PIPE)
         self.process = subprocess.Popen(arguments, env=env, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if socket:  # as Node makes them
+        if socket:  # a socket, as Node makes it
             theirs.close()
             self.process.stdin = ours.makefile("wb")
             ours.close()
@@ -84,7 +84,7 @@ class Server:
         self.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
 
     def take(self):
-        """The next message; None at the end."""
+        """The next message; None at the end of the output."""
         line = self.lines.get(timeout=WAIT)
         if line is None:
             return None
@@ -94,7 +94,7 @@ class Server:
         return message
 
     def answer_to(self, id):
-        """The answer, and the notifications before it."""
+        """The answer, and the notifications that came before it."""
         before = []
         while True:
             message = self.take()
@@ -113,13 +113,13 @@ class Server:
         return {**params, "_meta": {**meta, **params.get("_meta", {})}}
 
     def request(self, method, version=MODERN, **params):
-        """Sends it; the id."""
+        """Sends it; returns the id."""
         self.next_id += 1
         self.send({"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": self.params(version, params)})
         return self.next_id
 
     def ask(self, method, version=MODERN, **params):
-        """The result."""
+        """Sends it; returns the result."""
         answer, _ = self.answer_to(self.request(method, version, **params))
         assert "error" not in answer, answer
         return answer["result"]
@@ -130,7 +130,7 @@ class Server:
         return answer["error"]
 
     def call(self, tool, version=MODERN, **arguments):
-        """structuredContent, or in an era without it what the text has."""
+        """structuredContent, or, in an era without that, the value in the text."""
         result = self.ask("tools/call", version, name=tool, arguments=arguments)
         told = json.loads(result["content"][0]["text"])
         assert result.get("structuredContent", told) == told
@@ -153,7 +153,7 @@ class Server:
             return []
 
     def memory(self):
-        """KiB that it has in memory."""
+        """Its memory in KiB."""
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
 
@@ -170,7 +170,7 @@ class Server:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def end(self):
-        """Closes its input; (exit status, stderr, messages that nobody waited for)."""
+        """Closes its input; returns (exit status, stderr, unexpected messages)."""
         if not self.reader.is_alive() and self.process.poll() is None:
             self.reader.start()
         self.process.stdin.close()
@@ -197,7 +197,7 @@ class Server:
 
 
 def conforms(value, schema):
-    """What of the schema does not hold, or None. The keywords that fm-system's schemas have; another is an error."""
+    """How the value breaks the schema, or None. Supports the keywords of fm-system's schemas; any other one is an error."""
     types = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int}
     known = {"type", "properties", "required", "items", "anyOf", "const", "minItems", "maxItems", "description"}
     if set(schema) - known:

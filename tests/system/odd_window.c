@@ -12,14 +12,14 @@
  *   shadow L,R,T,B       _GTK_FRAME_EXTENTS, and no frame
  *   type NAME            _NET_WM_WINDOW_TYPE_NAME
  *   close refuse|never   it is asked and stays open; it can't be asked
- *   vanish configure|focus|asked   it goes without a word when that happens; focus: the second time
- *   override 1           override-redirect: no window manager has it
+ *   vanish configure|focus|asked   it disappears without a message when that happens; focus: the second time
+ *   override 1           override-redirect: window managers ignore it
  *   input 0              it takes no keys
  *   state NAME           _NET_WM_STATE_NAME from the start; MAXIMIZED means both ways
  *   alone 1              it does not end with its stdin
  *   minimise 1           it is minimised as soon as it was shown
  *   reuse 1              closes when a line comes on stdin, and opens again with the same number
- *   churn N              opens and closes so many windows, one after the other, and prints "gone" at the end
+ *   churn N              opens and closes this many windows, one after the other, and prints "gone" at the end
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void set_numbers(const struct odd *odd, const char *property, xcb_atom_t 
                         numbers);
 }
 
-/* Numbers with commas between them. */
+/* Numbers separated by commas. */
 static void read_numbers(const char *text, uint32_t *numbers, size_t count) {
     char *end = (char *)text;
     for (size_t i = 0; i < count; i++) {
@@ -134,7 +134,7 @@ static void set_rest(const struct odd *odd) {
         set_bytes(odd, XCB_ATOM_WM_CLIENT_MACHINE, XCB_ATOM_STRING, machine, strlen(machine));
     }
     if (option(odd, "shadow")) {
-        const uint32_t no_frame[5] = {2, 0, 0, 0, 0}; /* of Motif: the flag for decorations, and none of them */
+        const uint32_t no_frame[5] = {2, 0, 0, 0, 0}; /* a Motif hint: the flag for decorations, and no decorations */
         read_numbers(option(odd, "shadow"), numbers, 4);
         set_numbers(odd, "_GTK_FRAME_EXTENTS", XCB_ATOM_CARDINAL, numbers, 4);
         set_numbers(odd, "_MOTIF_WM_HINTS", atom(odd, "_MOTIF_WM_HINTS"), no_frame, 5);
@@ -153,7 +153,7 @@ static void set_rest(const struct odd *odd) {
         xcb_atom_t state = atom(odd, text);
         set_numbers(odd, "_NET_WM_STATE", XCB_ATOM_ATOM, &state, 1);
     }
-    const uint32_t hints[9] = {1, !is(odd, "input", "0")}; /* ICCCM 4.1.2.4: the flag for input, and that */
+    const uint32_t hints[9] = {1, !is(odd, "input", "0")}; /* ICCCM 4.1.2.4: the flag for input, and its value */
     set_numbers(odd, "WM_HINTS", XCB_ATOM_WM_HINTS, hints, 9);
     if (!is(odd, "close", "never")) {
         set_numbers(odd, "WM_PROTOCOLS", XCB_ATOM_ATOM, &odd->delete_window, 1);
@@ -186,7 +186,7 @@ static void say(const char *word) {
     fflush(stdout);
 }
 
-/* As ICCCM 4.1.4 has it. */
+/* As in ICCCM 4.1.4. */
 static void minimise(const struct odd *odd) {
     const xcb_client_message_event_t event = {.response_type = XCB_CLIENT_MESSAGE,
                                               .format = 32,
@@ -198,7 +198,7 @@ static void minimise(const struct odd *odd) {
     xcb_flush(odd->connection);
 }
 
-/* False: the window is to go. */
+/* Returns false when the window must close. */
 static bool take(struct odd *odd, const xcb_generic_event_t *event, bool *shown) {
     int type = event->response_type & 0x7f;
     if (type == XCB_EXPOSE && !*shown) {
@@ -225,7 +225,7 @@ static bool take(struct odd *odd, const xcb_generic_event_t *event, bool *shown)
     return true;
 }
 
-/* Until the window is to go, or stdin ends. */
+/* Runs until the window must close, or stdin ends. */
 static void live(struct odd *odd) {
     bool shown = false;
     bool lives = true;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the pictures of system/README.md, of a real run: docs/system-before.png, system-after.png and system-preset.png. The
-words are typed into a terminal. The pages are stand-ins on this machine under the addresses that the browser shows.
+words are typed into a terminal. The pages come from this machine, under the addresses that the browser shows.
 
     pictures.py     FM_BIN is the folder of the programs (build/bin)
 """
@@ -40,7 +40,7 @@ class Run:
         self.server = None
 
     def picture(self):
-        """The whole screen: its rows, as read_xwd has them."""
+        """The whole screen, as rows in read_xwd's form."""
         return read_xwd(self.desktop.run("xwd", "-root", "-silent"))[1]
 
     def place(self, name, bounds):
@@ -56,7 +56,7 @@ class Run:
         return [tab["url"].removeprefix("https://") for tab in self.server.call("list_tabs").get("tabs", [])]
 
     def settled(self):
-        """A picture that is the same three times: what was to be drawn has been."""
+        """Waits until the picture is the same three times: then everything is drawn."""
         seen = [self.picture()]
 
         def same():
@@ -83,7 +83,7 @@ class Run:
         self.place("XTerm", [10, 480, 1190, 790])
 
     def close_tabs(self):
-        """Two pictures: what is asked, and what is left after a yes."""
+        """Two pictures: the question, and the tabs after a yes."""
         self.type('fm-system do "close all reddit tabs"\n')
         before = self.settled()
         self.type("y\n")
@@ -91,7 +91,7 @@ class Run:
         return before, self.settled()
 
     def preset(self):
-        """Two pictures: windows anywhere, and where the preset has them."""
+        """Two pictures: windows in any place, and in the preset's places."""
         self.server.call("focus_app", app_name="XClock")
         self.place("Chromium", [0, 0, 1200, 800])
         self.place("XTerm", [1210, 10, 2390, 460])
@@ -117,7 +117,7 @@ def cut(rows, edges):
 
 
 def halved(rows):
-    """Half as wide and high: each pixel is the middle of four."""
+    """Half as wide and high: each pixel is the average of four."""
     small = []
     for upper, lower in zip(rows[::2], rows[1::2]):
         row = bytearray(len(upper) // 2)

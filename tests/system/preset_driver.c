@@ -1,4 +1,4 @@
-/* fm-system preset on a fake desktop: the file that FM_FAKE names has it. */
+/* fm-system preset on a fake desktop, which the file that FM_FAKE names describes. */
 #include "backends/fake.h"
 #include "cli/preset.h"
 

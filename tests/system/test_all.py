@@ -1,5 +1,5 @@
 """All commands together on a real desktop, by fm-system as an MCP server: two monitors, openbox or xfwm4, xterm, xclock and
-Chromium. Each result is compared with what X, the keyboard and the web server tell. A picture of each step goes to
+Chromium. Each result is compared with the state of X, the keyboard and the web server. A picture of each step goes to
 FM_PICTURES. FM_BIN is the folder of the programs."""
 
 import json
@@ -58,7 +58,7 @@ class Story:
         self.assertEqual((told["ok"], told.get("error", {}).get("code")), (False, code), told)
 
     def arrives(self, window_class, bounds):
-        """What the command told as reached is where X has the window."""
+        """X has the window at the place that the command reported."""
         self.assertEqual(self.desktop.edges(window_class), bounds)
 
     # ---- the day ----
@@ -71,7 +71,7 @@ class Story:
                          [(["main", "left"], LEFT), (["right"], RIGHT)])
 
     def starts(self):
-        """focus_app and list_apps."""
+        """Tests focus_app and list_apps."""
         for name in ("XTerm", "XClock", "Chromium"):
             self.assertTrue(self.done("focus_app", app_name=name)["launched"])
             self.assertEqual(self.desktop.text(self.desktop.stacked()[0], "WM_CLASS"), name)
@@ -83,7 +83,7 @@ class Story:
         self.assertEqual((self.desktop.active(), len(self.desktop.stacked())), ("XTerm", 3))
 
     def placements(self):
-        """place_app, dry_run and undo."""
+        """Tests place_app, dry_run and undo."""
         before = self.desktop.edges("XClock")
         would = self.done("place_app", app_name="XClock", bounds=[1300, 100, 1700, 500], dry_run=True)
         self.assertTrue(would["dry_run"])
@@ -103,7 +103,7 @@ class Story:
         self.refused("bounds_off_screen", "place_app", app_name="XClock", bounds=[5000, 0, 5400, 400])
 
     def maximised(self):
-        """A window manager that sees two monitors fills one of them. place_app takes it out of that."""
+        """A window manager that knows two monitors maximises to one of them. place_app ends that state."""
         left, top = self.desktop.edges("XTerm")[:2]
         self.desktop.run("xdotool", "mousemove", str(left + 200), str(top + 8), "click", "--repeat", "2", "1")
         left, top, right, bottom = until("it is larger", lambda: self.desktop.edges("XTerm")[2] > RIGHT[2] - 20
@@ -114,7 +114,7 @@ class Story:
         self.assertEqual(self.desktop.edges("XTerm")[:2], [1300, 50])
 
     def tabs(self):
-        """list_tabs, open_url and switch_tab."""
+        """Tests list_tabs, open_url and switch_tab."""
         tabs = until("Chromium has a tab", lambda: self.server.call("list_tabs").get("tabs"))
         self.assertEqual([tab["url"] for tab in tabs], [https(START)])
         for given, address in ((RUST, RUST), (C, C), (https(NEWS), NEWS), ("chatgpt", CHAT)):
@@ -130,7 +130,7 @@ class Story:
             self.refused("scheme_not_allowed", "open_url", url=url)
 
     def expect_pages(self, *addresses):
-        """The tabs are these, as fm-system has them, and as the keyboard has."""
+        """These are the tabs, according to fm-system and to the keyboard."""
         self.done("focus_app", app_name="Chromium")
         self.desktop.expect_pages([TITLES[address] for address in addresses])
         tabs = self.done("list_tabs")["tabs"]
@@ -138,7 +138,7 @@ class Story:
                          [(i, TITLES[address], https(address), i == len(addresses), i) for i, address in enumerate(addresses, 1)])
 
     def closing_tabs(self):
-        """close_tab: the user is asked about more than one, and may say no."""
+        """close_tab: the user gets a question if there is more than one, and may say no."""
         meant = [tab["index"] for tab in self.done("list_tabs")["tabs"] if "reddit.com" in tab["domain"]]
         self.assertEqual(meant, [2, 3])
         self.done("close_tab", tab_indices=meant, dry_run=True)
@@ -152,14 +152,14 @@ class Story:
         self.expect_pages(START, NEWS, CHAT)
 
     def questions(self):
-        """query: what code answers."""
+        """query: the answers that need no model."""
         for words, count in (("how many tabs do I have?", 3), ("how many tabs of chatgpt.com are open?", 1),
                              ("how many windows are open?", len(self.desktop.stacked()))):
             told = self.done("query", question=words)
             self.assertEqual((told["by"], told["count"]), ("code", count), told)
 
     def a_preset(self):
-        """activate_preset: what `preset save` has saved comes back, whatever happened meanwhile."""
+        """activate_preset: the layout from `preset save` comes back, whatever happened meanwhile."""
         saved = self.desktop.fm_system("preset", "save", "work", "--tabs")
         self.assertEqual((saved.returncode, saved.stderr), (0, ""), saved)
         places = {name: self.desktop.edges(name) for name in ("XTerm", "XClock", "Chromium")}
@@ -196,7 +196,7 @@ class Story:
         self.assertEqual([app["name"] for app in results[2]["apps"] if app["is_active"]], ["XTerm"])
 
     def closing_apps(self):
-        """close_app, after a yes. Chromium's end is that of `fm-system chrome`."""
+        """close_app, after a yes. When Chromium ends, `fm-system chrome` ends too."""
         until("xterm runs its program", lambda: os.path.exists(f"{self.desktop.home}/xterm-is-ready"))
         _, told = call_and_say(self.server, "close_app", "decline", app_name="XTerm")
         self.assertEqual(told["error"]["code"], "denied")
@@ -213,7 +213,7 @@ class Story:
     def the_end(self):
         status, errors, leftovers = self.server.end()
         self.assertEqual((status, errors, leftovers), (0, "", []))
-        self.assertEqual(self.desktop.classes(), ["XClock"])  # it lives on
+        self.assertEqual(self.desktop.classes(), ["XClock"])  # xclock continues
 
 
 class Openbox(Story, unittest.TestCase):

@@ -1,5 +1,5 @@
 """Chrome's tabs with the real Chromium, by the broker of `fm-system chrome` and by a port. FM_SYSTEM_CHROME_DRIVER names the
-program of chrome_driver.c. FM_CLOSES is the number of bulk closes amid which a user interferes."""
+program of chrome_driver.c. FM_CLOSES is the number of bulk closes during which a user interferes."""
 
 import json
 import os
@@ -29,7 +29,7 @@ STUBBORN = "<title>stubborn</title><button style='position:fixed;inset:0'>x</but
 
 
 class Client:
-    """Speaks CDP with the broker, as a hostile client may."""
+    """Speaks CDP with the broker, as a hostile client could."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -60,7 +60,7 @@ class Client:
         self.socket.close()
 
 
-# Hangs as soon as it is in front, and not before its title and time are known.
+# Hangs as soon as it is in front, but not before its title and time are known.
 LOOP = "<title>loop</title><script>document.onvisibilitychange = () => { while (!document.hidden); }</script>"
 
 
@@ -73,7 +73,7 @@ class Case(TimedTest):
         cls.addClassCleanup(cls.web.end)
 
     def start(self, *paths, **options):
-        """A browser that shows these pages, and a driver on it."""
+        """Starts a browser that shows these pages, and a driver for it."""
         browser = Browser(self.screen, *map(self.web.url, paths), **options)
         self.addCleanup(browser.end)
         driver = Driver(browser.socket)
@@ -82,10 +82,10 @@ class Case(TimedTest):
         return browser, driver
 
     def shown(self, driver, count):
-        """Waits for so many tabs whose pages are there."""
+        """Waits until there are this many tabs with loaded pages."""
         def look():
             told = driver.ask(dump=True).get("tabs", [])
-            # At first a title is the address.
+            # At first, the title is the address.
             titled = [tab for tab in told if tab["title"] and not tab["url"].endswith("//" + tab["title"])]
             return len(told) == len(titled) == count and all(tab["opened_ms"] for tab in told)
         until(f"{count} tabs are shown", look)
@@ -133,7 +133,7 @@ class Tabs(Case):
 
     def test_two_windows(self):
         browser, driver = self.start("/a", "/b")
-        # a second browser process on the profile hands its page over, as a new window
+        # a second browser process on the profile passes its page to the first one, as a new window
         subprocess.run([CHROMIUM, f"--user-data-dir={browser.profile}", *FLAGS, "--new-window", self.web.url("/c")],
                        env=self.screen.env, timeout=WAIT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.shown(driver, 3)
@@ -183,7 +183,7 @@ class Tabs(Case):
         result = self.result(driver.command("close_tab", tab_indices=[1, 2]))
         self.assertEqual((result["closed"], result["blocked"]), ([2], [1]))
         self.assertEqual(self.paths(driver), ["/stubborn"])
-        self.assertNotIn("failed", driver.ask(dump=True))  # while the browser asks its user
+        self.assertNotIn("failed", driver.ask(dump=True))  # meanwhile the browser asks its user
 
     def test_other_lists_while_tabs_come_and_go(self):
         _, driver = self.start("/a", "/b")
@@ -221,7 +221,7 @@ class Tabs(Case):
             self.assertEqual(driver.call("close", id)["failed"], "NOT_FOUND")
 
     def test_bulk_closes_with_a_user_who_interferes(self):
-        """A user opens, closes, and goes on to other pages while tabs are closed: only those close that were meant."""
+        """A user opens, closes, and goes on to other pages while tabs are closed: only the intended tabs close."""
         seed = int(os.environ.get("FM_SEED", random.randrange(1 << 30)))
         rounds = int(os.environ.get("FM_CLOSES", "10"))
         print(f"seed {seed}, {rounds} rounds")
@@ -277,7 +277,7 @@ class Tabs(Case):
 
 class Broker(Case):
     def refused_by_the_broker(self, answer):
-        """Not by the browser, which never saw it."""
+        """The broker refuses, not the browser, which never gets the call."""
         self.assertRegex(answer["error"]["message"],
                          "^(fm-system does not make this call|params must be an object|there is no such session)")
 
@@ -332,7 +332,7 @@ class Broker(Case):
         until("pages still answer", lambda: driver.call("text", tab).get("text") == "page /a")
 
     def test_calls_without_an_answer_take_no_room(self):
-        """A page that closes, or hangs, answers nothing any more."""
+        """A page that closes or hangs does not answer any more."""
         self.web.pages["/loop"] = LOOP
         browser, driver = self.start("/a", "/loop")
         loop = driver.tabs()[1]["id"]
@@ -373,7 +373,7 @@ class Broker(Case):
         self.assertEqual(listening_ports(descendants(browser.process.pid)), [])
         if os.geteuid() != 0:
             self.skipTest("only root can be another user")
-        try:  # whatever the modes are, the broker itself looks
+        try:  # whatever the file modes are, the broker checks the user itself
             os.chmod(browser.folder, 0o755)
             os.chmod(os.path.dirname(browser.socket), 0o755)
             os.chmod(browser.socket, 0o666)
@@ -384,7 +384,7 @@ class Broker(Case):
 
     @staticmethod
     def connect_as_nobody(path):
-        """What a process of another user reads there, as Python writes it."""
+        """What a process of another user reads there, as Python prints it."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:

@@ -24,8 +24,8 @@ def target(id, index, url="http://a.example/", **more):
 
 
 class Peer:
-    """A browser on a Unix socket. `answers`: for a method what the result is, or a function of the call that returns bytes, a
-    result, an Exception (it is the error), or None (nothing is said)."""
+    """A browser on a Unix socket. `answers`: for each method the result, or a function of the call that returns bytes, a
+    result, an Exception (the error), or None (no answer)."""
 
     def __init__(self, path):
         self.path = path
@@ -154,7 +154,7 @@ class Faults(TimedTest):
                     self.assertEqual(len(self.driver.tabs()), 2, "it connects again")
 
     def fresh(self):
-        """A driver that knows no tab yet."""
+        """A driver that knows no tabs yet."""
         self.driver.end()
         return Driver(self.peer.path)
 
@@ -288,14 +288,14 @@ class Faults(TimedTest):
         until("all pages are asked", lambda: all(tab["opened_ms"] for tab in self.driver.tabs()))
 
     def test_a_thousand_silent_pages(self):
-        """Answers that never come do not fill what is remembered."""
+        """Calls that are never answered do not fill the memory."""
         self.peer.answers["Runtime.evaluate"] = lambda call: None
         for i in range(60):
             self.peer.answers["Target.getTargets"] = {"targetInfos": [target(f"T{i}x{k}", k) for k in range(20)]}
             self.assertEqual(len(until("a list", lambda: self.driver.ask(dump=True).get("tabs"))), 20)
 
     def test_a_browser_that_was_started_again(self):
-        """The first command after that works too."""
+        """The first command after a restart works too."""
         self.assertEqual(len(self.driver.tabs()), 2)
         begun = self.peer
         for _ in range(2):
@@ -315,7 +315,7 @@ class Faults(TimedTest):
 
 
 class WebSocketPeer(Peer):
-    """The same as a browser that listens on a port. `greeting`: what it says instead of 101, a function of the key."""
+    """The same for a browser that listens on a port. `greeting`: its answer in place of 101, a function of the key."""
 
     greeting = None
 
@@ -391,7 +391,7 @@ class Port(TimedTest):
 
     @unittest.skipIf(os.geteuid(), "only root can be two users")
     def test_another_users_program_on_the_port(self):
-        """It listens where a browser did that has ended."""
+        """It listens on the port of a browser that has ended."""
         os.seteuid(65534)
         try:
             stranger = socket.create_server(("127.0.0.1", 0))
@@ -482,7 +482,7 @@ class Broker(TimedTest):
     """`fm-system chrome` with a script for its browser."""
 
     def test_a_browser_that_ends_at_once(self):
-        """It was never there to be used, and nobody is told so."""
+        """The browser was never usable, and nothing is reported."""
         folder = tempfile.mkdtemp(prefix="fm-chrome-")
         self.addCleanup(shutil.rmtree, folder)
         for browser in ("true", "false"):
@@ -496,7 +496,7 @@ class Broker(TimedTest):
         folder = tempfile.mkdtemp(prefix="fm-chrome-")
         self.addCleanup(shutil.rmtree, folder)
         os.mkdir(f"{folder}/run", 0o700)
-        listener = socket.socket(socket.AF_UNIX)  # in the place of a broker that is stopped
+        listener = socket.socket(socket.AF_UNIX)  # takes the place of a stopped broker
         self.addCleanup(listener.close)
         listener.bind(f"{folder}/run/s")
         listener.listen(0)
@@ -509,7 +509,7 @@ class Broker(TimedTest):
         self.assertTrue(os.path.exists(f"{folder}/run/s"))
 
     def test_a_browser_that_tells_much_while_nobody_asks(self):
-        """Pages that change their title all the time do not end the connection of who does not ask for a while."""
+        """Pages that change their titles all the time do not end the connection of a client that sends no request for a while."""
         folder = tempfile.mkdtemp(prefix="fm-chrome-")
         self.addCleanup(shutil.rmtree, folder)
         with open(f"{folder}/browser", "w", encoding="utf-8") as file:

@@ -29,7 +29,7 @@ class Commands(Case):
                          ["Google Chrome (window)", "Notes (org.example.Notes.desktop)", "Notes (other-notes.desktop)", "XTerm"])
 
     def test_names_that_are_made_alike(self):
-        """Whoever names a window or an application can't take the place of another one."""
+        """The chosen name of a window or an application can't take the place of another one."""
         apps = [{"id": id, "name": name, "class": id, "program": ""}
                 for id, name in (("a.desktop", "Dup"), ("b.desktop", "Dup"), ("c.desktop", "Dup (a.desktop)"),
                                  ("d.desktop", "Text Editor"))]
@@ -43,7 +43,8 @@ class Commands(Case):
         self.assertEqual([action for action in log if "launch" in action], ["launch a.desktop", "launch c.desktop"])
 
     def test_windows_that_only_their_process_tells(self):
-        """The class comes first; of entries that fit the one with more arguments; two that say the same say nothing."""
+        """The class has priority. Of several matching entries, the one with more arguments wins; two entries with the same
+        command do not count."""
         apps = DESKTOP["apps"] + [
             {"id": f"{name}.desktop", "name": name, "runs": command} for name, command in (
                 ("Tool", ["/usr/bin/tool"]), ("Tool of x", ["/usr/bin/tool", "--profile", "x"]), ("Unknown", []),
@@ -93,7 +94,7 @@ class Commands(Case):
         self.assertEqual(log, [f"tab.text {id}" for id in "abcde"])
 
     def test_content_summary_of_pages_that_hang_or_fail(self):
-        """Each page that does not answer has half of the time that is left, so that two of them leave 75 ms of 300."""
+        """Each page that does not answer gets half of the remaining time, so that after two of them 75 ms of 300 are left."""
         texts = {id: f"about {id}" for id in "abcdefghijklmnop"}
         hang = [{"on": f"tab.text {id}", "do": "refuse"} for id in "ac"]
         shown, _ = self.summaries(texts, [*hang, {"on": "tab.text d", "do": "fail"},
@@ -104,7 +105,7 @@ class Commands(Case):
         self.assertLess(len(log), len(texts))
 
     def test_lists_are_of_the_moment(self):
-        """Within a request, a list comes after what the commands before it have changed."""
+        """Within a request, a list shows the effects of the commands before it."""
         answers, _ = run({"commands": [{"type": "close_tab", "tab_indices": [1]}, {"type": "list_tabs"},
                                        {"type": "close_app", "app_name": "Strange"}, {"type": "list_apps"},
                                        {"type": "query", "question": "How many tabs are open?"}]})
@@ -161,11 +162,11 @@ class Commands(Case):
         areas = [[1920, 0, 3840, 1080], [-1280, 0, 0, 1024], [0, 0, 1920, 1080]]
         places = {-1280: "-640 100 0 580", 0: "1000 100 1640 580", 1920: "2920 100 3560 580"}
         for primary, monitors, main, left, right in (
-                (None, areas, 0, -1280, 1920),       # the nearest to 0,0
+                (None, areas, 0, -1280, 1920),       # the one nearest to 0,0
                 (1920, areas, 1920, -1280, 1920),
                 (-1280, areas, -1280, -1280, 1920),
                 (None, areas[:2], -1280, -1280, 1920),
-                (None, areas[:1], 1920, None, None)):  # of one monitor, none is left or right
+                (None, areas[:1], 1920, None, None)):  # with one monitor, none is left or right
             listed = [{"area": area, "primary": area[0] == primary} for area in monitors]
             for name, edge in (("main", main), ("left", left), ("right", right)):
                 with self.subTest(primary=primary, monitors=len(monitors), name=name):
@@ -375,7 +376,7 @@ class Commands(Case):
         self.assertEqual(log, ["tab.activate t1", "tab.close t4"])
 
     def test_another_page_in_the_tab_is_not_closed(self):
-        """Between the check and the action the user goes on to another page in it."""
+        """Between the check and the action, the user opens another page in the tab."""
         rule = {"on": "tab.close t1", "do": {"tab.go": {"id": "t3", "url": "https://bank.example/"}}}
         answer, log = one("close_tab", [rule], tab_indices=[1, 2])
         result = self.result(answer)
@@ -462,7 +463,7 @@ class Commands(Case):
         for lacks, requests in (("windows", ("list_apps", {"app_name": "XTerm"})), ("tabs", ("list_tabs", {"tab_index": 1}))):
             with self.subTest(lacks):
                 self.refused(one(requests[0], desktop={"lacks": [lacks]})[0], "unavailable")
-        answer, log = one("focus_app", app_name="XTerm", desktop={"lacks": ["windows"]})  # as on Wayland: it is started
+        answer, log = one("focus_app", app_name="XTerm", desktop={"lacks": ["windows"]})  # as on Wayland: it is started again
         self.assertEqual((self.result(answer)["launched"], log), (True, ["launch xterm.desktop"]))
         self.refused(one("focus_app", app_name="?", desktop={"lacks": ["windows"]})[0], "unavailable")
         self.refused(one("open_url", url="chatgpt", desktop={"lacks": ["tabs"]})[0], "unavailable")

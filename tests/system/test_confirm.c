@@ -1,4 +1,7 @@
-/* Confirmation: what is asked, and that a state holds for one request, what it would close, a time, and once. */
+/*
+ * Confirmation: the question, and that a state is valid only for one request, for what it would close, for a time, and
+ * once.
+ */
 #include "backends/fake.h"
 #include "commands/confirm.h"
 #include "desktop/refuse.h"
@@ -181,7 +184,7 @@ static void it_holds_for_one_request(void **state) {
     end(&fixture);
 }
 
-/* Between the question and the answer something changes that the request means. */
+/* Between the question and the answer, something changes that belongs to the request. */
 static void it_holds_for_what_was_there(void **state) {
     (void)state;
     struct fixture fixture;
@@ -202,7 +205,7 @@ static void it_holds_for_what_was_there(void **state) {
     end(&fixture);
 }
 
-/* A page that is its own address: each tab has one of a megabyte. */
+/* Pages with very long addresses: each tab has one of a megabyte. */
 static void it_holds_for_long_addresses(void **state) {
     (void)state;
     enum { SIZE = 1 << 20 };
@@ -260,7 +263,10 @@ static void a_forged_state_is_refused(void **state) {
     end(&fixture);
 }
 
-/* More than can be remembered: the next is refused until the oldest are too old, and none is accepted twice. */
+/*
+ * More states than can be remembered: the next one is refused until the oldest have expired, and none is accepted
+ * twice.
+ */
 static void too_many_at_once(void **state) {
     (void)state;
     struct fixture fixture;

@@ -1,5 +1,5 @@
-"""The table of refusals in docs/requirements-system.md, code by code: each has a row here that brings it about on the fake
-desktop, at a parameter of its own, and changes nothing; and there are no others."""
+"""The table of refusals in docs/requirements-system.md, code by code: for each, a row here causes it on the fake desktop, with
+its parameter, and changes nothing. There are no other codes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ def rule(on, do):
 
 
 class Row:
-    """`actions`: what may have happened before the refusal; most come before anything does."""
+    """`actions`: what may happen before the refusal; most refusals come before any action."""
 
     def __init__(self, command, code, param=None, args=None, rules=(), actions=(), before=(), presets=None, model=None,
                  cancel=None, whole=None, **desktop):
@@ -41,7 +41,7 @@ WHY = {"question": "Why is it so?"}
 FOCUS = {"type": "focus_app", "app_name": "XTerm"}
 
 ROWS = [
-    # what every command may answer
+    # refusals that every command may give
     Row(ANY, "missing_param", "app_name", whole=call("focus_app")),
     Row(ANY, "missing_param", "commands[0].tab_index", whole={"commands": [{"type": "switch_tab"}]}),
     Row(ANY, "unknown_param", "speed", whole=call("list_apps", speed=1)),

@@ -1,4 +1,4 @@
-/* The vectors of fm-proxy, with the fake engine's model: those that are kept are those that it would give again.
+/* The vectors from fm-proxy, with the fake engine's model: kept vectors equal those that it would compute again.
  * FM_PROXY names the program. */
 #include "match/model.h"
 
@@ -23,7 +23,7 @@
 
 static char script[] = "/tmp/fm-embed-XXXXXX";
 
-/* The helpers that start from now on have a model whose vectors have so many numbers. */
+/* Helpers that start from now on have a model with vectors of this many numbers. */
 static void install(int dimension) {
     FILE *file = fopen(script, "w");
     assert_non_null(file);
@@ -84,7 +84,7 @@ static pid_t helper(void) {
     return (pid_t)pid;
 }
 
-/* Its helper dies, and the one after it has another model. */
+/* Its helper dies, and the next one has another model. */
 static void another_model_has_other_vectors(void **state) {
     static const char *const one[] = {"a", "b"};
     static const char *const other[] = {"a", "c"};
@@ -97,7 +97,7 @@ static void another_model_has_other_vectors(void **state) {
     free(take(&picker, one, 2, &size));
     install(OTHER_SIZE);
     assert_int_equal(kill(helper(), SIGKILL), 0);
-    for (int i = 0; i < 3 && !vectors; i++) { /* one may see the death, and one that the model is another one */
+    for (int i = 0; i < 3 && !vectors; i++) { /* one try may notice the death, and one that the model has changed */
         (void)!picker.embed(picker.self, other, 2, MS, &vectors, &size, &error);
     }
     sy_proxy_free(proxy);

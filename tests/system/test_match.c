@@ -1,4 +1,5 @@
-/* The matcher's pure parts: words, likeness, verbs that close, places, and that an answer is looked up and not trusted.
+/*
+ * The matcher's pure parts: words, similarity, verbs that close, places; and that an answer is looked up, not trusted.
  */
 #include "base/buf.h"
 #include "match/context.h"
@@ -155,8 +156,8 @@ static void cut_into_clauses(void **state) {
     static const struct {
         const char *said;
         size_t clauses;
-        enum sy_verb verb; /* of the last one */
-        size_t numbers;    /* of all */
+        enum sy_verb verb; /* of the last word */
+        size_t numbers;    /* of all words */
         bool has_but, vague, negated;
     } rows[] = {
         {"close slack and discord", 2, SY_CLOSE, 0, false, false, false},
@@ -311,7 +312,7 @@ static void answers_are_looked_up(void **state) {
     static const struct {
         const char *answer;
         bool may_close;
-        const char *type; /* NULL: it is nothing */
+        const char *type; /* NULL: none */
         size_t tabs;
     } rows[] = {
         {"{\"type\":\"switch_tab\",\"tab\":\"Same (a.example)\"}", false, "switch_tab", 1},
@@ -359,7 +360,7 @@ struct embedder {
     size_t asked;
 };
 
-/* What the user says, and the tab that has "close" in its title, are near each other; nothing else is. */
+/* The user's words and the tab with "close" in its title are close in meaning; nothing else is. */
 static enum fm_code fake_embed(void *self, const char *const *texts, size_t count, int64_t ms, float **vectors,
                                size_t *size, struct fm_error *error) {
     struct embedder *embedder = self;
@@ -383,13 +384,13 @@ static void meaning_shows_and_never_closes(void **state) {
     static const struct {
         const char *words;
         bool late;
-        const char *has; /* of the envelope */
+        const char *has; /* a part of the envelope */
     } rows[] = {
         {"show me the frobs", false, "\"switch_tab\",\"tab_index\":1"},
         {"show me the frobs", true, "\"commands\":[],\"needs_clarification\":true"},
         {"close the frobs", false, "\"needs_clarification\":true,\"clarification_reason\":\"Do you mean tab 1?"},
         {"frobs", false, "\"switch_tab\",\"tab_index\":1"},
-        {"buy the same frobs", false, "\"needs_clarification\":true"}, /* a thing is named, and no verb is known */
+        {"buy the same frobs", false, "\"needs_clarification\":true"}, /* it names a thing, but has no known verb */
     };
     struct desk desk;
     (void)state;

@@ -1,4 +1,4 @@
-"""fm-system as an MCP server: raw lines against the fake desktop, in both eras of the protocol, and input that is wrong."""
+"""fm-system as an MCP server: raw lines on the fake desktop, in both eras of the protocol, and invalid input."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ PARSE, INVALID, METHOD, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -3260
 LINE_MAX = 10_000_000
 TOOLS = ["list_apps", "focus_app", "place_app", "close_app", "list_tabs", "switch_tab", "open_url", "close_tab",
          "activate_preset", "query", "undo", "run_commands", "match"]
-# A window that is never brought to the front, for which focus_app waits for 2 s, and an application that never has a
-# window, for which it waits for 15 s.
+# A window that is never brought to the front, for which focus_app waits for 2 s, and an application that never has a window,
+# for which it waits for 15 s.
 STUCK = {"rules": [{"on": "focus", "do": "refuse"}, {"on": "launch", "do": "refuse"}], "takes_time": True}
 
 
 def until(what, look):
-    """The first true value of `look`."""
+    """The first true value that `look` returns."""
     end = time.monotonic() + WAIT
     while not (value := look()):
         if time.monotonic() > end:
@@ -83,7 +83,7 @@ class Modern(Case):
         self.check_what_may_be_null(commands["items"])
 
     def check_what_may_be_null(self, schema):
-        """What may be left out, and nothing else: some clients require all members to make a schema strict."""
+        """Members that may be left out may be null, and no others: some clients require all members to make a schema strict."""
         for name, member in schema["properties"].items():
             types = [form["type"] for form in member.get("anyOf", [member])]
             self.assertEqual("null" in types, name not in schema["required"], name)
@@ -159,7 +159,7 @@ class Modern(Case):
         text = text["content"]["text"]
         self.assertTrue(text.endswith('The user says: close "all" tabs'))
         self.assertIn("https://www.reddit.com/", text)
-        self.assertNotIn("token", text)  # no query of a URL goes into a prompt
+        self.assertNotIn("token", text)  # a URL's query does not go into a prompt
         odd = [{"id": "a", "window": "1", "title": "A\u202e\U000e0041 \x1b[2Jt" + "x" * 5000,
                 "url": "https://u:secret@a.example/p"},
                {"id": "b", "window": "1", "title": "B", "url": "data:text/html,secret"}]
@@ -233,7 +233,7 @@ class Legacy(Case):
         self.end(server)
 
     def test_a_batch_with_answers_that_are_too_large(self):
-        """Each of them may be given, but not all: the server goes on, and says which it could not."""
+        """Each answer fits by itself, but not all together: the server continues, and says which ones did not fit."""
         tabs = [{"id": f"t{i}", "window": "1", "title": "x" * 2000, "url": "https://a.example/" + "y" * 2000} for i in range(400)]
         server = self.start(DESKTOP, tabs=tabs)
         server.initialize("2025-03-26")
@@ -257,7 +257,7 @@ class Legacy(Case):
 
 
 class Wrong(Case):
-    """A line that is wrong has its error, and the next one is answered as if nothing had been."""
+    """A wrong line gets its error, and the next one is answered normally."""
 
     LINES = (
         (b"hello", PARSE), (b"{", PARSE), (b'{"jsonrpc":"2.0","id":1,"method":"ping"}}', PARSE), (b"\xff\xfe", PARSE),
@@ -321,7 +321,7 @@ class Wrong(Case):
         self.assertEqual(server.take(), {"jsonrpc": "2.0", "id": 1, "result": {}})
         server.write(ping % (b"x" * (LINE_MAX - len(ping) + 2)) + b"\n")
         self.assertEqual(server.take(), {"jsonrpc": "2.0", "id": 1, "result": {}})
-        server.write(b"x" * (LINE_MAX + 10))  # and the input ends in it
+        server.write(b"x" * (LINE_MAX + 10))  # the input ends inside this line
         status, errors, left = server.end()
         self.assertEqual((status, errors, [answer["error"]["code"] for answer in left]), (0, "", [INVALID]))
 
@@ -414,7 +414,7 @@ class Calls(Case):
         self.end(self.server)
 
     def test_no_arguments(self):
-        """A call without arguments is one with none: the fuzzer found a tool that ended the server."""
+        """A call without arguments counts as one with an empty object: the fuzzer found a tool that ended the server."""
         for tool in TOOLS:
             for params in ({"name": tool}, {"name": tool, "arguments": None}):
                 told = self.server.ask("tools/call", **params)["structuredContent"]
@@ -442,7 +442,7 @@ class Calls(Case):
             self.assertIn(code, (None, error["code"]))
 
     def test_an_index_means_the_page_that_the_client_has_seen(self):
-        """Not the one that another tool saw meanwhile, and said nothing of."""
+        """It does not mean the page that another tool has seen meanwhile without showing it."""
         go = [{"on": "focus", "do": {"tab.go": {"id": "t1", "url": "https://bank.example/"}}}]
         for tool, arguments in (("query", {"question": "How many tabs are open?"}), ("match", {"words": "focus xterm"})):
             for by_handle in (False, True):
@@ -504,7 +504,7 @@ class Calls(Case):
         server.ask("prompts/get", name="act", arguments={"words": "x"})
 
     def test_pages_that_make_up_long_addresses(self):
-        """They can have megabytes: the list has them cut, and none makes it fail."""
+        """Addresses can have megabytes: the list has them cut, and none makes it fail."""
         tabs = [{"id": f"t{i}", "window": "1", "title": "\u00e4" * 100_000, "url": "https://a.example/" + "y" * 2_000_000}
                 for i in range(4)]
         server = self.start(DESKTOP, tabs=tabs)
@@ -512,7 +512,7 @@ class Calls(Case):
                      json.loads(server.ask("resources/read", uri="fm-system://context/tabs")["contents"][0]["text"])):
             for tab in told["tabs"] + told.get("raw", []):
                 self.assertEqual((tab["title"], len(tab["url"])), ("\u00e4" * 2048, 8192))
-        for _ in range(10):  # what was told is remembered, but not all of it
+        for _ in range(10):  # the server keeps what it has listed, but not everything
             server.call("list_tabs")
         if not SANITIZED:
             self.assertLess(server.memory(), 60 * 1024)
@@ -586,14 +586,14 @@ class Confirmation(Case):
         return self.server.ask("tools/call", name=tool, arguments=arguments, _meta=can or self.CAN, **more)
 
     def answer(self, question, action="accept", **changes):
-        answers = {"confirm": {"action": action}, "more": {"action": "decline"}}  # what nobody asked is not read
+        answers = {"confirm": {"action": action}, "more": {"action": "decline"}}  # `more` was not asked: ignored
         return {"inputResponses": answers, "requestState": question["requestState"], **changes}
 
     def retry(self, question, tool, arguments, action="accept", **changes):
         return self.ask(tool, arguments, **self.answer(question, action, **changes))
 
     def refuse(self, question, tool, arguments, **changes):
-        """The error: the state is not one of this question."""
+        """The error for a state that does not belong to this question."""
         params = self.answer(question, **changes)
         return self.server.error("tools/call", name=tool, arguments=arguments, _meta=self.CAN, **params)
 
@@ -610,7 +610,7 @@ class Confirmation(Case):
             self.assertEqual(self.server.actions(), before)
             done = self.retry(question, tool, arguments)
             self.assertEqual((done["resultType"], done["isError"]), ("complete", False), done)
-            again = self.retry(question, tool, arguments)  # there is nothing to close any more
+            again = self.retry(question, tool, arguments)  # there is nothing left to close
             self.assertEqual(again["structuredContent"]["ok"], False)
         self.assertEqual(self.server.actions(), ["close w2", "tab.close t2", "tab.close t1", "tab.close t3"])
 
@@ -631,7 +631,7 @@ class Confirmation(Case):
         self.assertEqual(self.server.actions(), [])
 
     def test_a_page_that_changes_while_the_user_is_asked(self):
-        """The yes was for the page that the question named."""
+        """The yes was only for the page in the question."""
         go = [{"on": "focus", "do": {"tab.go": {"id": "t1", "url": "https://bank.example/"}}}]
         self.server = self.start(DESKTOP, rules=go)
         question = self.ask("close_tab", {"tab_indices": [1, 2]})
@@ -652,21 +652,21 @@ class Confirmation(Case):
         for can in ({META + "clientCapabilities": {}}, {META + "clientCapabilities": {"elicitation": {"url": {}}}}):
             self.assertEqual(self.ask("close_tab", {"tab_indices": [1, 2], "dry_run": True}, can)["resultType"], "complete")
         self.assertEqual(self.ask("close_tab", {"tab_indices": [1, 2], "dry_run": True})["resultType"], "complete")
-        self.assertEqual(self.ask("close_tab", {"tab_indices": [1]})["resultType"], "complete")  # one of several
+        self.assertEqual(self.ask("close_tab", {"tab_indices": [1]})["resultType"], "complete")  # only one of several tabs
         self.assertEqual(self.ask("focus_app", {"app_name": "XTerm"})["resultType"], "complete")
         self.assertEqual(self.ask("close_app", {"app_name": "nobody"})["structuredContent"]["error"]["code"], "unknown_app")
         self.assertEqual(self.ask("close_app", {"app_name": "XTerm"}, {META + "clientCapabilities": {}})["isError"], False)
 
 
 class Model(Case):
-    """query with fm-proxy beside the program, and the fake engine, which says the question again."""
+    """query with fm-proxy beside the program, and the fake engine, which repeats the question."""
 
     ASK = {"question": "Which tabs are about cats?"}
 
     def test_what_code_does_not_know(self):
         server = self.start()
         self.assertEqual(server.call("query", question="How many tabs are open?")["by"], "code")
-        self.assertEqual(server.children(), [])  # it is started when it is needed
+        self.assertEqual(server.children(), [])  # it is only started when it is needed
         told = server.call("query", **self.ASK)
         self.assertEqual((told["ok"], told["by"]), (True, "model"), told)
         self.assertIn("GitHub", told["answer"])
@@ -707,7 +707,7 @@ class Model(Case):
         server = self.start(env={"FM_ENGINE_FAKE_LOAD": "hang"})
         for _ in range(3):
             stuck = server.request("tools/call", name="query", arguments=self.ASK, _meta={"progressToken": 1})
-            server.take()  # it runs
+            server.take()  # now it runs
             start = time.monotonic()
             server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": stuck}})
             self.assertTrue(server.call("list_apps")["ok"])
@@ -735,7 +735,7 @@ class Cancel(Case):
         server = self.start(DESKTOP, **STUCK)
         stuck = server.request("tools/call", name="focus_app", arguments={"app_name": "Notes"},
                                _meta={"progressToken": 1})
-        self.assertEqual(server.take()["params"]["progress"], 0)  # it runs
+        self.assertEqual(server.take()["params"]["progress"], 0)  # now it runs
         waits = server.request("tools/call", name="close_app", arguments={"app_name": "XTerm"})
         self.cancel(server, waits)
         start = time.monotonic()
@@ -743,7 +743,7 @@ class Cancel(Case):
         self.assertEqual([app["name"] for app in server.call("list_apps")["apps"]], ["Google Chrome", "XTerm"])
         self.assert_soon(time.monotonic() - start, 1)  # focus_app would have waited for 15 s
         self.cancel(server, stuck)
-        told = server.call("focus_app", app_name="XTerm")  # what was cancelled does not cancel the next one
+        told = server.call("focus_app", app_name="XTerm")  # a cancel does not affect the next call
         self.assertEqual(told["error"]["code"], "focus_refused")
         self.assertEqual(server.actions(), ["launch notes.desktop", "focus w2"])
         self.assertEqual([line for line in server.got if line.get("id") in (stuck, waits)], [])
@@ -775,7 +775,7 @@ class Cancel(Case):
         self.assert_soon(time.monotonic() - start, 3)
 
     def test_end_of_input_behind_more_than_is_read(self):
-        """Nothing of what waits in the pipe is done once the client has gone."""
+        """After the client has gone, nothing that waits in the pipe is executed."""
         for kind in ("pipe", "socket"):
             with self.subTest(kind):
                 server = self.start(DESKTOP, socket=kind == "socket", **STUCK)
@@ -794,14 +794,14 @@ class Cancel(Case):
                  "params": server.params(MODERN, {"name": "close_app", "arguments": {"app_name": "XTerm"}})}
         listed = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": server.params(MODERN, {})}
         server.send(listed, *({**close, "id": 100 + i} for i in range(150)))
-        server.take()  # so the lines after it have come too
+        server.take()  # so the lines after it have also arrived
         server.process.send_signal(signal.SIGTERM)
         self.assertEqual(server.process.wait(WAIT), 0)
         self.assertEqual(server.actions(), ["launch notes.desktop"])
         server.end()
 
     def test_many_lines_before_the_end_are_answered(self):
-        """Longer than a second in all, but none of them stands still."""
+        """All together take longer than a second, but the server never stands still."""
         server = self.start()
         ids = [server.request("tools/call", name="list_apps") for _ in range(500)]
         status, errors, left = server.end()
@@ -814,7 +814,7 @@ class Cancel(Case):
         self.assertEqual((status, errors, [line["id"] for line in left]), (0, "", ids))
 
     def test_signals(self):
-        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))  # under nohup, too
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))  # also under nohup
         for number in (signal.SIGTERM, signal.SIGHUP):
             server = self.start(DESKTOP, **STUCK)
             server.request("tools/call", name="focus_app", arguments={"app_name": "Notes"}, _meta={"progressToken": 1})
@@ -840,7 +840,7 @@ class Endurance(Case):
     CALLS = 10_000
 
     def pipelined(self, server, count):
-        """Calls of every kind, many at a time; how many answers came, and how many with an error."""
+        """Sends calls of every kind, many at a time; returns how many answers came, and how many with an error."""
         kinds = [("tools/call", {"name": "list_apps"}), ("tools/call", {"name": "list_tabs"}), ("tools/list", {}),
                  ("tools/call", {"name": "focus_app", "arguments": {"app_name": "XTerm"}}),
                  ("tools/call", {"name": "focus_app", "arguments": {"app_name": "nobody"}}),
@@ -885,7 +885,7 @@ class Endurance(Case):
         sender.start()
         deadline = time.monotonic() + WAIT
         before = -1
-        while server.next_id != before and time.monotonic() < deadline:  # until it is stuck
+        while server.next_id != before and time.monotonic() < deadline:  # until the server blocks
             before = server.next_id
             time.sleep(0.5)
         if not SANITIZED:

@@ -150,7 +150,7 @@ class Preset(Case):
         self.assertEqual([preset["name"] for preset in self.saved()], ["a"])
 
     def test_many_at_once_lose_nothing(self):
-        """Each either has its preset in the file at the end, or was told that another one writes it."""
+        """Each process either has its preset in the file at the end, or got the error that another process is writing it."""
         saved = []
 
         def save(name):

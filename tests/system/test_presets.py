@@ -1,4 +1,4 @@
-"""activate_preset on the fake desktop: a preset is checked whole before anything happens, and comes back as it was saved."""
+"""activate_preset on the fake desktop: a preset is checked completely before anything happens, and comes back as it was saved."""
 
 import json
 import os
@@ -63,7 +63,7 @@ class Presets(Case):
         self.assertEqual([app["launched"] for app in self.result(told["answers"][0])["apps"]], [True, True, False])
 
     def test_two_windows_of_an_application(self):
-        """Each entry has a window of its own, the topmost first; one that is missing is started."""
+        """Each entry gets a different window, the topmost first; a missing window is started."""
         sides = [[0, 0, 640, 480], [640, 0, 1280, 480], [1280, 0, 1920, 480]]
         self.write({"name": "p", "apps": [{"app_name": "XTerm", "bounds": bounds} for bounds in sides]})
         self.assertEqual(self.activate("p")["log"], ["launch xterm.desktop", "place w2 0 0 640 480", "place w3 640 0 1280 480",

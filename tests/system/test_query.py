@@ -1,4 +1,4 @@
-"""query on the fake desktop: what code answers and what it leaves to the model; conversations; what a prompt has in it."""
+"""query on the fake desktop: what is answered by code and what is left to the model; conversations; the content of a prompt."""
 
 import json
 import os
@@ -85,7 +85,7 @@ class Query(Case):
     # ---- by the model ----
 
     def test_what_is_not_understood_is_left_to_the_model(self):
-        """A word that is not known may change what is asked."""
+        """An unknown word may change the meaning of the question."""
         for question in ("How many tabs did I open yesterday?", "How many tabs are not from reddit?",
                          "How many tabs are playing music?",
                          "What is my oldest file?", "Which tabs are about cats?", "How many tabs and windows are there?", "tabs",
@@ -161,7 +161,7 @@ class Query(Case):
         self.assertEqual(len(data["installed_applications"]) + data["more_installed_applications"], 500)
 
     def test_a_prompt_fits_a_small_model(self):
-        """Whatever is open, and was said: the smallest models have 8,192 tokens of some bytes each."""
+        """The prompt fits whatever is open, and whatever was said: the smallest models have 8,192 tokens of a few bytes each."""
         long = "\u4e2d\"" * 500
         tabs = [tab(f"t{i}", f"https://{i}.example/{'y' * 3000}?{'z' * 3000}", long) for i in range(200)]
         apps = [{"id": f"a{i}.desktop", "name": f"{i} {long}", "class": "", "program": ""} for i in range(200)]
@@ -172,7 +172,7 @@ class Query(Case):
         for messages in prompts:
             self.assertLess(sum(len(message["text"].encode()) for message in messages), 16000)
             self.assertTrue(self.data(messages[-1])["tabs"])
-        self.assertIn("Why 7?", prompts[-1][1]["text"])  # what was said last has come along
+        self.assertIn("Why 7?", prompts[-1][1]["text"])  # the last question is part of it
 
     def test_tabs_with_the_words_of_the_question_come_first(self):
         tabs = [tab(f"t{i}", f"https://{i}.example/", "N" * 80) for i in range(300)]

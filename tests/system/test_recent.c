@@ -1,4 +1,4 @@
-/* Recent files: of a list as desktops write it. */
+/* Recent files, from a list as desktops write it. */
 #include "desktop/recent.h"
 
 // clang-format off
@@ -31,7 +31,7 @@ static const char list[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?><xbel vers
     BOOKMARK("sftp://host/home/u/far.txt", "2026-11-22T10:00:00Z", "")                             //
     "</xbel>";
 
-/* GLib reads the variable once in a process, so there is one folder. */
+/* GLib reads the variable once per process, so there is one folder. */
 static char folder[] = "/tmp/fm-recent-XXXXXX";
 static char path[sizeof folder + 32];
 

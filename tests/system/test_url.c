@@ -1,4 +1,4 @@
-/* What open_url makes of what users say, and which domain a tab has. */
+/* The URL that open_url makes from a user's words, and the domain of a tab. */
 #include "desktop/refuse.h"
 #include "desktop/url.h"
 
@@ -14,7 +14,7 @@
 
 static const struct {
     const char *text;
-    const char *url; /* or the reason, after a '!' */
+    const char *url; /* or, after a '!', the reason of the refusal */
 } urls[] = {
     {"https://chatgpt.com", "https://chatgpt.com"},
     {"HTTP://Example.com/A?b#c", "HTTP://Example.com/A?b#c"},
@@ -89,7 +89,7 @@ static void how_long_it_may_be(void **state) {
     text[SY_URL_MAX] = 'a';
     text[SY_URL_MAX + 1] = '\0';
     assert_int_equal(sy_url_normalize(text, url, &error), FM_INVALID_REQUEST);
-    memcpy(text, "a.example/aaaaaaaa", strlen("a.example/aaaaaaaa")); /* "https://" has no room before it */
+    memcpy(text, "a.example/aaaaaaaa", strlen("a.example/aaaaaaaa")); /* there is no room to put "https://" in front */
     text[SY_URL_MAX - 1] = '\0';
     assert_int_equal(sy_url_normalize(text, url, &error), FM_INVALID_REQUEST);
 }
@@ -116,7 +116,7 @@ static void domains(void **state) {
     assert_string_equal(small, "exa");
 }
 
-/* They are looked up by bsearch. */
+/* Sites are found by bsearch, so they must be sorted. */
 static void each_site_is_found(void **state) {
     (void)state;
     static const char *const words[] = {"amazon", "youtube", "x", "reddit", "gmail", "GitHub"};

@@ -22,7 +22,7 @@ if desktop.missing():
 
 ODD = os.environ["FM_ODD_WINDOW"]
 PICTURES = os.environ.get("FM_PICTURES", "/tmp/fm-system-pictures")
-GOALS = {"list_apps": 50, "focus_app": 150, "place_app": 300}  # ms, p95: of the design
+GOALS = {"list_apps": 50, "focus_app": 150, "place_app": 300}  # ms, p95, from the design
 
 
 def options(**given):
@@ -47,7 +47,7 @@ class Case(TimedTest):
 
 
 class OnDesktop:
-    """What holds with each window manager; `manager` is its name."""
+    """Tests for each window manager; `manager` is its name."""
 
     @classmethod
     def setUpClass(cls):
@@ -78,7 +78,8 @@ class OnDesktop:
         until("no window is left", self.close_launched)
 
     def close_launched(self):
-        """True: there are none, nor any that shows its window later, as one may that was started amid others of its kind."""
+        """Closes launched applications. True: none is left, nor a process that could show its window later, which happens if
+        several are started at once."""
         apps = self.result(self.driver.command("list_apps"))["apps"]
         for name in {app["name"] for app in apps} & {"Odd", "Noisy", "XTerm", "XClock", "Plain", "Script"}:
             self.driver.command("close_app", app_name=name)
@@ -99,7 +100,7 @@ class OnDesktop:
         return next((window for window in self.driver.windows() if window["id"] == id), None)
 
     def in_front(self, program):
-        """Once the window manager has given it the focus, as it does with a new window, sooner or later."""
+        """Waits until the window manager has given it the focus, as it does with a new window sooner or later."""
         until("the new window is active", lambda: (self.window(program.id) or {}).get("active"))
         return program
 
@@ -126,7 +127,7 @@ class OnDesktop:
         self.assertEqual([(w["title"], w["pid"]) for w in windows],
                          [("caf\u00e9 \u2713", 0), ("second", 0), ("first", 4711)])
         self.result(self.driver.command("focus_app", app_name="Odd"))
-        # The window manager may tell the new order a moment before or after the active window.
+        # The window manager may report the new order slightly before or after the active window.
         until("it is the topmost, and active", lambda: [(w["id"], w["active"]) for w in self.driver.windows()] == [
             (second.id, True), (strange.id, False), (first.id, False)])
         apps = self.result(self.driver.command("list_apps"))["apps"]
@@ -137,7 +138,7 @@ class OnDesktop:
         window = self.driver.windows()[0]
         self.assertEqual(window["bounds"], self.frame(window))
         left, top, right, bottom = window["bounds"]
-        self.assertGreater(bottom - top, 300)  # it has a title bar
+        self.assertGreater(bottom - top, 300)  # the window has a title bar
 
     def test_shadows_are_no_part_of_a_window(self):
         program = self.odd(**{"class": "Shade", "geometry": "300,200,400,300", "shadow": "20,24,10,30"})
@@ -148,7 +149,7 @@ class OnDesktop:
         self.assertEqual([x, y, right, bottom], [1300 - 20, 100 - 10, 1700 + 24, 500 + 30])
 
     def test_strange_windows(self):
-        """Without class, title or pid; with bytes that are no UTF-8; of another machine; without a NUL in WM_CLASS."""
+        """Without class, title or pid; with invalid UTF-8; from another machine; without a NUL in WM_CLASS."""
         for given, expected in (
                 ({}, {"class": "", "title": "", "pid": 0}),
                 ({"title-hex": "61ff62c0801b5b33316d"}, {"title": "a\ufffdb\ufffd\ufffd [31m"}),
@@ -174,7 +175,7 @@ class OnDesktop:
                 self.assertEqual(program.line(), "asked")
 
     def test_windows_that_only_their_process_tells(self):
-        """No class, or one that no entry has: a program, and a script that its interpreter runs."""
+        """No class, or a class without an entry: the window of a program, and that of a script that runs in its interpreter."""
         script = f"{self.desktop.home}/script"
         with open(script, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexport HOME\n{ODD} pid $$ title "$1" alone 1\n')
@@ -194,7 +195,7 @@ class OnDesktop:
             self.assertEqual(self.result(self.driver.command("close_app", app_name=name))["closed_windows"], 1)
 
     def test_what_is_no_window_of_an_application(self):
-        # One beside the other: a window that another one covers is never drawn.
+        # Side by side, because a covered window is never drawn.
         self.odd(override=1, **{"class": "Menu", "geometry": "50,50,100,100"})
         self.odd(type="DOCK", **{"class": "Panel", "geometry": "200,50,100,100"})
         self.odd(type="DESKTOP", **{"class": "Wallpaper", "geometry": "0,300,500,500"})
@@ -235,7 +236,7 @@ class OnDesktop:
         until("it is shown", shown)  # some window managers make it active first
 
     def test_focus_of_what_takes_no_keys(self):
-        """xclock is one: it comes to the front all the same."""
+        """xclock takes no keys: it comes to the front anyway."""
         program = self.odd(input=0, **{"class": "Odd"})
         self.in_front(self.odd(**{"class": "Other"}))
         self.result(self.driver.command("focus_app", app_name="Odd"))
@@ -252,7 +253,7 @@ class OnDesktop:
         self.done_or_gone(self.driver.command("focus_app", app_name="Odd"))
 
     def done_or_gone(self, answer):
-        """The window was seen where it was wanted before it went, or it had gone."""
+        """The window was at its place before it disappeared, or it had disappeared."""
         if "error" in answer:
             self.refused(answer, "no_window")
         until("it has gone", lambda: "Odd" not in [window["class"] for window in self.driver.windows()])
@@ -260,7 +261,7 @@ class OnDesktop:
     # ---- place_app ----
 
     def place(self, program, **args):
-        """Places the application Odd; the result, and the window as it is then."""
+        """Places the application Odd; returns the result, and the window afterwards."""
         result = self.result(self.driver.command("place_app", app_name="Odd", **args))
         window = self.window(program.id)
         self.assertEqual(result["bounds"], window["bounds"])
@@ -292,7 +293,7 @@ class OnDesktop:
                 until("the window has gone", lambda: not self.driver.windows())
 
     def test_place_of_xterm(self):
-        """It has a size in characters: as near as that allows."""
+        """Its size is in characters: it comes as near as possible."""
         self.result(self.driver.command("focus_app", app_name="XTerm"))
         result = self.result(self.driver.command("place_app", app_name="XTerm", bounds=[1300, 100, 1900, 600]))
         left, top, right, bottom = result["bounds"]
@@ -323,7 +324,7 @@ class OnDesktop:
             os.unlink(ready)
         for name in ("XTerm", "XClock"):
             self.result(self.driver.command("focus_app", app_name=name))
-            if name == "XTerm":  # before that, it may lose the request
+            if name == "XTerm":  # earlier, xterm may lose the request
                 until("xterm runs its program", lambda: os.path.exists(ready))
             self.result(self.driver.command("close_app", app_name=name))
         self.assertEqual(self.driver.windows(), [])
@@ -373,8 +374,8 @@ class OnDesktop:
     # ---- what is started ----
 
     def test_a_started_application_is_on_its_own(self):
-        """Its own session, no descriptor of ours but null ones, signals as usual, and it outlives the caller."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # as fm-system does, and its child has that
+        """It has a separate session, only null descriptors, default signals, and it outlives the caller."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # as in fm-system; its child would inherit that
         other = Driver(self.desktop)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self.addCleanup(other.end)
@@ -399,7 +400,7 @@ class OnDesktop:
         return found[0]
 
     def pids_of(self, name):
-        """Of the programs of this desktop that are called so."""
+        """The ids of this desktop's programs with this name."""
         found = []
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -411,7 +412,7 @@ class OnDesktop:
         return found
 
     def test_a_noisy_application(self):
-        """What it writes is lost, not among the answers."""
+        """Its output is lost, and does not mix with the answers."""
         self.assertTrue(self.result(self.driver.command("focus_app", app_name="Noisy"))["launched"])
         for _ in range(20):
             self.result(self.driver.command("list_apps"))
@@ -459,12 +460,12 @@ class OnDesktop:
             self.assert_soon(p95(times[type]), goal, type)
 
     def test_speed_of_an_inexact_place(self):
-        """xterm can't be placed to the pixel: the command does not wait for what never comes."""
+        """xterm can't be placed to the pixel: the command does not wait for that."""
         self.result(self.driver.command("focus_app", app_name="XTerm"))
         times = []
         for i in range(10):
             answer = self.driver.command("place_app", app_name="XTerm", bounds=[20 * i, 10, 20 * i + 503, 413])
-            self.assertEqual(self.result(answer)["exact"], self.manager == "xfwm4")  # which ignores the steps
+            self.assertEqual(self.result(answer)["exact"], self.manager == "xfwm4")  # xfwm4 ignores the size steps
             times.append(answer["ms"])
         print(f"{self.manager}: place_app, inexact: p95 {p95(times):.1f} ms of {len(times)}", flush=True)
         self.assert_soon(p95(times), GOALS["place_app"])
@@ -479,7 +480,7 @@ class Xfwm4(OnDesktop, Case):
 
 
 class WithoutDesktop(Case):
-    """What is missing, or goes: `unavailable`, with words that say why."""
+    """Parts of the desktop that are missing, or disappear: `unavailable`, with a text that says why."""
 
     def driver(self, desktop_, **changes):
         driver = Driver(desktop_, **changes)
@@ -530,7 +531,7 @@ class WithoutDesktop(Case):
         self.refused(driver.command("list_tabs"), "unavailable")
 
     def test_a_session_bus_that_hangs(self):
-        """GIO would wait for it for ever."""
+        """GIO would wait for it forever."""
         bare = self.bare("openbox")
         with socket.socket(socket.AF_UNIX) as bus:
             bus.bind(f"{bare.home}/bus")
@@ -543,14 +544,14 @@ class WithoutDesktop(Case):
             self.assertEqual(self.result(driver.command("list_apps"))["apps"], [])
             connection, _ = bus.accept()
             connection.close()
-        # it has failed now: the program is started without it, once, for who asks again
+        # the bus counts as failed now: at the next request the program is started without it, and only once
         answer = until("it is started", lambda: (told := driver.command("focus_app", app_name="XClock")) and
                        "error" not in told and told)
         self.assertTrue(self.result(answer)["launched"])
         self.assertEqual(len(driver.windows()), 1)
 
     def test_a_server_that_dies(self):
-        """In the middle of a command; and another one in its place."""
+        """It dies in the middle of a command; and then another server takes its place."""
         first = self.bare("openbox")
         driver = self.driver(first)
         program = first.start(ODD, "class", "Odd", "close", "refuse")
@@ -570,7 +571,7 @@ class WithoutDesktop(Case):
         new = until("it is listed", driver.windows)[0]["id"]
         self.assertNotEqual(old, new)
         self.result(driver.command("close_app", app_name="Odd"))
-        second.server.end()  # and while nobody asks
+        second.server.end()  # and also between two requests
         self.bare("openbox", display=first.display)
         self.assertEqual(self.result(driver.command("list_apps"))["apps"], [])
 

@@ -1,4 +1,4 @@
-/* What becomes of text in X properties: always UTF-8 without control characters. */
+/* Text from X properties always becomes UTF-8 without control characters. */
 #include "backends/x11_text.h"
 #include "base/utf8.h"
 
@@ -23,7 +23,7 @@ static const struct {
     {BYTES(""), true, ""},
     {BYTES("xterm"), false, "xterm"},
     {BYTES("caf\xc3\xa9"), true, "caf\xc3\xa9"},
-    {BYTES("caf\xc3\xa9"), false, "caf\xc3\xa9"}, /* many programs put UTF-8 into STRING */
+    {BYTES("caf\xc3\xa9"), false, "caf\xc3\xa9"}, /* many programs put UTF-8 into a STRING */
     {BYTES("caf\xe9"), false, "caf\xc3\xa9"},
     {BYTES("\xe9t\xe9 \x9b[2J"), false, "\xc3\xa9t\xc3\xa9  [2J"},
     {BYTES("a\xff\xfe z"), true, "a\xef\xbf\xbd\xef\xbf\xbd z"},
@@ -33,7 +33,7 @@ static const struct {
     {BYTES("a\nb\tc\x1b[31m\x7f"), true, "a b c [31m "},
     {BYTES("a\xc2\x9b"
            "31m"),
-     true, "a 31m"}, /* CSI of C1 */
+     true, "a 31m"}, /* CSI as a C1 character */
     {BYTES("first\0second"), true, "first"},
     {BYTES("\0"), false, ""},
 };
@@ -48,7 +48,7 @@ static void test_rows(void **state) {
     }
 }
 
-/* Every two bytes, in both types. */
+/* Every pair of bytes, as both types. */
 static void test_any_bytes(void **state) {
     (void)state;
     for (unsigned pair = 0; pair < 65536; pair++) {

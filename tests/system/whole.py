@@ -1,5 +1,5 @@
-"""A whole desktop, as a user has it: applications that a menu shows, Chromium among them, which `fm-system chrome` starts; pages
-of this machine under any address; and fm-system as an MCP server. FM_BIN is the folder of the program."""
+"""A whole desktop like a user's: applications in a menu, Chromium among them, which `fm-system chrome` starts; pages from this
+machine under any address; and fm-system as an MCP server. FM_BIN is the folder of the program."""
 
 import json
 import os
@@ -16,7 +16,7 @@ TITLE_END = " - Chromium"
 
 
 def missing():
-    """What this machine lacks, as words; "": nothing."""
+    """What this machine lacks, in words; "": nothing."""
     lacks = [name for name in ("xdotool", "openssl") if not shutil.which(name)] + ([] if CHROMIUM else ["chromium"])
     return f"these programs are missing: {' '.join(lacks)} (packaging/setup.sh --tests)" if lacks else desktop_lacks()
 
@@ -48,7 +48,7 @@ class Whole(Desktop):
         return Server(None, env=self.env)
 
     def fm_system(self, *args, **more):
-        """Runs the program to its end; what subprocess.run returns."""
+        """Runs the program to its end; returns the result of subprocess.run."""
         return subprocess.run([PROGRAM, *args], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=WAIT, check=False, **more)
 
@@ -65,7 +65,7 @@ class Whole(Desktop):
         return next((window for window in self.stacked() if self.text(window, "WM_CLASS") == window_class), None)
 
     def edges(self, window_class):
-        """Those of its topmost window, with its frame and without its shadow."""
+        """The edges of its topmost window, with the frame and without the shadow."""
         window = self.window_of(window_class)
         told = self.run("xprop", "-id", window, "_GTK_FRAME_EXTENTS").decode().partition("=")[2]
         left, right, top, bottom = [int(number) for number in told.split(",")] if told else [0] * 4
@@ -81,7 +81,7 @@ class Whole(Desktop):
         return self.text(window, "WM_CLASS") if window != "0x0" else None
 
     def page(self):
-        """The title of the page that Chromium shows, of its window's title."""
+        """The title of the page in Chromium, from its window's title."""
         window = self.window_of("Chromium")
         return ((self.text(window, "_NET_WM_NAME") if window else None) or "").removesuffix(TITLE_END)
 
@@ -89,13 +89,14 @@ class Whole(Desktop):
         self.run("xdotool", "key", keys)
 
     def expect_pages(self, titles):
-        """The active browser has tabs with these titles, up to 8 that differ, as its keys show them. ctrl+9 is the last one's."""
+        """Checks with keys that the active browser has tabs with these titles, up to 8 different ones. ctrl+9 shows the last
+        tab."""
         for key, title in [*enumerate(titles, 1), (1, titles[0]), (9, titles[-1])]:
             until(f"ctrl+{key} shows {title}", lambda: self.press(f"ctrl+{key}") or self.page() == title)
 
 
 def call_and_say(server, tool, action, **arguments):
-    """A client that can ask its user, who answers so; (the question, the result)."""
+    """Calls a tool as a client that can ask its user, who answers with `action`; returns (the question, the result)."""
     asked = server.ask("tools/call", name=tool, arguments=arguments, _meta=CAN_ASK)
     if asked["resultType"] != "input_required":
         raise AssertionError(f"{tool} asks nothing: {json.dumps(asked)}")

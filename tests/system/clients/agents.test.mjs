@@ -1,5 +1,5 @@
-// The OpenAI Agents SDK, unmodified, with a scripted model: it lists the tools, converts their schemas, calls them, and gives the
-// model what came of it.
+// The OpenAI Agents SDK, unmodified, with a scripted model: it lists the tools, converts their schemas, calls them, and gives
+// the results to the model.
 import { Agent, MCPServerStdio, run, setTracingDisabled, Usage } from "@openai/agents";
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -8,7 +8,7 @@ import { fakeDesktop, program } from "./support.mjs";
 
 setTracingDisabled(true);
 
-// Each step is [tool, parameters], or a function of the last result that gives one; after them the model has no more to say.
+// Each step is [tool, parameters], or a function that makes it from the last result; after the steps, the model ends.
 class Scripted {
   constructor(steps) {
     this.steps = [...steps];

@@ -12,7 +12,7 @@ import { fakeDesktop, program } from "./support.mjs";
 const usage = { inputTokens: { total: 0 }, outputTokens: { total: 0 } };
 const answer = (why, item) => ({ content: [item], finishReason: { unified: why }, usage, warnings: [] });
 
-// Each step is [tool, parameters], or a function of the last result that gives one.
+// Each step is [tool, parameters], or a function that makes it from the last result.
 function scripted(steps) {
   const results = [];
   const left = [...steps];
@@ -74,7 +74,7 @@ for (const [era, options, version] of [
     assert.deepEqual(it.errors, []);
   });
 
-// Schemas that the application gives instead of those that the server lists: of parameters, and of results.
+// The application gives schemas in place of the server's: for parameters, and for results.
 test("AI SDK: schemas both ways", async (t) => {
   const it = await connect(t);
   const tab = z.object({ index: z.number(), title: z.string(), content_summary: z.string().nullable(), is_active: z.boolean() });

@@ -1,6 +1,6 @@
-// HTTP before fm-system, for clients that speak nothing else; for tests alone. It passes on the messages as they are, but for
-// their ids (all requests of 2026-07-28 share one fm-system) and what `rename` changes. What concerns HTTP is done here:
-// sessions, status codes, streams.
+// An HTTP server in front of fm-system, for clients that only speak HTTP; only for tests. It passes on the messages unchanged,
+// apart from their ids (all requests of 2026-07-28 share one fm-system) and what `rename` changes. It handles what belongs to
+// HTTP: sessions, status codes, streams.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
@@ -10,11 +10,11 @@ import { text } from "node:stream/consumers";
 const META = "io.modelcontextprotocol/";
 const STATUS = { "-32601": 404 };
 
-// One fm-system. `ask` gives each message for a request to `told`, the answer last; `told` is not called any more then.
+// One fm-system. `ask` passes each message about a request to `told`, the answer last; after that `told` is not called again.
 class Server {
   constructor(program, args) {
     this.child = spawn(program, args, { stdio: ["pipe", "pipe", "inherit"] });
-    this.child.stdin.on("error", () => {}); // it has ended; who waits is told by "exit"
+    this.child.stdin.on("error", () => {}); // the process has ended; its "exit" event settles the waiting requests
     this.open = new Map();
     this.last = 0;
     createInterface({ input: this.child.stdout }).on("line", (line) => this.take(JSON.parse(line)));
@@ -41,12 +41,12 @@ class Server {
     const request = this.open.get(id);
     if (request === undefined) return;
     if (message.id !== undefined) this.open.delete(id);
-    // A subscription is named after its request.
+    // A subscription has the same name as its request.
     const told = JSON.parse(JSON.stringify(message), (key, value) => (key === `${META}subscriptionId` ? request.id : value));
     request.told(message.id === undefined ? told : { ...told, id: request.id });
   }
 
-  // The request that a notification is about.
+  // The request to which a notification belongs.
   whoWants({ params }) {
     const subscription = params?._meta?.[`${META}subscriptionId`];
     if (subscription !== undefined) return subscription;
@@ -59,14 +59,14 @@ class Server {
 }
 
 /**
- * {url, close}. `rename` has two functions: `request` of a request's message, which it gives back or changes, and `answer` of
- * a request as it came and its answer.
+ * Returns {url, close}. `rename` has two functions: `request` gets a request's message, and returns it, perhaps changed;
+ * `answer` gets the original request and its answer.
  */
 export async function bridge(program, args, rename = { request: (it) => it, answer: (_, it) => it }) {
   const shared = new Server(program, args);
   const sessions = new Map();
 
-  // The server that a message is for: of its session, or the one that all share who say their version themselves.
+  // The server for a message: that of its session, or the one shared by all requests that name their version themselves.
   function find(request, message, response) {
     const name = request.headers["mcp-session-id"];
     if (name !== undefined) return sessions.get(name);

@@ -1,6 +1,6 @@
-// The public conformance suite, unmodified, on fm-system behind bridge.mjs, at each version of the protocol that it knows. What
-// does not apply is in the tables below, with the reason, and is printed. A check that fails without a reason is a failure; so
-// is a reason that no check needs, and a scenario that nobody heard of.
+// The public conformance suite, unmodified, on fm-system behind bridge.mjs, at each version of the protocol that it knows.
+// Tests that do not apply are in the tables below, with the reason, and are printed. A check that fails without a reason is a
+// failure. So is a reason that no check needs, and an unknown scenario.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -24,7 +24,7 @@ const ASKS = "the user is asked for a yes or no alone, and only in 2026-07-28";
 const HTTP = "about HTTP, which fm-system does not speak: the bridge does";
 const REPORTS = "no such capability is declared: lists of tools, prompts and resources never change, nothing is logged";
 
-// By scenario: none of it applies.
+// Scenarios of which nothing applies.
 const NOT_HERE = {
   "completion-complete": "no completion: the capability is not declared",
   "dns-rebinding-protection": HTTP,
@@ -56,7 +56,7 @@ const NOT_HERE = {
   "tools-call-sampling": "nothing is asked of the client's model",
   "tools-call-with-logging": REPORTS,
 };
-// By scenario and check: the others apply.
+// By scenario, the checks that do not apply; its others do.
 const NOT_CHECKED = {
   "server-stateless:sep-2575-http-server-header-mismatch-400": HTTP,
   "server-stateless:sep-2575-missing-capability-http-400": "no tool needs a capability of the client",
@@ -64,7 +64,7 @@ const NOT_CHECKED = {
   "server-stateless:sep-2575-server-sends-prompts-list-changed-on-subscription": REPORTS,
   "server-stateless:sep-2575-server-sends-tools-list-changed-on-subscription": REPORTS,
 };
-// What passes, and shows the bridge more than fm-system.
+// These pass, but they test the bridge more than fm-system.
 const OF_HTTP = ["server-session-lifecycle", "server-sse-multiple-streams"];
 const EXTENSIONS = { tasks: "no tasks: calls take seconds at most", "sep-2640-skills": "no skills" };
 
@@ -77,7 +77,7 @@ const text = (...args) =>
     );
   });
 
-// Scenarios by version; those of extensions have none.
+// Scenarios by version; those of extensions have no version.
 async function list() {
   const { out, errors } = await text("list", "--server");
   const lines = [...out.matchAll(/^ +- (\S+) \[(.*)\]$/gm)];
@@ -85,9 +85,9 @@ async function list() {
   return new Map(lines.map(([, name, versions]) => [name, versions === "extension" ? [] : versions.split(",")]));
 }
 
-// The checks of each scenario that ran at that version.
+// The checks of each scenario that has run at this version.
 async function run(t, version) {
-  const desktop = fakeDesktop(t, { rules: [{ on: "tab.close", do: "refuse" }] }); // so that there is always what to close
+  const desktop = fakeDesktop(t, { rules: [{ on: "tab.close", do: "refuse" }] }); // so that there is always a tab to close
   const folder = mkdtempSync(join(tmpdir(), "fm-conformance-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const { url, close } = await bridge(program, desktop.args, rename);
@@ -101,7 +101,7 @@ async function run(t, version) {
   return new Map(found);
 }
 
-// What a scenario came to, as a line; `used` gets the reasons that were needed.
+// The result of a scenario, as a line; `used` gets the reasons that were needed.
 function judge(name, checks, used) {
   const lines = [];
   for (const { id, status, errorMessage, details } of checks.filter(({ status }) => !["SUCCESS", "INFO"].includes(status))) {

@@ -1,5 +1,5 @@
-// The conformance suite says that it runs on Node 20, but imports a function that Node has from version 22 on, and that its
-// part for servers never calls: on Node 20 it gets one that fails.
+// The conformance suite claims to run on Node 20, but imports a function that only exists from Node 22 on. Its part for
+// servers never calls the function, so on Node 20 it gets one that throws.
 import fs from "node:fs";
 import { register } from "node:module";
 

@@ -1,5 +1,5 @@
-// The configurations of docs/system.md: each is of its client's form, and starts a server that lists and answers, with no more
-// of the environment than MCP's SDKs give.
+// The configurations of docs/system.md: each has its client's format, and starts a server that lists tools and answers, with
+// only the environment that MCP's SDKs pass on.
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import assert from "node:assert/strict";
@@ -10,7 +10,7 @@ import { program } from "./support.mjs";
 const page = readFileSync(new URL("../../../docs/system.md", import.meta.url), "utf8");
 const INSTALLED = "/usr/local/bin/fm-system";
 
-// What each client's documentation has: the file, where servers are, and the members of one on stdio (true: required).
+// From each client's documentation: the file, the place of servers in it, and the members of a stdio server (true: required).
 const CLIENTS = {
   "Claude Desktop": {
     file: "claude_desktop_config.json",
@@ -31,7 +31,7 @@ const CLIENTS = {
 
 const block = (client) => new RegExp(`^\\*\\*${client}\\*\\*: (.*)\\n\\n\`\`\`json\\n([^]*?)^\`\`\`$`, "m").exec(page);
 
-// As Cursor does with ${env:NAME}.
+// Replaces ${env:NAME}, like Cursor.
 const own = { DISPLAY: ":0", XDG_RUNTIME_DIR: "/run/user/1000" };
 const environment = (env = {}) =>
   Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replace(/\$\{env:(\w+)\}/, (_, it) => own[it])]));
@@ -48,7 +48,7 @@ for (const [client, { file, servers, members }] of Object.entries(CLIENTS))
     assert.ok([undefined, "stdio"].includes(server.type));
     assert.equal(server.command, INSTALLED);
 
-    // VS Code gives a server its own environment; the others' files name what is needed.
+    // VS Code passes its own environment to a server; the files of the others name the variables that are needed.
     const env = client === "VS Code" ? own : environment(server.env);
     const it = new Client({ name: "fm-system-tests", version: "0.0.0" });
     const transport = new StdioClientTransport({ command: program, args: server.args, env, stderr: "pipe" });
@@ -58,7 +58,7 @@ for (const [client, { file, servers, members }] of Object.entries(CLIENTS))
     t.after(() => it.close());
     const { tools } = await it.listTools();
     assert.equal(tools.length, 13);
-    // Whether there is a display on this machine is not known: that DISPLAY came is.
+    // This machine may have no display, but the server must have got DISPLAY.
     const { structuredContent } = await it.callTool({ name: "list_apps", arguments: {} });
     assert.ok(structuredContent.ok || structuredContent.error.code === "unavailable", JSON.stringify(structuredContent));
     assert.doesNotMatch(structuredContent.error?.detail ?? "", /DISPLAY names no X server/);

@@ -1,9 +1,9 @@
 """fm-system with the OpenAI Agents SDK for Python, unmodified, and a scripted model: it lists the tools, converts their
-schemas, calls them, and gives the model what came of it.
+schemas, calls them, and gives the results to the model.
 
     run_agents.py PROGRAM FOLDER...
 
-The folders have the SDK and what it needs. Prints a line for each check. Whatever does not hold ends it.
+The folders have the SDK and its dependencies. Prints a line for each check, and ends at the first one that fails.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ ACTIONS = ["tab.close t3", "tab.close t1", "place w1 0 0 800 600", "place w1 0 0
 
 
 def say(schema, wanted):
-    """What a model that is held to the schema says: all that is required, null where it wants nothing."""
+    """The parameters from a model that follows the schema: all required members, null for those that it does not want."""
     properties = schema["properties"]
     assert wanted.keys() <= properties.keys(), (wanted, schema)
     said = [name for name in properties if name in wanted or name in schema.get("required", ())]
@@ -66,7 +66,7 @@ def objects_of(schema):
 
 
 class Scripted(Model):
-    """Each step is a tool and its parameters, or a function of the last result that gives them."""
+    """Each step is a tool and its parameters, or a function that makes them from the last result."""
 
     def __init__(self):
         self.steps, self.results, self.tools = list(STEPS), [], {}

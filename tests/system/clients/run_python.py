@@ -3,7 +3,7 @@ speaks both eras.
 
     run_python.py PROGRAM FOLDER
 
-Prints a line for each check. Whatever does not hold ends it.
+Prints a line for each check, and ends at the first one that fails.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ DESKTOP = {
 
 
 def field(thing, old, new):
-    """Version 1 has the names of the wire, version 2 those of Python."""
+    """Version 1 uses the names of the wire, version 2 Python's."""
     return getattr(thing, new) if hasattr(thing, new) else getattr(thing, old)
 
 
@@ -62,7 +62,7 @@ async def check(session, actions):
     try:
         await session.call_tool("nonsense", {})
         raise AssertionError("a tool that is not there was called")
-    except Exception as error:  # each version has a class of its own
+    except Exception as error:  # each version has a different class
         assert "nonsense" in str(error), error
 
     steps = []
@@ -82,7 +82,7 @@ async def check(session, actions):
 
 
 async def run(name, mode, folder, asked=None):
-    """`asked`: the user is asked before something is closed, says yes, and the questions are added there."""
+    """`asked`: the user gets a question before something is closed, and says yes; the questions are added to the list."""
     log = os.path.join(folder, name + ".log")
     desktop = os.path.join(folder, name + ".json")
     with open(log, "w", encoding="utf-8"), open(desktop, "w", encoding="utf-8") as file:

@@ -1,6 +1,7 @@
-// A model that does what a script says, and no more than what a schema lets it do: it stands in for the agents' models.
+// A model that follows a script, and only does what a schema allows: it replaces the agents' models.
 
-// What a model that is held to `schema` says when it wants `wanted`: all that is required, null where it wants nothing.
+// The parameters from a model that follows `schema` and wants `wanted`: all required members, null for those that it does not
+// want.
 export function say(schema, wanted) {
   const left = new Set(Object.keys(wanted));
   const said = {};
@@ -27,7 +28,7 @@ function typeOf(value) {
   return Number.isInteger(value) ? "integer" : typeof value;
 }
 
-// The objects of a schema, with the schema itself.
+// The objects in a schema, and the schema itself.
 export function objectsOf(schema) {
   if (schema === null || typeof schema !== "object") return [];
   const inner = Object.values(schema).flatMap(objectsOf);

@@ -90,8 +90,8 @@ for (const [name, kind] of Object.entries(clients)) {
       const commands = [{ type: "list_apps" }, { type: "focus_app", app_name: "Slow" }, { type: "focus_app", app_name: "Notes" }];
       const run = { name: "run_commands", arguments: { commands, needs_clarification: false, clarification_reason: null } };
       let steps;
-      // The SDK drops progress that it reads together with the answer: the last step takes 100 ms, for which this process may
-      // stand still on a busy machine.
+      // The SDK drops progress that it reads together with the answer. The last step takes 100 ms, and on a busy machine this
+      // process may stand still for longer.
       for (let tries = 5; tries > 0 && steps?.length !== 3; tries--) {
         steps = [];
         const result = await call(it, kind, run, { onprogress: ({ progress, total }) => steps.push([progress, total]) });
@@ -132,7 +132,7 @@ for (const [name, kind] of Object.entries(clients)) {
   });
 }
 
-// Version 2 asks the user by itself where the server wants that, and repeats the call with the answer.
+// Version 2 asks the user by itself if the server wants that, and repeats the call with the answer.
 test("SDK 2 asks the user before something is closed", async (t) => {
   for (const action of ["accept", "decline"]) {
     const kind = clients["SDK 2, auto"];

@@ -1,6 +1,6 @@
-// What the conformance suite calls things, and what they are here: it wants tools, a prompt and a resource of its own. A scenario
-// is about what the protocol says of a tool that fails, or asks, whatever its name.
-const CLOSES = { name: "close_tab", arguments: { tab_indices: [1, 2] } }; // which the user is asked about
+// Maps the names in the conformance suite to ours: the suite expects certain tools, a prompt and a resource. A scenario is
+// about the protocol's rules for a tool that fails, or asks; the tool's name does not matter.
+const CLOSES = { name: "close_tab", arguments: { tab_indices: [1, 2] } }; // the user is asked about it
 const LISTS = { name: "list_apps", arguments: {} };
 
 export const TOOLS = {
@@ -15,7 +15,7 @@ export const TOOLS = {
 };
 export const PROMPTS = { test_simple_prompt: "act", test_prompt_with_arguments: "act" };
 export const RESOURCES = { "test://static-text": "fm-system://context/monitors" };
-const QUESTION = ["confirm", "user_name"]; // the key of a question here, and there
+const QUESTION = ["confirm", "user_name"]; // the key of a question here, and in the suite
 
 const own = (table, name) => (Object.hasOwn(table, name) ? table[name] : undefined);
 const swap = (object, from, to) =>

@@ -1,11 +1,11 @@
-"""What the tests of runs share: a gateway with the fake engine, and a client that keeps events apart from answers."""
+"""Shared by the tests of runs: a gateway with the fake engine, and a client that separates events from answers."""
 
 import contextlib
 import json
 import os
 import tempfile
 
-from gw import TOKEN, WAIT, Closed, Gateway  # first: it makes the modules of the end-to-end tests known
+from gw import TOKEN, WAIT, Closed, Gateway  # first, because it adds the end-to-end tests' modules to the path
 import wire  # noqa: E402
 from wire import script, wait_until
 
@@ -18,7 +18,7 @@ def bash(command, **more):
 
 
 def run_bash(*steps):
-    """A message to which the model answers by a command whose output is its next script."""
+    """A message that the model answers with a command; the command's output is the model's next script."""
     return script(bash(f"printf %s {json.dumps(json.dumps(steps))}"))
 
 
@@ -37,7 +37,7 @@ def gateway(*args, home=None, token=TOKEN, env=None, settings=None, cwd=None):
 
 
 class Client:
-    """A socket that is logged in. `events` has those that were not asked for yet, in their order."""
+    """A socket that is logged in. `events` has those that no test has read yet, in their order."""
 
     def __init__(self, gateway, token=TOKEN):
         self.socket = gateway.logged_in(token)
@@ -63,7 +63,7 @@ class Client:
         return self.answers.pop(call)
 
     def call(self, method, **params):
-        """The result; AssertionError for an error."""
+        """The result; an error raises AssertionError."""
         answer = self.answer(self.send(method, **params))
         assert "result" in answer, answer
         return answer["result"]
@@ -72,7 +72,7 @@ class Client:
         return self.answer(self.send(method, **params))["error"]
 
     def event(self, name, **members):
-        """The first event of that name with these members of data; those before it are kept."""
+        """The first event with this name and these members of data; events before it are kept."""
         at = 0
         while True:
             while at < len(self.events):
@@ -86,11 +86,11 @@ class Client:
         return self.call("sessions.create")["sessionKey"]
 
     def say(self, key, message, **params):
-        """The run's id."""
+        """Sends a message; returns the run's id."""
         return self.call("chat.send", sessionKey=key, message=message, **params)["runId"]
 
     def end(self, run):
-        """(events of the run up to its end, that one last) as (name, data)."""
+        """The run's events up to its end, which is the last one, as (name, data)."""
         taken = []
         while True:
             for at, event in enumerate(self.events):
@@ -115,7 +115,7 @@ class Client:
 
 
 def lives(pid):
-    """Not so one that has ended, and waits until the process that inherited it asks how."""
+    """Whether the process lives. A zombie, which waits until its new parent reads its status, does not."""
     with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] != "Z"
@@ -123,7 +123,7 @@ def lives(pid):
 
 
 def children(pid):
-    """All descendants of a process that live."""
+    """All living descendants of a process."""
     return [each for child in wire.children(pid) if lives(child) for each in (child, *children(child))]
 
 

@@ -1,4 +1,4 @@
-/* Lines in and out. What can't be read or sent ends the driver, with status 3. */
+/* Reads and writes lines. If a line can't be read or sent, the driver ends with status 3. */
 #include "driver.h"
 #include "base/platform.h"
 #include "protocol/line.h"
@@ -83,7 +83,7 @@ static void on_input(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf) {
 }
 
 void driver_run(uv_loop_t *loop, void (*take)(struct json_object *line), void (*ended)(void)) {
-    signal(SIGPIPE, SIG_IGN); /* as the gateway: an abort may come when the child has just ended */
+    signal(SIGPIPE, SIG_IGN); /* as in the gateway: an abort may come just after the child has ended */
     take_line = take;
     on_end = ended;
     fm_lines_init(&lines);

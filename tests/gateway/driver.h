@@ -1,6 +1,6 @@
 /*
- * What the drivers share (tools_driver.c, providers_driver.c): lines of JSON come in on stdin, and lines with the id of
- * what they are about go out on stdout. Loop thread.
+ * Shared by the drivers (tools_driver.c, providers_driver.c): lines of JSON come in on stdin, and lines with the id of
+ * their subject go out on stdout. Loop thread.
  */
 #ifndef TESTS_GATEWAY_DRIVER_H
 #define TESTS_GATEWAY_DRIVER_H
@@ -13,21 +13,24 @@
 struct json_object;
 
 /*
- * Runs `loop`: `take` gets each line (borrowed), `ended` (NULL: nothing is to be done) comes at the end of the input.
- * Returns once nothing is left on the loop, or never.
+ * Runs `loop`: `take` gets each line (borrowed); `ended` is called at the end of the input (NULL: nothing to do).
+ * Returns when nothing is left on the loop, or never.
  */
 void driver_run(uv_loop_t *loop, void (*take)(struct json_object *line), void (*ended)(void));
 
-/* A member of a line, NULL or 0 where it has none. Strings are the line's. */
+/* A member of a line; NULL or 0 if the line does not have it. Strings belong to the line. */
 struct json_object *driver_member(struct json_object *line, const char *name);
 const char *driver_text(struct json_object *line, const char *name);
 int64_t driver_number(struct json_object *line, const char *name);
 
-/* Begins a line about `id`: the caller writes members, then calls driver_end, which sends it and frees the buffer. */
+/*
+ * Begins a line about `id`. The caller writes members and then calls driver_end, which sends the line and frees the
+ * buffer.
+ */
 struct fm_json_writer driver_begin(struct fm_buf *line, int id);
 void driver_end(struct fm_json_writer *w);
 
-/* A line with the members error, reason, param and detail. */
+/* Writes a line with the members error, reason, param and detail. */
 void driver_report(int id, const struct fm_error *error);
 
 #endif

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What the gateway wants to be: fast beside the bare helper, small, and right in what it remembers. Prints a row for each goal,
-measured here and now, with what is wanted. On a machine without other work; it takes some minutes.
+"""The goals of the gateway: fast compared with the bare helper, small, and right in what it remembers. Prints a row for each
+goal, measured on this machine, with the target. Run it on a machine without other work; it takes some minutes.
 
     goals.py [ROUNDS]     rounds of the first row (default 200). FM_BIN as in the tests
 
-The first row uses the fake engine in both, in turns, so that it is the gateway's own time: message on the disk, agent,
-transcript, request, and the way back. The second one is with the memory on, a past of 40 sessions, and the embedding model.
+The first row uses the fake engine in both, in turns, so that it measures the gateway's own time: message on the disk,
+agent, transcript, request, and the way back. The second one is with the memory on, a past of 40 sessions, and the embedding
+model.
 """
 
 import glob
@@ -37,7 +38,7 @@ def row(goal, measured, wanted, holds):
 
 
 def first_delta(client, key, message):
-    """ms from chat.send to the first text."""
+    """Milliseconds from chat.send to the first text."""
     begin = time.monotonic()
     run = client.send("chat.send", sessionKey=key, message=message)
     client.event("chat.delta")
@@ -79,7 +80,7 @@ def recall(rounds):
         client = Client(server)
         for i in range(40):
             client.ask(client.session(), f"note {i}: the spare key of house {i} is under stone {i * 7}")
-        first_delta(client, client.session(), "where is the spare key of house 12")  # the model is loaded
+        first_delta(client, client.session(), "where is the spare key of house 12")  # this loads the model
         times = [first_delta(client, client.session(), f"where is the spare key of house {i % 40}") for i in range(rounds)]
         client.close()
     row("first text with recall, p95", f"{p95(times):.0f} ms", "150 ms", p95(times) <= 150)

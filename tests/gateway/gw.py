@@ -1,4 +1,4 @@
-"""What the gateway's tests share: a running fm-gateway in a folder of its own, raw sockets, and a WebSocket client."""
+"""Shared by the gateway's tests: a running fm-gateway in a separate folder, raw sockets, and a WebSocket client."""
 
 import base64
 import contextlib
@@ -37,7 +37,7 @@ class Gateway:
         self.own = home is None
         self.home = home or tempfile.mkdtemp()
         self.env = environment(self.home, **({"PROJ_JARVIS_TOKEN": token} if token else {}), **(env or {}))
-        program = os.path.join(for_all(BIN), "fm-gateway") if prepare else PROGRAM  # it may become another user
+        program = os.path.join(for_all(BIN), "fm-gateway") if prepare else PROGRAM  # `prepare` may make it another user
         self.process = subprocess.Popen([program, *args], env=self.env, cwd=cwd, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, preexec_fn=prepare)
         line = self.process.stdout.readline().decode()
@@ -59,7 +59,7 @@ class Gateway:
         return socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
 
     def http(self, path="/health", method="GET", headers=(), host=None, version="1.1"):
-        """(status, headers in lower case, body) of a request."""
+        """Returns (status, headers in lower case, body) of a request."""
         host = [f"Host: 127.0.0.1:{self.port}"] if host is None else host
         text = "\r\n".join([f"{method} {path} HTTP/{version}", *host, *headers, "", ""])
         return self.raw(text.encode("latin-1"))
@@ -79,7 +79,7 @@ class Gateway:
         return sock
 
     def stop(self):
-        """Ends it in order; the exit status. A sanitizer's report is a failure."""
+        """Ends it normally; returns the exit status. A sanitizer's report is a failure."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(WAIT)
@@ -114,11 +114,11 @@ def answer(data):
 
 
 class Closed(Exception):
-    """The other side has closed: (code, reason), code 0 when it did not say."""
+    """The other side has closed: (code, reason); the code is 0 if it sent none."""
 
 
 class WebSocket:
-    """A client that can break each rule: `send_frame` sends what it is told to."""
+    """A client that can break each rule: `send_frame` sends anything."""
 
     def __init__(self, gateway, path="/", headers=(), host=None, key=None):
         self.sock = gateway.connect()
@@ -178,7 +178,7 @@ class WebSocket:
         return taken
 
     def frame(self):
-        """(opcode, payload) of the next frame."""
+        """Returns (opcode, payload) of the next frame."""
         first, second = self._take(2)
         length = second & 127
         if length > 125:
@@ -186,7 +186,7 @@ class WebSocket:
         return first & 15, self._take(length)
 
     def receive(self):
-        """The next text message, from JSON. Closed at a close frame or the end."""
+        """The next text message, parsed. Raises Closed at a close frame or the end."""
         opcode, payload = self.frame()
         if opcode == 8:
             raise Closed(int.from_bytes(payload[:2], "big"), payload[2:].decode())
@@ -194,7 +194,7 @@ class WebSocket:
         return json.loads(payload)
 
     def closed(self):
-        """(code, reason): what it is closed with. Messages before that are dropped."""
+        """Returns the (code, reason) of the close. Drops the messages before it."""
         try:
             while True:
                 self.receive()

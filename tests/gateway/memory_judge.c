@@ -1,8 +1,8 @@
 /*
- * How good searches are, and how fast (memory_quality.py, and by hand).
+ * Measures how good and how fast searches are (for memory_quality.py, and by hand).
  *
  *     memory_judge quality FOLDER QUESTIONS   indexes FOLDER/sessions by the memory, then answers the questions in the
- *                                             file, one a line, by words alone, by vectors alone and by both
+ *                                             file, one a line, only by words, only by vectors and by both
  *     memory_judge speed CHUNKS DIMENSIONS    random texts and vectors; prints how long 300 searches take: by the
  *                                             clock, and of a processor, which a busy machine changes less
  *
@@ -179,7 +179,7 @@ static double uniform(void) {
     return (rand() + 0.5) / ((double)RAND_MAX + 1);
 }
 
-/* A vocabulary in which the n-th word is seen about 1/n as often as the first one, as in languages (Zipf). */
+/* A vocabulary in which the n-th word is about 1/n as frequent as the first one, as in languages (Zipf). */
 static size_t random_words(char *text, size_t size) {
     size_t len = 0;
     while (len + 16 < size) {
@@ -239,7 +239,7 @@ static void measure(struct gw_memory_db *db, const char *mode, bool words, size_
     for (size_t i = 0; i < SEARCHES; i++) {
         char question[96];
         size_t count;
-        size_t len = random_words(question, sizeof question); /* eleven words or so */
+        size_t len = random_words(question, sizeof question); /* about eleven words */
         if (vector) {
             random_vector(vector, dimensions);
         }

@@ -3,12 +3,12 @@
 
     memory_quality.py [PROGRAM]     PROGRAM is memory_judge (build/tests-bin/memory_judge); FM_BIN has fm-proxy
 
-memory_questions.jsonl has conversations: 60 with a question whose answer is in them and nowhere else, and others that are
-near. Of the questions a third has other words than the conversation ("meaning"), a third some of its words ("mixed"), and a
-third a name or number that stands beside others like it ("name"). The documents of this repository are more sessions, as a
-haystack. The vectors come from the embedding model that packaging/setup.sh brings, through fm-proxy. It prints recall@1, @3,
-@5 and the mean reciprocal rank, and fails if recall@5 of both is below 0.9, or not above that of words alone and of vectors
-alone.
+memory_questions.jsonl has conversations: 60 with a question that only they answer, and others on similar topics. A third of
+the questions has other words than the conversation ("meaning"), a third has some of its words ("mixed"), and a third asks for
+a name or number among similar ones ("name"). The documents of this repository are further sessions, as a haystack. The vectors
+come from the embedding model that packaging/setup.sh downloads, through fm-proxy. The script prints recall@1, @3, @5 and the
+mean reciprocal rank. It fails if recall@5 of both methods together is below 0.9, or not above that of words only and of
+vectors only.
 """
 import json
 import os
@@ -26,7 +26,7 @@ DOCUMENTS = ("README.md", "helper/README.md", "protocol/PROTOCOL.md", "protocol/
              "CONTRIBUTING.md", "docs")
 MODES = ("words", "vectors", "both")
 KINDS = ("meaning", "mixed", "name")
-PART = 6000  # bytes of a document in a message
+PART = 6000  # bytes of a document in one message
 
 
 def write_session(folder, number, messages):
@@ -49,7 +49,7 @@ def documents():
 
 
 def write_all(folder):
-    """The sessions; returns each question with the path of its session."""
+    """Writes the sessions; returns each question with the path of its session."""
     questions = []
     number = 1
     with open(os.path.join(HERE, "memory_questions.jsonl"), encoding="utf-8") as file:
@@ -86,7 +86,7 @@ class Embedder:
 
 
 def judge(program, folder, questions):
-    """For each mode the paths that were found for each question."""
+    """The paths found for each question, in each mode."""
     found = {mode: [] for mode in MODES}
     list_path = os.path.join(folder, "questions")
     with open(list_path, "w", encoding="utf-8") as file:
@@ -107,7 +107,7 @@ def judge(program, folder, questions):
 
 
 def ranks(found, questions, kind=None):
-    """The place of the right session among what was found for each question; 0: it is not there."""
+    """The rank of the right session in the result of each question; 0: it was not found."""
     return [paths.index(path) + 1 if path in paths else 0
             for paths, (_, path, of) in zip(found, questions) if kind in (None, of)]
 

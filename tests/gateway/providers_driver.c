@@ -1,9 +1,9 @@
 /*
  * Drives the providers by lines of JSON, for test_providers.py. The first line has the configuration,
- * {"op":"open",...};
- * {"op":"embedder",...} opens an embedder too. Then {"op":"turn","id":N,"model":..,"input":[..],"tools":[..]},
- * {"op":"abort","id":N} and {"op":"embed","id":N,"texts":[..]}. A line for each thing that happens comes back; the end
- * of the input closes all, and the exit status is 0 only if nothing is left on the loop.
+ * {"op":"open",...}; {"op":"embedder",...} opens an embedder too. Then
+ * {"op":"turn","id":N,"model":..,"input":[..],"tools":[..]}, {"op":"abort","id":N} and
+ * {"op":"embed","id":N,"texts":[..]}. A line comes back for each thing that happens. The end of the input closes
+ * everything, and the exit status is 0 only if nothing is left on the loop.
  */
 #include "driver.h"
 #include "base/log.h"
@@ -20,8 +20,8 @@
 
 struct slot {
     int id;
-    int deltas;      /* that have come */
-    int abort_after; /* so many of them it is aborted, from within; 0: never */
+    int deltas;      /* deltas so far */
+    int abort_after; /* the turn is aborted from its callback after this many deltas; 0: never */
     struct gw_turn *turn;
 };
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
 The tool browser with a real Chromium: what it does, what it refuses, and hostile pages. Servers on 127.0.0.1 stand for the web
-(`exempt` lets the browser reach one address) and for what must not be reached, which counts who comes.
+(`exempt` lets the browser reach one address) and for a server that must not be reached, which counts requests.
 """
 import base64
 import ctypes
@@ -43,7 +43,7 @@ PAGES = {
 
 
 class Server:
-    """A web server; `pages` are PAGES and what a test adds. `hits` are the paths that were asked for."""
+    """A web server; its `pages` are PAGES and those that a test adds. `hits` are the requested paths."""
 
     def __init__(self, address="127.0.0.1", port=0):
         self.hits = []
@@ -91,8 +91,8 @@ class Server:
 
 class Names:
     """
-    A server of DNS on 127.0.0.1: rebind.example has one address, and from `changed` on another and that one by turns; so who asks
-    a second time, after checking the address, would connect to another one.
+    A DNS server on 127.0.0.1. rebind.example first has one address; when `changed` is true, it alternates between that and
+    another one. So a program that asks a second time, after checking the address, would connect to the other one.
     """
 
     def __init__(self, first, later):
@@ -111,7 +111,7 @@ class Names:
             end = query.index(b"\0", 12) + 5
             self.names.add(b".".join(re.findall(rb"[\0-\x1f]([^\0-\x1f]+)", query[12:end - 4])).decode())
             answer = b""
-            if query[12:end - 2] == b"\6rebind\7example\0\0\1":  # A
+            if query[12:end - 2] == b"\6rebind\7example\0\0\1":  # a query for an A record
                 self.asked += self.changed()
                 answer = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(self.addresses[self.asked % 2])
             self.socket.sendto(query[:2] + b"\x84\0\0\1\0" + bytes([bool(answer)]) + b"\0\0\0\0" + query[12:end] + answer, sender)
@@ -124,8 +124,8 @@ class Names:
 
 class Network:
     """
-    A network of its own for what this thread starts: with loopback, and an interface with public addresses, behind which is
-    nobody. Only for root.
+    A separate network for the processes that this thread starts: with loopback, and an interface with public addresses but no
+    host behind it. Only for root.
     """
     LIBC = ctypes.CDLL(None, use_errno=True)
     SETUP = """cd /proc/sys/net/ipv6/conf/default && echo 0 > accept_dad && echo 1 > addr_gen_mode;
@@ -148,13 +148,13 @@ class Network:
         os.close(self.before)
 
     def listen(self):
-        """From here on `datagrams` sees what is sent, on every interface."""
+        """From now on, `datagrams` sees what is sent on every interface."""
         self.sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))  # ETH_P_ALL
         self.sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
         self.sniffer.setblocking(False)
 
     def datagrams(self):
-        """(port, content) of each datagram of UDP."""
+        """The (port, content) of each UDP datagram."""
         found = []
         try:
             while True:
@@ -169,12 +169,12 @@ class Network:
 
 
 def some(rows):
-    """Each row needs a Chromium of its own. A sanitizer, which sees our lines alone, has enough with every third one: the
-    addresses have unit tests."""
+    """Each row needs a new Chromium. A sanitizer only sees our code, so every third row is enough for it: the addresses have
+    unit tests."""
     return rows[::3] if SANITIZED else rows
 
 
-# What such a test does in our lines, others do too: it is about Chromium.
+# These tests are about Chromium; other tests cover the same lines of our code.
 of_chromium = unittest.skipIf(SANITIZED, "Chromium is the same in each build")
 
 
@@ -192,7 +192,7 @@ class Browser(TimedTest):
     def setUp(self):
         self.web = Server()
         self.addCleanup(self.web.close)
-        self.inside = Server()  # what must not be reached
+        self.inside = Server()  # this server must not be reached
         self.addCleanup(self.inside.close)
         self.folder = tempfile.mkdtemp(prefix="fm-tools-")
         os.chmod(self.folder, 0o777)
@@ -255,7 +255,7 @@ class Browser(TimedTest):
                 self.assertEqual(result["end"], "failed")
                 self.assertIn(f"actions[1] ({action['action']}) failed: ", result["output"])
                 self.assertIn(expected, result["output"])
-                self.assertIn("1. navigate", result["output"])  # what was done before is still there
+                self.assertIn("1. navigate", result["output"])  # the earlier steps are still there
 
     def test_a_server_that_is_not_there(self):
         self.inside.close()
@@ -344,7 +344,7 @@ class Browser(TimedTest):
 
     @unittest.skipUnless(ROOT, "only root makes a network")
     def test_public_addresses_that_are_near(self):
-        """Of this machine, and of its neighbours, in each way to write them."""
+        """Addresses of this machine and of its neighbours, in each notation."""
         rows = (
             ("http://11.22.33.44:{}/", "11.22.33.44 is an address of this machine"),
             ("http://[::ffff:11.22.33.44]:{}/", "is an address of this machine"),
@@ -362,7 +362,7 @@ class Browser(TimedTest):
 
     @unittest.skipUnless(ROOT, "only root makes a network")
     def test_a_name_that_changes(self):
-        """DNS rebinding: the address may be reached until the page has come, and is that of another server afterwards."""
+        """DNS rebinding: the name's address is allowed until the page has loaded, and is another server's afterwards."""
         with Network():
             web = Server("127.0.0.2")
             self.addCleanup(web.close)
@@ -388,7 +388,7 @@ class Browser(TimedTest):
     @of_chromium
     @unittest.skipUnless(ROOT, "only root makes a network")
     def test_no_datagram_leaves(self):
-        """A proxy for TCP is no wall if a page can send datagrams: WebRTC, WebTransport and look-ups of names do."""
+        """A TCP proxy is not enough if a page can send datagrams. WebRTC, WebTransport and name look-ups do that."""
         servers = ",".join(f"{{urls:'{url}',username:'a',credential:'b'}}" for url in (
             "stun:11.22.33.99:3478", "turn:11.22.33.99:3478?transport=udp", "stun:127.0.0.1:3478", "stun:[2a00:1:2:3::9]:3478",
             "stun:stun.example:3478"))
@@ -409,13 +409,13 @@ class Browser(TimedTest):
             self.assertEqual(result["end"], "done", result["output"])
             self.assertIn("begun", result["output"])
             self.assertIn(" closed", result["output"])
-            # the proxy itself may ask for a name to connect to
+            # the proxy itself may look up a name to connect to it
             self.assertEqual([(port, content) for port, content in network.datagrams()
                               if port != 53 or re.search(rb"prefetch|stun|quic", content)], [])
 
     @of_chromium
     def test_a_worker_that_stays(self):
-        """A service worker asks in the name of its page, also after that."""
+        """A service worker sends requests in the name of its page, even after the page has gone."""
         inside = self.inside.url("/from-worker")
         self.web.pages["/worker.js"] = (f"const ask = () => fetch('{inside}', {{mode: 'no-cors'}}).catch(() => 0);"
                                         "oninstall = e => e.waitUntil(ask()); onactivate = e => e.waitUntil(clients.claim());"
@@ -433,7 +433,7 @@ class Browser(TimedTest):
 
     @of_chromium
     def test_no_other_program_is_started(self):
-        """Links of other schemes open programs in a browser with a screen."""
+        """In a browser with a screen, links with other schemes open programs."""
         programs = tempfile.mkdtemp(prefix="fm-programs-")
         self.addCleanup(shutil.rmtree, programs)
         os.chmod(programs, 0o777)
@@ -459,8 +459,8 @@ class Browser(TimedTest):
         self.assertIn(f"Navigate to {self.web.url('/next?')}<U+202E>gnp.exe", self.progress)
 
     def driver_with(self, name, text, **config):
-        """A driver for which /etc has such a file: a copy of that folder is mounted in a namespace of its own. One of users goes
-        with it, so that nothing of it can be seen elsewhere, whatever the root is."""
+        """A driver that finds such a file in /etc: a copy of that folder is mounted in a separate namespace. The driver also
+        has a user namespace, so that the mount is invisible elsewhere, whatever kind of mount the root is."""
         own = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "unchanged")
         if subprocess.run([*own, "true"], capture_output=True).returncode != 0:
             self.skipTest("no namespace for mounts is to be had here")
@@ -469,7 +469,7 @@ class Browser(TimedTest):
         subprocess.run(["cp", "-a", "/etc", etc], check=True)
         path = os.path.join(etc, name)
         if os.path.lexists(path):
-            os.remove(path)  # it may be a link
+            os.remove(path)  # the path may be a link
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
         return Driver(command=[*own, "sh", "-c", 'mount --bind "$1" /etc && exec "$2"', "sh", etc, DRIVER], **config)
@@ -486,7 +486,7 @@ class Browser(TimedTest):
                 self.refused(result, reason)
 
     def test_what_a_page_loads(self):
-        """Each way out of a page ends at the proxy."""
+        """Everything that a page loads goes through the proxy."""
         inside, ws = self.inside.url("/from-page"), self.inside.url("/ws").replace("http", "ws")
         self.web.pages["/attack"] = f"""<title>Attack</title><img src={inside}><iframe src={inside}></iframe>
             <link rel=prefetch href={inside}><link rel=preconnect href={inside}><link rel=stylesheet href={inside}>
@@ -504,7 +504,7 @@ class Browser(TimedTest):
 
     @of_chromium
     def test_the_same_page_reaches_what_it_may(self):
-        """So it is the proxy that stops it."""
+        """This proves that the proxy stops the other requests."""
         self.web.pages["/own"] = f"<title>Own</title><img src={self.web.url('/image')}>"
         self.browse(navigate(self.web.url("/own")))
         self.assertIn("/image", self.web.hits)
@@ -646,12 +646,12 @@ class Browser(TimedTest):
 
 @unittest.skipUnless(CHROMIUM and ROOT, "is the first class for a normal user")
 class BrowserAsNobody(Browser):
-    """With Chromium's own sandbox, and in a namespace of users."""
+    """Runs with Chromium's own sandbox, and in a user namespace."""
     nobody = True
 
     @classmethod
     def setUpClass(cls):
-        helper = "/usr/lib/chromium/chrome-sandbox"  # of Debian's package chromium-sandbox
+        helper = "/usr/lib/chromium/chrome-sandbox"  # from Debian's package chromium-sandbox
         own = os.path.exists(helper) and os.stat(helper).st_mode & 0o4000
         if not own and subprocess.run(["unshare", "--user", "true"], preexec_fn=as_nobody, capture_output=True).returncode != 0:
             raise unittest.SkipTest("Chromium has no sandbox here: normal users get no namespace of users")
@@ -663,7 +663,7 @@ class BrowserAsNobodyWithoutNamespace(BrowserAsNobody):
 
 
 def load_tests(loader, tests, _):
-    """As another user only what differs there."""
+    """As another user, runs only the tests that differ there."""
     suite = unittest.TestSuite(loader.loadTestsFromTestCase(Browser))
     for case in (BrowserAsNobody, BrowserAsNobodyWithoutNamespace):
         for name in ("test_a_form_and_links", "test_abort", "test_the_gateway_is_killed", "test_chromiums_own_sandbox",

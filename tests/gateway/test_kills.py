@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A program that writes transcripts is killed at random moments: all that it acknowledged is there afterwards, whole.
+"""A program that writes transcripts is killed at random moments: everything that it has acknowledged is complete afterwards.
 
-    test_kills.py [ROUNDS]      1,000 is what the nightly run has; FM_WRITER is the program transcript_writer
+    test_kills.py [ROUNDS]      the nightly run has 1,000; FM_WRITER is the program transcript_writer
 
-Also on a disk that is full (a small tmpfs, where this user may mount one): nothing is acknowledged that is not there,
-and it goes on when there is room again.
+Also on a full disk (a small tmpfs, if this user may mount one): only what is on the disk is acknowledged, and the program
+continues when there is room again.
 """
 import collections
 import json
@@ -24,7 +24,7 @@ WAIT = 60
 
 
 class Writer:
-    """A writer that runs, and what it has acknowledged."""
+    """A running writer, and what it has acknowledged."""
 
     def __init__(self, folder, records=0):
         self.process = subprocess.Popen([WRITER, folder, str(records)], stdout=subprocess.PIPE)
@@ -54,7 +54,7 @@ class Writer:
         return bool(line)
 
     def read_all(self):
-        """What it said before its end; a last line may be cut short, which is no acknowledgement."""
+        """Reads its remaining output; a last line that is cut short is not an acknowledgement."""
         rest = self.process.stdout.read()
         for line in rest.splitlines(keepends=True):
             if line.endswith(b"\n"):
@@ -119,7 +119,7 @@ class Kills(unittest.TestCase):
                 runs += writer.mended[0]
                 self.assertEqual(writer.mended[2:], [0, 0], "a kill damages nothing")
             self.assertEqual(writer.failures, [])
-        last = Writer(folder, 30)  # ends by itself
+        last = Writer(folder, 30)  # this one ends by itself
         last.read_all()
         self.assertEqual(last.process.returncode, 0)
         self.note(last)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Attacks on the gateway's server, from another process, and what it has to answer to who behaves.
-docs/requirements-gateway.md has the table of requirements that these tests hold."""
+"""Attacks on the gateway's server, from another process, and its answers to clients that follow the rules.
+docs/requirements-gateway.md has the table of requirements that these tests check."""
 
 import contextlib
 import json
@@ -325,7 +325,7 @@ class Frames(NetTest):
             self.assertEqual(self.gateway.process.wait(WAIT), 0)
 
     def test_who_sends_but_does_not_read_is_not_read(self):
-        """Answers stay within bounds: the gateway stops reading, and goes on when they are taken."""
+        """Unread answers stay limited: the gateway stops reading, and continues when they are read."""
         with self.gateway.logged_in() as sock:
             sock.sock.settimeout(0.5)
             sent = 0
@@ -354,7 +354,7 @@ class Floods(NetTest):
             with self.gateway.connect() as late:
                 self.assertEqual(answer(read_all(late))[0], 503)
             started = time.monotonic()
-            for sock in strangers:  # each is closed after 5 s without a head
+            for sock in strangers:  # without a head, each is closed after 5 s
                 self.assertEqual(read_all(sock), b"")
             self.assertGreater(time.monotonic() - started, 4)
         finally:
@@ -363,7 +363,7 @@ class Floods(NetTest):
         self.assertEqual(self.gateway.http()[0], 200)
 
     def test_slow_loris(self):
-        """A byte now and then does not keep a head, or a login, alive."""
+        """A byte from time to time does not keep a head, or a login, alive."""
         def dribble(sock, data):
             started = time.monotonic()
             with contextlib.suppress(OSError):
@@ -450,7 +450,8 @@ class Tokens(unittest.TestCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
     def test_a_process_of_the_same_user_can_not_look_into_it(self):
-        """What a command without a namespace tries: it reads the environment, the memory and the descriptors, or traces it."""
+        """The attempts of a command without a namespace: to read the environment, the memory and the descriptors, or to trace
+        the process."""
         def become():
             os.setgroups([])
             os.setgid(65534)
@@ -478,7 +479,7 @@ class Tokens(unittest.TestCase):
                             self.assertEqual(run[1], 0, "the attack works on nobody")
 
     def victim(self, become):
-        """A process that is as any other."""
+        """An ordinary process."""
         victim = subprocess.Popen(["sleep", "600"], preexec_fn=become)
         self.addCleanup(victim.wait)
         self.addCleanup(victim.kill)
@@ -489,7 +490,7 @@ class Tokens(unittest.TestCase):
             try:
                 with open(f"/proc/{gateway.process.pid}/environ", "rb") as file:
                     text = file.read()
-            except PermissionError:  # not root: the process can't be looked at at all
+            except PermissionError:  # not root: this process can't be inspected at all
                 return
             for secret in (TOKEN, "key-of-openai", "key-of-anthropic"):
                 self.assertNotIn(secret.encode(), text)

@@ -1,5 +1,5 @@
-"""Models as the gateway reaches them: the helper with the fake engine, and with the engine `remote` before servers of this
-machine that answer as OpenAI and Anthropic do, whole and cut at every byte."""
+"""The gateway's ways to models: the helper with the fake engine, and with the engine `remote` in front of servers on this
+machine that answer like OpenAI and Anthropic, whole and cut at every byte."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ BIN = os.environ.get("FM_BIN", os.path.join(HERE, "..", "..", "build", "bin"))
 DRIVER = os.path.join(BIN, "..", "tests-bin", "providers_driver")
 HELPER = os.path.join(BIN, "fm-proxy")
 EMBEDDING_MODELS = os.path.join(BIN, "..", "models-embedding")
-AT_ONCE = 24  # turns of a sweep over all bytes
+AT_ONCE = 24  # simultaneous turns of a sweep over all bytes
 KEYS = {"openaiKey": "sk-canary-openai-71c2f09a", "anthropicKey": "sk-ant-canary-5b1f6d0c9e"}
 MODELS = {"openai": "openai/gpt-5.4-mini", "anthropic": "anthropic/claude-sonnet-5", "local": "local/default"}
 DIALECT = {"openai": "responses", "anthropic": "messages"}
@@ -143,7 +143,7 @@ def recorded_text(provider):
 
 
 class Outcome:
-    """How a turn went: its text, and its one end."""
+    """The result of a turn: its text, and its one end."""
 
     def __init__(self, lines):
         self.text = "".join(line["delta"] for line in lines if "delta" in line)
@@ -157,7 +157,7 @@ class Outcome:
         return [item for item in self.items if item["type"] == kind]
 
     def said(self):
-        """The text of the messages among the items."""
+        """The text of the messages in the items."""
         return "".join(part["text"] for item in self.of("message") for part in item["content"])
 
 
@@ -202,7 +202,7 @@ class Driver:
         self.send(op="abort", id=turn)
 
     def wait(self, turn, holds):
-        """Its lines, once that holds for them."""
+        """Waits until the turn's lines fulfil the condition; returns them."""
         deadline = time.monotonic() + WAIT
         with self.changed:
             while not holds(self.lines.get(turn, [])):
@@ -352,7 +352,7 @@ class Local(Case):
             self.assertEqual((outcome.text, outcome.error), ("part", "UNAVAILABLE"))
             self.assertIn("signal 9", outcome.detail)
         deadline = time.monotonic() + WAIT
-        while (outcome := driver.run("local", '["again"]')).error:  # the pause after two deaths
+        while (outcome := driver.run("local", '["again"]')).error:  # during the pause after two deaths
             self.assertEqual(outcome.error, "UNAVAILABLE")
             self.assertLess(time.monotonic(), deadline)
         self.assertEqual(outcome.text, "again")
@@ -369,7 +369,7 @@ class Local(Case):
         driver.deltas(turn, 1)
         helper, = driver.helpers()
         os.kill(helper, signal.SIGSTOP)
-        driver.abort(turn)  # has no answer from this one
+        driver.abort(turn)  # this helper does not answer the abort
         self.assertEqual(driver.outcome(turn).error, "CANCELLED")
         self.assertEqual(driver.run("local", '["again"]').text, "again")
         self.assertNotIn(helper, driver.helpers())
@@ -388,7 +388,7 @@ class Local(Case):
         for turn in turns:
             self.assertEqual(driver.lines[turn][-1]["error"], "CANCELLED")
         self.assertFalse(os.path.exists(f"/proc/{helper}"))
-        driver.close = lambda: 0  # it is closed
+        driver.close = lambda: 0  # it is closed already
 
     def test_no_helper(self):
         outcome = self.driver(helper="/nowhere/fm-proxy").run("local", '["x"]')
@@ -432,7 +432,7 @@ class Remote(Case):
                 self.assertIn("Be kind.", request.body.decode())
 
     def test_a_conversation_with_tools(self):
-        """What only the provider can read goes back to it as it came."""
+        """Items that only the provider can read are sent back unchanged."""
         for provider in PROVIDERS:
             with self.subTest(provider):
                 answers = [TOOL_STREAM[provider], stream(DIALECT[provider])]
@@ -478,7 +478,7 @@ class Remote(Case):
             self.assertIn(PNG, [r for r in server.requests if r.method == "POST"][-1].body.decode())
 
     def sweep(self, provider, body, text, calls=()):
-        """Cuts the answer at each of its bytes, HTTP included; under a sanitizer at each seventh, and near both ends."""
+        """Cuts the answer at each of its bytes, HTTP included; with a sanitizer at each seventh, and near both ends."""
         data = whole(body)
         ends = {"final": 0, "error": 0}
 
@@ -503,7 +503,7 @@ class Remote(Case):
                 if outcome.error:
                     self.assertIn(outcome.error, ("INTERNAL", "OVERLOADED"), (cut, outcome.detail))
                     self.assertTrue(text.startswith(outcome.text), (cut, outcome.text))
-                else:  # what is missing came after the end
+                else:  # the missing part is after the end
                     self.assertEqual((outcome.text, outcome.said()), (text, text), cut)
                     self.assertEqual([call["arguments"] for call in outcome.of("function_call")], list(calls), cut)
         self.assertGreater(ends["error"], len(cuts) * 0.8)
@@ -602,14 +602,14 @@ class Remote(Case):
                         with open(f"/proc/{pid}/{name}", "rb") as file:
                             held = file.read().decode(errors="replace")
                     except PermissionError:
-                        continue  # it hides them
+                        continue  # the process hides its files
                     for key in KEYS.values():
                         self.assertNotIn(key, held, (pid, name))
 
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
     def test_no_process_of_the_user_reads_the_key_of_a_helper(self):
-        """As a command could that runs without a namespace, and on a system where it may look into the user's processes."""
+        """As a command without a namespace could, on a system where it may inspect the user's processes."""
         def become():
             os.setgroups([])
             os.setgid(65534)
@@ -687,7 +687,7 @@ class Embeddings(Case):
 
 
 class Whole(Case):
-    """The gateway itself: a conversation with a tool, approved, through each provider."""
+    """The whole gateway: a conversation with an approved tool call, through each provider."""
 
     def folder(self):
         path = tempfile.mkdtemp()
@@ -709,7 +709,7 @@ class Whole(Case):
     def test_a_tool_through_each(self):
         for provider in PROVIDERS:
             with self.subTest(provider):
-                rest = stream(DIALECT[provider]).replace(b'"max_tokens"', b'"end_turn"')  # the recorded one was cut
+                rest = stream(DIALECT[provider]).replace(b'"max_tokens"', b'"end_turn"')  # the recorded answer was cut
                 client, server = self.talk(provider, [TOOL_STREAM[provider], rest], self.folder())
                 run = client.say(client.session(), "look")
                 request = client.event("exec.approval_request", runId=run)
@@ -728,7 +728,7 @@ class Whole(Case):
                 self.assertIn(json.dumps(result["output"], ensure_ascii=False), said)
 
     def test_an_image_of_a_tool(self):
-        """A transcript with a screenshot goes on: the model sees it."""
+        """A conversation with a screenshot continues: the model sees it."""
         key = "0123456789abcdef" * 2
         blob = f"{key}-{'f' * 16}"
         records = [

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What goes wrong around runs of the real gateway: a disk that fails at each record, answers that race with the time, a model
-that never stops calling tools, a memory that is late, a page that loses its connection or the gateway at any moment.
+"""Faults during runs of the real gateway: a disk that fails at each record, answers that race with the expiry, a model that
+never stops calling tools, a memory that is late, a page that loses its connection or the gateway at any moment.
 
 FM_RACES: how many approvals expire while four sockets answer them. FM_ROUNDS: how many times the page is interrupted."""
 
@@ -67,7 +67,7 @@ class FaultTest(unittest.TestCase):
 
 
 class FullDisk(FaultTest):
-    """Files may have so many bytes and no more, from one byte to the next: each record in turn is the one that fails."""
+    """Files are limited to a number of bytes, which grows by one: so each record in turn is the one that fails."""
 
     def limit(self, size):
         resource.prlimit(self.gateway.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -76,7 +76,7 @@ class FullDisk(FaultTest):
         return os.path.join(self.home, "sessions", key + ".jsonl")
 
     def one(self, room):
-        """A run with a tool, with room for so many bytes. What was told of it, and whether the tool ran."""
+        """Runs a tool with this much room. Returns what was reported about the run, and whether the tool ran."""
         key = self.client.session()
         marker = os.path.join(self.home, f"ran-{room}")
         self.limit(os.path.getsize(self.transcript(key)) + room)
@@ -160,7 +160,7 @@ class Expiry(FaultTest):
     settings = {"tools.approvalTimeout": 1000}
 
     def test_answers_race_with_the_time(self):
-        """Four sockets answer each approval in the moment when it expires: one outcome, and it is the one that was told."""
+        """Four sockets answer each approval at the moment when it expires: there is one outcome, and that is the reported one."""
         counts = {}
         for begin in range(0, RACES, 10):
             sessions = [self.client.session() for _ in range(min(10, RACES - begin))]
@@ -200,7 +200,7 @@ class Steps(FaultTest):
     env = {"FM_ENGINE_FAKE_IS": "led_by_tools"}
 
     def test_sixteen_steps(self):
-        """A command whose output makes the model call it again: a rule allows it, and the run ends all the same."""
+        """The output of a command makes the model call it again: although a rule allows the command, the run ends."""
         loop = os.path.join(self.home, "loop")
         with open(loop, "w", encoding="utf-8") as file:
             file.write(script(bash(f"cat {loop}")))
@@ -259,14 +259,15 @@ class Memory(FaultTest):
         self.assertGreater(self.input_tokens(question), before)
 
     def test_recall_for_a_long_message(self):
-        """Its beginning is searched for."""
+        """The search uses the beginning of the message."""
         question = "where does the aardvark live " + 10000 * "z"
         before = self.input_tokens(question)
         self.client.ask(self.client.session(), FACT)
         self.wait_for_more(lambda: self.input_tokens(question), before)
 
     def talk(self):
-        """The input tokens of a question at the end of a conversation that has more chunks about it than are recalled."""
+        """The input tokens of a question at the end of a conversation. The conversation has more chunks about it than are
+        recalled."""
         key = self.client.session()
         for number in range(6):
             self.client.ask(key, 14 * f"aardvark {number} live where, we talk of the aardvark and where it may live. ")
@@ -293,7 +294,7 @@ class Memory(FaultTest):
         self.assertEqual(self.remembered("okapi"), [])
 
     def query(self, sql, *values):
-        """The first column; nothing while the tables are being made."""
+        """The first column; an empty list while the tables are being created."""
         with contextlib.closing(sqlite3.connect(os.path.join(self.home, "memory.db"))) as memory, \
                 contextlib.suppress(sqlite3.OperationalError):
             return [row[0] for row in memory.execute(sql, values)]
@@ -306,7 +307,7 @@ class Memory(FaultTest):
         return self.query("SELECT name FROM embedding_model")
 
     def remember_with(self, settings=""):
-        """From the next start on the helper for vectors is the fake engine, with these settings in its environment."""
+        """From the next start on, the helper for vectors is the fake engine, with these settings in its environment."""
         helper = os.path.join(self.home, "helper.sh")
         with open(helper, "w", encoding="utf-8") as file:
             file.write(f"""#!/bin/sh
@@ -319,7 +320,7 @@ exec {BIN}/fm-proxy "$@"
         self.arguments = ("--helper", helper, "--embedding-models", self.home)
 
     def test_another_file_of_a_model(self):
-        """Its vectors are as long as those that are there, and yet others: everything is indexed anew."""
+        """The new model's vectors have the same length, but different values: everything is indexed again."""
         self.stop()
         self.remember_with()
         names = []
@@ -338,7 +339,7 @@ exec {BIN}/fm-proxy "$@"
         self.assertEqual(len(names), 2)
 
     def test_a_memory_that_is_late(self):
-        """The helper for vectors hangs: the run goes on without what it would have recalled."""
+        """The helper for vectors hangs: the run continues without recalling anything."""
         question = "where does the aardvark live"
         before = self.input_tokens(question)
         self.stop()
@@ -346,7 +347,7 @@ exec {BIN}/fm-proxy "$@"
         self.begin()
         self.client.ask(self.client.session(), FACT)
         self.assertEqual(self.input_tokens(question), before)
-        with contextlib.suppress(ProcessLookupError):  # the hanging one is the second helper
+        with contextlib.suppress(ProcessLookupError):  # the second helper is the hanging one
             self.assertEqual(len([pid for pid in children(self.gateway.process.pid) if name_of(pid) == "fm-proxy"]), 2)
 
 
@@ -379,7 +380,7 @@ class Pictures(FaultTest):
         self.assertTrue(blob["data"].startswith("iVBORw0KGgo"))
         answer = self.client.call("chat.history", sessionKey=key, limit=1)["messages"][0]
         self.assertEqual(answer["parts"][0]["attachments"], result["attachments"])
-        for restarted in (False, True):  # text of a page is in the session: the rule does not count there any more
+        for restarted in (False, True):  # the session now has text of a web page: the rule does not apply there any more
             if restarted:
                 self.restart()
             run = self.client.say(key, script(bash("echo a")))
@@ -394,7 +395,7 @@ class Pictures(FaultTest):
 
 
 class Page:
-    """What a page has of one session, by PROTOCOL.md, "Joining in the midst"."""
+    """A page's state of one session, by PROTOCOL.md, "Joining in the midst"."""
 
     def __init__(self, key):
         self.key = key
@@ -464,7 +465,7 @@ class Reconnects(FaultTest):
                 self.restart(kill=how == "kill")
             page.join(self.client)
         while page.runs:
-            if self.client.events:  # some came before the answer of `join`
+            if self.client.events:  # some came before the answer to `join`
                 page.take(self.client.events.pop(0))
             else:
                 self.client.read()

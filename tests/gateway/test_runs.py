@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs in the real gateway with the fake engine: methods, events and their order, aborts at each stage, approvals and who
-settles them, the queue, requests that come again, joining in the midst, restarts. docs/requirements-gateway.md has the table of
-requirements that these tests hold."""
+"""Runs in the real gateway with the fake engine: methods, events and their order, aborts at each stage, approvals and how they
+are settled, the queue, repeated requests, joining in the middle of a run, restarts. docs/requirements-gateway.md has the
+table of requirements that these tests check."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ class RunTest(unittest.TestCase):
         return client
 
     def end(self):
-        for client in self.clients:  # the gateway waits for the other side of a socket
+        for client in self.clients:  # else the gateway would wait for the other side of a socket
             client.close()
         self.gateway.__exit__()
 
@@ -51,7 +51,7 @@ class RunTest(unittest.TestCase):
         self.client = self.new_client()
 
     def names(self, events):
-        """Names of a run's events, deltas in a row as one."""
+        """Names of a run's events; consecutive deltas count as one."""
         names = []
         for name, _ in events:
             if name != "chat.delta" or names[-1:] != ["chat.delta"]:
@@ -93,7 +93,7 @@ class Chat(RunTest):
         self.assertEqual(usage["inputTokens"] - before["inputTokens"], 6)  # a question and its answer
 
     def test_a_session_that_is_longer_than_a_frame(self):
-        """Nine messages of nearly 1 MiB: the newest ones come, and `more` says that there are others."""
+        """Nine messages of nearly 1 MiB: the newest ones are returned, and `more` says that there are others."""
         for _ in range(9):
             self.client.end(self.client.say(self.key, "word " * 200000))
         self.assertEqual(self.client.fails("chat.history", sessionKey=self.key)["code"], -32603)
@@ -106,7 +106,7 @@ class Chat(RunTest):
             self.assertLess(len(answer["messages"]), 18)
 
     def test_more_sessions_than_a_frame_has(self):
-        """9,000 with long titles: the latest ones are listed."""
+        """Of 9,000 sessions with long titles, the latest ones are listed."""
         self.client.close()
         self.gateway.stop()
         for number in range(9000):
@@ -122,7 +122,7 @@ class Chat(RunTest):
         self.assertNotIn(f"{0:032x}", listed)
 
     def test_a_message_that_is_longer_than_a_turn(self):
-        """Six bytes in JSON for each of its own: it is on the disk, and the model never gets half of a conversation."""
+        """Each of its bytes takes six in JSON. The message is stored, and the model never gets an incomplete conversation."""
         events = self.client.end(self.client.say(self.key, 1048576 * "\x01"))
         self.assertIn("too long", events[-1][1]["message"])
 
@@ -155,7 +155,7 @@ class Chat(RunTest):
         run = self.client.say(self.key, script("some", " text", {"hang": "soft"}))
         self.client.event("chat.delta", runId=run)
         for pid in children(self.gateway.process.pid):
-            with contextlib.suppress(ProcessLookupError):  # it may have ended with the one before it
+            with contextlib.suppress(ProcessLookupError):  # it may have ended together with the one before it
                 os.kill(pid, signal.SIGKILL)
         self.assertEqual(self.client.end(run)[-1][0], "chat.error")
         self.assertEqual(self.client.ask(self.key, "again"), "again")
@@ -199,7 +199,7 @@ class Chat(RunTest):
 
 class Aborts(RunTest):
     def sleeps(self):
-        """Whether a command of the gateway's sleeps."""
+        """Whether a command of the gateway is sleeping."""
         for pid in children(self.gateway.process.pid):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline") as file:
                 if file.read().startswith("sleep"):
@@ -317,7 +317,7 @@ class Tools(RunTest):
         self.assertEqual(self.client.end(say("echo a"))[-1][0], "chat.final")
 
     def test_a_rule_is_for_the_folder_and_not_for_its_name(self):
-        """The folder is moved away, and a link to another one has its name."""
+        """The folder is moved away, and its name becomes a link to another folder."""
         with tempfile.TemporaryDirectory() as top:
             work, other = os.path.join(top, "work"), os.path.join(top, "other")
             os.mkdir(work)
@@ -370,7 +370,7 @@ class Tools(RunTest):
                     self.assertNotIn(b"a-token-of-the-tests-0123456789\\n", text)
 
     def test_an_answer_from_before_the_restart(self):
-        """An approval ends with the gateway, also by a kill: who answers afterwards settles nothing, and nothing runs."""
+        """An approval ends with the gateway, also by a kill: a later answer settles nothing, and nothing runs."""
         for kill in (False, True):
             path = os.path.join(self.home, "ran")
             self.client.say(self.key, script(bash(f"touch {path}")))
@@ -392,7 +392,7 @@ class Tools(RunTest):
         self.assertEqual((lines[1]["approval"], lines[2]["outcome"], lines[2]["exitCode"]), ("user", "done", 0))
 
     def test_who_settles_first(self):
-        """Approve against deny, over four sockets: one of them is told ok, and what it said holds."""
+        """Approve against deny, over four sockets: one of them gets ok, and its answer counts."""
         others = [self.new_client() for _ in range(4)]
         for _ in range(int(os.environ.get("FM_RACES", "25"))):
             run = self.client.say(self.key, script(bash("echo yes")))
@@ -484,7 +484,7 @@ class Joining(RunTest):
         self.assertEqual(later[0], "tool.result")
 
     def test_nothing_is_missing_and_nothing_doubled(self):
-        """A client that looks away at any moment has in the end what one has that looked all the time."""
+        """A client that is disconnected at random moments ends with the same state as one that was always connected."""
         for seed in range(10):
             chance = random.Random(seed)
             key = self.client.session()
@@ -520,15 +520,15 @@ class Joining(RunTest):
 
 class Ends(RunTest):
     def test_in_order(self):
-        """SIGTERM amid an answer and a tool: both are closed in the transcript, and nothing is left. Ctrl-C under a script is
-        two signals."""
+        """SIGTERM during an answer and a tool: both are closed in the transcript, and nothing is left. Ctrl-C under a script
+        sends two signals."""
         run = self.client.say(self.key, script(bash("sleep 1000")))
         self.client.call("exec.approve", approvalId=self.client.event("exec.approval_request")["approvalId"])
         other = self.client.session()
         self.client.event("chat.delta", runId=self.client.say(other, HANG))
         pids = children(self.gateway.process.pid)
         self.gateway.process.send_signal(signal.SIGINT)
-        self.assertRaises(Closed, lambda: [self.client.read() for _ in range(1000)])  # it is ending
+        self.assertRaises(Closed, lambda: [self.client.read() for _ in range(1000)])  # the gateway is ending
         self.gateway.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.gateway.process.wait(WAIT), 0)
         wait_until(lambda: not any(map(lives, pids)))
@@ -559,7 +559,7 @@ class Ends(RunTest):
             self.assertEqual(file.read(), "x\n")
 
     def test_kills_amid_writes(self):
-        """kill -9 at random moments: what was acknowledged is there, no tool ran twice, no child is left."""
+        """kill -9 at random moments: acknowledged data is there, no tool ran twice, no child is left."""
         chance = random.Random(os.environ.get("FM_SEED", "1"))
         acknowledged = []
         marker = os.path.join(self.home, "ran")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""How the gateway starts: its folder, its settings, one gateway a folder, its options; and what 1,000 idle sockets take."""
+"""How the gateway starts: its folder, its settings, one gateway a folder, its options; and how much memory 1,000 idle sockets
+take."""
 
 import json
 import os
@@ -75,7 +76,7 @@ class Starts(unittest.TestCase):
             result = run(home=self.home, **{name: value}) if name != "PROJ_JARVIS_HOME" else run(home=value)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(name, result.stderr)
-        self.assertIn("PROJ_JARVIS_TOKEN", run(home=self.home, PROJ_JARVIS_TOKEN=513 * "t").stderr)  # nobody could log in
+        self.assertIn("PROJ_JARVIS_TOKEN", run(home=self.home, PROJ_JARVIS_TOKEN=513 * "t").stderr)  # no client could log in
         self.config('{"gateway": {"port": 1}}')
         with Gateway(home=self.home) as gateway:
             self.assertNotEqual(gateway.port, 1)
@@ -115,7 +116,7 @@ class Starts(unittest.TestCase):
 
     @unittest.skipIf(os.environ.get("FM_SANITIZE"), "a sanitizer's allocator takes more")
     def test_1000_idle_sockets(self):
-        """At most 16 KiB a socket, and every one of them answers after that."""
+        """At most 16 KiB per socket, and every one of them still answers."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < 1200:
             self.skipTest("too few descriptors")

@@ -23,16 +23,16 @@ from tools import (DRIVER, NO_LANDLOCK, NO_NAMESPACE, NOBODY, ROOT, RUNNER, Driv
 from patience import SANITIZED, WAIT, TimedTest  # noqa: E402
 
 counter = iter(range(10**6))
-LEAST_PID_MAX = 301  # the kernel takes no lower one (RESERVED_PIDS + 1 in kernel/pid.c)
+LEAST_PID_MAX = 301  # the kernel accepts no lower value (RESERVED_PIDS + 1 in kernel/pid.c)
 
 
 def marker():
-    """A text that no other command line has: a time for sleep."""
+    """A text that is in no other command line: a time for sleep."""
     return f"7{os.getpid():07d}{next(counter):04d}"
 
 
 def namespaces(nobody):
-    """Whether this place lets us, or nobody, have namespaces for processes and mounts, with a /proc of their own."""
+    """Whether this machine lets us (or the user nobody) create PID and mount namespaces with their own /proc."""
     own = [] if ROOT and not nobody else ["--user", "--map-root-user"]
     command = "mount --make-rprivate / || mount --make-private /proc; mount -t proc proc /proc"
     return subprocess.run(["unshare", *own, "--mount", "--pid", "--fork", "--propagation", "unchanged", "sh", "-c", command],
@@ -45,13 +45,13 @@ class Plain(unittest.TestCase):
             ("echo out; echo err >&2", "out\nerr\n", 0),
             ("exit 7", "", 7),
             ("kill -9 $$", "", 137),
-            ("cat", "", 0),  # no input
+            ("cat", "", 0),  # it has no input
             ("tty", "not a tty\n", 1),
             ("printf 'gr\\303\\274n'", "grün", 0),
             ("printf 'a\\377b'", "a\ufffdb", 0),
             ("no-such-command-here 2>/dev/null", "", 127),
             ("cd /usr && pwd", "/usr\n", 0),
-            ("diff <(echo 1) <(echo 1)", "", 0),  # needs a /proc of its own
+            ("diff <(echo 1) <(echo 1)", "", 0),  # this needs /proc in the namespace
         )
         with Driver() as driver:
             for command, output, code in rows:
@@ -106,7 +106,7 @@ class Plain(unittest.TestCase):
             self.assertIn("Not a directory", driver.prepare("bash", {"command": "x"}, "/etc/passwd")["detail"])
 
     def test_head_and_tail(self):
-        """1 GB goes through, and what is missing is counted to the byte."""
+        """1 GB goes through, and the omitted bytes are counted exactly."""
         size = 50_000_000 if SANITIZED else 1_000_000_000
         with Driver() as driver:
             result = driver.bash(f"echo first; yes grün | head -c {size}; echo; echo last")
@@ -162,7 +162,7 @@ class Plain(unittest.TestCase):
 
 
 class Frozen(unittest.TestCase):
-    """The runner itself, by hand: it takes the approved bytes and no others."""
+    """Tests the runner itself: it only accepts the approved bytes."""
 
     def run_job(self, data, digest=None, sealed=True):
         ours, theirs = socket.socketpair()
@@ -219,7 +219,7 @@ class Frozen(unittest.TestCase):
 
 
 class Ends(TimedTest):
-    """No process is left. In the namespace that root gets, if this is root."""
+    """No process is left. Uses root's namespace if this is root."""
 
     rules = ()
     nobody = False
@@ -309,7 +309,7 @@ class Ends(TimedTest):
         mark = marker()
         with self.driver() as driver:
             result = driver.bash(f"sleep {mark} & kill -9 $PPID; sleep 0.2; echo on")
-            if self.namespace:  # it can't
+            if self.namespace:  # a command in a namespace can't do that
                 self.assertEqual((result["end"], result["output"]), ("done", "on\n"))
             else:
                 self.assertEqual(result["end"], "failed")
@@ -318,13 +318,13 @@ class Ends(TimedTest):
 
     def test_too_many_processes(self):
         """
-        RLIMIT_NPROC bounds users, the namespace's own pid_max bounds root. No command here starts more than 60 processes at a
-        time, whether the limit holds or not: a bomb that no limit stops would stop the machine.
+        RLIMIT_NPROC limits users, the namespace's pid_max limits root. No command here starts more than 60 processes at a
+        time, whether the limit works or not: an unlimited fork bomb would stop the machine.
         """
         mark = marker()
         with self.driver(timeout=5000, processes=20) as driver:
             if ROOT and not self.nobody:
-                if not driver.bash("true")["namespace"]:  # asked, since `namespace` is only what is expected
+                if not driver.bash("true")["namespace"]:  # the result counts, because self.namespace is only the expectation
                     self.skipTest("without a namespace nothing bounds the processes of root")
                 if tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) < (6, 14):
                     self.skipTest("before Linux 6.14 a namespace has no limit of its own")
@@ -350,7 +350,7 @@ class Ends(TimedTest):
             self.assertIn("LC_TIME", names)
             self.assertLessEqual(names, {"HOME", "LANG", "LANGUAGE", "LC_TIME", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL",
                                          "TMPDIR", "TZ", "USER", "TERM", "PWD", "SHLVL", "_", "OLDPWD"})
-            if self.namespace:  # no process of others is to be seen there
+            if self.namespace:  # other processes must not be visible there
                 result = driver.bash("cat /proc/*/environ | tr '\\0' '\\n'; ls /proc | grep -c '^[0-9]'")
                 self.assertNotIn(canary, result["output"])
                 self.assertLess(int(result["output"].split()[-1]), 8)
@@ -363,7 +363,7 @@ class Ends(TimedTest):
 
 @unittest.skipUnless(ROOT, "only root makes a chroot")
 class Chroot(unittest.TestCase):
-    """A root that is no mount point, as a chroot mostly is: what it lacks is no excuse for a weaker sandbox."""
+    """A root that is not a mount point, as in most chroots: missing features there must not lead to a weaker sandbox."""
 
     SETUP = """cd "$1"
                for one in /usr /etc /proc /dev /tmp /bin /lib /lib64 "$2"; do
@@ -373,7 +373,7 @@ class Chroot(unittest.TestCase):
                exec chroot . "$3" """
 
     def driver(self, **config):
-        root = tempfile.mkdtemp(prefix="fm-root-", dir="/var/tmp")  # not in /tmp, which is mounted in it
+        root = tempfile.mkdtemp(prefix="fm-root-", dir="/var/tmp")  # not in /tmp, because that is mounted in it
         self.addCleanup(shutil.rmtree, root)
         build = os.path.realpath(os.path.join(os.path.dirname(DRIVER), ".."))
         return Driver(command=["unshare", "--mount", "sh", "-euc", self.SETUP, "sh", root, build, DRIVER], **config)
@@ -473,7 +473,7 @@ class Sandbox(unittest.TestCase):
                         self.assertEqual(os.listdir(os.path.join(self.home, ".ssh")), ["id"])
 
     def test_they_work_without(self):
-        """So it is the sandbox that stops them."""
+        """This proves that the sandbox stops them."""
         with self.driver("off") as driver:
             for attempt in ("cat ../.ssh/id", "cat link", "echo content > ../other/file", "mkdir ../folder"):
                 self.assertEqual(driver.bash(attempt, self.work)["exitCode"], 0)
@@ -515,7 +515,7 @@ class Sandbox(unittest.TestCase):
                         self.assertEqual(driver.bash(row, self.work).get("exitCode") == 0, works)
 
     def test_ways_around_the_ban_on_sockets(self):
-        """A pair of datagram sockets can send to whom it likes, and a socket of another process can be copied."""
+        """A pair of datagram sockets can send to any socket, and a socket of another process can be copied."""
         server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.addCleanup(server.close)
         path = os.path.join(self.home, "server")
@@ -548,7 +548,7 @@ class Sandbox(unittest.TestCase):
                         received = False
                     if received or ("syscall" in row and result.get("exitCode") == 0):
                         worked.append(row)
-                if sandbox == "off":  # so it is the sandbox that stops them
+                if sandbox == "off":  # this proves that the sandbox stops them
                     self.assertIn(rows[0], worked)
                 else:
                     self.assertEqual(worked, [], rules)
@@ -557,7 +557,7 @@ class Sandbox(unittest.TestCase):
                 self.assertEqual(result.get("exitCode"), 0, result["output"])
 
     def test_key_folders_that_are_made_later(self):
-        """The gateway runs for weeks, and an approval waits for minutes."""
+        """The gateway runs for weeks, and an approval waits for minutes: such folders may appear meanwhile."""
         for sandbox in ("write", "strict"):
             with self.subTest(sandbox), self.driver(sandbox) as driver:
                 driver.prepare("bash", {"command": "cat ../.kube/config ../.config/gcloud/key ../.docker/config.json"}, self.work)
@@ -574,7 +574,7 @@ class Sandbox(unittest.TestCase):
                 os.remove(os.path.join(self.home, ".docker"))
 
     def test_a_home_without_keys(self):
-        """A command must not make the key folders either, nor put its own in the place of a link."""
+        """A command must not create the key folders, and must not replace a link by its own folder."""
         home = tempfile.mkdtemp(prefix="fm-home-")
         self.addCleanup(shutil.rmtree, home)
         os.chmod(home, 0o777)
@@ -589,7 +589,7 @@ class Sandbox(unittest.TestCase):
             self.assertNotIn("content", driver.bash(f"cat {kept}/file {home}/.ssh/file", self.work)["output"])
 
     def test_without_the_variable_home(self):
-        """Then it is the one of the user's account."""
+        """Then the home folder is that of the user's account."""
         account = pwd.getpwuid(NOBODY if self.nobody else os.geteuid()).pw_dir
         if not os.path.isdir(account):
             self.skipTest("the account has no folder")
@@ -598,7 +598,7 @@ class Sandbox(unittest.TestCase):
             self.assertEqual(result["end"], "failed", result["output"])
 
     def test_devices(self):
-        """A disk, a microphone or a keyboard is a file that one reads."""
+        """Disks, microphones and keyboards are files that can be read."""
         node = f"/dev/fm-test-{os.getpid()}"
         try:
             os.mknod(node, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
@@ -613,10 +613,10 @@ class Sandbox(unittest.TestCase):
                 self.assertEqual(usual["output"], "x\n")
 
     def test_the_keys_of_the_kernel(self):
-        """Tickets and tokens are kept there, by session and user."""
+        """The kernel keeps tickets and tokens, by session and user."""
         numbers = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(os.uname().machine)
         libc = ctypes.CDLL(None, use_errno=True)
-        if not numbers or libc.syscall(numbers[1], 1, None) < 0:  # a session of its own, which its children inherit
+        if not numbers or libc.syscall(numbers[1], 1, None) < 0:  # a separate session, which its children inherit
             self.skipTest("this kernel keeps no keys")
         self.assertGreater(libc.syscall(numbers[0], b"user", b"fm-test", b"SECRET", 6, -3), 0)
         read = ("import ctypes; c = ctypes.CDLL(None).syscall; b = ctypes.create_string_buffer(9); "
@@ -627,7 +627,7 @@ class Sandbox(unittest.TestCase):
                 self.assertEqual("SECRET" in result["output"], seen, result["output"])
 
     def test_io_uring(self):
-        """It opens files and sockets without the calls that a filter sees."""
+        """io_uring opens files and sockets without system calls that a filter sees."""
         for sandbox in ("write", "strict"):
             with self.driver(sandbox) as driver:
                 result = driver.bash("python3 -c 'import ctypes; p = ctypes.create_string_buffer(120); "

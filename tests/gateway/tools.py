@@ -1,4 +1,4 @@
-"""What the tests of the tools share: the driver, and which processes of a call are left."""
+"""Shared by the tests of the tools: the driver, and a list of processes that a call left behind."""
 
 import fcntl
 import json
@@ -22,7 +22,7 @@ ROOT = os.geteuid() == 0
 NOBODY = 65534
 CLONE = {"x86_64": 56, "aarch64": 220}.get(MACHINE)
 EPERM = 1
-# clone(2) with the flags of the runner for a PID namespace, with and without one of users
+# clone(2) with the runner's flags for a PID namespace, with and without a user namespace
 NO_NAMESPACE = ((CLONE, 0x20020011, EPERM), (CLONE, 0x30020011, EPERM))
 
 
@@ -33,7 +33,7 @@ def as_nobody():
 
 
 class Driver:
-    """The tools in a process of their own. `rules`: calls that its kernel does not have; `command`: what starts it."""
+    """The tools in a separate process. `rules`: calls that its kernel lacks; `command`: the command that starts it."""
 
     def __init__(self, env=None, rules=(), nobody=False, command=(DRIVER,), **config):
         prepare = [f for f in (as_nobody if nobody else None, poorer(*rules) if rules else None) if f]
@@ -64,7 +64,7 @@ class Driver:
     def prepare(self, tool, call_input, folder="/"):
         self.next_id += 1
         self.send(op="prepare", id=self.next_id, tool=tool, input=call_input, folder=folder)
-        others = []  # of calls that were started before
+        others = []  # lines of calls that were started before
         while (line := self.line())["id"] != self.next_id:
             others.append(line)
         for other in others:
@@ -72,7 +72,7 @@ class Driver:
         return line
 
     def start(self):
-        """Starts the call that was prepared last."""
+        """Starts the last prepared call."""
         self.send(op="start", id=self.next_id)
 
     def abort(self):
@@ -93,12 +93,12 @@ class Driver:
         return self.run("bash", {"command": command}, folder)
 
     def peak_memory(self):
-        """The most that it ever had, in bytes."""
+        """The highest memory use so far, in bytes."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
 
     def close(self):
-        """Its exit status: 0 only if nothing was left on the loop."""
+        """Returns the exit status: 0 only if nothing was left on the loop."""
         try:
             self.process.stdin.close()
         except BrokenPipeError:
@@ -119,7 +119,7 @@ class Driver:
 
 
 def processes(marker):
-    """The ids of those that have `marker` in their command line, but for a driver, which has it in no argument."""
+    """The ids of processes with `marker` in their command line, except this one. A driver never has it there."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

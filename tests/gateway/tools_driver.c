@@ -1,8 +1,8 @@
 /*
- * Drives the tools by lines of JSON, for test_tools.py and test_browser.py: what the gateway does with them, without
+ * Drives the tools by lines of JSON, for test_tools.py and test_browser.py: it uses them like the gateway, but without
  * the rest of the gateway. The first line has the configuration. Then
- * {"op":"prepare","id":N,"tool":..,"input":..,"folder":..},
- * {"op":"start","id":N}, {"op":"abort","id":N}, {"op":"free","id":N}. A line for each thing that happens comes back.
+ * {"op":"prepare","id":N,"tool":..,"input":..,"folder":..}, {"op":"start","id":N}, {"op":"abort","id":N},
+ * {"op":"free","id":N}. A line comes back for each thing that happens.
  */
 #include "driver.h"
 #include "base/clock.h"
@@ -136,7 +136,7 @@ static void take(struct json_object *root) {
 
 int main(void) {
     uv_loop_init(&loop);
-    driver_run(&loop, take, NULL); /* calls go on after the end of the input, and end the loop when they end */
+    driver_run(&loop, take, NULL); /* calls continue after the end of the input, and the loop ends with them */
     gw_tools_free(tools);
     return uv_loop_close(&loop) == 0 ? 0 : 4;
 }

@@ -1,10 +1,10 @@
 /*
- * A program that is killed (test_kills.py): it opens the sessions of a folder, which mends what the last one left, and
- * appends records as fast as the disk takes them, to two sessions, IN_FLIGHT at a time, with attachments between.
- * Whatever was acknowledged, it says on stdout at once: "ready RUNS TORN DAMAGED UNUSABLE", "session KEY", "record KEY
+ * A program that is killed (test_kills.py): it opens the sessions of a folder, which repairs what the last writer left.
+ * Then it appends records to two sessions as fast as the disk allows, IN_FLIGHT at a time, with attachments between. It
+ * reports each acknowledged write on stdout at once: "ready RUNS TORN DAMAGED UNUSABLE", "session KEY", "record KEY
  * SEQ", "blob ID", or "failed DETAIL", after which it waits a little.
  *
- * usage: transcript_writer FOLDER [RECORDS]    ends after so many; 0: never
+ * usage: transcript_writer FOLDER [RECORDS]    ends after this many; 0: never
  */
 #include "base/log.h"
 #include "base/platform.h"
@@ -45,7 +45,7 @@ static void say(const char *fmt, ...) {
     int len = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     if (!fm_write_all(1, line, (size_t)len)) {
-        exit(0); /* nobody listens */
+        exit(0); /* the output is not read any more */
     }
 }
 
@@ -98,7 +98,7 @@ static void on_session(void *context, const struct fm_error *error, const struct
     go_on();
 }
 
-/* A run's records in turn: a start, a message, a call, and again, so that a kill leaves each of them open. */
+/* A run's records in turn: a start, a message, a call, and again, so that a kill may leave any of them open. */
 static void write_members(struct fm_json_writer *w, long number, size_t filler) {
     static char text[9000];
     memset(text, 'a' + (int)(number % 26), filler);

@@ -1,6 +1,6 @@
-// What axe-core says of each state of the page at three widths, in the dark of its contrast alone, as nothing else differs;
-// that nothing is wider than the page, and that what is touched is large enough. The pictures are in build/gateway-ui. Node
-// starts files in the order of their names: this one takes the longest, and is the first.
+// Checks each state of the page with axe-core at three widths. In dark mode it only checks the contrast, because nothing else
+// differs. Also checks that nothing is wider than the page, and that touch targets are large enough. The pictures are in
+// build/gateway-ui. Node starts files in the order of their names: this file takes longest, so it is the first.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hasChromium } from "./browser.mjs";
@@ -25,10 +25,10 @@ test("every state, every width, light and dark", { skip }, async (t) => {
   }
 });
 
-/** What is wrong with the page, in words. */
+/** The faults of the page, in words. */
 async function check(page, what, dark) {
   const { violations } = await page.evaluate((dark) => {
-    // A side bar that is open over the page hides the page, with its main part and its heading.
+    // An open side bar over the page hides the main part and the heading from axe-core.
     const covered = document.querySelector("jarvis-app").shadowRoot.querySelector(".bar[aria-modal=true]") !== null;
     const rules = Object.fromEntries(
       ["landmark-one-main", "page-has-heading-one"].map((name) => [name, { enabled: !covered }]),

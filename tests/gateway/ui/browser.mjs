@@ -1,5 +1,5 @@
-// Debian's Chromium without a screen, and what a page must never do: complain in its console, break its policy, or ask
-// anyone but its own origin.
+// Debian's Chromium without a screen, and a check that a page never prints errors, breaks its policy, or sends requests to
+// other origins.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 export const PICTURES = join(root, "build", "gateway-ui");
 export const CHROMIUM = process.env.FM_CHROMIUM ?? "/usr/bin/chromium";
 export const hasChromium = existsSync(CHROMIUM);
-/** For what must come: far beyond what a slow machine needs. */
+/** For events that must come: far longer than a slow machine needs. */
 export const WAIT = Number(process.env.FM_TEST_WAIT ?? 120_000);
 
 export class Browser {
@@ -19,7 +19,7 @@ export class Browser {
     return self;
   }
 
-  /** A page in a context of its own (`options.context`: another tab of that one). `page.problems` has what went wrong. */
+  /** A page in a new context (`options.context`: a tab of an existing one). `page.problems` has the faults found. */
   async page({ context, ...options } = {}) {
     const owner =
       context ?? (await this.browser.newContext({ permissions: ["clipboard-read", "clipboard-write"], ...options }));
@@ -27,7 +27,7 @@ export class Browser {
     page.setDefaultTimeout(WAIT);
     page.problems = [];
     page.on("console", (message) => {
-      const quiet = /WebSocket connection to 'ws:/.test(message.text()); // the network's own line when a server is away
+      const quiet = /WebSocket connection to 'ws:/.test(message.text()); // the network's message about an absent server
       if (["error", "warning"].includes(message.type()) && !quiet) page.problems.push(message.text());
     });
     page.on("pageerror", (error) => page.problems.push(String(error)));

@@ -1,4 +1,4 @@
-// The built page: its size, and that it keeps to itself.
+// The built page: its size, and that it loads nothing from elsewhere.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Snapshots and events, in every order that a connection can bring about.
+// Snapshots and events, in every order that a connection can cause.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unit } from "./units.mjs";

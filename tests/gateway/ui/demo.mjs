@@ -1,4 +1,4 @@
-// What the stand-in says when one looks at the page, by hand or in pictures: an answer with everything that a page shows.
+// The stand-in's answers for people who look at the page, by hand or in pictures: one answer has everything that a page shows.
 import { deflateSync } from "node:zlib";
 import { StandIn } from "./stand-in.mjs";
 
@@ -94,7 +94,7 @@ export const TITLES = [
   ["Notes on Landlock", 70],
 ];
 
-/** A gateway with chats of several ages. Returns the key of the one that has it all. */
+/** A gateway with chats of several ages. Returns the key of the chat that has everything. */
 export function fill(gateway) {
   const day = 86_400_000;
   let whole;

@@ -1,4 +1,4 @@
-// What an approval shows: every character can be told, and nothing hides or reorders another.
+// The text of an approval: every character can be recognised, and none hides or reorders another.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unit } from "./units.mjs";

@@ -1,6 +1,6 @@
 // Pages of other sites, in Chromium, against the real gateway: one that knows its port and even its token, and one whose name
-// leads to 127.0.0.1 by now (rebinding). Each attack is also made by the gateway's own page, where it works: so it is the
-// gateway that stops it, and not a mistake in the attack.
+// now leads to 127.0.0.1 (rebinding). The gateway's own page makes each attack too, and there it works. This proves that the
+// gateway stops the attack, not a mistake in it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ before(async () => {
   if (skip) return;
   browser = await chromium.launch({
     executablePath: CHROMIUM,
-    // no wall of Chromium's own between public and local addresses: not every browser has one
+    // switches off Chromium's own barrier between public and local addresses, because not every browser has one
     args: ["--no-sandbox", "--host-resolver-rules=MAP *.example 127.0.0.1", "--disable-features=LocalNetworkAccessChecks"],
     timeout: WAIT,
   });
@@ -50,7 +50,7 @@ afterEach(async () => {
   assert.equal(await gateway.remove(), 0, gateway.log);
 });
 
-/** In the page: what a script of it gets from a WebSocket, also one that knows the token, and from HTTP. */
+/** Runs in the page: what a script gets from a WebSocket, even if it knows the token, and from HTTP. */
 async function attack({ sockets, addresses, token }) {
   const socket = (url) =>
     new Promise((resolve) => {
@@ -161,7 +161,7 @@ it("a page without an origin does not either", async () => {
 
 it("a name that leads here by now gets nothing", async () => {
   const host = `evil.example:${gateway.port}`;
-  // the page came from the attacker's server, before its name changed its address
+  // the page came from the attacker's server, before the name got another address
   await page.route(`http://${host}/begin`, (route) =>
     route.fulfill({ contentType: "text/html", body: "<title>evil</title><body>" }),
   );

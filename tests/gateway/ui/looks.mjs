@@ -1,5 +1,5 @@
 // The page in its states, at three widths, light and dark: pictures for a person to look at, in build/gateway-ui/*.png.
-// axe.test.mjs looks at the same states with axe-core.
+// axe.test.mjs checks the same states with axe-core.
 //
 // usage: node looks.mjs [NAME...]   only the states whose names contain one of these
 import { mkdirSync, readFileSync } from "node:fs";
@@ -119,7 +119,7 @@ export const STATES = {
   },
 };
 
-/** Brings a page into a state, takes its pictures, and lets `check` look at each, with axe-core in the page. */
+/** Brings a page into a state, takes its pictures, and lets `check` inspect each one, with axe-core in the page. */
 export async function look(browser, name, width, height, check = () => {}) {
   const gateway = await new StandIn().start();
   const key = fill(gateway);
@@ -141,7 +141,7 @@ export async function look(browser, name, width, height, check = () => {}) {
     }
   } finally {
     await page.context().close();
-    await gateway.stop().catch(() => {}); // it may be stopped already: that is a state
+    await gateway.stop().catch(() => {}); // it may be stopped already, as a part of the state
   }
 }
 

@@ -1,4 +1,4 @@
-// Markdown: nothing of the text becomes markup that it should not, and a growing text ends as the whole one does.
+// Markdown: text does not become markup where it should not, and a text that grows ends like the whole text.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ANSWER } from "./demo.mjs";

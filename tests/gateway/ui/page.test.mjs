@@ -1,4 +1,4 @@
-// The page in Chromium, driven by its keyboard and mouse, on the stand-in: what users do, and what goes wrong for them.
+// The page in Chromium, with keyboard and mouse, on the stand-in: what users do, and the faults that they may meet.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
 import { Browser, hasChromium } from "./browser.mjs";
@@ -31,7 +31,7 @@ const it = (name, run) => test(name, { skip }, run);
 const field = (where = page) => where.getByRole("textbox", { name: "Message" });
 const item = (role, where = page) => where.locator(`jarvis-message-item.${role}`);
 const button = (name, where = page) => where.getByRole("button", { name, exact: true });
-/** Until the page is logged in: it shows its field while it connects. */
+/** Waits until the page is logged in: it shows its field while it connects. */
 async function loggedIn(where = page) {
   await until(() => sessionStorage.getItem("jarvis.token") !== null, undefined, where);
   await field(where).waitFor();
@@ -40,15 +40,15 @@ async function enter(link = gateway.link()) {
   await page.goto(link);
   await loggedIn();
 }
-/** What has the focus: its label, or else its text. Runs in the page. */
+/** The label, or else the text, of the element with the focus. Runs in the page. */
 function focusedLabel() {
   let at = document.activeElement;
   while (at?.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
   return at?.getAttribute("aria-label") ?? at?.textContent?.trim() ?? "";
 }
-/** Until `holds` is true of the page. */
+/** Waits until `holds` is true in the page. */
 const until = (holds, argument, where = page) => where.waitForFunction(holds, argument);
-/** Until the focus is on what has this label: the page moves it after it has drawn itself, or after a dialog has closed. */
+/** Waits until the element with this label has the focus: the page moves it after drawing, or after a dialog has closed. */
 async function focusComesTo(label) {
   const found = await page.evaluateHandle(`(${focusedLabel})`);
   await until(([find, wanted]) => find() === wanted, [found, label]).catch(async () => {
@@ -325,7 +325,7 @@ it("says that the gateway is away, and is back by itself when it is", async () =
   await gateway.start(port);
   await button("Try now")
     .click({ timeout: 5000 })
-    .catch(() => {}); // it may be back already
+    .catch(() => {}); // the connection may be back already
   await item("assistant").getByText("Hello.").waitFor();
   await page.getByText("The connection to the gateway is lost").waitFor({ state: "detached" });
 });
@@ -365,7 +365,7 @@ function refusal() {
 
 const COMMAND = 'echo "hi"\n\trm -r \u202egpj.x\u2066 /tmp/аbc ';
 
-/** Asks for COMMAND, and puts what comes of it into `log`. */
+/** Asks for COMMAND, and puts the outcome into `log`. */
 function asking(log, more = {}) {
   return async (run) => {
     const id = run.call("bash", "echo", { command: COMMAND, workingDir: "/home/me" });
@@ -413,7 +413,7 @@ it("an approval shows every byte; the focus is on Deny; Enter denies, with the r
   );
 });
 
-/** Until the dialog takes an answer. */
+/** Waits until the dialog accepts an answer. */
 const armed = () => page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 650)));
 
 it("who was typing answers nothing by accident", async () => {
@@ -421,7 +421,7 @@ it("who was typing answers nothing by accident", async () => {
   gateway.script = asking(log);
   await enter();
   await page.evaluate(() => {
-    const { showModal } = HTMLDialogElement.prototype; // clicks as it opens: from here a slow machine is too late
+    const { showModal } = HTMLDialogElement.prototype; // clicks while it opens: later is too late on a slow machine
     HTMLDialogElement.prototype.showModal = function () {
       showModal.call(this);
       globalThis.clicked = [".approve", ".deny"].map((name) => this.querySelector(name).click());

@@ -1,5 +1,5 @@
-// A real fm-gateway in a folder of its own, for tests: with the fake engine, whose answers are scripts in the user's message
-// (helper/engine/fake), or with the model of the set-up.
+// A real fm-gateway in a separate folder, for tests: with the fake engine, whose answers are scripts in the user's message
+// (helper/engine/fake), or with the model from the set-up.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -17,12 +17,12 @@ export const MODELS = join(root, "build", "models");
 export const hasGateway = existsSync(PROGRAM) && existsSync(join(BIN, "gateway-ui", "index.html"));
 export const hasModel = existsSync(join(BIN, "fm-engine-llama")) && existsSync(MODELS);
 
-/** A message to which the fake engine answers by these steps: texts, and what helper/engine/fake/script.c lists. */
+/** A message that the fake engine answers with these steps: texts, and those of helper/engine/fake/script.c. */
 export const script = (...steps) => JSON.stringify(steps);
 export const call = (name, input) => ({ tool_call: { name, arguments: JSON.stringify(input) } });
 
 export class RealGateway {
-  /** `real`: with the model of the set-up. */
+  /** `real`: with the model from the set-up. */
   constructor({ real = false } = {}) {
     this.ui = join(BIN, "gateway-ui");
     this.folder = mkdtempSync(join(tmpdir(), "fm-gateway-"));
@@ -46,7 +46,7 @@ export class RealGateway {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Again on the port that it had. */
+  /** Starts it, and uses the same port when it is started again. */
   async start() {
     this.process = spawn(PROGRAM, this.options, {
       cwd: this.folder,
@@ -69,7 +69,7 @@ export class RealGateway {
     return stdout.trim();
   }
 
-  /** Its exit status, or the signal that ended it. */
+  /** Ends it; returns its exit status, or the signal that ended it. */
   async end(signal = "SIGTERM") {
     if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill(signal);
     const [status, by] = await this.ended;

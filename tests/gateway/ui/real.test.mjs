@@ -1,6 +1,6 @@
-// The page on the real gateway, in Chromium: what a user does from the first link to a restart in the middle of an answer.
-// The fake engine gives the answers (of what a tool printed, it says that again), and the model of the set-up one. The
-// pictures are in build/gateway-ui/real-*.png.
+// The page on the real gateway, in Chromium: a user's actions from the first link to a restart in the middle of an answer. The
+// fake engine gives the answers (it repeats the output of a tool), and the model from the set-up gives one. The pictures are
+// in build/gateway-ui/real-*.png.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -46,7 +46,7 @@ const button = (name, where = page) => where.getByRole("button", { name, exact: 
 const dialog = (where = page) => where.getByRole("dialog");
 const ready = (where = page) => button("Send", where).waitFor();
 
-/** A page whose sockets a test can cut, with axe-core in it. */
+/** A page with axe-core, whose sockets a test can cut. */
 async function open(options = { viewport: { width: 1200, height: 800 } }) {
   const opened = await browser.page(options);
   await opened.addInitScript(AXE);
@@ -63,7 +63,7 @@ async function open(options = { viewport: { width: 1200, height: 800 } }) {
   return opened;
 }
 
-/** Until the page is logged in: it shows its field while it connects. */
+/** Waits until the page is logged in: it shows its field while it connects. */
 async function enter(link) {
   await page.goto(link ?? (await gateway.link()));
   await page.waitForFunction(() => sessionStorage.getItem("jarvis.token") !== null);
@@ -75,7 +75,7 @@ async function say(text, where = page) {
   await where.keyboard.press("Enter");
 }
 
-/** A picture for people, and what axe-core finds: nothing. */
+/** Takes a picture for people; axe-core must find nothing. */
 async function look(name) {
   await page.screenshot({ path: join(PICTURES, `real-${name}.png`) });
   const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
@@ -86,13 +86,13 @@ async function look(name) {
   );
 }
 
-/** Presses a button of the open approval: as soon as the dialog takes answers, which it says by what it does. */
+/** Presses a button of the open approval. Tries again until the dialog accepts the answer and closes. */
 async function answer(name, where = page) {
   await dialog(where).waitFor();
   while (await dialog(where).isVisible()) {
     await button(name, where)
       .click({ timeout: 500 })
-      .catch(() => {}); // it is gone, or not yet willing
+      .catch(() => {}); // the dialog has closed, or does not accept answers yet
   }
 }
 

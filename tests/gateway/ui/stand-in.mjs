@@ -1,5 +1,5 @@
 // A stand-in for fm-gateway that speaks gateway/PROTOCOL.md: the page's files with the gateway's headers, and the WebSocket
-// with its frames. Tests write its answers as scripts and make its faults; nothing here is random, and nothing waits.
+// with its frames. Tests write its answers as scripts and cause its faults; nothing here is random, and nothing waits.
 import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -16,7 +16,7 @@ const TYPES = {
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
 };
-// The gateway's own: gateway/net/http.c.
+// The same as the gateway's: gateway/net/http.c.
 const HEADERS = {
   "Content-Security-Policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
@@ -66,7 +66,7 @@ export class StandIn {
   approvals = new Map();
   /** What each answer does: `script(run)`; run has delta, call, approval, progress, result, and `aborted`. */
   script = async (run) => run.delta("Hello.");
-  /** Methods that a gateway of an earlier time does not have. */
+  /** Methods that an older gateway does not have. */
   missing = new Set();
   /** Called before a method: may throw a Fault, or return "silent" (never answered) or "cut" (done, then disconnected). */
   before = () => {};
@@ -88,7 +88,7 @@ export class StandIn {
     this.cut();
     this.sockets.close();
     const closed = new Promise((resolve) => this.server.close(resolve));
-    this.server.closeAllConnections(); // also those that Chromium has opened and not used: close() waits for them
+    this.server.closeAllConnections(); // also unused connections that Chromium has opened, because close() waits for them
     await closed;
   }
 
@@ -97,7 +97,7 @@ export class StandIn {
     for (const socket of this.sockets.clients) socket.terminate();
   }
 
-  /** Another token: users that are logged in are sent away. */
+  /** Changes the token: users that are logged in are disconnected. */
   renew() {
     this.token = randomBytes(32).toString("hex");
     for (const socket of this.sockets.clients) socket.close(1008, "the token was changed");

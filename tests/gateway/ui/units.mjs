@@ -1,4 +1,4 @@
-// Modules of the page, for tests in Node: `const { show } = await unit("escape")`. They are bundled as they are, without types.
+// Modules of the page, for tests in Node: `const { show } = await unit("escape")`. They are bundled unchanged, without types.
 import { createRequire } from "node:module";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -27,9 +27,9 @@ afterEach(async () => {
   await gateway.stop();
 });
 
-const later = globalThis.setTimeout; // a test below replaces it
+const later = globalThis.setTimeout; // because a test below replaces it
 
-/** Resolves when `holds()` does; asked again at each state and event. */
+/** Resolves when `holds()` is true; checks again at each state and event. */
 function until(holds) {
   return new Promise((resolve, reject) => {
     const hangs = later(() => reject(new Error(`never: ${holds}`)), WAIT);

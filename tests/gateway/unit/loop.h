@@ -1,4 +1,7 @@
-/* Shared by the tests of what has its own thread: a folder for the test, and a loop that runs until something. */
+/*
+ * Shared by the tests of modules with their own thread: a folder for the test, and a loop that runs until a condition
+ * is met.
+ */
 #ifndef TESTS_GATEWAY_LOOP_H
 #define TESTS_GATEWAY_LOOP_H
 
@@ -6,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* what cmocka.h needs, above */
+/* needed by cmocka.h, so included before it */
 #include <cmocka.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -19,7 +22,7 @@
 
 static char folder_path[64];
 
-/* A new folder, 0700. */
+/* Makes a new folder with the mode 0700. */
 static inline int make_folder(void) {
     snprintf(folder_path, sizeof folder_path, "/tmp/fm-gw-test-XXXXXX");
     assert_non_null(mkdtemp(folder_path));
@@ -34,7 +37,7 @@ static inline const char *in_folder(const char *name) {
     return path;
 }
 
-/* What a file holds; the caller frees it. NULL: there is none. */
+/* The content of a file; the caller frees it. NULL: the file does not exist. */
 static inline char *file_text(const char *name, size_t *len) {
     FILE *file = fopen(in_folder(name), "rb");
     if (!file) {

@@ -52,8 +52,8 @@ static void model_refs(void **state) {
 }
 
 static const struct {
-    const char *files[3]; /* AGENTS.md, SOUL.md, TOOLS.md; NULL: not there */
-    const char *prompt;   /* NULL: refused, with: */
+    const char *files[3]; /* AGENTS.md, SOUL.md, TOOLS.md; NULL: the file does not exist */
+    const char *prompt;   /* NULL: refused, with this error: */
     const char *detail;
     const char *name;
     const char *model;
@@ -88,7 +88,7 @@ static const struct {
      NULL,
      "assistant",
      "default",
-     GW_PROVIDER_LOCAL}, /* in AGENTS.md alone */
+     GW_PROVIDER_LOCAL}, /* only in AGENTS.md */
     {{NULL, NULL, NULL}, NULL, "agents.workspacePath", NULL, NULL, 0},
     {{"---\nmodel: openai/gpt\n", NULL, NULL}, NULL, "AGENTS.md: the front matter has no second line", NULL, NULL, 0},
     {{"---\nname: x\nmodel: gpt\n---\n", NULL, NULL},

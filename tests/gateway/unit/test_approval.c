@@ -1,4 +1,4 @@
-/* Approvals: each is settled once, by the first answer, whatever the order. */
+/* Approvals: each is settled once, by the first answer, in any order. */
 #include "run/approval.h"
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@ struct seen {
     char id[GW_APPROVAL_ID_LEN + 1];
     /* What the callback does, once: */
     struct gw_approvals *approvals;
-    const char *answers; /* the id that it answers */
+    const char *answers; /* the id of the approval that it answers */
     struct seen *opens;
 };
 
@@ -31,7 +31,7 @@ static void decided(void *context, const char *id, enum gw_verdict verdict, cons
     snprintf(seen->reason, sizeof seen->reason, "%s", reason);
     assert_string_equal(id, seen->id);
     if (seen->answers) {
-        assert_false(gw_approval_answer(seen->approvals, seen->id, true, NULL, 0)); /* itself: too late */
+        assert_false(gw_approval_answer(seen->approvals, seen->id, true, NULL, 0)); /* itself: this is too late */
         assert_true(gw_approval_answer(seen->approvals, seen->answers, true, NULL, 0));
     }
     if (seen->opens) {
@@ -62,7 +62,7 @@ static void an_answer_counts_once(void **state) {
     assert_false(gw_approval_answer(approvals, yes.id, false, NULL, 1));
     char reason[GW_DENIAL_MAX + 2];
     memset(reason, 'x', GW_DENIAL_MAX - 1);
-    memcpy(reason + GW_DENIAL_MAX - 1, "\xc3\xa9", 3); /* the limit lies inside a character */
+    memcpy(reason + GW_DENIAL_MAX - 1, "\xc3\xa9", 3); /* the limit is inside a character */
     assert_true(gw_approval_answer(approvals, no.id, false, reason, 1));
     assert_int_equal(yes.count, 1);
     assert_int_equal(yes.verdict, GW_APPROVED);
@@ -86,7 +86,7 @@ static void time_is_up(void **state) {
     assert_int_equal(seen[0].count, 0);
     assert_int_equal(gw_approvals_expire(approvals, TIMEOUT_MS), 10);
     assert_int_equal(seen[0].verdict, GW_EXPIRED);
-    /* An answer that is late counts as late, although the timer has not run. */
+    /* A late answer counts as late, even if the timer has not fired yet. */
     assert_false(gw_approval_answer(approvals, seen[1].id, true, NULL, TIMEOUT_MS + 10));
     assert_int_equal(seen[1].verdict, GW_EXPIRED);
     assert_true(gw_approval_answer(approvals, seen[2].id, true, NULL, TIMEOUT_MS + 19));
@@ -112,7 +112,7 @@ static void a_run_ends(void **state) {
     }
     assert_false(gw_approval_answer(approvals, seen[0].id, true, NULL, 0));
     struct seen last = {.count = 0};
-    open_one(approvals, "c", &last, 0); /* the end of the list is where it was */
+    open_one(approvals, "c", &last, 0); /* the list's end is still in the right place */
     assert_int_equal(gw_approvals_count(approvals), 3);
     gw_approvals_free(approvals);
     assert_int_equal(seen[1].verdict, GW_WITHDRAWN);
@@ -138,7 +138,7 @@ static void callbacks_change_the_list(void **state) {
     assert_int_equal(opened.count, 1);
 }
 
-/* One that is withdrawn answers the one before it in the list, which is gone then. */
+/* The callback of a withdrawn approval answers the one before it in the list, which is then removed. */
 static void a_callback_takes_the_one_before(void **state) {
     (void)state;
     struct gw_approvals *approvals = gw_approvals_new(TIMEOUT_MS);

@@ -1,4 +1,4 @@
-/* The audit: its records, without secrets, whole after a crash; and when the disk is full. */
+/* The audit: its records are without secrets, and complete after a crash; and a full disk. */
 #include "loop.h"
 
 #include "security/audit.h"
@@ -57,7 +57,7 @@ static int tear_down(void **state) {
     return rmdir(folder_path);
 }
 
-/* The last line of the file, as JSON; `*lines` of all. */
+/* The last line of the file, as JSON; `*lines` is the number of lines. */
 static struct json_object *last_line(size_t *lines) {
     size_t len = 0;
     char *text = file_text("audit.jsonl", &len);
@@ -178,7 +178,7 @@ static void a_full_disk_is_reported(void **state) {
     assert_int_equal(gw_audit_tool_before(audit, &bash, "user", "{}", 2, on_done, NULL, &error), FM_OK);
     wait_for_it();
     setrlimit(RLIMIT_FSIZE, &all);
-    assert_int_equal(last.code, FM_UNAVAILABLE); /* so no tool runs */
+    assert_int_equal(last.code, FM_UNAVAILABLE); /* so that no tool runs */
     assert_int_equal(gw_audit_tool_before(audit, &bash, "user", "{}", 2, on_done, NULL, &error), FM_OK);
     wait_for_it();
     assert_int_equal(last.code, FM_OK);

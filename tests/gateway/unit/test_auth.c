@@ -1,4 +1,4 @@
-/* Tokens, one-time codes and the count of failures, with the time given. */
+/* Tokens, one-time codes and the count of failures, at given times. */
 #include "net/auth.h"
 
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static void test_codes(void **state) {
     assert_int_equal(gw_auth_check_code(&auth, "", 0, NOW), GW_LOGIN_WRONG);
 }
 
-/* Whether a code of before the start was used is not known. */
+/* The gateway can't know whether a code from before its start was used, so it refuses the code. */
 static void test_a_code_of_before(void **state) {
     char code[GW_CODE_LEN + 1];
     (void)state;
@@ -74,7 +74,7 @@ static void test_a_changed_code(void **state) {
     for (size_t i = 0; i < GW_CODE_LEN; i++) {
         gw_auth_make_code("token", 5, NOW, code);
         code[i] = code[i] == '0' ? '1' : '0';
-        gw_auth_init(&auth, "token", 5, NOW); /* no failures */
+        gw_auth_init(&auth, "token", 5, NOW); /* no failures so far */
         assert_int_equal(gw_auth_check_code(&auth, code, GW_CODE_LEN, NOW), GW_LOGIN_WRONG);
     }
 }

@@ -1,4 +1,4 @@
-/* Chunks, questions and the fusion of two lists. */
+/* Chunks, questions and merging two lists. */
 #include "loop.h"
 
 #include "base/utf8.h"
@@ -15,7 +15,7 @@ static char *random_text(size_t *len) {
     *len = 0;
     for (size_t i = 0; i < count; i++) {
         char number[12];
-        snprintf(number, sizeof number, "%zu", i); /* so that no two places are the same */
+        snprintf(number, sizeof number, "%zu", i); /* so that all places are different */
         const char *part = i % 3 ? parts[rand() % 9] : number;
         memcpy(text + *len, part, strlen(part));
         *len += strlen(part);
@@ -28,7 +28,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\n';
 }
 
-/* Every character that is no blank is in a chunk, in order; chunks are UTF-8, no longer than they may be. */
+/* Every character except blanks is in a chunk, in order; chunks are UTF-8 and within their maximum length. */
 static void nothing_is_lost(void **state) {
     (void)state;
     srand(23);
@@ -50,7 +50,7 @@ static void nothing_is_lost(void **state) {
             while (covered < len && is_space(text[covered])) {
                 covered++;
             }
-            if ((size_t)(at - text) > covered) { /* an earlier place is the overlap's, or the same text again */
+            if ((size_t)(at - text) > covered) { /* an earlier place is in the overlap, or a repeated text */
                 fail_msg("a gap before chunk %zu of %s", i, text);
             }
             size_t end = (size_t)(at - text) + chunk->len;
@@ -90,8 +90,8 @@ static void ends_at_the_best_place(void **state) {
         const char *text;
         const char *first;
     } rows[] = {
-        {"aaa bbb ccc ddd.\n\neee fff ggg hhh", "aaa bbb ccc ddd."}, /* a paragraph before a word */
-        {"aaa bbb ccc d. e fff ggg hhh iii", "aaa bbb ccc d."},      /* a sentence before a word */
+        {"aaa bbb ccc ddd.\n\neee fff ggg hhh", "aaa bbb ccc ddd."}, /* a paragraph is preferred to a word */
+        {"aaa bbb ccc d. e fff ggg hhh iii", "aaa bbb ccc d."},      /* a sentence is preferred to a word */
         {"aaa bbb ccc ddd eee fff", "aaa bbb ccc ddd"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaa"},
     };
@@ -160,7 +160,7 @@ static void questions(void **state) {
         const char *query;
     } rows[] = {
         {"Where is the blue car?", "\"blue\" OR \"car\""},
-        {"what is this", "\"what\" OR \"is\" OR \"this\""}, /* nothing else is there */
+        {"what is this", "\"what\" OR \"is\" OR \"this\""}, /* there is no other word */
         {"car CAR cars", "\"car\" OR \"cars\""},
         {"a\"b OR NOT (c*) NEAR:d", "\"b\" OR \"c\" OR \"NEAR\" OR \"d\""},
         {"\xc3\xbc\x62"
@@ -203,9 +203,9 @@ static void fusion(void **state) {
     struct gw_found found[6];
     (void)state;
     assert_int_equal(gw_fuse(words, 3, vectors, 3, found), 4);
-    assert_int_equal(found[0].id, 1); /* 1/61 + 1/63, as 3: the lower id is first */
+    assert_int_equal(found[0].id, 1); /* 1/61 + 1/63, the same as 3: the lower id is first */
     assert_int_equal(found[1].id, 3);
-    assert_int_equal(found[2].id, 2); /* 1/62, as 4 */
+    assert_int_equal(found[2].id, 2); /* 1/62, the same as 4 */
     assert_int_equal(found[3].id, 4);
     assert_true(found[0].score > 1.0 / 61 + 1.0 / 63 - 1e-12 && found[0].score < 1.0 / 61 + 1.0 / 63 + 1e-12);
     assert_int_equal(found[0].by_words, 1);

@@ -1,4 +1,4 @@
-/* config.json: the defaults of the table, what replaces them, and what is refused by key and line. */
+/* config.json: the defaults of the table, the values that replace them, and refusals that name key and line. */
 #include "config/config.h"
 
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void test_what_is_written_is_read_back(void **state) {
 
 struct row {
     const char *text;
-    const char *fault; /* NULL: it is taken */
+    const char *fault; /* NULL: it is accepted */
 };
 
 static const struct row rows[] = {

@@ -1,5 +1,5 @@
-/* The secrets filter: what it finds, what it leaves, that cuts change nothing, and its time on texts made to be slow.
- */
+/* The secrets filter: what it finds and what it keeps, that cuts change nothing, and its time on texts that are meant
+ * to be slow. */
 #include "loop.h"
 
 #include "base/clock.h"
@@ -16,10 +16,10 @@
 
 struct row {
     const char *text;
-    const char *expected; /* NULL: it stays */
+    const char *expected; /* NULL: the text stays */
 };
 
-/* No real keys: the right letters in the right number. */
+/* Not real keys: the right kind and number of characters. */
 static const struct row formats[] = {
     {"key sk-ant-api03-" AN40 " ok", "key " R " ok"},
     {"sk-proj-" AN40, R},
@@ -80,7 +80,7 @@ static const struct row names[] = {
     {"client_secret: 'abcd'", "client_secret: '" R "'"},
     {"?access_token=a8f5f167f44f4964e6c998dee827110c&x=1", "?access_token=" R "&x=1"},
     {"x-api-key: a8f5f167f44f4964e6c998dee827110c", "x-api-key: " R},
-    {"secret = b'a\\'b c1'", NULL}, /* two words: a text */
+    {"secret = b'a\\'b c1'", NULL}, /* two words: ordinary text */
     {"password = \"hunter2\\\\\" and \"so on\"", "password = \"" R "\" and \"so on\""},
     {"passwd = \"p4ss\"  # old", "passwd = \"" R "\"  # old"},
     {"signingKey=a8f5f167f44f4964e6c998", "signingKey=" R},
@@ -110,7 +110,7 @@ static const struct row pem[] = {
     {"-----BEGIN a PRIVATE KEY-----", NULL},
 };
 
-/* Programs, documents and sentences: nothing of them is a secret. */
+/* Programs, documents and sentences: they contain no secrets. */
 static const struct row stays[] = {
     {"The token is sent as a bearer token; keep your password: never share it.", NULL},
     {"const token = nextToken(stream);", NULL},
@@ -220,7 +220,7 @@ static void known_secrets(void **state) {
         {"correct horse, correct horse, battery", "correct horse, " R},
         {"aaaaaaaaaaaab", "aaaa" R},
         {"ababababababac", "ab" R},
-        {"aaaaaaaababababababac", R}, /* two that overlap by a letter */
+        {"aaaaaaaababababababac", R}, /* two secrets that overlap by a letter */
         {"aaaaaaaabaaaaaaaab", R},
         {"correct horse, batter\xc3\xa9", R},
         {"correct horse, batter\xc3\xa8", NULL},
@@ -233,7 +233,10 @@ static void known_secrets(void **state) {
     assert_false(gw_known_add(known, "another one", 11));
 }
 
-/* A token of the user's own choice may have what JSON escapes: the audit's details and a tool's output are JSON. */
+/*
+ * A token that the user chose may contain characters that JSON escapes; the audit's details and a tool's output are
+ * JSON.
+ */
 static void known_secrets_in_json(void **state) {
     static const char secret[] = "hay\"stack\\and\tneedle";
     static const struct row rows[] = {
@@ -249,7 +252,7 @@ static void known_secrets_in_json(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* What is after an escaped quote is the value's too, however long the value is. */
+/* Text after an escaped quote still belongs to the value, however long the value is. */
 static void long_values(void **state) {
     struct fm_buf text;
     size_t len;
@@ -266,7 +269,7 @@ static void long_values(void **state) {
     fm_buf_free(&text);
 }
 
-/* What is covered by an occurrence, found the slow way. */
+/* Finds the text that occurrences cover, in a slow and simple way. */
 static void reference(const char *text, size_t len, struct fm_buf *out) {
     bool *hit = calloc(len + 1, 1);
     for (size_t i = 0; i < len; i++) {
@@ -341,7 +344,7 @@ static void make_text(struct fm_buf *text) {
     }
 }
 
-/* In pieces of any length; `whole`: of whole characters, and each comes out as whole characters. */
+/* Filters pieces of any length; `whole`: pieces of whole characters, which must come out as whole characters. */
 static void filter_in_pieces(const struct fm_buf *text, bool whole, struct fm_buf *out) {
     struct gw_filter *filter = gw_filter_new(known);
     assert_non_null(filter);
@@ -351,7 +354,7 @@ static void filter_in_pieces(const struct fm_buf *text, bool whole, struct fm_bu
         while (whole && at + len < text->len && ((unsigned char)text->data[at + len] & 0xc0) == 0x80) {
             len++;
         }
-        char *piece = malloc(len); /* of its length, for the sanitizer */
+        char *piece = malloc(len); /* of exactly this length, for the sanitizer */
         memcpy(piece, text->data + at, len);
         size_t before = out->len;
         assert_true(gw_filter_feed(filter, piece, len, out));
@@ -386,7 +389,7 @@ static void cuts_change_nothing(void **state) {
     }
 }
 
-/* A chat is read as it comes: plain words are not held back. */
+/* A chat is read while it is written: ordinary words are not held back. */
 static void plain_text_comes_at_once(void **state) {
     struct gw_filter *filter = gw_filter_new(known);
     struct fm_buf out;
@@ -441,7 +444,7 @@ static void made_to_be_slow(void **state) {
         int64_t start = fm_cpu_time_us();
         free(filtered(text, LEN, &len));
         int64_t ms = (fm_cpu_time_us() - start) / 1000;
-        if (ms > 20000) { /* a megabyte takes tens of ms; in square time it would be hours */
+        if (ms > 20000) { /* a megabyte takes tens of ms; with quadratic time it would be hours */
             fail_msg("%s: %lld ms", units[i], (long long)ms);
         }
     }

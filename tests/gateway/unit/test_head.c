@@ -1,4 +1,4 @@
-/* The policy of request heads, row by row. tests/gateway/test_net.py sends more of them to the real program. */
+/* The rules for request heads, row by row. tests/gateway/test_net.py sends more heads to the real program. */
 #include "net/head.h"
 
 #include <setjmp.h>
@@ -85,14 +85,14 @@ static void test_dev(void **state) {
     assert_int_equal(gw_head_read(other, sizeof other - 1, &policy, &request, &reason), 421);
 }
 
-/* Found in whatever pieces it comes, and not before it is whole. */
+/* The end is found in any pieces, and not before the head is complete. */
 static void test_the_end_of_a_head(void **state) {
     static const char head[] = GET "\r\nmore";
     (void)state;
     for (size_t len = 0; len < sizeof head; len++) {
         size_t whole = strlen(GET) + 2;
         assert_int_equal(gw_head_end(head, len, 0), len >= whole ? whole : 0);
-        if (len && len <= whole) { /* the last byte has just come */
+        if (len && len <= whole) { /* the last byte has just arrived */
             assert_int_equal(gw_head_end(head, len, len - 1), len == whole ? whole : 0);
         }
     }

@@ -1,4 +1,4 @@
-/* The journal: order, batches, a disk that is full, another program's hands, and its end. */
+/* The journal: order, batches, a full disk, changes by other programs, and its end. */
 #include "loop.h"
 
 #include "base/private_files.h"
@@ -84,7 +84,7 @@ static void it_is_on_the_disk_when_it_is_said(void **state) {
     assert_int_equal(info.st_mode & 0777, 0600);
 }
 
-/* All that waits is a batch; what comes meanwhile the next one. */
+/* Everything that waits is one batch; what comes meanwhile is the next batch. */
 static void order_is_kept(void **state) {
     char expected[16 * 2000 + 1] = "";
     char line[16];
@@ -101,7 +101,7 @@ static void order_is_kept(void **state) {
     expect_file(expected);
 }
 
-/* A disk that is full, by a limit on the length of files. */
+/* A full disk, imitated by a limit on the length of files. */
 static void limit_files(rlim_t bytes) {
     const struct rlimit limit = {bytes, RLIM_INFINITY};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -111,12 +111,12 @@ static void a_full_disk_acknowledges_nothing(void **state) {
     (void)state;
     append_and_wait("one\n");
     limit_files(10);
-    append_and_wait("a line that finds no room\n"); /* its first 6 bytes do */
+    append_and_wait("a line that finds no room\n"); /* only its first 6 bytes find room */
     assert_int_equal(f.failed, 1);
     assert_int_equal(f.error.code, FM_UNAVAILABLE);
     assert_non_null(strstr(f.error.detail, "x.jsonl"));
     expect_file("one\n");
-    append_and_wait("two\n"); /* fits */
+    append_and_wait("two\n"); /* this fits */
     expect_file("one\ntwo\n");
     limit_files(RLIM_INFINITY);
     append_and_wait("a line that finds room\n");
@@ -124,7 +124,7 @@ static void a_full_disk_acknowledges_nothing(void **state) {
     assert_int_equal(f.acknowledged, 3);
 }
 
-/* The batch of a file is written whole or not at all, whatever its lines. */
+/* The batch of a file is written completely or not at all, whatever its lines. */
 static void random_limits_never_tear(void **state) {
     char expected[20000] = "";
     size_t at = 0;
@@ -207,7 +207,7 @@ static enum fm_code look(void *context, struct fm_error *error) {
     return fm_fail(error, FM_NOT_FOUND, "nothing to see");
 }
 
-/* Work sees what was taken before it, and not what comes later. */
+/* Work sees what was queued before it, and not what comes later. */
 static void work_has_its_place(void **state) {
     struct fm_error error;
     (void)state;
@@ -239,7 +239,7 @@ static void free_file(void *context, const struct fm_error *error) {
     f.file = NULL;
 }
 
-/* The end writes what waits, and what its callbacks add. */
+/* The end writes everything that waits, and what its callbacks add. */
 static void the_end_waits(void **state) {
     struct fm_error error;
     (void)state;

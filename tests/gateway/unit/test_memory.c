@@ -1,5 +1,4 @@
-/* The memory as a whole, with an embedder of the test: its vectors are counts of words, so that it is known what is
- * near. */
+/* The memory as a whole, with the test's own embedder: its vectors are counts of words, so that similarity is known. */
 #include "loop.h"
 
 #include "memory/memory.h"
@@ -16,9 +15,9 @@ struct fixture {
     const char *model;
     size_t dimensions;
     size_t too_long; /* longer texts are too long for the model; 0: none */
-    bool later;      /* answers come from the loop */
+    bool later;      /* its answers come later, from the loop */
     bool fails;      /* the model does not answer */
-    bool keeps;      /* it answers when the test says so */
+    bool keeps;      /* it answers when the test wants */
     struct gw_embedding *kept;
     uv_timer_t timer;
     size_t calls;
@@ -42,7 +41,7 @@ static const char key_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /* ---- the embedder ---- */
 
-/* Words of the same meaning count as the same. */
+/* Words with the same meaning count as the same word. */
 static unsigned meaning(const char *word, size_t len) {
     static const char *const same[][2] = {{"car", "automobile"}, {"dog", "hound"}, {"doctor", "physician"}};
     for (unsigned i = 0; i < 3; i++) {
@@ -216,7 +215,7 @@ static bool finds(const char *question, const char *key) {
     return f.count && strstr(f.paths[0], key);
 }
 
-/* Adds messages to a transcript: a user's each. */
+/* Adds user messages to a transcript. */
 static void say(const char *key, const char *text) {
     char path[64];
     char line[4096];
@@ -236,7 +235,7 @@ static void remove_transcript(const char *key) {
     unlink(in_folder(path));
 }
 
-/* A number that the database gives, from another connection. */
+/* A number from the database, over another connection. */
 static int64_t number(const char *sql) {
     sqlite3 *sqlite;
     sqlite3_stmt *statement;
@@ -260,7 +259,7 @@ static void by_words_and_by_meaning(void **state) {
     assert_true(f.by_words && f.by_vector && f.by_meaning);
     assert_string_equal(f.text, "user: My automobile is blue and stands in Turin.");
     assert_true(finds("eggs", key_b));
-    assert_true(finds("car", key_a)); /* no word of it is there */
+    assert_true(finds("car", key_a)); /* the text has none of the question's words */
     assert_false(f.by_words);
     assert_true(f.by_vector);
     assert_int_equal(f.for_search, 3);
@@ -281,7 +280,7 @@ static void what_is_known_is_not_embedded_again(void **state) {
     assert_true(finds("dog", key_a));
     say(key_a, "three cats");
     assert_int_equal(index_one(key_a), FM_OK);
-    assert_int_equal(f.texts, 4); /* the chunk has grown; the search was one */
+    assert_int_equal(f.texts, 4); /* the chunk has grown, and the search was one text */
     assert_true(finds("cats", key_a));
     assert_int_equal(number("SELECT count(*) FROM chunks"), 2);
     assert_int_equal(number("SELECT count(*) FROM embedding_cache"), 2);
@@ -300,7 +299,7 @@ static void what_is_forgotten_is_gone(void **state) {
     assert_int_equal(f.count, 1);
     assert_true(strstr(f.paths[0], key_b));
     remove_transcript(key_b);
-    assert_int_equal(sync_all(), FM_OK); /* finds out by itself */
+    assert_int_equal(sync_all(), FM_OK); /* it notices that by itself */
     assert_int_equal(search("zebra"), FM_OK);
     assert_int_equal(f.count, 0);
     assert_int_equal(number("SELECT count(*) FROM files"), 0);
@@ -308,7 +307,7 @@ static void what_is_forgotten_is_gone(void **state) {
     assert_int_equal(number("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH 'zebra'"), 0);
 }
 
-/* Whether a file of the database has these bytes anywhere. */
+/* Whether this file of the database contains the bytes anywhere. */
 static bool is_in_file(const char *name, const char *text) {
     FILE *file = fopen(in_folder(name), "rb");
     char *bytes = malloc(1 << 22);
@@ -321,7 +320,7 @@ static bool is_in_file(const char *name, const char *text) {
     return found;
 }
 
-/* Not in a table, and not as bytes of a free page or of the log. */
+/* Neither in a table nor in the bytes of a free page or of the log. */
 static void what_is_forgotten_is_in_no_file(void **state) {
     (void)state;
     say(key_a, "okapi one");
@@ -403,7 +402,7 @@ static void no_model_keeps_what_is_there(void **state) {
     assert_true(finds("hound", key_a));
 }
 
-/* The model's name is the same, and its vectors are others: seen with the first of them. */
+/* The model has the same name but other vectors: the first of them shows it. */
 static void other_vectors_begin_anew(void **state) {
     (void)state;
     say(key_a, "one dog");
@@ -412,7 +411,7 @@ static void other_vectors_begin_anew(void **state) {
     f.dimensions = 48;
     say(key_a, "three birds");
     assert_int_equal(index_one(key_a), FM_OK);
-    assert_int_equal(sync_all(), FM_OK); /* after the one that it has begun by itself */
+    assert_int_equal(sync_all(), FM_OK); /* after the indexing that it has begun by itself */
     assert_int_equal(number("SELECT count(*) FROM chunks WHERE length(embedding) = 192"), 2);
     assert_int_equal(number("SELECT count(*) FROM embedding_model"), 1);
     assert_true(finds("automobile", key_b) || finds("cars", key_b));
@@ -435,11 +434,11 @@ static void long_texts_are_halved(void **state) {
     f.texts = 0;
     assert_int_equal(sync_all(), FM_OK);
     assert_int_equal(f.texts, 0);
-    f.too_long = 10; /* not even the shortest pieces */
+    f.too_long = 10; /* even the shortest pieces are too long */
     say(key_b, "a few words more");
     assert_int_equal(index_one(key_b), FM_OK);
     f.too_long = 0;
-    assert_int_equal(search("few words"), FM_OK); /* by its words */
+    assert_int_equal(search("few words"), FM_OK); /* found by its words */
     assert_true(strstr(f.paths[0], key_b) || strstr(f.paths[1], key_b));
 }
 
@@ -448,14 +447,14 @@ static void without_a_model_words_are_searched(void **state) {
     f.fails = true;
     say(key_a, "the secret of the pyramid");
     say(key_b, "an automobile");
-    assert_int_equal(sync_all(), FM_UNAVAILABLE); /* says so */
-    assert_int_equal(f.calls, 1);                 /* and does not ask for each */
-    assert_true(finds("pyramids", key_a));        /* its stem */
+    assert_int_equal(sync_all(), FM_UNAVAILABLE); /* the result says that there is no model */
+    assert_int_equal(f.calls, 1);                 /* and it does not try for each text */
+    assert_true(finds("pyramids", key_a));        /* found by its stem */
     assert_false(f.by_meaning);
     assert_int_equal(search("car"), FM_OK);
     assert_int_equal(f.count, 0);
     f.fails = false;
-    assert_int_equal(sync_all(), FM_OK); /* what has no vector gets one */
+    assert_int_equal(sync_all(), FM_OK); /* chunks without vectors get them now */
     assert_true(finds("car", key_b));
     assert_int_equal(number("SELECT count(*) FROM chunks WHERE embedding IS NULL"), 0);
     assert_int_equal(number("SELECT count(*) FROM chunks"), 2);
@@ -484,7 +483,7 @@ static void a_broken_file_is_moved_aside(void **state) {
     stop();
     put_file("memory.db", "this is no database, but a text of some length", 46);
     start();
-    assert_int_equal(search("dog"), FM_OK); /* it is begun anew, and indexed in the background */
+    assert_int_equal(search("dog"), FM_OK); /* the database is made again, and indexed in the background */
     assert_int_equal(sync_all(), FM_OK);
     assert_true(finds("dog", key_a));
     assert_int_equal(number("SELECT count(*) FROM files"), 1);
@@ -502,7 +501,7 @@ static void damage_in_use_is_mended(void **state) {
     stop();
     struct stat info;
     assert_int_equal(stat(in_folder("memory.db"), &info), 0);
-    int fd = open(in_folder("memory.db"), O_WRONLY); /* all but the first page, which has the tables' names */
+    int fd = open(in_folder("memory.db"), O_WRONLY); /* everything but the first page, which has the tables' names */
     for (off_t at = 8192; at < info.st_size; at += 512) {
         char junk[512];
         memset(junk, 0xa5, sizeof junk);
@@ -511,7 +510,7 @@ static void damage_in_use_is_mended(void **state) {
     close(fd);
     start();
     for (int i = 0; i < 5 && !(search("dog") == FM_OK && f.count); i++) {
-        sync_all(); /* the first call may be the one that sees it */
+        sync_all(); /* the first call may only notice the damage */
     }
     assert_int_equal(sync_all(), FM_OK);
     assert_true(finds("dog", key_a));
@@ -529,12 +528,12 @@ static void the_end_drops_what_waits(void **state) {
     }
     struct gw_embedding *kept = f.kept;
     gw_memory_close(f.memory);
-    assert_true(f.done); /* the second */
+    assert_true(f.done); /* the second call has ended */
     assert_int_equal(f.error.code, FM_CANCELLED);
     f.done = false;
     uv_close((uv_handle_t *)&f.timer, NULL);
     end_loop(&f.loop);
-    answer(kept); /* the embedder is late: then the first ends, and the memory is freed */
+    answer(kept); /* the embedder answers late: then the first call ends, and the memory is freed */
     assert_true(f.done);
     assert_int_equal(f.error.code, FM_CANCELLED);
     start();

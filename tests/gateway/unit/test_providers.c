@@ -41,7 +41,7 @@ struct row {
     const char *items;
 };
 
-/* The open run is "r2", the model openai/gpt; each image that is asked for has the data "QUJD", but for "gone". */
+/* The open run is "r2", the model openai/gpt; each requested image has the data "QUJD", except "gone". */
 static const struct row rows[] = {
     {"a first message", START("r2") SAYS("r2", "hi"), USER("hi")},
     {"an answer of the same model goes back as it came",
@@ -121,7 +121,7 @@ static struct json_object *parse(const char *text, size_t len) {
     return root;
 }
 
-/* The array of items with the texts between its brackets. */
+/* Compares with an array of these items; `items` is the text between its brackets. */
 static void assert_items(const struct fm_buf *got, const char *items, const char *name) {
     char wanted[16384];
     snprintf(wanted, sizeof wanted, "[%s]", items);
@@ -226,7 +226,7 @@ static void test_advice(void **state) {
     }
 }
 
-/* A long reason is cut between characters, and what to do is still there. */
+/* A long reason is cut between characters, and the advice after it is still there. */
 static void test_a_long_reason(void **state) {
     struct fm_error error;
     char detail[512] = "";

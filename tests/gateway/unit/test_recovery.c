@@ -1,4 +1,4 @@
-/* Records, recovery and views, on texts. */
+/* Records, recovery and views, on texts in memory. */
 #include "loop.h"
 
 #include "sessions/recovery.h"
@@ -44,7 +44,7 @@ static void recover_bytes(const char *text, size_t len) {
     free(copy);
 }
 
-/* The text as a start leaves it; the caller frees it. */
+/* The text after a start has repaired it; the caller frees it. */
 static char *mended(const char *text, size_t *len) {
     const char *start = recovered.damaged ? recovered.kept.data : text;
     char *all = malloc(recovered.whole + recovered.closing.len + 1);
@@ -65,7 +65,7 @@ static const struct {
     size_t runs;
     size_t approvals;
     size_t tools;
-    const char *outcome; /* of the tool */
+    const char *outcome; /* the tool's outcome */
 } rows[] = {
     {"nothing", "", 0, 0, 0, NULL},
     {"a session", SESSION, 0, 0, 0, NULL},
@@ -101,7 +101,7 @@ static void what_is_open_is_closed(void **state) {
         }
         int64_t seq = recovered.facts.seq;
         gw_recovered_free(&recovered);
-        recover_bytes(text, len); /* a second start finds nothing to do */
+        recover_bytes(text, len); /* a second start has nothing to do */
         assert_int_equal(recovered.closing.len, 0);
         assert_int_equal(recovered.facts.seq, seq);
         assert_false(recovered.damaged);
@@ -110,7 +110,7 @@ static void what_is_open_is_closed(void **state) {
     }
 }
 
-/* How many whole lines the first bytes have. */
+/* How many of the first `len` bytes are complete lines. */
 static size_t whole_lines(const char *text, size_t len) {
     size_t end = 0;
     for (size_t i = 0; i < len; i++) {
@@ -188,7 +188,7 @@ static void facts(void **state) {
     gw_recovered_free(&recovered);
 }
 
-/* A time that no number of an event can be made of, times 1000, may even come out as a small one. */
+/* A time that is too large for an event's number; multiplied by 1000, it may even wrap to a small one. */
 static void ends_far_away_have_no_event(void **state) {
     static const char *const times[] = {"9007199254741", "18446744073709552", "9223372036854775807"};
     char text[256];
@@ -275,7 +275,7 @@ static void views_show_what_is_there(void **state) {
 
 /* ---- random ---- */
 
-/* Random bytes of a transcript are changed, taken out and put in: what comes out is always whole. */
+/* Random bytes of a transcript are changed, removed and inserted: the result is always complete. */
 static void random_damage_comes_out_whole(void **state) {
     (void)state;
     srand(11);

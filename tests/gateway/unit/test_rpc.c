@@ -1,4 +1,4 @@
-/* Calls, answers and events, with peers that keep what is sent to them. */
+/* Calls, answers and events, with peers that record what they are sent. */
 #include "rpc/rpc.h"
 
 #include <json-c/json.h>
@@ -76,7 +76,7 @@ static void test_answers(void **state) {
     gw_reply_end(kept);
     assert_string_equal(one.last, "{\"id\":\"b\",\"result\":\"later\"}");
     ask("{\"id\":\"c\",\"method\":\"sessions.create\"}");
-    fm_json_object_begin(gw_reply_begin(kept)); /* what was written of a result is dropped */
+    fm_json_object_begin(gw_reply_begin(kept)); /* the part of a result that was already written is dropped */
     gw_reply_fail(kept, GW_NOT_FOUND, "no agent %d", 5);
     assert_string_equal(one.last, "{\"id\":\"c\",\"error\":{\"code\":-32004,\"message\":\"no agent 5\"}}");
     assert_int_equal(one.base.call_count, 0);
@@ -137,7 +137,7 @@ static void test_events(void **state) {
     snprintf(wanted, sizeof wanted,
              "{\"event\":\"chat.delta\",\"data\":{\"runId\":\"r\",\"sessionKey\":\"k\",\"seq\":%lld}}", (long long)seq);
     assert_string_equal(one.last, wanted);
-    assert_int_equal(two.sent, 0); /* not logged in */
+    assert_int_equal(two.sent, 0); /* this peer is not logged in */
     assert_true(seq > 0 && seq < (int64_t)1 << 53);
     gw_event_begin(&rpc, "x");
     assert_int_equal(gw_event_end(&rpc, NULL), seq + 1);

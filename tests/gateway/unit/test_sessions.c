@@ -1,4 +1,4 @@
-/* Sessions on a real disk: what was acknowledged is there after a restart, and what a crash left is mended. */
+/* Sessions on a real disk: acknowledged data is there after a restart, and damage by a crash is repaired. */
 #include "loop.h"
 
 #include "sessions/sessions.h"
@@ -16,8 +16,8 @@ struct fixture {
     char key[GW_SESSION_KEY_LEN + 1];
     char blob[GW_BLOB_ID_LEN + 1];
     bool done;
-    struct fm_error error; /* of the last callback; code 0: none */
-    char *text;            /* of the last view or attachment */
+    struct fm_error error; /* from the last callback; code 0: none */
+    char *text;            /* from the last view or attachment */
     size_t len;
     bool cut;
 };
@@ -180,7 +180,7 @@ static void what_was_said_survives(void **state) {
 
 static bool find_latest(void *context, const struct gw_session *session) {
     *(int64_t *)context = session->facts.updated_ms;
-    return false; /* the first is the latest */
+    return false; /* the first one is the latest */
 }
 
 static void the_list_is_sorted(void **state) {
@@ -190,7 +190,7 @@ static void the_list_is_sorted(void **state) {
     memcpy(first, f.key, sizeof first);
     say("user", "one");
     create("a");
-    do { /* until the clock has gone on */
+    do { /* until the clock has moved on */
         say("user", "two");
     } while (gw_session_find(f.sessions, first)->facts.updated_ms ==
              gw_session_find(f.sessions, f.key)->facts.updated_ms);
@@ -331,13 +331,13 @@ static void a_damaged_file_is_kept(void **state) {
 static void a_file_without_a_record_is_gone(void **state) {
     (void)state;
     create("a");
-    put_file(file_name(), "{\"seq\":1,", 9); /* it was never acknowledged */
+    put_file(file_name(), "{\"seq\":1,", 9); /* this record was never acknowledged */
     restart();
     assert_int_equal(f.mended.sessions, 0);
     assert_int_equal(access(in_folder(file_name()), F_OK), -1);
 }
 
-/* A file that is not what was put there is no attachment: it is not given out as an empty one. */
+/* An attachment whose file was changed is refused, and not returned as an empty one. */
 static void a_damaged_attachment(void **state) {
     char name[sizeof "blobs/" + GW_BLOB_ID_LEN];
     (void)state;
@@ -366,7 +366,7 @@ static size_t count_files_with(const char *text) {
     return count;
 }
 
-/* What is deleted is not left in the copy that a start set aside. */
+/* Deleted data does not stay in the copy that a start has set aside. */
 static void a_delete_takes_the_damaged_copy_too(void **state) {
     char path[96];
     (void)state;
@@ -379,7 +379,7 @@ static void a_delete_takes_the_damaged_copy_too(void **state) {
     append_to_file("broken\n");
     restart();
     assert_int_equal(f.mended.damaged, 2);
-    snprintf(path, sizeof path, "sessions/.%s.damaged-5", f.key); /* of a start that was killed */
+    snprintf(path, sizeof path, "sessions/.%s.damaged-5", f.key); /* from a start that was killed */
     put_file(path, "x", 1);
     assert_int_equal(count_files_with(f.key), 3);
     assert_int_equal(gw_session_delete(f.sessions, f.key, on_done, NULL, &error), FM_OK);
@@ -401,7 +401,7 @@ static void a_full_disk(void **state) {
     append_to_file("{\"seq\":7,\"time\":5,\"type\":\"run_started\",\"runId\":\"r\"}\n");
     stop();
     limit_files(20);
-    start(); /* what is open can't be closed: the session is read, and takes nothing */
+    start(); /* the open run can't be closed: the session can be read, but accepts nothing */
     assert_int_equal(f.mended.unusable, 1);
     assert_non_null(strstr(view(GW_VIEW_MESSAGES), "one"));
     assert_null(gw_session_begin(f.sessions, f.key, GW_RECORD_MESSAGE, NULL, &error));
@@ -426,7 +426,7 @@ static void others_files_are_left_alone(void **state) {
     put_file("sessions/notes.txt", "x", 1);
     put_file("sessions/0123456789abcdef0123456789abcdeX.jsonl", "x", 1);
     put_file("blobs/readme", "x", 1);
-    put_file("blobs/0123456789abcdef0123456789abcdef-0123456789abcdef", "x", 1); /* of a session that is gone */
+    put_file("blobs/0123456789abcdef0123456789abcdef-0123456789abcdef", "x", 1); /* from a deleted session */
     put_file("sessions/0123456789abcdef0123456789abcdef.jsonl", "x", 1);
     assert_int_equal(chmod(in_folder("sessions/0123456789abcdef0123456789abcdef.jsonl"), 0644), 0);
     restart();

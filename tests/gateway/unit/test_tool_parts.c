@@ -77,7 +77,7 @@ static void output_is_cut_between_characters(void **state) {
     memset(raw, 'x', sizeof raw);
     check_output(raw, 1000, false, "xxx", "xxx");
     check_output(raw, 1001, true, "xxx", "xxx");
-    memcpy(raw + 458, "\xF0\x9F\x98\x80", 4); /* the beginning has 460 bytes */
+    memcpy(raw + 458, "\xF0\x9F\x98\x80", 4); /* the beginning that is kept has 460 bytes */
     memcpy(raw + 1600 - 461, "\xF0\x9F\x98\x80", 4);
     struct gw_output output;
     struct fm_buf text;
@@ -157,7 +157,7 @@ static void inputs_are_checked(void **state) {
         "\"n\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":3}}}},\"b\":{\"type\":\"boolean\"}}}";
     static const struct {
         const char *input;
-        const char *param; /* NULL: it is right */
+        const char *param; /* NULL: the input is valid */
         const char *detail;
     } rows[] = {
         {"{\"a\":[{\"s\":\"\xC3\xBC\xC3\xBC\",\"e\":\"y\",\"n\":3}],\"b\":true}", NULL, NULL},
@@ -194,8 +194,8 @@ static void inputs_are_checked(void **state) {
     json_object_put(rules);
 }
 
-/* An empty input meets each keyword at the top; a part without a type, or with another keyword, is found when it is
- * met. */
+/* With an empty input, each keyword at the top is checked; a part without a type, or with an unknown keyword, is only
+ * noticed when the input reaches it. */
 static void schemas_have_known_keywords(void **state) {
     static const char *const rows[] = {"{\"type\":\"object\",\"oneOf\":[]}", "{\"properties\":{}}"};
     struct fm_error error;
@@ -379,7 +379,7 @@ static void pending_calls_are_limited(void **state) {
     fm_cdp_close(&cdp);
     assert_false(fm_cdp_call(&cdp, NULL, "M", NULL, NULL));
     *log_text = '\0';
-    assert_true(fm_cdp_feed(&cdp, "{\"id\":1,\"result\":{}}", 21)); /* nothing is called back after the close */
+    assert_true(fm_cdp_feed(&cdp, "{\"id\":1,\"result\":{}}", 21)); /* no callbacks after the close */
     assert_string_equal(log_text, "");
     fm_cdp_free(&cdp);
 }

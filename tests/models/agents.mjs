@@ -1,9 +1,9 @@
-// Agents of others, unmodified, with a real model: a task that takes three tools, each with what the one before it gave. It
-// ends right if each tool was called with the right arguments, in this order, and the answer has the last result. Greedy.
+// Third-party agents, unmodified, with a real model: a task that needs three tools, each with the result of the one before. It
+// is solved if each tool was called with the right arguments, in this order, and the answer has the last result. Greedy.
 //
 //   node tests/models/agents.mjs MODEL
 //
-// Prints a table; the exit status is 1 if a loop ended otherwise. tests/models.sh builds what it takes.
+// Prints a table; the exit status is 1 if a task was not solved. tests/models.sh builds what this needs.
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -52,7 +52,7 @@ const CALLS = [
   ["to_fahrenheit", { celsius: 17.5 }],
 ];
 
-/** The tools, and what they were called with. */
+/** The tools, and the arguments with which they were called. */
 function recorded() {
   const seen = [];
   const tools = TOOLS.map(({ run, ...tool }) => ({

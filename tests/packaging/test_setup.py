@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-packaging/setup.sh with scripts in the place of compilers, cargo, npm and apt: which steps it takes, and what it says meanwhile.
-Nothing is downloaded, built or installed.
+packaging/setup.sh with scripts in place of compilers, cargo, npm and apt: which steps it takes, and what it prints. Nothing is
+downloaded, built or installed.
 """
 import json
 import os
@@ -17,14 +17,14 @@ LOCK = "helper/engine/guide/guidance/Cargo.lock"
 TEXT = "cmake --build build --target fm-proxy fm-engine-llama"
 WHOLE = TEXT + " fm-engine-remote"
 
-# Of the system PATH has these alone.
+# Only these programs of the system are in PATH.
 STOCK = "awk cat cmp cut dirname env find flock grep ls mkdir mktemp mv python3 rm sed sh sha256sum tail tee touch tr wc".split()
 NOTED = 'echo "${0##*/} $*" >>"$CALLS"\n'
 SCRIPTS = {
     "apt-get": NOTED,
-    # as rustup's, which works for the HOME that it was installed in
+    # like rustup's, which only works with the HOME where it was installed
     "cargo": NOTED + '[ "$HOME" = /home/first ] && echo "cargo 1.95.0"',
-    # A build is in its seventh step until somebody writes to the pipe $GO, if there is one.
+    # A build stays in its seventh step until something is written to the pipe $GO, if the pipe exists.
     "cmake": NOTED + """
 if [ "$1" = --preset ]; then
   touch build/build.ninja
@@ -38,7 +38,7 @@ mkdir -p build/bin
 printf '#!/bin/sh\\n' >build/bin/fm-proxy
 /bin/chmod +x build/bin/fm-proxy
 """,
-    # Twenty seconds go by from call to call.
+    # Each call of date is twenty seconds later than the one before.
     "date": 'now=$(cat "$CALLS.now" 2>/dev/null || echo 1000)\necho $((now + 20)) | tee "$CALLS.now"',
     "g++": "",
     "gcc": "",
@@ -105,7 +105,7 @@ class SetUp(unittest.TestCase):
         shutil.copy(self.at(LOCK), self.at("build/deps/rust/.vendored"))
 
     def run_setup(self, *options, status=0, **env):
-        """What it calls, and what it says."""
+        """Returns the programs that it calls, and its output."""
         write(self.calls)
         command = ["sh", self.at("packaging/setup.sh"), *options]
         run = subprocess.run(command, env=self.env | env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -160,7 +160,7 @@ class Text(SetUp):
 
 
 class Home(SetUp):
-    """Rust is rustup's, of one HOME."""
+    """Rust was installed by rustup, for one HOME."""
 
     def test_another_one_needs_nothing(self):
         self.builds()
@@ -176,7 +176,7 @@ class Home(SetUp):
 
 
 class Progress(SetUp):
-    """A build that waits is let go by the line that tells of it."""
+    """A build waits until the test has seen the line about its progress."""
 
     def setUp(self):
         super().setUp()

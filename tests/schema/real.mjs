@@ -1,9 +1,9 @@
-// What becomes of schemas that people wrote: how many are accepted, and how long they take to compile. Counts no text.
+// Schemas written by people: how many are accepted, and how long they take to compile. Makes no texts.
 //
 // usage: node tests/schema/real.mjs FOLDER...
 //
 // A schema is a JSON file below a folder whose root is an object with `properties`, `$ref`, `definitions` or the like, and
-// that names JSON Schema in `$schema` and nothing outside of itself; the same text counts once.
+// that names JSON Schema in `$schema` and refers to nothing outside of itself; the same text counts once.
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
@@ -20,7 +20,7 @@ function* files(folder) {
   }
 }
 
-/** Whether it names nothing outside of itself. */
+/** Whether it refers to nothing outside of itself. */
 function isWhole(schema) {
   const refs = JSON.stringify(schema).matchAll(/"\$ref":"([^"]*)"/g);
   return [...refs].every(([, ref]) => ref.startsWith("#"));

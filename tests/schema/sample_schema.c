@@ -1,13 +1,13 @@
 /*
  * Writes texts that a schema's grammar allows, without a model's weights: the vocabulary of a GGUF file, random logits
- * and the llama engine's own sampler and grammar. So what comes out is anything that the grammar lets through, and not
- * what a model happens to like.
+ * and the llama engine's own sampler and grammar. So the texts are anything that the grammar allows, not what a model
+ * prefers.
  *
  * usage: sample_schema MODEL < REQUESTS
  *
  * A request is one line, {"schema":..., "strict":true, "count":20, "seed":1}; so is the answer to it,
  * {"texts":[...],"report":{...},"compile_us":n,"masks_us":[...]} or {"error":"...","param":"...","refused_us":n}. A
- * text that does not come to its end within TOKENS_MAX tokens is thrown away and tried again, TRIES_MAX times a text.
+ * text that does not end within TOKENS_MAX tokens is dropped and tried again, TRIES_MAX times per text.
  */
 #include "base/clock.h"
 #include "engine/guide/guide.h"
@@ -24,18 +24,18 @@
 #define TOKENS_MAX 160
 #define TRIES_MAX  8
 
-/* The further a text is, the more are the tokens preferred that bring it to an end. */
+/* The longer a text is, the more likely are the tokens that bring it to an end. */
 #define END_BIAS_PER_TOKEN 0.25f
 
 struct sampling {
     struct fm_prompter prompter;
-    struct fm_vocabulary vocabulary; /* of `prompter` */
+    struct fm_vocabulary vocabulary; /* the one of `prompter` */
     struct fm_grammar_vocab *vocab;
     float *logits;
-    bool *ends; /* of each token: nothing but quotes, brackets and white space, or the end of the turn */
+    bool *ends; /* for each token: whether it is only quotes, brackets and white space, or the end of the turn */
     size_t vocab_size;
     uint64_t random;
-    struct fm_buf masks; /* what each mask took, in us: JSON numbers with commas between them */
+    struct fm_buf masks; /* the time of each mask, in us: JSON numbers separated by commas */
 };
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
@@ -60,7 +60,7 @@ static bool append_token(struct sampling *s, struct fm_grammar *grammar, llama_t
     return fm_grammar_take(grammar, token);
 }
 
-/* The draw computes it again, where it needs it. */
+/* Only for the measurement: the draw computes the mask again if it needs it. */
 static void time_mask(struct sampling *s, struct fm_grammar *grammar) {
     char number[24];
     int64_t start = fm_now_us();
@@ -69,7 +69,7 @@ static void time_mask(struct sampling *s, struct fm_grammar *grammar) {
     fm_buf_append_str(&s->masks, number);
 }
 
-/* True when `text` is whole. */
+/* True if `text` is complete. */
 static bool write_text(struct sampling *s, struct fm_grammar *grammar, struct fm_sampler *sampler,
                        struct fm_buf *text) {
     for (size_t tokens = 0; tokens < TOKENS_MAX; tokens++) {
@@ -97,7 +97,7 @@ static bool write_text(struct sampling *s, struct fm_grammar *grammar, struct fm
     return false;
 }
 
-/* Compiled. On failure nothing is left to free. */
+/* Compiles the guide. On failure there is nothing to free. */
 static enum fm_code make_guide(struct sampling *s, struct fm_kit_job *job, struct fm_guide *guide,
                                struct fm_error *error) {
     enum fm_code code = fm_guide_init(guide, job, &fm_tool_form_own, &s->vocabulary, &s->vocab, error);
@@ -107,7 +107,7 @@ static enum fm_code make_guide(struct sampling *s, struct fm_kit_job *job, struc
     return code;
 }
 
-/* One text to `w`; none when it does not come to an end. `job` as fm_guide_init wants it. */
+/* Writes one text to `w`, or none if the text does not end. `job` as fm_guide_init wants it. */
 static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm_json_writer *w,
                            struct fm_error *error) {
     bool whole = false;
@@ -133,7 +133,7 @@ static enum fm_code sample(struct sampling *s, struct fm_kit_job *job, struct fm
     return FM_OK;
 }
 
-/* The answer's members. */
+/* Writes the answer's members. */
 static void write_answer(struct sampling *s, struct json_object *request, struct fm_json_writer *w) {
     struct fm_kit_job job = {
         .sampling = {[FM_PARAM_TEMPERATURE] = 1.5, [FM_PARAM_TOP_P] = 1, [FM_PARAM_REPEAT_PENALTY] = 1},
@@ -192,7 +192,7 @@ static void answer(struct sampling *s, const char *line) {
     json_object_put(request);
 }
 
-/* Only what ends strings, arrays, objects and turns. */
+/* Whether the token only has characters that end strings, arrays or objects, or ends the turn. */
 static bool is_end(const struct llama_vocab *vocab, llama_token token) {
     char piece[64];
     int32_t len = llama_token_to_piece(vocab, token, piece, sizeof piece - 1, 0, false);
@@ -210,7 +210,7 @@ static bool set_up(struct sampling *s, const struct llama_model *model, struct f
     s->vocabulary = fm_prompter_vocabulary(&s->prompter);
     struct fm_kit_job any = {.format.kind = FM_FORMAT_JSON_OBJECT};
     struct fm_guide guide;
-    if (make_guide(s, &any, &guide, error) != FM_OK) { /* the first one takes longer: it makes the vocabulary */
+    if (make_guide(s, &any, &guide, error) != FM_OK) { /* the first one is slower: it builds the vocabulary */
         return false;
     }
     fm_guide_free(&guide);

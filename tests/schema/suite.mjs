@@ -1,10 +1,10 @@
 // The JSON Schema Test Suite's schemas through the llama engine's own path: each schema that is accepted with strict is
-// sampled with random logits (sample_schema), and every text must validate under ajv; each other one must be refused with
+// sampled with random logits (sample_schema), and every text must validate under ajv; every other schema must be refused with
 // the path of a keyword.
 //
 // usage: node tests/schema/suite.mjs [--count N] [--suite FOLDER] [--table]
-//   --count N  texts a schema (default 20)
-//   --table    print what became of each keyword, for PROTOCOL.md
+//   --count N  texts per schema (default 20)
+//   --table    print the result for each keyword, for PROTOCOL.md
 
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ export function schemas(suite = SUITE) {
   );
 }
 
-/** Asks the sampler about each request in turn; it is ended with the last one. */
+/** Sends each request to the sampler in turn; ends the sampler after the last one. */
 export async function* sampled(requests) {
   const child = spawn(SAMPLER, [MODEL], { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => child.on('close', (code, signal) => resolve(signal ?? code)));
@@ -56,7 +56,7 @@ export async function* sampled(requests) {
       yield JSON.parse(value);
     }
   } finally {
-    child.stdin.end(); // also when nobody asks for more
+    child.stdin.end(); // also if the caller stops early
   }
   const status = await ended;
   if (status !== 0) throw new Error(`the sampler ended with ${status}`);
@@ -68,14 +68,14 @@ function validator({ draft, schema }) {
   return ajv.compile(schema);
 }
 
-/** Numbers in a text that could have run on: of too many digits, or not to be held by a double. */
+/** Numbers that may be the beginning of an endless one: with too many digits, or too large for a double. */
 function endless(text) {
   const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '""').match(/[0-9.eE+-]*[0-9]/g) ?? [];
   const ends = /^-?\d{1,20}(\.\d{1,40})?([eE][+-]?\d{1,2})?$/;
   return numbers.filter((number) => !ends.test(number) || !Number.isFinite(Number(number)));
 }
 
-/** What is wrong with the texts that were sampled of a schema: a list of strings. Null where ajv can't read the schema. */
+/** The faults of a schema's sampled texts, as a list of strings. Null if ajv can't read the schema. */
 export function faults(entry, texts) {
   let validate;
   try {
@@ -142,7 +142,7 @@ async function main() {
   process.exitCode = totals.bad.length || totals.pathless.length ? 1 : 0;
 }
 
-/** Which keyword a refusal named. */
+/** Notes which keyword a refusal named. */
 function note(keywords, entry, answer) {
   const key = `${answer.param?.split('.').at(-1)?.replace(/\[\d+\]$/, '')}  ${answer.error.slice(0, 80)}`;
   keywords.set(key, (keywords.get(key) ?? 0) + 1);

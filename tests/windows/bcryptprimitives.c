@@ -1,6 +1,6 @@
 /*
- * bcryptprimitives.dll for wine 8, which has none: Rust's standard library takes its random bytes from there.
- * packaging/windows.sh puts it where wine looks.
+ * bcryptprimitives.dll for wine 8, which does not have it: Rust's standard library gets its random bytes from it.
+ * packaging/windows.sh puts it where wine looks for it.
  */
 #include <windows.h>
 

@@ -1,10 +1,10 @@
 /*
- * What no program of ours does in a way that a test could see. wine.py makes this program of it and libfm_base.a, and
- * with -DLIBRARY the DLL.
+ * Things that none of our programs does in a way that a test could see. wine.py builds this program from it and
+ * libfm_base.a, and the DLL with -DLIBRARY.
  *
  *   probe end       loads probe.dll and ends by _exit with status 7
  *   probe patience  calls fm_run_on_stack_within with what waits for twice its limit, and with what computes
- *   probe errors    says what the errors are that Windows gives for a program that it does not let start
+ *   probe errors    prints the errors that Windows gives for programs that it does not allow to start
  */
 #include <windows.h>
 
@@ -12,7 +12,7 @@
 
 BOOL WINAPI DllMain(HINSTANCE library, DWORD reason, void *reserved);
 
-/* As the end of a C++ object may: it waits for a thread that is gone by now, or uses what that left half done. */
+/* Like the end of a C++ object, which may wait for a thread that is gone, or use what that thread left unfinished. */
 BOOL WINAPI DllMain(HINSTANCE library, DWORD reason, void *reserved) {
     (void)library;
     (void)reserved;

@@ -1,11 +1,11 @@
 """
-The end-to-end tests that need nothing but the fake engine, on the programs for Windows under wine; what Windows alone has; and
-the llama engine with the real model.
+Runs the end-to-end tests that only need the fake engine, on the programs for Windows under wine; tests of what only Windows
+has; and the llama engine with the real model.
 
     wine.py [SUITE[.CLASS[.TEST]]...]
 
-Prints a line for each test, and what is left out with the reason. The last line is "N passed, N failed, N left out". It needs
-what packaging/windows.sh built in build/windows. WINEPREFIX is build/windows/wine unless it is set.
+Prints a line for each test, and the tests that are left out, with the reason. The last line is "N passed, N failed, N left
+out". It needs what packaging/windows.sh built in build/windows. WINEPREFIX is build/windows/wine unless it is set.
 """
 
 import errno
@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 WINDOWS = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "windows")
 PROGRAMS = os.path.join(WINDOWS, "bin")
 HELPER = os.path.join(os.path.dirname(os.path.dirname(HERE)), "helper")
-START = os.path.join(WINDOWS, "start")  # a script for each program, by the name that it has elsewhere
+START = os.path.join(WINDOWS, "start")  # has a script for each program, with the program's name on other systems
 ENGINES = ("fm-engine-fake", "fm-engine-llama")
 MODEL = os.path.join(os.path.dirname(WINDOWS), "models", "SmolLM2-135M-Instruct.Q4_1.gguf")
 QUESTION = {"input": "What is the capital of France?", "temperature": 0, "max_output_tokens": 24,
@@ -34,7 +34,7 @@ os.environ.setdefault("WINEPREFIX", os.path.join(WINDOWS, "wine"))
 os.environ.setdefault("WINEDEBUG", "-all")
 os.environ["FM_BIN"] = START
 os.environ.setdefault("FM_LINES", "1000")  # of test_sessions: each takes ten times as long as without wine
-os.environ.setdefault("FM_SLOW", "3")  # wine is slower than what it stands for
+os.environ.setdefault("FM_SLOW", "3")  # wine is slower than Windows
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 import patience  # noqa: E402
 
@@ -77,7 +77,8 @@ def install():
     for name in ("fm-proxy", *ENGINES):
         path = os.path.join(START, name)
         with open(path + ".new", "w") as file:
-            # The variable reaches the engine, whose parent is another one under wine: by it, engines() knows whose it is.
+            # Under wine, the engine's parent is another process. The engine inherits this variable, so that engines() can find
+            # it.
             file.write(f'#!/bin/sh\nexport FM_ENGINE_RUN=$$\nexec wine "{PROGRAMS}/{name}.exe" "$@"\n')
         os.chmod(path + ".new", 0o755)
         os.replace(path + ".new", path)
@@ -86,7 +87,7 @@ def install():
 
 
 def engines(helper):
-    """The numbers of the helper's engines that run: wine gives them another parent than the helper."""
+    """The pids of the helper's running engines. Under wine, their parent is not the helper."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -103,7 +104,7 @@ def engines(helper):
 
 
 def reason_for(test):
-    """Why a test is left out; None: it runs."""
+    """Why a test is left out; None: it is run."""
     return next((why for name, why in LEFT_OUT.items() if test.id().startswith(name)), None)
 
 
@@ -113,7 +114,7 @@ def flat(suite):
 
 
 class Report(unittest.TestResult):
-    """A line a test."""
+    """Prints a line for each test."""
 
     def startTest(self, test):
         super().startTest(test)
@@ -137,7 +138,7 @@ class Report(unittest.TestResult):
 
 
 class Windows(unittest.TestCase):
-    """What no test elsewhere can ask for."""
+    """Tests of features that only Windows has."""
 
     def helper(self, *args, **more):
         helper = wire.Helper(*args, **more)
@@ -155,7 +156,7 @@ class Windows(unittest.TestCase):
         call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
         helper.event(call, "response.output_text.delta")
         (engine,) = engines(helper.pid)
-        os.kill(engine, signal.SIGSTOP)  # so that it can't see the end of its input
+        os.kill(engine, signal.SIGSTOP)  # so that it can't notice the end of its input
         helper.process.kill()
         helper.wait_exit()
         gone = self.gone(engine)
@@ -164,7 +165,7 @@ class Windows(unittest.TestCase):
         self.assertTrue(gone)
 
     def test_a_helper_ends_with_its_parent(self):
-        """Its parent is a command line of Windows, and its input stays open."""
+        """Its parent is a Windows command line, and its input stays open."""
         program = "Z:" + PROGRAMS.replace("/", "\\") + "\\fm-proxy.exe"
         read_end, write_end = os.pipe()
         parent = subprocess.Popen(["wine", "cmd", "/c", program, "--engine", "fake"], stdin=read_end, stdout=subprocess.PIPE)
@@ -173,7 +174,7 @@ class Windows(unittest.TestCase):
         self.assertTrue(parent.stdout.readline().startswith(b"Content-Length"))
         parent.kill()
         parent.wait()
-        parent.stdout.read()  # its end is the helper's
+        parent.stdout.read()  # this output ends when the helper ends
         os.close(write_end)
         parent.stdout.close()
 
@@ -197,7 +198,7 @@ class Windows(unittest.TestCase):
             self.assertIn('"ok":true', text)
 
     def test_started_in_a_folder_whose_name_is_not_ascii(self):
-        """A command line keeps each drive's folder in its environment, by names such as "=Z:"."""
+        """A command line keeps the folder of each drive in its environment, under names such as "=Z:"."""
         program = "Z:" + PROGRAMS.replace("/", "\\") + "\\fm-proxy.exe"
         with tempfile.TemporaryDirectory(prefix="käse 語 ") as folder:
             process = subprocess.run(["wine", "cmd", "/c", program, "--version"], stdout=subprocess.PIPE, cwd=folder,
@@ -206,7 +207,7 @@ class Windows(unittest.TestCase):
         self.assertTrue(process.stdout.startswith(b"fm-proxy "), process.stdout)
 
     def probe(self, word):
-        """Runs tests/windows/probe.c, made anew."""
+        """Builds tests/windows/probe.c again, and runs it."""
         compiler = ["x86_64-w64-mingw32-gcc-posix", "-O1", "-I" + HELPER, os.path.join(HERE, "probe.c")]
         ours = ["-municode", "-static", "-I" + os.path.join(HELPER, "base", "windows"), "-include",
                 os.path.join(HELPER, "base", "windows", "posix.h"), os.path.join(WINDOWS, "libfm_base.a"), "-lbcrypt", "-lntdll"]
@@ -217,21 +218,22 @@ class Windows(unittest.TestCase):
             return subprocess.run(["wine", program, word], stdout=subprocess.PIPE, cwd=folder, text=True, check=False)
 
     def test_an_end_at_once_runs_nothing_of_a_library(self):
-        """_exit ends the engine while another thread of it may be in the middle of anything."""
+        """_exit ends the engine while another of its threads may be doing anything."""
         self.assertEqual(self.probe("end").returncode, 7)
 
     def test_a_limit_is_of_processor_time(self):
         self.assertEqual(self.probe("patience").stdout, "ran late\n")
 
     def test_a_program_that_windows_does_not_let_start(self):
-        """A virus scanner, a policy and a quota have errors of their own. The host sees them as sentences."""
+        """A virus scanner, a policy and a quota have special errors. The host gets them as sentences."""
         told = dict(map(int, line.split()) for line in self.probe("errors").stdout.splitlines())
         for numbers, meaning in (((5, 225, 226, 740, 1260, 4551), errno.EACCES), ((193, 14001), errno.ENOEXEC),
                                  ((8, 1454, 1816), errno.ENOMEM), ((89, 164), errno.EAGAIN)):
             self.assertEqual({told[number] for number in numbers}, {meaning}, numbers)
 
     def test_model_files(self):
-        """In a folder, and by a path as Windows writes it. The engine is the fake one, under a name that says it reads files."""
+        """Model files in a folder, and by a path in Windows' form. The engine is the fake one, under a name whose description
+        says that it reads files."""
         with tempfile.TemporaryDirectory() as folder:
             for name in os.listdir(PROGRAMS):
                 shutil.copy(os.path.join(PROGRAMS, name), os.path.join(folder, name.replace("-fake", "-files")))
@@ -279,7 +281,7 @@ class Windows(unittest.TestCase):
             self.assertEqual(helper.close(), 0)
 
     def test_no_handle_but_the_pipes_is_inherited(self):
-        """Nobody but the helper holds its output, so that its end is seen while its engine still runs."""
+        """Only the helper holds its output, so that its end is noticed while its engine still runs."""
         helper = self.helper()
         call = helper.start("responses.create", {"input": wire.script("a", {"hang": "hard"}), "stream": True})
         helper.event(call, "response.output_text.delta")
@@ -321,7 +323,7 @@ class Llama(unittest.TestCase):
         self.assertEqual(helper.close(), 0)
 
     def test_an_image(self):
-        """By a projector of random weights, which sees nothing."""
+        """With a projector of random weights, which recognises nothing."""
         with tempfile.TemporaryDirectory(prefix="模型 ") as folder:
             projector = os.path.join(folder, "projector.gguf")
             subprocess.run([sys.executable, "-B", os.path.join(HERE, "..", "e2e", "make_projector.py"), projector], check=True)
@@ -332,7 +334,7 @@ class Llama(unittest.TestCase):
             self.assertEqual(helper.close(), 0)
 
     def test_an_exception_of_a_library_is_an_error(self):
-        """Each of llama.cpp's DLLs has a C++ library of its own: what one throws is caught in another."""
+        """Each of llama.cpp's DLLs has a separate C++ library: an exception of one is caught in another."""
         with tempfile.TemporaryDirectory() as folder:
             template = os.path.join(folder, "template.jinja")
             with open(template, "w") as file:
@@ -359,7 +361,7 @@ def main(names):
     tests = list(flat(suite))
     report = Report()
     left_out = 0
-    # One helper runs all the time: starting wine itself takes longer than any test.
+    # One helper runs all the time, because starting wine itself takes longer than any test.
     awake = subprocess.Popen([os.path.join(START, "fm-proxy"), "--engine", "fake"], stdin=subprocess.PIPE,
                              stdout=subprocess.DEVNULL)
     try:
@@ -370,7 +372,7 @@ def main(names):
                 left_out += 1
                 continue
             test.run(report)
-            if report.is_bad(test):  # on a busy machine: wine kills a process that takes longer than a second to end
+            if report.is_bad(test):  # the machine may be busy: wine kills a process that takes longer than a second to end
                 report.forget(test)
                 print("       once more", flush=True)
                 test.run(report)

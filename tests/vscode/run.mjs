@@ -1,5 +1,6 @@
-// The VSIX of packaging/vscode in a real VS Code (code-server) with a headless Chromium: what a user sees, from the installation
-// to the end of the last process; and the same without the platform's package. tests/vscode/run.sh installs what it needs.
+// The VSIX of packaging/vscode in a real VS Code (code-server) with a headless Chromium: what a user sees, from the
+// installation to the end of the last process; and the same without the platform's package. tests/vscode/run.sh installs what
+// this needs.
 //
 // usage: node tests/vscode/run.mjs [--model FILE] [--screenshots FOLDER] [WINDOW...]
 //   WINDOW                only these: helper, absent, download, model
@@ -38,7 +39,7 @@ const scratch = mkdtempSync(join(tmpdir(), "fm-vscode-"));
 let passed = 0;
 let failed = 0;
 
-/** One thing to see. What fails does not keep the others from being looked at. */
+/** Checks one thing. If it fails, the others are still checked. */
 async function check(name, look) {
   try {
     await look();
@@ -57,7 +58,7 @@ function released() {
   return join(out, TARGET);
 }
 
-/** A stand-in for it, with the fake engine too. */
+/** A stand-in for the platform's package, with the fake engine too. */
 function platformPackage() {
   const folder = join(scratch, "package");
   mkdirSync(join(folder, "bin"), { recursive: true });
@@ -79,7 +80,7 @@ async function driver() {
 
 const CODE = 'const f = ["parse dates"];\nconst slow = [{"hang":"soft"}];\n';
 
-/** A repository with a file that is committed and then changed. */
+/** A repository with a file that was committed and then changed. */
 function workspace(name) {
   const folder = join(scratch, name);
   mkdirSync(folder);
@@ -99,7 +100,7 @@ async function picture(window, name) {
   await window.page.screenshot({ path: join(pictures, file), animations: "disabled" });
 }
 
-/** A window with these extensions installed, that is closed whatever happens. */
+/** A window with these extensions installed; it is closed whatever happens. */
 async function withWindow(name, vsixes, more, use) {
   if (wanted.length > 0 && !wanted.includes(name)) return;
   const window = new Window({ folder: join(scratch, `window-${name}`), workspace: workspace(`workspace-${name}`), ...more });
@@ -193,7 +194,7 @@ async function names(window) {
     await window.page.keyboard.press("Enter");
     await ended();
     const text = await window.ask("text");
-    // The fake engine repeats the question, which is no name.
+    // The fake engine repeats the question, which is not a valid name.
     assert.equal(name, "dates_split");
     assert.equal(text.split(name).length - 1, 3, text);
     await picture(window, "renamed");
@@ -209,7 +210,7 @@ async function commit(window) {
     console.log(`    ${JSON.stringify(value)}`);
     assert.equal(value, "Update date.js and 2 more files");
     const box = window.page.locator(".scm-input").first();
-    // The editor of the box shows its spaces as another character.
+    // The box shows its spaces as another character.
     await until(async () => (await box.textContent()).replaceAll("\u00a0", " ").includes(value), "the box");
     await picture(window, "commit-message");
   });
@@ -234,7 +235,7 @@ async function withHelper(window) {
   await check("a re-check says so in the status bar", async () => {
     await (await window.start("fm-proxy.recheck"))();
     await until(async () => (await window.page.locator(".statusbar").textContent()).includes("Local model ready"), "the note");
-    // VS Code shows progress for a moment longer than it lasts.
+    // VS Code shows progress slightly longer than it lasts.
     await until(async () => (await window.page.locator(TOAST).count()) === 0, "the end of the notifications");
   });
   await check("a reloaded window: the helper of the old extension host is gone, and a new one is ready", async () => {
@@ -298,7 +299,7 @@ async function withDownload(window) {
     assert.match(label, /MODEL_NOT_READY/);
     await picture(window, "no-model");
     await window.page.click(ITEM);
-    await window.page.mouse.move(600, 600); // its text would hide the notification
+    await window.page.mouse.move(600, 600); // the mouse's hover text would hide the notification
     await window.page.waitForSelector(PICK, { timeout: 60_000 });
     await picture(window, "models");
     assert.ok((await window.page.locator(`${PICK} .label-name`).allTextContents()).includes("qwen3-0.6b"));

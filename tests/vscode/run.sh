@@ -1,7 +1,7 @@
 #!/bin/sh
-# The extension for VS Code in a real VS Code: installs what that needs (code-server and its Node from npm, into
-# tests/vscode/node_modules), then runs run.mjs with the arguments of this script. Not a part of the usual tests: it downloads
-# much, and takes minutes.
+# The extension for VS Code in a real VS Code: installs the requirements (code-server and its Node from npm, into
+# tests/vscode/node_modules), then runs run.mjs with the arguments of this script. It is not a part of the usual tests, because
+# it downloads much, and takes minutes.
 #
 # usage: sh tests/vscode/run.sh [--model FILE] [--screenshots FOLDER]
 #
@@ -23,7 +23,7 @@ main() {
   exec node $HERE/run.mjs "$@"
 }
 
-# install_plain DIR: npm ci there without the packages' own scripts, unless it has been done with this lock file.
+# install_plain DIR: runs npm ci there without the packages' own scripts, unless that has been done with this lock file.
 install_plain() {
   ! cmp -s "$1/package-lock.json" "$1/node_modules/.fm-installed" || return 0
   say "installing the npm packages of $1"
@@ -31,8 +31,8 @@ install_plain() {
   cp "$1/package-lock.json" "$1/node_modules/.fm-installed"
 }
 
-# The part of code-server that its own script installs, with the Node that it asks for. Its native parts (terminals) are left
-# out: they would have to be compiled, and no test needs them.
+# The part of code-server that its own script installs, with the Node version that it requires. Its native parts (terminals)
+# are left out: they would have to be compiled, and no test needs them.
 install_server() {
   [ ! -f "$HERE/node_modules/.fm-server" ] || return 0
   say "installing the parts of code-server"

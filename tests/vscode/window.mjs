@@ -1,4 +1,4 @@
-// A VS Code for a test: code-server with extensions of its own, a page in a headless Chromium, and a line to the driver.
+// A VS Code for a test: code-server with separate extensions, a page in a headless Chromium, and a connection to the driver.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ const SETTINGS = {
   "telemetry.telemetryLevel": "off",
 };
 
-/** Waits until `look` gives something that is neither false nor null nor undefined, and returns it. */
+/** Waits until `look` returns a value that is neither false nor null nor undefined, and returns it. */
 export async function until(look, what) {
   const end = performance.now() + WAIT;
   for (;;) {
@@ -32,7 +32,7 @@ export async function until(look, what) {
   }
 }
 
-/** A VS Code with these extensions in a folder of its own, with a workspace opened. */
+/** A VS Code with these extensions in a separate folder, with a workspace opened. */
 export class Window {
   #server;
   #browser;
@@ -46,7 +46,7 @@ export class Window {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FM_"));
     this.env = { ...Object.fromEntries(inherited), HOME: join(folder, "home"), FM_TEST_DRIVER: this.driver, ...env };
     mkdirSync(join(folder, "home"), { recursive: true });
-    // Ours are settings of the machine, which a browser's window reads from a file of the server.
+    // Our settings are settings of the machine, which a browser's window reads from a file of the server.
     for (const [scope, values] of [["User", SETTINGS], ["Machine", settings]]) {
       mkdirSync(join(folder, "data", scope), { recursive: true });
       writeFileSync(join(folder, "data", scope, "settings.json"), JSON.stringify(values));
@@ -60,7 +60,7 @@ export class Window {
     return child;
   }
 
-  /** What code-server printed. */
+  /** The output of code-server. */
   get log() {
     return this.#log;
   }
@@ -92,12 +92,12 @@ export class Window {
     await this.ready();
   }
 
-  /** Waits for the driver, which a reload of the window takes away for a moment. */
+  /** Waits for the driver, which is gone for a moment after a reload of the window. */
   async ready() {
     await until(() => this.ask("isActive", { id: "fm-proxy-tests.driver" }).catch(() => false), "the driver");
   }
 
-  /** Lets the driver do something; its result. */
+  /** Lets the driver do something; returns its result. */
   async ask(action, params = {}) {
     const socket = connect(readFileSync(this.driver, "utf8"));
     socket.setEncoding("utf8");
@@ -118,7 +118,7 @@ export class Window {
     }
   }
 
-  /** Starts a command of VS Code; what it returns waits for the end of the command. */
+  /** Starts a command of VS Code; the returned function waits for the end of the command. */
   async start(id, ...args) {
     const number = await this.ask("start", { id, args });
     return async () => {
@@ -130,14 +130,14 @@ export class Window {
     };
   }
 
-  /** The processes whose program lies in the extensions' folder: helpers and their engines. */
+  /** The processes whose program is in the extensions' folder: helpers and their engines. */
   helpers() {
     const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
     return pids.filter((pid) => {
       try {
         return readlinkSync(`/proc/${pid}/exe`).startsWith(this.extensions) && !/^State:\s+Z/m.test(status(pid));
       } catch {
-        return false; // it has ended, or is the kernel's
+        return false; // it has ended, or belongs to the kernel
       }
     });
   }

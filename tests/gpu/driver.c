@@ -1,9 +1,10 @@
 /*
- * A Vulkan driver for the test: Mesa's software one, whose device fails when the file FM_ENGINE_TEST_FAULT is there.
- * Its first word says how: "lost" (what a driver says of a device that hangs or was unplugged) or "crash" (the driver's
- * own bug). The engine can read files in its sandbox, so a test decides when.
+ * A Vulkan driver for the test: Mesa's software driver, whose device fails when the file FM_ENGINE_TEST_FAULT exists.
+ * The first word of the file says how: "lost" (what a driver reports for a device that hangs or was unplugged) or
+ * "crash" (a bug of the driver). The engine can read files in its sandbox, so a test decides when.
  *
- * Vulkan's loader asks a driver for each function by its name (vk_icd.h). Three answers are ours, the rest is Mesa's.
+ * Vulkan's loader asks a driver for each function by its name (vk_icd.h). Three functions are ours, the rest are
+ * Mesa's.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ EXPORT int32_t vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t *version);
 EXPORT function vk_icdGetInstanceProcAddr(void *instance, const char *name);
 EXPORT function vk_icdGetPhysicalDeviceProcAddr(void *instance, const char *name);
 
-/* A function of Mesa's driver; without it there is no test. */
+/* A function of Mesa's driver; without it the test is not possible. */
 static void *mesa(const char *name) {
     static void *library;
     library = library ? library : dlopen("libvulkan_lvp.so", RTLD_NOW | RTLD_LOCAL);

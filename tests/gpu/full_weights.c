@@ -1,7 +1,6 @@
 /*
- * usage: full_weights IN.gguf OUT.gguf
- * Writes a quantized model's weights as 32-bit floats. With those the CPU does not round what it multiplies them with
- * to 8 bits, as it does beside quantized weights: so a GPU's text can be compared token by token.
+ * usage: full_weights IN.gguf OUT.gguf Writes a quantized model's weights as 32-bit floats. With quantized weights, the
+ * CPU rounds the other factor to 8 bits; with floats it does not, so that a GPU's text can be compared token by token.
  */
 #include <llama.h>
 #include <stdio.h>

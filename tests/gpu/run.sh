@@ -1,7 +1,7 @@
 #!/bin/sh
-# The GPU, by Vulkan, on Mesa's software driver: no GPU is needed, and ten minutes are. It shows that the same prompts give
-# the same text as on the CPU, that a device that fails costs at most the answer that it was at, and what the sandbox
-# refuses meanwhile. Installs Mesa's drivers (apt) and the Vulkan library of packaging/pins.
+# Tests the GPU, by Vulkan, on Mesa's software driver: it needs no GPU, and takes ten minutes. It shows that the same prompts
+# give the same text as on the CPU, that a failing device costs at most the current answer, and what the sandbox refuses.
+# Installs Mesa's drivers (apt) and the Vulkan library of packaging/pins.
 #
 # usage: sh tests/gpu/run.sh [TEST...]
 set -eu

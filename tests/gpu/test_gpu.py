@@ -1,6 +1,6 @@
 """
-The llama engine with a GPU that is Mesa's software driver for Vulkan: see run.sh. What a GPU's failure leads to is also
-tested with the fake engine, which needs no driver (tests/e2e/test_gpu.py).
+The llama engine with Mesa's software driver for Vulkan as its GPU: see run.sh. The results of a GPU's failure are also tested
+with the fake engine, which needs no driver (tests/e2e/test_gpu.py).
 """
 
 import glob
@@ -18,7 +18,7 @@ DIR = os.environ["FM_GPU_DIR"]
 MODEL = sorted(glob.glob(os.path.join(wire.BIN, "..", "models", "*.gguf")))[0]
 DRIVER = os.path.join(wire.BIN, "..", "tests-bin", "failing_vulkan.json")
 TOKENS = 12
-FULL = os.path.join(wire.BIN, "..", "tests-bin", "full-weights.gguf")  # the same model's weights, of 32 bits
+FULL = os.path.join(wire.BIN, "..", "tests-bin", "full-weights.gguf")  # the same model's weights, with 32 bits
 FULL_TOKENS = 24
 MARGIN = 0.4  # in logarithms of a probability: see SameText.compare
 FULL_MARGIN = 0.02  # with FULL
@@ -63,7 +63,7 @@ class GpuTest(HelperTest):
 
 
 class EngineTest(GpuTest):
-    """The engine alone: the front would take a software GPU on a busy machine for one that hangs."""
+    """Runs only the engine: on a busy machine, the front would think that a software GPU hangs."""
 
     def unloaded(self, **env):
         engine = self.helper(program="fm-engine-llama", env={"GGML_VK_VISIBLE_DEVICES": "0", **env}, stderr=self.log())
@@ -80,7 +80,7 @@ class EngineTest(GpuTest):
 class SameText(EngineTest):
 
     def tokens(self, engine, number, prompt, most=TOKENS):
-        """[(token's bytes, its log probability, those of the two best)]"""
+        """[(the token's bytes, its log probability, those of the two best tokens)]"""
         engine.send("job.start", {"job": number, "messages": [{"role": "user", "content": prompt}], "temperature": 0,
                                   "max_tokens": most, "logprobs": 2})
         entries = []
@@ -93,8 +93,8 @@ class SameText(EngineTest):
 
     def compare(self, prompt, ours, theirs, margin):
         """
-        True when both are the same. Where the two most likely tokens are nearer to each other than `margin`, the other one
-        may win. Then the texts are compared up to there, and the output says so.
+        True if both are the same. If the two most likely tokens are nearer to each other than `margin`, the other one may win.
+        Then the texts are only compared up to there, and the output says so.
         """
         length = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a[0] != b[0]), min(len(ours), len(theirs)))
         apart = max((abs(a[1] - b[1]) for a, b in zip(ours[:length], theirs[:length])), default=0)
@@ -111,7 +111,7 @@ class SameText(EngineTest):
         return False
 
     def same_texts(self, model, most, margin):
-        """How many prompts have the CPU's text; and the engine on the GPU."""
+        """Returns how many prompts give the CPU's text, and the engine on the GPU."""
         cpu = self.engine(model)
         self.assertNotIn("gpu", cpu.loaded)
         gpu = self.engine(model, FM_ENGINE_GPU="auto", FM_ENGINE_GPU_DIR=DIR)
@@ -134,14 +134,14 @@ class SameText(EngineTest):
 
     def test_with_quantized_weights(self):
         """
-        Beside such weights the CPU rounds activations to 8 bits, a GPU to 16. That alone moves the distance of two log
-        probabilities by 0.2, so that a text may go another way where two tokens are that near to each other.
+        With such weights the CPU rounds activations to 8 bits, and a GPU to 16. This alone changes the distance of two log
+        probabilities by 0.2, so the text may differ if two tokens are that near to each other.
         """
         same, _ = self.same_texts(MODEL, TOKENS, MARGIN)
         self.assertGreater(same, 0)
 
     def test_an_abort(self):
-        """It does not wait for the whole batch."""
+        """The abort does not wait for the whole batch."""
         gpu = self.engine(FM_ENGINE_GPU="auto", FM_ENGINE_GPU_DIR=DIR)
         gpu.send("job.start", {"job": 1, "messages": [{"role": "user", "content": "word " * 4000}], "temperature": 0})
         gpu.receive_where(lambda m: m.get("method") == "job.progress", timeout=LONG)
@@ -155,7 +155,7 @@ class SameText(EngineTest):
         self.assertEqual(report["layers"], 10)
 
     def check_process(self, engine):
-        """All threads are in the sandbox, the driver's too, and nothing is open that should not be."""
+        """All threads are in the sandbox, also those of the driver, and no descriptor is open that should not be."""
         states, names, opened = set(), set(), {}
         for thread in os.listdir(f"/proc/{engine}/task"):
             with open(f"/proc/{engine}/task/{thread}/status") as file:
@@ -171,7 +171,7 @@ class SameText(EngineTest):
             opened[os.readlink(f"/proc/{engine}/fd/{fd}")] = flags & os.O_ACCMODE
         print(f"its descriptors: {sorted(opened)}")
         self.assertFalse([path for path in opened if path.startswith("socket:")])
-        stderr = os.readlink(f"/proc/{engine}/fd/2")  # a file of this test, and also what libraries print to
+        stderr = os.readlink(f"/proc/{engine}/fd/2")  # a file of this test, which also gets the output of libraries
         writable = [path for path, mode in opened.items() if mode != os.O_RDONLY and path.startswith("/") and path != stderr]
         self.assertFalse([path for path in writable if not path.startswith(("/memfd:", "/dev/null", "/dev/dri/"))])
 
@@ -192,7 +192,7 @@ class NoGpu(GpuTest):
         print(self.gpu(helper)["detail"])
 
     def test_another_release(self):
-        """A copy of the libraries in which the commit is another one."""
+        """A copy of the libraries with another commit."""
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(DIR, folder, dirs_exist_ok=True)
             path = os.path.join(folder, "libggml-base.so")
@@ -206,7 +206,7 @@ class NoGpu(GpuTest):
             self.assert_on_cpu(helper, "(1234567), this engine has")
 
     def commit(self, library):
-        """As the text stands in the library: the function ggml_commit returns its address."""
+        """The commit's text in the library: the function ggml_commit returns its address."""
         import ctypes
         base = ctypes.CDLL(os.path.join(DIR, "libggml-base.so"))
         base.ggml_commit.restype = ctypes.c_char_p
@@ -222,7 +222,7 @@ class NoGpu(GpuTest):
 
 
 class Failures(GpuTest):
-    """The device fails at the moment when the file is there."""
+    """The device fails when the file appears."""
 
     def failing(self):
         folder = tempfile.TemporaryDirectory()
@@ -236,7 +236,7 @@ class Failures(GpuTest):
         os.rename(self.fault + ".new", self.fault)
 
     def test_while_the_model_loads(self):
-        """A device that is lost is llama.cpp's to tell; a driver that crashes takes the engine with it."""
+        """llama.cpp reports a lost device; a driver that crashes ends the engine."""
         for how, reason in (("lost", "does not load with"), ("crash", "no GPU is used any more")):
             with self.subTest(how):
                 helper = self.failing()

@@ -1,7 +1,7 @@
 /*
- * Pings beside everything that is large, all on one processor: answers of 4 MB, instructions of 4 MB, 8 streams, and
- * with --model a prompt of 2,000 tokens that a real engine reads. The host looks at the head of a message and no
- * further, and a time counts from when the ping has been written, so that the times are those of the front.
+ * Pings during large work, all on one processor: answers of 4 MB, instructions of 4 MB, 8 streams, and with --model a
+ * prompt of 2,000 tokens that a real engine reads. The host only reads the head of a message, and times begin when the
+ * ping has been written, so that they are the front's times.
  */
 #include "base/clock.h"
 #include "figures.h"
@@ -13,33 +13,33 @@
 #include <string.h>
 
 #define STREAMS    8
-#define STEPS      60 /* of a stream, one each TICK_MS */
+#define STEPS      60 /* of a stream, one every TICK_MS */
 #define TICK_MS    20
 #define LARGE      4000000u /* bytes */
-#define PROMPT     2000     /* words of a token each */
+#define PROMPT     2000     /* words of one token each */
 #define PARAMS_MAX (2 * LARGE)
 #define PAUSE_US   2000     /* from a pong to the next ping */
 
-#define PAUSE_LARGE_US 1000000 /* from the end of something large to the next of its kind */
+#define PAUSE_LARGE_US 1000000 /* from the end of a large message to the next one of its kind */
 
 #define P99_MS     5
 #define MAX_MS     20
-#define LATE_MS    30000 /* for what is under way at the end */
+#define LATE_MS    30000 /* for work that is still running at the end */
 #define MODEL_SIZE 256
 
 struct work;
 struct beside;
 
-/* Work that is in flight again and again. */
+/* Work that is repeated all the time. */
 struct work {
     const char *name;
     void (*write)(const struct beside *beside, const struct work *work, struct fm_json_writer *w); /* params */
-    int64_t pause_us; /* from an end to the next beginning */
-    int64_t id; /* of the call; 0: none */
+    int64_t pause_us; /* from an end to the next start */
+    int64_t id; /* the call's id; 0: none */
     int64_t next_us;
     unsigned times;
     bool stream;
-    bool varies; /* its params are written anew each time */
+    bool varies; /* its params are new each time */
     struct fm_buf params;
 };
 
@@ -50,7 +50,7 @@ struct beside {
     int64_t last_id;
     int64_t probe;
     bool probe_out;
-    bool probe_written; /* its last byte has gone */
+    bool probe_written; /* its last byte has been written */
     int64_t probe_sent_us;
     int64_t probe_next_us;
     struct samples probes;
@@ -62,7 +62,7 @@ struct beside {
 
 static const char sentence[] = "The-\"quick\"-brown-fox,-caf\xC3\xA9-in-hand,-jumps-over-the-lazy-dog.\n";
 
-/* Many texts one after the other: a chunk of prose a delta. */
+/* Many texts one after the other: each delta is a chunk of prose. */
 static void write_script(struct fm_json_writer *w) {
     struct fm_buf script;
     char chunk[sizeof sentence * 20];
@@ -77,7 +77,7 @@ static void write_script(struct fm_json_writer *w) {
     fm_json_key(&inner, "repeat");
     fm_json_array_begin(&inner);
     fm_json_string(&inner, chunk, len);
-    fm_json_int(&inner, LARGE / (int64_t)(len + 16 * 3)); /* as JSON, with its escapes */
+    fm_json_int(&inner, LARGE / (int64_t)(len + 16 * 3)); /* the length as JSON, with escapes */
     fm_json_array_end(&inner);
     fm_json_object_end(&inner);
     fm_json_array_end(&inner);
@@ -112,7 +112,7 @@ static void write_ticks(const struct beside *beside, const struct work *work, st
     fm_json_key_str(w, "input", script);
 }
 
-/* A prompt like no other before, so that all of it is read. */
+/* A prompt unlike all earlier ones, so that all of it is read. */
 static void write_prompt(const struct beside *beside, const struct work *work, struct fm_json_writer *w) {
     static const char *const words[] = {" one", " two", " red", " blue", " cat", " dog", " sun", " sea"};
     char prompt[PROMPT * 6 + 16];
@@ -134,7 +134,7 @@ static void write_params(const struct beside *beside, struct work *work) {
     fm_json_object_end(&w);
 }
 
-/* A large message is copied and not written anew, because that would take longer than a ping. */
+/* The text of a large message is kept and copied, because writing it again would take longer than a ping. */
 static void begin(struct beside *beside, struct work *work) {
     work->id = ++beside->last_id;
     if (work->varies || !work->params.len) {
@@ -205,7 +205,7 @@ static void turn(struct beside *beside, bool more) {
         wake = beside->probe_next_us;
     }
     host_turn(&beside->host, wake - now);
-    if (!beside->probe_written && !host_sending(&beside->host)) { /* it had waited for this host's own large message */
+    if (!beside->probe_written && !host_sending(&beside->host)) { /* it had waited for our own large message */
         beside->probe_written = true;
         beside->probe_sent_us = fm_now_us();
     }
@@ -219,7 +219,7 @@ static bool is_busy(const struct beside *beside) {
     return busy;
 }
 
-/* Lets all go on for a while, then waits until nothing is in flight. */
+/* Lets everything run for a while, then waits until nothing is in flight. */
 static void run(struct beside *beside, int64_t ms) {
     int64_t end = fm_now_ms() + ms;
     int64_t late = end + (int64_t)(LATE_MS * bounds.slow);
@@ -231,7 +231,7 @@ static void run(struct beside *beside, int64_t ms) {
     }
 }
 
-/* This program, and what it starts from here on, gets one processor. */
+/* Restricts this program, and what it starts from now on, to one processor. */
 static void keep_to_one_processor(void) {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -275,7 +275,7 @@ void part_beside(const struct scale *scale) {
     prepare(&beside, scale);
     keep_to_one_processor();
     host_start(&beside.host, WIRE_SOCKET, take, &beside);
-    run(&beside, 2000); /* engines start, memory is there */
+    run(&beside, 2000); /* meanwhile engines start, and memory is allocated */
     samples_free(&beside.probes);
     run(&beside, scale->beside_ms);
     for (size_t i = 0; i < beside.count; i++) {

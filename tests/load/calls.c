@@ -1,4 +1,4 @@
-/* Starts create calls, collects what the front sends about each, and checks it against PROTOCOL.md's rules. */
+/* Starts create calls, collects the front's messages about each, and checks them against PROTOCOL.md's rules. */
 #include "calls.h"
 #include "base/clock.h"
 #include "figures.h"
@@ -91,7 +91,7 @@ static void check_text(const struct call *call, struct json_object *text, const 
     }
 }
 
-/* The text of a finished response or completion; NULL when it has none. */
+/* The text of a finished response or completion; NULL if it has none. */
 static struct json_object *final_text(const struct call *call, struct json_object *object) {
     if (call->api == CALL_CHAT) {
         return member(member(json_object_array_get_idx(member(object, "choices"), 0), "message"), "content");

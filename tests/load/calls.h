@@ -1,7 +1,7 @@
 /*
- * Create calls and all that the front says about them: each stream is put together and held to PROTOCOL.md's rules
- * (sequence numbers without a hole, the text of the deltas is the text of the end, one terminal event and nothing
- * after it, one result). A broken rule goes to report_fault.
+ * Create calls and all messages of the front about them. Each stream is put together and checked against PROTOCOL.md's
+ * rules (sequence numbers without gaps, deltas that add up to the final text, one terminal event and nothing after it,
+ * one result). A broken rule goes to report_fault.
  */
 #ifndef TESTS_LOAD_CALLS_H
 #define TESTS_LOAD_CALLS_H
@@ -16,7 +16,7 @@ struct json_tokener;
 enum call_api { CALL_RESPONSES, CALL_CHAT };
 
 struct call {
-    int64_t id; /* 0: no call had this slot yet */
+    int64_t id; /* 0: this slot has not been used yet */
     enum call_api api;
     bool done;     /* the result has come */
     bool ended;    /* the terminal event (or finish chunk) has come */
@@ -37,7 +37,7 @@ struct calls {
     int64_t last_id;
     unsigned open;
     int64_t finished;
-    /* Replies and notifications that belong to no create call; the reply's `result` or `error`. */
+    /* Replies and notifications that do not belong to a create call; the reply's `result` or `error`. */
     void (*other)(void *context, int64_t id, struct json_object *message);
     void *context;
 };
@@ -47,21 +47,21 @@ void calls_init(struct calls *calls, struct host *host);
 void calls_free(struct calls *calls);
 
 /*
- * Starts a streamed call whose prompt is `script`; returns its number. `limits`: JSON of `fm`, or NULL. The call is the
- * caller's to look at until its slot is used again.
+ * Starts a streamed call with the prompt `script`; returns the call. `limits`: JSON of `fm`, or NULL. The caller may
+ * read the call until its slot is used again.
  */
 struct call *call_create(struct calls *calls, enum call_api api, const char *script, const char *limits);
 
-/* The call with this id; NULL when it never existed, or its slot was used again. */
+/* The call with this id; NULL if it never existed, or its slot was used again. */
 struct call *call_by_id(struct calls *calls, int64_t id);
 
-/* One message from the front. */
+/* Handles one message from the front. */
 void calls_take(struct calls *calls, const char *body, size_t len);
 
-/* Turns until no call is open. False when that takes longer than `wait_ms` or the front is gone. */
+/* Calls host_turn until no call is open. False if that takes longer than `wait_ms` or the front is gone. */
 bool calls_wait(struct calls *calls, int64_t wait_ms);
 
-/* One short call, so that the engine runs and all is warm. */
+/* Makes one short call, so that the engine runs and everything is warmed up. */
 void calls_warm_up(struct calls *calls);
 
 #endif

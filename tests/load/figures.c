@@ -15,7 +15,7 @@ struct bounds bounds = {.memory = true, .slow = 1};
 
 /* ---- /proc ---- */
 
-/* The entries of a folder of /proc but "." and "..". */
+/* The number of entries of a folder of /proc, without "." and "..". */
 static long count_entries(const char *path) {
     long count = 0;
     DIR *folder = opendir(path);
@@ -90,7 +90,7 @@ bool is_gone(pid_t pid) {
     return !is_alive(pid);
 }
 
-/* The number of the line that begins with `key`; 0 without one. */
+/* The number in the line that begins with `key`; 0 if there is none. */
 static long number_in(const char *path, const char *key) {
     char line[256];
     long number = 0;
@@ -115,7 +115,7 @@ struct footprint footprint_of(pid_t pid) {
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     footprint.threads = number_in(path, "Threads:");
     footprint.peak_kib = number_in(path, "VmHWM:");
-    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid); /* exact, where VmRSS lags */
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid); /* exact, while VmRSS may be out of date */
     footprint.rss_kib = number_in(path, "Rss:");
     return footprint;
 }
@@ -157,7 +157,7 @@ void samples_free(struct samples *samples) {
 
 static const char *part;
 static unsigned failed_rows;
-static char first_failed[160]; /* the row; long output is often cut before it */
+static char first_failed[160]; /* the row; kept because long output is often cut before it */
 static unsigned faults;
 
 static void row(const char *figure, const char *value, const char *bound, const char *verdict) {

@@ -14,18 +14,18 @@
 struct footprint {
     long descriptors;
     long threads;
-    long children; /* zombies too */
+    long children; /* including zombies */
     long rss_kib;
-    long peak_kib; /* the most that RSS ever was */
+    long peak_kib; /* the highest RSS so far */
 };
 
-/* All zero when there is no such process. */
+/* All members are zero if there is no such process. */
 struct footprint footprint_of(pid_t pid);
 
 /* Its first child, or 0. */
 pid_t child_of(pid_t pid);
 
-/* Waits a while for a process that should end. A zombie counts as ended. */
+/* Waits a while for the end of a process. A zombie counts as ended. */
 bool is_gone(pid_t pid);
 
 /* ---- times ---- */
@@ -44,7 +44,7 @@ void samples_free(struct samples *samples);
 
 /* ---- the table: part, figure, value, bound, ok or FAIL ---- */
 
-/* Memory is asserted (not so under sanitizers). Times are multiplied by `slow` where they are asserted. */
+/* Memory is only asserted without sanitizers. Times are multiplied by `slow` when they are asserted. */
 struct bounds {
     bool memory;
     double slow;
@@ -54,7 +54,7 @@ extern struct bounds bounds;
 /* Begins the rows of a part. */
 void report_part(const char *name);
 
-/* A row. The value must be at most (or exactly) the bound; a note has none. */
+/* Adds a row. The value must be at most (or exactly) the bound; a note has no bound. */
 void report_at_most(const char *figure, double value, double bound, const char *unit);
 void report_exactly(const char *figure, long value, long expected);
 void report_note(const char *figure, double value, const char *unit);
@@ -65,13 +65,13 @@ void report_times(const char *what, struct samples *samples, double p99_ms);
 /* Waits a while until descriptors, threads and children are as they were, and reports them. */
 void report_footprint(pid_t pid, const struct footprint *start);
 
-/* Something is wrong that no figure tells. The first few of a part are printed. */
+/* Reports a fault that no figure shows. The first few of a part are printed. */
 void report_fault(const char *fmt, ...) FM_PRINTF(1, 2);
 
-/* The row of faults; ends the part. */
+/* Reports the row of faults; ends the part. */
 void report_part_end(void);
 
-/* True when no row failed; else prints how many did, and the first. */
+/* True if no row failed; otherwise prints how many did, and the first. */
 bool report_passed(void);
 
 #endif

@@ -18,7 +18,7 @@
 #define OUT_MAX    (64u << 20)
 #define READ_BYTES 65536
 
-/* For what the front had written before its end, if another process keeps the wire open. */
+/* Time to read what the front had written before its end, if another process keeps the wire open. */
 #define LAST_BYTES_MS 1000
 
 const char *host_programs = "build/bin";
@@ -124,7 +124,7 @@ static void write_some(struct host *host) {
             host->out_sent = 0;
         }
     } else if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-        host_hang_up(host); /* EPIPE: it reads no more */
+        host_hang_up(host); /* EPIPE: the front reads no more */
     }
 }
 

@@ -5,19 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How much of everything: the real figures, or a few seconds of the same. */
+/* The amount of everything: the real figures, or a few seconds of the same. */
 struct scale {
     bool quick;
     int64_t pings;
     int64_t probes_pause_us;
     unsigned streams;
-    unsigned deltas; /* a stream */
+    unsigned deltas; /* per stream */
     int64_t races;
     unsigned spawns;
     unsigned engine_spawns;
-    unsigned slow_kib;  /* of each of the 8 streams that a slow host doesn't read */
+    unsigned slow_kib;  /* for each of the 8 streams that a slow host does not read */
     int64_t crawl_ms;   /* how long it reads 1 KiB/s */
-    int64_t stall_ms;   /* the front's own limit for a host that takes nothing; 0: not waited for */
+    int64_t stall_ms;   /* the front's limit for a host that reads nothing; 0: do not wait for it */
     unsigned responses; /* stored, one after the other */
     const char *store_bytes;
     int64_t beside_ms;

@@ -1,11 +1,11 @@
-/* A flood of pings with a bounded window, and beside it a serial probe: one ping at a time, timed. */
+/* A flood of pings with a limited window, and at the same time a serial probe: one ping at a time, timed. */
 #include "base/clock.h"
 #include "figures.h"
 #include "host.h"
 #include "parts.h"
 #include "session.h"
 
-#define WINDOW     256   /* pings on their way */
+#define WINDOW     256   /* pings in flight */
 #define WARM_UP    50000 /* pings before memory is measured */
 #define GROWTH_KIB 2048
 #define STALL_US   ((int64_t)20000000) /* without a reply */
@@ -14,7 +14,7 @@ struct pings {
     struct host host;
     int64_t sent;
     int64_t answered;
-    int64_t probe; /* id of the one on its way, or of the last one */
+    int64_t probe; /* id of the one in flight, or of the last one */
     int64_t probe_sent_us;
     bool probe_out;
     struct samples times;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Load on the helper with the fake engine, in parts; prints one table and exits 1 when a row of it says FAIL. Let
-# nothing else run meanwhile. Needs what packaging/test.sh installs; FM_BUILD names another build folder, used as it is.
+# Load on the helper with the fake engine, in parts; prints one table and exits 1 if a row says FAIL. Run nothing else
+# meanwhile. Needs what packaging/test.sh installs; FM_BUILD names another build folder, used as it is.
 #
 # usage: sh tests/load/run.sh [PART...]       about four minutes; all parts but soak
 #        sh tests/load/run.sh soak MINUTES

@@ -1,8 +1,8 @@
-/* A host with a serial probe of pings beside its calls; reports counts, times and memory at the end. */
+/* A host with calls and a serial probe of pings; reports counts, times and memory at the end. */
 #include "session.h"
 #include "base/clock.h"
 
-#define MORE_THREADS 3 /* of the front: one reads the engine, one writes to it, one has the store */
+#define MORE_THREADS 3 /* of the front: one reads from the engine, one writes to it, one is for the store */
 #define GROWTH_KIB   2048
 #define SETTLE_MS    5000 /* for an answer or a thread's end */
 
@@ -50,7 +50,7 @@ void session_start(struct session *session, enum wire wire, int64_t probe_pause_
     long idle_threads = footprint_of(session->host.pid).threads;
     calls_warm_up(&session->calls);
     int64_t deadline = fm_now_ms() + (int64_t)(SETTLE_MS * bounds.slow);
-    bool settled; /* the last watchdog may be about to end */
+    bool settled; /* the last watchdog thread may be about to end */
     do {
         session->start = footprint_of(session->host.pid);
         settled = session->start.threads == idle_threads + MORE_THREADS && session->start.children == 1;
@@ -86,7 +86,7 @@ bool session_wait(struct session *session, int64_t wait_ms) {
 }
 
 int64_t session_random(struct session *session, int64_t below) {
-    /* Knuth's MMIX generator; the high bits are the good ones. */
+    /* Knuth's MMIX generator; only its high bits are good. */
     session->random = (int64_t)((uint64_t)session->random * 6364136223846793005u + 1442695040888963407u);
     return (int64_t)(((uint64_t)session->random >> 33) % (uint64_t)below);
 }

@@ -1,4 +1,4 @@
-/* A host with calls and a serial probe beside them: what the parts with an engine share. */
+/* A host with calls and a serial probe at the same time: shared by the parts that use an engine. */
 #ifndef TESTS_LOAD_SESSION_H
 #define TESTS_LOAD_SESSION_H
 
@@ -11,13 +11,13 @@ struct session {
     struct host host;
     struct calls calls;
     struct footprint start; /* with a warm engine */
-    bool warm;              /* start.rss_kib is that of session_warm */
-    int64_t warm_calls;     /* that had finished by then */
-    int64_t probe_pause_us; /* between an answer and the next ping; below 0: no probe */
+    bool warm;              /* start.rss_kib is from session_warm */
+    int64_t warm_calls;     /* calls that had finished by then */
+    int64_t probe_pause_us; /* between a pong and the next ping; below 0: no probe */
     int64_t probe;
     int64_t probe_answered;
-    int64_t crawl_probe; /* slow.c: the last one before the host became slow */
-    long slow_peak_kib;  /* slow.c: peak RSS while it was */
+    int64_t crawl_probe; /* slow.c: the last ping before the host became slow */
+    long slow_peak_kib;  /* slow.c: peak RSS during that time */
     int64_t probe_sent_us;
     int64_t probe_next_us;
     struct samples probes;
@@ -30,19 +30,19 @@ struct session {
 /* Starts a front and warms its engine up. `session` is large: keep it static. */
 void session_start(struct session *session, enum wire wire, int64_t probe_pause_us, unsigned seed);
 
-/* The load's first round is over: from here on times count, and memory may grow by 2 MiB (session_end looks). */
+/* Call it after the first round: from here on times count, and memory may grow by 2 MiB (session_end checks that). */
 void session_warm(struct session *session);
 
 /* host_turn, with the probe. */
 void session_turn(struct session *session, int64_t wait_us);
 
-/* Turns until no call is open or `wait_ms` have passed; tells what is missing. */
+/* Turns until no call is open or `wait_ms` have passed; reports what is missing. */
 bool session_wait(struct session *session, int64_t wait_ms);
 
-/* From 0 up to `below`. */
+/* A random number from 0 up to, but not including, `below`. */
 int64_t session_random(struct session *session, int64_t below);
 
-/* Rows about counts, memory and the exit; frees the session. */
+/* Reports rows about counts, memory and the exit; frees the session. */
 void session_end(struct session *session);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Hosts that take little: one reads 1 KiB/s for a while and then the rest, one never reads, one floods with pings and
- * never reads. The front keeps reading its input, stays small, and leaves a host that takes nothing.
+ * Hosts that read little: one reads 1 KiB/s for a while and then the rest, one never reads, one floods with pings and
+ * never reads. The front keeps reading its input, stays small, and gives up a host that reads nothing.
  */
 #include "base/clock.h"
 #include "parts.h"
@@ -18,7 +18,7 @@
 #define RATE      1024 /* bytes a second */
 #define PEAK_KIB  (24 * 1024)
 #define LATE_MS   10000 /* beyond the front's own limit */
-#define GROWTH_MS 30000 /* for a flood of pings to be cut off */
+#define GROWTH_MS 30000 /* time until a flood of pings is cut off */
 
 static void start_streams(struct session *session, unsigned kib) {
     for (unsigned i = 0; i < STREAMS; i++) {
@@ -44,7 +44,7 @@ static void check_streams(struct session *session, unsigned kib) {
     }
 }
 
-/* Pings go on although nothing is read; their order is checked when they are answered. */
+/* Sends pings although nothing is read; their order is checked when they are answered. */
 static void ping(struct session *session) {
     host_call(&session->host, ++session->probe, "health.ping");
 }
@@ -54,7 +54,7 @@ static bool has_ended(pid_t pid) {
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
-/* Turns for a while; what the host may read is the caller's business. */
+/* Turns for a while; the caller decides what the host may read. */
 static void tick(struct session *session, int64_t ms) {
     int64_t end_us = fm_now_us() + ms * 1000;
     for (int64_t left; (left = end_us - fm_now_us()) > 0;) {
@@ -74,7 +74,7 @@ static void report_peak(long peak_kib) {
     }
 }
 
-/* What a host that reads 1 KiB/s has seen, then the rest as fast as it comes. */
+/* Checks what a host that reads 1 KiB/s has seen, then reads the rest at full speed. */
 static void read_the_rest(const struct scale *scale, struct session *session, const char *name) {
     report_part(name);
     report_note("seconds at 1 KiB/s", (double)scale->crawl_ms / 1000, "s");
@@ -90,7 +90,7 @@ static void read_the_rest(const struct scale *scale, struct session *session, co
     session_end(session);
 }
 
-/* 1 KiB/s over a pipe and over sockets, side by side. */
+/* 1 KiB/s over a pipe and over sockets, at the same time. */
 static void crawl(const struct scale *scale) {
     static struct session sessions[2];
     report_part("crawl");
@@ -115,7 +115,9 @@ static void crawl(const struct scale *scale) {
     read_the_rest(scale, &sessions[1], "crawl/s");
 }
 
-/* Until the front ends, at most `wait_ms`; with `flood`, as many pings as it takes. Reports how it ended. */
+/*
+ * Waits for the front's end, at most `wait_ms`; with `flood`, sends as many pings as it accepts. Reports how it ended.
+ */
 static void be_deaf(struct session *session, int64_t wait_ms, bool flood) {
     int64_t before = fm_now_ms();
     pid_t engine = child_of(session->host.pid);

@@ -1,6 +1,6 @@
 /*
- * Everything at once, at random, for as long as asked: streams, cancels, limits, engines that err, hang, crash and are
- * killed, bad bodies. A line a minute, bounds at the end.
+ * Everything at once, at random, for as long as asked: streams, cancels, limits, engines that fail, hang, crash and are
+ * killed, bad bodies. A line per minute, bounds at the end.
  */
 #include "base/clock.h"
 #include "parts.h"
@@ -18,7 +18,10 @@
 #define GROWTH_KIB   2048
 #define QUIET_MS     30000 /* for the last calls to end */
 
-/* A prompt, its limits, and how it may end: INTERNAL and UNAVAILABLE always, since others crash the engine. */
+/*
+ * A prompt, its limits, and how it may end. INTERNAL and UNAVAILABLE are always possible, because other calls crash the
+ * engine.
+ */
 static const struct act {
     const char *script;
     const char *limits;
@@ -52,11 +55,11 @@ static const char *const odd_bodies[] = {
 };
 
 struct task {
-    struct call *call; /* NULL: free */
+    struct call *call; /* NULL: this slot is free */
     const struct act *act;
-    int64_t cancel_us; /* when to cancel; 0: not, or it is out */
+    int64_t cancel_us; /* when to cancel; 0: no cancel, or it was sent */
     bool cancelled;
-    bool awaits; /* the cancel's answer */
+    bool awaits; /* waits for the cancel's answer */
 };
 
 struct soak {
@@ -65,7 +68,7 @@ struct soak {
     int64_t started;
     int64_t ok;
     int64_t failed;
-    int64_t refused; /* while no engine is started, because of the crash loop: they fail at once, any number of them */
+    int64_t refused; /* while the crash loop allows no engine: they fail at once, any number of them */
     int64_t cancels;
     int64_t kills;
     int64_t odd_sent;
@@ -149,7 +152,7 @@ static void send_body(struct host *host, const char *body, size_t len) {
     host_send_raw(host, body, len);
 }
 
-/* One byte more than is served: it is skipped and answered by an error. */
+/* One byte more than the limit: the body is skipped and answered with an error. */
 static void send_too_large(struct soak *soak) {
     size_t len = FM_FRAME_BODY_MAX + 1;
     char *body = calloc(len, 1);
@@ -217,7 +220,7 @@ static void minute(const struct soak *soak, int64_t ms) {
     fflush(stdout);
 }
 
-/* Calls until one is answered by a healthy engine: the last one may have been killed a moment ago. */
+/* Makes calls until a healthy engine answers one: the last engine may have just been killed. */
 static void recover(struct soak *soak) {
     const char *code = "";
     int64_t deadline = fm_now_ms() + (int64_t)(QUIET_MS * bounds.slow);
@@ -239,7 +242,7 @@ static void report(struct soak *soak, long before_kib, bool quick) {
     report_note("engines killed", (double)soak->kills, "");
     report_exactly("bad bodies answered", (long)soak->odd_answered, (long)soak->odd_sent);
     double failed = (double)soak->failed / (double)(soak->ok + 1);
-    if (quick) { /* a few seconds: chance decides about shares, and memory has not settled */
+    if (quick) { /* it only takes seconds: shares are random, and memory has not settled */
         report_note("calls that failed for each that went well", failed, "");
         report_note("RSS growth since the first line", (double)growth, "KiB");
     } else {

@@ -1,7 +1,4 @@
-/*
- * Start and end of the front, again and again. This program adopts orphans, so a process that is left behind becomes
- * its child.
- */
+/* Starts and ends the front, again and again. This program adopts orphans, so a leftover process becomes its child. */
 #include "base/clock.h"
 #include "parts.h"
 #include "session.h"
@@ -12,7 +9,7 @@
 #include <sys/wait.h>
 
 struct cycles {
-    struct samples times; /* from the end that was asked for to the exit */
+    struct samples times; /* from the requested end to the exit */
     long clean;
 };
 
@@ -57,7 +54,7 @@ static void ping_cycle(struct cycles *cycles, unsigned number) {
 }
 
 static void ignore_rest(void *context, int64_t id, struct json_object *message) {
-    (void)context; /* of process.shutdown */
+    (void)context; /* the reply to process.shutdown */
     (void)id;
     (void)message;
 }
@@ -66,7 +63,7 @@ static void feed_calls(void *context, const char *body, size_t len) {
     calls_take(context, body, len);
 }
 
-/* With an engine, and in two of three cycles a stream in it. */
+/* A cycle with an engine, and in two of three cycles with a stream in it. */
 static void engine_cycle(struct cycles *cycles, unsigned number) {
     static struct calls calls;
     static const char *const scripts[] = {"[{\"repeat\":[\"x \",100]},{\"hang\":\"soft\"}]",

@@ -1,4 +1,4 @@
-/* 64 streams of 10,000 deltas: all complete, while pings go on. */
+/* 64 streams of 10,000 deltas: all are complete, while pings continue. */
 #include "base/clock.h"
 #include "parts.h"
 #include "session.h"
@@ -8,7 +8,7 @@
 
 #define BLOCKS 20 /* of equal deltas in a stream, each block with its own text */
 
-/* The text of a block; not ASCII, so that a merge that cuts a character shows. */
+/* The text of a block; it is not ASCII, so that a merge that cuts a character is noticed. */
 static int block_text(char *text, size_t size, int64_t id, unsigned block) {
     return snprintf(text, size, "%lld\xC3\xA9%u ", (long long)id, block);
 }

@@ -1,5 +1,5 @@
 /*
- * Lets calls of a whole process fail, its libraries included: a library for LD_PRELOAD (glibc).
+ * Makes calls of a whole process fail, including those of its libraries: a library for LD_PRELOAD (glibc).
  *
  *     FM_FAIL_WHAT=alloc   malloc, calloc, realloc, aligned_alloc, posix_memalign; strdup and others use them
  *     FM_FAIL_WHAT=thread  pthread_create: EAGAIN
@@ -30,7 +30,7 @@ static int count_fd = -1;
 static bool short_io;
 static atomic_ulong io_calls;
 
-/* dlsym has no function pointers in ISO C. */
+/* ISO C can't convert dlsym's result to a function pointer. */
 static void find(void *function, const char *name) {
     void *found = dlsym(RTLD_NEXT, name);
     memcpy(function, &found, sizeof found);
@@ -42,8 +42,8 @@ static unsigned long number_of(const char *variable) {
 }
 
 /*
- * A leak check stops the world from a separate process, which waits for ever when the one it looks at is killed
- * meanwhile. An engine may be killed at its end, and is not what is tested here.
+ * A leak check stops the world from a separate process, which waits forever if the engine is killed meanwhile. An
+ * engine may be killed at its end, and it is not what is tested here.
  */
 static void spare_children_the_leak_check(void) {
     setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0", 1);
@@ -67,10 +67,10 @@ __attribute__((destructor)) static void report(void) {
     if (count_fd >= 0) {
         dprintf(count_fd, "%lu", atomic_load(&calls));
     }
-    fail_at = fail_from = 0; /* what comes later is not ours: a leak checker, other destructors */
+    fail_at = fail_from = 0; /* later calls are not ours: a leak checker, other destructors */
 }
 
-/* Of the model that allocates nothing on the first use. */
+/* It uses the TLS model that allocates nothing on the first use. */
 static _Thread_local bool exempt __attribute__((tls_model("initial-exec")));
 
 static bool fails(enum what what, int error) {
@@ -127,7 +127,7 @@ int posix_memalign(void **block, size_t alignment, size_t size) {
     return fails(ALLOC, ENOMEM) ? ENOMEM : real(block, alignment, size);
 }
 
-/* Only a sanitizer's runtime calls this here, at the start of a thread, and it aborts without memory. */
+/* Only a sanitizer's runtime calls this here, when a thread starts, and it aborts if there is no memory. */
 int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes) {
     static int (*real)(pthread_t, pthread_attr_t *);
     if (!real) {

@@ -1,15 +1,15 @@
 """
-Calls of the front fail, in a dozen sessions: each allocation in turn (once and for good), each thread that is started, each
+Calls of the front fail, in a dozen sessions: each allocation in turn (once, and from then on), each start of a thread, each
 read and each write; and reads and writes that move few bytes and are interrupted.
 
     sessions.py [alloc|thread|read|write|short] [--every K] [--every-io L] [SCENARIO...]
 
-K: only each Kth allocation; L: only each Lth read and write (default 1, all of them). What must hold, whatever fails: no
-crash, no hang, whole frames on stdout; when the helper ends with status 0, each call was answered once, and each stream had
-one terminal event; else the status is one of ORDERLY. A helper that started without one of its threads says OVERLOADED to a
-call, unless that thread was to build a large frame, and one that had no memory for a message ends with status 70. Of session
-mode (the scenarios lines_...): each line has its one answer, in order, or the status is 70 or 71, and no engine is left. In a
-build with AddressSanitizer also: no leak.
+K: only each Kth allocation; L: only each Lth read and write (default 1, all of them). Whatever fails, there is no crash, no
+hang, and only whole frames on stdout. If the helper ends with status 0, each call was answered once, and each stream had one
+terminal event; otherwise the status is one of ORDERLY. A helper that started without one of its threads says OVERLOADED to a
+call, unless that thread was to build a large frame, and one that had no memory for a message ends with status 70. In session
+mode (the scenarios lines_...), each line has one answer, in order, or the status is 70 or 71, and no engine is left. In a
+build with AddressSanitizer there is also no leak.
 """
 
 import argparse
@@ -26,37 +26,37 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "e2e"))
 from wire import BIN, TERMINAL, WAIT, alive, children, frame, script, wait_until  # noqa: E402
 
 LIBRARY = os.environ.get("FM_FAILING", os.path.join(BIN, "..", "tests-bin", "libfailing.so"))
-NO_MEMORY = -32603  # for a message, PROTOCOL.md
+NO_MEMORY = -32603  # for a message, see PROTOCOL.md
 EX_SOFTWARE = 70
 EX_OSERR = 71
 ORDERLY = {"alloc": (0, 70, 71), "thread": (0, 71), "read": (0, 76), "write": (0,), "short": (0,)}
 
 
 class Ended(Exception):
-    """The helper's output ended: without memory it may, at any time."""
+    """The helper's output has ended: without memory this may happen at any time."""
 
 
 class Broken(Exception):
-    """What must never happen."""
+    """Something that must never happen."""
 
 
 class Session:
-    """The helper with failing allocations: sends, waits, and keeps all that it said."""
+    """The helper with failing calls: sends, waits, and keeps all its messages."""
 
     ARGUMENTS = ("--engine", "fake")
     ORDERLY = ORDERLY
 
     def __init__(self, env):
         command = [os.path.join(BIN, "fm-proxy"), *self.ARGUMENTS]
-        # a file: a leak checker's helper process can outlive an engine that is killed, and would keep a pipe open
+        # a file, because a leak checker's helper process can outlive a killed engine, and would keep a pipe open
         self.stderr = tempfile.TemporaryFile()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
                                         env=env, close_fds=False)
         self.bytes = b""
         self.messages = []
         self.calls = []
-        self.large = False  # a frame is built by another thread where no thread can be started for it
-        self.provoked = ()  # codes of errors without an id that the scenario itself asks for
+        self.large = False  # a frame is normally built by another thread, and no thread can be started for it
+        self.provoked = ()  # codes of errors without an id that the scenario itself causes
 
     def send_raw(self, data):
         try:
@@ -79,7 +79,7 @@ class Session:
             self.bytes = self.bytes[end:]
 
     def read(self, deadline):
-        """False at the end of output."""
+        """Returns False at the end of the output."""
         fd = self.process.stdout.fileno()
         if not select.select([fd], [], [], max(0, deadline - time.monotonic()))[0]:
             raise Broken("a hang")
@@ -98,7 +98,7 @@ class Session:
         self.until(lambda: any(m.get("id") == id and "method" not in m for m in self.messages) or self.nameless())
 
     def nameless(self):
-        """The codes of errors without an id that the scenario did not ask for."""
+        """The codes of errors without an id that the scenario did not cause."""
         codes = [m["error"]["code"] for m in self.messages if "id" in m and m["id"] is None]
         return [code for code in codes if code not in self.provoked]
 
@@ -111,7 +111,7 @@ class Session:
         return self.response(id).get("id", "resp_none")
 
     def lost_one(self):
-        """A response that says that it failed, or that it is not stored."""
+        """Whether a response says that it failed, or that it is not stored."""
         said = [m.get("result") or m.get("params", {}).get("event") or {} for m in self.messages]
         responses = [value.get("response") or {} for value in said]
         return any(response.get("status") == "failed" or response.get("store") is False for response in responses)
@@ -120,7 +120,7 @@ class Session:
         return any(m.get("result", {}).get("error", {}).get("code") == code for m in self.messages)
 
     def delta(self, id):
-        """Waits for the first delta; an answer is the end too."""
+        """Waits for the first delta; an answer also ends the wait."""
         wanted = lambda m: (m.get("params", {}).get("event", {}).get("type") == "response.output_text.delta"
                             or m.get("id") == id)
         self.until(lambda: any(wanted(m) for m in self.messages) or self.nameless())
@@ -143,7 +143,7 @@ class Session:
 
 
 class Lines(Session):
-    """Session mode: a line for each request, and its answer before the next one."""
+    """Session mode: sends a line for each request, and reads its answer before the next one."""
 
     ARGUMENTS = ("sessions", "--engine", "fake", "--log-level", "warn", "--max-output-tokens", "20")
     ORDERLY = {"alloc": (0, 70, 71), "thread": (0, 70, 71), "read": (0, 70), "write": (0, 70), "short": (0,)}
@@ -172,7 +172,7 @@ class Lines(Session):
 
 
 def check_streams(session, status):
-    """Events end with the answer, and of a stream that was answered the last one is the one terminal event."""
+    """No event comes after the answer; the last event of an answered stream is its one terminal event."""
     for id in session.calls:
         mine = [m for m in session.messages if m.get("id") == id or m.get("params", {}).get("id") == id]
         answers = [i for i, m in enumerate(mine) if "method" not in m]
@@ -190,8 +190,8 @@ def check_streams(session, status):
 
 def check_lines(session, what, status):
     """
-    Answers are whole, no more than the requests, and no fewer where the status says that all went well. A read that fails
-    is the end of the input, and a write may be the end of the host.
+    Answers are whole, and at most one for each request; exactly one if the status is success. A read that fails is the end of
+    the input, and a write that fails may be the end of the host.
     """
     if session.bytes and what != "write":
         raise Broken(f"not a whole line: {session.bytes[:200]!r}")
@@ -205,7 +205,7 @@ def check_lines(session, what, status):
 
 
 def check(session, what, failed, left, status, said):
-    """`left`: the host went before it had its answers, or its output failed, so that some may be missing."""
+    """`left`: the host went before it had its answers, or its output failed, so some may be missing."""
     if status not in session.ORDERLY[what]:
         raise Broken(f"status {status}: {said[-3000:]}")
     if status == EX_OSERR and what == "thread" and not re.search(r"can't start: \w", said):
@@ -312,7 +312,7 @@ def bad_bodies(s):
 
 
 def exponent(s):
-    """A number is valid JSON or not whatever the memory."""
+    """Whether a number is valid JSON does not depend on the memory."""
     s.calls.append(1)
     s.send_raw(frame(b'{"jsonrpc":"2.0","id":1,"method":"health.ping","params":{"temperature":1e0}}'))
     s.reply(1)
@@ -324,7 +324,7 @@ def large(s):
 
 
 def stored(s):
-    """A turn that goes on with a stored one, and the calls about both."""
+    """A turn that continues a stored one, and the calls about both."""
     id = s.response_id(s.call("responses.create", {"input": "one"}))
     s.reply(s.call("responses.create", {"input": "two", "previous_response_id": id, "stream": True}))
     s.reply(s.call("responses.create", {"input": [{"id": "msg_none"}]}))
@@ -333,7 +333,7 @@ def stored(s):
 
 
 def read_again(s):
-    """The events of a stored response, and of one that runs."""
+    """The events of a stored response, and of a running one."""
     id = s.response_id(s.call("responses.create", {"input": script("one ", "two"), "stream": True}))
     s.reply(s.call("responses.retrieve", {"id": id, "stream": True, "starting_after": 2}))
     id = s.response_id(s.call("responses.create", {"input": script("one ", {"hang": "soft"}), "background": True}))
@@ -357,7 +357,7 @@ def killed_host(s):
 
 
 def lines_talk(s):
-    """A session's life, with errors on its way; an answer that ran on is generated twice."""
+    """A session's life, with errors in between; an answer that is too long is generated twice."""
     s.ask("check-availability")
     opened = s.ask("open-session", instructions="say \"yes\"\n")
     session = opened.get("session_id", "sess_none")
@@ -397,7 +397,7 @@ def environment(**more):
 
 
 def run(scenario, what, **env):
-    """One session. Returns the exit status."""
+    """Runs one session. Returns the exit status."""
     session = (Lines if scenario in LINES else Session)(environment(FM_FAIL_WHAT=what, **env))
     left = False
     try:
@@ -414,7 +414,7 @@ def run(scenario, what, **env):
 
 
 def count(scenario, what):
-    """How many such calls the session has when none fails."""
+    """How many such calls the session has if none fails."""
     with tempfile.TemporaryFile() as out:
         os.set_inheritable(out.fileno(), True)
         status = run(scenario, what, FM_FAIL_COUNT=str(out.fileno()))
@@ -426,10 +426,9 @@ def count(scenario, what):
 
 def sweep(scenario, what, every, part):
     """
-    Lets each call fail in turn. Returns how many there are, and how often each exit status came.
+    Makes each call fail in turn. Returns how many there are, and how often each exit status came.
 
-    every -- 1, or N to take each Nth call alone
-    part -- (K, N): of those, this run takes the Kth of N shares, K from 0
+    every -- 1, or N to take each Nth call alone part -- (K, N): of those, this run takes the Kth of N shares, K from 0
     """
     total = count(scenario, what)
     failures = [(mode, number) for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM"))
@@ -449,7 +448,7 @@ def trickle(scenario):
 
 
 def report(scenario, what, every, part):
-    """Prints a line. True when all held."""
+    """Prints a line. True if there was no fault."""
     before = time.monotonic()
     try:
         total, statuses = trickle(scenario) if what == "short" else sweep(scenario, what, every, part)
@@ -482,9 +481,9 @@ def main():
     whats = [w for w in ORDERLY if w in named] or list(ORDERLY)
     scenarios = [s for s in SCENARIOS if s.__name__ in named] or SCENARIOS
     every = {"alloc": arguments.every, "read": arguments.every_io, "write": arguments.every_io}
-    short = (ping, exponent)  # all of their calls, each time
+    short = (ping, exponent)  # these test each of their calls, every time
     held = (report(s, w, 1 if s in short else every.get(w, 1), arguments.part) for w in whats for s in scenarios)
-    return 0 if all(held) else 1  # the first that breaks is the last
+    return 0 if all(held) else 1  # stops at the first fault
 
 
 if __name__ == "__main__":

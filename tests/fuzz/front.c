@@ -1,6 +1,6 @@
 /*
  * The host of the fuzz targets: it remembers each call and response, and checks every frame of the front against
- * PROTOCOL.md. Invariant between any two steps: each call is answered or in flight, once.
+ * PROTOCOL.md. Between any two steps, each call is either answered once or in flight.
  */
 #include "tests/fuzz/front.h"
 #include "front/dispatch.h"
@@ -14,7 +14,7 @@
 
 #define EVENT_MAX (64u << 20)
 #define TOLD_MAX  256u
-#define WHOLE     240u /* choices from here on: the calls of `whole_calls` */
+#define WHOLE     240u /* choices from here on stand for the calls of `whole_calls` */
 
 struct fm_front front;
 unsigned host_room;
@@ -22,7 +22,7 @@ static struct fm_dispatcher dispatcher;
 
 /* ---- the host's memory ---- */
 
-/* How far a stream is; the order of PROTOCOL.md's events. */
+/* The state of a stream, in the order of PROTOCOL.md's events. */
 enum stage {
     STAGE_NONE,
     STAGE_CREATED,
@@ -45,36 +45,36 @@ enum stage {
     STAGE_END
 };
 
-/* An id that was used, and the stream that goes under it now. */
+/* An id that was used, and the stream that uses it now. */
 struct call {
-    struct fm_rpc_id id; /* len 0: null */
+    struct fm_rpc_id id; /* len 0: the id null */
     unsigned asked;
     unsigned answered;
-    bool taken;  /* the call being read has the id of one in flight: it must be refused */
-    bool stream; /* the create call in flight asked for one */
+    bool taken;  /* the current call has the id of a call in flight: it must be refused */
+    bool stream; /* the create call in flight asked for a stream */
     bool chat;
-    bool usage; /* chat: and for the usage chunk */
+    bool usage; /* chat: it also asked for the usage chunk */
     enum stage stage;
     int64_t sequence;
-    struct fm_buf text;     /* the deltas, of one item after the other */
-    size_t item;            /* where the last item begins in it */
-    size_t items;           /* begun so far; of a chat stream, the calls of its choice */
-    int64_t choices;        /* how many are asked for; 0: by another call, which this one cancels */
-    int64_t choice;         /* of a chat stream: the one whose chunks come */
-    size_t all_calls;       /* of a chat stream: those of all its choices */
-    bool spoke;             /* chat: text has come, so no reasoning may */
+    struct fm_buf text;     /* the deltas of all items, one item after the other */
+    size_t item;            /* where the last item begins in `text` */
+    size_t items;           /* items begun so far; of a chat stream, the calls of its choice */
+    int64_t choices;        /* the number requested; 0: by another call, which this one cancels */
+    int64_t choice;         /* of a chat stream: the choice whose chunks come now */
+    size_t all_calls;       /* of a chat stream: calls of all its choices */
+    bool spoke;             /* chat: text has come, so no reasoning may follow */
     bool legacy;            /* completions.create, which counts as chat too */
     bool replay;            /* responses.retrieve */
     int64_t after;          /* of a replay: its starting_after; -1: none */
-    bool left;              /* a cancel named it: its stream may break off */
-    struct told *told;      /* of a stream of responses; NULL: not known, or each of its readers has other deltas */
-    struct fm_buf logprobs; /* the entries of the deltas */
+    bool left;              /* a cancel named it: its stream may end early */
+    struct told *told;      /* of a stream of responses; NULL: unknown, or its readers have different deltas */
+    struct fm_buf logprobs; /* the entries of all deltas */
 };
 
-/* A response, and its events by their sequence_number: each reader gets the same. */
+/* A response, and its events by sequence_number: each reader gets the same events. */
 struct told {
     char id[FM_ID_SIZE];
-    bool stored; /* else its readers' deltas may differ */
+    bool stored; /* otherwise its readers' deltas may differ */
     struct json_object *events;
 };
 
@@ -134,7 +134,7 @@ static int64_t count_at(struct json_object *object, const char *name) {
     return json_object_get_int64(value);
 }
 
-/* `text` is what the deltas say from `start` on, to their end or before. Returns where it ends in them. */
+/* Checks that `text` is the deltas' text from `start` on, or the beginning of it. Returns where it ends in them. */
 static size_t expect_text(const struct call *call, size_t start, struct json_object *text) {
     HOLDS(json_object_is_type(text, json_type_string));
     size_t len = (size_t)json_object_get_string_len(text);
@@ -154,7 +154,7 @@ static struct told *find_told(const char *id) {
     return NULL;
 }
 
-/* The host has seen a response. */
+/* Notes a response that the host has seen. */
 static struct told *note_response(struct json_object *response) {
     const char *id = json_object_get_string(member(response, "id"));
     struct told *told = find_told(id);
@@ -193,12 +193,12 @@ static void free_told(void) {
 
 /* ---- texts ---- */
 
-/* All events of the stream have come to this call, or will. */
+/* Whether this call has got, or will get, all events of the stream. */
 static bool reads_all(const struct call *call) {
     return call->stream && call->after < 0 && (!call->left || call->stage == STAGE_END);
 }
 
-/* The text of the last item. */
+/* Checks the text of the last item. */
 static void expect_item(const struct call *call, struct json_object *text) {
     HOLDS(expect_text(call, call->item, text) == call->text.len);
 }
@@ -224,7 +224,7 @@ static void append_entries(struct json_object *list, struct fm_buf *entries) {
     }
 }
 
-/* What the end of a text lists is what its deltas had. */
+/* The entries at the end of a text must be those of its deltas. */
 static void expect_entries(const struct call *call, struct json_object *list) {
     struct fm_buf entries;
     fm_buf_init(&entries, EVENT_MAX);
@@ -234,7 +234,7 @@ static void expect_entries(const struct call *call, struct json_object *list) {
     fm_buf_free(&entries);
 }
 
-/* Null: the engine has not counted all of it. */
+/* Null: the engine has not counted everything. */
 static void expect_usage(struct json_object *usage, const char *input, const char *output) {
     if (!usage) {
         return;
@@ -263,7 +263,7 @@ static void expect_error(struct json_object *error) {
 
 /* ---- the Responses API's stream ---- */
 
-/* What the one part of a message or of a reasoning's summary says, or a call's arguments. */
+/* The text of the only part of a message or of a reasoning's summary, or a call's arguments. */
 static struct json_object *item_text(struct json_object *item) {
     if (is_word(member(item, "type"), "function_call")) {
         HOLDS(is_word(member(item, "name"), json_object_get_string(member(item, "name"))));
@@ -275,15 +275,15 @@ static struct json_object *item_text(struct json_object *item) {
     return member(json_object_array_get_idx(content, 0), "text");
 }
 
-/* Has not ended: a background response when it is created, and any that is retrieved. */
+/* Whether it has not ended: a background response when it is created, and any that is retrieved. */
 static bool runs(struct json_object *response) {
     struct json_object *status = member(response, "status");
     return is_word(status, "queued") || is_word(status, "in_progress");
 }
 
 /*
- * A Response's items: at most one reasoning, the first, then at most one message, and each but the last is whole. Of a
- * stream, what it said.
+ * A Response's items: at most one reasoning, which is the first, then at most one message, and each but the last is
+ * complete. In a stream, they equal what the stream sent.
  */
 static void expect_output(const struct call *call, struct json_object *response) {
     struct json_object *output = member(response, "output");
@@ -338,7 +338,7 @@ static const struct event {
     {"response.incomplete", STAGE_QUEUED, STAGE_ITEM_DONE, STAGE_END},
 };
 
-/* The event's type, and that of its item after it. */
+/* The event's type, followed by its item's type. */
 static void write_kind(struct json_object *event, char kind[96]) {
     struct json_object *item = has(event, "item") ? member(event, "item") : NULL;
     snprintf(kind, 96, "%s%s%s", json_object_get_string(member(event, "type")), item ? " " : "",
@@ -353,14 +353,14 @@ static void advance(struct call *call, const char *kind) {
         }
         bool item_open =
             call->stage > STAGE_BEGUN && call->stage < STAGE_ITEM_DONE && call->stage != STAGE_THOUGHT_DONE;
-        HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END)); /* it is closed first */
+        HOLDS(!item_open || (events[i].to != STAGE_ERROR && events[i].to != STAGE_END)); /* it must be closed first */
         call->stage = events[i].to;
         return;
     }
     HOLDS_OR(false, "%s in stage %d", kind, call->stage);
 }
 
-/* Of what came before it nothing is known. */
+/* The events before are not known. */
 static void take_joined(struct call *call, struct json_object *type) {
     HOLDS(call->stage != STAGE_END);
     bool ends =
@@ -407,7 +407,7 @@ static void take_event(struct call *call, struct json_object *event) {
 
 /* ---- the chat stream ---- */
 
-/* One call in a delta: its beginning, or more of its arguments. */
+/* One call in a delta: its beginning, or a part of its arguments. */
 static void take_call_delta(struct call *call, struct json_object *calls) {
     struct json_object *entry = json_object_array_get_idx(calls, 0);
     struct json_object *arguments = member(member(entry, "function"), "arguments");
@@ -422,7 +422,7 @@ static void take_call_delta(struct call *call, struct json_object *calls) {
     HOLDS((size_t)count_at(entry, "index") == call->items - 1);
 }
 
-/* The next one's chunks begin as the first one's did. */
+/* The chunks of the next choice begin like those of the first one. */
 static void end_choice(struct call *call) {
     if (call->choice + 1 < call->choices) {
         call->choice++;
@@ -435,7 +435,7 @@ static void end_choice(struct call *call) {
     call->stage = call->usage ? STAGE_TEXT_DONE : STAGE_END;
 }
 
-/* Of legacy completions, which begin with their text. */
+/* For legacy completions, which begin with their text. */
 static void take_text_choice(struct call *call, struct json_object *choice) {
     bool ends = json_object_is_type(member(choice, "finish_reason"), json_type_string);
     HOLDS(call->stage == STAGE_NONE || call->stage == STAGE_BEGUN);
@@ -477,7 +477,7 @@ static void take_chunk(struct call *call, struct json_object *chunk) {
             take_call_delta(call, member(delta, "tool_calls"));
         } else {
             bool thought = has(delta, "reasoning_content");
-            HOLDS(call->items == 0); /* no text after a call */
+            HOLDS(call->items == 0); /* no text may follow a call */
             HOLDS(!thought || !call->spoke);
             call->spoke |= !thought;
             take_delta(call, member(delta, thought ? "reasoning_content" : "content"), false);
@@ -500,18 +500,18 @@ static void take_notification(struct json_object *message) {
     }
 }
 
-/* A chat stream has its finish chunk when the answer ended well, and only then. */
+/* A chat stream has its finish chunk if and only if the answer ended well. */
 static void expect_stream_ended(const struct call *call, struct json_object *object, bool ok) {
     bool begun = call->stage == STAGE_BEGUN || (call->legacy && call->stage == STAGE_NONE);
-    bool nothing = call->after >= 0 && call->stage == STAGE_NONE; /* after the last event */
+    bool nothing = call->after >= 0 && call->stage == STAGE_NONE; /* the reader joined after the last event */
     bool goes_on = call->replay || (has(object, "background") && json_object_get_boolean(member(object, "background")));
     bool cut = ok && call->left && goes_on;
     HOLDS_OR(call->stage == STAGE_END || (call->chat && !ok && begun) || nothing || cut, "stage %d", call->stage);
 }
 
 /*
- * A completion's message: its reasoning, its text, then its calls, which are from `at` on in what was streamed. Returns
- * where they end; adds to `call_count`.
+ * A completion's message: its reasoning, its text, then its calls, which begin at `at` in the streamed ones. Returns
+ * where they end; adds their number to `call_count`.
  */
 static size_t expect_message(const struct call *call, struct json_object *message, size_t at, size_t *call_count) {
     struct json_object *calls = has(message, "tool_calls") ? member(message, "tool_calls") : NULL;
@@ -552,7 +552,7 @@ static void expect_text_choice(const struct call *call, struct json_object *choi
     HOLDS(!call->stream || expect_text(call, 0, text) == call->text.len);
 }
 
-/* A list of vectors, as far as they came. */
+/* Checks a list of vectors, as far as it came. */
 static void take_vectors(struct json_object *object) {
     struct json_object *data = member(object, "data");
     for (size_t i = 0; i < json_object_array_length(data); i++) {
@@ -561,12 +561,12 @@ static void take_vectors(struct json_object *object) {
         HOLDS(json_object_array_length(member(entry, "embedding")) > 0);
     }
     struct json_object *usage = member(object, "usage");
-    if (usage) { /* null: not known */
+    if (usage) { /* null: the usage is not known */
         HOLDS(count_at(usage, "total_tokens") == count_at(usage, "prompt_tokens"));
     }
 }
 
-/* What is left of a response in the result of a stream that had all of it. */
+/* Whether the result only has the rest of a response, because a stream had all of it. */
 static bool is_end(struct json_object *object) {
     return !has(object, "output");
 }
@@ -604,18 +604,18 @@ static void take_object(struct call *call, struct json_object *result, bool ok) 
         expect_usage(member(object, "usage"), "prompt_tokens", "completion_tokens");
     }
     if (call->chat && call->stage == STAGE_TEXT_DONE && !member(object, "usage")) {
-        call->stage = STAGE_END; /* what is not known has no chunk */
+        call->stage = STAGE_END; /* an unknown usage has no chunk */
     }
     if (call->stream) {
         expect_stream_ended(call, object, ok);
     }
 }
 
-/* The jobs before a frame that is pulled was built: its own may be gone since. */
+/* The jobs before a pulled frame was built: the frame's job may be gone meanwhile. */
 static struct fm_job jobs_before[FM_JOBS_MAX];
 static bool pulled;
 
-/* The closing job whose next result answers `call`; NULL when a method does. */
+/* The closing job whose next result answers `call`; NULL if a method answers it. */
 static const struct fm_job *closing_job(const struct fm_rpc_id *call) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         const struct fm_job *job = pulled ? &jobs_before[i] : &front.jobs[i];
@@ -628,12 +628,15 @@ static const struct fm_job *closing_job(const struct fm_rpc_id *call) {
     return NULL;
 }
 
-/* Jobs wait for room. One that was stopped fails as the stop had it, whatever the engine says then. */
+/*
+ * Results of jobs only come when there is room. A stopped job fails as the stop decided, whatever the engine sends
+ * then.
+ */
 static void expect_job_result(const struct fm_job *job, struct json_object *result, bool ok) {
     HOLDS(host_room > 0);
-    bool goes_on = !job->stream && (job->replays || job->answer.request.background); /* whatever became of it */
+    bool goes_on = !job->stream && (job->replays || job->answer.request.background); /* whatever happened to it */
     if (job->replays && job->end_error.code != FM_OK) {
-        HOLDS(!ok && !has(result, "response")); /* what was to be read is not there */
+        HOLDS(!ok && !has(result, "response")); /* the response to be read is not there */
     } else if (job->results_sent > 0 || goes_on) {
         HOLDS(ok);
     } else if (job->stopping && !front.ending) {
@@ -668,7 +671,7 @@ static void take_result(struct call *call, struct json_object *result) {
         if (has(result, "embeddings")) {
             take_vectors(member(result, "embeddings"));
         }
-        HOLDS(call->stage == STAGE_NONE); /* what fails before the prompt is accepted has no events */
+        HOLDS(call->stage == STAGE_NONE); /* a request that fails before its prompt is accepted has no events */
     }
     forget_call(call);
 }
@@ -689,7 +692,7 @@ static void take_reply(struct json_object *message) {
     }
 }
 
-/* One whole frame, and nothing else. */
+/* Returns the body of exactly one whole frame. */
 static struct json_object *unwrap(const char *frame, size_t len) {
     struct fm_framer framer;
     const char *body = NULL;
@@ -715,7 +718,7 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len) {
     json_object_put(message);
 }
 
-static bool poked; /* the host's writer asks for frames until there is none, then only after a poke */
+static bool poked; /* the host's writer asks for frames until there is none, and then again only after a poke */
 
 void fm_outbox_poke(struct fm_outbox *outbox) {
     poked = poked || outbox == &front.outbox;
@@ -728,8 +731,8 @@ void fm_outbox_mark(struct fm_outbox *outbox) {
 }
 
 /*
- * What was queued of a stream goes before what is pulled of it. A frame that a thread builds is waited for, and waits for
- * the host where that has room for one: other frames took it meanwhile.
+ * Queued frames of a stream go before its pulled frames. The host waits for a frame that a thread builds. The frame
+ * waits for the host too, even if the host had room for one, because other frames may have taken that room.
  */
 static bool next_of_jobs(const char **frame, size_t *len) {
     bool more;
@@ -747,7 +750,7 @@ static bool next_of_jobs(const char **frame, size_t *len) {
     return more;
 }
 
-/* A job that the store reads is not freed, whatever else is done with it. */
+/* A job that the store reads must not be freed, whatever else happens to it. */
 static void expect_stored_kept(void) {
     for (size_t i = 0; i < FM_JOBS_MAX; i++) {
         HOLDS(!front.jobs[i].storing || front.jobs[i].state != FM_JOB_FREE);
@@ -778,12 +781,12 @@ void front_write(void) {
             more = true;
         }
     }
-    HOLDS(host_room == 0 || !next_of_host(&frame, &len)); /* what waits was poked for */
+    HOLDS(host_room == 0 || !next_of_host(&frame, &len)); /* a frame that waits must have caused a poke */
 }
 
 void fm_outbox_close(struct fm_outbox *outbox) {
     (void)outbox;
-    abort(); /* there is memory */
+    abort(); /* not called, because there is memory */
 }
 
 bool fm_outbox_has_room(struct fm_outbox *outbox) {
@@ -822,7 +825,7 @@ static void note_retrieve(struct call *call, const struct fm_rpc_message *messag
     call->told = named ? find_told(json_object_get_string(value)) : NULL;
 }
 
-/* What a cancel names may have less of a stream than there is. */
+/* The response that a cancel names may end its streams early. */
 static void note_cancel(const struct fm_rpc_message *message) {
     struct json_object *value = NULL;
     struct fm_rpc_id id;
@@ -968,10 +971,10 @@ static const char *const bodies[] = {
     "{\"input\":\"x\",\"background\":true}",
     "{\"input\":\"x\",\"background\":true,\"stream\":true}",
     "{\"previous_response_id\":\"resp_1\",\"stream\":true}",
-    "{\"input\":\"x\",\"background\":true,\"instructions\":\"%s\"}", /* so many that its frames are large */
+    "{\"input\":\"x\",\"background\":true,\"instructions\":\"%s\"}", /* repeated so often that its frames are large */
 };
 
-/* With its instructions, where it has such. */
+/* Appends the params, with the instructions if they contain some. */
 static void append_params(const char *params, struct fm_buf *body) {
     const char *hole = strstr(params, "%s");
     fm_buf_append(body, params, hole ? (size_t)(hole - params) : strlen(params));
@@ -981,7 +984,7 @@ static void append_params(const char *params, struct fm_buf *body) {
     fm_buf_append_str(body, hole ? hole + 2 : "");
 }
 
-/* Calls that have one body each; without one: of a stored response's events. */
+/* Calls that each have one body; without a body: the events of a stored response. */
 static const struct {
     const char *method;
     const char *params;
@@ -1000,7 +1003,7 @@ static const struct {
     {"embeddings.create", "{\"input\":[\"x\",\"y\"],\"dimensions\":2}"},
 };
 
-/* The events of one that the host has seen, or of one in flight. */
+/* Asks for the events of a response that the host has seen, or of one in flight. */
 static void build_retrieve(struct choices *from, struct fm_buf *body) {
     unsigned choice = choose(from);
     const struct fm_job *job = nth_job(choice / 4);
@@ -1025,8 +1028,7 @@ static void append_id(unsigned choice, struct fm_buf *body) {
     fm_buf_append_str(body, choice < COUNT(ids) ? ids[choice] : number);
 }
 
-/* What a cancel names: a job by its answer or its call, or nothing that there is; or it names too much or too little.
- */
+/* What a cancel names: a job by its answer or its call, or something unknown; or it names too much or too little. */
 static void build_cancel(struct choices *from, struct fm_buf *body) {
     unsigned choice = choose(from);
     if (choice >= 252) {
@@ -1057,7 +1059,7 @@ void host_call(struct choices *from) {
     struct fm_buf body;
     fm_buf_init(&body, EVENT_MAX);
     fm_buf_append_str(&body, "{\"jsonrpc\":\"2.0\"");
-    if (choice < 250) { /* else a notification */
+    if (choice < 250) { /* otherwise it is a notification */
         fm_buf_append_str(&body, ",\"id\":");
         append_id(choose(from), &body);
     }
@@ -1078,7 +1080,7 @@ void host_call(struct choices *from) {
     fm_buf_free(&body);
 }
 
-/* Another writer builds a frame: the host's writer gets nothing, and is poked afterwards where something waits. */
+/* While another writer builds a frame, the host's writer gets nothing. If something waits, it is poked afterwards. */
 static void ask_in_vain(void) {
     const char *frame;
     size_t len;
@@ -1120,7 +1122,7 @@ struct fm_job *nth_job(size_t n) {
 
 /* ---- the store ---- */
 
-/* What the store has to do is done between two steps, in memory. */
+/* Work for the store is done between two steps, in memory. */
 static struct fm_store *store;
 
 bool fm_store_thread_start_locked(struct fm_front *of) {
@@ -1135,7 +1137,7 @@ static void run_store(void) {
     pthread_mutex_unlock(&front.lock);
 }
 
-/* All that the store and the writers can do is done. */
+/* Lets the store and the writers finish all their work. */
 static void settle(void) {
     do {
         run_store();
@@ -1143,7 +1145,7 @@ static void settle(void) {
     } while (front.store_queue.first && (host_room > 0 || !front.store_queue.reply_waits));
 }
 
-/* Calls with this id that one of `jobs` or the store will answer. */
+/* The number of calls with this id that one of `jobs` or the store will answer. */
 static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs, size_t count) {
     unsigned found = front.shutdown_called && fm_rpc_id_equal(&front.shutdown_call, id);
     for (size_t i = 0; i < count; i++) {
@@ -1158,7 +1160,7 @@ static unsigned in_flight(const struct fm_rpc_id *id, struct fm_job *const *jobs
     return found + fm_store_answers_locked(&front, id);
 }
 
-/* Of all choices; of one that is read again, what its reader may still get. */
+/* The output of all choices; for a stored answer that is read, what its reader may still get. */
 static size_t output_of(const struct fm_job *job) {
     const struct fm_answer *answer = job->source ? &job->source->answer : &job->answer;
     size_t len = answer->output.len;

@@ -1,6 +1,6 @@
 /*
- * Shared by the fuzz targets. Each target is one file with LLVMFuzzerTestOneInput: libFuzzer calls it
- * (tests/fuzz/run.sh), and replay.c does with the files of the corpus, in every build.
+ * Shared by the fuzz targets. Each target is one file with LLVMFuzzerTestOneInput. libFuzzer calls it
+ * (tests/fuzz/run.sh); in every build, replay.c calls it with the files of the corpus.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Runs one input, in a heap block of exactly `size` bytes. Returns 0; what does not hold aborts the process. */
+/* Runs one input, in a heap block of exactly `size` bytes. Returns 0; a broken rule aborts the process. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What must hold, also in a build without assert(). HOLDS_OR tells more, as printf does. */
+/* Checks a rule, also in a build without assert(). HOLDS_OR prints more, like printf. */
 #define HOLDS(condition)         ((condition) ? (void)0 : does_not_hold(__FILE__, __LINE__, #condition, " "))
 #define HOLDS_OR(condition, ...) ((condition) ? (void)0 : does_not_hold(__FILE__, __LINE__, #condition, __VA_ARGS__))
 
@@ -34,7 +34,7 @@ static inline _Noreturn FM_PRINTF(4, 5) void does_not_hold(const char *file, int
     abort();
 }
 
-/* A copy of exactly `len` bytes, so that a sanitizer sees a read beyond them. */
+/* A copy of exactly `len` bytes, so that a sanitizer notices a read beyond them. */
 static inline char *exact_copy(const void *data, size_t len) {
     char *copy = malloc(len ? len : 1);
     HOLDS(copy);
@@ -59,12 +59,12 @@ static inline unsigned choose(struct choices *from) {
     return from->at < from->end ? *from->at++ : 0;
 }
 
-/* One of `count` things. */
+/* Chooses one of `count` things. */
 static inline size_t choose_of(struct choices *from, size_t count) {
     return choose(from) % count;
 }
 
-/* The next `*len` bytes, or fewer when there are no more. */
+/* The next `*len` bytes, or fewer if there are not enough. */
 static inline const char *choose_bytes(struct choices *from, size_t *len) {
     const char *bytes = (const char *)from->at;
     *len = *len < choices_left(from) ? *len : choices_left(from);
@@ -76,7 +76,7 @@ static inline const char *choose_bytes(struct choices *from, size_t *len) {
 
 /* ---- JSON ---- */
 
-/* What json-c itself reads. NULL is also the value null: see `ok`. */
+/* Parses with json-c. NULL may also be the value null: see `ok`. */
 static inline struct json_object *json_parse(const char *text, size_t len, int flags, bool *ok) {
     struct json_tokener *tokener = json_tokener_new_ex(FM_JSON_DEPTH_MAX + 1);
     HOLDS(tokener);
@@ -90,7 +90,7 @@ static inline struct json_object *json_parse(const char *text, size_t len, int f
     return root;
 }
 
-/* What our side has written: the check must pass it, and json-c must read it. The caller puts the value. */
+/* Parses what our side has written: the check must accept it, and json-c must read it. The caller puts the value. */
 static inline struct json_object *json_must_parse(const char *text, size_t len) {
     size_t offset = 0;
     const char *fault = fm_json_check(text, len, FM_JSON_VALUES_MAX, &offset);

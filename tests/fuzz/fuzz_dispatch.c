@@ -1,13 +1,13 @@
 /*
- * The front's dispatch, with a stub for the engine. The first byte chooses: the rest is what the host sends, byte for
- * byte, or a list of steps (calls, raw bodies, raw bytes, what the engine does, whether the host reads). Every frame
- * out is held to PROTOCOL.md by front.c; after each step every call is answered or in flight, once.
+ * The front's dispatch, with a stub for the engine. The first byte decides whether the rest is the host's bytes, or a
+ * list of steps (calls, raw bodies, raw bytes, the engine's actions, whether the host reads). front.c checks every
+ * output frame against PROTOCOL.md; after each step, every call was answered once or is in flight once.
  */
 #include "front/engines/places.h"
 #include "tests/fuzz/front.h"
 
-static unsigned slots; /* jobs that the stub takes at once */
-static bool flooded;   /* once an input, because it takes its time */
+static unsigned slots; /* jobs that the stub accepts at the same time */
+static bool flooded;   /* done only once for each input, because it is slow */
 
 /* ---- the stub, in place of supervisor.c and events.c ---- */
 
@@ -35,7 +35,7 @@ void fm_engines_pump_locked(struct fm_front *of) {
 }
 
 void engine_got(struct json_object *message) {
-    HOLDS_OR(false, "%s", json_object_to_json_string(message)); /* the stub is not spoken to */
+    HOLDS_OR(false, "%s", json_object_to_json_string(message)); /* no other message goes to the stub */
 }
 
 /* ---- what the engine does ---- */
@@ -58,7 +58,7 @@ static void accept(struct fm_job *job) {
 static void produce_vector(struct fm_job *job) {
     struct fm_error error;
     enum fm_code code = fm_answer_vector(&job->answer, "AACAPw==", 8, &error);
-    HOLDS(code == FM_OK || error.code == FM_INTERNAL); /* one too many */
+    HOLDS(code == FM_OK || error.code == FM_INTERNAL); /* this was one too many */
 }
 
 static void produce_logprobs(struct fm_job *job) {
@@ -68,7 +68,7 @@ static void produce_logprobs(struct fm_job *job) {
     json_object_put(list);
 }
 
-/* The longest choice stands for a text whose frames are large. */
+/* The largest choice stands for a text whose frames are large. */
 static const char *choose_text(struct choices *from, size_t *len) {
     static char large[FM_LARGE + 1];
     *len = choose_of(from, 32);
@@ -119,7 +119,7 @@ static void finish(struct fm_job *job, enum fm_finish finish) {
     }
 }
 
-/* As when the engine has died, and another one answers from the beginning. */
+/* As after an engine's death, when another one answers from the beginning. */
 static void restart(struct fm_job *job) {
     if (fm_job_is_held(job) && fm_job_can_restart(job)) {
         fm_job_restarted_locked(job);
@@ -145,7 +145,7 @@ static void engine_step(struct choices *from) {
     fm_front_leave(&front);
 }
 
-/* More calls than there is room for. */
+/* Makes more calls than there is room for. */
 static void flood(void) {
     static const char before[] =
         "{\"jsonrpc\":\"2.0\",\"method\":\"responses.create\",\"params\":{\"input\":\"x\"},\"id\":";

@@ -1,7 +1,7 @@
 /*
- * Requests of models and clients on a fake desktop: {commands, needs_clarification, ...}. Until all commands of a
- * request are checked, nothing happens. A refusal has a code of the contract; what is told of a plan, and what became
- * of it, is JSON. Only windows and tabs that the plan named are closed. Nothing leaks.
+ * Requests of models and clients on a fake desktop: {commands, needs_clarification, ...}. Nothing happens before all
+ * commands of a request are checked. A refusal has a code of the contract; the description of a plan, and its result,
+ * are JSON. Only windows and tabs that the plan named are closed. Nothing leaks.
  */
 #include "backends/fake.h"
 #include "commands/plan.h"
@@ -56,7 +56,7 @@ static bool is_named(const struct sy_plan *plan, const char *id, size_t len) {
     return false;
 }
 
-/* Each line of the log that closes something names what the plan does. */
+/* Checks that each log line that closes something names a part of the plan. */
 static void expect_named(const struct sy_plan *plan, const struct fm_buf *log) {
     size_t at = 0;
     while (at < log->len) {
@@ -94,7 +94,7 @@ static void run(struct sy_world *world, struct sy_plan *plan) {
 }
 
 static void ask(struct json_object *envelope) {
-    static struct json_object *description; /* one for all inputs; it is reachable at the end, so it is no leak */
+    static struct json_object *description; /* one for all inputs; still reachable at the end, so no leak */
     struct sy_world world = {.presets = NULL};
     struct sy_plan plan;
     struct fm_error error = {.code = FM_OK};
@@ -103,7 +103,7 @@ static void ask(struct json_object *envelope) {
         description = json_tokener_parse(desktop_text);
         HOLDS(description);
     }
-    HOLDS(json_object_deep_copy(description, &copy, NULL) == 0); /* its rules are used up */
+    HOLDS(json_object_deep_copy(description, &copy, NULL) == 0); /* a copy, because running uses up its rules */
     HOLDS(sy_fake_new(copy, &world.desktop, &error) == FM_OK);
     enum fm_code code = sy_plan_envelope(&world, envelope, &plan, &error);
     HOLDS(sy_fake_log(&world.desktop)->len == 0);

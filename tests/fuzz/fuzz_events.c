@@ -1,8 +1,8 @@
 /*
  * The engine's messages, with jobs in flight. An input is a list of steps: calls of the host, and replies, events, raw
- * bodies and raw bytes of the engine, in any order and with any values. front.c holds what the host gets to
- * PROTOCOL.md: whole frames, streams in their order without holes, one end each. What the engine gets is held to
- * ENGINE.md here.
+ * bodies and raw bytes of the engine, in any order and with any values. front.c checks what the host gets against
+ * PROTOCOL.md: whole frames, streams in order and without gaps, one end each. This file checks what the engine gets
+ * against ENGINE.md.
  */
 #include "front/engines/engine.h"
 #include "front/engines/events.h"
@@ -11,12 +11,12 @@
 #include "tests/fuzz/front.h"
 
 #define BODY_MAX (1u << 20)
-#define VECTOR   255u /* the choice of an event that is job.embedding */
+#define VECTOR   255u /* the choice that makes an event job.embedding */
 
 static struct {
     struct fm_inbound inbound;
     bool broken;                    /* its stdout can't be read any more */
-    uint64_t jobs[FM_JOBS_MAX * 4]; /* the numbers of the last job.start */
+    uint64_t jobs[FM_JOBS_MAX * 4]; /* the numbers of the last job.starts */
     size_t job_count;
     uint64_t aborted[FM_JOBS_MAX * 4];
     size_t aborts;
@@ -80,7 +80,7 @@ static void settle_dead(struct fm_job *job, const struct fm_error *death) {
     }
 }
 
-/* The process is gone: its jobs end, and the next one starts where jobs wait. */
+/* Handles the end of the process: its jobs end, and the next one starts if jobs wait. */
 static void reap_engine(void) {
     struct fm_error error = front.engines[0].end_error;
     if (!front.engines[0].pid) {
@@ -120,7 +120,7 @@ static bool was_started(uint64_t job) {
 }
 
 static void take_start(uint64_t job) {
-    HOLDS(front.engines[0].state == FM_ENGINE_READY && job > 0 && !was_started(job)); /* never used twice */
+    HOLDS(front.engines[0].state == FM_ENGINE_READY && job > 0 && !was_started(job)); /* a number is never used twice */
     engine.jobs[engine.job_count++ % COUNT(engine.jobs)] = job;
 }
 
@@ -163,14 +163,14 @@ struct before {
     bool opened;
 };
 
-/* What the engine must not do to a job, whatever it says. */
+/* Checks what the engine must not be able to do to a job, whatever it sends. */
 static void expect_job(const struct before *before, const struct fm_job *job) {
     bool same = job->state != FM_JOB_FREE && job->number == before->number;
-    if (before->state == FM_JOB_QUEUED) { /* which the engine does not hold: it is only sent, or goes on waiting */
+    if (before->state == FM_JOB_QUEUED) { /* the engine does not have it: it is only sent, or waits on */
         HOLDS(same && (job->state == FM_JOB_QUEUED || job->state == FM_JOB_SENT));
     }
     if (same && !before->opened) {
-        HOLDS(!before->stopping || !job->answer.opened); /* it fails without a stream */
+        HOLDS(!before->stopping || !job->answer.opened); /* it fails without having begun a stream */
         HOLDS(job->answer.opened || (job->answer.output.len == 0 && job->answer.call_count == 0));
     }
 }
@@ -195,7 +195,7 @@ static void engine_send(const char *bytes, size_t len) {
         expect_job(&before[i], &front.jobs[i]);
     }
     HOLDS(!front.engines[0].loaded || (front.engines[0].slots >= 1 && front.engines[0].slots <= FM_JOBS_MAX));
-    if (engine.broken) { /* as supervisor.c does */
+    if (engine.broken) { /* as in supervisor.c */
         fm_fail(&error, FM_INTERNAL, "the engine sent what is not a frame");
         fm_engine_kill_locked(&front.engines[0], FM_END_CRASH, &error);
         reap_engine();
@@ -280,7 +280,7 @@ static void append_object(struct choices *from, struct fm_buf *body, unsigned de
     }
 }
 
-/* Whole characters, escaped or not; now and then more of them than a delta to the host holds. */
+/* Whole characters, escaped or not; sometimes more of them than fit into one delta to the host. */
 static void append_text(struct choices *from, const char *key, struct fm_buf *body) {
     size_t len = choose_of(from, 64);
     struct fm_buf all;
@@ -305,7 +305,7 @@ static const char *number_of_job(struct choices *from, char number[24]) {
     return number;
 }
 
-/* What events say of a schema. */
+/* The schema reports of events. */
 static const char *const reports[8] = {
     "",
     ",\"schema_report\":{\"enforced\":[\"a\",\"\\u0000\"],\"checked\":[1,\"\xF0\x9F\x98\x80\\\"\"]}",
@@ -321,7 +321,7 @@ static const char *const mismatches[8] = {
     "", ",\"schema_error\":null",  ",\"schema_error\":{}",   ",\"schema_error\":\"\\u0000\"",
 };
 
-/* What deltas say of their tokens. */
+/* The log probabilities of deltas. */
 static const char *const logprobs[8] = {
     ",\"logprobs\":[{\"bytes\":[120],\"logprob\":-0.5,\"top\":[{\"bytes\":[240,159],\"logprob\":-1e-7}]}]",
     ",\"logprobs\":[]",
@@ -333,13 +333,13 @@ static const char *const logprobs[8] = {
     ",\"logprobs\":[7]",
 };
 
-/* What comes after a wrong list has none. */
+/* Whether the job wants log probabilities: after a wrong list there are none. */
 static bool has_logprobs(const char *number) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     return job && job->answer.request.logprobs;
 }
 
-/* The index of a call that begins, or of the one that goes on; now and then another. */
+/* The index of a call that begins, or of the current one; sometimes another index. */
 static void append_index(struct choices *from, const char *number, bool begins, struct fm_buf *body) {
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
     unsigned choice = choose(from);
@@ -349,7 +349,7 @@ static void append_index(struct choices *from, const char *number, bool begins, 
     append_member(body, "index", index, false);
 }
 
-/* What the front needs to know before the vectors, and the next of them; now and then nonsense. */
+/* The members that the front needs before the vectors, and the next vector; sometimes nonsense. */
 static void append_vector(struct choices *from, const char *number, struct fm_buf *body) {
     static const char *const vectors[] = {"\"AACAPwAAAAAAAAAA\"", "\"AACAPw==\"", "\"x\"", "7"};
     const struct fm_job *job = fm_job_by_run_locked(&front, strtoull(number, NULL, 10));
@@ -401,7 +401,7 @@ static void send_event(struct choices *from) {
     } else if (method == 0) {
         fm_buf_append_str(&body, reports[choice / 16 % COUNT(reports)]);
     }
-    if (choice & 128 && !vector) { /* a later member of the same name counts */
+    if (choice & 128 && !vector) { /* of members with the same name, the later one counts */
         append_object(from, &body, 0, false);
     }
     fm_buf_append_str(&body, "}}");
@@ -434,7 +434,7 @@ static void send_reply(struct choices *from) {
     engine_send_body(body, (size_t)len);
 }
 
-/* What becomes of a fresh front most of the time: an engine that answers both calls well. */
+/* The usual beginning of a new front: an engine that answers both calls well. */
 static void start_well(void) {
     static const char initialized[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"ok\":true,\"protocol_version\":1}}";
     static const char loaded[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"ok\":true,\"slots\":4}}";
@@ -442,7 +442,7 @@ static void start_well(void) {
     engine_send_body(loaded, sizeof loaded - 1);
 }
 
-/* As the watchdog does it, and the grace. */
+/* Acts as the watchdog and its grace do. */
 static void time_out(struct choices *from) {
     struct fm_job *job = nth_job(choose(from));
     struct fm_error error;

@@ -1,7 +1,7 @@
 /*
- * The secrets filter. What comes out is the same whether the text comes whole, byte by byte or in pieces; no secret
- * that it was told is in it; it is UTF-8 if the text is, in each piece if the pieces are; it has nothing but the text's
- * bytes and markers, in their order.
+ * The secrets filter. The output is the same whether the text comes whole, byte by byte or in pieces. It contains no
+ * secret that the filter knows. It is UTF-8 if the text is, and in each piece if the pieces are. It only has bytes of
+ * the text and markers, in their order.
  *
  * The first byte of an input chooses the pieces.
  */
@@ -13,7 +13,7 @@
 static const char *const secrets[] = {"topsecret", "aaaaaaaab", "a b=\"c\", d", "gr\xc3\xbc\xc3\x9f an dich"};
 
 static struct gw_known *known_secrets(void) {
-    static struct gw_known *known; /* one for all inputs; it is reachable at the end, so it is no leak */
+    static struct gw_known *known; /* one for all inputs; it is still reachable at the end, so it is not a leak */
     if (!known) {
         known = gw_known_new();
         HOLDS(known);
@@ -24,7 +24,7 @@ static struct gw_known *known_secrets(void) {
     return known;
 }
 
-/* In pieces of at most `most` bytes; of whole characters if the text is UTF-8. */
+/* Filters pieces of at most `most` bytes; pieces of whole characters if the text is UTF-8. */
 static void filter_pieces(const char *text, size_t len, unsigned most, bool utf8, struct fm_buf *out) {
     struct gw_filter *filter = gw_filter_new(known_secrets());
     HOLDS(filter);
@@ -47,7 +47,7 @@ static void filter_pieces(const char *text, size_t len, unsigned most, bool utf8
     gw_filter_free(filter);
 }
 
-/* What is between markers is in the text, in this order. */
+/* Checks that the output between markers is in the text, in this order. */
 static void expect_parts_of(const struct fm_buf *out, const char *text, size_t len) {
     const char *marker = GW_REDACTED;
     size_t marker_len = strlen(marker);

@@ -1,7 +1,7 @@
 /*
  * The framer. An input is a size, a list of piece lengths and a stream of bytes. The stream in one piece, in those
  * pieces and byte by byte must give the same events, and so must a second implementation of the rules. Bodies that are
- * framed again must come out the same. The parser never uses more memory than it was given bytes.
+ * framed again must come out unchanged. The parser never uses more memory than the bytes that it got.
  */
 #include "protocol/frame.h"
 #include "tests/fuzz/fuzz.h"
@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #define PIECES_MAX   15
-#define SMALL_MAX    40u /* bytes of a body that is served, so that larger ones fit into an input */
-/* A longer stream is not fed byte by byte, because a block for each takes too long. */
+#define SMALL_MAX    40u /* maximum bytes of a body, small so that larger bodies fit into an input */
+/* A longer stream is not fed byte by byte, because one block per byte is too slow. */
 #define BYTEWISE_MAX 512u
 
 struct event {
@@ -45,7 +45,7 @@ static const char *body_of(const struct transcript *log, size_t i) {
     return log->events[i].len ? log->bodies.data + log->events[i].start : "";
 }
 
-/* False when the stream is broken. */
+/* False if the stream is broken. */
 static bool feed_piece(struct fm_framer *framer, const char *piece, size_t len, size_t before, struct transcript *log) {
     const char *at = piece;
     for (;;) {
@@ -66,7 +66,7 @@ static bool feed_piece(struct fm_framer *framer, const char *piece, size_t len, 
     }
 }
 
-/* Broken once, broken for good: nothing more is read. */
+/* Checks that a broken framer stays broken: nothing more is read. */
 static void stays_broken(struct fm_framer *framer) {
     const char *at = "Content-Length: 0\r\n\r\n";
     size_t len = 21;
@@ -76,7 +76,8 @@ static void stays_broken(struct fm_framer *framer) {
     HOLDS(len == 21 && !body);
 }
 
-/* Feeds the stream in pieces whose lengths repeat, each in its own block that is gone before the next one comes.
+/*
+ * Feeds the stream in pieces whose lengths repeat; each is in a separate block that is freed before the next one comes.
  */
 static void feed(const char *stream, size_t len, const uint8_t *steps, size_t step_count, struct transcript *log) {
     struct fm_framer framer;
@@ -116,8 +117,8 @@ static void expect_same(const struct transcript *a, const struct transcript *b) 
 
 /* ---- the rules once more, for a stream that is all there ---- */
 
-/* A whole header's Content-Length; -1: the header is broken. `*charset`: it names one, which may be another than UTF-8.
- */
+/* The Content-Length of a whole header; -1: the header is broken. `*charset`: it names one, which may be other than
+ * UTF-8. */
 struct header {
     int64_t length;
     bool charset;
@@ -164,7 +165,7 @@ static bool read_line(const char *line, size_t len, struct header *header) {
     return true;
 }
 
-/* All of a header, or as much of it as came. False when it is broken so far. */
+/* Reads a header, or the part of it that has come. False if it is already broken. */
 static bool read_header(const char *text, size_t len, struct header *header) {
     unsigned lines = 0;
     *header = (struct header){.length = -1};
@@ -185,7 +186,7 @@ static bool read_header(const char *text, size_t len, struct header *header) {
     return true;
 }
 
-/* Where the header's empty line ends; 0 when it has not come yet. */
+/* Where the header's empty line ends; 0 if it has not come yet. */
 static size_t header_end(const char *text, size_t len) {
     if (len >= 2 && memcmp(text, "\r\n", 2) == 0) {
         return 2;
@@ -194,7 +195,7 @@ static size_t header_end(const char *text, size_t len) {
     return end ? (size_t)(end - text) + 4 : 0;
 }
 
-/* `got` must be what the rules say. */
+/* Checks that `got` agrees with the rules. */
 static void expect_rules(const char *stream, size_t len, const struct transcript *got) {
     size_t i = 0;
     for (size_t at = 0; at < len; i++) {

@@ -1,13 +1,13 @@
 /*
- * gw_head_read. What it lets through has one Host that is ours, no Origin but ours and no query; the same head in
- * another policy's eyes, of another port, is never let through.
+ * gw_head_read. A head that it accepts has one Host, which is ours, no Origin except ours, and no query. With the
+ * policy for another port, the same head is never accepted.
  */
 #include "net/head.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <strings.h>
 
-/* How often `word` is in the text, whatever its case. */
+/* How often `word` is in the text, in upper or lower case. */
 static size_t occurrences(const char *text, size_t len, const char *word) {
     size_t count = 0;
     size_t word_len = strlen(word);
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t end = gw_head_end(head, size, 0);
     struct gw_request request = {0};
     const char *reason = NULL;
-    for (size_t i = 1; i < size && i < 64; i++) { /* in two pieces */
+    for (size_t i = 1; i < size && i < 64; i++) { /* the same head in two pieces */
         size_t first = gw_head_end(head, i, 0);
         HOLDS((first ? first : gw_head_end(head, size, i)) == end);
     }

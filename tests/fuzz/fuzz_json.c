@@ -1,8 +1,8 @@
 /*
  * fm_json_check, our tree and json-c. The check accepts the same texts as a second implementation of the rules. json-c
- * parses each of them, also in its strict mode, to the same tree as ours; what json-c writes of it passes the check and
- * is the same value; a text that is cut short is refused. In the other direction: whatever bytes our writer gets, the
- * check accepts what it writes.
+ * parses each accepted text, also in its strict mode, to the same tree as ours. What json-c writes from the tree passes
+ * the check and is the same value. A text that is cut short is refused. In the other direction: whatever bytes our
+ * writer gets, the check accepts its output.
  */
 #include "protocol/json_tree.h"
 #include "protocol/rpc.h"
@@ -20,13 +20,13 @@ static bool is_space(char c) {
 /* ---- the rules once more, as a descent ---- */
 
 /*
- * Each function returns what is after its part of the text, or NULL; `dead` is then the byte that can't be, the end
- * of the escape or number that can't, or where a value too many begins.
+ * Each function returns the place after its part of the text, or NULL. Then `dead` is the byte that is not allowed, the
+ * end of the wrong escape or number, or the beginning of the first value that is too many.
  */
 struct rules {
     const char *end;
     const char *dead;
-    size_t values; /* that have begun */
+    size_t values; /* values that have begun */
 };
 
 static const char *die(struct rules *rules, const char *at) {
@@ -41,7 +41,7 @@ static const char *blank(const struct rules *rules, const char *at) {
     return at;
 }
 
-/* `at` is a lead byte; the code point decides, not tables of bytes. */
+/* `at` is a lead byte; the decision uses the code point, not tables of bytes. */
 static const char *rule_character(struct rules *rules, const char *at) {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char lead = (unsigned char)*at;
@@ -60,7 +60,7 @@ static const char *rule_character(struct rules *rules, const char *at) {
     return scalar ? at + bytes : die(rules, at + bytes - 1);
 }
 
-/* Four hex digits after "\\u"; -1 when they are not. */
+/* Reads four hex digits after "\\u"; -1 if they are not hex digits. */
 static int rule_hex(struct rules *rules, const char *at) {
     char digits[5] = "";
     for (int i = 0; i < 4; i++) {
@@ -158,7 +158,7 @@ static const char *rule_word(struct rules *rules, const char *at) {
 
 static const char *rule_value(struct rules *rules, const char *at, int depth);
 
-/* After an opening bracket. */
+/* Reads on after an opening bracket. */
 static const char *rule_container(struct rules *rules, const char *at, int depth) {
     bool object = at[-1] == '{';
     char close = object ? '}' : ']';
@@ -188,7 +188,7 @@ static const char *rule_container(struct rules *rules, const char *at, int depth
     }
 }
 
-/* With white space before it. */
+/* Reads a value, with white space before it. */
 static const char *rule_value(struct rules *rules, const char *at, int depth) {
     at = blank(rules, at);
     if (at == rules->end) {
@@ -206,7 +206,7 @@ static const char *rule_value(struct rules *rules, const char *at, int depth) {
     return *at == '-' || isdigit((unsigned char)*at) ? rule_number(rules, at) : rule_word(rules, at);
 }
 
-/* The check finds what is wrong, and not after it. */
+/* Checks that the check finds the fault at its place, not later. */
 static void expect_rules(const char *text, size_t len, bool accepted, size_t offset) {
     struct rules rules = {.end = text + len, .dead = NULL};
     const char *at = rule_value(&rules, text, 0);
@@ -220,7 +220,7 @@ static void expect_rules(const char *text, size_t len, bool accepted, size_t off
 
 /* ---- what the check accepts ---- */
 
-/* Written by json-c, the value is JSON, and the same. */
+/* What json-c writes from the value must be JSON, and the same value. */
 static void expect_round_trip(struct json_object *value) {
     struct fm_buf text;
     struct fm_buf again;
@@ -239,10 +239,10 @@ static void expect_round_trip(struct json_object *value) {
     fm_buf_free(&text);
 }
 
-/* json-c's strict mode is too lax for a wire, but what it refuses is no JSON. */
+/* json-c's strict mode is too lax for the wire, but whatever it refuses is not JSON. */
 static void expect_strict(const char *text, size_t len, struct json_object *value) {
     bool ok = false;
-    while (len && is_space(text[len - 1])) { /* which it takes for a second value */
+    while (len && is_space(text[len - 1])) { /* json-c takes it for a second value */
         len--;
     }
     struct json_object *strict = json_parse(text, len, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8, &ok);
@@ -252,8 +252,8 @@ static void expect_strict(const char *text, size_t len, struct json_object *valu
 }
 
 /*
- * json-c 0.16 takes an escaped pair whose code point ends in D800 to DFFF, such as U+1DA00, for a lone surrogate, and
- * gives U+FFFD. Those are the pairs whose high half ends, in binary, in 11011x.
+ * json-c 0.16 treats an escaped pair whose code point ends in D800 to DFFF, such as U+1DA00, as a lone surrogate, and
+ * returns U+FFFD. These are the pairs whose high half ends, in binary, in 11011x.
  */
 static bool has_pair_that_json_c_mistakes(const char *text, size_t len) {
     for (size_t i = 0; i + 6 <= len; i++) {
@@ -272,8 +272,8 @@ static bool has_pair_that_json_c_mistakes(const char *text, size_t len) {
 }
 
 /*
- * Our tree is the one that json-c's tokener builds, to the last digit; where ours writes an integer beyond 64 bits as
- * it came, the tokener makes its own of that again.
+ * Our tree must equal that of json-c's tokener, to the last digit. Our tree keeps an integer beyond 64 bits as text;
+ * parsing that again gives the tokener's value.
  */
 static void expect_same_tree(const char *text, size_t len, struct json_object *value) {
     struct fm_buf scratch;
@@ -296,7 +296,7 @@ static void expect_same_tree(const char *text, size_t len, struct json_object *v
     free(copy);
 }
 
-/* A value that is cut short is refused, unless it is a number. So is a second value after it. */
+/* A value that is cut short is refused, unless it is a number. A second value after it is refused too. */
 static void expect_whole(const char *text, size_t len) {
     size_t offset = 0;
     size_t end = len;

@@ -1,7 +1,7 @@
 /*
- * Lines of an MCP client, on a fake desktop. The first byte says how many lines come before jobs are done. Every
- * request has one answer with its id, unless it was cancelled; a line that is none has one without; nothing else has
- * any. What goes out is whole lines of JSON.
+ * Lines of an MCP client, on a fake desktop. The first byte is the number of lines before jobs are done. Every request
+ * gets one answer with its id, unless it was cancelled; an invalid line gets one without an id; nothing else gets an
+ * answer. The output consists of whole lines of JSON.
  */
 #include "backends/fake.h"
 #include "mcp/caller.h"
@@ -9,7 +9,7 @@
 #include "protocol/json_tree.h"
 #include "tests/fuzz/fuzz.h"
 
-#define IDS_MAX 256 /* lines beyond so many are not sent */
+#define IDS_MAX 256 /* lines above this number are not sent */
 
 static const char description[] =
     "{\"monitors\":[{\"area\":[0,0,800,600]}],"
@@ -18,11 +18,11 @@ static const char description[] =
     "\"tabs\":[{\"id\":\"t1\",\"window\":\"1\",\"active\":true,\"title\":\"x\",\"url\":\"https://a.example/\"},"
     "{\"id\":\"t2\",\"window\":\"1\",\"title\":\"y\",\"url\":\"https://b.example/?q\"}]}";
 
-/* What is to be answered. */
+/* The answers that are expected. */
 struct expected {
     struct fm_rpc_id id;
     bool answered;
-    bool may_lack; /* it was cancelled */
+    bool may_lack; /* it was cancelled, so its answer may be missing */
 };
 
 struct client {
@@ -30,12 +30,12 @@ struct client {
     struct sy_policy policy;
     struct sy_caller caller;
     struct fm_buf out;
-    size_t checked; /* bytes of it */
+    size_t checked; /* bytes of the output that were checked */
     struct sy_job *jobs[IDS_MAX * SY_BATCH_MAX];
     size_t job_count;
     struct expected expected[IDS_MAX];
     size_t count;
-    size_t nameless; /* answers without an id that are to come */
+    size_t nameless; /* expected answers without an id */
 };
 
 static enum fm_code open_desktop(void *context, int cancel_fd, struct sy_desktop *desktop, struct fm_error *error) {
@@ -174,7 +174,7 @@ static void check_answer(struct client *client, struct json_object *root) {
     }
     HOLDS(fm_rpc_id_read(value, &id));
     struct expected *found = NULL;
-    for (size_t i = 0; i < client->count; i++) { /* of several with this id one that was not cancelled */
+    for (size_t i = 0; i < client->count; i++) { /* of several requests with this id, one that was not cancelled */
         struct expected *at = &client->expected[i];
         if (!at->answered && fm_rpc_id_equal(&at->id, &id) && (!found || found->may_lack)) {
             found = at;

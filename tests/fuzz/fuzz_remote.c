@@ -1,8 +1,8 @@
 /*
  * A server's stream, in one of three dialects. Its events are the same whether it comes whole, in pieces or byte by
- * byte, and the same as those of a second implementation of the rules. What is handed out of it is the same too, in the
- * same order, in whole characters, and nothing comes after a fault. An answer that ends well without a part had none:
- * no event has a text, or a call, where the dialect has its own.
+ * byte, and the same as those of a second implementation of the rules. The parts that the reader passes on are the same
+ * too, in the same order and in whole characters, and nothing comes after a fault. If an answer ends well without a
+ * part, the stream had none: no event has a text, or a call, at the places that the dialect uses.
  *
  * Input: the dialect (modulo 3), the size of a piece (0 counts as 256), the stream.
  */
@@ -85,7 +85,7 @@ static void read_by_rules(const char *text, size_t len, struct fm_buf *log) {
             end++;
         }
         if (end == len) {
-            break; /* a line without an end does not count */
+            break; /* a line without its end does not count */
         }
         size_t mark = first && end - at >= 3 && memcmp(text + at, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
         rule_line(&rules, text + at + mark, end - at - mark, log);
@@ -130,7 +130,7 @@ static bool is(struct json_object *object, const char *key, const char *text) {
     return json_object_is_type(value, json_type_string) && strcmp(json_object_get_string(value), text) == 0;
 }
 
-/* What a part says by its type; NULL: it is of no known type. */
+/* The text of a part, by its type; NULL: the type is not known. */
 static struct json_object *part_text(struct json_object *part) {
     static const char *const types[][2] = {{"text", "text"},           {"output_text", "text"},
                                            {"refusal", "refusal"},     {"thinking", "thinking"},
@@ -143,7 +143,7 @@ static struct json_object *part_text(struct json_object *part) {
     return member(part, "type") ? NULL : member(part, "text");
 }
 
-/* Whether a value says anything: a string that is not empty, or a number, at any depth. */
+/* Whether a value has content: a string that is not empty, or a number, at any depth. */
 static bool says(struct json_object *value) {
     struct json_object_iter at;
     bool any = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double) ||
@@ -185,7 +185,7 @@ static bool items_say(struct json_object *list) {
     return any;
 }
 
-/* Whether an event carries a part of an answer, by the places alone in which the dialects have one. */
+/* Whether an event has a part of an answer, judged only by the places that the dialects use for one. */
 static bool event_says(enum fm_dialect_kind dialect, struct json_object *data) {
     if (dialect == FM_DIALECT_CHAT) {
         return chat_says(data);
@@ -223,7 +223,7 @@ static bool look_at_silence(void *state, const struct fm_sse_event *event) {
     return !silence->over;
 }
 
-/* An answer that ended well had no part. */
+/* Checks that the stream of an answer that ended well without a part had none. */
 static void expect_silence(enum fm_dialect_kind dialect, const char *text, size_t len) {
     struct silence silence = {.dialect = dialect};
     struct fm_sse sse;
@@ -233,7 +233,7 @@ static void expect_silence(enum fm_dialect_kind dialect, const char *text, size_
     fm_sse_free(&sse);
 }
 
-/* The same bytes as an answer that is no stream. */
+/* Reads the same bytes as an answer that is not streamed. */
 static void read_whole(enum fm_dialect_kind dialect, const char *text, size_t len) {
     static const struct fm_secrets none;
     static struct fm_endpoint endpoint = {.base = (char *)"", .host = (char *)"h"};

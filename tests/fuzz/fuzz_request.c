@@ -1,8 +1,8 @@
 /*
  * The surface's check of a request body, of all APIs. The first byte chooses the API, and whether the rest is the
- * body's text or a list of choices that builds one (which gets deeper into the tables). A body that is refused is
- * refused in words that can be sent; one that is accepted makes a job that the engines' own reader takes, and what was
- * ignored of it is gone: without it the body is the same request.
+ * body's text or a list of choices that builds one (which gets deeper into the tables). The error for a refused body
+ * can be sent. An accepted body makes a job that the engines' reader accepts. Ignored members have no effect: without
+ * them, the body is the same request.
  */
 #include "engine/kit/job_read.h"
 #include "protocol/json_tree.h"
@@ -16,8 +16,8 @@
 #define BODY_MAX   1000000u
 #define DEPTH_MAX  6
 #define LIMITS_MAX 86400000
-#define COMPACT    251 /* this first byte: that API, a body's text */
-#define EMBEDDINGS 252 /* first bytes from here on: the same */
+#define COMPACT    251 /* this first byte chooses that API, with a body as text */
+#define EMBEDDINGS 252 /* first bytes from here on choose that API */
 
 /* ---- building a body ---- */
 
@@ -195,7 +195,7 @@ static void build_array(struct choices *from, struct fm_json_writer *w, unsigned
     fm_json_array_end(w);
 }
 
-/* As long as the limits on lengths are. */
+/* A value as long as the limits for lengths. */
 static void build_long(struct choices *from, struct fm_json_writer *w) {
     static const char *const characters[] = {"x", "\xC3\xA9"};
     static const size_t lengths[] = {63, 64, 65, 511, 512, 513, 200};
@@ -215,7 +215,7 @@ static void build_raw(struct choices *from, struct fm_json_writer *w) {
     fm_json_string(w, raw, len);
 }
 
-/* A message or a part: the members that each needs, and then some. */
+/* A message or a part: the members that each needs, and some more. */
 static void build_turn(struct choices *from, struct fm_json_writer *w, unsigned depth) {
     static const char *const kinds[] = {"type", "role"};
     static const char *const contents[] = {"content", "text", "refusal"};
@@ -262,8 +262,8 @@ static void build_value(struct choices *from, struct fm_json_writer *w, unsigned
 
 static const struct api {
     const struct fm_surface *surface;
-    const char *needed; /* the members that it can't do without, as JSON */
-    bool has_usage;     /* stream_options.include_usage */
+    const char *needed; /* the members that it needs, as JSON */
+    bool has_usage;     /* it has stream_options.include_usage */
 } apis[] = {
     {&fm_surface_responses, "\"input\":\"x\"", false},
     {&fm_surface_chat, "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]", true},
@@ -273,7 +273,7 @@ static const struct api {
     {&fm_surface_compact, "\"input\":\"x\",\"model\":\"x\"", false},
 };
 
-/* Half of the bodies have what the API needs already. */
+/* Half of the bodies begin with the members that the API needs. */
 static void build_body(struct choices *from, const struct api *api, struct fm_buf *body) {
     struct fm_json_writer w = fm_json_writer_on(body);
     unsigned start = choose(from);
@@ -292,8 +292,8 @@ static void build_body(struct choices *from, const struct api *api, struct fm_bu
 
 static void expect_refusal(const struct fm_error *error, enum fm_code code) {
     HOLDS_OR(code == FM_INVALID_REQUEST && error->code == code, "%s", fm_code_name(code));
-    bool nameless = strstr(error->detail, "parameter: ''") != NULL; /* {"":1} has a path of no characters */
-    HOLDS(error->reason && *error->detail);                    /* "" is null */
+    bool nameless = strstr(error->detail, "parameter: ''") != NULL; /* {"":1} has an empty path */
+    HOLDS(error->reason && *error->detail);                    /* "" means null */
     HOLDS_OR(*error->param || nameless, "%s", error->detail);
     HOLDS(memchr(error->param, '\0', sizeof error->param) && memchr(error->detail, '\0', sizeof error->detail));
     HOLDS_OR(is_utf8(error->param, strlen(error->param)), "%s", error->param);
@@ -306,7 +306,7 @@ static void expect_refusal(const struct fm_error *error, enum fm_code code) {
     fm_buf_free(&buf);
 }
 
-/* The members of an object without its braces, as an object. */
+/* Parses the members of an object, given without its braces. */
 static struct json_object *parse_members(const struct fm_buf *members, const char *before) {
     struct fm_buf text;
     fm_buf_init(&text, TEXT_MAX);
@@ -319,7 +319,7 @@ static struct json_object *parse_members(const struct fm_buf *members, const cha
     return object;
 }
 
-/* Engines refuse a job that is not as ENGINE.md has it; what passes the surface must never be one. */
+/* Engines refuse a job that breaks ENGINE.md; what passes the surface must never be such a job. */
 static void expect_job(const struct fm_buf *members) {
     struct fm_error error = {.code = FM_OK};
     struct fm_kit_job job = {0};
@@ -346,7 +346,7 @@ static void expect_job(const struct fm_buf *members) {
     json_object_put(params);
 }
 
-/* As an engine gets the job that has all extras, and one that has none: it gets less. */
+/* Checks the job for an engine with all extras, and for one without, which gets less. */
 static void expect_whole_job(struct fm_request *request) {
     for (unsigned has = 0; has < 2; has++) {
         struct fm_buf job;
@@ -370,7 +370,7 @@ static void expect_ignored(const struct fm_request *request) {
     HOLDS_OR(count <= FM_IGNORED_MAX + 1, "%zu", count);
 }
 
-/* `body` is what the check has left of it. */
+/* `body` is what is left after the check. */
 static void expect_same_request(const struct fm_request *request, const struct api *api, struct json_object *body) {
     struct fm_error error = {.code = FM_OK};
     struct fm_request again;
@@ -393,15 +393,15 @@ static void expect_request(struct fm_request *request, const struct api *api, si
     HOLDS(api->has_usage || !request->include_usage);
     HOLDS(api->surface->event_method || !request->stream);
     HOLDS(request->choices >= 0 && request->choices <= 128);
-    HOLDS(!api->surface->check_cut || request->choices == 2); /* what is cut is tried once more */
+    HOLDS(!api->surface->check_cut || request->choices == 2); /* an answer that is cut is tried once more */
     HOLDS(request->output_start.len <= body_len);
     HOLDS(request->input_count <= FM_INPUTS_MAX && request->dimensions >= 0 && request->dimensions <= INT32_MAX);
     HOLDS(!request->model || is_utf8(request->model, strlen(request->model)));
-    /* request.c's maximum counts on this: a call that is a separate message gets longer, and tools in the echo do */
+    /* request.c's maximum depends on this: a call gets longer as a separate message, and so do tools in the echo */
     HOLDS_OR(request->job_members.len <= body_len + body_len / 6 + 512, "%zu of %zu", request->job_members.len,
              body_len);
     HOLDS_OR(request->echo.len <= 3 * body_len + 1024, "%zu of %zu", request->echo.len, body_len);
-    if (!request->unresolved) { /* else its messages come out of the store */
+    if (!request->unresolved) { /* otherwise its messages come from the store */
         expect_whole_job(request);
     }
     json_object_put(parse_members(&request->echo, "{"));
@@ -417,7 +417,7 @@ static void run(const struct api *api, const char *text, size_t len) {
     fm_buf_init(&scratch, TEXT_MAX);
     HOLDS(fm_json_tree(text, len, &scratch, &body));
     fm_buf_free(&scratch);
-    if (json_object_is_type(body, json_type_object)) { /* the front sees to that */
+    if (json_object_is_type(body, json_type_object)) { /* the front has already checked that it is an object */
         struct fm_error error = {.code = FM_OK};
         struct fm_request request;
         enum fm_code code = api->surface->parse(body, &request, &error);
@@ -425,12 +425,12 @@ static void run(const struct api *api, const char *text, size_t len) {
             expect_ignored(&request);
             expect_same_request(&request, api, body);
         }
-        json_object_put(body); /* nothing of it is kept */
+        json_object_put(body); /* the request keeps nothing of the body */
         body = NULL;
         if (code == FM_OK) {
             expect_request(&request, api, len);
             fm_request_free(&request);
-            fm_request_free(&request); /* harmless */
+            fm_request_free(&request); /* freeing it is harmless */
         } else {
             expect_refusal(&error, code);
         }
@@ -442,7 +442,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct choices from = {data, data + size};
     unsigned mode = choose(&from);
     bool by_text = mode & 2 || mode >= COMPACT;
-    /* what came later has the modes 4 to 7 */
+    /* later additions have the modes 4 to 7 */
     size_t chosen = mode >= EMBEDDINGS ? 4 : mode == COMPACT ? 5 : (mode & 1) + (mode / 4 == 1 ? 2 : 0);
     const struct api *api = &apis[chosen];
     if (by_text) {

@@ -1,7 +1,7 @@
 /*
  * Session mode without its threads. The first bytes choose the limits and the size of pieces; the rest are lines of a
  * host. A session_id of one digit stands for the id of an open session. A message is answered at once: with the prompt
- * "r" its content is what the front replies, else it is what the model has written.
+ * "r", its content is the front's reply; otherwise it is the model's text.
  */
 #include "base/utf8.h"
 #include "protocol/json_tree.h"
@@ -18,7 +18,7 @@ struct gateway {
     struct fm_session_options options;
     struct fm_session_table table;
     struct fm_buf scratch;
-    struct fm_buf answer; /* of the last line; empty when it had none */
+    struct fm_buf answer; /* the answer to the last line; empty if it had none */
     bool ended;
 };
 
@@ -42,7 +42,7 @@ static void check_table(const struct gateway *gateway) {
     for (size_t i = 0; i < gateway->table.count; i++) {
         const struct fm_session *session = &gateway->table.sessions[i];
         struct fm_text id = {session->id, strlen(session->id)};
-        HOLDS(fm_session_find(&gateway->table, id) == session); /* no id is there twice */
+        HOLDS(fm_session_find(&gateway->table, id) == session); /* no id occurs twice */
         HOLDS(session->items.len > 0 && !session->items.failed && !session->turn.data);
         HOLDS(session->items.len <= (size_t)gateway->options.max_bytes);
         HOLDS(session->turns <= gateway->options.max_turns);
@@ -52,7 +52,7 @@ static void check_table(const struct gateway *gateway) {
 
 /* ---- a turn ---- */
 
-/* The params are for the surface, which takes them. */
+/* The params are for the surface, which must accept them. */
 static void check_params(const struct gateway *gateway, const struct fm_session *session,
                          const struct fm_attempt *attempt) {
     struct fm_buf params;
@@ -70,7 +70,7 @@ static void check_params(const struct gateway *gateway, const struct fm_session 
     fm_buf_free(&params);
 }
 
-/* What the front would reply to an engine that writes `text`. */
+/* Writes the front's reply for an engine that writes `text`. */
 static void write_reply(struct fm_text text, struct fm_buf *reply) {
     struct fm_json_writer w = fm_json_writer_on(reply);
     fm_buf_append_str(reply,
@@ -87,7 +87,7 @@ static void check_availability(const struct fm_rpc_message *message) {
     HOLDS(is_utf8(reason, strlen(reason)) && strlen(reason) < sizeof reason);
 }
 
-/* Of a reply that was read: the shape that was asked for, or a fault and nothing to free. */
+/* After a reply was read: a result with the requested shape, or a fault and nothing to free. */
 static enum fm_fault_code end_turn(struct gateway *gateway, struct fm_session *session, enum fm_output_format format,
                                    const struct fm_rpc_message *message, struct fm_fault *fault) {
     struct fm_turn_result result;
@@ -111,7 +111,7 @@ static enum fm_fault_code end_turn(struct gateway *gateway, struct fm_session *s
     return code;
 }
 
-/* A reply that is no response is not for us; the turn has failed then. */
+/* A reply that is not a response is not for session mode; then the turn has failed. */
 static enum fm_fault_code take_reply(struct gateway *gateway, struct fm_session *session,
                                      const struct fm_command *command, struct fm_text reply, struct fm_fault *fault) {
     struct fm_rpc_message message;
@@ -163,7 +163,7 @@ static struct fm_session *find_session(const struct gateway *gateway, struct fm_
     return fm_session_find(&gateway->table, id);
 }
 
-/* FM_FAULT_NONE: done, and if nothing is said yet, it is "ok". */
+/* FM_FAULT_NONE: done; if nothing was written yet, the answer is "ok". */
 static enum fm_fault_code serve_command(struct gateway *gateway, struct fm_command *command, struct fm_fault *fault) {
     bool of_session = command->kind == FM_COMMAND_MESSAGE || command->kind == FM_COMMAND_CLOSE;
     struct fm_session *session = find_session(gateway, command->session_id);
@@ -197,14 +197,14 @@ static void serve_line(struct gateway *gateway, const char *line, size_t len) {
     if (code != FM_FAULT_NONE) {
         HOLDS(fault.code == code && is_utf8(fault.detail, strlen(fault.detail)));
         HOLDS(fault.detail[0] || code == FM_FAULT_GUARDRAIL_BLOCKED || code == FM_FAULT_MODEL_UNAVAILABLE ||
-              code == FM_FAULT_EXECUTION_FAILED); /* what the front says may be empty */
+              code == FM_FAULT_EXECUTION_FAILED); /* the front's text may be empty */
         fm_fault_write(&fault, &w);
     } else if (gateway->answer.len == 0) {
         fm_buf_append_str(&gateway->answer, "{\"ok\":true}");
     }
 }
 
-/* One line of JSON that says how it went. */
+/* Checks that the answer is one line of JSON with the outcome. */
 static void check_answer(const struct gateway *gateway) {
     HOLDS(!gateway->answer.failed && !memchr(gateway->answer.data, '\n', gateway->answer.len));
     struct json_object *answer = json_must_parse(gateway->answer.data, gateway->answer.len);
@@ -213,7 +213,7 @@ static void check_answer(const struct gateway *gateway) {
     json_object_put(answer);
 }
 
-/* Each line that is not blank has one answer. */
+/* Each line that is not blank gets one answer. */
 static void on_line(struct gateway *gateway, const char *line, size_t len) {
     char *exact = exact_copy(line, len);
     fm_buf_reset(&gateway->answer);
@@ -231,13 +231,13 @@ static void on_line(struct gateway *gateway, const char *line, size_t len) {
 
 /* ---- an input ---- */
 
-/* Takes the lines that are there; they are those that `rest` begins with. */
+/* Takes the lines that are ready; they must be the beginning of `rest`. */
 static void take_lines(struct gateway *gateway, struct fm_lines *lines, struct choices *rest) {
     const char *line;
     size_t len;
     enum fm_line_event event;
     while ((event = fm_lines_next(lines, &line, &len)) != FM_LINE_NONE) {
-        HOLDS(event == FM_LINE_READY && len <= choices_left(rest)); /* no input is long enough for the other */
+        HOLDS(event == FM_LINE_READY && len <= choices_left(rest)); /* no input is long enough for the other event */
         HOLDS(len == 0 || (memcmp(line, rest->at, len) == 0 && !memchr(line, '\n', len)));
         rest->at += len;
         HOLDS(choices_left(rest) == 0 ? lines->ended : *rest->at == '\n');

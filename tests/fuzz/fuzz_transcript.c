@@ -1,7 +1,7 @@
 /*
- * gw_recover and the views. Whatever a transcript's bytes are, what a start makes of them is whole: a second start
- * finds nothing to cut, to set aside or to close. Nothing but whole lines is kept, and all lines that are kept were
- * there. A transcript that is cut anywhere is mended to the records before the cut, and is not called damaged for it.
+ * gw_recover and the views. Whatever a transcript's bytes are, the result of a start is complete: a second start finds
+ * nothing to cut, to set aside or to close. Only whole lines are kept, and each of them was in the text. A transcript
+ * that is cut anywhere is repaired to the records before the cut, and does not count as damaged because of it.
  *
  * The first two bytes of an input say where the text after them is cut.
  */
@@ -35,7 +35,7 @@ static size_t count_lines(const char *text, size_t len) {
     return lines;
 }
 
-/* Each line that is kept is one of the text's, in its order. */
+/* Checks that each kept line is a line of the text, in its order. */
 static void expect_lines_of(const char *kept, size_t kept_len, const char *text, size_t len) {
     while (kept_len) {
         size_t line = (size_t)((const char *)memchr(kept, '\n', kept_len) - kept) + 1;

@@ -1,7 +1,7 @@
 /*
- * What users and models give as a URL. What is opened is http or https, has a host, and neither a name nor a password;
- * it is UTF-8 without control characters, and giving it again opens the same. What is refused has one of the contract's
- * codes. A cleaned URL has no query, no fragment and no password.
+ * URLs from users and models. An opened URL is http or https, has a host, and neither a name nor a password; it is
+ * UTF-8 without control characters, and giving it again opens the same URL. A refusal has one of the contract's codes.
+ * A cleaned URL has no query, no fragment and no password.
  */
 #include "desktop/clean.h"
 #include "desktop/refuse.h"
@@ -21,7 +21,7 @@ static void expect_code(const struct fm_error *error) {
     HOLDS(strcmp(error->param, "url") == 0 && is_utf8(error->detail, strlen(error->detail)));
 }
 
-/* As a browser reads it: a backslash is a slash. */
+/* Reads it like a browser: a backslash counts as a slash. */
 static void expect_safe(const char *url) {
     size_t len = strlen(url);
     bool tls = strncasecmp(url, "https://", 8) == 0;
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *input = malloc(size + 1);
     HOLDS(input);
     memcpy(input, data, size);
-    input[size] = '\0'; /* a NUL before it ends the text */
+    input[size] = '\0'; /* an earlier NUL ends the text */
     char url[SY_URL_MAX + 1];
     char again[SY_URL_MAX + 1];
     char domain[254];

@@ -17,7 +17,7 @@ import sys
 
 
 class Damaged(Exception):
-    """The file is no pack; the text names it and the place."""
+    """The file is not a pack; the text names the file and the place."""
 
 
 def entries(path):

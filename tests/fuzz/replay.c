@@ -1,6 +1,6 @@
 /*
- * The fuzz targets without libFuzzer: feeds a target every file that the arguments name, folders file by file and packs
- * (pack.py) entry by entry. So any compiler, and any sanitizer, replays the corpus.
+ * Runs the fuzz targets without libFuzzer: feeds a target every file that the arguments name, folders file by file and
+ * packs (pack.py) entry by entry. So any compiler, and any sanitizer, can replay the corpus.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -31,7 +31,7 @@ static bool run_whole_file(FILE *file, char *bytes, const char *path) {
     return true;
 }
 
-/* An entry: a line "NAME LENGTH", the bytes, a line feed. Returns false where that is not what stands there. */
+/* Runs an entry: a line "NAME LENGTH", the bytes, a line feed. Returns false if the data does not have this form. */
 static bool run_entry(FILE *file, const char *header, char *bytes, const char *path) {
     char *end = NULL;
     size_t name_len = strcspn(header, " ");

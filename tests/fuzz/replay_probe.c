@@ -1,4 +1,4 @@
-/* A target that an input beginning with "!" aborts: test_run.py holds replay.c to naming that input. */
+/* A target that aborts at an input that begins with "!": test_run.py checks that replay.c names that input. */
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

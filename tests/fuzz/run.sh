@@ -1,15 +1,15 @@
 #!/bin/sh
-# Fuzzes from the corpus on: builds the targets with clang, runs each for MINUTES, minimises what was found into
-# tests/fuzz/corpus/TARGET.pack, and prints a table. Installs nothing; wants clang with compiler-rt, cmake, ninja, json-c
-# and python3, and for some targets what `sh packaging/setup.sh --tests --no-build` brings.
+# Fuzzes, beginning with the corpus: builds the targets with clang, runs each for MINUTES, minimises the new inputs into
+# tests/fuzz/corpus/TARGET.pack, and prints a table. Installs nothing; needs clang with compiler-rt, cmake, ninja, json-c and
+# python3, and for some targets what `sh packaging/setup.sh --tests --no-build` downloads.
 #
 # usage: sh tests/fuzz/run.sh [-j N] MINUTES [TARGET...]
 #   -j N    N processes on each target at once; without it one
 #   TARGET  framer, json, dispatch, request, events, schema, sessions, remote, head,
 #           gateway, transcript, filter, envelope, url, mcp; without it all, one after the other
 #
-# A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1. So
-# it is where a target did not run to its end, or its corpus could not be merged.
+# A finding ends its target. Its input is kept in build/fuzz/findings/, the path is printed, and the exit status is 1. It is
+# also 1 if a target did not run to its end, or its corpus could not be merged.
 set -eu
 FM_ROOT=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 # shellcheck source=packaging/lib.sh
@@ -94,7 +94,7 @@ build_targets() {
 
 packs() { python3 -B "$FM_ROOT/tests/fuzz/pack.py" "$@"; }
 
-# fuzz TARGET: leaves the corpus in $run/old, what it found in $run/new, its logs in $run, and its exit status in $status.
+# fuzz TARGET: leaves the corpus in $run/old, new inputs in $run/new, its logs in $run, and its exit status in $status.
 fuzz() {
   run=$FM_ROOT/$BUILD/run/$1
   rm -rf "$run"
@@ -108,7 +108,7 @@ fuzz() {
   [ "$jobs" -eq 1 ] || set -- "$@" -jobs="$jobs" -workers="$jobs"
   program=$FM_ROOT/$BUILD/tests-bin/fuzz_$1
   shift
-  # What is freed is soon used again: faster than new memory all the time.
+  # Freed memory is used again soon, because that is faster than new memory all the time.
   status=0
   (cd "$run" && ASAN_OPTIONS=quarantine_size_mb=16 "$program" "$@" >fuzz.log 2>&1) || status=$?
 }
@@ -120,7 +120,7 @@ max_len() {
   esac
 }
 
-# look_for_findings TARGET: tells them, and leaves their number in $count.
+# look_for_findings TARGET: prints them, and leaves their number in $count.
 look_for_findings() {
   found=$(find "$FINDINGS" -name "$1-*" -newer "$BUILD/probe" | sort)
   count=$(printf '%s' "$found" | grep -c . || :)
@@ -132,14 +132,14 @@ look_for_findings() {
   }
 }
 
-# executions: of all processes. With more than one, each has a log.
+# executions: the sum over all processes. With more than one, each has a log.
 executions() {
   set -- "$run"/fuzz-*.log
   [ -e "$1" ] || set -- "$run/fuzz.log"
   awk '/^stat::number_of_executed_units:/ { runs += $2 } END { printf "%d", runs }' "$@"
 }
 
-# check_run TARGET: without a finding it runs until its time is over, and exits 0. Leaves in $ran whether it did.
+# check_run TARGET: without a finding, a target runs until its time is over, and exits 0. Leaves in $ran whether it did.
 check_run() {
   ran=yes
   [ "$count" -eq 0 ] || return 0
@@ -150,7 +150,7 @@ check_run() {
   tail -n 5 "$run/fuzz.log" >&2
 }
 
-# minimise TARGET: the smallest set of inputs, old and new, that covers the same. A merge drops what fails.
+# minimise TARGET: the smallest set of inputs, old and new, with the same coverage. A merge drops inputs that fail.
 minimise() {
   if [ "$count" -ne 0 ] || [ "$ran" = no ]; then
     say "the corpus of $1 stays as it is"

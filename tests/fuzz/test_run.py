@@ -1,4 +1,5 @@
-"""run.sh with a target and tools that are scripts: its exit status, and what becomes of the corpus. And packs themselves."""
+"""run.sh with scripts in place of the target and the tools: its exit status, and the changes of the corpus. And packs
+themselves."""
 
 import glob
 import os
@@ -17,7 +18,7 @@ TOOLS = {
     "clang": """while [ "$1" != -o ]; do shift; done; : >"$2"\n""",
     "ninja": "",
     "pkg-config": "",
-    # the only thing that is built: the target
+    # the only thing that is built is the target
     "cmake": """
 if [ "$1" = --build ]; then
   mkdir -p "$2/tests-bin"
@@ -99,7 +100,7 @@ class Run(unittest.TestCase):
     def test_a_target_that_does_not_run(self):
         self.assert_fails("json did not run", "exit status 1, 0 executions", status="1", executions="")
         self.assert_fails("json did not run", "exit status 0, 0 executions", executions="0")
-        done = self.run_it("-j", "2", status="1", executions="")  # without the logs of its processes
+        done = self.run_it("-j", "2", status="1", executions="")  # the logs of its processes are missing
         self.assertEqual(done.returncode, 1, done)
 
     def test_a_target_whose_libraries_are_missing(self):
@@ -186,7 +187,7 @@ class Packs(PackTest):
 
 @unittest.skipUnless(PROBE, "FM_REPLAY_PROBE names no program; ctest sets it where libFuzzer doesn't drive the targets")
 class Replay(PackTest):
-    """replay.c on packs; its target aborts at an input that begins with "!"."""
+    """Tests replay.c on packs; its target aborts at an input that begins with "!"."""
 
     def replay(self):
         return subprocess.run([PROBE, self.pack], capture_output=True, text=True, check=False)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The project's style rules that a script can check; see RULES below. Standard library only.
+"""The project's style rules that a script can check; see RULES below. Uses only the standard library.
 
     check.py [ROOT]       checks the tree; prints "path:line: message" for each finding and a total, exit status 1 if any
-    names.py              the rules for what documents name; check.py checks them too
-    requirements.py       those for docs/requirements-*.md; the same
+    names.py              the rules for names in documents; check.py checks them too
+    requirements.py       the rules for docs/requirements-*.md; check.py checks them too
     selftest.py           proves that each rule fires
 
-A file is first *masked*: comments and the contents of string literals become spaces, line by line and byte by byte, so
-that a rule sees code alone and its line numbers hold.
+A file is first *masked*: comments and the contents of string literals become spaces, line by line and byte by byte, so that
+a rule only sees code, and line numbers stay right.
 """
 import os
 import re
@@ -20,7 +20,7 @@ import requirements  # noqa: E402
 
 FUNCTION_WARN = 60
 FUNCTION_MAX = 100
-FUNCTION_ALLOWED = {}  # "path:name": lines; empty, and meant to stay so
+FUNCTION_ALLOWED = {}  # "path:name": lines; empty, and should stay empty
 LINE_MAX = 130
 
 SKIPPED_FOLDERS = {".git", "node_modules", "build", "dist", "__pycache__", "golden", "corpus"}
@@ -37,11 +37,11 @@ BANNED = {
     "vsscanf": "strtol", "vfscanf": "strtol", "alloca": "a buffer with a maximum", "system": "fm_child_start",
     "popen": "fm_child_start", "tmpnam": "mkstemp", "tempnam": "mkstemp", "mktemp": "mkstemp",
     "setjmp": "a return code", "longjmp": "a return code",
-    # JSON has the numbers of the C locale, and so have strtod and printf as long as nobody sets another
+    # JSON uses the C locale's numbers, and so do strtod and printf as long as no code sets another locale
     "setlocale": "the C locale, which is there from the start", "uselocale": "the C locale",
 }
 
-# Which folders a folder's files may include, the first match of a path counts. A folder may always include itself.
+# Which folders a folder's files may include; the first row that matches a path counts. A folder may always include itself.
 LAYERS = (
     ("helper/base/", ()),
     ("protocol/client/", ("protocol/", "base/")),
@@ -54,7 +54,7 @@ LAYERS = (
     ("helper/engine/chat/", ("engine/kit/", "protocol/", "base/")),
     ("helper/engine/guide/", ("engine/chat/", "engine/kit/", "protocol/", "base/")),
     ("helper/engine/", ("engine/guide/", "engine/chat/", "engine/kit/", "protocol/", "base/")),  # and its own folder, below
-    # Of the gateway's folders: what a row may include of them, besides its own. It knows the helper's base alone.
+    # For the gateway's folders: the gateway folders that a row may include besides itself. It only knows the helper's base.
     ("gateway/config/", ("protocol/", "base/")),
     ("gateway/rpc/", ("protocol/", "base/")),
     ("gateway/net/", ("rpc/", "config/", "protocol/", "base/")),
@@ -75,8 +75,8 @@ LAYERS = (
     ("system/main.c", ("cli/", "base/")),
     ("helper/main.c", ("bench/", "sessions/", "front/", "surface/", "protocol/", "base/")),
 )
-# helper/front/ from the bottom up: a row holds layers, each a name, and its files and folders. A file may include its own
-# layer and the rows below, not the layers beside it. A file that is named counts more than the folder that it is in.
+# helper/front/ from the bottom up: a row has layers, each with a name, and its files and folders. A file may include its layer
+# and the rows below it, not the layers beside it. A named file has priority over its folder.
 FRONT = "helper/front/"
 FRONT_LAYERS = (
     (("parts", ("options", "outbox", "reply", "metrics", "store/store", "store/db", "engines/aliases",
@@ -89,7 +89,7 @@ FRONT_LAYERS = (
     (("methods", ("methods/",)),),
     (("top", ("front", "intake", "dispatch", "pump")),),
 )
-# What is for hosts alone: neither the helper nor the rest of protocol/ may include it.
+# Only for hosts: neither the helper nor the rest of protocol/ may include it.
 CLIENT = "protocol/client/"
 NOT_HOSTS = ("helper/", "protocol/")
 OUR_FOLDERS = ("base/", "protocol/", "surface/", "front/", "sessions/", "bench/", "engine/", "config/", "rpc/", "net/",
@@ -101,7 +101,7 @@ LLAMA_TESTS = ("tests/bench/", "tests/contract/", "tests/gpu/")
 CXX_FOLDERS = (LLAMA_FOLDER, "tests/bench/")
 PLATFORM_MACRO = re.compile(r"\b(__linux__|__linux|__APPLE__|__MACH__|_WIN32|_WIN64|__FreeBSD__|__unix__)\b")
 OPENING_ENDINGS = C_ENDINGS + CXX_ENDINGS + TS_ENDINGS + (".py", ".mjs", ".cjs", ".sh")
-OPENING_TO_COME = ()  # folders where not all files comply yet
+OPENING_TO_COME = ()  # folders where not all files follow the rule yet
 CONFLICT = re.compile(r"(<{7}|>{7}|\|{7}) |={7}$")
 PLATFORM_FILE = re.compile(r"helper/base/platform[\w.]*$")
 
@@ -123,7 +123,7 @@ class Source:
         return self.masked.count("\n", 0, offset) + 1
 
 
-# A raw string, a comment, a string or a character; what is none of these is code.
+# A raw string, a comment, a string or a character; anything else is code.
 LITERAL = re.compile(
     r'R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"'
     r"|//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)"
@@ -134,7 +134,7 @@ LITERAL = re.compile(
 
 
 def mask(text):
-    """Comments become spaces, and so does what stands between quotes."""
+    """Replaces comments, and text between quotes, with spaces."""
     def blank(match):
         found = match.group(0)
         spaces = re.sub(r"[^\n]", " ", found)
@@ -145,7 +145,7 @@ def mask(text):
 
 
 def banned_calls(source):
-    """(a) calls that have no bound, no error or no place in a library."""
+    """(a) calls without a bound or an error, or that do not belong in a library."""
     if not source.is_c:
         return
     for number, line in enumerate(source.code, 1):
@@ -162,7 +162,7 @@ INITIALIZERS = re.compile(r"\)\s*(?:noexcept\s*)?:(?!:)")
 
 
 def functions(source):
-    """(name, first line, last line) of every function body; namespaces and classes are looked into."""
+    """(name, first line, last line) of every function body, also inside namespaces and classes."""
     code = re.sub(r"(?m)^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda m: re.sub(r"[^\n]", " ", m.group(0)), source.masked)
     at = 0
     while True:
@@ -175,7 +175,7 @@ def functions(source):
             continue
         start = brace - len(re.sub(r"^\s*(?:(?:public|private|protected)\s*:)?\s*", "", head))
         end = closing_brace(code, brace)
-        while INITIALIZERS.search(head) and re.match(r"\w", code[brace - 1]):  # a member set in braces, not the body
+        while INITIALIZERS.search(head) and re.match(r"\w", code[brace - 1]):  # a member initialised in braces, not the body
             brace = code.find("{", end)
             end = closing_brace(code, brace)
         match = re.search(r"([\w:~]+)\s*\(", head)
@@ -205,7 +205,7 @@ def external_functions(source):
 
 
 def function_length(source):
-    """(b) a function of more than 60 lines is pointed at, one of more than 100 is a finding."""
+    """(b) a function of more than 60 lines gives a warning, one of more than 100 a finding."""
     if not source.is_c:
         return
     for name, first, last in functions(source):
@@ -233,7 +233,7 @@ def allowed_folders(path):
 
 
 def front_layer(path):
-    """(number of its row, name) of the layer that a file of helper/front/ is in, (-1, "") for one without a layer."""
+    """(row number, name) of the layer of a file in helper/front/; (-1, "") for one without a layer."""
     name = os.path.splitext(path[len(FRONT):])[0]
     for wanted in (name, name.split("/")[0] + "/"):
         for number, row in enumerate(FRONT_LAYERS):
@@ -244,7 +244,7 @@ def front_layer(path):
 
 
 def front_fault(path, other):
-    """What is wrong with a use of the file `other` by `path`, in words for a finding, when both are in helper/front/."""
+    """Why `path` may not use the file `other`, in the words of a finding, if both are in helper/front/."""
     if not path.startswith(FRONT) or not other.startswith(FRONT):
         return None
     (number, layer), (other_number, other_layer) = front_layer(path), front_layer(other)
@@ -257,7 +257,7 @@ def front_fault(path, other):
 
 
 def include_direction(source):
-    """(c) includes point downwards only, inside helper/front/ too; llama.cpp's headers stay in its engine's folder."""
+    """(c) includes only go downwards, also inside helper/front/; llama.cpp's headers are only included in its engine's folder."""
     if not source.is_c:
         return
     allowed = allowed_folders(source.path)
@@ -279,7 +279,7 @@ def include_direction(source):
 
 
 def platform_conditionals(source):
-    """(d) which system this is, is asked in helper/base/platform* alone."""
+    """(d) only helper/base/platform* may ask which system this is."""
     if not source.is_c or PLATFORM_FILE.match(source.path):
         return
     for number, line in enumerate(source.code, 1):
@@ -289,7 +289,7 @@ def platform_conditionals(source):
 
 
 def cxx_folder(source):
-    """(e) C++ in the llama engine and the benchmarks alone."""
+    """(e) C++ only in the llama engine and the benchmarks."""
     if source.is_cxx and not source.path.startswith(CXX_FOLDERS):
         yield 1, f"C++ belongs to {' and '.join(CXX_FOLDERS)} alone"
 
@@ -298,7 +298,7 @@ DECLARATION = re.compile(r"^(?!typedef\b|#|return\b|static_assert\b|_Static_asse
 
 
 def declarations(source):
-    """First line and name of each function that stands at file level, brace depth 0 (extern "C" not counted)."""
+    """First line and name of each function declared at file level, brace depth 0 (extern "C" does not count)."""
     depth = 0
     continued = False
     for number, line in enumerate(source.code, 1):
@@ -318,7 +318,7 @@ def declarations(source):
 
 
 def commented_declarations(source):
-    """(f) in the headers, each function stands below a comment, or in a group without blank lines below one."""
+    """(f) in headers, each function has a comment above it, or belongs to a group without blank lines that has one."""
     if not source.path.endswith((".h", ".hpp")) or not source.path.startswith(("helper/", "protocol/", "gateway/", "system/")):
         return
     for number, name in declarations(source):
@@ -334,7 +334,7 @@ CHILD_PROCESS = re.compile(r"""(?:from|require\s*\(|import\s*\(|import)\s*["'](?
 
 
 def child_process(source):
-    """(g) one TypeScript file starts processes, and one of the command line."""
+    """(g) only one TypeScript file starts processes, and one of the command line."""
     if not source.is_ts or source.path in ("js-shim/src/process.ts", "js-shim/src/cli/helper.ts"):
         return
     for number, line in enumerate(source.lines, 1):
@@ -350,7 +350,7 @@ def line_length(source):
 
 
 def white_space(source):
-    """(i) no tabs, nothing invisible at a line's end, one line end at the end of the file."""
+    """(i) no tabs, no white space at a line's end, one line feed at the end of the file."""
     for number, line in enumerate(source.lines, 1):
         if "\t" in line:
             yield number, "a tab"
@@ -361,13 +361,13 @@ def white_space(source):
 
 
 def merge_leftover(source):
-    """(j) no marker that git leaves at a conflict."""
+    """(j) no conflict markers from git."""
     for number, line in enumerate(source.lines, 1):
         if CONFLICT.match(line):
             yield number, "left over from a merge"
 
 
-# A comment or docstring with at least one word in it, after a "#!" line if there is one.
+# A comment or docstring with at least one word, after a "#!" line if there is one.
 OPENING = {
     "c": re.compile(r"/\*(?:(?!\*/).)*?\w.*?\*/|//[^\n]*\w", re.S),
     "py": re.compile(r"#[^\n]*\w|[rR]?\"{3}\s*[^\s\"]"),
@@ -376,7 +376,7 @@ OPENING = {
 
 
 def opening(source):
-    """(k) a file opens with a comment or docstring that says what it is."""
+    """(k) a file begins with a comment or docstring that says what it is."""
     if not source.path.endswith(OPENING_ENDINGS) or source.path.startswith(OPENING_TO_COME):
         return
     text = re.sub(r"\A#![^\n]*\n", "", source.text)
@@ -391,11 +391,11 @@ RULES = (banned_calls, function_length, include_direction, platform_conditionals
 
 TAG = re.compile(r"\b(?:struct|union|enum)\s+(fm_\w+)\s*\{")
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(FM_\w+)", re.M)
-VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # files of which a build has one
+VARIANT = re.compile(r"(?:_none|_linux|_macos)?\.\w+$")  # files of which a build uses one
 
 
 def names_defined(source):
-    """(name, line) of what other files can mean by it: tags and a header's macros, if they have our prefix, and functions."""
+    """(name, line) of names that other files can use: tags and a header's macros, if they have our prefix, and functions."""
     macros = MACRO.finditer(source.masked) if source.path.endswith((".h", ".hpp", ".hh")) else ()
     for match in (*TAG.finditer(source.masked), *macros):
         yield match.group(1), source.line_of(match.start(1))
@@ -405,7 +405,7 @@ def names_defined(source):
 
 
 def same_names(sources):
-    """(k) in helper/ and protocol/, no two things have one name: tags, macros of headers, external functions."""
+    """(k) in helper/ and protocol/, each name is used only once: tags, macros of headers, external functions."""
     first = {}
     for source in sources:
         if not source.path.startswith(("helper/", "protocol/")) or not source.is_c:
@@ -417,13 +417,13 @@ def same_names(sources):
 
 
 def are_variants(path, other):
-    """Whether a build has one of the two files at most: NAME_linux.c and NAME_macos.c, NAME.c and NAME_none.c."""
+    """Whether a build uses at most one of the two files: NAME_linux.c and NAME_macos.c, NAME.c and NAME_none.c."""
     names = {VARIANT.sub("", path), VARIANT.sub("", other)}
     return len(names) == 1 or all(PLATFORM_FILE.match(each) for each in (path, other))
 
 
 def check_text(path, text):
-    """All findings of one file, as (line, message), in order."""
+    """All findings in one file, as (line, message), in order."""
     source = Source(path, text)
     return sorted(finding for rule in RULES for finding in rule(source))
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The picture of what includes what in helper/ and protocol/, and three rules for it. Standard library only.
+"""The picture of what includes what in helper/ and protocol/, and three rules for it. Uses only the standard library.
 
     includes.py [--files | --calls] [--dot] [ROOT]
 
 Prints the graph as Mermaid, or with --dot for Graphviz: by folder, and helper/front/ by layer, so that all arrows go down;
-with --files by file; with --calls which file calls a function of which other. A .c file and the header of its name are one
-node, and a function in a header is that node's. Exit status 1 where a rule is broken:
+with --files by file; with --calls it shows which file calls a function of which other file. A .c file and the header with
+its name are one node, and a function in a header belongs to that node. Exit status 1 if a rule is broken:
 
     (a) a circle of #include has at most two nodes; so has a circle of calls, in the folders of CALLS_CHECKED
     (b) no arrow goes up or across: check.py has the layers (LAYERS, FRONT_LAYERS). So the picture by folder has no circle
     (c) nor does a call. GOES_UP names the exceptions, at most two
 
-A call is a function's name in the code. What goes through a table of functions or a callback's member is not seen.
+A call is a function's name in the code. Calls through a table of functions or a callback's member are not found.
 
 selftest.py proves that each rule fires.
 """
@@ -31,7 +31,7 @@ CIRCLE_MAX = 2
 CALLS_CHECKED = ("helper/base/", "protocol/", "helper/engine/", "helper/front/", "helper/surface/", "helper/sessions/",
                  "helper/bench/")
 
-# Functions that may be called from below, each with its reason. The rules do not see these calls; --calls draws them.
+# Functions that may be called from below, each with its reason. The rules ignore these calls; --calls draws them.
 GOES_UP = {
     "fm_front_pump_locked": "who changed something has its consequences carried out; the parts do not know by whom",
 }
@@ -53,14 +53,14 @@ def node_of(path):
 
 
 def folder_of(path):
-    """The node of the picture by folder: in helper/front/ a layer."""
+    """The node in the picture by folder; in helper/front/ it is a layer."""
     if path.startswith(check.FRONT):
         return f"{check.FRONT[:-1]}: {check.front_layer(path)[1]}"
     return path.rsplit("/", 1)[0]
 
 
 def file_included(name, sources):
-    """The path that an #include of ours means; None for another's."""
+    """The path of one of our files that an #include names; None for other files."""
     return next((path for path in ("helper/" + name, name) if path in sources), None)
 
 
@@ -74,21 +74,21 @@ def include_edges(sources):
 
 
 def functions_in_header(source):
-    """(name, text) of every function that a header defines, as static inline."""
+    """(name, text) of every function that a header defines as static inline."""
     if source.path.endswith(HEADER_ENDINGS):
         for name, first, last in check.functions(source):
             yield name, "\n".join(source.code[first - 1:last])
 
 
 def calling_text(source):
-    """The code of a file that can call: of a header the functions alone, for it declares what others define."""
+    """The part of a file that can call: in a header only the functions, because it also declares functions of others."""
     if source.path.endswith(HEADER_ENDINGS):
         return "\n".join(text for _, text in functions_in_header(source))
     return source.masked
 
 
 def call_edges(sources, left_out=()):
-    """{(path, path of a function that the first names)}; the functions in `left_out` do not count."""
+    """{(path, path of the file whose function it names)}; the functions in `left_out` do not count."""
     owner = {}
     for path, source in sources.items():
         for name, _ in [*check.external_functions(source), *functions_in_header(source)]:
@@ -101,7 +101,7 @@ def call_edges(sources, left_out=()):
 
 
 def circles(edges):
-    """Sets of nodes of which each can be reached from each other (Tarjan's algorithm), those of one left out."""
+    """Sets of nodes that can all reach each other (Tarjan's algorithm), without sets of one node."""
     after = collections.defaultdict(list)
     for a, b in sorted(edges):
         after[a].append(b)
@@ -134,7 +134,7 @@ def circle_findings(kind, edges):
 
 
 def fault(path, other):
-    """What is wrong with a use of the file `other` by `path`, in words for a finding; None: nothing."""
+    """Why `path` may not use the file `other`, in the words of a finding; None: it may."""
     allowed = check.allowed_folders(path)
     name = re.sub(r"^helper/", "", other)
     if allowed is None:
@@ -171,7 +171,7 @@ def all_findings(sources, goes_up=GOES_UP):
 
 
 def picture(edges, dot):
-    """`edges`: {(from, to): how many}"""
+    """Draws `edges`: {(from, to): how many}."""
     names = sorted({name for edge in edges for name in edge})
     lines = ["digraph includes {", "    node [shape=box]"] if dot else ["graph TD"]
     ids = {name: f"n{at}" for at, name in enumerate(names)}

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What the documents name is there. Three rules for the Markdown files; standard library only.
+"""Checks that everything that the documents name exists. Three rules for the Markdown files; uses only the standard library.
 
     names.py [ROOT]       prints "path:line: message" for each finding and a total, exit status 1 if any; check.py does too
 
     (a) a path or file name between backticks is that of a file or folder of the repository
-    (b) so is an identifier (a_b, aB) or an option (--a-b): some file that is not Markdown has the word
+    (b) an identifier (a_b, aB) or an option (--a-b) between backticks is a word of a file that is not Markdown
     (c) the table of files in helper/README.md names each C file of helper/ and protocol/, and no other
 
-"..." and "*" stand for any text, and so does a word in capitals in a path (NAME.c). Blocks of code are not looked at.
+"..." and "*" stand for any text, and so does a word in capitals in a path (NAME.c). Code blocks are not checked.
 selftest.py proves that each rule fires.
 """
 import fnmatch
@@ -17,16 +17,16 @@ import sys
 
 SKIPPED = {".git", "node_modules", "build", "dist", "__pycache__"}
 MADE = ("build/", "dist/", "node_modules/")  # folders that a build or an installation makes
-OWN = ("tests/style/names.py", "tests/style/selftest.py")  # these name what is not there
-ASKED = "docs/requirements"  # pages whose tables have what users asked for in their left half
+OWN = ("tests/style/names.py", "tests/style/selftest.py")  # these name things that do not exist
+ASKED = "docs/requirements"  # pages whose tables have the users' requests in their left half
 TABLE = "helper/README.md"
 TABLE_ROOTS = ("helper/", "protocol/")
 TABLE_ENDINGS = (".c", ".h", ".cpp", ".hpp")
-BYTES_MAX = 1_000_000  # a larger file is data
+BYTES_MAX = 1_000_000  # a larger file is treated as data
 ENDINGS = ("c h cpp rs py mjs cjs js ts sh md json jsonl cmake in txt svg png pack dict service css html toml"
            " yaml test").split()
 
-# Names of other programs, and of files that a user, a build or a package has.
+# Names from other programs, and of files that a user, a build or a package has.
 ELSEWHERE = {
     "_NET_CLOSE_WINDOW": "EWMH",
     "NODE_USE_ENV_PROXY": "Node",
@@ -45,12 +45,12 @@ BLOCK = re.compile(r"^```.*?^```", re.M | re.S)
 PATH = re.compile(r"(?:\.\./)*[\w.@*-]+(?:/[\w.@*-]+)*(?:/|\.\[\w+\])?")
 IDENTIFIER = re.compile(r"(?:\.{3}|\*)?\w+(?:(?:\.{3}|\*)\w*)*")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
-NAMED = re.compile(r"\w_\w|_(?:\.{3}|\*)|(?:\.{3}|\*)_|[a-z]{2}[A-Z]")  # an identifier that is no word of English
+NAMED = re.compile(r"\w_\w|_(?:\.{3}|\*)|(?:\.{3}|\*)_|[a-z]{2}[A-Z]")  # an identifier that is not an English word
 PLACEHOLDER = re.compile(r"[A-Z]{3,}(?:_[A-Z]+)*")
 
 
 class Tree:
-    """What there is: files, folders, and the words and options of all that is not Markdown."""
+    """Everything that exists: files, folders, and the words and options of all files that are not Markdown."""
 
     def __init__(self, files):
         self.texts = {path: text for path, text in files.items() if path.endswith(".md")}
@@ -67,7 +67,7 @@ class Tree:
                 self.options.update(OPTION.findall(text))
 
     def has_path(self, page, name):
-        """Whether a name on that page is a path from the root, from the page's folder, or the end of a path."""
+        """Whether a name on that page is a path from the root or from the page's folder, or the end of a path."""
         variants = re.fullmatch(r"(.*\.)\[(\w+)\]", name)
         if variants:
             return all(self.has_path(page, variants.group(1) + letter) for letter in variants.group(2))
@@ -85,12 +85,12 @@ class Tree:
 
 
 def is_path(word):
-    """Whether a word can only mean a file or folder of ours."""
+    """Whether a word can only mean one of our files or folders."""
     return PATH.fullmatch(word) and (word.endswith(("/", "]")) or re.search(rf"\w\.(?:{'|'.join(ENDINGS)})$", word))
 
 
 def spans(page, text):
-    """(line, contents) of what stands between backticks. What users have asked for has names of theirs: not looked at."""
+    """(line, contents) of each text between backticks. Users' requests may contain any names: they are skipped."""
     text = BLOCK.sub(lambda block: re.sub(r"[^\n]", " ", block.group(0)), text)
     for number, line in enumerate(text.split("\n"), 1):
         if page.startswith(ASKED) and line.startswith("|"):
@@ -101,7 +101,7 @@ def spans(page, text):
 
 
 def missing(tree, page, span):
-    """(a), (b): the names in it that are nowhere."""
+    """(a), (b): the names in it that exist nowhere."""
     for word in re.split(r"[\s,;:=\"'()]+", span):
         if word in ELSEWHERE or os.path.basename(word) in ELSEWHERE:
             continue
@@ -116,7 +116,7 @@ def missing(tree, page, span):
 
 
 def named_files(tree):
-    """(line, text of the cell, the files) of each row of the table; a row without names has its whole folder."""
+    """(line, text of the cell, the files) of each row of the table; a row without names stands for its whole folder."""
     folder = ""
     for number, line in enumerate(tree.texts.get(TABLE, "").split("\n"), 1):
         cells = [cell.strip() for cell in line.split("|")]
@@ -124,7 +124,7 @@ def named_files(tree):
             continue
         first = SPAN.fullmatch(cells[1])
         if cells[1] and not (first and first.group(1).endswith("/")):
-            continue  # a row of another table
+            continue  # this is a row of another table
         if first:
             folder = os.path.normpath(os.path.join("" if first.group(1) == "helper/" else "helper", first.group(1)))
         inside = {path for path in tree.files if os.path.dirname(path) == folder}
@@ -137,7 +137,7 @@ def named_files(tree):
 
 
 def table_of_files(tree):
-    """(c) of the table in helper/README.md."""
+    """(c) for the table in helper/README.md."""
     named = set()
     for number, name, paths in named_files(tree):
         named |= paths
@@ -149,7 +149,7 @@ def table_of_files(tree):
 
 
 def all_findings(files):
-    """(path, line, message) over {path: text, or None of what is no text}."""
+    """(path, line, message) for {path: text, or None for a file that is not text}."""
     tree = Tree(files)
     for page, text in sorted(tree.texts.items()):
         for number, span in spans(page, text):

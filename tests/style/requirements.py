@@ -1,5 +1,5 @@
-"""The tables of docs/requirements-*.md, which say what users asked for, how it is here, and which test shows it. check.py
-checks, with the standard library alone:
+"""The tables of docs/requirements-*.md, which list what users asked for, how it works here, and which test shows it. check.py
+checks these rules, only with the standard library:
 
     (a) a row has four cells; the third begins with a word of STATES; "yes" has a test
     (b) each test is there: a file, below tests/ or from the root, then names of it, as `name` or "words of a name"
@@ -35,7 +35,7 @@ def state_of(cell):
 
 
 def wrong_tests(files, cell):
-    """What a cell names that is not there."""
+    """The names in a cell that do not exist."""
     text = None
     for match in TOKEN.finditer(cell):
         name = match.group(1) or match.group(2)
@@ -73,7 +73,7 @@ def anchor(heading):
 
 
 def all_findings(files):
-    """(path, line, message) over {path: text}."""
+    """(path, line, message) for {path: text}."""
     index = files.get(INDEX) or ""
     for path in sorted(path for path in files if re.fullmatch(r"docs/requirements-\w+\.md", path)):
         for heading, at, rows in tables(files[path]):

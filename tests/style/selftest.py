@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Proves that each rule of check.py, includes.py, names.py and requirements.py fires on what it is for, and on nothing beside it.
+"""Proves that each rule of check.py, includes.py, names.py and requirements.py finds exactly the faults that it is for.
 
-A row is: the rule, a path, a text, and the (line, part of the message) of each finding expected.
+A row is: the rule, a path, a text, and the (line, part of the message) of each expected finding.
 """
 import os
 import subprocess
@@ -20,7 +20,7 @@ H = "helper/base/x.h"
 
 
 def body(name, lines):
-    """A function of that many lines in all."""
+    """A function with that many lines in total."""
     return f"static int {name}(int a) {{\n" + "    a++;\n" * (lines - 3) + "    return a;\n}\n"
 
 
@@ -207,7 +207,7 @@ def run_row(row):
 
 
 def run_program(files, script=check, arguments=()):
-    """The script as it is used: exit status and output over a tree of these files."""
+    """Runs the script as users do: exit status and output for a tree with these files."""
     with tempfile.TemporaryDirectory() as root:
         for path, text in files.items():
             full = os.path.join(root, path)
@@ -246,7 +246,7 @@ NAME_ROWS = [
     ({"helper/front/a.h": "#define FM_MAX 1\n", "protocol/b.h": "\n# define FM_MAX(a) (a)\n"},
      [("protocol/b.h", 2, "FM_MAX is defined in helper/front/a.h too")]),
     ({"helper/a/a.h": "enum fm_a { A };\n", "helper/b/b.c": "struct fm_a {\n"}, [("helper/b/b.c", 1, "fm_a is")]),
-    # declared, used, or known to one file alone
+    # names that are declared, used, or known only to one file
     ({"helper/front/a.h": "struct fm_job;\nvoid fm_free(struct fm_job *job);\n", "helper/front/b.h": "struct fm_job {\n",
       "helper/front/b.c": "void fm_free(struct fm_job *job) {\n}\n"}, []),
     ({C: "struct row {\n};\nstatic int f(void) {\n}\n", "helper/front/x.c": "struct row {\n};\nstatic int f(void) {\n}\n"}, []),
@@ -255,7 +255,7 @@ NAME_ROWS = [
     ({"helper/a/a.h": "#define FM_A 1\n", "helper/a/a.c": "#define FM_A 2\n", "helper/b/b.h": "/*\n#define FM_A 3\n*/\n",
       "helper/c/c.h": "#ifdef FM_A\n#undef FM_A\n"}, []),
     ({"helper/a/a.h": "#define MAX 1\n", "helper/b/b.h": "#define MAX 2\n"}, []),
-    # of which a build has one
+    # files of which a build uses one
     ({"helper/base/platform_macos.c": "int fm_a(void) {\n}\n", "helper/base/platform_cpus_linux.c": "int fm_a(void) {\n}\n"}, []),
     ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/a_none.c": "int fm_a(void) {\n}\n"}, []),
     ({"helper/engine/guide/a.c": "int fm_a(void) {\n}\n", "helper/engine/guide/b_none.c": "int fm_a(void) {\n}\n"},
@@ -274,7 +274,7 @@ def run_name_rows():
 
 
 def calls(*others):
-    """A function fm_NAME that calls those of others."""
+    """A function fm_NAME that calls the functions of others."""
     return lambda name: f"void fm_{name}(void) {{\n" + "".join(f"    fm_{other}();\n" for other in others) + "}\n"
 
 
@@ -283,7 +283,7 @@ def tree(folder, **files):
 
 
 def headers(folder, **included):
-    """A header that includes those, and a .c file that includes it."""
+    """A header that includes those, and a .c file that includes the header."""
     made = {}
     for name, others in included.items():
         made[f"helper/{folder}/{name}.h"] = "".join(f'#include "{folder}/{other}.h"\n' for other in others)
@@ -295,7 +295,7 @@ PUMP = "void fm_front_pump_locked(void) {\n"
 
 
 def inline(path, *others):
-    """A header that defines fm_NAME, which calls those of others."""
+    """A header that defines fm_NAME, which calls the functions of others."""
     return {path: "static inline " + calls(*others)(os.path.basename(path)[:-2])}
 
 
@@ -304,7 +304,7 @@ INCLUDE_ROWS = [
     (headers("surface", a=("b",), b=("c",), c=("a",)), ["a circle of #include over 3 files: helper/surface/a, helper/surface/b"]),
     (headers("surface", a=("b",), b=("a",)), []),
     (headers("surface", a=("b", "c"), b=("c",), c=()), []),
-    # by way of a .c file: a header and the file of its name are one
+    # through a .c file: a header and the file with its name are one node
     ({**headers("surface", a=("b",), b=("c",), c=()), "helper/surface/c.c": '#include "surface/a.h"\n'},
      ["a circle of #include over 3 files"]),
     (headers("surface", answer=("items",), items=("other",), other=("answer",)), ["over 3 files"]),
@@ -326,13 +326,13 @@ INCLUDE_ROWS = [
     ({"helper/front/state.h": "void fm_pump(void);\n", "helper/front/jobs.c": "void fm_a(void) {\n    fm_pump();\n}\n",
       "helper/front/pump.c": "void fm_pump(void) {\n}\n"},
      ["helper/front/jobs.c calls a function of helper/front/pump.c: front/pump.c: the layer top of the front lies above jobs"]),
-    # the same by way of a function in a header; what a header declares is no call
+    # the same through a function in a header; a header's declarations are not calls
     ({**inline("helper/engine/kit/a.h", "b"), **tree("helper/engine/kit", b=calls("c"), c=calls("a"))},
      ["a circle of calls over 3 files"]),
     ({"helper/engine/kit/a.h": "void fm_b(void);\n", **tree("helper/engine/kit", b=calls("c"), c=calls("a"))}, []),
     (inline("helper/base/a.h", "b") | {"protocol/b.c": "void fm_b(void) {\n}\n"},
      ["helper/base/a.h calls a function of protocol/b.c: protocol/b.c lies above it, or beside it"]),
-    # the one that may go up, and nothing else with it
+    # the function that may be called from below, and no other with it
     (inline("helper/front/state.h", "front_pump_locked") | tree("helper/front", pump=lambda name: PUMP + "    fm_state();\n}\n"),
      []),
     (inline("helper/front/state.h", "front_pump_locked", "z") | {"helper/front/pump.c": PUMP + "}\nvoid fm_z(void) {\n}\n"},
@@ -379,10 +379,10 @@ NAMED_ROWS = [
     ("`test_c_...`, `..._d`", ["test_c_...", "..._d"]),
     ("`none`, `None`, `NONE`, `X-None`, `asarUnpack`", []),
 ]
-# what users asked for may have any name; how it is here may not
+# users' requests may have any names; the descriptions of what is here may not
 ASKED = {"docs/requirements-a.md": "| a | `fm_old`, `old.c` | yes: `fm_none` | `none.c` |\n| `fm_old` | `none.c` |\n`fm_old`\n"}
 ASKED_FOUND = ["a.md:1: fm_none", "a.md:1: none.c", "a.md:2: none.c", "a.md:3: fm_old"]
-# a page is no proof of what another page names
+# a page does not prove that a name on another page exists
 PAGES = {"docs/a.md": "`fm_none` `b.md` `c/d.md`\n", "docs/b.md": "fm_none c/d.md\n"}
 PAGES_FOUND = ["a.md:1: fm_none", "a.md:1: c/d.md"]
 # the table of files
@@ -391,7 +391,7 @@ TABLED = {"helper/main.c": "", "helper/base/buf.c": "", "helper/base/buf.h": "",
 TABLE_ROWS = [
     (TABLE, TABLED, []),
     (TABLE, TABLED | {"helper/base/c.h": ""}, ["helper/README.md:1: helper/base/c.h has no line"]),
-    (TABLE, TABLED | {"helper/base/a.c": ""}, ["helper/base/a.c has no line"]),  # the row has the header alone
+    (TABLE, TABLED | {"helper/base/a.c": ""}, ["helper/base/a.c has no line"]),  # the row only has the header
     (TABLE, TABLED | {"helper/front/b.c": ""}, ["helper/front/b.c has no line"]),
     (TABLE + "| | `c` | |\n", TABLED, ["helper/README.md:6: c: the row's folder has no such file"]),
     (TABLE + "| `base/` | `main.c` | |\n", TABLED, ["README.md:6: main.c: the row's"]),
@@ -469,7 +469,7 @@ def run_include_rows():
 
 
 def run_goes_up_rows():
-    """At most two functions may ever go up."""
+    """At most two functions may be called from below."""
     failed = 0
     for count, expected in ((includes.GOES_UP_MAX, 0), (includes.GOES_UP_MAX + 1, 1)):
         got = list(includes.all_findings({}, {f"fm_{number}": "why" for number in range(count)}))

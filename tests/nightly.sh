@@ -1,7 +1,7 @@
 #!/bin/sh
-# What takes too long for packaging/test.sh, part after part: each is a script of its own or a test with larger numbers. A
-# part that fails doesn't keep the others from running. A table of all comes last; the exit status is 1 if one failed.
-# Builds what it needs first; takes a night. Let nothing else run meanwhile, or leave `load` and `soak` out.
+# Runs what takes too long for packaging/test.sh, one part after the other: each is a separate script or a test with larger
+# numbers. If a part fails, the others still run. A table of all parts comes last; the exit status is 1 if one failed. First
+# builds what it needs; takes a night. Run nothing else meanwhile, or leave `load` and `soak` out.
 #
 # usage: sh tests/nightly.sh [PART...]
 #   FM_MINUTES=20  how long each target is fuzzed, and how long the soak takes
@@ -46,12 +46,12 @@ main() {
   [ "$failed" -eq 0 ]
 }
 
-# run_part PART: its row, and one failure more where it failed.
+# run_part PART: adds its row, and counts a failure if it failed.
 run_part() {
   printf '\n== %s\n' "$1"
   begun=$(date +%s)
   outcome=ok
-  # A script of its own, which ends at the first command that fails.
+  # A separate script, which ends at the first command that fails.
   FM_PART=$1 sh "$FM_ROOT/tests/nightly.sh" || outcome=FAILED
   [ "$outcome" = ok ] || failed=$((failed + 1))
   rows="$rows$(printf '%-13s %8d  %s' "$1" $((($(date +%s) - begun + 30) / 60)) "$outcome")
@@ -95,7 +95,7 @@ run_one() {
       build_all asan build/asan
       sanitized address build/asan
       build_all tsan build/tsan
-      # As the preset in CMakePresets.json and packaging/test.sh have it.
+      # The same as in CMakePresets.json and packaging/test.sh.
       export TSAN_OPTIONS=ignore_noninstrumented_modules=1:atexit_sleep_ms=50
       sanitized thread build/tsan
       ;;
@@ -131,7 +131,7 @@ run_one() {
   esac
 }
 
-# sanitized SANITIZER FOLDER: what the tests of that build leave out.
+# sanitized SANITIZER FOLDER: the tests that this build normally leaves out.
 sanitized() {
   for model in build/models/*.gguf; do break; done
   export FM_SLOW=4 FM_SANITIZE="$1" ASAN_OPTIONS=detect_leaks=1

@@ -1,4 +1,5 @@
-"""What both tables of mutations do: put one text in place of another, build, look for red, and print the outcome."""
+"""Shared by both tables of mutations: replaces one text with another, builds, checks that a test fails, and prints the
+outcome."""
 
 import os
 import re
@@ -11,10 +12,10 @@ def call(*command, cwd=None):
 
 def try_mutation(path, old, new, build, is_red):
     """
-    What happened, in a word.
+    Returns what happened, in a word.
 
-    build -- gives the compiler's output when it fails, else ""
-    is_red -- True when the test fails
+    build -- returns the compiler's output if it fails, else ""
+    is_red -- True if the test fails
     """
     with open(path) as f:
         whole = f.read()
@@ -33,7 +34,7 @@ def try_mutation(path, old, new, build, is_red):
 
 
 def check_places(folder, mutations):
-    """Whether each text that is to be replaced is in its file, once; says where it is not. The exit status."""
+    """Checks that each text to be replaced is in its file exactly once; prints where it is not. Returns the exit status."""
     stale = 0
     for rule, file, old, *_ in mutations:
         with open(os.path.join(folder, file)) as f:
@@ -46,12 +47,12 @@ def check_places(folder, mutations):
 
 
 def chosen(mutations, words):
-    """The mutations whose rule contains one of the words; all, when there are none."""
+    """The mutations whose rule contains one of the words; all if there are no words."""
     return [mutation for mutation in mutations if not words or any(word in mutation[0] for word in words)]
 
 
 def print_table(rows):
-    """Prints rows of (rule, file, test, what happened) as they come; the exit status."""
+    """Prints rows of (rule, file, test, outcome) as they come; returns the exit status."""
     print("| Rule | Taken out of | Test that goes red |\n|---|---|---|", flush=True)
     count = red = 0
     for rule, file, test, outcome in rows:

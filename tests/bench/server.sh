@@ -1,5 +1,6 @@
 # Builds llama-server, llama-bench, llama-batched-bench and llama-quantize of the pinned release into
-# build/deps/llama-server/bin, once for each release. Sourced after packaging/lib.sh. shellcheck shell=sh
+# build/deps/llama-server/bin, once for each release. Sourced after packaging/lib.sh.
+# shellcheck shell=sh
 SERVER=$DEPS/llama-server
 
 build_server() {

@@ -428,7 +428,8 @@ def sweep(scenario, what, every, part):
     """
     Makes each call fail in turn. Returns how many there are, and how often each exit status came.
 
-    every -- 1, or N to take each Nth call alone part -- (K, N): of those, this run takes the Kth of N shares, K from 0
+    every -- 1, or N to take only each Nth call
+    part -- (K, N): of those, this run takes the Kth of N shares, K from 0
     """
     total = count(scenario, what)
     failures = [(mode, number) for offset, mode in enumerate(("FM_FAIL_AT", "FM_FAIL_FROM"))

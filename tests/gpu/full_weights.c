@@ -1,6 +1,8 @@
 /*
- * usage: full_weights IN.gguf OUT.gguf Writes a quantized model's weights as 32-bit floats. With quantized weights, the
- * CPU rounds the other factor to 8 bits; with floats it does not, so that a GPU's text can be compared token by token.
+ * usage: full_weights IN.gguf OUT.gguf
+ *
+ * Writes a quantized model's weights as 32-bit floats. With quantized weights, the CPU rounds the other factor to 8
+ * bits; with floats it does not, so that a GPU's text can be compared token by token.
  */
 #include <llama.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #   --model FILE    a model of your own
 #   --size SIZE     which Qwen2.5-Coder-Instruct (Q4_K_M) is fetched; if absent, 0.5b, and 1.5b for agents
 #   --questions N   so many of each category, evenly spread; all if absent
-#   --only WHO      one of the two alone
+#   --only WHO      only one of the two
 #   --streams N     so many questions at once; 4 if absent
 #   --out FILE      the answers, a line each (build/models-tools/bfcl.jsonl). Those that it holds are not asked again, so a run
 #                   that was cut goes on; name another file for another build

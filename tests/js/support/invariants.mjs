@@ -155,7 +155,7 @@ function checkUsage(usage) {
  *
  * @param {object} [options]
  * @param {boolean} [options.aborted] the reader stopped: the stream may break off anywhere
- * @param {boolean} [options.failed] the reader was told an error: a stream that had not begun has no events
+ * @param {boolean} [options.failed] the reader got an error: a stream that had not begun has no events
  * @param {number} [options.after] `starting_after`: the stream was joined after that event
  */
 export function checkResponseStream(events, { aborted = false, failed = false, after } = {}) {

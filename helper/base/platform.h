@@ -236,7 +236,7 @@ int64_t fm_task_cpu_ms(struct fm_task *task);
 bool fm_task_end(struct fm_task *task);
 
 /*
- * Runs such a task to its end, but at most for `ms` of processor time (which takes longer on a busy machine), or four
+ * Runs such a task to its end, but at most for `ms` of processor time (which takes longer on a busy machine), or 25
  * times as much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given up, or another errno
  * value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
  */

@@ -130,7 +130,7 @@ bool fm_task_end(struct fm_task *task) {
     return over;
 }
 
-#define PATIENCE 4 /* times as long by the clock */
+#define PATIENCE 25 /* times as long by the clock: other programs may need the processors meanwhile */
 
 int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *), void *argument) {
     struct fm_task *task;

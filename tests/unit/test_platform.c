@@ -634,7 +634,7 @@ static void sleep_long(void *ms) {
 static void a_call_that_waits(void **state) {
     (void)state;
     int64_t ms = 500;
-    assert_int_equal(fm_run_on_stack_within(DEEP, ms / 2, sleep_long, drop_late, &ms), 0);
+    assert_int_equal(fm_run_on_stack_within(DEEP, ms / 10, sleep_long, drop_late, &ms), 0);
 }
 
 static void a_call_that_takes_too_long(void **state) {

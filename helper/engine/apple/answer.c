@@ -98,8 +98,11 @@ static enum fm_reason check_answer(struct fm_apple_run *run, const struct fm_buf
     if (!fm_guide_check_text(job->format.schema, text->data, text->len, &why)) {
         run->apple->stuck = true; /* a thread still checks it, and uses memory */
     }
+    static const char unchecked[] = FM_GUIDE_UNCHECKED;
+    bool known = why.len < sizeof unchecked - 1 || memcmp(why.data, unchecked, sizeof unchecked - 1) != 0;
     if (why.len > 0 && job->format.strict) {
-        reason = fm_apple_failed(run, "Apple's model wrote an answer that does not match the schema; try again");
+        reason = fm_apple_failed(run, known ? "Apple's model wrote an answer that does not match the schema; try again"
+                                            : "the answer could not be checked against the schema; try again");
     } else if (why.len > 0) {
         fm_buf_append(&job->schema_error, why.data, why.len);
     }

@@ -314,19 +314,19 @@ bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason) {
 
 bool fm_guide_check_text(struct json_object *schema, const char *text, size_t len, struct fm_buf *reason) {
     if (!fm_grammar_supported()) {
-        fm_buf_append_str(reason, "it could not be checked: this engine is built without Rust");
+        fm_buf_append_str(reason, FM_GUIDE_UNCHECKED ": this engine is built without Rust");
         return true;
     }
     struct check *check = new_check(schema, text, len);
     int error = check ? fm_run_on_stack_within(CHECK_STACK, CHECK_MS, run_check, free_check, check) : ENOMEM;
     if (error == ETIMEDOUT) {
-        fm_buf_append_str(reason, "it could not be checked in time");
+        fm_buf_append_str(reason, FM_GUIDE_UNCHECKED " in time");
         return false;
     }
     if (error) {
-        fm_buf_append_str(reason, "it could not be checked: out of memory");
+        fm_buf_append_str(reason, FM_GUIDE_UNCHECKED ": out of memory");
     } else if (check->status != 0) {
-        fm_buf_append_str(reason, check->status < 0 ? "it could not be checked: " : "");
+        fm_buf_append_str(reason, check->status < 0 ? FM_GUIDE_UNCHECKED ": " : "");
         fm_buf_append_str(reason, check->violation);
     }
     free_check(check);

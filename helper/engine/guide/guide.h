@@ -37,10 +37,12 @@ void fm_guide_free(struct fm_guide *guide);
 /* Adds output to the text. False when out of memory. */
 FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t len);
 
+#define FM_GUIDE_UNCHECKED "it could not be checked" /* the beginning of a reason that is no violation */
+
 /*
  * Call it when the text is complete. `reason` gets how the text violates the schema, or why that can't be checked;
- * nothing if the text is valid. Blocks for 0.4 s at most. False when the check does not end: then a thread goes on with
- * it and uses memory until the process ends, which should be soon.
+ * nothing if the text is valid. Blocks for at most 0.4 s of processor time, or 10 s by the clock. False when the check
+ * does not end: then a thread goes on with it and uses memory until the process ends, which should be soon.
  */
 FM_MUST_USE bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
 

@@ -63,7 +63,8 @@ ssize_t fm_read(int fd, void *data, size_t len);
 ssize_t fm_write(int fd, const void *data, size_t len);
 
 /*
- * As fm_write, for a host that may not ignore SIGPIPE: if the reader is gone, it fails with EPIPE and sends no signal.
+ * As fm_write, for a process of others, in which SIGPIPE may end the process: if the reader is gone, it fails with
+ * EPIPE and sends no signal.
  */
 ssize_t fm_write_quiet(int fd, const void *data, size_t len);
 

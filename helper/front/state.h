@@ -280,12 +280,16 @@ void fm_front_no_memory(struct fm_front *front);
 /* Sends what was built in `buf` between fm_frame_begin and here; without memory, fm_front_no_memory. */
 void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf);
 
-/* The same for a frame that the outbox pulls: it lies in `buf` until that changes. False when out of memory. */
+/*
+ * Ends a frame in `buf` as fm_send_frame does, for an outbox that pulls frames: the frame lies in `buf` until `buf`
+ * changes. False when out of memory.
+ */
 bool fm_end_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf, const char **frame, size_t *len);
 
 /*
- * Does what follows from a change of state: hands jobs and aborts to the engines, gives the store its tasks, sends the
- * host what jobs have to say; wakes the writers where that is large. Never blocks. Any thread.
+ * Does what follows from a change of state: hands jobs and aborts to the engines, gives the store its tasks, and sends
+ * the host the messages of jobs. For a large message it only wakes the outbox's writer, which builds it. Never blocks.
+ * Any thread.
  */
 void fm_front_pump_locked(struct fm_front *front);
 

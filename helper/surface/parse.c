@@ -92,7 +92,10 @@ static const char *find_instead(const struct call *call, const char *name) {
     return row->note;
 }
 
-/* Which calls have it; one that none of them serves has the note of its row. */
+/*
+ * A note on which API calls take the parameter `name`. If no call supports it, the note of its rule; NULL: no call
+ * knows it.
+ */
 static const char *say_who_has_it(const char *name, char *note, size_t size) {
     size_t len = 0;
     const char *unsupported = NULL;

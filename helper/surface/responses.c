@@ -328,7 +328,10 @@ static void write_item_event(const struct fm_answer *answer, struct fm_cursor *c
     fm_json_object_end(w);
 }
 
-/* The index of an item's part has its own name in each kind; a call has none. */
+/*
+ * Begins an event about the open item's part, with the part's index: its name is that of words_of for a thought, else
+ * content_index. A call has no index of a part.
+ */
 static void begin_part(const struct fm_answer *answer, struct fm_cursor *cursor, const char *type,
                        struct fm_json_writer *w) {
     const struct fm_output_part *part = fm_event_open_part(answer, cursor);

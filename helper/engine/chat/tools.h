@@ -22,16 +22,16 @@
 /* True when the answer to `job` may call a tool. */
 bool fm_tools_callable(const struct fm_kit_job *job);
 
-/* True when it may also be any text, whether or not it calls one. */
+/* True when the answer to `job` may be any text, with or without calls: there is no format, and no call is required. */
 bool fm_tools_allow_text(const struct fm_kit_job *job);
 
 /* White space of ASCII, which may stand before a call without being told as text. */
 bool fm_tool_is_space(char c);
 
-/* How many bytes of it `bytes` (`len` of them) begins with. */
+/* How many bytes of such white space `bytes` (`len` of them) begin with. */
 size_t fm_tool_space(const char *bytes, size_t len);
 
-/* The length of `bytes` (`len` of them) without it at their end. */
+/* The length of `bytes` (`len` of them) without such white space at their end. */
 size_t fm_tool_trimmed(const char *bytes, size_t len);
 
 /* `bytes` (`len` of them) end with `mark` (`mark_len`; an empty one ends nothing). White space after it does not count. */
@@ -39,7 +39,7 @@ bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t m
 
 /* ---- form ---- */
 
-/* Our own. */
+/* Our own form. */
 #define FM_TOOL_BEGIN         "<tool_call>"
 #define FM_TOOL_NAME_KEY      "\n{\"name\": "
 #define FM_TOOL_NAME          FM_TOOL_NAME_KEY "\"" /* the name is the inside of a JSON string */

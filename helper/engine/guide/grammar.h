@@ -77,7 +77,10 @@ bool fm_grammar_compiles(const struct fm_grammar *grammar);
  */
 FM_MUST_USE enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error);
 
-/* Whether `token` may come next; of an end of turn also where it ends a rule alone. Takes microseconds. */
+/*
+ * Whether `token` may come next. For an end of turn also true where it only ends a rule of the grammar, and not the
+ * whole text. Takes microseconds.
+ */
 bool fm_grammar_allows(struct fm_grammar *grammar, int32_t token);
 
 /*

@@ -1,7 +1,8 @@
 /*
  * The grammar of arguments in a notation other than JSON, in llguidance's Lark. Each schema inside a tool's schema gets
  * a rule, unless it is short; equal schemas share one rule.
- * With strings between two of the control token 7 and the keys `color`, which is required, and `levels`:
+ * Example: each string stands between two control tokens with the id 7. The keys are `color` (required) and `levels`
+ * (optional):
  *
  *     notation0: "{" f0_0_0 "}"
  *     f0_0_0: p0_2 r0_0_1                    the first member that is there

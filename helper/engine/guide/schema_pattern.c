@@ -562,10 +562,16 @@ bool fm_pattern_disjoint(const char *one, const char *other) {
 #define AUTHORITY "(?:[A-Za-z0-9._~-]+(?::[A-Za-z0-9._~-]*)?@)?" HOST "(?::[0-9]{1,4})?"
 
 /*
- * RFC 3339 (without leap seconds, whose validity depends on the zone), RFC 3339 appendix A (durations), RFC 5321 4.1.2
- * (mailboxes: dot strings of up to 64 characters at a name with a dot, which ajv-formats
- * wants), RFC 1123 2.1 (host names; five labels of up
- * to 44 characters stay below 253), RFC 4291 2.2, RFC 9562 4, RFC 3986, RFC 6901.
+ * The formats follow these RFCs:
+ * date, time, date-time: 3339, without leap seconds, whose validity depends on the zone
+ * duration: 3339, appendix A
+ * email: 5321, 4.1.2, of which only dot strings of up to 64 characters, then @ and a host name with at least one dot,
+ * as ajv-formats requires
+ * hostname: 1123, 2.1; five labels of up to 44 characters stay below 253
+ * ipv4, ipv6: 4291, 2.2
+ * json-pointer: 6901
+ * uri: 3986
+ * uuid: 9562, 4
  */
 static const struct {
     const char *name;

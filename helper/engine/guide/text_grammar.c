@@ -114,8 +114,9 @@ static void write_other_end(const char *mark, size_t len, struct fm_buf *lark) {
 }
 
 /*
- * Said without a complement: after the mark nothing must be left of a lexeme that has it, and that can't be seen of
- * `/(?s:.){1,1000}/ & ~/(?s:.*)/`, which would still need invalid UTF-8.
+ * Written without the complement operator `~`. Once the text contains the mark, it must be known that nothing more of
+ * the lexeme can come. The library can't see that of `/(?s:.){1,1000}/ & ~/(?s:.*)/`, which only invalid UTF-8 could
+ * still match.
  */
 void fm_text_without(const char *mark, size_t len, struct fm_buf *lark) {
     const size_t first = char_len(mark, len);

@@ -423,7 +423,10 @@ static void write_text(const struct fm_tool_tags *tags, const struct fm_tool *to
     fm_buf_free(&more);
 }
 
-/* The rules of an argument that is JSON, after its key. `known`: the numbers of values' rules. */
+/*
+ * The rules of an argument that is JSON, after its key. `known`: for the text of each value's rule the number of the
+ * argument that has it, so that equal rules are written once.
+ */
 static enum fm_code write_json(const struct fm_tool_tags *tags, const struct fm_tool *tool, struct json_object *property,
                                const char *number, struct json_object *known, struct fm_buf *lark,
                                struct fm_error *error) {

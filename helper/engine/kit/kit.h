@@ -294,7 +294,7 @@ struct fm_kit_job {
     const char *model;   /* one of those that the engine lists, or a name; NULL: its default model, or it lists none */
     const char *session; /* the same for all jobs of a conversation; NULL: not known */
     bool restartable;    /* fm_kit_job_restart may be called */
-    bool count_only;     /* nothing is to be generated: fm_kit_job_accept says so too */
+    bool count_only;     /* only the prompt's tokens are counted: fm_kit_job_accept returns the reason to finish with */
     int64_t max_tokens;  /* at least 1; 0: no limit */
     /*
      * By enum fm_param (protocol/params.h). An engine that computes looks at the values alone: what the host does not
@@ -401,8 +401,9 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
  */
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
-/* Finishes the aborted jobs that fm_kit_take has not handed out yet: from inside of work that takes long. Engine
- * thread.
+/*
+ * Finishes the aborted jobs that fm_kit_take has not handed out yet. To be called now and then during work that takes
+ * long. Engine thread.
  */
 void fm_kit_finish_aborted(struct fm_kit *kit);
 
@@ -522,9 +523,9 @@ FM_MUST_USE enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const ch
 FM_MUST_USE enum fm_reason fm_kit_job_text(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * The answer calls a tool; `name` is that of one that is allowed (the front fails the job where it is not). Sends the
- * text, or the last call's arguments, that was held back, and job.tool_call. It is no token: those whose text is the
- * call's name and what stands around it are told with fm_kit_job_token, as "".
+ * The answer calls the tool `name`, which must be one of the allowed tools (else the front fails the job). Sends
+ * job.tool_call, after the text or the last call's arguments that were held back. Counts no token: report the tokens
+ * that spell the name and the marks around it by fm_kit_job_token, with the text "".
  * FM_REASON_NONE: the arguments may follow. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name);

@@ -12,8 +12,8 @@ struct fm_logprob_entry {
     size_t pushed; /* how many of its bytes were pushed */
     size_t start;  /* where its text begins, counted from the beginning of all text */
     size_t carry;  /* bytes of a character that began in tokens before it */
-    size_t record; /* bytes of its record */
-    size_t values; /* JSON values of it */
+    size_t record; /* bytes that it takes in queue->records: its text, then its other members as JSON */
+    size_t values; /* how many JSON values it has */
 };
 
 static struct fm_logprob_entry *entries_of(const struct fm_logprob_queue *queue) {

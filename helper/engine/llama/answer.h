@@ -20,7 +20,7 @@ struct fm_llama_answer {
     struct fm_held_logprobs held;     /* of tokens that may still turn out to be text */
     struct fm_buf piece;              /* bytes of the last token that was read */
     bool replays;                     /* held tokens are passed on now; their log probabilities were passed on before */
-    bool callable;                    /* `parser` splits the text */
+    bool callable;                    /* the answer may call tools: `parser` splits it into text and calls */
     struct fm_tool_parser parser;
     const float *logits;   /* that the next token is drawn from or forced with; for log probabilities; borrowed */
     struct fm_error error; /* of FM_REASON_ERROR */

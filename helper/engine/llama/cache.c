@@ -401,7 +401,10 @@ size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt) {
     return shared < common ? shared : common;
 }
 
-/* Whether no other busy sequence of its family shares more, or as much and comes before it. */
+/*
+ * Whether `cached` is busy, shares something, and shares the most of the busy sequences of its family. Of several that
+ * share the most, only the first one counts.
+ */
 static bool shares_most(const struct fm_cache *cache, const struct fm_cached *cached) {
     bool most = cached->busy && cached->shared > 0;
     for (size_t i = 0; i < cache->count; i++) {

@@ -22,9 +22,9 @@
 #define TEMPLATE_MAX (1u << 20) /* bytes of a chat template; the longest in use have 30 kB */
 
 /*
- * A GPU checks whether to stop after this many nodes of a graph (two layers in most models), if the batch has this many
- * tokens: smaller batches take no time. While the GPU is tried, each of the first nodes may need a program that is not
- * compiled yet.
+ * A GPU checks whether to stop after each PIECE_NODES nodes of a graph (two layers in most models), if the batch has at
+ * least PIECES_FROM tokens: smaller batches take no time. While the GPU is tried, it checks after each TRIAL_NODES
+ * nodes, because each of the first nodes may need a program that is not compiled yet.
  */
 #define PIECE_NODES 64
 #define PIECES_FROM 16
@@ -362,7 +362,7 @@ struct source {
     void *argument;
 };
 
-/* Reports progress. With a GPU, the trial after the weights were read is progress too. */
+/* Only for a GPU: reading the weights is the first WEIGHTS_PART of the progress, and the trial of the GPU the rest. */
 static bool on_weights(float progress, void *argument) {
     const struct source *from = argument;
     return from->progress(progress * WEIGHTS_PART, from->argument);

@@ -14,7 +14,9 @@
 
 /* ---- columns ---- */
 
-/* In ggml's order: a comparison with what is not a number gives its second operand, so the order decides about those.
+/*
+ * Compares in the same order as ggml: the instruction gives its second operand if one of the two is not a number, so
+ * the result for such values depends on the order.
  */
 INLINE AVX2 float largest(__m256 a, __m256 b, __m256 c, __m256 d) {
     const __m256 sign = _mm256_set1_ps(-0.0F);

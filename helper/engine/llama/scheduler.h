@@ -13,22 +13,22 @@ struct fm_scheduler {
     struct fm_draft_model *draft; /* borrowed; NULL: none */
     struct fm_cache cache;
     struct fm_batch batch;
-    struct fm_sequence *list; /* model->slots of them; those without a job are free */
-    size_t running;           /* how many have a job, including those whose grammar is still being compiled */
-    struct fm_kit *kit;       /* borrowed while it runs; the same for the next */
-    struct fm_saved *saved;
-    struct fm_huge_pages *pages;
+    struct fm_sequence *list;          /* model->slots sequences; those without a job are free */
+    size_t running;                    /* sequences with a job, including those whose grammar is being compiled */
+    struct fm_kit *kit;                /* borrowed during fm_scheduler_run */
+    struct fm_saved *saved;            /* borrowed during fm_scheduler_run */
+    struct fm_huge_pages *pages;       /* borrowed during fm_scheduler_run */
     bool computed;                     /* something was computed, so it is known which weights are read */
     const struct fm_sequence *busy;    /* its job or image is worked on; it must not be ended meanwhile. NULL: none */
     bool wanted;                       /* some job waits for the present computation */
-    int64_t asked_ms;                  /* when that was checked last */
+    int64_t asked_ms;                  /* when `wanted` was checked last */
     bool crowded;                      /* a sequence had to give up its place: none gets one before another ends */
     bool gives_way;                    /* the present computation, a long batch of prompts, gives way to a new job */
-    size_t long_max;                   /* tokens of such a batch; fewer after some were in vain */
-    int64_t vain_ms;                   /* time that those took */
-    int64_t begun_ms;                  /* when the batch was begun */
-    unsigned asked;                    /* how often llama.cpp has called abort_asked since then; */
-    unsigned asks;                     /* and in all of an earlier one; 0: there was none */
+    size_t long_max;                   /* most tokens of a batch of prompts alone; fewer after batches were given up */
+    int64_t vain_ms;                   /* computed in vain since long_max was last changed */
+    int64_t begun_ms;                  /* when the present batch was begun */
+    unsigned asked;                    /* how often llama.cpp has called abort_asked since begun_ms */
+    unsigned asks;                     /* how often it called abort_asked in a whole earlier batch; 0: there was none */
     double token_ms;                   /* measured time of a token of a prompt; 0: not known yet */
     struct fm_speculation speculation; /* the cost of drafts */
     bool cramped;                      /* the memory had no room for drafts: the next batch has none */

@@ -2,7 +2,8 @@
  * Text to tokens: tokens.h.
  *
  * Most tokenizers split text with std::regex, which recurses once for each character of a match. None of their patterns
- * matches beyond the end of a line, so the longest line determines how much stack is needed.
+ * matches beyond a line with the blank lines and the indent that follow it, so the longest of these determines how much
+ * stack is needed.
  */
 #include "engine/llama/tokens.h"
 #include "base/platform.h"

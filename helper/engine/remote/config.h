@@ -15,7 +15,7 @@
 struct json_object;
 
 #define FM_ENDPOINTS_MAX      8u
-#define FM_REMOTE_MODELS_MAX  256u /* of an endpoint, as in the answer to engine.available */
+#define FM_REMOTE_MODELS_MAX  256u /* models of one endpoint; the answer to engine.available has the same maximum */
 #define FM_REMOTE_HEADERS_MAX 16u
 #define FM_CONNECT_MS         10000 /* the default of timeouts.connect_ms */
 #define FM_REMOTE_TIMEOUT_MAX 86400000

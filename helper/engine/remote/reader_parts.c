@@ -79,7 +79,10 @@ void fm_reader_end_text(struct fm_remote_reader *reader) {
     }
 }
 
-/* Whether the arguments of the last call are an object that has been closed, by its brackets alone. */
+/*
+ * Follows the brackets and strings of the last call's arguments: call_closed is set once the outermost object or array
+ * has been closed. Checks nothing else of the JSON.
+ */
 static void follow_arguments(struct fm_remote_reader *reader, const char *text, size_t len) {
     for (size_t i = 0; i < len; i++) {
         if (reader->call_escaped) {

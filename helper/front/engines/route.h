@@ -1,6 +1,6 @@
 /*
  * Which engines a request may go to, and why the others can't have it. The order is that of --engine; an engine that is
- * known to be unavailable is passed over, and a name that an engine has names that engine.
+ * known to be unavailable is passed over. A model's name that belongs to an engine means that engine.
  */
 #ifndef FM_FRONT_ENGINES_ROUTE_H
 #define FM_FRONT_ENGINES_ROUTE_H
@@ -15,7 +15,10 @@
 FM_MUST_USE enum fm_code fm_route_find(struct fm_front *front, const struct fm_request *request, struct fm_route *route,
                                        struct fm_error *error);
 
-/* The model that `name` means, as models.retrieve shows it. As above. */
+/*
+ * The model that `name` means, as models.retrieve shows it. On failure there is nothing to free. Reads folders and
+ * headers; takes the lock for a moment. Same thread as fm_route_find.
+ */
 FM_MUST_USE enum fm_code fm_route_look_up(struct fm_front *front, const char *name, struct fm_model *model,
                                           struct fm_error *error);
 

@@ -25,15 +25,15 @@ struct fm_cdp {
     bool (*write)(void *context, const char *data, size_t len);
     void (*event)(void *context, const char *session, const char *method, struct json_object *params);
     struct fm_buf in;
-    size_t looked; /* bytes of it that are known to have no NUL */
+    size_t looked; /* bytes of `in` that are known to have no NUL */
     struct fm_buf scratch;
     struct fm_cdp_pending pending[FM_CDP_PENDING_MAX];
     int last_id;   /* of the latest call */
-    int answering; /* inside `answered`: the number of the answered call, which was last_id after the call; else 0 */
+    int answering; /* while `answered` runs: the answered call's id (last_id right after fm_cdp_call); else 0 */
     bool closed;
 };
 
-/* The functions and the context must outlive it. */
+/* The functions and the context must outlive `cdp`. */
 void fm_cdp_init(struct fm_cdp *cdp, void *context, bool (*write)(void *context, const char *data, size_t len),
                  void (*event)(void *context, const char *session, const char *method, struct json_object *params));
 void fm_cdp_free(struct fm_cdp *cdp);

@@ -261,7 +261,7 @@ void gw_link_close(struct gw_link *link) {
     if (!link) {
         return;
     }
-    while (link->watches) { /* the helper sees its end only when our duplicates are closed too */
+    while (link->watches) { /* the helper sees the end of its input only when our duplicates are closed too */
         drop_watch(&link->watches);
     }
     fm_client_free(link->client);

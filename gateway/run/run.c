@@ -368,7 +368,7 @@ static void view_transcript(struct gw_run *run) {
         gw_run_fail(run, error.detail);
         return;
     }
-    run->writes++; /* the view has the run until it calls back */
+    run->writes++; /* on_viewed gets the run, which must not be freed before: counted like a write */
 }
 
 void gw_run_calls_done(struct gw_run *run) {

@@ -36,8 +36,8 @@ static bool is_kept(void *context, const char *key) {
     const struct gw_sessions *sessions = context;
     char name[GW_SESSION_FILE_LEN];
     gw_session_file_name(name, key);
-    int fd = fm_private_file_append(sessions->folder, name, false); /* finds a file that can't be read, too */
-    bool missing = fd < 0 && errno == ENOENT;
+    int fd = fm_private_file_append(sessions->folder, name, false);
+    bool missing = fd < 0 && errno == ENOENT; /* a file that can't be opened fails with another errno: it is kept */
     if (fd >= 0) {
         fm_close(fd);
     }

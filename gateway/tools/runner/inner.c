@@ -73,8 +73,9 @@ static bool keep_mounts(void) {
 }
 
 /*
- * The descriptor of the folder belongs to the previous namespace. In a chroot, its path there is no path from our root.
- * The working folder is the same folder, in this namespace.
+ * The descriptor of the folder belongs to the previous mount namespace. Opening the folder's path again would fail in a
+ * chroot, where that path does not begin at our root. The working folder is the same folder in this namespace, so it is
+ * opened as ".".
  */
 static bool take_folder(void) {
     int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);

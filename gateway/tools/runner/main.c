@@ -194,7 +194,8 @@ int main(void) {
     if (gw_job_read(GW_RUN_JOB, digest, &runner.job, &error) != FM_OK) {
         return report_end(&runner, error.detail);
     }
-    if (fchdir(GW_RUN_FOLDER) != 0) { /* a clone is then in this folder in its own namespace */
+    /* A process that is cloned later starts in this folder, and there it belongs to its own mount namespace. */
+    if (fchdir(GW_RUN_FOLDER) != 0) {
         return report_end(&runner, "the working folder can't be entered; may this user search it?");
     }
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||

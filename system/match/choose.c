@@ -179,7 +179,10 @@ static bool shows_tab(const struct sy_window *window, const struct sy_numbered_t
     return same > 0;
 }
 
-/* The active tab whose title fits the topmost window that fits any; 0: there is none, or several fit. */
+/*
+ * Of the topmost window whose title fits some active tab: that tab (its index + 1). 0: no window fits an active tab, or
+ * several active tabs fit that window.
+ */
 static size_t tab_by_words(const struct sy_snapshot *snapshot) {
     for (size_t i = 0; i < snapshot->windows.count; i++) {
         size_t found = 0;

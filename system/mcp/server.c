@@ -228,7 +228,7 @@ static bool is_open(const struct sy_server *server, const struct fm_rpc_id *id) 
     return find_job(server, id) != NULL;
 }
 
-/* Makes a job with a copy of the message, and hands it over. */
+/* Makes a job with a copy of the message, and gives it to server->hand_over, which owns it until sy_server_done. */
 static bool hand_over(struct sy_server *server, const struct sy_request *request, const char *text, size_t len,
                       struct sy_batch *batch, struct sy_fault *fault) {
     struct sy_job *job = malloc(sizeof *job + len);

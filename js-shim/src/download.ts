@@ -72,13 +72,13 @@ interface Begun extends Address {
   sha256: string | null;
 }
 
-/** How an address is written down. */
+/** An address as it is kept on disk: without its query, of which only the SHA-256 is kept. */
 export async function addressOf({ origin, pathname, search }: URL): Promise<Address> {
   const url = origin + pathname;
   return search === "" ? { url } : { url, query_sha256: await hashText(search) };
 }
 
-/** Whether a file is from there. */
+/** Whether `told`, the address kept for a file, is the other one. */
 export function isFrom(told: Address, { url, query_sha256 }: Address): boolean {
   return told.url === url && told.query_sha256 === query_sha256;
 }

@@ -13,7 +13,7 @@ export const UNSTORED = "resp_fallback_";
 
 /** How an answer of one method is made whole. */
 export interface Whole {
-  /** Where the helper's result has it. */
+  /** The member of the helper's result that holds the answer. */
   readonly name: "response" | "completion" | "embeddings";
   /** The whole answer of what was given. Throws an Error for what has none. */
   of(value: unknown): JsonObject;
@@ -21,7 +21,7 @@ export interface Whole {
   messages(answer: JsonObject): Iterable<JsonObject>;
   /** One event or chunk of a stream as the helper's message. */
   observe(each: JsonObject): JsonObject;
-  /** The answer that these were of. */
+  /** The whole answer, put together from all events or chunks that `observe` got. */
   observed(): JsonObject;
 }
 

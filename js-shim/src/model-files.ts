@@ -208,7 +208,7 @@ async function entry(source: FoundModel["source"], name: string, path: string): 
   return [{ source, name, path, size, quantization, contextLength, memory: memoryOf(size, facts), default: false }];
 }
 
-/** What a model can do: for what its chat template has a place, and whether a projector that fits lies beside it. */
+/** What a model can do: by its chat template, whether it embeds, and whether a projector that fits lies beside it. */
 export interface Abilities extends TemplateFacts {
   embeds: boolean;
   sees: boolean;

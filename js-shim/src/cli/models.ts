@@ -113,7 +113,7 @@ const unread = (code: string): string =>
 /** What a model does besides answering, by the names of these members. */
 const ABILITIES = ["tools", "thinks", "sees", "embeds"] as const;
 
-/** What a user can do if `report` says that nothing can answer; undefined: a model would not help, or `detail` says it. */
+/** What a user can do if a report says that nothing can answer. undefined: no model is missing, or `detail` says it. */
 export async function adviceFor({ reason_code, detail, engines = [] }: CompatibilityReport): Promise<string | undefined> {
   const lacksModel = [reason_code, ...engines.map((engine) => engine.reason_code)].includes("MODEL_NOT_READY");
   if (!lacksModel || detail === NO_MODEL) return undefined;

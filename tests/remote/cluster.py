@@ -300,7 +300,8 @@ def kill_in(part, what, folder, config, middle, kill, times=1, **more):
     for stream, path in logs.items():
         with open(path, encoding="utf-8") as log:
             hit[stream] = len(set(re.findall(r"job (\d+): \S+ failed", log.read())))
-    tell_kills(part, f"SIGKILL {what}, {'in the middle of answers' if middle else 'at their beginning'}", outcomes, hit)
+    tell_kills(part, f"SIGKILL {what}, {'in the middle of answers' if middle else 'at the beginning of the answers'}",
+               outcomes, hit)
 
 
 def part_kills(cluster):
@@ -309,7 +310,7 @@ def part_kills(cluster):
     for dialect in DIALECTS:
         for middle in [True, False] * ROUNDS:
             cluster.repair()
-            kill_in("vllm-router", f"in `{dialect}`", cluster.folder, direct(cluster, dialect), middle,
+            kill_in("vllm-router", f"of a worker, dialect `{dialect}`", cluster.folder, direct(cluster, dialect), middle,
                     lambda: max(cluster.workers, key=Worker.running).kill(), model="Qwen/Qwen3-8B")
     cluster.repair()
 

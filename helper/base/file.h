@@ -23,11 +23,11 @@ FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic
 
 /*
  * Appends the contents of `path`, a regular file, to `text`; a file that is longer than `text` can hold is refused.
- * Never waits for another process. Fails as above.
+ * Never waits for another process. Fails as fm_file_check_magic.
  */
 FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error);
 
-/* Appends the first `limit` bytes, or all if there are fewer. Otherwise as fm_file_read. */
+/* Appends the first `limit` bytes of the file, or all if it has fewer. Otherwise as fm_file_read. */
 FM_MUST_USE enum fm_code fm_file_read_start(const char *path, struct fm_buf *text, size_t limit,
                                             struct fm_error *error);
 

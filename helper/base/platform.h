@@ -116,13 +116,16 @@ void fm_process_hide(void);
 /* How many of the machine's processors this process may use at the same time; each is at least 1. */
 struct fm_processors {
     int count; /* the processors of its affinity, but no more than the CPU quota of its cgroups allows, rounded up */
-    int cores; /* the same with the hyper-threads of a core counted once */
+    int cores; /* as `count`, but the hyper-threads of one core count once */
 };
 
 /* The bytes of memory that a process has in use (resident); -1: not known. Any thread; reads a small file. */
 int64_t fm_process_memory(pid_t pid);
 
-/* The same for this process, without memory that it shares, such as mapped files; so far only known on Linux. */
+/*
+ * The bytes of memory that only this process has in use, without mapped files and other shared memory; -1: not known,
+ * as on all systems but Linux. Threads and blocking: as fm_process_memory.
+ */
 int64_t fm_private_memory(void);
 
 /*
@@ -178,8 +181,8 @@ void fm_random(void *data, size_t len);
 FM_MUST_USE bool fm_program_dir(char *dir, size_t size);
 
 /*
- * The same for the library that has the function of that name, among those that the program is linked with. On Windows
- * all of them lie beside the program.
+ * The folder of the library that defines `function`, among the libraries that the program is linked with; otherwise as
+ * fm_program_dir. On Windows all these libraries lie beside the program.
  */
 FM_MUST_USE bool fm_library_dir(const char *function, char *dir, size_t size);
 
@@ -262,7 +265,7 @@ void fm_ask_for_end(void);
 struct fm_sandbox_client {
     const int *ports; /* TCP ports to connect to, besides the one for names (53) */
     size_t port_count;
-    const char *const *files; /* files that it reads, besides those of system folders */
+    const char *const *files; /* files that the program reads, besides those in system folders */
     size_t file_count;
 };
 
@@ -270,7 +273,7 @@ struct fm_sandbox_client {
 struct fm_sandbox_needs {
     bool network;
     bool gpus;
-    const struct fm_sandbox_client *client; /* with `network`: only this part of it. NULL: all of it */
+    const struct fm_sandbox_client *client; /* with `network`: only this part of the network. NULL: all of it */
     bool services; /* of macOS, reached by its own messages: no Seatbelt then, unless FM_ENGINE_SEATBELT is "on" */
 };
 
@@ -280,8 +283,8 @@ struct fm_sandbox {
     int landlock; /* the number of its ABI; 0: not in force */
     bool seccomp;
     bool network_denied;  /* every kind of socket, not only TCP */
-    bool devices_denied;  /* and other processes in /proc; ENGINE.md has the exceptions */
-    bool gpus_allowed;    /* one of those exceptions, if it was needed */
+    bool devices_denied;  /* devices, and other processes in /proc; ENGINE.md has the exceptions */
+    bool gpus_allowed;    /* GPUs are an exception to `devices_denied`, because they were needed */
     bool no_capabilities; /* also of root, who still owns its files */
 };
 
@@ -299,10 +302,10 @@ void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *i
 
 struct fm_child {
     pid_t pid;
-    int to_child;   /* its stdin */
-    int from_child; /* its stdout */
-    int errors;     /* its stderr */
-    int ended;      /* polls readable when it has ended; -1 where the system has none: ask fm_child_has_ended */
+    int to_child;   /* writes to the child's stdin */
+    int from_child; /* reads the child's stdout */
+    int errors;     /* reads the child's stderr */
+    int ended;      /* polls readable when the child has ended; -1: not on this system, ask fm_child_has_ended */
 };
 
 #define FM_CHILD_GIVEN     3 /* the number that the first of these descriptors has in the child */
@@ -310,7 +313,7 @@ struct fm_child {
 
 /* Descriptors for a child, besides its pipes. The caller keeps them, and may close them after the start. */
 struct fm_child_given {
-    int fds[FM_CHILD_GIVEN_MAX]; /* the child has them as FM_CHILD_GIVEN and the numbers after it; -1: none there */
+    int fds[FM_CHILD_GIVEN_MAX]; /* in the child: FM_CHILD_GIVEN and the numbers after it; -1: none with that number */
     size_t count;
     int64_t file_bytes; /* no file of the child can grow beyond this (its soft RLIMIT_FSIZE); 0: the limit of ours */
 };
@@ -326,11 +329,11 @@ struct fm_child_given {
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[],
                                const struct fm_child_given *given);
 
-/* The same with arguments: `args`, NULL-terminated, without the program's name; NULL: none. */
+/* As fm_child_start, with arguments: `args`, NULL-terminated, without the program's name; NULL: none. */
 FM_MUST_USE int fm_child_start_args(struct fm_child *child, const char *path, char *const args[], char *const env[],
                                     const struct fm_child_given *given);
 
-/* True when it has ended and waits for fm_child_reap. Never blocks. */
+/* True when the child has ended and waits for fm_child_reap. Never blocks. */
 bool fm_child_has_ended(pid_t pid);
 
 /*
@@ -339,7 +342,7 @@ bool fm_child_has_ended(pid_t pid);
  */
 void fm_child_kill(pid_t pid);
 
-/* Waits for its end. Returns its exit status, or -N when signal N ended it. */
+/* Waits for the end of the child. Returns its exit status, or -N when signal N ended it. */
 int fm_child_reap(pid_t pid);
 
 #endif

@@ -72,7 +72,7 @@ int fm_landlock_create(const struct fm_landlock_handled *handled);
  */
 bool fm_landlock_grant(int ruleset, int fd, uint64_t rights);
 
-/* The same for a path; `flags` is 0 or O_NOFOLLOW. May block on the file system. */
+/* Grants `rights` on a path; `flags` is 0 or O_NOFOLLOW. May block on the file system. */
 bool fm_landlock_grant_path(int ruleset, const char *path, int flags, uint64_t rights);
 
 /* Lets TCP connect to a port. */

@@ -68,7 +68,7 @@ int fm_os_landlock_enter(const struct fm_sandbox_needs *needs, bool may_write, s
  */
 int fm_os_quota(const char *root, const char *membership);
 
-/* The same for the memory, in bytes. */
+/* Linux: how much memory the limits of a process's cgroups allow, in bytes. Parameters and blocking: as fm_os_quota. */
 int64_t fm_os_memory_limit(const char *root, const char *membership);
 
 /*

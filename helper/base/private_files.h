@@ -51,7 +51,7 @@ int fm_private_file_create(int folder, const char *name);
 
 /*
  * Opens a file of ours to read it and to write after its end. `make`: it is a new one, with mode 0600; EEXIST: there
- * is one. Returns a descriptor; -1 with errno (EPERM as above).
+ * is one. Returns a descriptor; -1 with errno (EPERM as in fm_private_file_open).
  */
 int fm_private_file_append(int folder, const char *name, bool make);
 

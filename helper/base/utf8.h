@@ -18,7 +18,7 @@ bool fm_utf8_valid(const char *text, size_t len);
  */
 size_t fm_utf8_whole_prefix(const char *text, size_t len);
 
-/* How many characters (code points) valid UTF-8 has, and how many bytes the first `max` of them. */
+/* How many characters (code points) valid UTF-8 has, and how many bytes its first `max` characters have. */
 size_t fm_utf8_characters(const char *text, size_t len);
 size_t fm_utf8_prefix(const char *text, size_t len, size_t max);
 

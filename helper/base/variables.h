@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * True when `entry` (NAME or NAME=VALUE) is one of the `count` `names`, or begins with one of those that end with '_'.
- * Pure.
+ * True when `entry` (NAME or NAME=VALUE) is one of the `count` `names`, or begins with a name of them that ends with
+ * '_'. Pure.
  */
 bool fm_variable_is_in(const char *const names[], size_t count, const char *entry);
 

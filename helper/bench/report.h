@@ -12,7 +12,7 @@
 struct fm_bench_streams {
     int count;
     int64_t tokens;           /* of each answer, at most */
-    double tokens_per_second; /* of all of them together; below 0: not known */
+    double tokens_per_second; /* of all answers together; below 0: not known */
     double first_token_ms;    /* of the answer that waited the longest */
 };
 

@@ -23,7 +23,7 @@ struct fm_bench_answer {
 struct fm_bench_host {
     struct fm_link link;
     int end_fd;
-    struct fm_bench_answer *answers; /* the ones that are waited for; borrowed */
+    struct fm_bench_answer *answers; /* the answers that are waited for; borrowed */
     size_t count;
     struct json_object *result; /* of fm_bench_call; owned */
     int64_t call;               /* its id */

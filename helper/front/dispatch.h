@@ -16,9 +16,9 @@ void fm_dispatcher_init(struct fm_dispatcher *dispatcher, struct fm_front *front
 void fm_dispatcher_free(struct fm_dispatcher *dispatcher);
 
 /*
- * Handles a host's messages; copy it, and set `context` to the thread's struct fm_dispatcher. Two threads may dispatch
- * at the same time, but one of them only messages for which fm_dispatch_is_at_once is true. Blocks for no longer than
- * it takes to build a frame.
+ * Handles a host's messages; copy this struct, and set `context` to the thread's struct fm_dispatcher. Two threads may
+ * dispatch at the same time, but one of them only messages for which fm_dispatch_is_at_once is true. Blocks for no
+ * longer than it takes to build a frame.
  */
 extern const struct fm_inbound_handler fm_dispatch_handler;
 

@@ -41,7 +41,10 @@ struct fm_job *fm_job_by_run_locked(struct fm_front *front, uint64_t run);
 /* NULL when there is no such job, or when the create call is answered. */
 struct fm_job *fm_job_by_call_locked(struct fm_front *front, const struct fm_rpc_id *call);
 
-/* The same by the response's id; a job in the background is found until all calls have their answer. */
+/*
+ * Finds a job by its response's id, as fm_job_by_call_locked; a job in the background is found until all calls have
+ * their answer.
+ */
 struct fm_job *fm_job_by_answer_locked(struct fm_front *front, const char *id);
 
 /* True when a job is still to answer the call with the id `call`. */
@@ -73,8 +76,8 @@ void fm_job_restarted_locked(struct fm_job *job);
 void fm_job_again_locked(struct fm_job *job);
 
 /*
- * The job's engine, or the one that it waits for, can't do it, as `error` says. If another engine may do it, and
- * fm_job_can_restart is true, the job goes back to the queue for that; otherwise it is settled as failed.
+ * The job's engine, or the engine that it waits for, can't do the job, as `error` says. If another engine may do it,
+ * and fm_job_can_restart is true, the job goes back to the queue for that; otherwise it is settled as failed.
  */
 void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error);
 
@@ -82,8 +85,8 @@ void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error
 bool fm_job_may_move(const struct fm_job *job);
 
 /*
- * Settles a job. This is the only way in which a job ends. What the host gets of it (the last events, the create call's
- * result, the cancel calls' results) goes out as there is room. `error` (copied) NULL: it went well.
+ * Settles a job. This is the only way in which a job ends. What the host still gets of the job (the last events, the
+ * create call's result, the cancel calls' results) goes out as there is room. `error` (copied) NULL: it went well.
  */
 void fm_job_settle_locked(struct fm_job *job, enum fm_finish finish, const struct fm_error *error);
 

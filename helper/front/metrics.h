@@ -23,7 +23,7 @@ enum fm_outcome {
 struct fm_metrics {
     int64_t outcomes[FM_OUTCOMES];
     struct fm_usage tokens;    /* of all choices; the prompt counts for each of them */
-    struct fm_timings timings; /* the same */
+    struct fm_timings timings; /* of all choices */
     int64_t engine_starts;
     int64_t engine_deaths; /* deaths that were not asked for */
     _Atomic int64_t host_received;

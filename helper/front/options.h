@@ -81,7 +81,7 @@ FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *arg
 struct fm_engine_choice {
     char name[FM_ENGINE_NAME_MAX + 1];
     const char *config; /* where its configuration is; NULL: none */
-    bool elsewhere;     /* it is known that it does not run on this system */
+    bool elsewhere;     /* it is known that the engine does not run on this system */
 };
 
 /* Engine number `index`, in the order in which they are tried. False: there are no more. Pure. */

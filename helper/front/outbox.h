@@ -72,7 +72,7 @@ void fm_outbox_send(struct fm_outbox *outbox, const char *frame, size_t len);
  */
 void fm_outbox_close(struct fm_outbox *outbox);
 
-/* True when there is room, or all is dropped anyway. When it is false, on_room is called once as soon as there is. */
+/* True when there is room, or all is dropped anyway. If false, on_room is called once, as soon as there is room. */
 FM_MUST_USE bool fm_outbox_has_room(struct fm_outbox *outbox);
 
 /* `next` has a frame. Any thread, with any lock of the caller's; never blocks. */

@@ -71,36 +71,36 @@ enum fm_job_state {
 
 struct fm_job {
     struct fm_front *front;
-    struct fm_engine *engine; /* the one with its model, that it waits for or is in; NULL: there is none yet */
+    struct fm_engine *engine; /* with the job's model: the job waits for this engine or is in it; NULL: none yet */
     enum fm_job_state state;
-    bool stopping;         /* it is to end early; `stop_error` is how */
-    bool abort_due;        /* ... and job.abort has to be sent */
+    bool stopping;         /* the job is to end early; `stop_error` says how */
+    bool abort_due;        /* job.abort has to be sent */
     bool produced;         /* the first output has come */
     bool streamed;         /* a reader gets the events, or got some: output is not taken back */
     bool resolve_due;      /* the store has to be asked for what the request goes on with */
-    bool storing;          /* once closing: what is left to say waits for the store */
-    bool put_due;          /* ... and the store has to be given the response */
+    bool storing;          /* once closing: the last messages wait for the store */
+    bool put_due;          /* once closing: the response has to be given to the store */
     uint64_t number;       /* never used twice */
-    uint64_t run;          /* the number that the engine knows it by: `number`, then a new one for each choice */
+    uint64_t run;          /* the job's number for the engine: `number`, then a new one for each choice */
     struct fm_rpc_id call; /* the create call's id */
     struct fm_model model;
     struct fm_route route; /* other engines that may do it, if this one can't */
     struct fm_answer answer;
     struct fm_cursor cursor; /* how far the create call's stream is */
-    bool stream;             /* the call gets events: still */
-    bool last_event_sent;    /* ... and it has the one after which there are no more */
-    bool full_result;        /* fm.full_result of the call: its result repeats what that event has */
+    bool stream;             /* the create call still gets events */
+    bool last_event_sent;    /* the create call has got its last event */
+    bool full_result;        /* fm.full_result of the call: its result repeats the object of the last event */
     bool replays;            /* a call of responses.retrieve gets the events of a response that others made */
-    struct fm_job *source;   /* the job that makes it still; NULL: it was stored, and is `answer` */
+    struct fm_job *source;   /* the job that still makes the replayed response; NULL: it was stored, and is `answer` */
     unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
     int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
-    int64_t queued_us; /* when it, or its choice that is next, came into the queue */
+    int64_t queued_us; /* when the job, or its next choice, came into the queue */
     int64_t accepted_ms;
-    int64_t progress_ms;  /* the last sign of progress: its own, or while it is queued the engine's; or it was sent */
-    int64_t grace_end_ms; /* while stopping: when the engine is ended */
+    int64_t progress_ms;  /* the last sign of progress: the job's, or while queued the engine's; or when it was sent */
+    int64_t grace_end_ms; /* while stopping: when the engine is ended if it has not obeyed */
     struct fm_error stop_error;
-    struct fm_error end_error;                        /* once closing: why it failed; code FM_OK: it did not */
+    struct fm_error end_error;                        /* once closing: why the job failed; code FM_OK: it did not */
     struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered after the create call */
     unsigned cancel_count;
     unsigned results_sent;  /* of 1 + cancel_count */
@@ -113,9 +113,9 @@ enum fm_engine_state { FM_ENGINE_IDLE, FM_ENGINE_STARTING, FM_ENGINE_READY, FM_E
 
 /* How an engine comes to its end. Before the model is loaded it decides about the jobs that wait for that model. */
 enum fm_engine_end {
-    FM_END_CRASH,   /* its own fault: the jobs fail, and it counts for the crash loop */
-    FM_END_REFUSED, /* it said why it can't: the jobs fail */
-    FM_END_ASKED,   /* it makes way: the jobs go on waiting */
+    FM_END_CRASH,   /* the engine's own fault: the jobs fail, and the end counts for the crash loop */
+    FM_END_REFUSED, /* the engine reported why it can't go on: the jobs fail */
+    FM_END_ASKED,   /* the engine makes way: the jobs go on waiting */
 };
 
 /* An engine program: what all of its processes have in common, and what is remembered of those that ended. */
@@ -127,60 +127,60 @@ struct fm_program {
     struct fm_crash_loop crash_loop;
     struct fm_failed_loads failed_loads;
     struct fm_needs needs;
-    struct fm_descriptor descriptor; /* what the last one that was initialized said of itself */
-    bool has_sandbox;                /* ... and it reported what is below */
-    struct fm_sandbox sandbox;       /* what it says is in force */
-    bool gpu_given_up;               /* a process died with a GPU: there is none any more */
-    bool has_gpu;                    /* what is below is known */
-    struct fm_gpu gpu;               /* what the last one said that it uses, or why we told it of none */
+    struct fm_descriptor descriptor; /* what the last initialized process reported of itself */
+    bool has_sandbox;                /* the last initialized process reported its `sandbox` */
+    struct fm_sandbox sandbox;       /* what is in force in that process */
+    bool gpu_given_up;               /* a process died with a GPU: later processes get none */
+    bool has_gpu;                    /* `gpu` is known */
+    struct fm_gpu gpu;               /* what the last process uses, or why it was given no GPU */
 };
 
 struct fm_engine {
     struct fm_front *front;
-    struct fm_program *program; /* what it is a process of; NULL: it never was one */
+    struct fm_program *program; /* the program that runs in this place; NULL: none ever did */
     enum fm_engine_state state;
-    bool probes;            /* it only tells whether the program is available; it is in front->probes then */
-    struct fm_model model;  /* the one it loads or holds */
+    bool probes;            /* it is in front->probes, and only finds out whether the program is available */
+    struct fm_model model;  /* the model that the process loads or holds */
     char path[PATH_MAX];    /* of the program */
     pid_t pid;              /* 0: none that may be killed */
     int64_t state_since_ms; /* when it came to its state */
     int64_t started_ms;
-    int64_t load_ms;        /* from then until it was ready */
-    int64_t context_length; /* tokens, as it reported them; 0: it did not */
+    int64_t load_ms;        /* from started_ms until it was ready */
+    int64_t context_length; /* tokens, as the engine reported them; 0: it did not */
     bool warming;           /* it was started by models.load, and ends if nobody waits for the load any more */
     int64_t memory;         /* bytes that the model takes: what is estimated, then what the engine reports */
     int64_t used_us;        /* when a job was handed to it, or ended in it, last; or when it was started (in ms,
                                two could be the same) */
     unsigned slots;         /* jobs it runs at once */
-    bool silent;            /* its jobs show no progress before their first output */
-    uint64_t lost[FM_SLOTS_MAX]; /* runs that it was to abort and has still, though their jobs are settled */
+    bool silent;            /* the engine's jobs show no progress before their first output */
+    uint64_t lost[FM_SLOTS_MAX]; /* runs that the engine was to abort and still has, though their jobs are settled */
     unsigned lost_count;
-    int64_t lost_ms;           /* when the last of them was lost, or it had another job last */
-    int64_t heard_ms;          /* when it said something last */
+    int64_t lost_ms;           /* when the last of `lost` was lost, or when the engine last had another job */
+    int64_t heard_ms;          /* when the engine sent something last */
     struct fm_outbox outbox;   /* to its stdin; valid while pid is not 0 */
     struct fm_error end_error; /* why it is being ended; code FM_OK: no reason noted */
-    enum fm_engine_end end;    /* what kind of end that is */
-    int wake_read;             /* while it has a thread: bytes in this pipe make that look at the state */
+    enum fm_engine_end end;    /* the kind of that end */
+    int wake_read;             /* while the engine has a thread: bytes in this pipe make the thread look at the state */
     int wake_write;
-    int64_t kill_ms;       /* it was asked to end: when it is killed if it has not; 0: it was not */
-    struct fm_kv_files kv; /* its thread's alone: what the process has of its predecessor, and leaves */
-    bool saves;            /* it can leave something: it has a model, and files */
-    bool drop_saved;       /* it can't use what it has of its predecessor: to be removed */
-    int64_t saved_bytes;   /* it said that it left so many; 0: it did not */
-    unsigned signs;        /* of progress, in loading or any job; it wraps */
+    int64_t kill_ms;       /* when a process that was asked to end is killed; 0: it was not asked */
+    struct fm_kv_files kv; /* only for the engine's thread: the files from the predecessor and for the successor */
+    bool saves;            /* the process can save its state: it has a model, and files */
+    bool drop_saved;       /* it can't use what its predecessor saved: that file is to be removed */
+    int64_t saved_bytes;   /* bytes that it reported as saved; 0: it reported none */
+    unsigned signs;        /* how many signs of progress came, in loading or any job; the count wraps */
     bool initialized;      /* answered engine.initialize */
     int64_t progress_ms;   /* while starting: the last step, or load_progress that rose */
     double load_progress;  /* the highest so far */
     bool loaded;           /* answered engine.load with ok */
-    bool wanted;           /* it had a job, or one waited for it, when its thread looked last */
-    int64_t keep_alive_ms; /* it may go for so long without one; -1: for ever. The last job that it got says so */
-    int64_t idle_since_ms; /* when it was first seen without one */
+    bool wanted;           /* the engine had a job, or a job waited for it, when its thread looked last */
+    int64_t keep_alive_ms; /* how long it may go without a job, as its last job said; -1: for ever */
+    int64_t idle_since_ms; /* when it was first seen without a job */
     unsigned parameters;   /* extras that it has: bit i is fm_extra_names[i] */
-    bool gpu_told;         /* it is told of a GPU's library */
-    bool gpu_unused;       /* ... and says that it uses none */
+    bool gpu_told;         /* the engine was given a GPU's library */
+    bool gpu_unused;       /* the engine reported that it uses no GPU */
     bool died;             /* nobody ended the process, nor did it say why it ends */
-    struct fm_buf message; /* short messages to the engine in the making */
-    struct fm_buf large;   /* the large one that its writer sends; its alone */
+    struct fm_buf message; /* short messages to the engine that are being made */
+    struct fm_buf large;   /* the large message that the engine's writer sends; only for that thread */
     uint64_t last_turn;    /* jobs with a higher number wait: another model needs the place (engines/places.c) */
 };
 
@@ -195,15 +195,15 @@ struct fm_store_queue {
     pthread_cond_t changed;
     struct fm_store_task *first;
     struct fm_store_task **last;   /* where the next task goes */
-    struct fm_store_task *running; /* out of the list, and the thread's alone, except its call's id */
-    unsigned calls;                /* tasks that answer one */
+    struct fm_store_task *running; /* no longer in the list; only for the store's thread, except its call's id */
+    unsigned calls;                /* tasks that answer a call */
     bool reply_waits;              /* `reply`, a frame for the host, waits for room; `reply_call` is its id */
     struct fm_buf reply;
     struct fm_rpc_id reply_call;
-    struct fm_buf pulled;    /* the reply that the host's writer sends; its alone */
+    struct fm_buf pulled;    /* the reply that the host's writer sends; only for that thread */
     bool known;              /* the store has been tried */
     struct fm_error trouble; /* why nothing can be stored, as far as is known; code FM_OK: it can */
-    char said[512];          /* the thread's alone: what stderr has of such a trouble, and since when */
+    char said[512];          /* only for the store's thread: the trouble that was logged last */
     int64_t said_ms;
 };
 
@@ -223,9 +223,9 @@ struct fm_logged_names {
 /* A frame of a job with a large answer, for the host's writer; streams.c. */
 struct fm_large_frame {
     struct fm_job *job; /* whose frame it is; the job has no other one, and is not released, until it is taken */
-    bool is_result;     /* or an event */
-    bool built;         /* the writer can take it */
-    struct fm_buf buf;  /* the builder's, then the writer's until it asks for the next one */
+    bool is_result;     /* the frame is a result; else an event */
+    bool built;         /* the frame is complete: the writer can take it */
+    struct fm_buf buf;  /* belongs to the builder, then to the writer until it asks for the next frame */
     const char *frame;  /* in `buf` */
     size_t len;         /* bytes */
 };
@@ -236,12 +236,12 @@ struct fm_front {
     struct fm_options options;
     int64_t started_ms;
     struct fm_outbox outbox;        /* to the host */
-    bool reply_first;               /* its writer's: the store's reply goes before a job's large frame, the next time not */
+    bool reply_first;               /* only the writer's: this time the store's reply goes before a large frame */
     atomic_bool out_of_memory;      /* the process ends with EX_SOFTWARE */
     bool stuck;                     /* see fm_front_run */
     struct fm_metrics metrics;      /* the lock's, but for the bytes */
     atomic_bool shutdown_called;    /* process.shutdown came: nothing is dispatched any more */
-    struct fm_rpc_id shutdown_call; /* its id, answered after everything else; or none */
+    struct fm_rpc_id shutdown_call; /* the id of that call, which is answered after everything else; or none */
 
     pthread_mutex_t lock;   /* guards all below */
     pthread_cond_t quiet;   /* a watchdog, the store's thread or an engine's ended */
@@ -251,10 +251,10 @@ struct fm_front {
     struct fm_job jobs[FM_JOBS_MAX];
     size_t jobs_end; /* all from here on are free */
     unsigned jobs_in_flight;
-    unsigned next_stream;                        /* whose turn it is to say something, modulo jobs_end */
+    unsigned next_stream;                        /* the job whose turn it is to send something, modulo jobs_end */
     struct fm_program programs[FM_PROGRAMS_MAX]; /* in the order of --engine */
     size_t program_count;                        /* constant, at least 1 */
-    struct fm_engine probes[FM_PROGRAMS_MAX];    /* of the program in the same place, which tells about it */
+    struct fm_engine probes[FM_PROGRAMS_MAX];    /* probes[i] finds out whether programs[i] is available */
     int64_t memory_budget; /* bytes that the engines may take together, unless one alone takes more; constant */
     struct fm_engine engines[FM_ENGINES_MAX];
     struct fm_store_queue store_queue;
@@ -301,7 +301,7 @@ static inline void fm_front_lock(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);
 }
 
-/* Lets go of it. */
+/* Lets go of the lock. */
 static inline void fm_front_unlock(struct fm_front *front) {
     pthread_mutex_unlock(&front->lock);
 }
@@ -314,8 +314,8 @@ static inline void fm_front_await_built_locked(struct fm_front *front) {
 }
 
 /*
- * The same for a thread that must not wait while a frame is built. False: one is, and the lock is not taken; the thread
- * that builds it pumps afterwards, which wakes the writer for what waits.
+ * Takes the lock as fm_front_enter, for a thread that must not wait while a frame is built. False: a frame is being
+ * built, and the lock is not taken; the thread that builds it pumps afterwards, which wakes the writer for what waits.
  */
 FM_MUST_USE static inline bool fm_front_try_enter(struct fm_front *front) {
     pthread_mutex_lock(&front->lock);

@@ -12,7 +12,7 @@ struct fm_link {
     int from_front; /* polls readable when fm_link_receive would not block */
     int to_front;   /* -1: closed */
     int front_in;   /* the front's ends of the pipes */
-    int front_out;  /* the front closes this one */
+    int front_out;  /* written by the front, which closes it */
     struct fm_front *front;
     const struct fm_options *options;
     struct fm_inbound inbound;

@@ -8,7 +8,7 @@
 /* The outcome of responses.create. */
 struct fm_turn_result {
     struct fm_text answer;     /* as the model wrote it; lies in the reply */
-    struct json_object *value; /* its `result`; owned */
+    struct json_object *value; /* the reply's `result`; owned */
     int64_t input_tokens;
     int64_t cached_tokens; /* of the input: those whose KV cache entries were reused */
     int64_t output_tokens;

@@ -15,14 +15,14 @@ struct fm_session {
     char id[FM_ID_SIZE];
     struct fm_buf items;     /* the conversation: items of responses.create as JSON, each followed by a comma */
     size_t instructions_end; /* where the text of the system message, the first item, ends in `items` */
-    struct fm_buf turn;      /* the user's item of the turn under way, in the same form */
+    struct fm_buf turn;      /* the user's item of the turn under way, in the form of `items` */
     int64_t turns;
     int64_t used_ms; /* when it was last used */
 };
 
 struct fm_session_table {
     const struct fm_session_options *options;
-    struct fm_session *sessions; /* the open ones, in no order */
+    struct fm_session *sessions; /* the open sessions, in no order */
     size_t count;
     size_t cap;
 };
@@ -43,7 +43,7 @@ FM_MUST_USE enum fm_fault_code fm_session_open(struct fm_session_table *table, s
 /* The session `id`; NULL when there is none. */
 struct fm_session *fm_session_find(const struct fm_session_table *table, struct fm_text id);
 
-/* Closes it and drops its conversation; the log says so. */
+/* Closes the session and drops its conversation, with a line in the log. */
 void fm_session_close(struct fm_session_table *table, struct fm_session *session);
 
 /* Closes the sessions that were not used for as long as the options say; logs a warning for each. */
@@ -58,7 +58,7 @@ FM_MUST_USE enum fm_fault_code fm_session_begin_turn(const struct fm_session_tab
 
 /*
  * Ends the turn: with the model's answer it becomes part of the conversation. FM_FAULT_EXECUTION_FAILED when there is
- * no room or no memory for that; then the session is as before the turn.
+ * no room or no memory for the answer; then the session is as before the turn.
  */
 FM_MUST_USE enum fm_fault_code fm_session_keep_turn(const struct fm_session_table *table, struct fm_session *session,
                                                     struct fm_text answer, struct fm_fault *fault);

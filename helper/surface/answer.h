@@ -17,11 +17,14 @@ enum fm_event {
     FM_EVENT_OWN,
 };
 
-/* The open part, the last one whose first event was sent; NULL: there is none. And its index. */
+/* The open part, which is the last part whose first event was sent; NULL: no part is open. open_index: its index. */
 const struct fm_output_part *fm_event_open_part(const struct fm_answer *answer, const struct fm_cursor *cursor);
 size_t fm_event_open_index(const struct fm_cursor *cursor);
 
-/* Of the open part, if there is one: whether it has output that was not sent; whether all of it was, and none follows. */
+/*
+ * has_piece: the open part, if there is one, has output that was not sent. is_over: all of its output was sent, and
+ * none follows.
+ */
 bool fm_event_has_piece(const struct fm_answer *answer, const struct fm_cursor *cursor);
 bool fm_event_is_over(const struct fm_answer *answer, const struct fm_cursor *cursor);
 
@@ -68,8 +71,8 @@ enum fm_moment {
 void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment moment, struct fm_json_writer *w);
 
 /*
- * The same for a chunk: the first chunk has the ignored parameters. The last chunk of the last choice (not counting the
- * one with the usage) has the timings.
+ * Writes a chunk's member `fm`, as fm_answer_write_report: the first chunk has the ignored parameters. The last chunk
+ * of the last choice (not counting the one with the usage) has the timings.
  */
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 

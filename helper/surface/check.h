@@ -24,7 +24,7 @@ struct fm_path {
     const struct fm_path *parent; /* NULL: the body itself */
     const char *key;              /* NULL: an array element, `index` */
     size_t index;
-    bool closed;                /* unknown members below it are refused, even if the body ignores them */
+    bool closed;                /* unknown members below this step are refused, even if the body ignores them */
     struct fm_ignored *ignored; /* only in the body's step, which has no name: collects unknown paths */
 };
 
@@ -35,7 +35,7 @@ typedef enum fm_code fm_check_fn(const struct fm_rule *rule, struct json_object 
 
 /* What a parameter may be. Which of the fields after `check` count depends on the checker. */
 struct fm_rule {
-    const char *name; /* NULL ends the table; if `members` is set, it goes on there */
+    const char *name; /* NULL ends the table; if `members` is set, the table goes on in `members` */
     fm_check_fn *check;
     int64_t min;
     int64_t max;
@@ -71,7 +71,7 @@ fm_check_fn fm_check_bool;   /* true or false */
 fm_check_fn fm_check_int;    /* an integer (5.0 is not one) from `min` to `max` */
 fm_check_fn fm_check_number; /* any number from `min` to `max` */
 fm_check_fn fm_check_string; /* at least `min` characters and, where `max` is not 0, at most `max` */
-fm_check_fn fm_check_text;   /* the same, without a NUL */
+fm_check_fn fm_check_text;   /* as fm_check_string, but without a NUL */
 fm_check_fn fm_check_enum;   /* one of `words` */
 fm_check_fn fm_check_array;  /* any array */
 fm_check_fn fm_check_object; /* an object with `members` */
@@ -105,7 +105,10 @@ enum fm_code fm_reject_long_array(const struct fm_path *at, size_t max, size_t e
 FM_MUST_USE enum fm_code fm_check_tag(struct json_object *value, const char *key, const struct fm_path *at,
                                       struct json_object **tag, struct fm_error *error);
 
-/* Checks a string, or an array of 1 to `max` of them. `entry` checks each, with `rule`; an array it checks first. */
+/*
+ * Checks a string, or an array of 1 to `max` strings. `entry` checks each string, with `rule`. An empty array is
+ * refused first, an array that is too long after its entries.
+ */
 FM_MUST_USE enum fm_code fm_check_one_or_more(fm_check_fn *entry, const struct fm_rule *rule, size_t max,
                                               struct json_object *value, const struct fm_path *at,
                                               struct fm_error *error);

@@ -35,9 +35,9 @@ struct fm_conversation_source {
 
 /*
  * Completes the conversation. `messages` (initialised, empty) gets the entries of the job's `messages`; each item of
- * `conversation->input` that refers to another is replaced by that one. FM_INVALID_REQUEST, with the path of the field,
- * when something is not stored, an output has no call, or there is no text; FM_CONTEXT_OVERFLOW when it is more than an
- * engine can take; or the source's error. `conversation` stays the caller's to free, on failure too.
+ * `conversation->input` that refers to another item is replaced by that item. FM_INVALID_REQUEST, with the path of the
+ * field, when something is not stored, an output has no call, or there is no text; FM_CONTEXT_OVERFLOW when it is more
+ * than an engine can take; or the source's error. `conversation` stays the caller's to free, on failure too.
  */
 FM_MUST_USE enum fm_code fm_conversation_resolve(struct fm_conversation *conversation,
                                                  const struct fm_conversation_source *source, struct fm_buf *messages,

@@ -32,7 +32,7 @@ fm_check_fn fm_check_any_format;
 
 /*
  * The format in a body (NULL: none; borrowed), and the table for fm_request.format_params that translates an engine's
- * "format..." into its path there. The table also tells which API's shape the format has.
+ * "format..." into the path in the body. The table also tells which API's shape the format has.
  */
 struct fm_format_place {
     struct json_object *format;
@@ -41,7 +41,7 @@ struct fm_format_place {
 
 extern const struct fm_param_name fm_chat_format_params[]; /* chat's */
 
-/* Finds it in a checked body of the Responses API. Two formats: FM_INVALID_REQUEST, on `response_format`. */
+/* Finds the format in a checked body of the Responses API. Two formats: FM_INVALID_REQUEST, on `response_format`. */
 FM_MUST_USE enum fm_code fm_format_of_responses(struct json_object *body, struct fm_format_place *place,
                                                 struct fm_error *error);
 
@@ -65,7 +65,10 @@ FM_MUST_USE enum fm_code fm_format_find(struct json_object *body, const struct f
 /* Notes in `request` what its answer needs to know. After fm_request_begin. */
 void fm_format_note(const struct fm_asked_format *asked, struct fm_request *request);
 
-/* Writes the member `format` of job.start, if there is a format; writes the value of the Response's `text.format`. */
+/*
+ * write_job: the member `format` of job.start, if there is a format. write_echo: the value of the Response's
+ * `text.format`.
+ */
 void fm_format_write_job(const struct fm_asked_format *asked, struct fm_json_writer *w);
 void fm_format_write_echo(const struct fm_asked_format *asked, struct fm_json_writer *w);
 

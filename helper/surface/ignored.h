@@ -24,7 +24,7 @@ struct fm_ignored {
 /* Adds a path (NUL-terminated, at most FM_IGNORED_PATH_MAX bytes, copied), unless there are FM_IGNORED_MAX already. */
 void fm_ignored_add(struct fm_ignored *ignored, const char *path);
 
-/* The same for a buffer of paths; a path is added only once. The buffer fails when memory runs out. */
+/* Adds a path to a buffer of paths; a path is added only once. The buffer fails when memory runs out. */
 void fm_ignored_append(struct fm_buf *paths, const char *path);
 
 /* The first path (`last` NULL), then the next one each time; NULL after the last. Borrowed from `paths`. */

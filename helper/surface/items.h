@@ -16,7 +16,7 @@
 /* A string, which is a message of the user, or a list of items. */
 fm_check_fn fm_check_input;
 
-/* Whether any item of a checked input refers to a stored one. */
+/* Whether any item of a checked input refers to a stored item. */
 bool fm_items_refer(struct json_object *input);
 
 /* The id of the stored item to which the checked item `item` refers; NULL when it is not a reference. */

@@ -35,7 +35,7 @@ struct fm_dialect {
 FM_MUST_USE enum fm_code fm_message_check(const struct fm_dialect *dialect, struct json_object *message,
                                           const struct fm_path *at, struct fm_error *error);
 
-/* The same for a content without its message; the content is at `at`. */
+/* Checks a content without its message, as fm_message_check; the content is at `at`. */
 FM_MUST_USE enum fm_code fm_content_check(const struct fm_dialect *dialect, struct json_object *content,
                                           const struct fm_path *at, struct fm_error *error);
 

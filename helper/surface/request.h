@@ -11,8 +11,8 @@
 #include "surface/surface.h"
 
 /*
- * The shared rows. A table goes on in another one: that of an API in its tools', those in fm_shared_rules, and those in
- * fm_generation_rules, which all APIs that generate text have.
+ * The shared rows. A table goes on in another table: an API's table in its tools' table, that in fm_shared_rules, and
+ * that in fm_generation_rules, which all APIs that generate text have.
  */
 extern const struct fm_rule fm_shared_rules[];
 extern const struct fm_rule fm_generation_rules[];
@@ -53,8 +53,8 @@ void fm_request_begin(struct fm_request *request, struct json_object *body, cons
 void fm_request_note_extras(struct fm_request *request, struct json_object *body);
 
 /*
- * The same for what is only passed on, of a body with fm_shared_rules. `verbosity` and `summary` (of reasoning): where
- * the API has them; or NULL.
+ * extras.c: notes what is only passed on of a body with fm_shared_rules, for fm_request_write_extras. `verbosity` and
+ * `summary` (of reasoning): where the API has them; or NULL.
  */
 void fm_request_note_passed(struct fm_request *request, struct json_object *body, struct json_object *verbosity,
                             struct json_object *summary);

@@ -10,9 +10,9 @@
 struct fm_conversation {
     char *previous_id;   /* owned; NULL: none */
     struct fm_buf first; /* entries of the job's `messages` that come before all items */
-    struct fm_buf last;  /* entries that come after them */
+    struct fm_buf last;  /* entries that come after all items */
     struct fm_buf input; /* the request's items as they are stored, a JSON list; items.h */
-    bool refers;         /* some of the items refer to stored ones */
+    bool refers;         /* some of the items refer to stored items */
     bool images;         /* what fm_conversation_resolve has written has images */
 };
 
@@ -21,7 +21,7 @@ struct fm_stored_response {
     char id[FM_ID_SIZE];
     char previous_id[FM_ID_SIZE]; /* "": none */
     struct fm_buf object;         /* the Response object; owned */
-    struct fm_buf input;          /* its own input items, a list; owned */
+    struct fm_buf input;          /* the response's own input items, a list; owned */
     struct fm_buf stream;         /* what its events need besides the object: replay.c; owned */
 };
 

@@ -42,8 +42,8 @@ struct fm_limits {
     int64_t no_progress_ms;
     int64_t total_ms;
     int64_t keep_alive_ms;  /* after the answer, until an idle engine is ended; -1: never; FM_KEEP_ALIVE_UNSAID */
-    bool queue_named;       /* the request sets it, so it counts from arrival; else from the last sign of progress */
-    bool first_token_named; /* the same, but from acceptance */
+    bool queue_named;       /* the request sets queue_ms, which counts from arrival; else from the last progress */
+    bool first_token_named; /* the request sets first_token_ms, so it counts from acceptance; else as queue_ms */
 };
 
 #define FM_KEEP_ALIVE_UNSAID (-2) /* the helper's option counts */
@@ -58,8 +58,8 @@ struct fm_limits {
 /* How far a request has come, for its limits. */
 struct fm_progress {
     bool accepted; /* the engine has accepted the prompt */
-    bool produced; /* and has sent output */
-    bool silent;   /* it shows no progress before that */
+    bool produced; /* the engine has sent output */
+    bool silent;   /* the engine shows no progress before its first output */
     int64_t arrived_ms;
     int64_t accepted_ms;
     int64_t sign_ms; /* the last sign of progress: the engine's, while the request waits for it; else its own */
@@ -94,15 +94,15 @@ struct fm_request {
     bool include_usage; /* chat, completions: stream_options.include_usage */
     bool schema_report; /* fm.schema_report: the answer's object reports on the schema in its member `fm` */
     bool full_result;   /* fm.full_result: the result repeats the object that the stream's last event has */
-    bool timings;       /* fm.timings: the answer's object tells what it took in its member `fm` */
-    bool local_only;    /* fm.local_only: no engine may get it that sends it to another machine */
+    bool timings;       /* fm.timings: the answer's object has in its member `fm` how long the answer took */
+    bool local_only;    /* fm.local_only: no engine that sends requests to another machine may get this one */
     bool repeatable;    /* fm.repeatable: the engine is to have no other job meanwhile. Not in job_members */
     enum fm_reasoning_dialect reasoning_dialect;
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
     struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
-    bool one_call;                             /* it may make one call at most */
+    bool one_call;                             /* the answer may make one call at most */
     bool nested_tools;                         /* chat: the members of a tool lie in its member `function` */
     int64_t choices; /* chat: how many answers, one after the other; compaction: tries; 0 means 1 */
     bool has_seed;
@@ -111,7 +111,7 @@ struct fm_request {
     int64_t dimensions;                  /* embeddings: numbers of a vector; 0: as many as the model makes */
     bool base64;                         /* embeddings: the reply has vectors as base64 (protocol/vector.h) */
     bool store;                          /* the response is to be stored */
-    bool unstored;                       /* chat: the host asks for that, and it is not */
+    bool unstored;                       /* chat: the host asks to store the answer, which is not done */
     bool background;                     /* the create call is answered before the answer is generated */
     bool unresolved;                     /* job_members has no `messages` yet: fm_request_resolve adds them */
     struct fm_conversation conversation; /* its `input` is set when `store` or `unresolved` */
@@ -136,12 +136,12 @@ struct fm_usage { /* tokens; each may be FM_UNKNOWN_COUNT */
 /* What a choice of an answer took: PROTOCOL.md, "Timings". */
 struct fm_timings {
     int64_t queue_us;   /* until the engine accepted the prompt */
-    int64_t prefill_us; /* from then to the first token */
-    int64_t decode_us;  /* from then to the end */
-    bool told;          /* the engine told the last two */
-    bool speculates;    /* and what is below */
-    int64_t drafted;    /* tokens that it guessed ahead */
-    int64_t accepted;   /* of these, those that became part of the answer */
+    int64_t prefill_us; /* from the acceptance of the prompt to the first token */
+    int64_t decode_us;  /* from the first token to the end */
+    bool told;          /* the engine reported prefill_us and decode_us */
+    bool speculates;    /* the engine reported drafted and accepted */
+    int64_t drafted;    /* tokens that the engine guessed ahead */
+    int64_t accepted;   /* drafted tokens that became part of the answer */
 };
 
 /* How an answer ended. */
@@ -155,9 +155,9 @@ enum fm_finish {
 
 /* What is to be done for a request. */
 enum fm_work {
-    FM_WORK_ANSWER, /* an engine answers it */
-    FM_WORK_LOAD,   /* its model is to be loaded */
-    FM_WORK_UNLOAD, /* ... or its engine is to end */
+    FM_WORK_ANSWER, /* an engine answers the request */
+    FM_WORK_LOAD,   /* the request's model is to be loaded */
+    FM_WORK_UNLOAD, /* the engine of the request's model is to end */
 };
 
 struct fm_surface {
@@ -195,7 +195,10 @@ struct fm_surface {
     /* The object as it stands now, a Response or a completion; without `result_member`, its members alone. */
     void (*write)(const struct fm_answer *answer, struct fm_json_writer *w);
 
-    /* What is left of it in the result of a stream whose last event had all of it; NULL: no event has all of it. */
+    /*
+     * The object in the result of a stream whose last event had the whole object: only what is left of it; NULL: no
+     * event has all of it.
+     */
     void (*write_end)(const struct fm_answer *answer, struct fm_json_writer *w);
 };
 
@@ -243,8 +246,8 @@ struct fm_cursor {
 /* What models.load and models.unload tell. */
 struct fm_loaded {
     int64_t load_ms;        /* from the engine's start until it was ready */
-    int64_t memory_bytes;   /* that the model takes; 0: unknown, as the next */
-    int64_t context_length; /* tokens */
+    int64_t memory_bytes;   /* bytes that the model takes; 0: unknown */
+    int64_t context_length; /* tokens; 0: unknown */
     unsigned slots;         /* requests that are answered at once */
     bool unloaded;          /* there was an engine to end */
 };
@@ -255,16 +258,16 @@ struct fm_answer {
     char id[FM_ID_SIZE];          /* "resp_..." or "chatcmpl-..."; never changes */
     char item_id[FM_ID_SIZE];     /* of the only item of an object that has one: a compaction */
     char *model;                  /* the id of the model that answers; owned */
-    char engine[33];              /* the engine that it went to, where there are several; "": not to be told */
+    char engine[33];              /* the engine that made the answer, where there are several; "": not to be reported */
     int64_t created_at;           /* seconds since 1970 */
-    int64_t completed_at;         /* the same; 0 until the end */
+    int64_t completed_at;         /* seconds since 1970; 0 until the end */
     struct fm_buf output;         /* what was produced so far: the texts of the parts; or the vectors, as entries of a
                                      JSON array */
     size_t output_json;           /* bytes of the output as JSON */
     size_t output_max;            /* the largest `output_json`: FM_OUTPUT_MAX, or less if a frame has less room */
     struct fm_output_part *parts; /* owned; there is room for one more than there are */
     size_t part_count;
-    size_t call_count; /* of them */
+    size_t call_count; /* how many of the parts are calls */
     size_t state_count;
     size_t state_bytes;
     bool any_order;         /* the parts may come in any order: the engine's, set before fm_answer_open */
@@ -276,17 +279,17 @@ struct fm_answer {
     struct fm_buf report;   /* from fm_answer_report; empty: not called */
     char schema_error[FM_MISMATCH_MAX + 1]; /* valid when `mismatch` */
     bool mismatch;                          /* the text is complete, and does not match its schema */
-    bool lost;                              /* it was to be stored, but could not be */
+    bool lost;                              /* the answer was to be stored, but could not be */
     struct fm_usage usage;
     struct fm_timings timings; /* its caller's to set */
-    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* that the text calls, though the request has none of that name */
+    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a tool that the text calls, though the request has none of that name */
     struct fm_loaded loaded;   /* of surface->work other than FM_WORK_ANSWER; filled in before the end */
     bool opened;               /* the engine accepted the prompt: stream events may be sent */
     bool finished;
     enum fm_finish finish;      /* valid when `finished` */
     struct fm_error error;      /* valid when finished as FM_FINISH_FAILED */
-    size_t choice;              /* its index among the choices */
-    struct fm_answer **earlier; /* the `choice` finished ones; owned, except for their request, model and report */
+    size_t choice;              /* the index of the choice under way */
+    struct fm_answer **earlier; /* the `choice` finished choices; owned, except for their request, model and report */
     struct fm_buf pieces;       /* where each delta of the stream ends in `output`, as size_t: see answer.c */
     char *error_code;           /* owned: error.reason of an answer that came from the store */
 };
@@ -398,9 +401,9 @@ void fm_answer_finish(struct fm_answer *answer, enum fm_finish finish, const str
 FM_MUST_USE bool fm_answer_is_kept(const struct fm_answer *answer);
 
 /*
- * With several choices. has_next: whether another one follows the one under way; goes_on: the same, if the one under
- * way ends as `finish`. next: ends the one under way as `finish` and begins the next, which counts as opened.
- * FM_INTERNAL when out of memory; then the answer stays as it was.
+ * With several choices. has_next: whether another choice follows the choice under way; goes_on: whether another follows
+ * if the choice under way ends as `finish`. next: ends the choice under way as `finish` and begins the next, which
+ * counts as opened. FM_INTERNAL when out of memory; then the answer stays as it was.
  */
 bool fm_answer_has_next(const struct fm_answer *answer);
 bool fm_answer_goes_on(const struct fm_answer *answer, enum fm_finish finish);
@@ -426,7 +429,7 @@ void fm_answer_write_event(struct fm_answer *answer, struct fm_cursor *cursor, s
  */
 void fm_answer_skip_events(struct fm_answer *answer, struct fm_cursor *cursor, int64_t last);
 
-/* True when that event has a part of the answer, as a delta has. Other events may have all of it. */
+/* True when the event has a part of the answer, as a delta has. Other events may have all of it. */
 bool fm_answer_event_is_part(struct fm_answer *answer, const struct fm_cursor *cursor);
 
 /* Bytes of all that is long in the largest of its events and in its object. */

@@ -25,7 +25,7 @@ struct fm_asked_tools {
     bool nested;                /* chat: the members of a tool lie in its member `function` */
     const char *mode;           /* "auto", "required" or "none" */
     bool some;                  /* only some may be called: */
-    bool allowed[FM_TOOLS_MAX]; /* those that may, if `some` */
+    bool allowed[FM_TOOLS_MAX]; /* the tools that may be called, if `some` */
 };
 
 /*

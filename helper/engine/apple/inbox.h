@@ -18,7 +18,7 @@
 /* A call of a tool that the library waits for. */
 struct fm_apple_call {
     fm_apple_ref arguments; /* the engine's to release */
-    unsigned tool;          /* its trampoline */
+    unsigned tool;          /* the number of the tool's trampoline */
     unsigned call;          /* the library's number */
 };
 
@@ -29,8 +29,8 @@ struct fm_apple_task {
     struct fm_buf text; /* the last snapshot */
     struct fm_buf ends; /* a size_t for each snapshot that was longer than the one before: its length */
     struct fm_buf why;  /* the text of an error; NUL-terminated once the task has ended */
-    bool rewritten;     /* a snapshot did not begin as the one before it */
-    bool no_memory;     /* something of it could not be copied */
+    bool rewritten;     /* a snapshot did not begin with the text of the snapshot before */
+    bool no_memory;     /* something that the task should hold could not be copied */
     bool ended;         /* the last callback came */
     int status;
     fm_apple_ref content; /* of the last callback, the engine's to release; NULL: none */

@@ -12,7 +12,7 @@ struct json_object *fm_apple_resolve(struct json_object *root, struct json_objec
 /* Whether null fits `schema`, a part of `root`. */
 bool fm_apple_may_be_null(struct json_object *root, struct json_object *schema);
 
-/* Whether only null fits it. */
+/* Whether only null fits the schema. */
 bool fm_apple_only_null(struct json_object *root, struct json_object *schema);
 
 #endif

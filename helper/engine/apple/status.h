@@ -31,9 +31,9 @@ enum fm_code fm_apple_unavailable(int reason, struct fm_error *error);
 struct fm_apple_end {
     int status;       /* not FM_APPLE_OK */
     const char *text; /* the library's text: may hold user text, so little of it is passed on. NUL-terminated */
-    bool spoke;       /* there was output before */
+    bool spoke;       /* there was output before the end */
     bool at_limit;    /* the job has a limit of tokens */
-    bool tools;       /* the answer had to follow a tool's schema, else that of the format */
+    bool tools;       /* the answer had to follow a tool's schema; else the format's schema */
 };
 
 /*

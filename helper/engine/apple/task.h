@@ -8,7 +8,7 @@
 
 #define FM_APPLE_STOP_MS   700 /* a task that runs on this long after its cancel never ends; the front waits 750 */
 #define FM_APPLE_CALLS_MS  50  /* after this time without another call, the model has made all its parallel calls */
-#define FM_APPLE_ANSWER_MS 350 /* this long after the cancel, calls are answered even if more of them come */
+#define FM_APPLE_ANSWER_MS 350 /* for so long after the cancel, calls are answered even if more calls come */
 #define FM_APPLE_FINISH_MS 20  /* between two tries to answer calls of tools, whose results the library waits for */
 
 /* A running task. */

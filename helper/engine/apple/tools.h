@@ -8,7 +8,7 @@
 
 struct json_object;
 
-/* The tools that the answer may call. Their places are those of the job's list: so are their trampolines. */
+/* The tools that the answer may call. A tool's index here, in the job's list and among the trampolines is the same. */
 struct fm_apple_tools {
     const struct fm_apple_api *api;
     size_t count; /* of the job's tools */
@@ -31,7 +31,7 @@ FM_MUST_USE enum fm_code fm_apple_tool_schema(const struct fm_kit_job *job, size
 FM_MUST_USE enum fm_code fm_apple_tools_make(struct fm_apple_tools *tools, const struct fm_apple_api *api,
                                              const struct fm_kit_job *job, struct fm_error *error);
 
-/* Releases them. After the last callback of the task that may call them. Harmless for zeroed ones. */
+/* Releases the tools, after the last callback of the task that may call them. Harmless if `tools` is all zero. */
 void fm_apple_tools_free(struct fm_apple_tools *tools);
 
 #endif

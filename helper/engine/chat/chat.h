@@ -17,7 +17,7 @@ struct fm_chat_call { /* all borrowed, as below */
 
 /* An image in a message. Templates don't see it: the caller that renders puts a mark in its place. */
 struct fm_chat_image {
-    size_t at;    /* bytes of the content before it */
+    size_t at;    /* bytes of the content before the image */
     size_t index; /* the index among the job's images */
 };
 
@@ -34,7 +34,7 @@ struct fm_chat_message {
     size_t reasoning_len;
     const struct fm_chat_call *calls; /* of the assistant */
     size_t call_count;
-    const char *answered_id; /* of a tool: the call that it answers; else NULL; the same for the next */
+    const char *answered_id; /* of a message of a tool: the id of the call that it answers; else NULL */
     const char *answered_name;
 };
 

@@ -64,7 +64,7 @@ struct fm_json_call {
     size_t state;
     const char *word; /* the name of a tool or a token of JSON, of which `matched` bytes have come */
     size_t matched;
-    size_t spaces; /* since the last token; in a fence's line or a tag: bytes of that */
+    size_t spaces; /* white space since the last token; in a fence's line or a tag: bytes of that line or tag */
     size_t len;    /* bytes at the end of the text that may be the beginning of a call, with its fence or tag */
 };
 

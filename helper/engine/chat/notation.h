@@ -18,7 +18,7 @@ struct json_object;
 struct fm_notation {
     char open;         /* '{' or '(': before the arguments, right after the tool's name; '\0': there is no notation */
     char assign;       /* ':' or '=': after the arguments' keys */
-    const char *quote; /* around a string: a mark whose first byte does not come again in it; not NUL-terminated */
+    const char *quote; /* around a string: a mark that has its first byte only once; not NUL-terminated */
     size_t quote_len;  /* 0: ' or " with escapes; they are also around the keys of objects in the arguments */
     int32_t quote_token; /* the mark's control token; -1: the mark is text */
     bool python; /* has True, False and None, besides true, false and null */

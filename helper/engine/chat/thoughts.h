@@ -23,15 +23,15 @@
 
 struct fm_thought_form {
     bool thinks;
-    char begin[FM_THOUGHT_MARK_MAX]; /* the marks, NUL-terminated, with control tokens as the vocabulary writes them */
-    char end[FM_THOUGHT_MARK_MAX];   /* both are not empty if the model thinks */
+    char begin[FM_THOUGHT_MARK_MAX]; /* before a thought; NUL-terminated, control tokens as in the vocabulary */
+    char end[FM_THOUGHT_MARK_MAX];   /* after a thought; neither of the two marks is empty if the model thinks */
     char gap[FM_THOUGHT_MARK_MAX];   /* the text between `end` and the answer's text */
     char lead[FM_THOUGHT_MARK_MAX];  /* comes before each text, and is the end of `end`; mostly empty */
-    char preamble[FM_THOUGHT_MARK_MAX]; /* the same for a text that calls follow */
-    bool ends_texts;                  /* a text ends with a control token that does not end the turn: */
-    int32_t text_end;                 /* this one */
+    char preamble[FM_THOUGHT_MARK_MAX]; /* comes, in place of `lead`, before a text that calls follow */
+    bool ends_texts;                  /* a text ends with a control token that does not end the turn */
+    int32_t text_end;                 /* that token */
     bool turns_off;                   /* the template can turn thinking off */
-    bool off_by_effort;               /* and does that for the effort "none" */
+    bool off_by_effort;               /* the template turns thinking off for the effort "none" */
     bool efforts[FM_THOUGHT_EFFORTS]; /* of "low", "medium" and "high": those that the template takes */
     bool prompts;                     /* the prompt ends with text of the template */
 };
@@ -56,7 +56,7 @@ void fm_thought_ask(const struct fm_thought_form *form, const struct fm_kit_job 
 
 enum fm_thought_state {
     FM_THOUGHT_AT_START, /* a thought may begin */
-    FM_THOUGHT_BEGUN,    /* it has begun, with only white space so far */
+    FM_THOUGHT_BEGUN,    /* a thought has begun, with only white space so far */
     FM_THOUGHT_INSIDE,
     FM_THOUGHT_AFTER, /* white space before the text, or another thought */
     FM_THOUGHT_OVER,  /* text */
@@ -99,8 +99,8 @@ FM_MUST_USE bool fm_thought_read(struct fm_thought_parser *parser, const char *b
 
 enum fm_thought_start {
     FM_THOUGHT_NO_START,
-    FM_THOUGHT_MAY_START, /* they may become a mark, or are white space before one */
-    FM_THOUGHT_START,     /* they begin with a mark */
+    FM_THOUGHT_MAY_START, /* the bytes may become a mark, or are white space before a mark */
+    FM_THOUGHT_START,     /* the bytes begin with a mark */
 };
 
 /* What `len` bytes before a text are, without using the parser. */

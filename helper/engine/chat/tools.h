@@ -63,7 +63,7 @@ enum fm_tool_place { FM_TOOL_NO_PLACE, FM_TOOL_ID_PLACE, FM_TOOL_NUMBER_PLACE };
 
 /* Text that stands around names and arguments. */
 struct fm_tool_mark {
-    const char *text; /* not NUL-terminated; with the control tokens as the vocabulary writes them */
+    const char *text; /* not NUL-terminated; control tokens are written as in the vocabulary */
     size_t len;
     struct fm_tool_control { /* in order */
         size_t at;
@@ -90,7 +90,7 @@ struct fm_tool_tags {
     struct fm_tool_mark key; /* empty: the arguments are JSON */
     struct fm_tool_mark raw; /* begins as `json` does, with no byte of a key */
     struct fm_tool_mark json;
-    struct fm_tool_mark close; /* a control token, or text whose first byte is not in it again */
+    struct fm_tool_mark close; /* a control token, or text that has its first byte only once */
     struct fm_tool_mark after;
     struct fm_tool_mark none; /* white space, or empty; begins with another byte than `key` */
     bool python; /* true is written True */
@@ -105,7 +105,7 @@ struct fm_tool_header {
     const char *recipient; /* what each head ends with; NULL: the form has no headers */
     struct fm_tool_mark heads[FM_TOOL_WAYS];
     size_t head_count;
-    struct fm_tool_mark rests[FM_TOOL_WAYS]; /* they begin with no byte of a name, and have no brace */
+    struct fm_tool_mark rests[FM_TOOL_WAYS]; /* each begins with no byte of a name, and has no brace */
     size_t rest_count;
     struct fm_tool_mark between; /* begins with a control token; empty: calls follow on no text */
 };
@@ -113,7 +113,7 @@ struct fm_tool_header {
 /* A call is `trigger`, `name`, the tool's name, `arguments`, those as JSON, in `tags` or in `notation`, then `end`, or
  * `next` and another name. */
 struct fm_tool_form {
-    struct fm_tool_mark trigger; /* tells a call from text, and its first byte is not in it again; empty where a call is
+    struct fm_tool_mark trigger; /* tells a call from text, and has its first byte only once; empty where a call is
                                     mere JSON, or `opened` */
     struct fm_tool_mark name;
     struct fm_tool_mark arguments; /* `text` begins with no byte of a name, also where the mark is empty */
@@ -134,7 +134,7 @@ struct fm_tool_form {
     struct fm_tool_mark id_before;
     struct fm_tool_mark id_after;
     bool native;      /* the model's: its template renders calls */
-    bool tells_tools; /* the first message does, the system's, since the template does not */
+    bool tells_tools; /* the first message, the system's, describes the tools, since the template does not */
     char *texts[FM_TOOL_FORM_TEXTS]; /* what the marks of a native form lie in */
 };
 
@@ -146,8 +146,11 @@ bool fm_tool_form_has_json(const struct fm_tool_form *form);
 /* A call may name a tool that is not there, and is text then, as what follows: no control token stands around its parts. */
 bool fm_tool_form_has_unknown(const struct fm_tool_form *form);
 
-/* The same in an answer to `job`, where a control token or an id does, and after another call: it is read as any other,
- * and told as text in our form, or not at all after a call. */
+/*
+ * An answer to `job` may call a tool that is not there also where a control token or an id stands around the call's
+ * parts, or after another call. Such a call is read like any other, and reported as text in our form; after a call it
+ * is not reported.
+ */
 bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct fm_kit_job *job);
 
 /* A chat template with its vocabulary. */
@@ -249,14 +252,14 @@ void fm_tool_prompt_free(struct fm_tool_prompt *prompt);
 
 enum fm_tool_state {
     FM_TOOL_IN_TEXT,
-    FM_TOOL_AT_START, /* the first byte tells calls from text, whatever stands in that */
-    FM_TOOL_AT_HEAD,  /* the same of the first bytes, which are a header's or none */
+    FM_TOOL_AT_START, /* the first byte tells calls from text, whatever the text contains */
+    FM_TOOL_AT_HEAD,  /* the first bytes tell calls from text: they are a header's, or there is no call */
     FM_TOOL_IN_HEAD,  /* `skip` bytes of the recipient have come */
     FM_TOOL_IN_REST,  /* of a header, up to the arguments' brace */
     FM_TOOL_IN_PLAIN, /* no call follows */
     FM_TOOL_IN_MARK,  /* `skip` more bytes of what stands around names and arguments */
     FM_TOOL_IN_NAME,
-    FM_TOOL_AT_UNKNOWN, /* what begins the text of such a call is held */
+    FM_TOOL_AT_UNKNOWN, /* a call of a tool that is not there: what begins its text is held */
     FM_TOOL_IN_ARGUMENTS,
     FM_TOOL_AT_KEY, /* of arguments in tags, as the next three; `skip` bytes of the mark before it have come */
     FM_TOOL_IN_KEY,
@@ -280,15 +283,15 @@ struct fm_tool_parser {
     size_t after_place;
     const struct fm_tool_mark *head; /* of which `skip` bytes have come */
     const struct fm_tool *called; /* by the last call; NULL: none has begun */
-    bool unknown;     /* the call is of a tool that is not there */
-    bool any_unknown; /* as was one before */
+    bool unknown;     /* the call under way is of a tool that is not there */
+    bool any_unknown; /* an earlier call was of a tool that is not there */
     bool hold_space;
     struct fm_buf held;       /* text that is not given out */
-    size_t given;             /* bytes at its beginning that are */
+    size_t given;             /* bytes at the beginning of `held` that are given out */
     size_t matched;           /* of the trigger, or of `next` and a name where the form is opened, at the end of `held` */
-    struct fm_json_call json; /* how far a call as mere JSON is there */
+    struct fm_json_call json; /* how much of a call as mere JSON has come */
     struct fm_buf name; /* JSON, while it comes; or of an argument; or a word of a notation */
-    bool any_key;       /* of the call has come */
+    bool any_key;       /* a key of the call's arguments has come */
     bool maybe_null;    /* `name` has what has come of a text that may be null */
     struct fm_notation_reader notation;
     size_t depth;       /* of brackets in the arguments */

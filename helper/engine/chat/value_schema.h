@@ -48,7 +48,7 @@ bool fm_value_schema_read(struct json_object *root, struct json_object *schema, 
 /* The choice `index`, borrowed; NULL is JSON's null. */
 struct json_object *fm_value_schema_choice(const struct fm_value_schema *schema, size_t index);
 
-/* The type of `value`, one of the set. An integer is not a number here. */
+/* The type of `value`, as one bit of a set of types. An integer does not count as a number. */
 unsigned fm_value_type(struct json_object *value);
 
 /* Whether it has a keyword that limits the text of a string. */

@@ -70,10 +70,10 @@ void fm_grammar_free(struct fm_grammar *grammar);
 bool fm_grammar_compiles(const struct fm_grammar *grammar);
 
 /*
- * Waits until it is compiled, or fm_now_ms() reaches `until_ms` (0: does not wait): fm_grammar_compiles says which. A
- * few are compiled at the same time, each within a limit of processor time, and the others wait, the shortest first.
- * After a failure only fm_grammar_free may be called: FM_INVALID_REQUEST says what is wrong with the text, or that it
- * is too large for llguidance's limits or takes longer.
+ * Waits until the grammar is compiled, or fm_now_ms() reaches `until_ms` (0: does not wait): fm_grammar_compiles says
+ * which. A few grammars are compiled at the same time, each within a limit of processor time, and the others wait, the
+ * shortest first. After a failure only fm_grammar_free may be called: FM_INVALID_REQUEST says what is wrong with the
+ * text, or that it is too large for llguidance's limits or takes longer.
  */
 FM_MUST_USE enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error);
 

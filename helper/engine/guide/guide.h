@@ -30,7 +30,7 @@ FM_MUST_USE enum fm_code fm_guide_init(struct fm_guide *guide, struct fm_kit_job
 /* There is a grammar that is not compiled yet. */
 bool fm_guide_compiles(const struct fm_guide *guide);
 
-/* As fm_grammar_wait, with the path as above. On failure only fm_guide_free may be called. */
+/* As fm_grammar_wait, with the path as in fm_guide_init. On failure only fm_guide_free may be called. */
 FM_MUST_USE enum fm_code fm_guide_wait(struct fm_guide *guide, int64_t until_ms, struct fm_error *error);
 void fm_guide_free(struct fm_guide *guide);
 
@@ -47,8 +47,8 @@ FM_MUST_USE bool fm_guide_add(struct fm_guide *guide, const char *bytes, size_t 
 FM_MUST_USE bool fm_guide_check(const struct fm_guide *guide, struct fm_buf *reason);
 
 /*
- * The same for a text that was generated without a grammar: whether `text`, which is complete, is JSON and matches
- * `schema` (borrowed). For engines whose output comes from another program.
+ * For a text that was generated without a grammar: whether `text`, which is complete, is JSON and matches `schema`
+ * (borrowed). For engines whose output comes from another program.
  */
 FM_MUST_USE bool fm_guide_check_text(struct json_object *schema, const char *text, size_t len, struct fm_buf *reason);
 

@@ -18,7 +18,7 @@
 /* Limits of a schema; beyond them it is refused. */
 enum {
     FM_SCHEMA_TEXT_MAX =
-        1024 * 1024,          /* bytes of its text, written without blanks; a number, true, false or null is one */
+        1024 * 1024,          /* bytes of its text without blanks; a number, true, false or null counts as one */
     FM_SCHEMA_DEPTH_MAX = 32, /* schemas inside each other */
     FM_SCHEMA_SUBSCHEMAS_MAX = 5000, /* schemas in all, the root among them */
     FM_SCHEMA_PATTERN_MAX = 1024,    /* bytes of a pattern, of a key of patternProperties, of a $ref */

@@ -46,13 +46,13 @@ struct fm_schema_target {
     struct json_object *schema;
     char *where; /* path; owned */
     size_t resource;
-    bool unchecked;                /* it is in a place that has no schema by its keyword, so no walk has reached it */
-    size_t number;                 /* its key in the guide's $defs, from 1; 0: not in the guide */
+    bool unchecked;                /* the place is not one for a schema by its keyword, so no walk has reached it */
+    size_t number;                 /* the target's key in the guide's $defs, from 1; 0: not in the guide */
     enum fm_schema_visit in_place; /* the search for $refs that come back without consuming anything */
     enum fm_schema_visit nested; /* the search for what llguidance can't merge, and for depth; it begins at the root */
-    unsigned types;              /* schema_endless.c, as the next two: a set of those that its values can have */
-    bool possible;               /* the set is not empty if endless values count */
-    size_t pass;                 /* the last pass that visited it */
+    unsigned types;              /* for schema_endless.c: the set of types that its values can have */
+    bool possible;               /* for schema_endless.c: some value fits the target, if endless values count */
+    size_t pass;                 /* for schema_endless.c: the last pass that visited the target */
 };
 
 enum { FM_SCHEMA_FRACTIONS = 16 };
@@ -89,7 +89,7 @@ struct fm_schema_work {
     size_t target_count;
     size_t target_cap;
     struct lh_table *target_of; /* from a schema to its target's index + 1 */
-    struct lh_table *target_by; /* the same from the value of a $ref: oneOf follows one again and again */
+    struct lh_table *target_by; /* from a $ref's value to its target's index + 1: oneOf follows a $ref often */
     size_t *defs;               /* targets in the order of their numbers */
     size_t def_count;
     size_t def_cap;
@@ -135,7 +135,7 @@ struct fm_schema_keyword {
     const char *name;
     enum fm_schema_shape shape;
     bool in_place;             /* its schemas describe the same value as the schema that contains them */
-    bool checked_in_place;     /* the same, but they are never in the guide */
+    bool checked_in_place;     /* its schemas describe that same value, but are never in the guide */
     fm_schema_value_fn *check; /* NULL: any value of its shape */
     fm_schema_fate_fn *fate;   /* NULL: enforced if there is `write`, otherwise checked */
     fm_schema_value_fn *write; /* NULL: never in the guide */
@@ -217,7 +217,7 @@ enum fm_schema_draft fm_schema_draft_of(struct json_object *root);
 FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                            const struct fm_schema_at *at, size_t *target);
 
-/* The same; SIZE_MAX if it names nothing in this schema. */
+/* As fm_schema_resolve, but `*target` is SIZE_MAX if the $ref names nothing in this schema. */
 FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                                const struct fm_schema_at *at, size_t *target);
 

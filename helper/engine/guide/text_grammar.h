@@ -19,7 +19,10 @@ void fm_text_control(int32_t token, struct fm_buf *lark);
  */
 void fm_text_grammar(const struct fm_value_schema *schema, struct fm_buf *lark);
 
-/* Appends the regular expression of all texts without `mark` (`len` bytes of UTF-8, whose first one is not in it again). */
+/*
+ * Appends the regular expression of all texts without `mark` (`len` bytes of UTF-8, the first of which comes only once
+ * in it).
+ */
 void fm_text_without(const char *mark, size_t len, struct fm_buf *lark);
 
 #endif

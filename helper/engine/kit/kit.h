@@ -33,7 +33,7 @@
 #define FM_KIT_SIGN_MS       1000                  /* see fm_kit_job_go_on */
 #define FM_KIT_STACK         (16u * 1024u * 1024u) /* bytes of the engine thread's stack */
 #define FM_ENGINE_BODY_MAX   20000000u             /* bytes of a message from the front; ENGINE.md, "Life" */
-#define FM_ENGINE_VALUES_MAX 131072u               /* JSON values in it */
+#define FM_ENGINE_VALUES_MAX 131072u               /* JSON values in a message from the front */
 #define FM_SCHEMA_REPORT_MAX (1u << 20)            /* bytes of fm_kit_job.schema_report */
 #define FM_SCHEMA_ERROR_MAX  (64u << 10)           /* bytes of fm_kit_job.schema_error */
 
@@ -55,7 +55,7 @@ struct fm_model_files {
     const char *chat_template; /* a chat template in place of the model's own; NULL: none */
     int saved_read;            /* what an earlier engine saved (ENGINE.md, Saved state), to be read; -1: nothing */
     int saved_write;           /* an empty file, which `serve` may save to at its end; -1: none */
-    int64_t saved_max_bytes;   /* that it may have then */
+    int64_t saved_max_bytes;   /* the most bytes that file may then have */
 };
 
 #define FM_UNCOUNTED (-1) /* in place of a count of tokens: the engine does not know it */
@@ -65,9 +65,9 @@ struct fm_model_info {
     int64_t context_length;   /* tokens of prompt and answer together; 0: unknown */
     int slots;                /* jobs at once, up to FM_SLOTS_MAX */
     bool silent;              /* a job shows no progress before its first output: another machine computes */
-    int64_t memory_bytes;     /* what the model takes with its KV memory; 0: nothing is said of it */
-    bool images;              /* it sees; without it, the kit refuses jobs that have images */
-    const struct fm_gpu *gpu; /* what it computes with, or why not; NULL: nothing is said of it */
+    int64_t memory_bytes;     /* what the model takes with its KV memory; 0: the engine does not know */
+    bool images;              /* the model sees images; if false, the kit refuses jobs that have images */
+    const struct fm_gpu *gpu; /* the GPU that it computes with, or why with none; NULL: nothing is reported */
 };
 
 /* Which GPU the front wants to be used: ENGINE.md, GPU. */
@@ -109,19 +109,19 @@ struct fm_engine_ops {
     const char *version;      /* the engine's own */
     int slots;                /* jobs at once, before a model is known */
     int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
-    bool reads_files;         /* its models are GGUF files; else it has one model, which bears its name */
-    bool lists_models;        /* or it has several, which `available` lists, and job->model names one */
-    bool remote;              /* it sends what it is asked to another machine */
+    bool reads_files;         /* the engine's models are GGUF files; else it has one model, with the engine's name */
+    bool lists_models;        /* the engine has several models: `available` lists them, and job->model names one */
+    bool remote;              /* the engine sends its jobs to another machine */
     bool any_order;           /* reasoning, text and calls of an answer come in any order, each several times */
     bool needs_config;        /* fm_kit_config has to have something */
     unsigned features;        /* enum fm_feature, but FM_FEATURE_AVAILABILITY: the kit refuses jobs that need others */
-    bool extras;              /* it has the extra parameters of sampling (protocol/params.h) */
-    bool passes_on;           /* it has a use for job->passed */
+    bool extras;              /* the engine has the extra parameters of sampling (protocol/params.h) */
+    bool passes_on;           /* the engine has a use for job->passed */
     unsigned platforms;       /* enum fm_platforms; 0: all */
-    bool needs_network;       /* leaves the network out of the sandbox */
-    const struct fm_sandbox_client *client; /* or but for this (base/platform.h); NULL: all of it */
-    bool needs_gpus;                        /* leaves the GPUs' devices out of it */
-    bool needs_services;                    /* leaves macOS's services out of it */
+    bool needs_network;       /* the sandbox does not forbid the network */
+    const struct fm_sandbox_client *client; /* with needs_network: what is allowed (base/platform.h); NULL: all */
+    bool needs_gpus;                        /* the sandbox does not forbid the GPUs' devices */
+    bool needs_services;                    /* the sandbox does not forbid macOS's services */
     int64_t delta_ms; /* a job's deltas, except the last, are at least so far apart; 0: one a token */
     void *state;      /* the engine's own, handed to the calls below */
 
@@ -155,7 +155,7 @@ struct fm_engine_ops {
 
 /* Why a job ended. */
 enum fm_reason {
-    FM_REASON_NONE, /* it has not */
+    FM_REASON_NONE, /* the job has not ended */
     FM_REASON_STOP, /* the end of the turn, or a stop string */
     FM_REASON_LENGTH,
     FM_REASON_CONTENT_FILTER,
@@ -180,9 +180,9 @@ struct fm_state_text {
 
 /* An image among a message's text. */
 struct fm_image {
-    unsigned char *bytes; /* of its file, as the host sent it: nothing of it was looked at */
+    unsigned char *bytes; /* the image's file, as the host sent it: nobody has checked it */
     size_t len;           /* at least 1 */
-    size_t at;            /* bytes of the message's content before it */
+    size_t at;            /* bytes of the message's content before the image */
     size_t index;         /* of the job's images, from 0 on, in the order of all messages */
     const char *detail;   /* "low", "high", "original" or "auto"; NULL: left open */
 };
@@ -229,7 +229,7 @@ enum fm_format_kind {
 
 struct fm_format {
     enum fm_format_kind kind;   /* tells which of the members below it count; the others are NULL and false */
-    struct json_object *schema; /* an object; the job's, read-only: what it says has not been looked at */
+    struct json_object *schema; /* an object; the job's, read-only: nobody has checked it */
     bool strict;                /* a keyword that can't be enforced is an error */
     const char *syntax;         /* "lark" or "regex" */
     const char *definition;     /* UTF-8, NUL-terminated, not empty */
@@ -258,7 +258,7 @@ struct fm_truncation {
 
 /* What is added to the logit of a token before one is drawn. */
 struct fm_logit_bias {
-    int32_t token; /* at least 0; whether there is such a token is the engine's to look at */
+    int32_t token; /* at least 0; the engine checks whether there is such a token */
     double bias;   /* FM_LOGIT_BAN to 100 */
 };
 
@@ -289,10 +289,10 @@ struct fm_kit_job {
     int64_t dropped;    /* messages that were left out */
     const char *prompt; /* in place of messages: a text that the answer goes on with; UTF-8, may hold NUL. NULL: none */
     size_t prompt_len;
-    const char *suffix; /* what follows the answer, of the same kind; NULL: nothing */
+    const char *suffix; /* the text that follows the answer; UTF-8, may hold NUL. NULL: none */
     size_t suffix_len;
     const char *model;   /* one of those that the engine lists, or a name; NULL: its default model, or it lists none */
-    const char *session; /* the same for all jobs of a conversation; NULL: not known */
+    const char *session; /* a key that all jobs of one conversation share; NULL: not known */
     bool restartable;    /* fm_kit_job_restart may be called */
     bool count_only;     /* only the prompt's tokens are counted: fm_kit_job_accept returns the reason to finish with */
     int64_t max_tokens;  /* at least 1; 0: no limit */
@@ -305,7 +305,7 @@ struct fm_kit_job {
     struct json_object *passed[FM_PASSED_COUNT]; /* strings, borrowed; NULL: the host did not name it */
     bool has_seed;
     int64_t seed;
-    bool repeatable; /* the same to the bit as in a fresh process: it has to run alone, see fm_kit_take */
+    bool repeatable; /* the answer is to be the same to the bit as in a fresh process: it runs alone (fm_kit_take) */
     struct fm_logit_bias *logit_biases;
     size_t logit_bias_count;
     bool logprobs;       /* fm_kit_job_logprobs is wanted for tokens whose text is part of the answer's text */
@@ -329,11 +329,11 @@ struct fm_kit_job {
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
     /* The engine's to set before fm_kit_job_finish. */
-    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* that the answer calls in its text, though no such tool is there; "":
+    char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a name that the text calls, though no such tool is there; "":
                                                    none. ASCII; the first, of several */
-    bool speculates;         /* what is below is told */
-    int64_t drafted_tokens;  /* that were guessed ahead */
-    int64_t accepted_tokens; /* of these, those that became part of the answer */
+    bool speculates;         /* drafted_tokens and accepted_tokens are reported */
+    int64_t drafted_tokens;  /* tokens that were guessed ahead */
+    int64_t accepted_tokens; /* drafted tokens that became part of the answer */
 
     /* The kit's. */
     struct fm_kit *kit;
@@ -345,25 +345,25 @@ struct fm_kit_job {
     struct fm_text_stream stream;    /* of the text; of all kinds where `pieced` */
     struct fm_logprob_queue entries; /* when `logprobs` */
     struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta after a call */
-    bool thinking;                   /* it is reasoning */
+    bool thinking;                   /* the model is reasoning now */
     bool spoke;                      /* text has begun */
     struct fm_text_stream thought;   /* while `thinking` */
     bool taken;                      /* fm_kit_take has handed it out; under the kit's lock */
     bool pieced;                     /* fm_kit_job_piece has been called: no token is counted */
-    enum fm_piece piece;             /* ... the kind that came last */
-    bool has_usage;                  /* fm_kit_job_usage has said what is below */
+    enum fm_piece piece;             /* if `pieced`: the kind of the last piece */
+    bool has_usage;                  /* fm_kit_job_usage has filled `usage` */
     struct fm_kit_usage usage;
     int64_t calls;       /* begun so far */
     size_t embedded;     /* vectors told so far */
-    int64_t delta_ms;    /* when the last one was sent; 0: none was */
-    int64_t event_ms;    /* when the last event was */
+    int64_t delta_ms;    /* when the last delta was sent; 0: none was */
+    int64_t event_ms;    /* when the last event was sent */
     int64_t accepted_us; /* when job.accepted was sent; 0: it was not */
     int64_t first_us;    /* when the first token came; 0: none did */
     int64_t input_tokens;
     int64_t cached_tokens;
     int64_t output_tokens;
-    int64_t told_tokens;      /* of these, those that the front has heard of */
-    int64_t reasoning_tokens; /* of these, those of the reasoning */
+    int64_t told_tokens;      /* output tokens that were reported to the front */
+    int64_t reasoning_tokens; /* output tokens of the reasoning */
 };
 
 /*
@@ -414,13 +414,13 @@ bool fm_kit_job_waits(struct fm_kit *kit);
 bool fm_kit_ending(const struct fm_kit *kit);
 
 /*
- * The same as fm_kit_take, but NULL also comes after `ms` (0: at once), after fm_kit_wake, and when a job that was
+ * As fm_kit_take with `wait`, but NULL also comes after `ms` (0: at once), after fm_kit_wake, and when a job that was
  * handed out is aborted: for an engine that looks after its jobs in between. fm_kit_ending tells whether the end has
  * come. Engine thread.
  */
 struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms);
 
-/* The same without a job: what comes stays in the mailbox. Engine thread. */
+/* Waits as fm_kit_take_within, but takes no job: what comes stays in the mailbox. Engine thread. */
 void fm_kit_wait(struct fm_kit *kit, int64_t ms);
 
 /*
@@ -431,8 +431,9 @@ void fm_kit_wake(struct fm_kit *kit);
 
 /*
  * The configuration that the front gives the engine (ENGINE.md, Configuration): a JSON object as text, and the folder
- * of its relative paths; both borrowed, for as long as the process lives. NULL: none. It leaves the environment, and
- * the memory of that is overwritten: so call it first, before any thread runs; every later call returns the same.
+ * of its relative paths; both borrowed, for as long as the process lives. NULL: none. The configuration is removed from
+ * the environment, and its memory there is overwritten: so call this first, before any thread runs; every later call
+ * returns the same.
  */
 const char *fm_kit_config(const char **folder);
 
@@ -485,9 +486,9 @@ FM_MUST_USE enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t inp
 void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cached);
 
 /*
- * For work that may take long, to be called again and again from inside of it: job.progress as above where the job has
- * been silent for FM_KIT_SIGN_MS, so that a slow machine does not look like an engine that stands still. Nothing before
- * fm_kit_job_accept. False when the job should stop.
+ * For work that may take long, to be called again and again from inside of it: sends what fm_kit_job_progress would
+ * where the job has been silent for FM_KIT_SIGN_MS, so that a slow machine does not look like an engine that stands
+ * still. Nothing before fm_kit_job_accept. False when the job should stop.
  */
 bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached);
 

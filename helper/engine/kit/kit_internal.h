@@ -70,7 +70,7 @@ static inline void fm_kit_tell(const struct fm_kit *kit) {
 /* Begins the end; only the first call's status counts. Any thread, never blocks. */
 void fm_kit_end(struct fm_kit *kit, int status);
 
-/* The same at the front's request: before the end the engine may save its state for `save_ms`. */
+/* Ends the process at the front's request: before the end the engine may save its state for `save_ms`. */
 void fm_kit_end_saved(struct fm_kit *kit, int64_t save_ms);
 
 /* The exit status: that of the first call, or 0 without one. The process ends with it, so fm_kit_tell does nothing from
@@ -85,8 +85,8 @@ void fm_mailbox_post(struct fm_kit *kit, struct fm_item *item);
 /* How fm_mailbox_next waits. */
 enum fm_mailbox_wait {
     FM_WAIT_NOT,    /* does not wait: the engine has other jobs */
-    FM_WAIT_ITEM,   /* waits until there is an item, or the end comes */
-    FM_WAIT_WITHIN, /* waits for that, or for a wake, or until the time is over */
+    FM_WAIT_ITEM,   /* waits until there is an item, or until the end */
+    FM_WAIT_WITHIN, /* waits for an item, the end or a wake, or until the time is over */
 };
 
 /*
@@ -106,7 +106,7 @@ void fm_mailbox_free_item(struct fm_item *item);
 /* Members that describe the engine: those of a reply, or with `file` those of the file fm-engine-NAME.json. */
 void fm_describe_write(const struct fm_engine_ops *ops, bool file, struct fm_json_writer *w);
 
-/* Prints that file. 0, or the status to exit with. */
+/* Prints the file fm-engine-NAME.json. 0, or the status to exit with. */
 int fm_describe_print(const struct fm_engine_ops *ops);
 
 /* ---- admit.c ---- */

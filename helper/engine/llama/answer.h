@@ -22,7 +22,7 @@ struct fm_llama_answer {
     bool replays;                     /* held tokens are passed on now; their log probabilities were passed on before */
     bool callable;                    /* the answer may call tools: `parser` splits it into text and calls */
     struct fm_tool_parser parser;
-    const float *logits;   /* that the next token is drawn from or forced with; for log probabilities; borrowed */
+    const float *logits;   /* the logits for the next token, drawn or forced; for log probabilities; borrowed */
     struct fm_error error; /* of FM_REASON_ERROR */
 };
 

@@ -22,7 +22,7 @@ void fm_batch_free(struct fm_batch *batch);
 /* Empties the batch. */
 void fm_batch_clear(struct fm_batch *batch);
 
-/* How many tokens there is room for. */
+/* How many more tokens the batch has room for. */
 size_t fm_batch_room(const struct fm_batch *batch);
 
 /* Adds a token, for which there must be room, and returns its index. `logits`: the logits after it are wanted. */
@@ -44,7 +44,9 @@ struct fm_span_place {
     bool last;          /* the logits after it are wanted; their index is -1 */
 };
 
-/* The same at once for a span, whose `states` fm_picture_encode has made. */
+/*
+ * Computes a span in a batch of its own; fm_picture_encode has made its `states`. Otherwise as fm_batch_decode.
+ */
 FM_MUST_USE enum fm_decode fm_batch_decode_span(const struct fm_batch *batch, const struct fm_picture *picture,
                                                 const struct fm_span *span, const struct fm_span_place *place,
                                                 float *states);

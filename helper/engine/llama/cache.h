@@ -22,7 +22,8 @@ void fm_cache_free(struct fm_cache *cache);
 
 /*
  * A sequence for `prompt`, with as much of its beginning as the memory has; ->count says how much, which is less than
- * the prompt. There must be one that is not busy. `exact`: no other is busy, and none will be before fm_cache_end.
+ * the prompt. There must be a sequence that is not busy. `exact`: no other sequence is busy, and none will be before
+ * fm_cache_end.
  */
 struct fm_cached *fm_cache_begin(struct fm_cache *cache, const struct fm_prompt *prompt, bool exact);
 
@@ -35,7 +36,7 @@ size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt);
  */
 size_t fm_cache_shared(const struct fm_cache *cache);
 
-/* Its answer is over. It is kept as long as there is room for it. */
+/* The answer of `cached` is over. The sequence is kept as long as there is room for it. */
 void fm_cache_end(struct fm_cached *cached);
 
 /*
@@ -45,8 +46,8 @@ void fm_cache_end(struct fm_cached *cached);
 bool fm_cache_make_room(struct fm_cache *cache);
 
 /*
- * Moves kept sequences out of the KV memory, because there they slow down all computing. The one that was used last
- * stays, unless it is short: it is likely to be continued. None may be busy.
+ * Moves kept sequences out of the KV memory, because in it they slow down all computing. The sequence that was used
+ * last stays, unless it is short, because it is likely to be continued. No sequence may be busy.
  */
 void fm_cache_move_out(struct fm_cache *cache);
 
@@ -57,7 +58,7 @@ llama_pos fm_cached_position(const struct fm_cached *cached, size_t count);
  */
 void fm_cached_add(struct fm_cached *cached, const llama_token *tokens, size_t count, bool exact);
 
-/* The same for a span, which ends a chunk. */
+/* The tokens of a span were computed, as in fm_cached_add; a span ends a chunk. */
 void fm_cached_add_span(struct fm_cached *cached, const struct fm_span *span, bool exact);
 
 /* Forgets all tokens except the first `count`, or keeps even fewer, or none, if the memory can't go back to exactly

@@ -10,7 +10,7 @@
 struct fm_checkpoint;
 
 struct fm_checkpoints {
-    struct fm_checkpoint *list[FM_CHECKPOINTS_MAX]; /* from the first to the last; sequences that share a beginning share them */
+    struct fm_checkpoint *list[FM_CHECKPOINTS_MAX]; /* in order; sequences with the same beginning share those */
     size_t count;
     size_t places[2]; /* where checkpoints must be made, in tokens; 0: none */
 };
@@ -25,12 +25,12 @@ struct fm_cached {
     size_t span_count;
     size_t exact;         /* how many of `count` were computed as in a fresh run, up to the end of a chunk */
     size_t shared;        /* how many of `count`, from the first on, are in cells that others of its family share(d) */
-    unsigned family;      /* the same for all sequences that share cells; 0: it has never shared any */
+    unsigned family;      /* all sequences that share cells have the same number; 0: it has never shared any */
     bool busy;            /* an answer is being made with it */
     int64_t used_ms;      /* when it was last busy */
     unsigned char *state; /* all its cells, while it is outside of the KV memory; NULL: it is not outside */
     size_t state_bytes;
-    bool stays; /* it could not be moved out */
+    bool stays; /* the sequence could not be moved out */
     struct fm_checkpoints checkpoints;
 };
 

@@ -26,13 +26,13 @@ void fm_checkpoints_plan(struct fm_cached *cached, const struct fm_prompt *promp
 /* How many of the next `count` tokens may be computed in one batch. */
 size_t fm_checkpoints_limit(const struct fm_cached *cached, size_t count);
 
-/* Makes a checkpoint here, unless there is one, or no layer is recurrent. */
+/* Makes a checkpoint after the tokens that `cached` has now, unless it has that one, or no layer is recurrent. */
 void fm_checkpoints_add(struct fm_cached *cached);
 
 /* The number of tokens before the checkpoint `index`. */
 size_t fm_checkpoints_at(const struct fm_cached *cached, size_t index);
 
-/* Call it after tokens were computed: makes a checkpoint if one is planned here. */
+/* Call it after tokens were computed: makes a checkpoint if one is planned after the tokens that `cached` has now. */
 void fm_checkpoints_make(struct fm_cached *cached);
 
 /* The last checkpoint within the first `count` tokens, as a number of tokens; 0: there is none. */
@@ -43,7 +43,7 @@ size_t fm_checkpoints_before(const struct fm_cached *cached, size_t count);
  */
 bool fm_checkpoints_restore(const struct fm_cached *cached, size_t count, llama_seq_id to);
 
-/* Gives `to`, which has no checkpoints, those of `from` that are within its tokens. */
+/* Gives `to`, which has no checkpoints, the checkpoints of `from` that are within the tokens of `to`. */
 void fm_checkpoints_share(struct fm_cached *to, const struct fm_cached *from);
 
 /* Forgets checkpoints after more than `count` tokens. Harmless if there are none. */

@@ -40,8 +40,8 @@ void fm_draft_model_watch(struct fm_draft_model *draft, fm_llama_stop *stop, voi
 size_t fm_draft_model_behind(const struct fm_draft_model *draft, const llama_token *tokens, size_t count);
 
 /*
- * Computes at most `most` of these tokens, and forgets those that differ from `tokens`. False: it was stopped, or
- * failed; then some of them may be left. Blocks.
+ * Computes at most `most` of the tokens that the draft model lacks, and forgets those that differ from `tokens`. False:
+ * it was stopped, or failed; then some tokens may be left. Blocks.
  */
 FM_MUST_USE bool fm_draft_model_follow(struct fm_draft_model *draft, const llama_token *tokens, size_t count,
                                        size_t most);

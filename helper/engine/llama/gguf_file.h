@@ -7,7 +7,7 @@
 enum fm_gguf_state {
     FM_GGUF_WHOLE,
     FM_GGUF_NO_HEADER, /* damaged, or the file ends inside it */
-    FM_GGUF_CUT,       /* it ends before its last tensor does */
+    FM_GGUF_CUT,       /* the file ends before its last tensor does */
 };
 
 /*

@@ -30,8 +30,8 @@ FM_MUST_USE enum fm_code fm_image_look(const unsigned char *bytes, size_t len, s
                                        struct fm_error *error);
 
 /*
- * Decodes all of it. FM_INVALID_REQUEST also when it is damaged; FM_CANCELLED when `go_on` was false. On failure
- * nothing is left to free.
+ * Decodes the whole image. FM_INVALID_REQUEST also when the image is damaged; FM_CANCELLED when `go_on` was false. On
+ * failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_image_decode(const unsigned char *bytes, size_t len, fm_image_go_on *go_on, void *state,
                                          struct fm_pixels *pixels, struct fm_error *error);

@@ -23,15 +23,18 @@ FM_MUST_USE bool fm_llama_logprobs_read(struct fm_llama_logprobs *logprobs, cons
                                         const float *logits, llama_token token, size_t count);
 void fm_llama_logprobs_free(struct fm_llama_logprobs *logprobs);
 
-/* Log probabilities of tokens that may belong to a thought, as long as that is open. All zero: there are none. */
+/*
+ * Log probabilities of tokens that may belong to a thought, as long as it is not decided whether they do. All zero:
+ * there are none.
+ */
 struct fm_held_logprobs {
     struct fm_llama_logprobs *tokens; /* owned; told.token.len is known, the bytes are not */
     size_t count;
 };
 
 /*
- * Holds those of `token`, which has `len` bytes; other parameters as in fm_llama_logprobs_read. False when out of
- * memory.
+ * Holds the log probabilities of `token`, which has `len` bytes; other parameters as in fm_llama_logprobs_read. False
+ * when out of memory.
  */
 FM_MUST_USE bool fm_held_logprobs_add(struct fm_held_logprobs *held, const struct llama_vocab *vocab,
                                       const float *logits, llama_token token, size_t len, size_t count);

@@ -23,19 +23,19 @@
 struct fm_lookup_change {
     int32_t from[FM_LOOKUP_CHANGE_MAX];
     int32_t to[FM_LOOKUP_CHANGE_MAX];
-    size_t from_count; /* 0: there is no replacement */
+    size_t from_count; /* 0: no text was replaced */
     size_t to_count;
 };
 
 /* A place where a text is repeated, and what comes next there. */
 struct fm_lookup_place {
     size_t at;      /* index of the token */
-    size_t changed; /* tokens of change->to that were used; they come before that */
+    size_t changed; /* tokens of change->to that were used before `at` */
 };
 
 struct fm_lookup {
-    uint32_t *heads; /* by a hash of three tokens: the last place after such, plus 1; 0: none */
-    uint32_t *links; /* by place, modulo `room`: the one before with the same hash */
+    uint32_t *heads; /* by a hash of three tokens: the last place after three tokens with that hash, plus 1; 0: none */
+    uint32_t *links; /* by place, modulo `room`: the place before with the same hash */
     size_t room;     /* a power of two; older places are forgotten */
     size_t count;    /* tokens read */
     bool found;      /* `place` says what follows */

@@ -79,7 +79,7 @@ struct fm_llama_model_options {
      */
     int64_t context_length;
     int64_t slots;     /* jobs at once; default: see fm_context_slots */
-    bool repeatable;   /* one job at a time, each the same to the bit as in a fresh process */
+    bool repeatable;   /* one job at a time, whose answer is the same to the bit as in a fresh process */
     bool ggml_kernels; /* ggml's kernels compute everything, not ours (matmul.h); the first load in a process decides */
     enum fm_llama_drafts drafts;
     int64_t kv_tokens;         /* for how many the KV memory has room, at least one context; default: see context.c */

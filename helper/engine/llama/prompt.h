@@ -40,13 +40,16 @@ FM_MUST_USE enum fm_code fm_prompter_init(struct fm_prompter *prompter, const st
                                           const char *source, struct fm_error *error);
 void fm_prompter_free(struct fm_prompter *prompter);
 
-/* The same without a template, only for fm_prompter_input_tokens. Allocates nothing. */
+/* Makes a prompter without a template, only for fm_prompter_input_tokens. Allocates nothing. */
 void fm_prompter_init_plain(struct fm_prompter *prompter, const struct llama_model *model);
 
 /* The longest text of a control token that `text` (`len` bytes, at least 1) begins with; NULL: none. */
 const struct fm_control_text *fm_prompter_control(const struct fm_prompter *prompter, const char *text, size_t len);
 
-/* The same for a user-defined token, into which the tokenizer turns its text everywhere: the tags of most families. */
+/*
+ * The longest text of a user-defined token that `text` begins with; NULL: none. The tokenizer turns such a text into
+ * its token everywhere; the tags of most families are such tokens.
+ */
 const struct fm_control_text *fm_prompter_tag(const struct fm_prompter *prompter, const char *text, size_t len);
 
 /* A prompt as the model reads it. */
@@ -98,8 +101,9 @@ FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prom
 /*
  * Tokenizes a text that the answer continues, as it is: without a template and control tokens, but with the tokens that
  * the vocabulary wants in front. With `suffix` (NULL: none) the tokens for infill are around the two texts. `*tokens`,
- * `*count` and errors are as above, except that FM_INVALID_REQUEST means: the vocabulary has no such tokens (`suffix`
- * is the param), a line is too long, or the text is empty and there is no token to begin a text with.
+ * `*count` and errors are as in fm_prompter_input_tokens, except that FM_INVALID_REQUEST means: the vocabulary has no
+ * such tokens (`suffix` is the param), a line is too long, or the text is empty and there is no token to begin a text
+ * with.
  */
 FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                   const char *suffix, size_t suffix_len, size_t context,
@@ -112,7 +116,7 @@ FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prom
 FM_MUST_USE enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 
-/* The same for a mark: with control tokens. */
+/* Tokenizes a mark: as fm_prompter_text_tokens, but with control tokens. */
 FM_MUST_USE enum fm_code fm_prompter_mark_tokens(const struct fm_prompter *prompter, const char *mark,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);
 

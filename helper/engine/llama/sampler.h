@@ -12,7 +12,7 @@
 struct fm_sampler {
     struct llama_sampler *chain;         /* NULL: the best token is taken */
     struct fm_grammar *grammar;          /* borrowed; NULL: none */
-    struct llama_token_data *candidates; /* `vocab_size` of them */
+    struct llama_token_data *candidates; /* `vocab_size` entries */
     const struct llama_vocab *vocab;     /* borrowed */
     size_t vocab_size;
     const struct fm_kit_job *job;
@@ -21,10 +21,10 @@ struct fm_sampler {
     unsigned char *seen;   /* 1: the token was generated; as long as `added` */
     unsigned char *recent; /* how often each token is in `window`; NULL: no repeat_penalty */
     llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
-    size_t windowed;                      /* tokens that it has had */
+    size_t windowed;                      /* how many tokens were put into `window` so far */
     llama_token also[FM_SAMPLER_ALSO]; /* tokens that may come whatever the grammar has; LLAMA_TOKEN_NULL: none */
-    bool also_alike;                   /* they are drawn as the grammar's are; else where they are drawn of all tokens */
-    bool also_space;                   /* and all white space may */
+    bool also_alike;                   /* `also` is drawn like the grammar's tokens; else only from all tokens */
+    bool also_space;                   /* all white space may come, too, whatever the grammar has */
 };
 
 /*

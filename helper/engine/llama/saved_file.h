@@ -19,10 +19,10 @@
 #define FM_SAVED_BLOCKS_MAX 4096 /* in a file */
 
 struct fm_saved_block {
-    int32_t parent; /* its index, which is lower; -1: it begins a conversation */
-    uint32_t from;  /* tokens before it */
+    int32_t parent; /* the parent's index, which is lower; -1: the block begins a conversation */
+    uint32_t from;  /* tokens before the block */
     uint32_t count; /* 1 to FM_SAVED_TOKENS; exactly that many if the block has children */
-    bool state;     /* its data include the state of recurrent layers at its end; it has no children */
+    bool state;     /* the data include the state of recurrent layers at the block's end; it has no children */
     uint64_t offset;
     uint64_t bytes;
     uint64_t check;
@@ -69,7 +69,7 @@ uint64_t fm_saved_writer_size(const struct fm_saved_writer *writer, uint64_t byt
 /* Writes the data of a block, and adds it to index.blocks, which have room; `offset`, `bytes`, `check` are set here. */
 void fm_saved_writer_add(struct fm_saved_writer *writer, struct fm_saved_block block, const void *data, size_t bytes);
 
-/* Writes the rest. False: the file is not complete. */
+/* Writes the index and the trailer. False: the file is not complete. */
 FM_MUST_USE bool fm_saved_writer_end(struct fm_saved_writer *writer, uint64_t identity);
 
 /* A checksum of 64 bits: a change within one aligned group of 8 bytes is always seen. Goes on from `sum`; 0 at first.

@@ -19,7 +19,7 @@ struct fm_scheduler {
     struct fm_saved *saved;            /* borrowed during fm_scheduler_run */
     struct fm_huge_pages *pages;       /* borrowed during fm_scheduler_run */
     bool computed;                     /* something was computed, so it is known which weights are read */
-    const struct fm_sequence *busy;    /* its job or image is worked on; it must not be ended meanwhile. NULL: none */
+    const struct fm_sequence *busy;    /* its job or image is worked on, so it must not be ended now. NULL: none */
     bool wanted;                       /* some job waits for the present computation */
     int64_t asked_ms;                  /* when `wanted` was checked last */
     bool crowded;                      /* a sequence had to give up its place: none gets one before another ends */

@@ -71,7 +71,7 @@ struct fm_sequence {
     int64_t accepted_tokens;           /* how many of these are in the answer */
     struct fm_guess guess;             /* the batch's drafts that come from a draft model: all, or none */
     int64_t guessed_tokens;            /* such drafts of all batches, */
-    int64_t right_guesses;             /* and how many of these are in the answer */
+    int64_t right_guesses;             /* how many of the guesses are in the answer */
     double read_us;                    /* time in which the draft model read tokens that are computed already */
     enum fm_reason reason;             /* why it has ended; FM_REASON_NONE: it has not */
     int64_t start_ms;
@@ -85,18 +85,21 @@ struct fm_sequence {
 void fm_sequence_begin(struct fm_sequence *sequence, struct fm_llama_model *model, struct fm_kit_job *job,
                        fm_image_go_on *go_on, void *state);
 
-/* Its grammar is being compiled on another thread: only fm_sequence_try_to_start and fm_sequence_end may be called. */
+/*
+ * The sequence's grammar is being compiled on another thread: only fm_sequence_try_to_start and fm_sequence_end may be
+ * called.
+ */
 bool fm_sequence_compiles(const struct fm_sequence *sequence);
 
-/* Accepts the job if its grammar is compiled by now; if that failed, or took too long, ->reason says so. */
+/* Accepts the job if its grammar is compiled by now; if compiling failed, or took too long, ->reason says so. */
 void fm_sequence_try_to_start(struct fm_sequence *sequence);
 
 /* All its tokens so far, as one prompt; borrowed. */
 struct fm_prompt fm_sequence_prompt(const struct fm_sequence *sequence);
 
 /*
- * Takes a place in the memory, with those of its tokens that are there or in a file already. Call it before fill if
- * ->cached is NULL. `exact`: see fm_cache_begin.
+ * Takes a place in the KV memory, with those of the prompt's tokens that are in the memory or in a file already. Call
+ * it before fill if ->cached is NULL. `exact`: see fm_cache_begin.
  */
 void fm_sequence_place(struct fm_sequence *sequence, struct fm_cache *cache, struct fm_saved *saved, bool exact);
 
@@ -153,7 +156,10 @@ void fm_sequence_stop(struct fm_sequence *sequence, enum fm_reason reason, const
  */
 void fm_sequence_end(struct fm_sequence *sequence);
 
-/* After fm_sequence_end, and after that batch: frees its place. The computed tokens stay there for other prompts. */
+/*
+ * After fm_sequence_end, and after the batch that was computed meanwhile: frees the sequence's place. Its computed
+ * tokens stay in the memory for other prompts.
+ */
 void fm_sequence_release(struct fm_sequence *sequence);
 
 #endif

@@ -25,8 +25,8 @@ struct fm_speculation {
     double single;                     /* a batch of a single token; 0: not known yet */
     double more[FM_SPECULATION_SIZES]; /* each token beyond the first, by how many there are; 0: not known yet */
     double guess;                      /* a token of the draft model, as a part of `single` */
-    unsigned guesses;                  /* how often that was measured, up to a limit */
-    struct fm_guess_count all;         /* of its tokens; those that were too unlikely count as wrong */
+    unsigned guesses;                  /* how often `guess` was measured, up to a limit */
+    struct fm_guess_count all;         /* of all the draft model's tokens; too unlikely ones count as wrong */
 };
 
 /* The account of one answer, in microseconds. All zero: nothing yet. */
@@ -34,7 +34,7 @@ struct fm_speculation_account {
     double spent;                                    /* in its batches */
     double gained;                                   /* by its drafts; negative: lost */
     struct fm_guess_count guesses[FM_GUESS_CLASSES]; /* by the draft model */
-    struct fm_guess_count all;                       /* as above */
+    struct fm_guess_count all;                       /* as in struct fm_speculation, of this answer */
 };
 
 /* The tokens that a draft model guesses for the next batch. */
@@ -43,8 +43,8 @@ struct fm_guess {
     double chance;   /* probability that all are right */
     double expected; /* tokens that the batch is expected to give */
     double took_us;  /* time of the draft model so far, without its time for the prompt */
-    double step_us;  /* the part of that which counts as a measurement, */
-    size_t steps;    /* and how many there are */
+    double step_us;  /* the part of took_us that counts as a measurement */
+    size_t steps;    /* how many steps step_us has */
     bool ended;      /* the token after these is too unlikely, or an end of turn */
     unsigned char classes[FM_DRAFTS_MAX];
 };
@@ -63,7 +63,7 @@ size_t fm_speculation_drafts(const struct fm_speculation *speculation, const str
 /* A guess without tokens. */
 struct fm_guess fm_guess_none(void);
 
-/* Whether it pays to guess one more token, at most `most`. `token_us` as above. */
+/* Whether it pays to guess one more token, at most `most`. `token_us`: as in fm_speculation_drafts. */
 bool fm_speculation_guesses(const struct fm_speculation *speculation, const struct fm_speculation_account *account,
                             const struct fm_guess *guess, size_t most, double token_us);
 

@@ -13,9 +13,9 @@
 #define FM_SWAP_MAX ((size_t)256 << 20)
 
 /*
- * Gives back the cells of `cached`, which is not busy. If there is no room for it, conversations outside that are worth
- * less are forgotten. False: it stays in the KV memory, because it is worth less than those, or has images, or the
- * memory can't be split.
+ * Gives back the cells of `cached`, which is not busy. Its data are kept outside of the KV memory; if there is no room
+ * for them, other conversations outside that are worth less are forgotten. False: `cached` stays in the KV memory,
+ * because it is worth less than those, or has images, or the memory can't be split.
  */
 bool fm_swap_out(struct fm_cached *cached);
 
@@ -25,7 +25,7 @@ bool fm_swap_out(struct fm_cached *cached);
  */
 bool fm_swap_in(struct fm_cached *to, struct fm_cached *from, size_t count);
 
-/* Forgets its copy outside. Harmless if there is none. */
+/* Forgets the copy of `cached` outside of the KV memory. Harmless if it has none. */
 void fm_swap_drop(struct fm_cached *cached);
 
 #endif

@@ -13,17 +13,17 @@
 #define FM_BATCH_KINDS 16 /* batches of 1 token, of 2 or 3, of 4 to 7 ...: a token costs about the same in each */
 
 struct fm_thread_count {
-    int most;                        /* threads there are */
+    int most;                        /* threads that exist */
     int now;                         /* threads that are to take part; 1 to `most` */
-    int before;                      /* while another number is tried: what it was; else 0 */
-    bool loses;                      /* the last window without a trial did */
+    int before;                      /* while another number is tried: `now` before the trial; else 0 */
+    bool loses;                      /* in the last window without a trial, the threads lost processor time */
     int64_t next_ms;                 /* the earliest time of the next trial */
-    int64_t pause_ms;                /* before that; doubled while trials fail */
-    int64_t wall_us;                 /* computing in this window: the time, */
-    int64_t cpu_us;                  /* and that of the processors, all threads together */
-    int64_t took_us[FM_BATCH_KINDS]; /* of that time, by the kind of batch; */
-    int64_t tokens[FM_BATCH_KINDS];  /* and what was computed in it */
-    double cost_us[FM_BATCH_KINDS];  /* what a token took when that was seen last; 0: not seen */
+    int64_t pause_ms;                /* the pause before the next trial; doubled while trials fail */
+    int64_t wall_us;                 /* the time of computing in this window */
+    int64_t cpu_us;                  /* the processor time of computing in this window, of all threads together */
+    int64_t took_us[FM_BATCH_KINDS]; /* the part of wall_us that each kind of batch took */
+    int64_t tokens[FM_BATCH_KINDS];  /* the tokens that were computed in took_us */
+    double cost_us[FM_BATCH_KINDS];  /* what a token took when it was measured last; 0: never */
 };
 
 /* One batch, or as much of it as was computed before it was given up. */
@@ -36,7 +36,7 @@ struct fm_computed {
 /* All of `most` threads, at first. */
 void fm_thread_count_init(struct fm_thread_count *count, int most);
 
-/* A batch has been computed, at `now_ms`. Changes ->now when there was enough of that to tell. */
+/* A batch has been computed, at `now_ms`. Changes ->now when enough was computed to compare. */
 void fm_thread_count_note(struct fm_thread_count *count, int64_t now_ms, const struct fm_computed *computed);
 
 /* All threads compute, and no other number is tried, nor is to be by now. Else batches are better short. */

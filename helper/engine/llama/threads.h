@@ -12,32 +12,38 @@ struct fm_threads {
     struct ggml_threadpool *pool;  /* NULL: llama.cpp starts threads for each batch */
     struct fm_thread_count count;
     bool all;        /* of the batch that is being computed: see fm_threads_begin */
-    int64_t wall_us; /* when it began, */
-    int64_t cpu_us;  /* and what the process had of the processors until then */
+    int64_t wall_us; /* when the batch began */
+    int64_t cpu_us;  /* the processor time of the process when the batch began */
 };
 
-/* How many there are by default: one a core that this process may use. */
+/* The default number of threads: one for each core that this process may use. */
 int fm_threads_default(void);
 
 /* Starts `most` threads for `context`, which llama.cpp starts for each batch where that fails. */
 void fm_threads_start(struct fm_threads *threads, struct llama_context *context, int most);
 
-/* They compute `context` from now on, instead of the one that they began with. */
+/* The threads compute `context` from now on, instead of the context that they began with. */
 void fm_threads_move(struct fm_threads *threads, struct llama_context *context);
 
-/* `context` is to be computed by the same threads, between the batches of the first; it is freed before they stop. */
+/*
+ * `context` is to be computed by the same threads, between the batches of their own context; `context` is freed before
+ * the threads stop.
+ */
 void fm_threads_share(const struct fm_threads *threads, struct llama_context *context);
 
-/* Before each batch of that context: as many take part as in the last of the first. */
+/*
+ * Before each batch of the context of fm_threads_share: as many threads take part as in the last batch of their own
+ * context.
+ */
 void fm_threads_lend(const struct fm_threads *threads, struct llama_context *context);
 
-/* Also where they were never started. After the context is freed. */
+/* Stops the threads, after their context is freed. Harmless if they were never started. */
 void fm_threads_stop(struct fm_threads *threads);
 
 /*
- * Before each batch. `all`: all threads compute, however busy the machine is, and the batch says nothing about that.
- * For the same bits as in another process, the last of which depend on the number of threads; and for a GPU, for which
- * threads wait.
+ * Before each batch. `all`: all threads compute, however busy the machine is, and the batch does not count as a
+ * measurement of that. To be used for answers that must be the same to the bit as in another process, because the last
+ * bits depend on the number of threads; and for a GPU, for which threads only wait.
  */
 void fm_threads_begin(struct fm_threads *threads, bool all);
 

@@ -26,7 +26,7 @@ struct fm_tokens {
  */
 bool fm_token_is_control(const struct llama_vocab *vocab, llama_token token);
 
-/* llama_token_to_piece, but a control token as above only has a text with `control`. */
+/* As llama_token_to_piece, but a control token (fm_token_is_control) only has a text with `control`. */
 int32_t fm_token_piece(const struct llama_vocab *vocab, llama_token token, bool control, char *text, int32_t room);
 
 /* True for control tokens and user-defined ones: the tokenizer turns their text into this one token everywhere. */
@@ -45,15 +45,15 @@ size_t fm_tokens_beginning(const struct llama_vocab *vocab, const char *text, si
 /* How the tokenizer should treat a text. */
 enum fm_tokens_kind {
     FM_TOKENS_TEXT,   /* plain, inside a prompt */
-    FM_TOKENS_MARKS,  /* the same, but control tokens are parsed */
+    FM_TOKENS_MARKS,  /* inside a prompt, with control tokens parsed */
     FM_TOKENS_INPUT,  /* plain, with the tokens that the model wants at both ends */
-    FM_TOKENS_PROMPT, /* the same, but control tokens are parsed */
+    FM_TOKENS_PROMPT, /* as FM_TOKENS_INPUT, with control tokens parsed */
 };
 
 /* Allocates nothing. fm_tokens_take ends it. */
 void fm_tokens_init(struct fm_tokens *tokens, const struct llama_vocab *vocab, size_t longest_token, size_t context);
 
-/* How many there are so far. */
+/* How many tokens `tokens` has so far. */
 size_t fm_tokens_count(const struct fm_tokens *tokens);
 
 /* FM_CONTEXT_OVERFLOW where `count` tokens (`or_more`: at least) do not fit. */

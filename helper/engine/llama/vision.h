@@ -22,13 +22,13 @@
 struct fm_span {
     unsigned char id[FM_VISION_ID_SIZE]; /* of the image's file */
     size_t part;                         /* which span of the image it is */
-    size_t at;                           /* tokens before it */
+    size_t at;                           /* tokens before the span */
     size_t count;                        /* number of its places: tokens of the context */
-    llama_pos positions;                 /* number of positions that it takes; mostly the same */
+    llama_pos positions;                 /* number of positions that the span takes; mostly as many as places */
     size_t image;                        /* index of the image in the job; not compared */
 };
 
-/* True for the same part of the same image in the same place. */
+/* True if both are the same part of the same image in the same place. */
 bool fm_span_equal(const struct fm_span *a, const struct fm_span *b);
 
 struct fm_vision;
@@ -67,7 +67,10 @@ void fm_picture_free(struct fm_picture *picture); /* NULL is allowed */
  */
 void fm_picture_write(const struct fm_picture *picture, struct fm_buf *tokens, struct fm_buf *spans);
 
-/* Decodes the image and drops the result: FM_INVALID_REQUEST as above if it is damaged, FM_CANCELLED. */
+/*
+ * Decodes the image and drops the result: FM_INVALID_REQUEST, as from fm_picture_new, if the image is damaged;
+ * FM_CANCELLED when `go_on` returned false.
+ */
 FM_MUST_USE enum fm_code fm_picture_check(const struct fm_picture *picture, fm_image_go_on *go_on, void *state,
                                           struct fm_error *error);
 

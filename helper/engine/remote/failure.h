@@ -20,7 +20,7 @@ struct fm_refusal {
     long status;
     const char *body; /* as much of it as has come */
     size_t len;
-    const char *retry_after;    /* header; "": it is missing; the same for the next two */
+    const char *retry_after;    /* a header; "": it is missing */
     const char *retry_after_ms; /* OpenAI's */
     const char *location;       /* of a redirect */
     int64_t now;                /* seconds since 1970, by the server's clock if the server sent its time */
@@ -30,7 +30,7 @@ struct fm_refusal {
 enum fm_code fm_failure_of_status(const struct fm_refusal *refusal, const struct fm_secrets *secrets,
                                   struct fm_error *error);
 
-/* The same for an error object in the middle of a stream; NULL: the object was not found. */
+/* The failure that an error object in the middle of a stream reports; NULL: the object was not found. */
 enum fm_code fm_failure_of_event(const char *host, struct json_object *object, const struct fm_secrets *secrets,
                                  struct fm_error *error);
 

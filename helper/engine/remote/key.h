@@ -23,7 +23,10 @@ void fm_wipe(void *memory, size_t len);
  */
 FM_MUST_USE enum fm_code fm_key_read_file(const char *path, char **key, struct fm_error *error);
 
-/* The same for the environment variable `name`, which is overwritten and removed. */
+/*
+ * Reads the key from the environment variable `name`, which is overwritten and removed. Result and failures: as
+ * fm_key_read_file.
+ */
 FM_MUST_USE enum fm_code fm_key_read_environment(const char *name, char **key, struct fm_error *error);
 
 /* Texts that must be masked, borrowed. A text that is too short, or one too many, is left out. */

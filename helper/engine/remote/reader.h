@@ -33,7 +33,7 @@ struct fm_remote_part {
 typedef bool fm_remote_part_fn(void *state, const struct fm_remote_part *part);
 
 #define FM_READER_CALLS FM_TOOLS_MAX
-#define FM_READER_KINDS (FM_REMOTE_REFUSAL + 1) /* that are texts */
+#define FM_READER_KINDS (FM_REMOTE_REFUSAL + 1) /* kinds of parts that are texts */
 
 /* A text that was handed out, as a checksum: whether another one begins with it. */
 struct fm_tally {
@@ -41,7 +41,7 @@ struct fm_tally {
     size_t len;
 };
 
-/* Of which unit of the answer: servers repeat each as a whole at its end, or tell nothing else. */
+/* Which unit of the answer a checksum is of: servers repeat each unit as a whole at its end, or only send it whole. */
 enum fm_tally_level { FM_TALLY_PART, FM_TALLY_ITEM, FM_TALLY_ANSWER, FM_TALLY_LEVELS };
 
 /* The texts of a whole item, each kind on its own. */
@@ -58,14 +58,14 @@ struct fm_remote_reader {
     struct fm_kit_usage usage; /* as far as the server has told it */
     enum fm_reason reason;     /* FM_REASON_NONE: the end mark has not come */
     bool complete;             /* nothing more will come */
-    bool stopped;              /* `take` said so */
-    bool whole;                /* it was no stream, and all of it came */
+    bool stopped;              /* `take` wants no more */
+    bool whole;                /* the answer was no stream, and all of it came */
 
     struct fm_sse sse;
     struct fm_buf scratch;
     bool halved;                     /* the event has halves of characters */
     struct fm_halves halves;         /* of the text that came last */
-    enum fm_remote_part_kind speech; /* ... its kind */
+    enum fm_remote_part_kind speech; /* the kind of the text that came last */
     struct fm_buf joined;
     struct fm_tally told[FM_READER_KINDS][FM_TALLY_LEVELS];
     enum fm_code code; /* of the first fault */
@@ -76,15 +76,15 @@ struct fm_remote_reader {
     size_t call_count;
     int64_t call_index;  /* chat: of the last call */
     bool call_arguments; /* the last call has some */
-    bool call_closed;    /* ... and they are a whole object */
-    bool call_quoted;    /* ... and end in a string */
-    bool call_escaped;   /* ... and end in a backslash that counts */
-    int64_t call_depth;  /* ... and end in so many objects and lists */
+    bool call_closed;    /* the last call's arguments are a whole object */
+    bool call_quoted;    /* the last call's arguments end inside a string */
+    bool call_escaped;   /* the last call's arguments end with a backslash that escapes the next character */
+    int64_t call_depth;  /* the last call's arguments end inside so many objects and lists */
     bool call_open;      /* messages, responses: the open block, or item, is a call */
-    size_t items;        /* responses: that were told as a whole */
+    size_t items;        /* responses: items that were sent as a whole */
     struct fm_buf block; /* messages: thought of the open block */
-    struct fm_buf seal;  /* messages: its signature */
-    bool told_field;     /* chat: the name of the member with reasoning was told */
+    struct fm_buf seal;  /* messages: the signature of the open block */
+    bool told_field;     /* chat: the name of the member with reasoning was reported */
     int64_t part_index;  /* responses: of the part that came last */
 };
 
@@ -102,7 +102,7 @@ void fm_reader_free(struct fm_remote_reader *reader);
 FM_MUST_USE enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, size_t len,
                                         struct fm_error *error);
 
-/* The same for an answer that is no stream: its body, which is there as a whole. In place of fm_reader_push. */
+/* Reads an answer that is no stream: its body, which has come as a whole. In place of fm_reader_push. */
 FM_MUST_USE enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, size_t len,
                                          struct fm_error *error);
 
@@ -114,14 +114,17 @@ FM_MUST_USE enum fm_code fm_reader_close(struct fm_remote_reader *reader, struct
 /* Hands a part out; an empty one is left out. */
 void fm_reader_emit(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, const char *text, size_t len);
 
-/* The same of a member that is a string. False: there is none, or it is empty. Anything else but null is a fault. */
+/*
+ * Hands out a member that is a string, as fm_reader_emit. False: there is no such member, or it is empty. Anything else
+ * but null is a fault.
+ */
 bool fm_reader_emit_member(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, struct json_object *object,
                            const char *key);
 
 /* Arguments of the last call: a string, or, of servers that do so, the object itself. */
 void fm_reader_emit_arguments(struct fm_remote_reader *reader, struct json_object *object, const char *key);
 
-/* What waits for the rest of a character goes out without it. Before any other part, and at the end. */
+/* A half of a character that waits for the other half goes out without it. Before any other part, and at the end. */
 void fm_reader_end_text(struct fm_remote_reader *reader);
 
 /* ---- reader_whole.c: what comes as a whole, with or without its pieces before ---- */
@@ -134,8 +137,8 @@ void fm_reader_begin_part(struct fm_remote_reader *reader);
 void fm_reader_tally(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, const char *text, size_t len);
 
 /*
- * `text` is the whole text of that unit: what of it has not come in pieces is handed out. False: the pieces are not its
- * beginning, and nothing is handed out.
+ * `text` is the whole text of the unit `level`: what of the text has not come in pieces is handed out. False: the
+ * pieces are not its beginning, and nothing is handed out.
  */
 bool fm_reader_emit_rest(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, enum fm_tally_level level,
                          const char *text, size_t len);
@@ -177,8 +180,10 @@ struct fm_reader_row {
     void (*read)(struct fm_remote_reader *reader, struct json_object *data);
 };
 
-/* Reads an event by its row of `rows`, `count` of them: by its member `type`, or else by `name`. One that has no row is
- * skipped, unless it reports an error. */
+/*
+ * Reads an event by its row of `rows`, `count` of them: by its member `type`, or else by `name`. An event that has no
+ * row is skipped, unless it reports an error.
+ */
 void fm_reader_dispatch(struct fm_remote_reader *reader, const struct fm_reader_row *rows, size_t count,
                         const char *name, struct json_object *data);
 

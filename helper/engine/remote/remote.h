@@ -64,7 +64,7 @@ bool fm_remote_answer_take(void *answer, const struct fm_remote_part *part);
 FM_MUST_USE enum fm_reason fm_remote_answer_end(struct fm_remote_answer *answer, const struct fm_remote_reader *reader,
                                                 struct fm_error *error);
 
-/* The same for the body of an answer with vectors. */
+/* Reads the body of an answer with vectors, and ends the answer as fm_remote_answer_end. */
 FM_MUST_USE enum fm_reason fm_remote_answer_embed(struct fm_remote_answer *answer, const struct fm_buf *body,
                                                   struct fm_error *error);
 

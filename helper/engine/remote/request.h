@@ -28,14 +28,14 @@ FM_MUST_USE enum fm_code fm_request_write(const struct fm_endpoint *endpoint, co
 #define FM_MAKER_SIZE 24u
 void fm_request_maker(const struct fm_endpoint *endpoint, const char *model, char *maker);
 
-/* ---- what the dialects share; only they and tests use it ---- */
+/* ---- what the dialects share; only the dialects and tests use it ---- */
 
 struct fm_body {
     struct fm_json_writer w;
     const struct fm_endpoint *endpoint;
     const struct fm_kit_job *job;
     char maker[FM_MAKER_SIZE];
-    const char *keys[40]; /* that were written */
+    const char *keys[40]; /* the keys that were written */
     size_t key_count;
     struct fm_error *error;
 };
@@ -44,14 +44,15 @@ struct fm_body {
 void fm_body_key(struct fm_body *body, const char *key);
 
 /*
- * The same for an object, of which the configuration may add members: `own` (taken over; NULL: out of memory) and what
- * else the configuration's member of this name has.
+ * Writes a member that is an object, to which the configuration may add members: `own` (taken over; NULL: out of
+ * memory) and what else the configuration's member of this name has.
  */
 void fm_body_object(struct fm_body *body, const char *key, struct json_object *own);
 
 /*
- * The parameters of sampling that the host named, of those in `has`, a set of FM_PARAM_BITs. What he did not name does
- * not go: models that think refuse it, whatever it is. And the first that the job asks for and `has` lacks; NULL: none.
+ * The parameters of sampling that the host named, of those in `has`, a set of FM_PARAM_BITs. A parameter that the host
+ * did not name is not sent, because models that think refuse it, whatever its value is. fm_body_missing: the first
+ * parameter that the job asks for and `has` lacks; NULL: none.
  */
 void fm_body_sampling(struct fm_body *body, unsigned has);
 const char *fm_body_missing(const struct fm_body *body, unsigned has);

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define FM_RETRY_AFTER_MAX_MS (24 * 60 * 60 * 1000LL) /* what is longer is cut to this */
+#define FM_RETRY_AFTER_MAX_MS (24 * 60 * 60 * 1000LL) /* a longer time is cut to this */
 
 /* Seconds since 1970 that an HTTP date names, in any of the three forms of RFC 9110, 5.6.7; -1 for any other text. */
 int64_t fm_http_date(const char *text);
@@ -15,7 +15,7 @@ int64_t fm_http_date(const char *text);
  */
 int64_t fm_retry_after(const char *text, int64_t now);
 
-/* The same of a value in milliseconds, as in OpenAI's header retry-after-ms. */
+/* Milliseconds from the value of OpenAI's header retry-after-ms. -1 for any other text. */
 int64_t fm_retry_after_ms(const char *text);
 
 #endif

@@ -12,7 +12,7 @@
 
 #define FM_SSE_EVENT_MAX (16u << 20) /* bytes of a line, and of the data of an event */
 
-/* Its pointers are only valid during the call. Not NUL-terminated. */
+/* An event. Its pointers are only valid during the call of `take`; its texts are not NUL-terminated. */
 struct fm_sse_event {
     const char *name; /* of the field `event`; empty: none, which stands for "message" */
     size_t name_len;
@@ -25,7 +25,7 @@ typedef bool fm_sse_take_fn(void *state, const struct fm_sse_event *event);
 
 enum fm_sse_status {
     FM_SSE_MORE,
-    FM_SSE_STOPPED,   /* `take` said so; later bytes are ignored */
+    FM_SSE_STOPPED,   /* `take` wants no more; later bytes are ignored */
     FM_SSE_TOO_LONG,  /* a line or an event is longer than FM_SSE_EVENT_MAX */
     FM_SSE_NO_MEMORY, /* bytes were lost */
 };
@@ -37,7 +37,7 @@ struct fm_sse {
     struct fm_buf name;
     struct fm_buf data;
     bool has_data;
-    bool begun;    /* the first line is over: a byte order mark may only come before that */
+    bool begun;    /* the first line is over: no byte order mark may come any more */
     bool after_cr; /* a line feed that comes next belongs to the line end before it */
     enum fm_sse_status status;
 };

@@ -10,10 +10,10 @@
 
 #include <stddef.h>
 
-#define FM_GOOD_MS     60000    /* so long it holds that an engine is available */
-#define FM_BAD_MS      300000   /* ... that it is not */
-#define FM_OFFLINE_MS  5000     /* ... and where the network is the reason, which comes back at any moment */
-#define FM_WAIT_MAX_MS 86400000 /* of ttl_ms and retry_after_ms */
+#define FM_GOOD_MS     60000    /* for so long the answer holds that an engine is available */
+#define FM_BAD_MS      300000   /* for so long the answer holds that an engine is not available */
+#define FM_OFFLINE_MS  5000     /* the same if the network is the reason, which may come back at any moment */
+#define FM_WAIT_MAX_MS 86400000 /* the most that ttl_ms and retry_after_ms may be */
 
 
 struct json_object;
@@ -28,8 +28,8 @@ enum fm_known { FM_KNOWN_NOT, FM_KNOWN_GOOD, FM_KNOWN_BAD };
 
 /* Zeroed, it is ready: nothing is known. */
 struct fm_verdict {
-    enum fm_known known;      /* what was said last */
-    int64_t until_ms;         /* so long it holds */
+    enum fm_known known;      /* what the engine's last answer said */
+    int64_t until_ms;         /* until then the last answer holds */
     struct fm_error error;    /* FM_KNOWN_BAD: FM_UNAVAILABLE with the reason_code and what to do */
     bool has_models;          /* the engine has listed its models */
     struct fm_listed *models; /* the default one first; owned */
@@ -37,8 +37,8 @@ struct fm_verdict {
 };
 
 /*
- * Takes the result of engine.available (borrowed). What is wrong in it counts as HELPER_UNHEALTHY. Without a list of
- * models, an earlier one stays.
+ * Takes the result of engine.available (borrowed). A result that is wrong counts as HELPER_UNHEALTHY. If it has no list
+ * of models, an earlier list stays.
  */
 void fm_availability_take(struct fm_verdict *availability, struct json_object *result, int64_t now_ms);
 

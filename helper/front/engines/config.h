@@ -24,17 +24,17 @@ struct fm_config {
     struct fm_config_key keys[FM_CONFIG_KEYS_MAX];
     size_t key_count;
     struct fm_error
-        fault; /* why it can't be used: FM_UNAVAILABLE, NOT_CONFIGURED; code FM_OK: it can, or there is none */
+        fault; /* why it can't be used: FM_UNAVAILABLE, NOT_CONFIGURED; code FM_OK: it can be used, or there is none */
 };
 
 /*
  * Reads the configuration that `source` names: the path of a file, or "env:NAME", the variable that holds it. NULL:
- * there is none. Removes the variables that it names from the environment, so call it before the first thread. False
- * when out of memory.
+ * there is none. Removes the variables that the configuration names from the environment, so call it before the first
+ * thread. False when out of memory.
  */
 FM_MUST_USE bool fm_config_read(struct fm_config *config, const char *source);
 
-/* Overwrites and frees all of it. */
+/* Overwrites and frees the configuration. */
 void fm_config_free(struct fm_config *config);
 
 #endif

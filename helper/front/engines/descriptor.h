@@ -14,13 +14,13 @@ struct json_object;
 
 struct fm_descriptor {
     bool has_features; /* the engine has said what it can do */
-    bool reads_files;  /* its models are GGUF files; else it has one model, which bears its name */
+    bool reads_files;  /* the engine's models are GGUF files; else it has one model, with the engine's name */
     bool lists_models; /* or it has several, which it lists (availability.h) */
-    bool remote;       /* it sends what it is asked to another machine */
+    bool remote;       /* the engine sends its jobs to another machine */
     bool any_order;    /* the parts of its answers come in any order */
-    bool needs_config; /* it can't do without a configuration (config.h) */
+    bool needs_config; /* the engine can't do without a configuration (config.h) */
     unsigned features; /* enum fm_feature */
-    bool elsewhere;    /* it can't run on this system */
+    bool elsewhere;    /* the engine can't run on this system */
 };
 
 /* From the members of an object (borrowed). Other names than those above are skipped. */

@@ -10,7 +10,7 @@
 /* How long a failure is reported: a host that waits for the model asks again, and after that a request has to try. */
 #define FM_FAILED_LOAD_MS 60000
 
-#define FM_FAILED_LOADS_MAX 8 /* models; if there are more, the last ones are remembered */
+#define FM_FAILED_LOADS_MAX 8 /* models; if more failed, only the last of them are remembered */
 
 struct fm_failed_load {
     char id[256];          /* the model's; cut, where it is longer; "": none */

@@ -21,8 +21,8 @@ struct fm_kv_files {
     int folder;        /* -1: there are no files */
     int read;          /* the file that was saved last; -1: there is none */
     int write;         /* the new file; -1: there are no files */
-    int64_t max_bytes; /* that the engine's file may have */
-    int64_t all_bytes; /* that all files together may have */
+    int64_t max_bytes; /* most bytes that the engine's file may have */
+    int64_t all_bytes; /* most bytes that all files together may have */
     char name[FM_KV_NAME_MAX];
     char new_name[FM_KV_NAME_MAX];
 };
@@ -40,13 +40,13 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
 /* What the engine's process gets. Never blocks. */
 struct fm_child_given fm_kv_files_given(const struct fm_kv_files *files);
 
-/* Removes the file that the engine was given to read: it can't use it. */
+/* Removes the file that the engine was given to read, because the engine can't use it. */
 void fm_kv_files_drop(struct fm_kv_files *files);
 
 /*
- * The engine has ended, after it reported that it saved this many bytes; 0: it did not. If the new file has exactly
- * this size, it replaces the old one, and the least recently used files are removed if all of them are too large.
- * Otherwise the new file is removed. Afterwards there are no files. Harmless twice.
+ * The engine has ended, after it reported that it saved `saved_bytes` bytes; 0: it reported nothing. If the new file
+ * has exactly this size, it replaces the old one, and the least recently used files are removed if all of them are too
+ * large. Otherwise the new file is removed. Afterwards there are no files. Harmless twice.
  */
 void fm_kv_files_close(struct fm_kv_files *files, int64_t saved_bytes);
 

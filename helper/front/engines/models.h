@@ -25,8 +25,8 @@ struct fm_model {
     char *draft;         /* the file of --draft-model; owned; NULL: none, as for all but the default model */
     int64_t created;     /* the file's modification time, seconds since 1970 */
     int64_t size;        /* of all its files, in bytes; 0 where the engine has no model files */
-    int64_t mmproj_size; /* the same for `mmproj`, if the model was looked up */
-    int64_t draft_size;  /* and of `draft` */
+    int64_t mmproj_size; /* of `mmproj`, in bytes, if the model was looked up */
+    int64_t draft_size;  /* of `draft`, in bytes, if the model was looked up */
     bool is_default;
     struct fm_gguf_kind kind; /* zeros where the engine has no model files */
 };
@@ -69,7 +69,7 @@ void fm_model_free(struct fm_model *model);
 FM_MUST_USE enum fm_code fm_model_of_list(const struct fm_engine_files *engine, const char *id, const char *asked,
                                           struct fm_model *model, struct fm_error *error);
 
-/* Whether it sees images: with its projector, or by itself where its engine lists it. */
+/* Whether the model sees images: with its projector, or by itself where its engine lists it. */
 bool fm_model_sees(const struct fm_model *model);
 
 /* Whether `name` in a request means the default model: one of its names besides its id. */
@@ -89,7 +89,10 @@ struct fm_route {
 struct fm_model fm_route_next(struct fm_route *route);
 void fm_route_free(struct fm_route *route);
 
-/* Whether one process has both: the same model, with its projector or without; nothing is the same as no model. */
+/*
+ * Whether one process serves both models: they are the same model, with or without its projector. No model is the same
+ * as nothing.
+ */
 bool fm_model_is_same(const struct fm_model *model, const struct fm_model *other);
 
 /* Estimate of the model's memory in bytes, with its KV memory, from what is known before it is loaded. Pure. */

@@ -22,7 +22,7 @@ struct fm_relay {
 /* Begins with the read end `fd` (taken over) and `name`, which must outlive the relay. */
 void fm_relay_begin(struct fm_relay *relay, int fd, const char *name);
 
-/* Reads once what is there; false: nothing is. Never blocks. */
+/* Reads once what has come; false: nothing has. Never blocks. */
 bool fm_relay_take(struct fm_relay *relay);
 
 /*

@@ -13,15 +13,15 @@ struct fm_program *fm_program_of(struct fm_front *front, const struct fm_model *
 /* Sets the engine's state, and the time since when it has it. Wants the lock. */
 void fm_engine_set_state_locked(struct fm_engine *engine, enum fm_engine_state state);
 
-/* It has a reason to end, or is ending already: it takes no jobs. Wants the lock. */
+/* The engine has a reason to end, or is ending already: it takes no jobs. Wants the lock. */
 bool fm_engine_is_going_locked(const struct fm_engine *engine);
 
 /* The number of jobs that the engine has, including those that it was asked to stop and has not. Wants the lock. */
 unsigned fm_engine_held_locked(const struct fm_engine *engine);
 
 /*
- * The number of jobs that it has, except lost ones, and that wait for it: numbered below `before`, or between two
- * choices. Wants the lock.
+ * The number of jobs that the engine has, except lost ones, and of those that wait for it and are numbered below
+ * `before` or are between two choices. Wants the lock.
  */
 unsigned fm_engine_wanted_locked(const struct fm_engine *engine, uint64_t before);
 

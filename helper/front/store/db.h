@@ -28,7 +28,7 @@ struct fm_store_db {
     const char *file;            /* borrowed; NULL: in memory */
     struct fm_store_files files; /* the files that are open */
     struct fm_error trouble;     /* why it can't be used; code FM_OK: it can */
-    bool damaged;                /* it is read, but not written */
+    bool damaged;                /* the file is damaged: it is read, but not written */
     bool locked;                 /* the last wait for another process timed out: the next ones do not wait */
     bool reopen;                 /* open it again before the next use */
 };
@@ -51,7 +51,7 @@ FM_MUST_USE enum fm_code fm_store_db_begin(struct fm_store_db *db, struct fm_err
 /* Makes SQLite's last failure an error, with the file and what to do, which is also stored as `db->trouble`. */
 enum fm_code fm_store_db_fail(struct fm_store_db *db, struct fm_error *error);
 
-/* The same for damage that we find ourselves: `what` is a part of a sentence. */
+/* Makes damage that we find ourselves an error, as fm_store_db_fail: `what` is a part of a sentence. */
 enum fm_code fm_store_db_fail_damaged(struct fm_store_db *db, const char *what, struct fm_error *error);
 
 /* Something was written, so `db->trouble` is over. */

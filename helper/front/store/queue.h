@@ -17,7 +17,7 @@ struct fm_store_query {
     bool ascending;
     char after[256]; /* the item that the list begins after; "": none */
     bool again;      /* set by the reply: the response is still to be stored, so ask again after that */
-    uint64_t job;    /* number of the job that waits for it, if one does */
+    uint64_t job;    /* number of the job that waits for the reply, if a job does */
     const struct fm_ignored *ignored; /* ignored params of the call; NULL: none. Borrowed during the call that asks */
 };
 

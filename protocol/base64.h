@@ -16,7 +16,7 @@ size_t fm_base64_decoded_size(const char *text, size_t len);
 /* Decodes `text`; `bytes` has room for fm_base64_decoded_size. False when it is empty or not base64. */
 FM_MUST_USE bool fm_base64_read(const char *text, size_t len, unsigned char *bytes);
 
-/* The same check, without writing the bytes. */
+/* The check of fm_base64_read, without writing the bytes. */
 FM_MUST_USE bool fm_base64_valid(const char *text, size_t len);
 
 #endif

@@ -10,12 +10,12 @@
 #define FM_DESCRIPTION_MAX   65536  /* bytes of an engine's description */
 #define FM_SLOTS_MAX         64     /* jobs that an engine may have at once */
 #define FM_LISTED_MAX        256    /* models that an engine may list */
-#define FM_LISTED_ID_MAX     255    /* bytes of the id of one */
+#define FM_LISTED_ID_MAX     255    /* bytes of the id of a listed model */
 #define FM_TOOLS_MAX         128u   /* tools of a job; OpenAI's limit */
 #define FM_TOOL_NAME_MAX     64u    /* bytes of a tool's name; OpenAI's limit */
 #define FM_CALLS_MAX         128u   /* calls of an answer */
 #define FM_STATES_MAX        16     /* texts of job.state of an answer */
-#define FM_STATE_BYTES_MAX   262144 /* of all of them */
+#define FM_STATE_BYTES_MAX   262144 /* bytes of all states together */
 #define FM_STOPS_MAX         4u     /* stop strings of a job; OpenAI's limit */
 #define FM_INPUTS_MAX        2048u  /* texts to embed; OpenAI's limit */
 #define FM_LOGIT_BIASES_MAX  1024   /* of a job */

@@ -17,12 +17,12 @@ struct fm_gpu {
     char detail[256];     /* why no device is used; "": one is */
 };
 
-/* Writes it as one value. Pure. */
+/* Writes `gpu` as one value. Pure. */
 void fm_gpu_write(const struct fm_gpu *gpu, struct fm_json_writer *w);
 
 /*
- * Reads it from `object` (borrowed, may be NULL) into `*gpu`. False, with `*gpu` undefined, unless each member is there
- * and has its type (ENGINE.md, GPU). Texts that are too long are cut. Pure.
+ * Reads what an engine reports of its GPU from `object` (borrowed, may be NULL) into `*gpu`. False, with `*gpu`
+ * undefined, unless each member is there and has its type (ENGINE.md, GPU). Texts that are too long are cut. Pure.
  */
 FM_MUST_USE bool fm_gpu_read(struct json_object *object, struct fm_gpu *gpu);
 

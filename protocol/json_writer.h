@@ -18,7 +18,7 @@ struct json_object;
 
 struct fm_json_writer {
     struct fm_buf *buf;
-    bool comma; /* the next key or element needs one */
+    bool comma; /* the next key or element needs a comma before it */
 };
 
 /* Writes after the contents of `buf`. `buf` stays the caller's and must outlive the writer. */

@@ -18,9 +18,9 @@ enum fm_line_event {
 
 struct fm_lines {
     struct fm_buf buf; /* bytes that have come and are not taken yet */
-    size_t at;         /* where the next line begins in it */
-    size_t looked;     /* bytes from there on that are known to have no newline */
-    bool skipping;     /* the rest of a line that was too long is still to come */
+    size_t at;         /* where the next line begins in `buf` */
+    size_t looked;     /* bytes from `at` on that are known to have no newline */
+    bool skipping;     /* a line was too long, and its rest has not come yet */
     bool ended;        /* nothing more comes */
 };
 

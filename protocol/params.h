@@ -19,7 +19,7 @@ struct json_object;
  * Parameters of sampling that are one number: ROW(ID, name, KIND, least, most, neutral). KIND is NUMBER, ABOVE (a number
  * that is greater than `least`), INT or BOOL (1 is true). `neutral` is the value that changes nothing, which a job has
  * that does not name the parameter. It is outside of the bounds where each value may change something, because engines
- * have defaults. An INT below it means the same.
+ * have defaults. An INT below `neutral` means the same as `neutral`.
  */
 #define FM_OPENAI_PARAMS(ROW)                                \
     ROW(TEMPERATURE, "temperature", NUMBER, 0, 2, 1)         \
@@ -29,7 +29,7 @@ struct json_object;
 
 #define FM_REPEAT_PENALTY_MAX 10
 
-/* Those that are not OpenAI's. An engine may lack them. */
+/* The parameters that are not OpenAI's. An engine may lack them. */
 #define FM_EXTRA_PARAMS(ROW)                         \
     ROW(TOP_K, "top_k", INT, -1, INT32_MAX, 0)       \
     ROW(MIN_P, "min_p", NUMBER, 0, 1, -1)            \

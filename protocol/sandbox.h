@@ -7,12 +7,12 @@
 
 struct json_object;
 
-/* Writes it as one value. Pure. */
+/* Writes `sandbox` as one value. Pure. */
 void fm_sandbox_write(const struct fm_sandbox *sandbox, struct fm_json_writer *w);
 
 /*
- * Reads it from `object` (borrowed, may be NULL) into `*sandbox`. False, with `*sandbox` undefined, unless each member
- * is there and has its type (ENGINE.md, Sandbox). Pure.
+ * Reads what an engine reports of its sandbox from `object` (borrowed, may be NULL) into `*sandbox`. False, with
+ * `*sandbox` undefined, unless each member is there and has its type (ENGINE.md, Sandbox). Pure.
  */
 FM_MUST_USE bool fm_sandbox_read(struct json_object *object, struct fm_sandbox *sandbox);
 

@@ -34,9 +34,9 @@
 #define FM_CLIENT_QUEUE_BYTES      33554432u /* default of `queue_bytes`: three of the longest frames */
 #define FM_CLIENT_HANDSHAKE_MS     10000     /* default of `handshake_ms` */
 #define FM_CLIENT_CALLS_MAX        256u /* open calls; the helper works on 64 requests at once (PROTOCOL.md, All limits) */
-#define FM_CLIENT_FIRST_PAUSE_MS   100 /* after the second death in a row; each further one doubles it */
+#define FM_CLIENT_FIRST_PAUSE_MS   100 /* after the second death in a row; each further death doubles it */
 #define FM_CLIENT_LONGEST_PAUSE_MS 30000
-#define FM_CLIENT_HEALTHY_MS       60000 /* a helper that was ready this long was healthy: its death is a first one */
+#define FM_CLIENT_HEALTHY_MS       60000 /* a helper ready for this long was healthy: its death is a first one */
 #define FM_CLIENT_END_MS           2500  /* to end by itself: PROTOCOL.md, Life, gives it 2 s. Then it is killed */
 
 struct fm_client;
@@ -46,7 +46,7 @@ enum fm_client_state {
     FM_CLIENT_IDLE,     /* there is no helper; the next call starts one */
     FM_CLIENT_STARTING, /* its version is not known yet; calls wait in the queue */
     FM_CLIENT_READY,
-    FM_CLIENT_ENDING, /* it was asked to end, or has closed its output; calls are refused */
+    FM_CLIENT_ENDING, /* the helper was asked to end, or has closed its output; calls are refused */
 };
 
 /* A member that is NULL or 0 has its default. Everything is copied. */

@@ -16,7 +16,7 @@ struct fm_client_call_state {
 };
 
 struct fm_client {
-    struct fm_client_options options; /* its strings are in the three below */
+    struct fm_client_options options; /* its strings are in path, arguments and environment */
     char *path;
     char **arguments;
     char **environment;
@@ -26,7 +26,7 @@ struct fm_client {
     bool closing;          /* fm_client_free has begun: no helper is started any more */
     struct fm_child child; /* a descriptor that is closed is -1 here */
     struct fm_inbound inbound;
-    struct fm_buf out;   /* frames; those of calls wait until the state is READY */
+    struct fm_buf out;   /* frames; the frames of calls wait until the state is READY */
     size_t sent;         /* bytes of `out` that are written */
     size_t hello;        /* bytes of `out` that may be sent before the state is READY: the handshake */
     struct fm_buf frame; /* the frame that is being written */
@@ -38,7 +38,7 @@ struct fm_client {
     char fault[600];     /* why the helper has to be killed; "": nothing is wrong */
 
     unsigned deaths;      /* in a row */
-    int64_t pause_end_ms; /* no start before that */
+    int64_t pause_end_ms; /* no helper is started before this time */
 
     struct fm_client_call_state *calls; /* the oldest first */
     struct fm_client_call_state **calls_end;

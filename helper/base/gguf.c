@@ -103,7 +103,7 @@ struct said {
     uint64_t heads;
     uint64_t kv_heads;   /* 0: as many as `heads`, or not the same number in each layer */
     double all_kv_heads; /* of all layers together, if their numbers differ; 0: they do not */
-    uint64_t interval;   /* only every so many layers have keys and values, the others have states; 0: each layer has */
+    uint64_t interval;   /* one of this many layers has keys and values, the others have states; 0: all have keys */
     uint64_t key;        /* numbers of a head's key and value; 0: what the heads share is `embedded` */
     uint64_t value;
     uint64_t vocabulary;

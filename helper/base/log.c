@@ -57,7 +57,7 @@ static int write_start(char *line, size_t size, enum fm_log_level level) {
     return len < (int)size ? len : (int)size - 1;
 }
 
-/* Writes a separate line that reports the dropped ones. Returns its length in bytes, less than `size`. */
+/* Writes a separate line that reports the dropped lines. Returns its length in bytes, less than `size`. */
 static int write_dropped(char *line, size_t size, unsigned long dropped) {
     int len = log_prefix ? snprintf(line, size, "%sWarning: %lu log lines dropped\n", log_prefix, dropped)
                          : snprintf(line, size, "%s: %lu log lines dropped\n", log_name, dropped);

@@ -224,7 +224,7 @@ struct fm_folder *fm_folder_open(const char *path) {
 const char *fm_folder_next(struct fm_folder *folder) {
     const struct dirent *entry;
     do {
-        errno = 0; /* so that an error can be told from the end */
+        errno = 0; /* so that an error differs from the end of the list */
         entry = readdir((DIR *)folder);
     } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
     return entry ? entry->d_name : NULL;
@@ -346,7 +346,7 @@ static void take_signals(void) {
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is then an error of write() and does not end us */
-    end_signals(&set);        /* only signal_watch takes them */
+    end_signals(&set);        /* only the thread signal_watch takes these signals */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
@@ -372,7 +372,7 @@ int fm_watch_for_end(void) {
     }
     error = fm_thread_start(parent_watch, NULL);
     if (error) {
-        errno = error; /* the pipe stays: the first thread has it */
+        errno = error; /* the pipe stays open, because the first thread uses it */
         return -1;
     }
     return read_end;

@@ -127,7 +127,7 @@ static int64_t limit_of_line(const struct controller *controller, const char *ro
     }
     snprintf(mount, sizeof mount, "%s/%s", root, controller->name);
     known = limit_of(controller, mount, group, group_len, known, text);
-    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* if there is no link of that name */
+    snprintf(mount, sizeof mount, "%s/%.*s", root, (int)named, controllers); /* used if there is no link of that name */
     return limit_of(controller, mount, group, group_len, known, text);
 }
 
@@ -188,7 +188,7 @@ int fm_os_cores(const char *topology, const bool *allowed, size_t count) {
 
 /* ---- this process ---- */
 
-/* Fills `allowed` and returns how many there are; 0 when the kernel does not say. */
+/* Fills `allowed` and returns the number of processors in it; 0 when the kernel does not say. */
 static int read_affinity(bool *allowed) {
     cpu_set_t sets[CPUS_MAX / CPU_SETSIZE];
     int count = 0;

@@ -146,7 +146,7 @@ static void allow_gpu(int ruleset, int folder, const char *name, uint64_t rights
     }
 }
 
-/* The nodes that are there now. /dev/dri itself may be listed: drivers look for their nodes in it. */
+/* Allows the GPUs' nodes that exist now. /dev/dri itself may be listed, because drivers look for their nodes in it. */
 static void allow_gpus(int ruleset, const struct fm_landlock_handled *handled) {
     uint64_t rights = handled->files & (FM_LANDLOCK_READ_FILE | FM_LANDLOCK_WRITE | FM_LANDLOCK_IOCTL_DEV);
     for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {

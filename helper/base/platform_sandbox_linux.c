@@ -68,7 +68,7 @@ static const int denied[] = {
     SYS_vfork,
     SYS_uselib,
 #endif
-#ifndef FM_SANITIZE /* LeakSanitizer stops the threads with it */
+#ifndef FM_SANITIZE /* LeakSanitizer stops the threads with this call */
     SYS_ptrace,
 #endif
     SYS_process_vm_readv,
@@ -200,8 +200,8 @@ static const uint32_t allowed_ioctls[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO,
 static const uint32_t gpu_ioctls[] = {'d' << 8, 'F' << 8, 'm' << 8};
 
 /*
- * They send signals to other processes when a descriptor is ready, or make processes that open a file wait. F_SETFL:
- * see below.
+ * These commands send signals to other processes when a descriptor is ready, or make processes that open a file wait.
+ * For F_SETFL there is a separate rule.
  */
 static const uint32_t denied_fcntls[] = {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE};
 
@@ -350,7 +350,7 @@ static bool enter_seccomp(const struct fm_sandbox_needs *needs, bool gpus) {
 #endif
 
 void fm_sandbox_enter(const struct fm_sandbox_needs *needs, struct fm_sandbox *in_force) {
-    in_force->no_capabilities = fm_drop_capabilities(); /* before seccomp denies it */
+    in_force->no_capabilities = fm_drop_capabilities(); /* before seccomp denies that call */
     in_force->no_new_privs = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     in_force->landlock = fm_os_landlock_enter(needs, MAY_WRITE, in_force);
     in_force->seccomp = enter_seccomp(needs, in_force->gpus_allowed);

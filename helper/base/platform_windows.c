@@ -66,7 +66,7 @@ void fm_fill_std_fds(void) {
     /* A crash shows no dialog and writes no report, because memory holds prompts. A child inherits this. */
     SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
     for (int fd = 0; fd <= 2; fd++) {
-        if (_get_osfhandle(fd) < 0) { /* -2: the process was started without it */
+        if (_get_osfhandle(fd) < 0) { /* -2: the process was started without this descriptor */
             int null_fd = _wopen(L"NUL", fd == 0 ? _O_RDONLY : _O_WRONLY);
             if (null_fd >= 0 && null_fd != fd) {
                 _dup2(null_fd, fd);

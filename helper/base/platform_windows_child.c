@@ -399,7 +399,7 @@ int fm_child_start(struct fm_child *child, const char *path, char *const env[], 
 int fm_child_start_args(struct fm_child *child, const char *path, char *const args[], char *const env[],
                         const struct fm_child_given *given) {
     struct start start = {.job = NULL};
-    (void)given; /* there is never one: fm_private_folder_open */
+    (void)given; /* no descriptor is ever given: fm_private_folder_open */
     *child = (struct fm_child){.to_child = -1, .from_child = -1, .errors = -1, .ended = -1};
     int error = create_process(&start, path, args, env);
     bool created = !error;

@@ -29,7 +29,7 @@ struct pipe {
     bool ended;    /* the writing end is closed */
     bool unread;   /* the reading end is closed */
     bool busy;     /* the pump is writing bytes that it took out */
-    bool pumping;  /* it has a pump that empties it */
+    bool pumping;  /* a pump empties the pipe */
     HANDLE handle; /* belongs to the pump, whose thread closes it */
 };
 
@@ -427,7 +427,7 @@ ssize_t fm_write(int fd, const void *data, size_t len) {
 }
 
 ssize_t fm_write_quiet(int fd, const void *data, size_t len) {
-    return fm_write(fd, data, len); /* there are no signals here */
+    return fm_write(fd, data, len); /* Windows has no SIGPIPE */
 }
 
 bool fm_write_all(int fd, const void *data, size_t len) {

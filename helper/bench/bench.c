@@ -1,6 +1,7 @@
 /*
  * fm-proxy bench, under bench.h. Each figure is the median of some rounds. On a slow machine prompts and answers are
- * shorter, so that all of it takes a minute or two; each prompt begins with a different number, so that none is cached.
+ * shorter, so that the whole measurement takes a minute or two. Each prompt begins with a different number, so that no
+ * prompt is cached.
  */
 #include "bench/bench.h"
 #include "base/clock.h"

@@ -17,7 +17,7 @@
 #define READ_BYTES     65536
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
 #define END_SAVE_MS    400         /* of these, to save what it has computed */
-#define BROKEN_END_MS  100         /* the same if the host broke the protocol: this process then ends within 1 s */
+#define BROKEN_END_MS  100         /* for the engine to end if the host broke the protocol: we then end within 1 s */
 #define THREADS_END_MS 300         /* then, to kill the engine and let the watchdogs see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
 #define FLUSH_MS       200         /* then, to take what is queued */
@@ -33,7 +33,10 @@ static void on_outbox_failure(void *front, enum fm_outbox_failure failure) {
     }
 }
 
-/* What the host's writer pulls: by turns, so that neither keeps the other waiting. */
+/*
+ * The frame that the host's writer pulls: by turns the store's reply or a job's frame, so that neither keeps the other
+ * waiting.
+ */
 static bool next_frame(void *context, const char **frame, size_t *len) {
     struct fm_front *front = context;
     front->reply_first = !front->reply_first;
@@ -69,8 +72,8 @@ static int end_broken(struct fm_intake *intake, const char *fault) {
 }
 
 /*
- * Reads and serves until there is a reason to end; `*told`: that is a signal, or the parent's end. Returns the exit
- * status.
+ * Reads and serves until there is a reason to end; `*told`: the reason is a signal, or the parent's end. Returns the
+ * exit status.
  */
 static int read_all(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire, bool *told) {
     static char bytes[READ_BYTES];
@@ -96,7 +99,7 @@ static int read_all(struct fm_front *front, struct fm_intake *intake, const stru
     return EX_OK;
 }
 
-/* The same, but serves all that came before the end of the input. A signal does not wait for that. */
+/* Serves as read_all, and then all that came before the end of the input. After a signal it does not do that. */
 static int serve_input(struct fm_front *front, struct fm_intake *intake, const struct fm_wire *wire) {
     bool told = false;
     fm_thread_be_prompt();

@@ -127,7 +127,7 @@ static struct fm_intake_entry *new_entry(struct fm_intake *intake, size_t size) 
     return entry;
 }
 
-/* A long body has to wait, and is not parsed here. */
+/* A body of a message has come. A long one has to wait, and is not parsed on this thread. */
 static bool on_body(void *context, struct fm_buf *body, size_t len) {
     struct fm_intake *intake = context;
     struct fm_intake_entry *entry = len > FM_LARGE ? new_entry(intake, len) : NULL;

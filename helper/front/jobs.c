@@ -247,7 +247,7 @@ bool fm_job_may_move(const struct fm_job *job) {
     return job->route.count > 0 && fm_job_can_restart(job);
 }
 
-/* Errors that say more about the engine than about the request. */
+/* Whether an error says more about the engine than about the request. */
 static bool is_of_the_engine(const struct fm_error *error) {
     return error->elsewhere || error->code == FM_UNAVAILABLE || error->code == FM_RATE_LIMITED ||
            error->code == FM_OVERLOADED;
@@ -264,7 +264,7 @@ static bool rename_answer(struct fm_job *job) {
 }
 
 void fm_job_fail_or_move_locked(struct fm_job *job, const struct fm_error *error) {
-    struct fm_error copy = *error; /* it may be the engine's own error, which goes away */
+    struct fm_error copy = *error; /* `error` may be the engine's own, which goes away */
     if (!fm_job_may_move(job) || job->stopping || !is_of_the_engine(&copy) || job->front->ending) {
         fm_job_settle_locked(job, FM_FINISH_FAILED, &copy);
         return;

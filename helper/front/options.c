@@ -520,7 +520,7 @@ bool fm_options_read(struct fm_options *options, int argc, char *argv[]) {
 
 /* ---- help and list ---- */
 
-/* Those of the mode `only`; SERVE: those of other modes too. */
+/* Writes the rows of the mode `only`. SERVE: all rows of options that serve, also those that other modes have too. */
 static void write_rows(FILE *file, unsigned only) {
     for (int i = 0; i < ROWS; i++) {
         if (only == SERVE ? !(rows[i].modes & SERVE) : rows[i].modes != only) {

@@ -30,7 +30,7 @@ struct watch {
 /* The limit that will fire next, given how far the job has come. */
 static struct fm_limit next_limit(const struct fm_job *job) {
     bool silent = fm_job_is_held(job) && job->engine->silent;
-    bool begun = silent && !job->answer.opened; /* it has the job, but reports nothing before the first output */
+    bool begun = silent && !job->answer.opened; /* the engine has it, but reports nothing before the first output */
     struct fm_progress progress = {.accepted = job->answer.opened || begun,
                                    .produced = job->produced,
                                    .silent = silent,

@@ -28,7 +28,7 @@ static enum fm_fault_code fail_as(enum fm_code code, const char *detail, struct 
     switch (code) {
     case FM_GUARDRAIL: return fm_fault_fill(fault, FM_FAULT_GUARDRAIL_BLOCKED, "%s", detail);
     case FM_UNAVAILABLE:
-    case FM_NOT_FOUND: /* it is about the model, the only thing that a session names */
+    case FM_NOT_FOUND: /* the model was not found: a session names nothing else */
         return fm_fault_fill(fault, FM_FAULT_MODEL_UNAVAILABLE, "%s", detail);
     case FM_CONTEXT_OVERFLOW: return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "context full: %s", detail);
     default: return fm_fault_fill(fault, FM_FAULT_EXECUTION_FAILED, "%s", detail);
@@ -171,7 +171,7 @@ bool fm_reply_read_availability(const struct fm_rpc_message *reply, char *reason
     }
     const char *code = string_member(reply->result, "reason_code");
     const char *detail = string_member(reply->result, "detail");
-    if (!code[0]) { /* it failed itself */
+    if (!code[0]) { /* the check itself failed */
         struct fm_fault fault;
         read_failure(reply, &fault);
         snprintf(reason, size, "HELPER_UNHEALTHY: %s", fault.detail);

@@ -25,7 +25,7 @@
 #define OUTPUT_MAX      (64u << 20) /* bytes of the largest answer, a line */
 #define ROOM            (64u << 10) /* bytes that may wait for the host: above it no line is served */
 #define FLUSH_MS        300         /* how long the host has to take the last answers when we were asked to end */
-#define FLUSH_LOOK_MS   20          /* otherwise: how often to check whether it has taken them */
+#define FLUSH_LOOK_MS   20          /* at other ends: how often to check whether the host has taken them */
 #define SHOWN           700         /* bytes of a user's text in a log line */
 
 enum pending { NOTHING, A_TURN, AVAILABILITY, ENGINE_CHECK };
@@ -50,14 +50,14 @@ struct gateway {
     atomic_bool failed;      /* an answer is lost: the exit status reports it to the host */
     atomic_bool host_gone;   /* an answer is lost because the host takes nothing */
     int64_t last_message_ms; /* messages are generated until then; INT64_MAX: no end is set */
-    int64_t last_answer_ms;  /* the same for all answers */
+    int64_t last_answer_ms;  /* answers of all kinds are made until then; INT64_MAX: no end is set */
     int64_t check_ms;        /* when idle sessions are looked for next */
 
     enum pending pending;
     int64_t call;               /* the id of the pending call */
     int64_t deadline_ms;        /* when to stop waiting for the front */
     int64_t ask_again_ms;       /* ENGINE_CHECK, an engine is being asked: when to ask the front again */
-    char reason[640];           /* of the check: why there is no model, as far as is known */
+    char reason[640];           /* ENGINE_CHECK: why there is no model, as far as is known */
     int64_t started_ms;         /* when serving the command began */
     struct fm_session *session; /* whose turn it is */
     struct fm_attempt attempt;

@@ -114,7 +114,7 @@ void fm_answer_open(struct fm_answer *answer, int64_t input_tokens) {
     answer->usage.input = input_tokens;
     answer->opened = true;
     const struct fm_buf *start = &answer->request.output_start;
-    if (start->len > 0) { /* not earlier: it would count as backlog with nobody to send it */
+    if (start->len > 0) { /* not earlier, or it would count as backlog with nobody to send it */
         (void)fm_answer_add_part(answer, FM_PART_TEXT); /* the first one has its room */
         bool kept = fm_answer_append_raw(answer, start->data, start->len);
         (void)kept; /* without memory, all that follows fails too */
@@ -129,7 +129,7 @@ void fm_answer_restart(struct fm_answer *answer, bool all) {
         free_earlier(answer);
         answer->choice = 0;
     }
-    answer->part_count = 0; /* their room stays, for the first one */
+    answer->part_count = 0; /* the room of the parts stays, for the first part */
     answer->call_count = 0;
     answer->state_count = 0;
     answer->state_bytes = 0;
@@ -139,7 +139,7 @@ void fm_answer_restart(struct fm_answer *answer, bool all) {
     fm_logprobs_free(answer);
     if (answer->choice == 0) {
         answer->opened = false;
-        answer->mismatch = false; /* else it is that of an earlier one */
+        answer->mismatch = false; /* else `mismatch` belongs to an earlier choice */
         answer->output_json = 0;
         fm_buf_free(&answer->report);
         share_frame(answer);
@@ -468,7 +468,7 @@ static bool ended_whole(const struct fm_answer *choice) {
     return choice->finished && choice->finish == FM_FINISH_STOP && choice->call_count == 0;
 }
 
-/* Whether all choices are. An earlier one has no earlier ones itself. */
+/* Whether all choices are texts that ended by themselves. An earlier choice has no `earlier` choices itself. */
 static bool is_whole(const struct fm_answer *answer) {
     bool whole = ended_whole(answer);
     for (size_t i = 0; i < answer->choice; i++) {
@@ -513,7 +513,7 @@ static void write_ignored(const struct fm_answer *answer, enum fm_moment moment,
     fm_json_array_end(w);
 }
 
-/* The engine may change before the first output, so it is told at the end. */
+/* Whether to report the engine: it may change before the first output, so it is reported at the end. */
 static bool tells_engine(const struct fm_answer *answer) {
     return answer->engine[0] && answer->finished && !fm_answer_has_next(answer);
 }
@@ -526,7 +526,7 @@ static bool tells_timings(const struct fm_answer *answer) {
     return answer->request.timings && answer->finished && !fm_answer_has_next(answer);
 }
 
-/* The other APIs leave out what is not known. */
+/* Whether to report the counts that are not known. APIs without `whole_usage` leave such counts out. */
 static bool tells_uncounted(const struct fm_answer *answer) {
     const struct fm_usage usage = fm_answer_usage(answer);
     return answer->surface->whole_usage && answer->finished && fm_usage_has_uncounted(&usage);

@@ -36,7 +36,7 @@ static void completions_write(const struct fm_answer *answer, struct fm_json_wri
 
 /* ---- the chunks ---- */
 
-/* `reason` NULL: it is not the last one. */
+/* Ends a chunk. `reason` NULL: the chunk is not the last one. */
 static void end_chunk(const struct fm_answer *answer, const char *reason, bool first, struct fm_json_writer *w) {
     end_choice(reason, w);
     if (answer->request.include_usage) {

@@ -1,6 +1,6 @@
 /*
  * The embeddings API. Each vector is written as JSON when it comes, so that building the reply is quick however many
- * there are: no other call is answered during it.
+ * vectors there are: no other call is answered while a reply is built.
  */
 #include "protocol/frame.h"
 #include "protocol/vector.h"

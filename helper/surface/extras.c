@@ -1,6 +1,6 @@
 /*
- * Extras: generation parameters that are not OpenAI's, and that an engine may not have. Which of them it has is only
- * known when the job goes to it, so a request keeps them apart from the other members of its job.
+ * Extras: generation parameters that are not OpenAI's, and that an engine may not have. Which extras the engine has is
+ * only known when the job goes to it, so a request keeps them apart from the other members of its job.
  */
 #include "surface/request.h"
 

@@ -176,7 +176,7 @@ enum fm_code fm_format_find(struct json_object *body, const struct fm_format_pla
 
 /* ---- chat's parameter in the Responses API ---- */
 
-/* Whether it has the shape of `text.format`, not that of chat. */
+/* Whether `format` has the shape of `text.format`, not that of chat. */
 static bool is_flat(struct json_object *format) {
     bool nested = json_object_object_get(format, "json_schema");
     return !nested && (json_object_object_get(format, "name") || json_object_object_get(format, "schema"));

@@ -212,7 +212,7 @@ static enum fm_code check_reference(struct json_object *item, const struct fm_pa
     return fm_check_members(reference_rules, item, at, error);
 }
 
-/* The first is also the kind of an item that has a role but no type: the AI SDK writes messages like that. */
+/* The first row is also the kind of an item that has a role but no type: the AI SDK writes messages like that. */
 static const struct item_kind {
     const char *type;
     const char *id_prefix; /* of an id that is drawn for such an item */

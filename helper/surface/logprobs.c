@@ -11,9 +11,9 @@
 #define MARKS_MAX (64u << 20)
 
 struct mark {
-    size_t text;    /* bytes of the output up to here */
-    size_t entries; /* bytes of entries up to here */
-    size_t count;   /* entries up to here */
+    size_t text;    /* bytes of the output up to the mark */
+    size_t entries; /* bytes of entries up to the mark */
+    size_t count;   /* entries up to the mark */
 };
 
 static const struct mark *marks_of(const struct fm_answer *answer) {

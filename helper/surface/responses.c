@@ -113,7 +113,7 @@ static void write_parts(const struct fm_answer *answer, size_t index, bool whole
     fm_json_array_end(w);
 }
 
-/* `summary` is always there. */
+/* Writes the members of a reasoning item, which always has `summary`. */
 static void write_reasoning(const struct fm_answer *answer, size_t index, bool whole, struct fm_json_writer *w) {
     const struct fm_output_part *part = &answer->parts[index];
     if (answer->request.reasoning_dialect != FM_REASONING_SUMMARY) {

@@ -11,7 +11,10 @@
 
 /* ---- include ---- */
 
-/* All others are accepted without effect: what they ask for never exists, or is always there. */
+/*
+ * The value of `include` that has an effect. All others are accepted without effect: what they ask for never exists, or
+ * is always in the response.
+ */
 #define INCLUDE_LOGPROBS "message.output_text.logprobs"
 
 static const char *const includables[] = {

@@ -9,7 +9,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* The details, as `fm.uncounted` names them. */
+/* The names of the detailed counts in `usage` and in `fm.uncounted`. */
 #define CACHED    "cached_tokens"
 #define REASONING "reasoning_tokens"
 
@@ -108,7 +108,7 @@ struct fm_usage fm_usage_restore(struct json_object *usage, struct json_object *
 
 /* ---- chat, completions, embeddings ---- */
 
-/* An object with one count, or without it. */
+/* Writes an object with one count, or an empty one if the count is unknown. */
 static void write_detail(const char *key, const char *name, int64_t count, struct fm_json_writer *w) {
     fm_json_key(w, key);
     fm_json_object_begin(w);

@@ -154,7 +154,7 @@ int main(int argc, char *argv[]) {
         .version = FM_VERSION,
         .slots = 1,
         .features = FM_FEATURE_TOOLS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION | FM_FEATURE_SEEDS | FM_FEATURE_STOPS |
-                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* that library checks whole answers */
+                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* llguidance checks whole answers */
         .platforms = FM_ON_MACOS,
         .needs_services = true,
         .state = &the_apple,

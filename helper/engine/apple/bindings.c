@@ -18,7 +18,7 @@ static const char *find_functions(void *library, struct fm_apple_api *api) {
         if (!function) {
             return rows[i].symbol;
         }
-        memcpy((char *)api + rows[i].offset, &function, sizeof function); /* C has no cast from one to the other */
+        memcpy((char *)api + rows[i].offset, &function, sizeof function); /* C can't cast data to a function pointer */
     }
     return NULL;
 }

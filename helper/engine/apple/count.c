@@ -56,7 +56,7 @@ enum fm_code fm_apple_count(struct fm_apple *apple, const struct fm_kit_job *job
 /* Writes `whole` with one more entry, an answer, to `longer`. */
 static bool add_answer(const struct fm_buf *whole, const char *text, size_t len, struct fm_buf *longer) {
     static const char end[] = "]}}";       /* ends the entries, "transcript" and the whole: nothing follows */
-    size_t body = whole->len - sizeof end; /* there is a NUL too */
+    size_t body = whole->len - sizeof end; /* `end` includes a NUL */
     bool empty = body == 0 || whole->data[body - 1] == '[';
     fm_buf_append(longer, whole->data, body);
     fm_buf_append_str(longer, empty ? "" : ",");

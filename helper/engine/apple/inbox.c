@@ -13,7 +13,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool woken;
-    bool called; /* since the last task began: what it says from there on is no part of an answer */
+    bool called; /* a tool was called since the last task began: later text is no part of an answer */
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
     size_t call_count;
 } inbox = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -68,7 +68,7 @@ static void end_locked(struct fm_apple_task *task, int status, const char *why, 
     task->ended = true;
 }
 
-/* Of a snapshot that says nothing new nothing is noted, nor of one that comes after a call of a tool. */
+/* Notes what a snapshot adds. A snapshot with nothing new is ignored, as is one that comes after a call of a tool. */
 static void add_snapshot_locked(struct fm_apple_task *task, const char *text, size_t len) {
     size_t had = task->text.len;
     if (inbox.called) {
@@ -158,7 +158,7 @@ size_t fm_apple_take_calls(struct fm_apple_call *calls) {
     return count;
 }
 
-/* A function for each tool of a job: it is all by which the library tells one from another. */
+/* A function for each tool of a job: only by the function that is called do we know which tool is meant. */
 #define TRAMPOLINE(high, low)                                                                                          \
     static void on_call_##high##low(fm_apple_ref arguments, unsigned call) {                                           \
         note_call(0x##high##low, arguments, call);                                                                     \

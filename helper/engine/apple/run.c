@@ -83,7 +83,7 @@ static void release_task(struct fm_apple_run *run) {
     run->session = NULL;
 }
 
-/* Tells what the stream has brought. */
+/* Passes on to the job the text that the stream has brought. */
 static enum fm_reason tell_text(struct fm_apple_run *run) {
     enum fm_reason reason = FM_REASON_NONE;
     bool rewritten = false;
@@ -123,7 +123,7 @@ static enum fm_reason follow_task(struct fm_apple_run *run) {
     }
 }
 
-/* How the task ended, where neither we nor a call of a tool made it. */
+/* How the task ended, if neither we nor a call of a tool ended it. */
 static enum fm_reason task_end(struct fm_apple_run *run, bool by_tool_schema) {
     if (run->task.no_memory) {
         return fm_apple_no_memory(run);
@@ -162,7 +162,7 @@ enum fm_reason fm_apple_ask(struct fm_apple_run *run, struct json_object *schema
     reason = reason ? reason : called ? fm_apple_tell_calls(run) : task_end(run, of_tool);
     if (!called && !schema) {
         fm_buf_append(&run->answer, run->task.text.data,
-                      run->task.told); /* what was told, and its tokens are counted */
+                      run->task.told); /* the text that was passed on: its tokens are counted */
     } else if (!reason) {
         char *json = run->task.content ? run->api->content_json(run->task.content) : NULL;
         fm_buf_reset(&run->answer);

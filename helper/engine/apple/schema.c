@@ -100,7 +100,7 @@ static bool requires_unknown(struct json_object *schema) {
     return unknown;
 }
 
-/* The object itself, with everything in it. */
+/* Converts an object schema itself, with everything in it. */
 static struct json_object *make_object(struct fm_apple_work *work, struct json_object *schema,
                                        const struct fm_apple_place *place, const char *title) {
     struct json_object *properties = fm_apple_member(schema, "properties");

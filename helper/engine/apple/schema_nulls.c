@@ -112,7 +112,7 @@ static struct json_object *shape(struct json_object *root, struct json_object *s
             return schema;
         }
         if (count != 1) {
-            return NULL; /* the check of the whole tells whether a null is missing there */
+            return NULL; /* the check of the whole answer finds out whether a null is missing */
         }
         schema = found;
     }

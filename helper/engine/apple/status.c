@@ -31,7 +31,7 @@ enum fm_code fm_apple_unavailable(int reason, struct fm_error *error) {
 static const struct {
     int status;
     enum fm_code code;
-    enum fm_reason after_output; /* FM_REASON_ERROR: the same as before it */
+    enum fm_reason after_output; /* how the job ends after output; FM_REASON_ERROR: as before output */
     const char *reason_code;     /* NULL: none */
     bool elsewhere;
     int64_t retry_ms;

@@ -71,14 +71,14 @@ static const char *named(const char *pointer) {
     return pointer && strncmp(pointer, prefix, sizeof prefix - 1) == 0 ? pointer + sizeof prefix - 1 : NULL;
 }
 
-/* The type of a property that is no array, in the library's words; NULL: it has no word for it. */
+/* The type of a property that is no array, in the library's words; NULL: the library has no word for that type. */
 static const char *plain_type(struct json_object *schema) {
     const char *type = schema_text(schema, "type");
     bool scalar = type && strcmp(type, "array") != 0 && strcmp(type, "object") != 0;
     return scalar ? type : named(schema_text(schema, "$ref"));
 }
 
-/* Writes the type's word; false: there is none. */
+/* Writes the library's word for the type; false: it has none. */
 static bool write_type(struct json_object *schema, char word[TYPE_SIZE]) {
     const char *type = schema_text(schema, "type");
     const char *item = type && strcmp(type, "array") == 0 ? plain_type(schema_member(schema, "items")) : NULL;

@@ -106,7 +106,7 @@ static bool set_mark(char mark[FM_THOUGHT_MARK_MAX], const char *text, size_t le
 /* The text around a rendered thought. */
 struct around {
     const char *text;   /* the text before the thought */
-    size_t before;      /* its bytes, without the white space at its end */
+    size_t before;      /* bytes of `text`, without the white space at its end */
     const char *after;  /* the text after the thought, without leading white space */
     const char *answer; /* the answer's text after the thought */
 };

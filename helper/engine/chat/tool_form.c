@@ -624,8 +624,8 @@ static bool is_digit(char c) {
 }
 
 /*
- * Whether the bytes are the mark of the call `count` calls after that of `mark`: the same, except for a number, whose
- * place is then set.
+ * Whether the bytes are the mark of a call that comes `count` calls after the call of `mark`: the same bytes, except
+ * for a number, whose place in the mark is then set.
  */
 static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t begin, size_t end, size_t count) {
     const char *later = part->text + begin;
@@ -650,10 +650,10 @@ static bool is_later(struct fm_tool_mark *mark, const struct part *part, size_t 
     return true;
 }
 
-/* Finds the places of all calls, which must be like the single one. */
+/* Finds the places of all calls, which must look like the single call. */
 static bool find_calls(const struct part *part, size_t answer, struct fm_tool_form *form,
                        struct call_place places[CALLS]) {
-    const char *arguments = form->arguments.text + form->arguments.len; /* of a single call, as is the end after them */
+    const char *arguments = form->arguments.text + form->arguments.len; /* of the single call */
     bool json = fm_tool_form_has_json(form);
     const struct part written = {arguments, json ? 0 : (size_t)(form->end.text - arguments)};
     for (size_t i = 0; i < CALLS; i++) {

@@ -1,7 +1,7 @@
 /*
  * Headers of calls. A chat template writes one kind of header for the calls of earlier turns, but the models of the
- * family were trained on more. So there is a table of known headers; a row is used if the template writes its first
- * one.
+ * family were trained on more. So there is a table of known headers; a row is used if the template writes the row's
+ * first header.
  */
 #include "engine/chat/tools.h"
 

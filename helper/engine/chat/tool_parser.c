@@ -110,7 +110,7 @@ static bool give_before(struct fm_tool_parser *parser, size_t count, struct fm_t
     return len > 0;
 }
 
-/* The same, but the last `count` bytes are not text and are dropped. */
+/* Passes on held bytes as give_before, and drops the last `count` bytes, which are not text. */
 static bool give_and_drop(struct fm_tool_parser *parser, size_t count, struct fm_tool_piece *piece) {
     bool given = give_before(parser, count, piece);
     parser->given = parser->held.len;

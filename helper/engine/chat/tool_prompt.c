@@ -148,7 +148,7 @@ static void add_messages(struct fm_tool_prompt *prompt, const struct fm_kit_job 
         }
         outcomes = NULL;
         if (i == 0 && job->tool_count > 0 && begins_with_system(job)) {
-            continue; /* it is there already */
+            continue; /* the message is there already */
         }
         struct fm_chat_message *added = add_written(prompt, message->role);
         add_images(prompt, added, message, 0);

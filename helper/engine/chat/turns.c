@@ -281,7 +281,7 @@ static bool (*const steps[])(struct fm_turns *) = {
 #define MARK_MAX    64
 
 struct mark {
-    char text[MARK_MAX]; /* for a call: with JSON around it */
+    char text[MARK_MAX]; /* for a call: with JSON around the mark */
     size_t owner;        /* index of the message; SIZE_MAX for a tool */
     bool seen;
 };

@@ -90,7 +90,7 @@ static int try_read(const char *value) {
     return try_open(value, O_RDONLY);
 }
 
-/* Reads a few bytes of it, if there are any. */
+/* Reads a few bytes of the file, if it has any. */
 static int try_peek(const char *value) {
     char bytes[4096];
     int fd = open(value, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -230,7 +230,7 @@ static int try_syscall(const char *value) {
     }
     long result = syscall(n[0], n[1], n[2], n[3], n[4], n[5], n[6]);
     if (getpid() != self) {
-        _exit(0); /* it was a fork, and was not denied */
+        _exit(0); /* this is the child of a fork that was not denied */
     }
     return result < 0 ? -1 : 0;
 #else

@@ -191,7 +191,7 @@ static void load_slowly(struct fm_kit *kit, int64_t ms) {
     }
 }
 
-/* What is said of a GPU that nobody has. */
+/* What the fake engine reports of a GPU, which does not exist. */
 static const struct fm_gpu *use_gpu(const struct fm_gpu_wish *wish) {
     static struct fm_gpu gpu;
     if (fault_is("FM_ENGINE_FAKE_GPU", "none")) {
@@ -259,7 +259,7 @@ static struct fm_message message_to_answer(const struct fm_kit_job *job) {
     return (struct fm_message){.role = "user", .content = ""};
 }
 
-/* The tool that has to be called, or that is called because the environment says so; NULL: none. */
+/* The tool to call: because the job demands it, or FM_ENGINE_FAKE_CALLS; NULL: none. */
 static const struct fm_tool *tool_to_call(const struct fm_kit_job *job, const struct fm_message *message) {
     bool likes = job->tool_mode == FM_TOOLS_AUTO && !message->tool_call_id && fault_is("FM_ENGINE_FAKE_CALLS", "auto");
     size_t i = 0;
@@ -585,7 +585,7 @@ static void serve_fake(void *state, struct fm_kit *kit) {
     fm_fake_saved_end(kit);
 }
 
-/* All that there is but what a test takes away, and with what it adds. */
+/* All features, except those that a test takes away, or that only exist if a test asks for them. */
 static unsigned features(void) {
     unsigned has = (1u << FM_FEATURE_COUNT) - 1 - FM_FEATURE_AVAILABILITY;
     has -= fake_is("session") ? 0 : FM_FEATURE_SESSION;

@@ -29,7 +29,7 @@ struct writer {
     struct fm_error *error;
     int values;
     int depth; /* depth of the value that is being written, $refs included */
-    int refs;  /* $refs followed on the way to it */
+    int refs;  /* $refs that were followed on the way to this place */
 };
 
 static enum fm_code write_value(struct writer *writer, struct json_object *schema);

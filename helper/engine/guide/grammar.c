@@ -25,7 +25,7 @@
 #define STEP_LEXER_FUEL 500000  /* for one mask: 14,000 a millisecond */
 #define LEXER_STATES    50000   /* 1 to 2 kB each */
 
-/* Of processor time, for one grammar: PROTOCOL.md has it. */
+/* The limit of processor time for compiling one grammar; also in PROTOCOL.md. */
 #define COMPILE_MS 300
 
 /*
@@ -56,13 +56,13 @@ struct fm_grammar_vocab {
     pthread_cond_t changed;
     size_t compilers;          /* threads that use this vocabulary; under lock */
     size_t waited_for;         /* threads that were not given up; engine thread */
-    struct fm_grammar *first;  /* those that wait for a thread, shortest text first */
+    struct fm_grammar *first;  /* the grammars that wait for a thread, the shortest text first */
 };
 
 struct fm_grammar {
     struct fm_grammar_vocab *vocab;
     const char *kind; /* static */
-    struct fm_grammar *next; /* of those that wait */
+    struct fm_grammar *next; /* the next grammar that waits for a thread */
     struct compilation *work; /* NULL: it is compiled */
     struct fm_task *task;     /* the thread that compiles it; NULL: it waits for a thread */
     struct LlgMatcher *matcher;
@@ -213,7 +213,7 @@ void fm_grammar_vocab_free(struct fm_grammar_vocab *vocab) {
  * each is compiled on a separate thread, with the stack that llguidance's recursion needs. The engine goes on
  * meanwhile, and checks how much processor time the thread has used. A compilation that takes too long is abandoned,
  * and only its job fails. There are at most COMPILERS_MAX such threads, or one that was not given up; later grammars
- * wait until one ends, and their time does not run meanwhile. The shortest one comes first, so that a simple format
+ * wait until one ends, and their time does not run meanwhile. The shortest grammar comes first, so that a simple format
  * does not wait for large ones.
  */
 struct compilation {
@@ -252,8 +252,8 @@ static void add_tokenizer(void *argument) {
 }
 
 /*
- * NULL: compilation->reason says why. Another thread makes it, because its processor time must not count for the
- * compilation.
+ * The vocabulary's tokenizer; NULL: compilation->reason says why. A separate thread makes it, because that processor
+ * time must not count for the compilation.
  */
 static struct LlgTokenizer *tokenizer_of(struct compilation *compilation) {
     struct fm_grammar_vocab *vocab = compilation->vocab;
@@ -326,7 +326,7 @@ static size_t stack_for(const char *text) {
     return STACK + STACK_PER_BYTE * (len < STACK_BYTES ? len : STACK_BYTES);
 }
 
-/* ---- waiting for it ---- */
+/* ---- waiting for a compilation ---- */
 
 static void join_queue(struct fm_grammar *grammar) {
     struct fm_grammar **link = &grammar->vocab->first;
@@ -459,7 +459,7 @@ static enum fm_code take_compiled(struct fm_grammar *grammar, struct fm_error *e
     return code;
 }
 
-/* Waits for the thread that compiles it. */
+/* Waits for the thread that compiles the grammar. */
 static enum fm_code wait_for_task(struct fm_grammar *grammar, int64_t until_ms, struct fm_error *error) {
     if (fm_task_wait(grammar->task, until_ms)) {
         (void)end_task(grammar);
@@ -491,7 +491,7 @@ enum fm_code fm_grammar_wait(struct fm_grammar *grammar, int64_t until_ms, struc
         } else if (is_queued(grammar)) {
             wait_for_compilers(grammar->vocab, next);
         } else {
-            code = fm_fail_no_memory(error); /* its thread could not be started */
+            code = fm_fail_no_memory(error); /* the compilation's thread could not be started */
         }
         now = fm_now_ms();
     } while (code == FM_OK && grammar->work && now < until_ms);

@@ -81,7 +81,7 @@ static bool too_deep(const char *text) {
     return false;
 }
 
-/* The end of the string or regular expression that begins here. */
+/* The end of the string or regular expression that begins at `text`. */
 static const char *after_quoted(const char *text) {
     const char quote = *text++;
     while (*text && *text != quote) {
@@ -151,7 +151,10 @@ static void name_param(const struct fm_kit_job *job, char *param, size_t size) {
     }
 }
 
-/* llguidance shows where in the grammar the fault is, which is not the host's text: what it is, is said before that. */
+/*
+ * Cuts llguidance's message. It ends with the place of the fault in the grammar, which is not the host's text; what the
+ * fault is stands before that.
+ */
 static void shorten(struct fm_error *error) {
     static const char mark[] = "JSON schema: ";
     const struct fm_error inner = *error;
@@ -191,7 +194,7 @@ static enum fm_code by_tools(struct fm_guide *guide, struct fm_kit_job *job, con
     return code ? code : compile(guide, vocab, "lark", text, param, error);
 }
 
-/* Makes the grammar of a text in which no call begins, because the tools are in the prompt all the same. */
+/* Makes the grammar of a text in which no call may begin: needed because the tools are in the prompt all the same. */
 static enum fm_code without_calls(struct fm_guide *guide, const struct fm_tool_form *form,
                                   struct fm_grammar_vocab *vocab, struct fm_buf *text, struct fm_error *error) {
     guide->param = "tools";

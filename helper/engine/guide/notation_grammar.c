@@ -24,7 +24,7 @@
 #include <strings.h>
 
 #define RULE_MAX  (1u << 20) /* bytes */
-#define SHORT_MAX 40u        /* the same: a shorter text gets no rule */
+#define SHORT_MAX 40u        /* bytes: a shorter text gets no rule of its own */
 
 /* A tool's rules as they are written. */
 struct writing {
@@ -38,7 +38,7 @@ struct writing {
     enum fm_code code;
 };
 
-/* A property, and what of it there is. */
+/* A property of an object's schema. */
 struct member {
     const char *key;
     struct json_object *schema;
@@ -368,7 +368,7 @@ static void write_member_rule(struct writing *writing, char letter, size_t objec
     fm_buf_reset(rule);
 }
 
-/* `p0_0_1`, with white space before it. */
+/* Appends the name of a member's rule, such as `p0_0_1`, with a space before it. */
 static void name_member(const struct writing *writing, char letter, size_t object, size_t number, struct fm_buf *rule) {
     char end[32];
     snprintf(end, sizeof end, "_%zu", number);

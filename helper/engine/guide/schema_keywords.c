@@ -298,7 +298,10 @@ static void put_number(struct fm_json_writer *w, const char *key, double number)
     }
 }
 
-/* Notes the integer part of a bound that is no integer; beyond the room for them, any may be one. */
+/*
+ * Notes the integer part of a bound that is no integer. If there are more than `fractions` holds, any bound may be such
+ * a one.
+ */
 static void note_fraction(struct fm_schema_work *work, double number) {
     size_t i = 0;
     while (i < work->fraction_count && i < FM_SCHEMA_FRACTIONS && work->fractions[i] != trunc(number)) {
@@ -604,7 +607,7 @@ static enum fm_schema_fate pattern_fate(struct fm_schema_work *work, const struc
     return kind == FM_PATTERN_OK ? FM_FATE_ENFORCED : FM_FATE_CHECKED;
 }
 
-/* Its fate was computed just before, so the translation is still in work->scratch. */
+/* The pattern's fate was computed just before, so the translation is still in work->scratch. */
 static enum fm_code write_pattern(struct fm_schema_work *work, const struct fm_schema_place *place,
                                   struct json_object *value, const struct fm_schema_at *at) {
     (void)place;
@@ -895,13 +898,16 @@ static enum fm_code put_pattern_properties(struct fm_schema_work *work, const st
     return code;
 }
 
-/* llguidance expects it directly beside additionalProperties, so that keyword writes it, if it is there. */
+/*
+ * llguidance expects patternProperties directly beside additionalProperties. So if a schema has both, the latter writes
+ * both.
+ */
 static enum fm_code write_pattern_properties(struct fm_schema_work *work, const struct fm_schema_place *place,
                                              struct json_object *value, const struct fm_schema_at *at) {
     return has(place, "additionalProperties") ? FM_OK : put_pattern_properties(work, place, value, at);
 }
 
-/* It is about the keys that match no pattern, so it has the same fate as the patterns. */
+/* additionalProperties is about the keys that match no pattern, so it has the same fate as the patterns. */
 static enum fm_schema_fate additional_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                            struct json_object *value) {
     struct json_object *patterns = fm_schema_member(place->schema, "patternProperties");
@@ -931,7 +937,7 @@ struct keys {
     int64_t optional; /* in `properties`, not required */
     bool closed;      /* no other keys */
     int64_t least;    /* minProperties, less the required keys */
-    int64_t most;     /* the same for maxProperties; INT64_MAX: none */
+    int64_t most;     /* maxProperties, less the required keys; INT64_MAX: none */
 };
 
 static struct keys count_keys(struct json_object *schema) {

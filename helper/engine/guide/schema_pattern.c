@@ -30,7 +30,7 @@ static const struct {
 
 struct group {
     int64_t repeats;  /* the largest product of counts inside */
-    bool at_start;    /* it is at the start of an alternative at the pattern's start, so `^` is allowed */
+    bool at_start;    /* the group is at the start of an alternative at the pattern's start, so `^` is allowed */
     bool anchored;    /* contains `^` or `$`: must not be repeated */
     bool anchors_end; /* contains `$`: nothing may follow it */
 };
@@ -45,7 +45,7 @@ struct scan {
     int depth;
     bool alternative_start; /* nothing has come yet in this alternative */
     bool atom;              /* the last thing can be repeated */
-    bool atom_anchored;     /* and it is a group with an anchor */
+    bool atom_anchored;     /* the last thing is a group with an anchor */
     int64_t atom_repeats;
 };
 

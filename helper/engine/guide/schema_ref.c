@@ -209,7 +209,7 @@ struct way {
 
 static enum fm_code follow_members(struct fm_schema_work *work, const struct fm_schema_place *place, struct way *way);
 
-/* Whether keywords beside this one are merged with it. */
+/* Whether llguidance merges `keyword` with keywords beside it. */
 static bool has_siblings(const struct fm_schema_work *work, struct json_object *schema,
                          const struct fm_schema_keyword *keyword) {
     struct json_object_iter member_at;

@@ -59,7 +59,7 @@ static enum fm_code write_members(struct fm_schema_work *work, const struct fm_s
         return FM_OK;
     }
     const struct fm_schema_at at = {.parent = place->at, .key = "allOf"};
-    return fm_schema_keyword_find(work->table, at.key)->write(work, place, NULL, &at); /* other keywords may need one */
+    return fm_schema_keyword_find(work->table, at.key)->write(work, place, NULL, &at); /* other keywords may need it */
 }
 
 enum fm_code fm_schema_write(struct fm_schema_work *work, const struct fm_schema_place *place) {

@@ -87,7 +87,7 @@
 
 #define TEXT_MAX (1u << 20) /* bytes of a name in JSON, a line of Lark */
 
-/* Writes `text`, if there is any, and empties it. */
+/* Writes `text` as a string, if it is not empty, and empties it. */
 static void write_pending(struct fm_buf *text, struct fm_buf *lark) {
     if (text->len > 0) {
         fm_buf_append_char(lark, ' ');
@@ -315,8 +315,9 @@ static void write_choices(struct json_object *root, struct json_object *property
 }
 
 /*
- * ` TEXT0_1` and its rule, which goes to `rules`: a text of which `schema` says more than that, up to what closes it. It is
- * one lexeme with that, unless it is a control token: by itself it would go on into it.
+ * ` TEXT0_1` and its rule, which goes to `rules`: a text that `schema` limits further, up to the mark that closes it.
+ * Text and mark are one lexeme, unless the mark has a control token: a lexeme of the text alone would go on into the
+ * mark.
  */
 static void write_limited(const struct fm_tool_tags *tags, const struct fm_value_schema *schema, bool or_null,
                           const char *number, struct fm_buf *lark, struct fm_buf *rules) {
@@ -380,7 +381,10 @@ static enum fm_code write_value(const struct fm_tool *tool, struct json_object *
     return fm_tool_grammar_schema("", schema, tool, rule, error);
 }
 
-/* The number of the rule `rule`: `number`, or that of one like it, since each is compiled. NULL: out of memory. */
+/*
+ * The number of the rule with the text `rule`: `number`, or the number of an equal rule, since each rule is compiled.
+ * NULL: out of memory.
+ */
 static const char *rule_number(struct json_object *known, const char *rule, const char *number) {
     struct json_object *found = json_object_object_get(known, rule);
     if (!found) {
@@ -743,8 +747,8 @@ static struct fm_tool_mark with_tags(const struct fm_tool_mark *mark, const stru
 }
 
 /*
- * The last call's end, where others may follow after white space: that may come, and then none. Many models write it, and
- * say only then whether they call again. It is one lexeme with a text that it follows on.
+ * The end of the last call, where further calls follow after white space: the white space may come without a further
+ * call. Many models write it before they decide whether to call again. It is one lexeme with the text before it.
  */
 static void write_end(const struct fm_tool_mark *end, const struct fm_tool_mark *next, struct fm_buf *lark) {
     const struct fm_tool_control *last = end->control_count > 0 ? &end->controls[end->control_count - 1] : NULL;

@@ -286,7 +286,7 @@ enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
     struct fm_json_writer w = begin_event(job, FM_JOB_TOOL_CALL);
     fm_json_key_int(&w, "index", job->calls++);
     fm_json_key_str(&w, "name", name);
-    if (!job->pieced && job->output_tokens > 0) { /* without a token before it, the engine tells pieces of text */
+    if (!job->pieced && job->output_tokens > 0) { /* if no token was counted before, the engine sends pieces of text */
         fm_json_key_int(&w, "output_tokens", job->output_tokens);
     }
     fm_json_object_end(&w);
@@ -296,7 +296,7 @@ enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name) {
 
 /* ---- output that is not counted ---- */
 
-/* Whether output of this kind may come after what there is. */
+/* Whether output of this kind may come after the output so far. */
 static bool may_follow(const struct fm_kit_job *job, enum fm_piece kind) {
     static const int ranks[] = {
         [FM_PIECE_REASONING] = 0, [FM_PIECE_TEXT] = 1, [FM_PIECE_ARGUMENTS] = 2, [FM_PIECE_REFUSAL] = 3};
@@ -393,7 +393,7 @@ static void write_count(struct fm_json_writer *w, const char *name, int64_t coun
     }
 }
 
-/* What the engine says, else what was counted here; what is not known is left out. */
+/* Writes the counts that the engine gave, else those that the kit counted; unknown counts are left out. */
 static void write_usage(const struct fm_kit_job *job, struct fm_json_writer *w) {
     bool counted = !job->pieced && job->input_tokens >= 0;
     struct fm_kit_usage usage = {.input = job->input_tokens,

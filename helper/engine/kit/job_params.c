@@ -58,7 +58,7 @@ static enum fm_code read_states(struct fm_message *message, size_t index, struct
 /* The role comes first: it says which other members there may be. */
 static const struct message_member {
     const char *name;
-    const char *role; /* that has it; NULL: all */
+    const char *role; /* the role whose messages have this member; NULL: all roles */
     enum fm_code (*read)(struct fm_message *message, size_t index, struct json_object *value, struct fm_error *error);
 } message_members[] = {
     {"tool_calls", "assistant", fm_kit_job_read_calls},

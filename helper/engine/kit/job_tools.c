@@ -17,7 +17,7 @@ static struct fm_tool *find_tool(const struct fm_kit_job *job, const char *name)
     return NULL;
 }
 
-/* Each tells whether `value` is what it should be. */
+/* Readers of a tool's members: each returns whether `value` is what it should be. */
 static bool read_name(struct fm_tool *tool, struct json_object *value) {
     tool->name = fm_kit_job_full_string(value);
     return tool->name;
@@ -40,7 +40,7 @@ static bool read_strict(struct fm_tool *tool, struct json_object *value) {
 
 static const struct tool_member {
     const char *name;
-    const char *at; /* its path in the tool */
+    const char *at; /* the member's path in the tool */
     bool required;
     bool (*read)(struct fm_tool *tool, struct json_object *value);
     const char *expected;

@@ -124,8 +124,8 @@ static enum fm_code read_path(struct json_object *params, const char *name, cons
 }
 
 /*
- * A file that the front could read and the engine can't: it has fewer rights. Whatever else is wrong with it, `load` of
- * the engine says.
+ * Refuses a file that the front could read and the engine can't, because the engine has fewer rights. The engine's
+ * `load` reports whatever else is wrong with the file.
  */
 static enum fm_code check_access(const char *path, struct fm_error *error) {
     int failure = path ? fm_file_check_readable(path) : 0;
@@ -151,7 +151,7 @@ static int64_t saved_number(struct json_object *saved, const char *name, int64_t
     return json_object_is_type(value, json_type_int) ? json_object_get_int64(value) : otherwise;
 }
 
-/* Descriptors that the front gave this process, where the engine has a use for them. */
+/* Notes the descriptors of saved state that the front gave this process, if the engine has a use for them. */
 static void read_saved(const struct fm_kit *kit, struct json_object *params, struct fm_model_files *files) {
     struct json_object *saved = NULL;
     json_object_object_get_ex(params, "saved", &saved);

@@ -55,7 +55,7 @@ static void on_initialize(struct fm_kit *kit, const struct fm_rpc_message *messa
 }
 
 static void on_available(struct fm_kit *kit, const struct fm_rpc_message *message, struct json_object *root) {
-    (void)root; /* its params say nothing */
+    (void)root; /* its params have no meaning */
     struct fm_item *item = new_item(kit, FM_ITEM_AVAILABLE);
     if (item) {
         item->id = message->id;
@@ -67,7 +67,7 @@ static void on_load(struct fm_kit *kit, const struct fm_rpc_message *message, st
     post_call(kit, FM_ITEM_LOAD, message, root);
 }
 
-/* False when there is none, so that nothing could be answered either. */
+/* The job's id. False when the message has none, so that nothing could be answered either. */
 static bool job_id(const struct fm_rpc_message *message, int64_t *id) {
     struct json_object *value = NULL;
     json_object_object_get_ex(message->params, "job", &value);

@@ -21,8 +21,8 @@ extern "C" {
 
 struct fm_templates {
     std::unique_ptr<common_chat_template> usual;
-    std::unique_ptr<common_chat_template> with_tools; /* nullptr: the same */
-    bool add_bos;                                     /* the tokenizer adds it */
+    std::unique_ptr<common_chat_template> with_tools; /* nullptr: calls use the same template */
+    bool add_bos;                                     /* the tokenizer adds the BOS token */
     bool add_eos;
     bool parts; /* a message with a thought is a list of parts */
 };
@@ -269,7 +269,7 @@ extern "C" fm_code fm_templates_load(const llama_model *model, const char *sourc
     *templates = nullptr;
     *replaced = false;
     return guarded(error, FM_UNAVAILABLE, "the chat template can't be used", [&]() {
-        common_log_set_verbosity_thold(-1); /* its lines hold prompts */
+        common_log_set_verbosity_thold(-1); /* lines of that log hold prompts */
         const llama_vocab *vocab = llama_model_get_vocab(model);
         auto chosen = choose(model, source, replaced);
         auto result = std::make_unique<fm_templates>();
@@ -303,7 +303,7 @@ extern "C" fm_code fm_tokenize(const llama_vocab *vocab, const char *text, size_
     });
 }
 
-#define MARGIN ((size_t)1 << 30) /* bytes of a GPU that others may need, as llama.cpp has it */
+#define MARGIN ((size_t)1 << 30) /* bytes of a GPU that other programs may need; llama.cpp's default */
 
 extern "C" fm_code fm_fit_layers(const char *path, const llama_context_params *context, llama_model_params *params,
                                  fm_error *error) {

@@ -294,8 +294,8 @@ static void share(struct fm_cached *to, struct fm_cached *from, size_t count) {
 }
 
 /*
- * The same if `from` is outside of the KV memory: into separate cells, for which others are removed if there is no
- * room.
+ * Gives `to` the beginning of `from` if `from` is outside of the KV memory: in separate cells. If there is no room for
+ * them, other conversations are removed.
  */
 static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count) {
     bool same = to == from;
@@ -319,7 +319,8 @@ static void come_back(struct fm_cached *to, struct fm_cached *from, size_t count
 
 /*
  * Whether the prompt continues in the place of `best`, whose other tokens are then lost. Otherwise it gets another
- * place. With recurrent layers there are few places, so it does not get one whose sequence would lose more.
+ * place. With recurrent layers there are few places, so the prompt does not get another place if the sequence there
+ * would lose more.
  */
 static bool goes_on(const struct fm_cached *best, const struct fm_cached *worst, size_t common, bool exact) {
     size_t lost = best->count - common;
@@ -351,8 +352,10 @@ static size_t find_parting(const struct fm_cache *cache, const struct fm_prompt 
     return most;
 }
 
-/* Grows the memory if `more` tokens and all of `best` do not fit beside its contents. Before the prompt is
- * computed, there is least to move. */
+/*
+ * Grows the KV memory if `more` tokens and all of `best` do not fit beside its contents. This is done before the prompt
+ * is computed, when there is least to move.
+ */
 static void make_whole(const struct fm_cache *cache, size_t more, const struct fm_cached *best) {
     size_t needed = more + 1;
     for (size_t i = 0; i < cache->count; i++) {

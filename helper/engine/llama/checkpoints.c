@@ -11,8 +11,8 @@
 #define TAIL      16 /* tokens at a prompt's end that begin the answer, and may not come back; and some */
 
 struct fm_checkpoint {
-    size_t users; /* sequences that have it */
-    size_t count; /* tokens before it */
+    size_t users; /* sequences that have this checkpoint */
+    size_t count; /* tokens before the checkpoint */
     size_t bytes;
     unsigned char state[];
 };

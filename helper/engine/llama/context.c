@@ -8,14 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTEXT_LENGTH_MAX 8192 /* by default: memory grows with it */
+#define CONTEXT_LENGTH_MAX 8192 /* the longest default context: memory grows with the length */
 
-/* The same if a text is computed in one piece: memory grows with the square, and an abort has to wait longer. */
+/*
+ * The longest default context if a text is computed in one piece: memory grows with the square of the length, and an
+ * abort has to wait longer.
+ */
 #define CONTEXT_WHOLE_MAX 2048
 
 #define SEQUENCES_KEPT 8 /* conversations that stay in the KV memory, besides those of jobs */
 
-/* Including those of jobs, if a sliding window takes memory for each sequence, used or not. */
+/*
+ * Conversations in the KV memory, with those of jobs, if a sliding window takes memory for each sequence, used or not.
+ */
 #define SEQUENCES_WINDOWED 12
 
 /*

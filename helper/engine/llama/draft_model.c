@@ -177,7 +177,7 @@ static void cut(struct fm_draft_model *draft, size_t count) {
     draft->count = count;
 }
 
-/* Computes one batch of tokens after those in its memory, with logits after the last one. */
+/* Computes one batch of tokens after the tokens in the draft model's memory, with logits after the last one. */
 static bool compute_tokens(struct fm_draft_model *draft, const llama_token *tokens, size_t count) {
     struct llama_batch *batch = &draft->batch;
     struct fm_error error = {.detail = ""};

@@ -19,7 +19,7 @@ static size_t room_for_drafts(const struct fm_sequence *sequence, const struct f
     most = context < most ? context : most;
     if (job->max_tokens > 0 && (size_t)(job->max_tokens - job->output_tokens) <= most) {
         most = (size_t)(job->max_tokens - job->output_tokens);
-        most -= most > 0; /* no logits are needed after the last one */
+        most -= most > 0; /* no logits are needed after the last token */
     }
     return most < FM_DRAFTS_MAX ? most : FM_DRAFTS_MAX;
 }

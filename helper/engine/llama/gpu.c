@@ -55,8 +55,9 @@ static const char *ask_library(void *library, const char *name) {
 #endif
 
 /*
- * Libraries of ggml only work together if they were built from the same commit. The library with which the GPU's was
- * built is beside it: it is loaded separately from ours, asked for its commit, and unloaded.
+ * Libraries of ggml only work together if they were built from the same commit. Beside the GPU's library lies the base
+ * library with which it was built: that one is loaded separately from ours, asked for its version and commit, and
+ * unloaded.
  */
 static bool is_of_our_release(const char *folder, struct fm_gpu *report) {
 #ifdef LM_ID_NEWLM
@@ -81,7 +82,7 @@ static bool is_of_our_release(const char *folder, struct fm_gpu *report) {
 #endif
 }
 
-/* Only dlopen says what is missing. */
+/* Loads the Vulkan library with dlopen first: only that says what is missing. */
 static bool load_library(const char *folder, struct fm_gpu *report) {
     char path[4096];
     snprintf(path, sizeof path, "%s/libggml-vulkan.so", folder);

@@ -25,8 +25,8 @@
 #define SLOTS_MAX 64
 
 /*
- * Too short to see. A small model makes several tokens in it, and each delta wakes the front and the host, on cores
- * that the model computes on.
+ * The least time between two deltas: too short to see. A small model makes several tokens in that time, and each delta
+ * wakes the front and the host, on cores that the model computes on.
  */
 #define DELTA_MS 30
 
@@ -49,9 +49,9 @@ struct load_progress {
     float told;
 };
 
-#define MODEL_PART 0.8F /* of the load, where there is a draft model */
+#define MODEL_PART 0.8F /* the model's part of the load's progress, if a draft model is loaded too */
 
-/* The load itself comes in hundreds of tensors: told once a percent. */
+/* llama.cpp reports progress for each of hundreds of tensors; it is passed on once a percent. */
 static bool on_progress(float progress, void *argument) {
     struct load_progress *state = argument;
     progress = state->from + progress * state->part;
@@ -145,7 +145,10 @@ static enum fm_code read_settings(struct fm_llama_model_options *options, struct
     code = code ? code : read_kernels(options, error);
     code = code ? code : read_setting(KV_TOKENS, KV_TOKENS, FM_MODEL_CONTEXT_MAX, &options->kv_tokens, error);
     code = code ? code : read_setting(THREADS, THREADS " (threads)", GGML_MAX_N_THREADS, &options->threads, error);
-    /* An application's number is of its author's machine; on one with fewer processors it means all of them. */
+    /*
+     * The number that an application sets fits its author's machine. On a machine with fewer processors it means all of
+     * them.
+     */
     const int64_t most = threads_max();
     options->threads = options->threads < most ? options->threads : most;
     return code;

@@ -12,7 +12,7 @@
 /* After a difference the repeated text may continue: so near, and within so many tokens of the answer. */
 #define RESUME_NEAR   12
 #define RESUME_WITHIN 8
-#define RESUME_MIN    4 /* if at least this many tokens agreed before it */
+#define RESUME_MIN    4 /* if at least this many tokens agreed before the difference */
 
 /* The weight of the chances below against what was seen, in tokens; and the upper limit of what was seen. */
 #define CHANCE_WEIGHT 6
@@ -221,7 +221,7 @@ static void follow_token(struct fm_lookup *lookup, const int32_t *tokens, int32_
     }
 }
 
-/* `last`: a draft may be asked for after it. */
+/* Reads the next token. `last`: a draft may be asked for after this token. */
 static void read_token(struct fm_lookup *lookup, const int32_t *tokens, bool counts, bool last) {
     if (lookup->found) {
         follow_token(lookup, tokens, tokens[lookup->count], counts);

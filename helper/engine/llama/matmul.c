@@ -30,12 +30,12 @@ struct operation {
     atomic_size_t row; /* the next row that no thread has taken yet */
     struct ggml_tensor *tensor;
     struct ggml_tensor *original;
-    int at; /* its index in the graph */
+    int at; /* the operation's index in the graph */
 };
 
 struct computer {
     ggml_backend_t cpu;
-    struct ggml_context *tensors; /* those of the operations */
+    struct ggml_context *tensors; /* holds the tensors of the operations */
     struct operation *operations;
     size_t room; /* for so many; */
     struct fm_q4_1_tile *tiles;
@@ -276,7 +276,7 @@ static const char *device_name(ggml_backend_dev_t device) {
 }
 
 static void device_memory(ggml_backend_dev_t device, size_t *available, size_t *total) {
-    (void)device; /* it has no memory of its own */
+    (void)device; /* the device has no memory of its own */
     *available = 0;
     *total = 0;
 }

@@ -53,7 +53,7 @@ static AVX2 void quantise(const float *values, struct fm_q4_1_tile *tile, size_t
     tile->scale[column] = as_half(scale);
     int sum = total(_mm256_add_epi32(_mm256_add_epi32(ia, ib), _mm256_add_epi32(ic, id)));
     tile->sum[column] = as_half(scale * (float)sum);
-    /* Packing works in halves of a register: what it mixes up is put right after it. */
+    /* Packing works in halves of a register; the permutation after it puts the bytes in order again. */
     __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(ia, ib), _mm256_packs_epi32(ic, id));
     bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm256_storeu_si256((__m256i *)tile->values[column], bytes);
@@ -61,7 +61,7 @@ static AVX2 void quantise(const float *values, struct fm_q4_1_tile *tile, size_t
 
 /* ---- both ---- */
 
-/* Scale and minimum, as they lie there. */
+/* Scale and minimum of a block, in the 4 bytes as they lie in memory. */
 INLINE int32_t head(const struct fm_q4_1_block *block) {
     int32_t both;
     memcpy(&both, block, sizeof both);

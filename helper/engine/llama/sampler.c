@@ -25,12 +25,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens less likely than this, relative to the best one, are never drawn. PROTOCOL.md names it. */
+/* Tokens less likely than this, relative to the best one, are never drawn. Also in PROTOCOL.md. */
 #define MIN_P 0.05f
 
 /*
- * Below this a temperature is 0. Logits are floats of 1 to 100, and where two of them differ at all, divided by this
- * they are so far apart that only the best can be drawn; divided by much less they overflow to infinity.
+ * Below this a temperature is 0. Logits are floats of 1 to 100, and where two of them differ at all, divided by
+ * TEMPERATURE_MIN they are so far apart that only the best can be drawn; divided by much less they overflow to
+ * infinity.
  */
 #define TEMPERATURE_MIN 1e-8
 
@@ -39,7 +40,9 @@
 #define LANES 16
 #define BLOCK 1024
 
-/* What a ban adds: more than logits differ by, and not so much that banned ones could no longer be told apart. */
+/*
+ * What a ban adds to a logit: more than logits differ by, but not so much that banned tokens could no longer be ranked.
+ */
 #define BAN (-1e5F)
 
 static bool is_greedy(const struct fm_kit_job *job) {
@@ -52,7 +55,7 @@ static uint32_t seed_of(const struct fm_kit_job *job) {
         fm_random(&seed, sizeof seed);
     }
     uint32_t folded = (uint32_t)(seed ^ seed >> 32);
-    return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* that one means "any" */
+    return folded == LLAMA_DEFAULT_SEED ? 0 : folded; /* LLAMA_DEFAULT_SEED means "any seed" */
 }
 
 /* What is done with candidates that min_p has left. */
@@ -351,7 +354,10 @@ static bool has_bias(const struct fm_kit_job *job, llama_token token) {
     return false;
 }
 
-/* What comes in place of `token`, which may not come: the same without its white space, or LLAMA_TOKEN_NULL. */
+/*
+ * The token that comes in place of `token`, which may not come: the same text without its white space, or
+ * LLAMA_TOKEN_NULL.
+ */
 static llama_token without_space(struct fm_sampler *sampler, llama_token token) {
     char text[SPACED_MAX];
     int32_t len = token_text(sampler, token, text);

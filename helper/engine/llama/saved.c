@@ -166,7 +166,7 @@ static bool leads_to(const struct fm_saved_index *index, struct way *way, int32_
     return true;
 }
 
-/* The same for a model with recurrent layers: to the last block that has their state. */
+/* Finds the way for a model with recurrent layers: to the last block that has the state of these layers. */
 static void find_state(const struct fm_saved_index *index, struct way *way, size_t have) {
     uint64_t bytes = 0;
     way->last = -1;
@@ -277,7 +277,7 @@ void fm_saved_restore(struct fm_saved *saved, struct fm_cached *cached, const st
     bool all = restore_path(saved, way.last, &way, cached);
     free(way.data);
     if (cached->cache->states && !all) {
-        fm_cached_cut(cached, before); /* some of them can't be used */
+        fm_cached_cut(cached, before); /* some of the tokens can't be used */
     }
     fm_checkpoints_add(cached);
     size_t got = cached->count > before ? cached->count - before : 0;

@@ -28,8 +28,8 @@ struct node {
     const llama_token *tokens;
     double worth;
     struct fm_cached *live; /* a conversation that has it; NULL: none */
-    int32_t old;            /* its index in the old file; -1: it is not there */
-    int32_t written;        /* its index in the new file; -1: it is not there */
+    int32_t old;            /* the block's index in the old file; -1: the old file lacks it */
+    int32_t written;        /* the block's index in the new file; -1: the new file lacks it */
 };
 
 struct forest {
@@ -109,7 +109,7 @@ static void add_sequence(struct forest *forest, struct fm_cached *cached, int64_
     }
 }
 
-/* Whether it is the end of a conversation that went on later: another block then begins with the same tokens. */
+/* Whether `block` is the end of a conversation that went on later: then another block begins with the same tokens. */
 static bool went_on(const struct forest *forest, int32_t parent, const struct fm_saved_block *block) {
     for (size_t i = 0; i < forest->count; i++) {
         const struct node *node = &forest->nodes[i];
@@ -192,8 +192,9 @@ static bool make_room(struct forest *forest, size_t bytes) {
 }
 
 /*
- * Brings the conversation into the KV memory. If there is no room, the others are moved out: growing the memory would
- * take most of the time. False: there is still no room, or it was forgotten when another one was moved out.
+ * Brings the conversation into the KV memory. If there is no room, the other conversations are moved out: growing the
+ * memory would take most of the time. False: there is still no room, or this conversation was forgotten when another
+ * was moved out.
  */
 static bool bring_in(struct fm_cached *cached) {
     if (!cached->state) {
@@ -209,8 +210,8 @@ static bool bring_in(struct fm_cached *cached) {
 }
 
 /*
- * Gives the block's cells to the spare sequence, with the state of recurrent layers that it has, or none. False: the
- * memory does not have all of them.
+ * Gives the block's cells to the spare sequence, with the block's state of recurrent layers, if it has one. False: the
+ * memory does not have all of these cells.
  */
 static bool to_spare(const struct fm_saved *saved, struct forest *forest, const struct node *node) {
     struct llama_context *context = saved->model->context;
@@ -256,7 +257,7 @@ static size_t take_old(const struct fm_saved *saved, struct forest *forest, cons
 
 /* ---- the file ---- */
 
-/* False: there is no room for it, nor for less valuable blocks. */
+/* Writes a node's block. False: there is no room for it, nor for less valuable blocks. */
 static bool write_node(const struct fm_saved *saved, struct forest *forest, struct node *node,
                        struct fm_saved_writer *writer) {
     const struct node *parent = node->parent < 0 ? NULL : &forest->nodes[node->parent];

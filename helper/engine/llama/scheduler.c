@@ -98,7 +98,7 @@ static void end_if_over(struct fm_scheduler *scheduler, struct fm_sequence *sequ
     }
 }
 
-/* Called during work that takes long: sends signs of progress, and ends aborted jobs without waiting for it. */
+/* Called during work that takes long: sends signs of progress, and ends aborted jobs before that work is done. */
 static void look_around(struct fm_scheduler *scheduler) {
     scheduler->wanted = false;
     fm_kit_finish_aborted(scheduler->kit);
@@ -163,7 +163,7 @@ static bool go_on(void *argument) {
     return !fm_kit_job_aborted(scheduler->busy->job);
 }
 
-/* The same for the draft model, in the form that llama.cpp calls. */
+/* Whether the draft model should stop computing, in the form that llama.cpp calls. */
 static bool draft_stops(void *argument) {
     return !go_on(argument);
 }

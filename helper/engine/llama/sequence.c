@@ -532,7 +532,7 @@ bool fm_sequence_prefills(const struct fm_sequence *sequence) {
     return sequence->count - computed(sequence) > 1;
 }
 
-/* Only the prompt has spans: the number of those in the memory says which comes next. */
+/* Only the prompt has spans: the number of spans in the memory says which span comes next. */
 const struct fm_span *fm_sequence_span(const struct fm_sequence *sequence) {
     const struct fm_prompt *prompt = &sequence->request.prompt;
     size_t next = sequence->cached->span_count;

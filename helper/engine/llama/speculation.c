@@ -11,7 +11,7 @@
 
 /* The weight of the chances below against what was seen, in tokens; its upper limit, and how long it counts. */
 #define GUESS_WEIGHT 6
-#define GUESS_CHANCE 0.6 /* that one more token is likely enough, and right */
+#define GUESS_CHANCE 0.6 /* chance that one more token is likely enough, and right */
 #define GUESSED_MAX  96
 
 /* For each token that is not guessed: what did not pay is tried again later, in this answer and in others. */
@@ -19,7 +19,7 @@
 #define FORGET_ALL (1.0F / 1024)
 
 #define GUESS_LEAST 0.3 /* a token with a lower probability is not drafted, whatever it costs */
-#define GUESS_TRIES 4   /* it is measured this often first, */
+#define GUESS_TRIES 4   /* guessing is measured this often first, */
 #define TRIED       2   /* with this many tokens */
 
 #define WEIGHT 0.125 /* of a new measurement */

@@ -97,8 +97,10 @@ static void end_trial(struct fm_thread_count *count, int64_t now_ms) {
     }
 }
 
-/* Fewer threads after two windows in a row: one alone may be a moment of something else, and a trial amid a prompt
- * takes as long as a batch of it. */
+/*
+ * Fewer threads after two windows in a row: a single window may be disturbed for a moment only, and a trial amid a
+ * prompt takes as long as a batch of the prompt.
+ */
 static void begin_trial(struct fm_thread_count *count, int64_t now_ms) {
     bool loses = count->now > 1 && lost(count, count->wall_us, count->cpu_us) > LOST_MAX;
     bool at_first = loses && !count->loses;

@@ -151,7 +151,7 @@ static enum fm_code run_piece(struct piece *piece, size_t line) {
 static enum fm_code refuse_line(struct piece *piece, size_t line) {
     size_t characters = 0;
     size_t len = 0;
-    while (characters < LINE_CHARACTERS_MAX) { /* there are more of them */
+    while (characters < LINE_CHARACTERS_MAX) { /* there are more characters */
         characters += ((unsigned char)piece->text[++len] & 0xC0) != 0x80;
     }
     piece->len = len;

@@ -25,9 +25,9 @@ struct fm_ask {
     struct fm_ask **link; /* the pointer that points to this ask */
     size_t tried;         /* endpoints that were tried */
     size_t at;            /* the endpoint that was asked last */
-    size_t dead;          /* the last one that died over the job, as `death` says */
+    size_t dead;          /* the last endpoint that died over the job, as `death` says */
     struct fm_error death; /* code FM_OK: none did */
-    unsigned repeats;     /* how often that one was asked once more */
+    unsigned repeats;     /* how often the endpoint `dead` was asked once more */
     bool untaken;         /* the last failure means that no work on the job has begun */
     char before[200];     /* the servers that failed before this one, and how, in short; "": none */
     struct fm_transfer *transfer;
@@ -94,7 +94,7 @@ static void note_failure(struct fm_ask *ask, const struct fm_error *failed) {
     size_t len = words ? (size_t)(words - failed->detail) : strlen(failed->detail);
     size_t used = strlen(ask->before);
     size_t room = sizeof ask->before - used;
-    const char *told = used >= len ? ask->before + used - len : NULL; /* where it is, if it was the last one */
+    const char *told = used >= len ? ask->before + used - len : NULL; /* this failure, if it was noted last */
     bool again = told && memcmp(told, failed->detail, len) == 0 && (told == ask->before || told[-1] == ' ');
     if (!again && room > sizeof ", ") {
         len = fm_utf8_whole_prefix(failed->detail, len < room - sizeof ", " ? len : room - sizeof ", ");
@@ -230,9 +230,12 @@ static bool try_at(struct fm_ask *ask, size_t at, bool *known) {
     return model && send_job(ask, model->name);
 }
 
-/* Sends the job to the next endpoint that can do it. False: there is none, and `ask->error` is that of the last one. */
+/*
+ * Sends the job to the next endpoint that can do it. False: no endpoint is left, and `ask->error` is the error of the
+ * last one.
+ */
 static bool start_next(struct fm_ask *ask) {
-    struct fm_error failed = ask->error; /* of one that was asked, which says more than why another was not asked */
+    struct fm_error failed = ask->error; /* of an asked endpoint: it says more than why another was not asked */
     bool known;
     while (ask->tried < ask->remote->config.endpoint_count) {
         if (try_at(ask, ask->tried++, &known)) {

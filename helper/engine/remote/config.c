@@ -118,14 +118,14 @@ static char *path_of(const struct place *place, const char *text) {
     return text[0] == '/' || !place->folder ? joined(text, "", "") : joined(place->folder, "/", text);
 }
 
-/* What a file or a variable that a member names is in the way of: the member's path goes before it. */
+/* A file or a variable that a member names can't be used: puts the member's path before the reason in `error`. */
 static enum fm_code cannot_use(const struct place *place, const char *member) {
     char why[sizeof place->error->detail];
     snprintf(why, sizeof why, "%s", place->error->detail);
     return wrong(place, member, why);
 }
 
-/* The path of a member of a member, "headers.x-a"; that of the outer one where the name can't be shown. */
+/* The path of a member of a member, "headers.x-a"; only the path of the outer member if the name can't be shown. */
 static void inner_path(char *path, size_t size, const char *member, const char *name) {
     bool shown = fm_utf8_valid(name, strlen(name)) && strlen(name) < 64;
     snprintf(path, size, shown ? "%s.%s" : "%s", member, name);

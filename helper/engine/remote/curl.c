@@ -65,7 +65,10 @@ static void *allocate_zeroed(size_t count, size_t size) {
 
 /* ---- the library ---- */
 
-/* That of OpenSSL first; Debian's with GnuTLS has the same interface. The last two are macOS's. */
+/*
+ * Names of the library: the variant with OpenSSL first; Debian's variant with GnuTLS has the same interface. The last
+ * two are macOS's.
+ */
 static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.4.dylib",
                                     "/usr/lib/libcurl.4.dylib"};
 

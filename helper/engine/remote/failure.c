@@ -14,13 +14,13 @@
 
 #define WORDS_MAX 300 /* bytes of a server's own words that are shown */
 
-/* What an error's body says, as far as it says that in any of the usual forms. */
+/* What an error's body says, as far as it has one of the usual forms. */
 struct words {
     const char *type;
     const char *code;
     const char *param;
     const char *message;
-    int64_t status; /* vLLM's `code` is one; 0: none is told */
+    int64_t status; /* an HTTP status, such as vLLM's `code`; 0: the body has none */
 };
 
 static const char *string_of(struct json_object *object, const char *key) {
@@ -148,7 +148,7 @@ static const struct status {
     long to;
     enum fm_code code;
     const char *reason;
-    enum { HERE, ELSEWHERE, AGAIN, UNTAKEN } where; /* it may go well */
+    enum { HERE, ELSEWHERE, AGAIN, UNTAKEN } where; /* where the request may succeed */
 } statuses[] = {
     {401, 401, FM_UNAVAILABLE, "AUTH_FAILED", HERE},
     {402, 402, FM_UNAVAILABLE, "QUOTA", HERE},
@@ -162,7 +162,7 @@ static const struct status {
     {429, 429, FM_RATE_LIMITED, "", HERE},
     {400, 499, FM_INVALID_REQUEST, "", HERE},
     {500, 500, FM_OVERLOADED, "", AGAIN}, /* these three are what routers say of a worker that died */
-    {502, 502, FM_OVERLOADED, "", UNTAKEN}, /* it was not there any more */
+    {502, 502, FM_OVERLOADED, "", UNTAKEN}, /* the worker was gone before it took the request */
     {504, 504, FM_OVERLOADED, "", AGAIN},
     {501, 501, FM_INVALID_REQUEST, "", ELSEWHERE},
     {503, 599, FM_OVERLOADED, "", HERE},

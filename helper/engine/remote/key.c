@@ -103,7 +103,7 @@ static size_t byte_at(const char *text, size_t len, char *byte) {
 
 /* What the beginning of a text and a secret have in common. */
 struct match {
-    size_t bytes;     /* of the text, as it stands there */
+    size_t bytes;     /* bytes in common, counted in the text as it is written */
     size_t in_common; /* bytes in common when both are decoded */
 };
 

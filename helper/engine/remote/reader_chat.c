@@ -24,7 +24,7 @@ static void read_finish(struct fm_remote_reader *reader, const char *finish) {
             return;
         }
     }
-    if (strcmp(finish, "abort") == 0) { /* of vLLM and SGLang, when they are told to end */
+    if (strcmp(finish, "abort") == 0) { /* from vLLM and SGLang, when they are ended */
         fm_reader_break(reader, "gave the answer up");
     } else if (*finish) {
         fm_reader_fail(reader, "it ended for a reason that is not known");
@@ -33,7 +33,8 @@ static void read_finish(struct fm_remote_reader *reader, const char *finish) {
 
 /*
  * Whether another call begins with a piece that has neither an id nor another index than the last one. Each entry of a
- * list without indices is a separate call; and what has a name after a whole call, with arguments, is the next one.
+ * list without indices is a separate call; and a piece with a name and arguments that comes after a whole call is the
+ * next call.
  */
 static bool is_next_call(const struct fm_remote_reader *reader, struct json_object *function, bool indexed,
                          size_t place) {
@@ -44,8 +45,8 @@ static bool is_next_call(const struct fm_remote_reader *reader, struct json_obje
 }
 
 /*
- * A piece of a call. The first one has the name; servers differ in whether later ones repeat it, and in whether the
- * index or the id tells calls apart. `place`: its own in the list.
+ * A piece of a call. The first piece has the name; servers differ in whether later pieces repeat it, and in whether the
+ * index or the id tells calls apart. `place`: the piece's index in the list.
  */
 static void read_call(struct fm_remote_reader *reader, struct json_object *call, struct json_object *function,
                       size_t place) {
@@ -88,7 +89,10 @@ static void read_calls(struct fm_remote_reader *reader, struct json_object *said
     }
 }
 
-/* Servers that think differ in the name; which one this server has is told, for the next request. */
+/*
+ * The member with the thought. Servers differ in its name; the name that this server uses is reported, for the next
+ * request.
+ */
 static struct json_object *find_thought(struct fm_remote_reader *reader, struct json_object *said) {
     struct json_object *thought = fm_reader_member(said, "reasoning_content");
     bool empty =
@@ -105,7 +109,7 @@ static void tell_field(struct fm_remote_reader *reader) {
     json_object_put(field);
 }
 
-/* What a choice says: a piece of it. */
+/* Reads a piece of a choice's message. */
 static void read_delta(struct fm_remote_reader *reader, struct json_object *delta) {
     bool told = reader->told_field;
     fm_reader_say(reader, find_thought(reader, delta), FM_REMOTE_REASONING, NULL);
@@ -117,7 +121,7 @@ static void read_delta(struct fm_remote_reader *reader, struct json_object *delt
     read_calls(reader, delta, false);
 }
 
-/* All of it, as servers tell it that don't stream; or once more, after the pieces. */
+/* Reads a whole message: of a server that does not stream, or one that comes once more after its pieces. */
 static void read_message(struct fm_remote_reader *reader, struct json_object *message) {
     static const enum fm_remote_part_kind kinds[] = {FM_REMOTE_REASONING, FM_REMOTE_TEXT, FM_REMOTE_REFUSAL};
     bool told = reader->told_field;

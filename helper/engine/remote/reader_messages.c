@@ -9,7 +9,10 @@ static int64_t at_most(int64_t tokens) {
     return tokens < INT64_C(1) << 53 ? tokens : INT64_C(1) << 53;
 }
 
-/* What was read from the cache counts as input here, and is told apart there. Output is counted at the end alone. */
+/*
+ * For us, tokens that were read from the cache count as input; this dialect reports them apart from it. Output is only
+ * counted at the end.
+ */
 static void read_input_usage(struct fm_remote_reader *reader, struct json_object *usage) {
     int64_t fresh = FM_UNCOUNTED;
     int64_t read = 0;
@@ -92,7 +95,7 @@ static void read_block_stop(struct fm_remote_reader *reader, struct json_object 
     reader->call_open = false;
 }
 
-/* A message: its blocks as a whole, if they are there, and what its prompt took. */
+/* Reads a message: its whole blocks, if it has any, and the tokens of its prompt. */
 static void read_message(struct fm_remote_reader *reader, struct json_object *message) {
     struct json_object *content = fm_reader_member(message, "content");
     size_t count = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;

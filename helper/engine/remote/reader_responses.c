@@ -4,7 +4,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* A part begins where its index is another one, also where the server does not say so. */
+/* A part begins where the index changes, even if the server sends no event for its beginning. */
 static void enter_part(struct fm_remote_reader *reader, struct json_object *data) {
     int64_t index = -1;
     fm_reader_count(data, "content_index", &index);
@@ -123,7 +123,7 @@ static void read_arguments_done(struct fm_remote_reader *reader, struct json_obj
 
 /* ---- whole items ---- */
 
-/* What is needed to go on with this thought. `status` is told in answers, and refused in requests. */
+/* What is needed to go on with this thought. `status` comes in answers, but is refused in requests. */
 static void tell_state(struct fm_remote_reader *reader, struct json_object *item) {
     struct json_object *content = fm_reader_object(item, "content");
     bool sealed = *fm_reader_string(item, "encrypted_content") != '\0';
@@ -200,7 +200,9 @@ static void read_done(struct fm_remote_reader *reader, struct json_object *data)
 
 /* ---- the end ---- */
 
-/* The items once more, of which some have been told: what is missing of the text, and the calls that are. */
+/*
+ * Reads the items that come once more at the end: hands out the text and the calls that have not been handed out yet.
+ */
 static void read_output_again(struct fm_remote_reader *reader, struct json_object *list) {
     struct fm_said said;
     size_t calls = 0;

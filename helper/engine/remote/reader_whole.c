@@ -1,6 +1,6 @@
 /*
- * What a server tells as a whole, besides its pieces or in their place. Nothing is handed out twice: a whole text goes
- * out from where its pieces have ended.
+ * Texts that a server sends as a whole, besides their pieces or in place of them. Nothing is handed out twice: a whole
+ * text goes out from where its pieces have ended.
  */
 #include "base/crc32.h"
 #include "engine/remote/reader.h"
@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* ---- what has been told ---- */
+/* ---- what has been handed out ---- */
 
 static void reset(struct fm_remote_reader *reader, enum fm_tally_level level) {
     for (size_t i = 0; i < FM_READER_KINDS; i++) {

@@ -154,7 +154,7 @@ int main(int argc, char *argv[]) {
         .needs_config = true,
         .features = FM_FEATURE_TOOLS | FM_FEATURE_EMBEDDINGS | FM_FEATURE_IMAGES | FM_FEATURE_SESSION |
                     FM_FEATURE_RESTARTS | FM_FEATURES_OF_SAMPLING |
-                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* that library checks texts */
+                    (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* llguidance checks texts */
         .extras = true,
         .passes_on = true,
         .platforms = FM_ON_LINUX | FM_ON_MACOS,
@@ -172,7 +172,7 @@ int main(int argc, char *argv[]) {
     }
     ops.client = client_of(remote);
     int status = fm_kit_main(&ops, argc, argv);
-    fm_transport_free(&remote->transport); /* not before: `wake` uses it */
+    fm_transport_free(&remote->transport); /* not earlier, because `wake` uses the transport */
     fm_remote_config_free(&remote->config);
     return status;
 }

@@ -22,7 +22,7 @@ void fm_body_key(struct fm_body *body, const char *key) {
     fm_json_key(&body->w, key);
 }
 
-/* Also a value that changes nothing goes: the server's default, or the configuration, may say something else. */
+/* A value that changes nothing is sent, too: the server's default, or the configuration, may be another. */
 void fm_body_sampling(struct fm_body *body, unsigned has) {
     for (int i = 0; i < FM_PARAM_COUNT; i++) {
         if (!body->job->named[i] || !(has & 1u << i)) {

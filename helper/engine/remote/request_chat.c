@@ -70,7 +70,10 @@ static void write_calls(struct fm_json_writer *w, const struct fm_message *messa
     fm_json_array_end(w);
 }
 
-/* Servers differ in the name of this member: a state of the answer tells the one of this server. */
+/*
+ * Writes the thought. Servers differ in the member's name: a state of an earlier answer has the name that this server
+ * uses.
+ */
 static void write_reasoning(struct fm_body *body, const struct fm_message *message) {
     struct json_object *states = fm_body_states(body, message);
     struct json_object *item = states ? json_object_array_get_idx(states, 0) : NULL;
@@ -127,7 +130,7 @@ static void write_tool_choice(struct fm_body *body) {
     struct fm_json_writer *w = &body->w;
     const struct fm_tool *only = fm_body_only_tool(body);
     fm_body_key(body, "tool_choice");
-    if (!only || body->job->tool_count == 1) { /* "required" means the same then, and more servers know it */
+    if (!only || body->job->tool_count == 1) { /* of one tool, "required" means the same, and more servers know it */
         fm_json_str(w, words[body->job->tool_mode]);
     } else {
         fm_json_object_begin(w);
@@ -221,7 +224,7 @@ static void write_sampling(struct fm_body *body) {
     if (job->logprobs) {
         fm_body_key(body, "logprobs");
         fm_json_bool(&body->w, true);
-        if (job->top_logprobs > 0) { /* 0 is the default, and llama.cpp's server tells nothing for it */
+        if (job->top_logprobs > 0) { /* 0 is the default, and with it llama.cpp's server sends no log probabilities */
             write_int(body, "top_logprobs", (int64_t)job->top_logprobs);
         }
     }

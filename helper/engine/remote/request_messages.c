@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTHING_SAID "." /* servers refuse an empty message, and an answer needs one of the user before it */
+#define NOTHING_SAID "." /* servers refuse an empty message, and want a user's message before each answer */
 
 /* The tier in the words of this dialect; "": it has none such; NULL: none was named. */
 static const char *tier_of(const struct fm_body *body) {
@@ -18,7 +18,7 @@ static const char *tier_of(const struct fm_body *body) {
     return strcmp(tier, "default") == 0 ? "standard_only" : "";
 }
 
-#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* and top_k, where it is not 0 */
+#define SAMPLING (FM_PARAM_BIT(TEMPERATURE) | FM_PARAM_BIT(TOP_P)) /* besides these, top_k where it is not 0 */
 
 static enum fm_code refuse_what_is_missing(struct fm_body *body) {
     const struct fm_kit_job *job = body->job;
@@ -160,7 +160,7 @@ static bool says_something(const struct fm_body *body, const struct fm_message *
     return said || states || message->tool_call_id;
 }
 
-/* The turn after that of the last call with this id; `otherwise`: there is none. */
+/* The turn after the turn of the last call with this id; `otherwise` if there is no such call. */
 static size_t turn_of_output(const struct fm_kit_job *job, const struct place *places, size_t count, const char *id,
                              size_t otherwise) {
     for (size_t i = count; i-- > 0;) {
@@ -327,7 +327,7 @@ static void write_output_config(struct fm_body *body) {
         return;
     }
     if (thinks) {
-        const char *word = body->job->effort == FM_EFFORT_MINIMAL ? "low" : effort; /* the lowest that it has */
+        const char *word = body->job->effort == FM_EFFORT_MINIMAL ? "low" : effort; /* this dialect's lowest effort */
         json_object_object_add(config, "effort", json_object_new_string(word));
     }
     struct json_object *shape = format->kind == FM_FORMAT_TEXT ? NULL : json_object_new_object();
@@ -372,7 +372,7 @@ static void write_options(struct fm_body *body) {
     fm_body_sampling(body, SAMPLING);
     if (fm_kit_job_asks(job, FM_PARAM_TOP_K)) {
         fm_body_sampling(body, FM_PARAM_BIT(TOP_K));
-    } else if (job->named[FM_PARAM_TOP_K]) { /* all tokens: that is meant without it */
+    } else if (job->named[FM_PARAM_TOP_K]) { /* the job wants all tokens, which is the meaning without top_k */
         fm_body_omit(body, "top_k");
     }
     if (job->stop_count > 0) {

@@ -103,7 +103,7 @@ static void write_tool(const struct fm_tool *tool, struct fm_json_writer *w) {
     if (tool->parameters) {
         fm_json_key_value(w, "parameters", tool->parameters);
     }
-    fm_json_key_bool(w, "strict", tool->strict); /* absent means true here */
+    fm_json_key_bool(w, "strict", tool->strict); /* in this dialect, true is the default */
 }
 
 static void write_tool_choice(struct fm_body *body) {
@@ -187,7 +187,7 @@ static void write_include(struct fm_body *body) {
         fm_json_str(&body->w, "message.output_text.logprobs");
     }
     fm_json_array_end(&body->w);
-    if (body->job->top_logprobs > 0) { /* 0 is the default, and llama.cpp's server tells nothing for it */
+    if (body->job->top_logprobs > 0) { /* 0 is the default, and with it llama.cpp's server sends no log probabilities */
         fm_body_key(body, "top_logprobs");
         fm_json_int(&body->w, (int64_t)body->job->top_logprobs);
     }

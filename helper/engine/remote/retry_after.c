@@ -7,9 +7,9 @@
 #include <string.h>
 
 struct date {
-    int64_t day; /* 0: not read yet; the same for the month */
+    int64_t day; /* 0: not read yet */
     int64_t month;
-    int64_t year; /* -1: not read yet; the same for the seconds */
+    int64_t year; /* -1: not read yet */
     int64_t seconds;
 };
 

@@ -103,7 +103,7 @@ static bool find_in_value(struct scan *scan, size_t path_len) {
 }
 
 bool fm_json_find_twice(const char *text, size_t len, char *path, size_t size) {
-    struct fm_buf copy; /* that ends */
+    struct fm_buf copy; /* a copy that ends with a NUL */
     fm_buf_init(&copy, len + 1);
     fm_buf_append(&copy, text, len);
     fm_buf_append_char(&copy, '\0');

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The port after the colon at `text` (`len` bytes, the colon counted); -1: it is not one. */
+/* The port after the colon at `text` (`len` bytes, the colon counted); -1: it is no port. */
 static int port_of(const char *text, size_t len, int otherwise) {
     int port = 0;
     if (len == 0) {

@@ -40,7 +40,7 @@ static const char *entry_text(struct json_object *object, const char *name) {
     return json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
 }
 
-/* For how long the answer holds that says `ttl`, or that has this reason. */
+/* For how long an answer holds: `ttl` if the answer has it; else by the reason in `error` (NULL: available). */
 static int64_t life_of(struct json_object *ttl, const struct fm_error *error) {
     int64_t ms = json_object_is_type(ttl, json_type_int) ? json_object_get_int64(ttl) : -1;
     if (ms >= 0) {

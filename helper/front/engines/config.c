@@ -182,7 +182,7 @@ bool fm_config_read(struct fm_config *config, const char *source) {
     bool variable = strncmp(source, in_variable, sizeof in_variable - 1) == 0;
     bool ok = variable ? read_variable(config, source, source + sizeof in_variable - 1) : read_file(config, source);
     ok = ok && (config->fault.code != FM_OK || parse_config(config, source));
-    if (!ok || config->fault.code != FM_OK) { /* nothing of it is used, and nobody else gets the keys */
+    if (!ok || config->fault.code != FM_OK) { /* nothing of the configuration is used, and nobody else gets the keys */
         fm_secret_free(config->text);
         config->text = NULL;
     }

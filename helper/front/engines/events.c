@@ -53,7 +53,7 @@ static enum fm_code read_code(const char *name, enum fm_code fallback) {
     return code == FM_TIMEOUT || code == FM_CANCELLED ? FM_INTERNAL : code;
 }
 
-/* The other members of an engine's error. */
+/* Reads the other members of an engine's error, besides its code and detail. */
 static void read_error_more(struct json_object *value, struct fm_error *error) {
     struct json_object *elsewhere = NULL;
     const char *reason = get_string(value, "reason_code");
@@ -86,7 +86,7 @@ static bool is_ok(struct json_object *result) {
     return json_object_object_get_ex(result, "ok", &ok) && json_object_get_boolean(ok);
 }
 
-/* What the engine says against it: the result's `error`, or a JSON-RPC error. */
+/* Why the engine refused a call: the result's `error`, or a JSON-RPC error. */
 static void read_refusal(const struct fm_rpc_message *message, const char *program, struct fm_error *error) {
     const char *text = get_string(message->error, "message");
     if (message->error) {
@@ -110,7 +110,9 @@ static unsigned read_parameters(struct json_object *list) {
     return has;
 }
 
-/* What is in the way of the engine, by its reply to engine.initialize, in which it has `said` what it is. */
+/*
+ * Whether the engine can be used, by its reply to engine.initialize; `said`: what the engine reports of itself in it.
+ */
 static enum fm_code judge_initialized(const struct fm_engine *engine, const struct fm_rpc_message *message,
                                       const struct fm_descriptor *said, struct fm_error *error) {
     int64_t version = get_int(message->result, "protocol_version");
@@ -155,7 +157,7 @@ static void on_initialized(struct fm_engine *engine, const struct fm_rpc_message
     }
 }
 
-/* A process that only tells this has nothing else to do. */
+/* The reply to engine.available; a process that was only started for it then has nothing else to do. */
 static void on_available(struct fm_engine *engine, const struct fm_rpc_message *message) {
     struct fm_verdict *availability = &engine->program->availability;
     struct fm_error error;
@@ -227,7 +229,7 @@ static void take_reply(struct fm_engine *engine, const struct fm_rpc_message *me
     struct fm_rpc_id initialize = fm_rpc_id_int(FM_ENGINE_INITIALIZE_ID);
     struct fm_rpc_id load = fm_rpc_id_int(FM_ENGINE_LOAD_ID);
     struct fm_rpc_id available = fm_rpc_id_int(FM_ENGINE_AVAILABLE_ID);
-    if (message->error && !message->id.len) { /* which one is not known, so nobody knows what waits for it */
+    if (message->error && !message->id.len) { /* the answered call is not known, so nobody knows what waits for it */
         struct fm_error error;
         fm_fail(&error, FM_INTERNAL, "the engine could not read a message");
         fm_engine_kill_locked(engine, FM_END_CRASH, &error);
@@ -322,7 +324,10 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     pthread_cond_broadcast(&job->changed);
 }
 
-/* The engine makes the answer anew, as what it was made of is lost. The one that a reader got a part of ends so. */
+/*
+ * The engine makes the answer anew, because what it was made from is lost. If a reader got a part of the answer, the
+ * job ends with that error.
+ */
 static void on_restarted(struct fm_job *job, struct json_object *params) {
     struct fm_error error;
     read_error(params, FM_INTERNAL, &error);
@@ -344,7 +349,7 @@ static void on_progress(struct fm_job *job, struct json_object *params) {
     }
 }
 
-/* The engine said what it may not: the job fails, and the engine has to stop it. */
+/* The engine sent something that the protocol does not allow: the job fails, and the engine has to stop it. */
 static void fail_job(struct fm_job *job, const char *detail) {
     struct fm_error error;
     fm_fail(&error, FM_INTERNAL, "%s", detail);
@@ -422,7 +427,7 @@ static void on_reasoning(struct fm_job *job, struct json_object *params) {
     }
 }
 
-/* The index in `params` is that of the call, or of the vector, which is `next`. */
+/* Whether the index in `params` is `next`, the index of the next call or vector. */
 static bool is_index(struct json_object *params, size_t next) {
     struct json_object *index;
     return json_object_object_get_ex(params, "index", &index) && json_object_is_type(index, json_type_int) &&
@@ -529,7 +534,7 @@ static bool is_for_default(const struct fm_job *job) {
     return !asked || (availability->model_count > 0 && strcmp(availability->models[0].id, asked) == 0);
 }
 
-/* What the end of a job says of its engine; another model than the default one may be at another server. */
+/* What the end of a job shows about its engine. Only for the default model: another model may be at another server. */
 static void note_availability(const struct fm_job *job, const struct fm_error *error) {
     struct fm_program *program = job->engine->program;
     if (program->files.descriptor.features & FM_FEATURE_AVAILABILITY && is_for_default(job)) {

@@ -39,7 +39,7 @@ static void make_names(struct fm_kv_files *files, const char *engine, const char
     snprintf(files->new_name, sizeof files->new_name, "%016llx" NEW, (unsigned long long)random);
 }
 
-/* It has a name that we give: the folder may have other files too. */
+/* Whether a file has a name that we give, because the folder may have other files too. */
 static bool is_named(const char *name, const char *ending) {
     return strspn(name, "0123456789abcdef") == HASH_DIGITS && strcmp(name + HASH_DIGITS, ending) == 0;
 }
@@ -51,7 +51,7 @@ struct sweep {
     int64_t now_ms;
     int64_t bytes; /* of all saved files together */
     int64_t oldest_ms;
-    char oldest[FM_KV_NAME_MAX]; /* except our own; "": there is none */
+    char oldest[FM_KV_NAME_MAX]; /* the least recently used file, except our own; "": there is none */
 };
 
 static void look_at(void *context, const struct fm_private_entry *entry) {
@@ -122,7 +122,7 @@ void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *option
     make_names(files, engine, model);
     files->read = fm_private_file_open(files->folder, files->name);
     if (files->read < 0 && errno != ENOENT) {
-        fm_private_file_remove(files->folder, files->name); /* a link, or others can read it */
+        fm_private_file_remove(files->folder, files->name); /* the file is a link, or others can read it */
     } else if (files->read >= 0 && fm_private_file_size(files->read) > files->max_bytes) {
         fm_private_file_remove(files->folder, files->name); /* the limit was higher before; it can still be read once */
     }

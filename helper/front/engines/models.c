@@ -21,9 +21,9 @@
 #define EMBEDS_WORK  (64.0 * 1024 * 1024) /* bytes to compute a text in one piece; all-MiniLM's 512 tokens take 60 MB */
 #define ESTIMATE_MAX 1e15 /* upper bound of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
-#define FILE_SHOWN   120  /* ... and of the name of one of several files */
-#define NAMES_MAX    64   /* ... and of all names of engines */
-#define DIR_SHOWN    300  /* ... and of a path, so that there is room for what to do */
+#define FILE_SHOWN   120  /* bytes of the name of one of several files in an error */
+#define NAMES_MAX    64   /* bytes of all names of engines in an error */
+#define DIR_SHOWN    300  /* bytes of a path in an error, so that there is room for what to do */
 
 static bool has_suffix(const char *name) {
     size_t len = strlen(name);
@@ -397,7 +397,7 @@ enum fm_code fm_models_list(const struct fm_options *options, const struct fm_en
     *list = (struct fm_model_list){0};
     bool ok;
     if (engine->fault.code != FM_OK) {
-        return FM_OK; /* nothing is known about which models there are */
+        return FM_OK; /* nothing is known about the engine's models */
     }
     if (engine->descriptor.reads_files) {
         ok = add_files(options, list);

@@ -91,7 +91,7 @@ static int64_t memory_used(const struct fm_front *front) {
     return used;
 }
 
-/* Whether --max-engines counts it: an engine without files takes little, and there is one of each. */
+/* Whether --max-engines counts an engine with this model: an engine without files takes little, and runs only once. */
 static bool is_counted(const struct fm_model *model) {
     return model->engine->descriptor.reads_files || !model->engine->beside;
 }
@@ -187,7 +187,7 @@ static enum fm_code check_model(struct fm_front *front, const struct fm_model *m
 /* Makes the engine end before it takes jobs that came after `job`; it ends at once if it has no earlier jobs. */
 static void have_end(struct fm_engine *engine, const struct fm_job *job, struct turns *turns) {
     uint64_t *last = &turns->last[engine - engine->front->engines];
-    if (work_before(engine, job->number) == 0) { /* it has no work that could be lost */
+    if (work_before(engine, job->number) == 0) { /* the engine has no work that could be lost */
         fm_engine_dismiss_locked(engine, "another model needs its place or its memory");
     } else {
         *last = job->number < *last ? job->number : *last;
@@ -215,7 +215,7 @@ static enum outcome find_place(struct fm_front *front, struct fm_job *job, struc
         return PLACED_OR_FAILED;
     }
     struct fm_engine *goes = is_any_going(front) ? NULL : least_busy(front, job->number);
-    if (goes) { /* otherwise an engine is ending already, and this runs again after that */
+    if (goes) { /* otherwise an engine is ending already, and this function runs again after its end */
         have_end(goes, job, turns);
     }
     return WAITS;

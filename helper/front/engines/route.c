@@ -16,7 +16,7 @@ static enum fm_code because(struct fm_error *error, const char *reason_code) {
     return error->code;
 }
 
-/* What stands in the way of the engine whatever it says itself. */
+/* What stands in the way of the engine, whatever it reports of itself. */
 static enum fm_code check_program(const struct fm_program *program, struct fm_error *error) {
     const struct fm_engine_files *files = &program->files;
     char path[PATH_MAX];
@@ -45,7 +45,7 @@ static enum fm_code check_program(const struct fm_program *program, struct fm_er
 
 /* A copy of what is known of `name`, so that it can be used without the lock. */
 struct listing {
-    bool complete; /* the engine lists its models, and that is not too old: what is not in the list is not there */
+    bool complete; /* the engine's list is known and not too old: a model that it lacks does not exist */
     bool found;
     char first[FM_LISTED_ID_MAX + 1]; /* the default model's id; "": not known */
 };
@@ -166,9 +166,9 @@ enum fm_readiness fm_program_readiness(struct fm_front *front, struct fm_program
 
 /* The engines that have been looked at: those that can have the request, in their classes, and why the others can't. */
 struct search {
-    struct fm_route sure;  /* they have its model, as far as is known */
-    struct fm_route maybe; /* they may have it */
-    struct fm_route late;  /* they have it, but said that they are not available */
+    struct fm_route sure;  /* engines that have its model, as far as is known */
+    struct fm_route maybe; /* engines that may have its model */
+    struct fm_route late;  /* engines that have its model, but are not available */
     struct fm_error errors[FM_PROGRAMS_MAX];
     const char *names[FM_PROGRAMS_MAX]; /* of these */
     size_t error_count;

@@ -24,7 +24,7 @@ static struct fm_json_writer begin_request(struct fm_engine *engine, int64_t num
 
 static void end_message(struct fm_engine *engine) {
     fm_rpc_end(&engine->message);
-    if (engine->pid) { /* else it is being reaped, and its jobs are settled by that */
+    if (engine->pid) { /* else the process is being reaped, which settles its jobs */
         fm_send_frame(engine->front, &engine->outbox, &engine->message);
     }
 }
@@ -95,7 +95,7 @@ static bool must_wait(const struct fm_engine *engine, const struct fm_job *job) 
     return false;
 }
 
-/* The engine's turn ends with the job `last_turn`: of those that came later, it gets only one that it has begun. */
+/* The engine's turn ends with the job `last_turn`: of later jobs, it gets only a job that it has begun to answer. */
 static bool is_its_turn(const struct fm_engine *engine, const struct fm_job *job) {
     bool waits = job->state == FM_JOB_QUEUED && job->engine == engine && !job->answer.request.unresolved;
     return waits && job->answer.surface->work == FM_WORK_ANSWER &&
@@ -117,7 +117,7 @@ struct fm_job *fm_engine_next_locked(const struct fm_engine *engine) {
     return next && !must_wait(engine, next) && !fm_engine_may_hang_locked(engine) ? next : NULL;
 }
 
-/* Those that the engine has; the others are ignored, and reported. */
+/* Writes the extras that the engine has; the others are ignored, and reported. */
 static void write_extras(struct fm_engine *engine, struct fm_request *request, struct fm_json_writer *w) {
     size_t before = request->ignored.len;
     fm_request_write_extras(request, engine->parameters, w);

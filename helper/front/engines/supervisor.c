@@ -36,8 +36,8 @@
 #define PAUSED_READS    64    /* 256 KiB of its log for each slice in which the host does not read */
 #define READS_AFTER_END 64    /* as much as a pipe can hold, 1 MiB at most: a child of the engine may go on writing */
 #define IDLE_SAVE_MS    3000  /* how long an engine may take to save its state, if no request waits for its place */
-#define HASTY_SAVE_MS   300   /* the same while requests for another model wait */
-#define END_MS          1000  /* after that, how long it may take to end */
+#define HASTY_SAVE_MS   300   /* how long it may take to save its state while requests for another model wait */
+#define END_MS          1000  /* how long it may take to end after it has saved its state */
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
@@ -55,7 +55,10 @@ static void settle_held(struct fm_job *job, const struct fm_error *death) {
     fm_job_settle_locked(job, finish, &copy);
 }
 
-/* The engine did not come to load the model that the job waits for. Without the projector it may: that is tried. */
+/*
+ * The engine did not come to load the model that the job waits for. Without the projector the model may load: that is
+ * tried.
+ */
 static bool was_for(const struct fm_engine *engine, const struct fm_job *job) {
     bool wants = job->answer.surface->work != FM_WORK_UNLOAD && !engine->probes;
     return wants && !engine->loaded && engine->end != FM_END_ASKED && fm_model_is_same(&job->model, &engine->model) &&
@@ -303,9 +306,9 @@ static void wait_for_host(struct fm_engine *engine, struct fm_relay *relay) {
 }
 
 /*
- * Waits for bytes; meanwhile its stderr is read, a piece at a time, so that neither holds up the other. False when
- * there is no more to wait for: the engine has ended, or made no progress for too long.
- * `*ended`: its process has, though a child of it may hold the pipe open.
+ * Waits for bytes from the engine; meanwhile its stderr is read, a piece at a time, so that neither holds up the other.
+ * False when there is no more to wait for: the engine has ended, or made no progress for too long. `*ended`: its
+ * process has, though a child of it may hold the pipe open.
  */
 static bool wait_for_engine(struct fm_engine *engine, const struct fm_child *child, struct fm_relay *relay,
                             bool *ended) {
@@ -437,7 +440,7 @@ static bool start_process(struct fm_engine *engine, struct fm_child *child) {
         fm_engine_send_initialize_locked(engine);
     }
     if (error.code == FM_OK && (front->ending || engine->end_error.code != FM_OK)) {
-        fm_child_kill(child->pid); /* it is not needed any more */
+        fm_child_kill(child->pid); /* the process is not needed any more */
     }
     fm_front_unlock(front);
     return error.code == FM_OK;

@@ -51,7 +51,7 @@ static enum fm_code reply_response(struct fm_front *front, struct fm_store *stor
     return code;
 }
 
-/* ---- its events ---- */
+/* ---- the events of a response ---- */
 
 static bool follow_running(struct fm_front *front, struct fm_store_query *query) {
     fm_front_enter(front);

@@ -23,7 +23,7 @@ struct fm_store_task {
     struct fm_answer *answer;            /* of put_response: the job's answer; it stays until fm_job_stored_locked */
     struct fm_stored_response response;  /* of put_response */
     struct fm_conversation conversation; /* of resolve_conversation */
-    bool replies;                        /* it answers a call, and waits until the host has taken the reply before */
+    bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
     struct fm_rpc_id call;
     fm_store_reply_fn *reply; /* of a task that replies, or replays */
     struct fm_store_query query;
@@ -205,7 +205,7 @@ static void put_response(struct fm_front *front, struct fm_store *store, struct 
     if (code != FM_OK) { /* logged as a warning; the trouble of the store itself is logged once as an error */
         fm_log(FM_LOG_WARN, "a response was not stored: %s", error->detail);
     }
-    note_trouble(front, store); /* before the host learns of the result and asks about it */
+    note_trouble(front, store); /* the trouble is known before the host learns of the result and asks about it */
     fm_front_enter(front);
     fm_job_stored_locked(front, task->job, code == FM_OK);
     fm_front_leave(front);

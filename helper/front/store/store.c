@@ -315,7 +315,10 @@ enum fm_code fm_store_delete(struct fm_store *store, const char *id, struct fm_e
     return FM_OK;
 }
 
-/* The last response that has the item. If it is missing, that is damage: its items are deleted with it. */
+/*
+ * The last response that has the item. If the response is missing, the store is damaged, because items are deleted with
+ * their response.
+ */
 static enum fm_code take_found(struct fm_store *store, sqlite3_stmt *statement, const char *item_id,
                                char id[FM_ID_SIZE], struct fm_error *error) {
     int step = bind_string(statement, 1, item_id) ? sqlite3_step(statement) : SQLITE_ERROR;

@@ -108,7 +108,7 @@ static void watch_token(void) {
     }
 }
 
-/* ---- its life ---- */
+/* ---- the gateway's life ---- */
 
 #ifdef GW_RUNS
 static enum fm_code open_assistant(struct fm_error *error) {
@@ -178,7 +178,7 @@ static void watch_signals(void) {
         if (numbers[i] != SIGHUP || !is_ignored(SIGHUP)) { /* under nohup the gateway outlives its terminal */
             uv_signal_start(&gateway.signals[i], on_signal, numbers[i]);
         }
-        uv_unref((uv_handle_t *)&gateway.signals[i]); /* they stay to the end, and must not keep the loop alive */
+        uv_unref((uv_handle_t *)&gateway.signals[i]); /* these stay to the end, and must not keep the loop alive */
     }
 }
 

@@ -50,7 +50,7 @@ struct gw_key {
     size_t offset; /* in struct gw_config */
     int64_t min;   /* GW_INT: the smallest value; GW_TEXT: the fewest bytes */
     int64_t max;
-    const char *choices;  /* GW_CHOICE: each with a space after it */
+    const char *choices;  /* GW_CHOICE: the allowed values, each with a space after it */
     const char *fallback; /* the default, as JSON */
     const char *variable; /* of the environment; NULL: none */
     const char *why;      /* added to the error where a value is refused; NULL: nothing to add */
@@ -60,7 +60,9 @@ struct gw_key {
 extern const struct gw_key gw_keys[];
 extern const size_t gw_key_count;
 
-/* The row of a key, NULL if there is none; and whether a group exists. Pure. */
+/*
+ * gw_key_find: the row of a key; NULL: there is no such key. gw_key_group_exists: whether the group has any key. Pure.
+ */
 const struct gw_key *gw_key_find(const char *group, size_t group_len, const char *name, size_t name_len);
 bool gw_key_group_exists(const char *group, size_t len);
 

@@ -78,7 +78,7 @@ static enum fm_code refuse_value(const struct gw_key *key, const char *found, st
     return FM_INVALID_REQUEST;
 }
 
-/* In `choices`, where each has a space after it. */
+/* Whether `text` is one of `choices`, which each have a space after them. */
 static bool is_choice(const char *choices, const char *text, size_t len) {
     for (const char *at = choices; *at; at = strchr(at, ' ') + 1) {
         if (len > 0 && strcspn(at, " ") == len && memcmp(at, text, len) == 0) {

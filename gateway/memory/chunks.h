@@ -31,7 +31,7 @@ struct gw_chunks {
     struct gw_chunk *items;
     size_t count;
     size_t room;
-    size_t dimensions; /* of the vectors; 0: no chunk has one */
+    size_t dimensions; /* numbers of each vector; 0: no chunk has a vector */
 };
 
 /* The SHA-256 of some bytes, as hexadecimal digits. */

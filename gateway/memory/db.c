@@ -433,7 +433,7 @@ enum fm_code gw_memory_db_forget(struct gw_memory_db *db, const char *path, stru
     /* FTS5 keeps the words of deleted rows until it merges its parts. */
     enum fm_code code =
         end_transaction(db, done && exec(db, "INSERT INTO chunks_fts(chunks_fts) VALUES('optimize')"), error);
-    if (code == FM_OK) { /* it must leave the log too; while another program reads, the next checkpoint does that */
+    if (code == FM_OK) { /* the text must leave the log too; while another program reads, the next checkpoint does so */
         exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
     }
     return code;

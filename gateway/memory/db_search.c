@@ -33,7 +33,7 @@ static bool match(struct gw_memory_db *db, const struct gw_words *words, const c
 
 struct counted {
     struct gw_word word;
-    int64_t chunks; /* that have it; counting stops at COMMON */
+    int64_t chunks; /* chunks that have the word; counting stops at COMMON */
 };
 
 static int rarest_first(const void *a, const void *b) {

@@ -37,9 +37,9 @@ struct gw_memory_task {
     char hash[GW_HASH_LEN + 1];
     bool same;       /* the transcript has not changed */
     bool incomplete; /* a chunk has no vector that should have one */
-    size_t chunk;    /* the first that may still need a vector */
+    size_t chunk;    /* the first chunk that may still need a vector */
     size_t batch;    /* how many texts the next question may have */
-    bool asking;     /* the question is being asked; its answer may come during that */
+    bool asking;     /* gw_memory_embed is being called; the answer may come during that call */
     bool answered;
     const char *texts[GW_EMBED_AT_ONCE];
     size_t lens[GW_EMBED_AT_ONCE];
@@ -155,7 +155,7 @@ static size_t fill_question(struct gw_memory_task *task) {
     size_t count = 0;
     for (size_t i = task->chunk; i < task->chunks.count && count < task->batch; i++) {
         if (!task->chunks.items[i].vector) {
-            task->chunks.items[i].text[task->chunks.items[i].len] = '\0'; /* there is room for it */
+            task->chunks.items[i].text[task->chunks.items[i].len] = '\0'; /* there is room for the NUL */
             task->texts[count] = task->chunks.items[i].text;
             task->lens[count] = task->chunks.items[i].len;
             task->asked[count++] = i;
@@ -268,7 +268,7 @@ static enum fm_code read_source(struct gw_memory_job *job, struct gw_memory_db *
     }
     task->same = code != FM_OK || strcmp(known, task->hash) == 0;
     if (code == FM_UNAVAILABLE) {
-        error->code = FM_INTERNAL; /* it is the transcript's fault, not the database's */
+        error->code = FM_INTERNAL; /* the transcript is at fault, not the database */
         return error->code;
     }
     return code == FM_OK && !task->same ? gw_memory_db_look_up(db, &task->chunks, error) : code;
@@ -445,7 +445,7 @@ void gw_memory_index_anew(struct gw_memory *memory) {
         }
     }
     if (gw_memory_sync(memory, NULL, NULL, &error) != FM_OK) {
-        return; /* no memory: the next start does it */
+        return; /* no memory: the next start indexes it */
     }
 }
 

@@ -15,7 +15,7 @@ struct gw_memory {
     struct gw_memory_db *db;      /* used only by the thread */
     struct gw_memory_task *first; /* background work, one at a time: the first is at work */
     struct gw_memory_task **end;
-    size_t embeddings; /* questions that the embedder has */
+    size_t embeddings; /* questions that the embedder has not answered yet */
     bool closing;
     bool worker_gone;
     /* The database is new: everything must be indexed. */

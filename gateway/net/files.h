@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #define GW_FILES_MAX      512u       /* files */
-#define GW_FILE_BYTES_MAX (4u << 20) /* of one */
+#define GW_FILE_BYTES_MAX (4u << 20) /* of one file */
 #define GW_ETAG_LEN       34u        /* with its quotes */
 
 struct gw_file {

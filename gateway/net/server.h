@@ -14,7 +14,7 @@
 #include <uv.h>
 
 #define GW_STRANGERS_MAX 32u        /* sockets that have not logged in */
-#define GW_SOCKETS_MAX   2048u      /* all of them */
+#define GW_SOCKETS_MAX   2048u      /* all sockets together */
 #define GW_HEAD_MS       5000       /* until the request head is there */
 #define GW_LOGIN_MS      5000       /* until the auth frame is there */
 #define GW_ANSWER_MS     10000      /* until the client has read an HTTP answer */

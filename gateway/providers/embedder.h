@@ -9,7 +9,7 @@
 
 struct gw_embedder_state;
 
-/* All of it is copied. */
+/* The options of an embedder; gw_embedder_new copies them. */
 struct gw_embedder_options {
     uv_loop_t *loop;
     const char *helper;     /* path of fm-proxy */

@@ -232,7 +232,7 @@ static size_t count_up_to(const struct gw_story *story, const char *run_id) {
     return count < story->count ? count + 1 : count;
 }
 
-/* Takes the result's images, the last one first. False: there is no room for more. */
+/* Takes the images of a tool's result, the last image first. False: there is no room for more. */
 static bool take_images(struct json_object *result, int64_t *room, struct gw_input_images *images) {
     struct json_object *list = attachments_of(result);
     for (size_t i = list ? json_object_array_length(list) : 0; i > 0; i--) {

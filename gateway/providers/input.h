@@ -7,7 +7,7 @@
 #include "sessions/story.h"
 
 #define GW_INPUT_IMAGES_MAX      4u       /* of a request: the newest ones */
-#define GW_INPUT_IMAGE_BYTES_MAX 2097152u /* of all of them, before base64: a request has GW_TURN_BYTES_MAX */
+#define GW_INPUT_IMAGE_BYTES_MAX 2097152u /* of all images together, before base64: a request has GW_TURN_BYTES_MAX */
 
 /* An image that a tool brought. */
 struct gw_input_image {

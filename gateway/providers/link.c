@@ -17,7 +17,7 @@ struct watch {
     uv_poll_t poll;
     struct gw_link *link;
     struct watch *next;
-    int client_fd; /* `fd` is a duplicate of this */
+    int client_fd; /* the client's own descriptor, of which `fd` is a duplicate */
     int fd;
     int events;
 };
@@ -37,7 +37,7 @@ struct gw_link {
     unsigned handles;
 };
 
-/* ---- its log ---- */
+/* ---- the helper's log ---- */
 
 static void relay(struct gw_link *link) {
     const char *line;
@@ -72,7 +72,7 @@ static void on_state(void *context, enum fm_client_state state, const char *why)
     }
 }
 
-/* ---- its pulse ---- */
+/* ---- the helper's pulse ---- */
 
 static void on_alive(void *context, const struct fm_client_reply *reply) {
     struct gw_link *link = context;
@@ -87,7 +87,7 @@ static void on_pulse(uv_timer_t *timer) {
     struct fm_error error;
     char why[160];
     if (fm_client_state_get(link->client) != FM_CLIENT_READY) {
-        return; /* its start and its end have limits of their own */
+        return; /* the helper's start and end have limits of their own */
     }
     if (!link->asked) {
         link->asked = fm_client_call(link->client, "health.ping", NULL, 0, &handler, NULL, &error) == FM_OK;
@@ -127,7 +127,7 @@ static void drop_watch(struct watch **at) {
 static void on_ready(uv_poll_t *poll, int status, int events) {
     struct watch *watch = poll->data;
     (void)events;
-    if (status != 0) { /* the loop has stopped it, as it does where the other end of a pipe is gone */
+    if (status != 0) { /* the loop has stopped the watch, as it does when the other end of a pipe is gone */
         watch->events = 0;
     }
     fm_client_process(watch->link->client);
@@ -212,7 +212,7 @@ static void on_prepare(uv_prepare_t *prepare) {
     }
 }
 
-/* ---- its life ---- */
+/* ---- the link's life ---- */
 
 struct gw_link *gw_link_new(uv_loop_t *loop, const struct fm_client_options *options, int64_t pulse_ms) {
     struct gw_link *link = calloc(1, sizeof *link);

@@ -21,7 +21,7 @@ struct gw_providers;
 struct gw_turn;
 struct json_object;
 
-/* All of it is copied. */
+/* The options of all providers; gw_providers_new copies them. */
 struct gw_providers_options {
     uv_loop_t *loop;
     const char *helper;           /* path of fm-proxy */
@@ -29,7 +29,7 @@ struct gw_providers_options {
     const char *openai_key;       /* NULL: not set */
     const char *anthropic_key;
     const char *openai_url;    /* as OPENAI_BASE_URL has it; NULL or "": OpenAI's own */
-    const char *anthropic_url; /* as ANTHROPIC_BASE_URL has it */
+    const char *anthropic_url; /* in the form of the variable ANTHROPIC_BASE_URL */
     int64_t pulse_ms;          /* see link.h; 0: its default */
 };
 

@@ -58,7 +58,7 @@ struct gw_params {
     struct gw_text title;
     struct gw_text blob_id;
     int64_t limit;     /* 0: the caller did not send it */
-    int64_t after_seq; /* the same */
+    int64_t after_seq; /* 0: the caller did not send it */
     bool remember;
 };
 

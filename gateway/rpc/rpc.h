@@ -42,7 +42,7 @@ struct gw_peer {
      * Sends a whole frame; `text` stays the caller's. This may lead to the peer's removal later, never during the call.
      */
     void (*send)(struct gw_peer *peer, const char *text, size_t len);
-    bool logged_in; /* net/ sets it */
+    bool logged_in; /* set by net/ after the login */
     struct gw_reply *calls;
     size_t call_count;
     struct gw_rpc *rpc;
@@ -111,8 +111,8 @@ int64_t gw_event_promise(struct gw_rpc *rpc);
 void gw_event_start_above(struct gw_rpc *rpc, int64_t seq);
 
 /*
- * As gw_event_end, for an event whose number was promised. If other events have passed that number, it gets the next
- * one.
+ * As gw_event_end, for an event whose number was promised. If other events have passed that number, the event gets the
+ * next number.
  */
 int64_t gw_event_end_as(struct gw_rpc *rpc, const char *session_key, int64_t promised);
 

@@ -22,7 +22,7 @@
 /* The outcome of a call, while its attachments go to the disk. */
 struct gw_tool_outcome {
     struct fm_json_writer attachments; /* on the part's buffer */
-    struct gw_attachment *left;        /* copies, `count` of them; those from `at` on are not written */
+    struct gw_attachment *left;        /* `count` copies of attachments; those from index `at` on are not written yet */
     size_t at;
     size_t count;
 };
@@ -336,7 +336,7 @@ void gw_calls_decided(void *context, const char *approval_id, enum gw_verdict ve
 
 static void on_approval_written(struct gw_run *run) {
     if (!run->approval_id[0] || run->phase != GW_PHASE_APPROVAL) {
-        return; /* it was answered before its opening was on the disk */
+        return; /* the user answered before the approval's opening was on the disk */
     }
     struct fm_json_writer *w = gw_event_begin(chats_of(run)->options.rpc, "exec.approval_request");
     gw_tell_approval(run, false, w);

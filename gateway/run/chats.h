@@ -33,7 +33,7 @@ struct gw_chats_options {
     struct gw_tools *tools; /* NULL: models get none */
     int64_t approval_timeout_ms;
     const char *workspace;     /* folder of the agent's files */
-    const char *default_agent; /* its id */
+    const char *default_agent; /* the id of the default agent */
     const char *folder;        /* where tools run */
     const char *rules;         /* path of rules.json */
 };

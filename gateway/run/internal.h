@@ -35,10 +35,10 @@ struct gw_part {
 };
 
 enum gw_run_state {
-    GW_RUN_WRITING, /* its message is on its way to the disk */
+    GW_RUN_WRITING, /* the user's message is on its way to the disk */
     GW_RUN_QUEUED,
     GW_RUN_GOING,
-    GW_RUN_ENDING, /* its end is on its way to the disk */
+    GW_RUN_ENDING, /* the run's end is on its way to the disk */
 };
 
 /* What a run in progress waits for; each has its own way to end early. */
@@ -61,9 +61,9 @@ struct gw_run {
     enum gw_run_state state;
     enum gw_run_phase phase;
     bool aborting;
-    bool taken_back; /* it was aborted before it began */
+    bool taken_back; /* the run was aborted before it began */
     bool cut;        /* the last turn was ended by a limit */
-    bool over;       /* its end is reported; it is freed after its last write */
+    bool over;       /* the run's end is reported; the run is freed after its last write */
     unsigned writes;
     bool lost;                 /* a record of its message, or of its answer, is not on the disk */
     int64_t event;             /* the number of the event that will report its end */
@@ -108,14 +108,14 @@ struct gw_chat {
     struct gw_chats *chats;
     char key[GW_SESSION_KEY_LEN + 1];
     struct gw_run *runs;
-    bool loaded; /* its transcript was read: the next two are set */
+    bool loaded; /* its transcript was read: `browsed` and `keys` are set */
     bool browsed;
     struct json_object *keys;        /* {requestKey: {"runId","message"}}: a hash of the message; owned */
     struct gw_pending_send *pending; /* until it is loaded; the oldest first */
     unsigned ends;                   /* runs that have ended: a reader of the transcript sees whether it missed one */
     struct gw_reply *deleter;
     bool deleting;
-    bool removing; /* the journal is deleting it */
+    bool removing; /* the journal is deleting the session */
 };
 
 struct gw_chats {

@@ -122,7 +122,7 @@ static void on_end_written(void *context, const struct fm_error *error) {
 static void on_answer_written(void *context, const struct fm_error *error) {
     struct gw_run *run = context;
     run->writes--;
-    run->lost |= error != NULL; /* later records may get there all the same */
+    run->lost |= error != NULL; /* later records may get to the disk all the same */
 }
 
 static bool write_answer(struct gw_run *run, struct fm_error *error) {

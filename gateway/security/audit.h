@@ -52,7 +52,7 @@ FM_MUST_USE enum fm_code gw_audit_tool_before(struct gw_audit *audit, const stru
 /* The outcome: "done", "denied", "aborted" or "failed", for example. A tool that took too long has failed. */
 struct gw_audit_result {
     const char *outcome;
-    int exit_code; /* -1: there is none */
+    int exit_code; /* -1: no process, so no exit code */
     size_t output_bytes;
     bool truncated;
     int64_t duration_ms;

@@ -81,7 +81,7 @@ struct gw_filter {
         bool quote_seen; /* the name's closing quote */
         bool escaped;    /* the quotes are escaped, as in JSON inside a string */
         bool backslash;  /* in quotes: the last byte is a backslash that escapes the next */
-        bool tight;      /* "=" right after the name, and the value right after it */
+        bool tight;      /* "=" comes right after the name, and the value right after "=" */
         char separator;
         char quote;
         bool drop; /* GW_NAME_REST: the rest of a long value is dropped too */
@@ -91,13 +91,13 @@ struct gw_filter {
     struct {
         unsigned char held[GW_KEY_HELD_MAX];
         size_t count;
-        size_t at;      /* the formats have seen `held` up to here */
+        size_t at;      /* the formats have seen `held` up to this index */
         uint64_t alive; /* the formats that may still match */
         uint8_t part[GW_FORMATS_MAX];
         uint16_t run[GW_FORMATS_MAX];         /* bytes of the part so far */
         uint16_t begins[GW_FORMATS_MAX];      /* where in `held` the part began */
         unsigned char before;                 /* the byte before what is held; 0: none */
-        const struct gw_key_format *dropping; /* the rest of its last part is dropped */
+        const struct gw_key_format *dropping; /* a format whose last part is being dropped; NULL: none */
     } t;
 };
 

@@ -43,7 +43,7 @@ struct gw_key_format {
     const char *name;
     struct gw_key_part parts[GW_PARTS_MAX];
     uint8_t kept;     /* how many parts at its beginning are no secret */
-    uint8_t kept_end; /* and at its end */
+    uint8_t kept_end; /* how many parts at its end are no secret */
     bool any_case;    /* of the literals */
     bool exact;       /* after the last run comes no letter, digit or _ */
     bool mixed;       /* the last run has digits and letters, or it is a word */

@@ -16,7 +16,7 @@
 
 struct append {
     struct gw_job job;
-    struct append *next;          /* of the same file in this batch */
+    struct append *next;          /* the next record of the same file in this batch */
     struct gw_journal_file *file; /* NULL: `work` is to be run */
     enum fm_code (*work)(void *context, struct fm_error *error);
     gw_journal_done *done;
@@ -34,8 +34,8 @@ struct gw_journal {
 struct gw_journal_file {
     struct gw_journal *journal;
     int folder;
-    int64_t whole; /* -1: there is no file */
-    bool behind;   /* there may be bytes after the whole ones */
+    int64_t whole; /* length of the whole records; -1: there is no file */
+    bool behind;   /* there may be bytes after the whole records */
     struct append *first;
     struct append **end;
     struct gw_journal_file *next; /* in this batch */
@@ -96,7 +96,7 @@ static void write_file(struct gw_journal_file *file) {
     bool tried = false;
     enum fm_code code = open_whole(file, &fd, &error);
     if (code == FM_OK) {
-        tried = file->behind = true; /* until all of it is on the disk */
+        tried = file->behind = true; /* until all records of the batch are on the disk */
         code = write_lines(file, fd, &written, &error);
     }
     if (code == FM_OK) {
@@ -106,7 +106,7 @@ static void write_file(struct gw_journal_file *file) {
         for (struct append *at = file->first; at; at = at->next) {
             at->error = error;
         }
-        if (tried) { /* so that a restart finds none of it */
+        if (tried) { /* so that a restart finds nothing of the batch */
             file->behind = !(fm_private_file_cut(fd, file->whole) && fm_private_file_sync(fd));
         }
     }

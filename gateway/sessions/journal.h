@@ -21,7 +21,10 @@
 struct gw_journal;
 struct gw_journal_file;
 
-/* `error` NULL: it is on the disk. Else nothing of it is, nor will be. Called once for each one that was accepted. */
+/*
+ * `error` NULL: the record is on the disk. Else nothing of it is, nor will be. Called once for each record that was
+ * accepted.
+ */
 typedef void gw_journal_done(void *context, const struct fm_error *error);
 
 /* Starts the thread. Fails as gw_worker_open. */

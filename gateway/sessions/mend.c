@@ -140,7 +140,7 @@ static enum fm_code mend_one(struct gw_sessions *sessions, const char *key, cons
         return code;
     }
     if (recovered.whole == 0 && !recovered.damaged) {
-        fm_private_file_remove(sessions->folder, name); /* its first record was never acknowledged */
+        fm_private_file_remove(sessions->folder, name); /* the session's first record was never acknowledged */
     } else {
         bool whole = mend_file(sessions->folder, key, name, text, len, &recovered, error) == FM_OK;
         if (!whole) {

@@ -53,7 +53,7 @@ struct gw_record {
     int64_t seq;
     int64_t time_ms;
     enum gw_record_type type;
-    struct json_object *json; /* the reader's; json_object_get keeps it */
+    struct json_object *json; /* belongs to the reader; json_object_get keeps it */
     const char *line;         /* without its newline */
     size_t len;
 };

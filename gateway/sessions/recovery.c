@@ -167,7 +167,7 @@ static void settle_approval(struct recovery *recovery, const struct gw_record *r
     }
 }
 
-/* Removes the run and everything that belongs to it. */
+/* Removes the run and everything that belongs to it from `open`. */
 static void end_run(struct recovery *recovery, const char *run) {
     struct open **link = &recovery->open;
     while (*link) {
@@ -208,7 +208,7 @@ static bool on_record(void *context, const struct gw_record *record) {
     gw_facts_apply(&recovery->out->facts, record);
     follow_record(recovery, record);
     if (recovery->out->damaged) {
-        fm_buf_append(&recovery->out->kept, record->line, record->len + 1); /* its newline too */
+        fm_buf_append(&recovery->out->kept, record->line, record->len + 1); /* the record's newline too */
     }
     return !recovery->failed;
 }

@@ -22,7 +22,7 @@ struct gw_facts {
     size_t messages;
     int64_t input_tokens; /* of all runs that have ended */
     int64_t output_tokens;
-    bool priceless; /* the cost of some of them is not known; all others cost nothing */
+    bool priceless; /* the cost of some tokens is not known; all others cost nothing */
     int64_t event;  /* the highest event number in the records; 0: there is none */
 };
 
@@ -42,9 +42,9 @@ struct gw_recovered {
     bool damaged;
     struct fm_buf kept;
     struct fm_buf closing; /* records to append, which close what was open; empty: nothing was open */
-    size_t runs;           /* how many of them are "run_ended", outcome "error" */
-    size_t approvals;      /* "approval_settled", verdict "withdrawn" */
-    size_t tools;          /* "tool_result", outcome "unknown" or "not_run" */
+    size_t runs;           /* how many `closing` records are "run_ended", outcome "error" */
+    size_t approvals;      /* how many are "approval_settled", verdict "withdrawn" */
+    size_t tools;          /* how many are "tool_result", outcome "unknown" or "not_run" */
 };
 
 /*

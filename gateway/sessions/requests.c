@@ -22,7 +22,7 @@ static void on_created(void *context, const struct fm_error *error) {
     struct fm_error no_memory;
     free(context);
     if (!error && !gw_sessions_reserve(creation.sessions)) {
-        fm_fail_no_memory(&no_memory); /* the next start lists it */
+        fm_fail_no_memory(&no_memory); /* the next start lists the session */
         error = &no_memory;
     }
     if (error) {

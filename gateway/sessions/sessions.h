@@ -27,13 +27,13 @@ struct gw_session {
 
 /* What the start had to mend, in all sessions together. */
 struct gw_mended {
-    size_t sessions; /* that were read */
+    size_t sessions; /* sessions that were read */
     size_t torn;     /* transcripts whose end was cut off */
-    size_t damaged;  /* that were set aside as KEY.damaged-TIME, and written anew from their whole records */
-    size_t runs;     /* that were closed, as the two below */
+    size_t damaged;  /* transcripts set aside as KEY.damaged-TIME, and written anew from their whole records */
+    size_t runs;     /* open runs that were closed */
     size_t approvals;
     size_t tools;
-    size_t unusable; /* that can't be read, or whose repair failed: the log says why */
+    size_t unusable; /* sessions that can't be read, or whose repair failed: the log says why */
 };
 
 /*

@@ -30,7 +30,7 @@ static struct gw_story_run *find_run(const struct gw_story *story, const char *i
 }
 
 static bool add_part(struct gw_story_run *run, struct json_object *record) {
-    if ((run->part_count & (run->part_count - 1)) == 0) { /* it is full at each power of two */
+    if ((run->part_count & (run->part_count - 1)) == 0) { /* the array is full at each power of two */
         size_t room = run->part_count ? run->part_count * 2 : 1;
         struct json_object **larger = realloc(run->parts, room * sizeof *larger);
         if (!larger) {

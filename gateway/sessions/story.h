@@ -23,13 +23,13 @@ struct gw_story_run {
     struct json_object *answer; /* the assistant's message; NULL: there is none */
     struct json_object *ended;  /* run_ended; NULL: it is open */
     int64_t event;              /* the number of the event that reported its end */
-    bool taken_back;            /* it never began */
+    bool taken_back;            /* the run never began */
 };
 
 struct gw_story {
     struct gw_story_run *runs;
     size_t count;
-    bool browsed; /* text of a web page is in it */
+    bool browsed; /* text of a web page is in the story */
     struct json_object *records;
 };
 

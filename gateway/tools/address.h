@@ -16,8 +16,9 @@
 const char *gw_address_refused(const struct sockaddr *address);
 
 /*
- * The same for an address that is public but near: one of this machine, or of a network that its interfaces are in. (At
- * home, each device has a public IPv6 address.) NULL: it is not near. Asks the system.
+ * A text that says why an address must not be reached that is public but near: an address of this machine, or of a
+ * network that this machine's interfaces are in. (At home, each device has a public IPv6 address.) NULL: it is not
+ * near. Asks the system.
  */
 const char *gw_address_near(const struct sockaddr *address);
 

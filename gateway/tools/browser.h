@@ -20,7 +20,7 @@ struct gw_browser {
     uv_timer_t limit;       /* of the action */
     uv_timer_t pause;       /* between two checks of the page */
     char session[GW_BROWSER_ID_MAX];
-    char frame[GW_BROWSER_ID_MAX];  /* the main one */
+    char frame[GW_BROWSER_ID_MAX];  /* the page's main frame */
     char loader[GW_BROWSER_ID_MAX]; /* what a navigate waits for; "": nothing */
     char loaded[GW_BROWSER_ID_MAX]; /* what has loaded last */
     size_t step;                    /* the action that runs */
@@ -49,7 +49,7 @@ struct gw_browser_action {
     void (*late)(struct gw_browser *browser); /* at its time limit; NULL: the limit is a failure */
 };
 
-/* NULL: there is no such action. */
+/* The row of the action `name`; NULL: there is no such action. */
 const struct gw_browser_action *gw_browser_action_find(const char *name);
 
 /* The object of an action, and a member's text ("" if it is not there). */

@@ -56,7 +56,7 @@ static void on_navigated(void *context, struct json_object *result, const char *
     }
     snprintf(browser->loader, sizeof browser->loader, "%s", gw_browser_text(result, "loaderId"));
     if (!*browser->loader || strcmp(browser->loader, browser->loaded) == 0) {
-        loaded(browser); /* a place in the same document, or it loaded before this answer */
+        loaded(browser); /* a place in the same document, or the page loaded before this answer came */
     }
 }
 
@@ -76,7 +76,7 @@ static void run_navigate(struct gw_browser *browser, struct json_object *action)
     fm_buf_free(&params);
 }
 
-/* The page is there, but something of it is still loading. */
+/* The time limit of a navigation: if the page is there, but something of it is still loading, that is no failure. */
 static void late_navigate(struct gw_browser *browser) {
     if (*browser->loader) {
         gw_browser_say(browser, "(The page was still loading after %d s.)\n", GW_BROWSER_STEP_MS / 1000);
@@ -116,7 +116,7 @@ static void late_settle(struct gw_browser *browser) {
 static const char find_to_click[] =
     "(s)=>{const e=document.querySelector(s);if(!e)return{fault:'no element matches the selector'};"
     "e.scrollIntoView({block:'center',inline:'center',behavior:'instant'});"
-    "const a=e.closest('[target]');if(a)a.removeAttribute('target');" /* what it opens shall open here */
+    "const a=e.closest('[target]');if(a)a.removeAttribute('target');" /* what the click opens shall open in this page */
     "const r=e.getBoundingClientRect();if(!r.width||!r.height)return{fault:'the element is not visible'};"
     "const x=r.left+r.width/2,y=r.top+r.height/2,t=document.elementFromPoint(x,y);"
     "if(!t)return{fault:'the element is outside of the window'};"

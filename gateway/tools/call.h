@@ -10,7 +10,7 @@
 #define GW_TOOL_CALL_TEXT_MAX                                                                                          \
     (4u * 1024u * 1024u) /* bytes of summary and of details: the input with each byte escaped */
 #define GW_ATTACHMENTS_MAX  8u
-#define GW_ATTACHMENT_BYTES (16u * 1024u * 1024u) /* of all of them, as base64 */
+#define GW_ATTACHMENT_BYTES (16u * 1024u * 1024u) /* bytes of all attachments of a call, as base64 */
 
 struct gw_tools {
     uv_loop_t *loop;

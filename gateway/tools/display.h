@@ -11,7 +11,10 @@
  */
 bool gw_display(struct fm_buf *buf, const char *text, size_t len);
 
-/* The same as one line of at most `max` bytes: newlines and tabs become a space, and "..." stands for what is cut. */
+/*
+ * Appends text as gw_display does, but as one line of at most `max` bytes: newlines and tabs become a space, and "..."
+ * stands for what is cut.
+ */
 void gw_display_line(struct fm_buf *buf, const char *text, size_t len, size_t max);
 
 #endif

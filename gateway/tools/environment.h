@@ -11,13 +11,13 @@
  */
 char **gw_environment_allowed(char *const *environment);
 
-/* The value of a variable in such a list; NULL: it is not there. Pure. */
+/* The value of a variable in a list of NAME=VALUE; NULL: it is not there. Pure. */
 const char *gw_environment_get(char *const *environment, const char *name);
 
 /*
  * The folders and files that hold keys, below `home` (NULL or "": not known) and below the home folder of the user's
  * account, and `state_folder` (NULL: none). Absolute paths, NULL-terminated; they need not exist, and are resolved when
- * a command starts. Freed as above. Asks the system for the account.
+ * a command starts. Freed with gw_strings_free. Asks the system for the account.
  */
 char **gw_hidden_paths(const char *home, const char *state_folder);
 

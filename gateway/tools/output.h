@@ -12,7 +12,7 @@
 struct gw_output {
     size_t max;
     struct fm_buf head; /* the first bytes, up to half of `max` */
-    struct fm_buf tail; /* a ring of the last ones, up to the other half */
+    struct fm_buf tail; /* a ring of the last bytes, up to the other half of `max` */
     size_t at;          /* where the ring's next byte goes, once it is full */
     uint64_t total;
     bool failed; /* out of memory: later bytes are counted as missing */

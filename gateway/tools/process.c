@@ -29,7 +29,7 @@ struct gw_process {
     uv_pipe_t to_command;
     uv_pipe_t from_command;
     uv_timer_t late;
-    uv_handle_t *handles[HANDLES_MAX]; /* those that are initialised */
+    uv_handle_t *handles[HANDLES_MAX]; /* the handles that are initialised */
     size_t handle_count;
     size_t open; /* handles whose closing has not been seen */
     bool pipes;

@@ -17,7 +17,7 @@ enum gw_process_why {
     GW_PROCESS_EXIT,
     GW_PROCESS_TIMEOUT,
     GW_PROCESS_ABORTED,
-    GW_PROCESS_FAILED, /* it was not started: `error` says why */
+    GW_PROCESS_FAILED, /* the command was not started: `error` says why */
     GW_PROCESS_LOST,   /* the runner ended without a word */
 };
 
@@ -31,8 +31,8 @@ struct gw_process_end {
 struct gw_process_handlers {
     void *context;
     void (*output)(void *context, const char *data, size_t len);    /* stdout and stderr, as they come */
-    void (*message)(void *context, const char *data, size_t len);   /* from its pipe; NULL where there is none */
-    void (*ended)(void *context, const struct gw_process_end *end); /* once, at the end: nothing of it runs any more */
+    void (*message)(void *context, const char *data, size_t len);   /* from the command's pipe; NULL: it has none */
+    void (*ended)(void *context, const struct gw_process_end *end); /* once, when nothing of the command is left */
 };
 
 struct gw_process_start {

@@ -40,7 +40,7 @@ struct gw_tool {
     enum fm_code (*prepare)(struct gw_tool_call *call, struct fm_error *error);
     /* Begins; ends in one gw_tool_call_settle, later. A failure means that it did not start, and nothing runs. */
     enum fm_code (*execute)(struct gw_tool_call *call, struct fm_error *error);
-    /* Ends it early: it settles as soon as nothing of it is left. May be called more than once. */
+    /* Ends the call early: it settles as soon as nothing of it is left. May be called more than once. */
     void (*abort)(struct gw_tool_call *call);
     /* Frees what `prepare` and `execute` kept in the call. */
     void (*free)(struct gw_tool_call *call);
@@ -64,7 +64,7 @@ struct gw_tools_config {
 FM_MUST_USE enum fm_code gw_tools_new(const struct gw_tools_config *config, struct gw_tools **tools,
                                       struct fm_error *error);
 
-/* Not while a call of it exists. */
+/* Frees the tools. No call of them may exist any more. */
 void gw_tools_free(struct gw_tools *tools);
 
 /* The table: how many tools there are, and each. Constant. */
@@ -93,14 +93,14 @@ struct gw_tool_call_request {
 void gw_tool_call_request(const struct gw_tool_call *call, struct gw_tool_call_request *request);
 
 enum gw_end {
-    GW_END_DONE,    /* it ran to its end, successful or not */
+    GW_END_DONE,    /* the call ran to its end, successful or not */
     GW_END_TIMEOUT, /* tools.timeout */
     GW_END_ABORTED, /* by gw_tool_call_abort */
-    GW_END_FAILED,  /* it could not run, or an action failed: `output` says which and why */
+    GW_END_FAILED,  /* the call could not run, or an action failed: `output` says which and why */
     GW_END_UNKNOWN, /* the runner was killed: how far it came is not known */
 };
 
-/* The word for it: "done", "timeout", "aborted", "failed", "unknown". */
+/* The word for an end: "done", "timeout", "aborted", "failed", "unknown". */
 const char *gw_end_name(enum gw_end end);
 
 struct gw_attachment {

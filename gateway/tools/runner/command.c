@@ -60,7 +60,7 @@ static void set_limits(const struct gw_job *job) {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
         if (write(fd, BADNESS, strlen(BADNESS)) < 0) {
-            errno = 0; /* it may be higher already */
+            errno = 0; /* the value may be higher already */
         }
         close(fd);
     }

@@ -8,13 +8,13 @@
 #include "tools/runner/job.h"
 
 enum gw_report_kind {
-    GW_REPORT_READY,        /* it waits for a byte to start the command */
-    GW_REPORT_NO_NAMESPACE, /* this kind of namespace can't be had; it ends */
+    GW_REPORT_READY,        /* the inner process waits for a byte to start the command */
+    GW_REPORT_NO_NAMESPACE, /* this kind of namespace can't be had: the inner process ends */
     GW_REPORT_FAILED,       /* the command was not started: `text` says why */
     GW_REPORT_ENDED,        /* the command has ended, with `status` as of waitpid, and nothing is left of it */
 };
 
-/* What it reports, a message each on the socket. */
+/* What the inner process reports: one message on the socket for each report. */
 struct gw_report {
     enum gw_report_kind kind;
     int status;

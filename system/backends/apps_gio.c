@@ -264,7 +264,7 @@ static enum fm_code launch_app(void *self, const char *app, struct fm_error *err
     return code;
 }
 
-/* ---- making one ---- */
+/* ---- making a backend ---- */
 
 static void free_installed(void *self) {
     struct installed *installed = self;

@@ -39,7 +39,7 @@
 
 struct client {
     int fd;          /* -1: free */
-    unsigned number; /* of this connection: a later connection in the same array element has another one */
+    unsigned number; /* of this connection: a later connection in the same array element has another number */
     bool discovers;
     struct fm_buf in;
     struct fm_buf out;

@@ -10,7 +10,7 @@
 
 struct sy_broker_options {
     const char *browser;     /* path of the program */
-    const char *profile;     /* its folder, made if it is missing */
+    const char *profile;     /* the browser's profile folder, made if it is missing */
     const char *socket;      /* path; its folder is made, only for this user */
     const char *const *args; /* for the browser, ends with NULL */
     int end;                 /* a descriptor; when it becomes readable, the browser is ended */

@@ -41,7 +41,7 @@ static bool fits_kind(struct json_object *value, enum kind kind) {
     bool is_text = json_object_is_type(value, json_type_string);
     const char *text = is_text ? json_object_get_string(value) : NULL;
     if (is_text && (size_t)json_object_get_string_len(value) != strlen(text)) {
-        return false; /* it has a NUL, which would hide the rest */
+        return false; /* the text has a NUL, which would hide the rest */
     }
     switch (kind) {
     case ID: return is_text;

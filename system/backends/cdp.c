@@ -46,7 +46,7 @@ struct visit {
     struct visit *next;
     enum want want;
     enum step step;
-    bool held; /* a function waits for it, and then releases it */
+    bool held; /* a function waits for this visit, and then releases it */
     int id;    /* of the call whose answer leads to the next step */
     int64_t until_ms;
     char tab[SY_ID_MAX];
@@ -64,7 +64,7 @@ struct known {
     char *url;
     char *title;
     double opened_ms;
-    bool asked;        /* its page was asked since it has this URL and title */
+    bool asked;        /* the tab's page was asked since the tab has this URL and title */
     unsigned failures; /* failed visits since then: the page may be loading */
     bool listed;
 };
@@ -75,7 +75,7 @@ struct chrome {
     struct sy_cdp_places places;
     struct sy_link link;
     int epoll;              /* readable when the link is */
-    struct answer *answers; /* the awaited ones; NULL: none */
+    struct answer *answers; /* the answers that are awaited; NULL: none */
     size_t answer_count;
     struct visit *visits;
     struct known *known;
@@ -674,7 +674,7 @@ static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **o
     return code == FM_TIMEOUT ? FM_OK : code;
 }
 
-/* ---- the rest of a backend ---- */
+/* ---- the other functions of a backend ---- */
 
 static int64_t chrome_now(void *self) {
     (void)self;
@@ -713,7 +713,7 @@ static void free_chrome(void *self) {
     free(chrome);
 }
 
-/* ---- making one ---- */
+/* ---- making a backend ---- */
 
 /* Known browsers: where each has its profile, below $XDG_CONFIG_HOME or ~/.config. */
 static const char *const browsers[] = {"google-chrome", "chromium", "BraveSoftware/Brave-Browser", "microsoft-edge"};

@@ -536,7 +536,7 @@ static void free_fake(void *self) {
     free(fake);
 }
 
-/* ---- making one ---- */
+/* ---- making a backend ---- */
 
 static const struct sy_backend whole = {
     .name = "fake",

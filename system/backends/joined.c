@@ -58,7 +58,7 @@ static enum fm_code wait_until(void *self, int64_t until_ms, struct fm_error *er
 
 static int joined_descriptor(void *self) {
     (void)self;
-    return -1; /* there are several: `wait` looks at all of them */
+    return -1; /* there are several descriptors: `wait` looks at all of them */
 }
 
 /* ---- windows ---- */
@@ -132,7 +132,7 @@ static enum fm_code text(void *self, const char *tab, int64_t until_ms, char **o
     return part->backend->text(part->self, tab, until_ms, out, error);
 }
 
-/* ---- making one ---- */
+/* ---- making a desktop ---- */
 
 static void free_parts(const struct sy_desktop parts[PARTS]) {
     for (int i = 0; i < PARTS; i++) {

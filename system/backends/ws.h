@@ -14,7 +14,7 @@ struct sy_ws;
 struct sy_ws_handlers {
     void *context;
     bool (*write)(void *context, const char *data, size_t len);
-    bool (*message)(void *context, const char *text, size_t len); /* it returns false to end the connection */
+    bool (*message)(void *context, const char *text, size_t len); /* returns false to end the connection */
 };
 
 /*

@@ -276,7 +276,7 @@ static enum fm_code list_windows(void *self, struct sy_windows *windows, struct 
     return FM_OK;
 }
 
-/* ---- making one ---- */
+/* ---- making a backend ---- */
 
 static void free_x11(void *self) {
     sy_x11_link_free(self);

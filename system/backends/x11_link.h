@@ -69,11 +69,17 @@ FM_MUST_USE enum fm_code sy_x11_end(struct sy_x11_link *link, struct fm_error *e
  * sy_x11_end returns. */
 void *sy_x11_reply(struct sy_x11_link *link, unsigned sequence);
 
-/* The same for a property; also NULL if its format is not `format` (8 or 32), or it has fewer than `items` items. */
+/*
+ * The reply to sy_x11_ask, as sy_x11_reply; also NULL if the property's format is not `format` (8 or 32), or it has
+ * fewer than `items` items.
+ */
 xcb_get_property_reply_t *sy_x11_property_reply(struct sy_x11_link *link, unsigned sequence, int format,
                                                 uint32_t items);
 
-/* Asks for a property, at most 4 * `words` bytes of it. Returns the request's number, for the two functions above. */
+/*
+ * Asks for a property, at most 4 * `words` bytes of it. Returns the request's number, for sy_x11_reply and
+ * sy_x11_property_reply.
+ */
 unsigned sy_x11_ask(struct sy_x11_link *link, xcb_window_t window, xcb_atom_t property, uint32_t words);
 
 /* Closes a connection whose server has ended, so that the descriptor is quiet. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
-#define LONGEST     3              /* bytes that one byte becomes at most */
+#define LONGEST     3              /* most bytes that one byte of the text becomes */
 
 /* C0, DEL and C1. */
 static bool is_control(unsigned code) {

@@ -13,10 +13,10 @@ struct sy_options {
     const char *allow; /* names separated by commas; NULL: all */
     bool no_model;
     const char *proxy;            /* path of fm-proxy; NULL: the one beside this program, if there is one */
-    const char *embedding_models; /* of `do`: folder of a model that embeds; NULL: there is none */
+    const char *embedding_models; /* of `do`: folder of a model that embeds; NULL: no such model */
     const char *chrome_socket;    /* as for `fm-system chrome --socket`; NULL: the default places of browsers */
-    struct sy_proxy *helper;      /* the model of the world that was furnished; NULL: it has none */
-    struct sy_model model;        /* the same, for query */
+    struct sy_proxy *helper;      /* the helper that sy_world_furnish made; NULL: none */
+    struct sy_model model;        /* that helper as a model for query */
     char presets[4096];           /* path, set when the desktop is opened; "": not known */
     struct json_object *fake;     /* --desktop: a fake one, owned; NULL: the real one */
 };

@@ -134,8 +134,8 @@ static int delete(const struct call *call, struct fm_buf *out) {
 
 static const struct action {
     const char *name;
-    const char *options; /* those that it takes */
-    bool named;          /* it takes a preset's name */
+    const char *options; /* the options that the action takes */
+    bool named;          /* the action takes a preset's name */
     int (*run)(const struct call *call, struct fm_buf *out);
 } actions[] = {
     {"list", " --json", false, list},

@@ -167,7 +167,7 @@ enum fm_code sy_run_close_app(struct sy_world *world, const struct sy_plan *plan
     (void)plan;
     for (size_t i = 0; i < step->id_count && code == FM_OK; i++) {
         code = world->desktop.backend->close(world->desktop.self, step->ids[i], error);
-        code = code == FM_NOT_FOUND ? FM_OK : code; /* it was closed meanwhile */
+        code = code == FM_NOT_FOUND ? FM_OK : code; /* the window was closed meanwhile */
     }
     code = code ? code : count_open(world, step, &open, error);
     while (code == FM_OK && open > 0) {

@@ -34,7 +34,7 @@ struct sy_world {
 struct sy_step {
     const struct sy_command *command;
     struct json_object *args; /* borrowed from the request */
-    char param[72];           /* its place in the request: "commands[2]."; "" for a single command */
+    char param[72];           /* the step's place in the request: "commands[2]."; "" for a single command */
     const struct sy_app *app; /* of the snapshot; NULL: no .desktop entry of the application is known */
     char *name;               /* of the application */
     char (*ids)[SY_ID_MAX];   /* the windows or tabs to work on; owned */
@@ -45,7 +45,7 @@ struct sy_step {
     char *url;
     struct sy_step *parts; /* of a preset: windows, then URLs; owned */
     size_t part_count;
-    struct json_object *owned; /* the parts' `args` are borrowed from it */
+    struct json_object *owned; /* JSON from which the `args` of `parts` are borrowed */
 };
 
 struct sy_plan {

@@ -86,7 +86,7 @@ struct sy_understood {
 struct sy_near {
     char *files[SY_NEAR_MAX];
     size_t file_count;
-    char *folders[SY_NEAR_MAX]; /* those with a .git */
+    char *folders[SY_NEAR_MAX]; /* folders with a .git */
     size_t folder_count;
 };
 

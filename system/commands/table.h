@@ -8,7 +8,7 @@ enum sy_kind {
     SY_STRING,  /* not empty */
     SY_WORD,    /* one of `words` */
     SY_INDEX,   /* a positive integer */
-    SY_INDICES, /* an array of them, not empty, without duplicates */
+    SY_INDICES, /* an array of positive integers, not empty, without duplicates */
     SY_BOOL,
     SY_BOUNDS, /* [left, top, right, bottom] */
 };
@@ -33,9 +33,9 @@ struct sy_command {
     const char *type;
     const char *about; /* for models */
     const struct sy_param *params;
-    bool reads;      /* it changes nothing */
-    bool destroys;   /* it closes something */
-    bool moves;      /* it places windows, which `undo` can take back */
+    bool reads;      /* the command changes nothing */
+    bool destroys;   /* the command closes something */
+    bool moves;      /* the command places windows, which `undo` can take back */
     sy_check *check; /* NULL: there is nothing to find */
     sy_run *run;
 };
@@ -54,7 +54,7 @@ const struct sy_command *sy_find_command(const char *type);
 FM_MUST_USE enum fm_code sy_check_params(const struct sy_command *command, struct json_object *args, const char *prefix,
                                          struct fm_error *error);
 
-/* ---- the rows' functions: of the other files of commands/ ---- */
+/* ---- the rows' functions, in the other files of commands/ ---- */
 
 sy_check sy_check_focus_app, sy_check_place_app, sy_check_close_app;
 sy_run sy_run_list_apps, sy_run_focus_app, sy_run_place_app, sy_run_close_app;

@@ -161,7 +161,7 @@ enum fm_code sy_look_at_window(const struct sy_world *world, const char *id, boo
         if (strcmp(windows.at[i].id, id) == 0) {
             *found = true;
             *window = windows.at[i];
-            window->class_name = window->title = window->runs.items = NULL; /* they belong to the list */
+            window->class_name = window->title = window->runs.items = NULL; /* these texts belong to the list */
         }
     }
     sy_windows_free(&windows);

@@ -40,10 +40,10 @@ struct sy_window {
 /* An application that is installed: a .desktop entry. */
 struct sy_app {
     char id[SY_ID_MAX];     /* "firefox.desktop" */
-    char *name;             /* that users see */
+    char *name;             /* the name that users see */
     char *window_class;     /* StartupWMClass; "": not given */
     char *program;          /* file name of the started program; "": not known */
-    char *keywords;         /* its own words for its kind, with spaces between them; "": not given */
+    char *keywords;         /* the entry's own words for what it is, with spaces between them; "": not given */
     struct sy_program runs; /* the started program, without the arguments that depend on what is opened */
 };
 

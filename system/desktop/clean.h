@@ -21,7 +21,7 @@ void sy_clean(struct fm_buf *out, const char *text, size_t max, bool lines);
  */
 void sy_clean_url(struct fm_buf *out, const char *url, size_t max);
 
-/* The same, of one line, as a string of JSON. */
+/* Write what sy_clean (of one line) and sy_clean_url append, as a string of JSON. */
 void sy_write_clean(struct fm_json_writer *w, const char *text, size_t max);
 void sy_write_clean_url(struct fm_json_writer *w, const char *url, size_t max);
 

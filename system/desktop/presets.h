@@ -22,7 +22,7 @@
 
 struct json_object;
 
-/* Zeroed, there are none. */
+/* The presets of a file. Zeroed: there are none. */
 struct sy_presets {
     struct json_object *root; /* owned */
     struct json_object *list; /* the array in `root`, of objects with a name; NULL: there are none */

@@ -16,9 +16,9 @@ struct sy_told_tab {
 
 /* How much of a list the client has seen. */
 enum sy_seen {
-    SY_SEEN_PAGES,   /* all of it */
+    SY_SEEN_PAGES,   /* the whole list, with the pages */
     SY_SEEN_INDICES, /* only numbers of tabs: their pages are known from earlier lists */
-    SY_SEEN_HANDLE,  /* its handle, in a request made for it: indices without a handle never mean this list */
+    SY_SEEN_HANDLE,  /* its handle, in a request made for the client: indices without a handle never mean it */
 };
 
 struct sy_told_list {

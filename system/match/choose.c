@@ -9,7 +9,7 @@
 
 #define GOOD   0.6  /* the least score of a thing to close it: it has most of the words, by weight */
 #define CLOSE  0.05 /* a hit whose score is nearer than this to the best one counts as equally good */
-#define APART  0.1  /* the same, if the best score is below GOOD */
+#define APART  0.1  /* as CLOSE, if the best score is below GOOD */
 #define OF_SET 0.75 /* the least score of a tab in a set */
 #define SHOWN  5    /* candidates that a question names */
 
@@ -134,7 +134,7 @@ const char *sy_named(const struct sy_work *work, char *text, size_t size) {
     return text;
 }
 
-/* ---- one ---- */
+/* ---- one tab ---- */
 
 static bool same_page(const struct sy_work *work, size_t a, size_t b) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
@@ -153,7 +153,7 @@ size_t sy_contenders(const struct sy_work *work, enum sy_group group, const stru
         same = same && same_page(work, hits->at[0].at, hits->at[count].at);
         count++;
     }
-    return same ? 1 : count; /* if all show the same page, any of them will do */
+    return same ? 1 : count; /* if all tabs show the same page, any of them will do */
 }
 
 /* ---- tabs ---- */

@@ -71,7 +71,7 @@ const struct sy_entry *sy_choose_app(struct sy_work *work, bool destroys, enum s
 /* Adds the clause's command, or sets a question about what is not clear. */
 enum sy_standing sy_resolve(struct sy_work *work);
 
-/* The same for an utterance that is a question: adds a list command or query. */
+/* As sy_resolve, for an utterance that is a question: adds a list command or query. */
 enum sy_standing sy_answer_question(struct sy_work *work);
 
 /* Adds place_app for the application of this name. */

@@ -15,7 +15,7 @@
 struct sy_clause {
     enum sy_verb verb;
     bool own_verb; /* else the verb is that of the clause before: "chrome AND SLACK" */
-    bool behind;   /* its verb stands at the end: "slack can go" */
+    bool behind;   /* the verb stands at the end: "slack can go" */
     bool negated;
 
     const struct sy_word *names[SY_WORDS_MAX]; /* the words that name the thing */
@@ -24,13 +24,13 @@ struct sy_clause {
         *but[2 * SY_WORDS_MAX]; /* words for the exceptions, with a NULL between two of them: "except a, b" */
     size_t but_count;
     bool has_but;                    /* there are exceptions */
-    bool but_shared;                 /* they come from a later clause of the same list */
-    const struct sy_word *address;   /* a URL or host among them; NULL: there is none */
+    bool but_shared;                 /* the exceptions come from a later clause of the same list */
+    const struct sy_word *address;   /* a URL or host among the names; NULL: there is none */
     const struct sy_word *all_words; /* all of the clause, verb included, as the user said them */
     size_t word_count;
 
-    bool tab, tabs; /* it is about one tab, or several */
-    bool app, apps; /* an application */
+    bool tab, tabs; /* the clause is about one tab, or several */
+    bool app, apps; /* the clause is about an application, or several */
     bool window;    /* of an application, or of Chrome */
     bool preset;
     bool fresh; /* "in a new tab", "in chrome" */
@@ -43,7 +43,7 @@ struct sy_clause {
     bool blank;   /* pages with nothing in them: "the empty tabs" */
     int numbers[SY_NUMBERS_MAX];
     size_t number_count;
-    int counted;      /* how many there are: "the two rust tabs"; 0: not said */
+    int counted;      /* how many things there are: "the two rust tabs"; 0: not said */
     int named_number; /* the number that is the last word of the names; 0: none is */
     bool series;      /* the numbers belong to the names: "lessons 1 to 3" */
     bool onwards;     /* from the number on: "lessons 3 and up" */

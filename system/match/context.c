@@ -345,7 +345,7 @@ static bool closes(const struct parts *parts) {
     return any;
 }
 
-/* ---- "it" ---- */
+/* ---- pronouns: "it" ---- */
 
 /* How many words, from `word` on, stand for something said before: "it", "those", "that one". `next` is the word after
  * it, or "". */

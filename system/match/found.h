@@ -27,7 +27,7 @@ bool sy_found_destroys(const struct sy_found *found);
 /* Copies `count` indices into it. False when out of memory. */
 FM_MUST_USE bool sy_found_set_tabs(struct sy_found *found, const size_t *tabs, size_t count);
 
-/* Whether both do the same. */
+/* Whether both commands do the same. */
 bool sy_found_equal(const struct sy_found *a, const struct sy_found *b);
 
 /* Writes the command as an object. If it has indices, it also has the handle of their snapshot. */

@@ -16,7 +16,7 @@ void sy_meanings_of(const char *word, struct sy_meanings *meanings);
 /* How well a page of this host and path fits the kind that the word means, up to 1; 0: it does not fit. Pure. */
 double sy_kind_fits(const struct sy_meanings *meanings, const char *host, const char *path);
 
-/* Whether the other word has a similar meaning. */
+/* Whether the word `other` has a similar meaning. */
 bool sy_means(const struct sy_meanings *meanings, const char *other);
 
 #endif

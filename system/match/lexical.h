@@ -26,12 +26,12 @@ struct sy_reading {
     char reason[SY_REASON_SIZE]; /* what to ask, unless it is clear */
     bool proposes;               /* with SY_ASK: `found` is what the user may have meant */
 
-    /* Of the clause that is not clear, or else of the last one: */
+    /* The members from here on are of the clause that is not clear, or else of the last clause. */
     enum sy_verb verb;
     struct sy_where where;
     size_t open; /* where its command belongs in `found` */
     enum sy_group group;
-    size_t choices[SY_CHOICES_MAX]; /* of the group: "which one?" */
+    size_t choices[SY_CHOICES_MAX]; /* candidates, as indices in `group`: "which one?" */
     size_t choice_count;
     struct sy_hits apps, tabs, presets; /* the things that its words fit; owned */
     char nonsense[SY_TEXT_MAX + 1];     /* the utterance, with a meaningless word for each one that names something */

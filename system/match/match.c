@@ -43,7 +43,7 @@ static bool may_close(const struct job *job) {
     return sy_asks_to_close(&job->words) || (job->has_earlier && sy_asks_to_close(&job->earlier_words));
 }
 
-/* ---- what was said before ---- */
+/* ---- the earlier words and their envelope ---- */
 
 static struct json_object *object_member(struct json_object *object, const char *name) {
     return json_object_is_type(object, json_type_object) ? json_object_object_get(object, name) : NULL;
@@ -384,7 +384,7 @@ static enum fm_code read_together(struct job *job, struct fm_error *error) {
     struct sy_words words;
     struct sy_reading whole;
     struct fm_error fault;
-    bool told = job->earlier.verb == SY_NO_VERB; /* "chess bores me" - "close it" */
+    bool told = job->earlier.verb == SY_NO_VERB; /* as in "chess bores me" - "close it" */
     snprintf(text, sizeof text, "%s%s %s", job->earlier_whole.text, told ? "." : "", job->whole.text);
     bool negated = sy_is_negated(job->words.at, job->words.count); /* "not that one" */
     if (negated || strlen(text) > SY_TEXT_MAX || sy_words_read(text, &words, &fault) != FM_OK) {

@@ -48,8 +48,8 @@ FM_MUST_USE enum fm_code sy_match(const struct sy_scene *scene, const char *word
                                   struct sy_matched *matched, struct fm_error *error);
 
 /*
- * The same on the present desktop, with the presets of `world`. The list of tabs is kept (told.h), so that the
- * envelope's indices still mean the same tabs when it runs. Can also fail like sy_snapshot_take.
+ * Writes the envelope as sy_match, for the present desktop and the presets of `world`. The list of tabs is kept
+ * (told.h), so that the envelope's indices still mean the same tabs when it runs. Can also fail like sy_snapshot_take.
  */
 FM_MUST_USE enum fm_code sy_match_now(struct sy_world *world, const char *words, const struct sy_match_options *options,
                                       struct fm_json_writer *w, struct sy_matched *matched, struct fm_error *error);

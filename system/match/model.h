@@ -37,9 +37,9 @@ struct sy_picker {
 
 /* A member that is NULL or 0 means its default. */
 struct sy_proxy_options {
-    const char *path;             /* of fm-proxy; there must be one */
+    const char *path;             /* of fm-proxy; required */
     const char *const *arguments; /* NULL-terminated */
-    const char *model;            /* its id; NULL: the first one */
+    const char *model;            /* the model's id; NULL: the first model */
     const char *embedding_models; /* the folder of a model that embeds; NULL: there is none */
     int64_t ms;                   /* time limit for an answer, with the model's first load; default 60,000 */
     int cancel_fd;                /* when it becomes readable, the answer is cancelled (FM_CANCELLED); default: none */
@@ -55,7 +55,7 @@ void sy_proxy_free(struct sy_proxy *proxy);
 /* A picker that asks this helper, valid as long as the helper. FM_UNAVAILABLE: it does not start, or has no model. */
 struct sy_picker sy_proxy_picker(struct sy_proxy *proxy);
 
-/* The same helper as a model for query. An answer has 400 tokens at most. */
+/* This helper as a model for query. An answer has 400 tokens at most. */
 struct sy_model sy_proxy_model(struct sy_proxy *proxy);
 
 #endif

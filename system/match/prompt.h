@@ -9,7 +9,7 @@
 
 struct fm_buf;
 
-/* The same in every prompt, so that the model has to read it only once. */
+/* The instructions: the same in every prompt, so that the model has to read them only once. */
 extern const char sy_instructions[];
 
 /* An example before the question: a prompt with a user's words, and the answer. */

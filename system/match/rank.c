@@ -305,7 +305,7 @@ void sy_terms_make(const struct sy_index *index, const struct sy_word *const *wo
 struct fit {
     double score;
     bool certain;
-    bool domain; /* of names: only some of its words were said */
+    bool domain; /* of names: only some words of the name were said */
 };
 
 static bool starts(const char *word, const char *beginning, size_t least) {
@@ -580,7 +580,7 @@ bool sy_window_has(const struct sy_snapshot *snapshot, const struct sy_entry *en
     char words[16][SY_WORD_MAX];
     char joined[64];
     sy_words_join(entry->name, joined, sizeof joined);
-    bool browser = sy_alias_fits("chrome", joined) != SY_NO_ALIAS; /* its windows have the titles of their tabs */
+    bool browser = sy_alias_fits("chrome", joined) != SY_NO_ALIAS; /* a browser's windows have its tabs' titles */
     for (size_t i = 0; !browser && entry->runs && i < entry->runs->window_count; i++) {
         size_t count = sy_words_split(snapshot->windows.at[entry->runs->windows[i]].title, words, 16);
         bool all = terms->count > 0;

@@ -20,7 +20,7 @@ struct sy_scene {
 struct sy_entry { /* an application, running or installed, or a preset */
     const char *name;
     const struct sy_app *app;
-    const struct sy_running *runs; /* its windows; NULL: it does not run, or is a preset */
+    const struct sy_running *runs; /* the application's windows; NULL: it does not run, or is a preset */
     bool running;
     bool active;
 };
@@ -41,18 +41,18 @@ struct sy_index {
 struct sy_term {
     char text[2 * SY_WORD_MAX];
     const char *place;         /* the host, perhaps with a path, that the word stands for; NULL: it is no site */
-    bool weak;                 /* it says which kind of page, not which page: "video" */
+    bool weak;                 /* the word says which kind of page, not which page: "video" */
     bool known;                /* a name or title has exactly this word: it is no typo */
     char typo_of[SY_WORD_MAX]; /* the only word of all names and titles that it can be a typo of; "": there is none */
-    int number;                /* "nine" is 9; -1: it is not one */
+    int number;                /* "nine" is 9; -1: the word is no number */
     struct sy_meanings meanings;
 };
 
 struct sy_terms {
     struct sy_term at[SY_WORDS_MAX];
     size_t count;
-    char joined[SY_WORDS_MAX * 8]; /* all of them without gaps; cut */
-    char strong[SY_WORDS_MAX * 8]; /* the same, without words such as "program" */
+    char joined[SY_WORDS_MAX * 8]; /* all terms without gaps; cut */
+    char strong[SY_WORDS_MAX * 8]; /* as `joined`, without words such as "program" */
 };
 
 struct sy_hit {
@@ -61,7 +61,7 @@ struct sy_hit {
     double bm25;  /* for tabs */
     bool certain; /* by whole words, or by a word that can only be a typo of its name: good enough to close it */
     bool domain;  /* the words are those of the tab's domain */
-    bool part;    /* for names: only some of its words were said */
+    bool part;    /* for names: only some words of the name were said */
     bool stray;   /* a word is the name of a site, and the tab is at another site */
 };
 

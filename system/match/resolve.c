@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALL_WORDS   0.85 /* it has nearly all words: then no verb is necessary to show it */
+#define ALL_WORDS   0.85 /* score of a thing that has nearly all words: then no verb is necessary to show it */
 #define LIKE_NAME   0.78
 #define EXACT_NAME  1.04
-#define GENERIC     0.84 /* it fits by its kind, or better */
+#define GENERIC     0.84 /* least score of a thing that fits by its kind */
 #define WHOLE_WORDS 0.88 /* the application's name fits by whole words */
 
 /* ---- close ---- */
@@ -839,7 +839,7 @@ static enum sy_standing verbless_clause(struct sy_work *work) {
     return guess_clause(work);
 }
 
-/* ---- what was said before ---- */
+/* ---- commands that refer to the earlier ones ---- */
 
 static const struct sy_found *meant(const struct sy_work *work) {
     if (work->out->count > 0) {

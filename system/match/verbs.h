@@ -29,7 +29,7 @@ enum sy_verb sy_verb_of(const struct sy_word *words, size_t *begin, size_t *end)
 /* How many words at the beginning are only polite ("can you please"), or join the clause to the one before. */
 size_t sy_polite(const struct sy_word *words, size_t count);
 
-/* The same at the end: "for a second, please". At least one word always remains. */
+/* How many words at the end are only polite: "for a second, please". At least one word always remains. */
 size_t sy_polite_end(const struct sy_word *words, size_t count);
 
 /* Whether the words begin like a question. */

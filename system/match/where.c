@@ -111,7 +111,7 @@ static void span(int sign, int size, int *from, int *to) {
 struct directions {
     int across, down;
     bool middle;
-    int size; /* in twelfths; 0: not said */
+    int size; /* of the part, in twelfths of the monitor; 0: not said */
     bool corner;
 };
 

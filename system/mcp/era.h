@@ -18,10 +18,10 @@ enum sy_era {
 #define SY_LAST_LEGACY SY_2025_11_25
 #define SY_MODERN      SY_2026_07_28
 
-/* Its name on the wire. */
+/* The name of a version on the wire. */
 const char *sy_era_name(enum sy_era era);
 
-/* The version of that name; SY_NO_ERA: there is none, or it is not supported. */
+/* The version with the name `name`; SY_NO_ERA: there is no such version, or it is not supported. */
 enum sy_era sy_era_find(const char *name);
 
 #endif

@@ -20,7 +20,7 @@
 #include <sysexits.h>
 
 #define JOBS_MAX  64u          /* waiting jobs; with so many, no more input is read */
-#define HELD_MAX  1048576u     /* bytes that wait for the other thread, or for the client */
+#define HELD_MAX  1048576u     /* bytes that wait for the desktop's thread, or for the client */
 #define OUT_MAX   (128u << 20) /* bytes of output: one message can make a batch of large answers */
 #define GRACE_MS  1000         /* after the end of the input, to answer open requests */
 #define LET_GO_MS 1000         /* after that, to free the desktop */
@@ -43,14 +43,14 @@ struct serve {
     int64_t until_ms; /* after the end of the input: the end of the present time limit */
     bool impatient;   /* the first time limit (GRACE_MS) is over */
 
-    pthread_mutex_t lock; /* for the members below, except `caller`, which the other thread owns */
+    pthread_mutex_t lock; /* for the members below, except `caller`, which the desktop's thread owns */
     pthread_cond_t changed;
     struct list todo;
     struct list done;
     struct sy_job *running;
     bool interrupted; /* a byte is in the cancel pipe */
-    bool finish;      /* the other thread ends when `todo` is empty */
-    bool finished;    /* the other thread uses nothing here any more */
+    bool finish;      /* the desktop's thread ends when `todo` is empty */
+    bool finished;    /* the desktop's thread uses nothing of this struct any more */
     int cancel[2];    /* readable: the running job was cancelled */
     int wake[2];      /* readable: a job is done, or has lines to send, or `finished` was set */
     struct sy_caller caller;
@@ -80,7 +80,7 @@ static struct sy_job *take_job(struct list *list, struct sy_job **at) {
     return job;
 }
 
-/* ---- the other thread ---- */
+/* ---- the desktop's thread ---- */
 
 static void wake(const struct serve *serve) {
     (void)!fm_write(serve->wake[1], "", 1); /* a full pipe wakes too */
@@ -275,7 +275,7 @@ static void read_input(struct serve *serve) {
     }
 }
 
-/* Tells the other thread that no more jobs come. */
+/* Tells the desktop's thread that no more jobs come. */
 static void ask_to_finish(struct serve *serve) {
     sy_server_end(&serve->server);
     pthread_mutex_lock(&serve->lock);
@@ -398,7 +398,7 @@ static bool prepare_server(struct serve *serve) {
 }
 
 int sy_serve(const struct sy_serve *given, bool *clean) {
-    static struct serve serve; /* the other thread may outlive this call */
+    static struct serve serve; /* the desktop's thread may outlive this call */
     serve.given = given;
     signal(SIGPIPE, SIG_IGN);
     fm_set_nonblocking(given->out);

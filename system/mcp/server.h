@@ -18,10 +18,10 @@ typedef bool sy_answer_now(struct sy_server *server, const struct sy_request *re
 /* methods.c has the table. */
 struct sy_method {
     const char *name;
-    enum sy_era first, last; /* the versions that have it */
-    sy_answer_now *answer;   /* NULL: it is handed over, or listens */
+    enum sy_era first, last; /* the first and the last version that have the method */
+    sy_answer_now *answer;   /* NULL: the request is handed over, or the method listens */
     enum sy_keep keep;
-    bool listens; /* it is a subscription: its answer comes when it ends */
+    bool listens; /* the method is a subscription: its answer comes when it ends */
 };
 
 /* Finds a method; NULL: no version has it. */
@@ -55,7 +55,7 @@ struct sy_server {
     void *context;
 
     enum sy_era negotiated; /* by initialize */
-    struct sy_job **jobs;   /* those that were handed over and are not done; borrowed */
+    struct sy_job **jobs;   /* the jobs that were handed over and are not done; borrowed */
     size_t job_count;
     struct fm_rpc_id listeners[SY_LISTENERS_MAX];
     size_t listener_count;

@@ -11,9 +11,9 @@
 struct sy_tool {
     const char *name;
     const char *about;                                                       /* for models */
-    bool reads;                                                              /* it changes nothing */
-    bool destroys;                                                           /* it may close something */
-    void (*input)(const struct sy_policy *policy, struct fm_json_writer *w); /* its JSON Schema */
+    bool reads;                                                              /* the tool changes nothing */
+    bool destroys;                                                           /* the tool may close something */
+    void (*input)(const struct sy_policy *policy, struct fm_json_writer *w); /* writes its parameters' JSON Schema */
     bool (*call)(struct sy_caller *caller, const struct sy_request *request, struct json_object *args,
                  struct fm_json_writer *w);
 };

@@ -7,7 +7,7 @@ import { isObject } from "./types.js";
 /** The media types that a body may have. `fetch` sets `text/plain` for a string without a type. */
 const JSON_TYPE = /^(?:application\/(?:[\w.+-]+\+)?json|text\/plain)[ \t]*(?:;|$)/i;
 
-/** How long the rest of a refused body is read and dropped; see `discard`. */
+/** How long the rest of a refused body is read and dropped (in ms); see `discard`. */
 const DRAIN_MS = 1000;
 /** A smaller chunk counts as this many bytes then, because each chunk takes time. */
 const DRAIN_CHUNK_BYTES = 1024;
@@ -18,9 +18,9 @@ export class UnreadableBodyError extends TypeError {}
 /** A request's body as `fetch` was given it. */
 export interface Body {
   content: string | ReadableStream<Uint8Array> | null;
-  /** Its media type, or null where nobody gave one. */
+  /** The body's media type; null: nobody gave one. */
   type: string | null;
-  /** The caller gave this very stream. */
+  /** Whether `content` is a stream that the caller made, not one that Node made of something else. */
   own: boolean;
 }
 

@@ -19,7 +19,10 @@ const TIMED: ReadonlySet<string> = new Set([
   "models.load",
   "models.unload",
 ]);
-/** How long after a limit the helper may still say so: an engine that has to be ended takes LIMITS.grace_ms. */
+/**
+ * How long after a limit has passed the helper may still report it: an engine that has to be ended takes
+ * LIMITS.grace_ms.
+ */
 export const GRACE_MS = LIMITS.grace_ms + 150;
 /** Whether a call is work of the engine. */
 export const isWork = (method: string): boolean => TIMED.has(method);
@@ -52,7 +55,10 @@ export class Call implements Operation {
   readonly #watch = new Watch((now) => this.#look(now));
   readonly #next: Next | null;
   readonly #progress: Progress;
-  /** The limit's end for which the helper was asked whether it has the request; then the one for which it said yes. */
+  /**
+   * The time of a limit's end for which the helper was last asked whether it has the request. `#vouchedFor`: the time
+   * for which it last said yes.
+   */
   #askedFor = 0;
   #vouchedFor = 0;
   #observe: (message: JsonObject) => void = () => {};
@@ -73,17 +79,20 @@ export class Call implements Operation {
     if (this.#next !== null && options.timeoutFrom !== "send") this.#watch.wake();
   }
 
-  /** When the helper was heard of about it last, or got it, as performance.now() tells it; null: it has not got it. */
+  /**
+   * When the helper last reported something about the call, or got it, by performance.now(); null: it has not got the
+   * call.
+   */
   get heardAt(): number | null {
     return this.#progress.heardAt;
   }
 
-  /** Whether it is settled. */
+  /** Whether the call is settled. */
   get isOver(): boolean {
     return this.#over;
   }
 
-  /** Sends it and waits for what comes of it. Throws what the connection does. */
+  /** Sends the call and waits for its result. Throws what the connection throws. */
   async sendOn(connection: Connection): Promise<JsonObject> {
     const isEndless = this.#next === null;
     const { id, result } = connection.call(this.method, this.params, isEndless, (message) => this.#notify(message));
@@ -99,7 +108,7 @@ export class Call implements Operation {
     }
   }
 
-  /** Whether it may be sent once more after its connection failed: nobody has read it. */
+  /** Whether the call may be sent once more after its connection failed, because no helper has read it. */
   get wasUnread(): boolean {
     return !this.#over && !this.#cancelled && this.#sent !== null && !this.#sent.connection.mayHaveRead(this.#sent.id);
   }
@@ -150,7 +159,7 @@ export class Call implements Operation {
     if (!this.#over) this.#options.onNotification?.(message);
   }
 
-  /** Ends the call when a limit has passed, and then the time in which the helper may still report it. */
+  /** Ends the call when a limit has passed, and after it the time in which the helper may still report that. */
   #look(now: number): number | null {
     if (this.#over || this.#next === null) return null;
     const { limit, at } = this.#next(this.#progress);

@@ -133,7 +133,7 @@ export const CATALOG: readonly CatalogModel[] = [
   },
 ];
 
-/** Those with a word in their name, kind or use. */
+/** The models that have a word in their name, kind or use. */
 export function searchCatalog(word: string): readonly CatalogModel[] {
   const wanted = String(word).toLowerCase();
   return CATALOG.filter(({ name, kind, goodFor }) => `${name} ${kind} ${goodFor}`.toLowerCase().includes(wanted));

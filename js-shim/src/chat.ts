@@ -98,8 +98,8 @@ export class ChatChunks implements Chunks<ChatCompletionChunk> {
   }
 
   /**
-   * The completion; null: there was no chunk. One that has not `ended` is as the helper tells a failure, but nobody is left
-   * who has counted.
+   * The completion; null: there was no chunk. If the stream has not `ended`, the completion looks like one that the
+   * helper reports as failed, but without counts of tokens: nobody is left who has counted them.
    */
   whole(ended: boolean): WireChatCompletion | null {
     if (this.#last === null) return null;

@@ -147,7 +147,7 @@ export function checkOptions(options: unknown): void {
     }
     if (value === undefined) continue;
     const [fits, what] = checkOf(KINDS[name as keyof ClientOptions]);
-    const told = name === "remote" || name === "env" ? typeof value : shown(value); // they may hold keys
+    const told = name === "remote" || name === "env" ? typeof value : shown(value); // these options may hold keys
     if (!fits(value)) throw invalid(name, `Invalid option '${name}': it must be ${what}, not ${told}.`);
   }
 }

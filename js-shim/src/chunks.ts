@@ -8,7 +8,7 @@ import type { JsonObject, Operation, Transport } from "./types.js";
 export interface Chunks<C> {
   /** Takes the next chunk. */
   add(chunk: C): void;
-  /** The completion; null: there was no chunk. Of one that has not `ended` nobody has counted the tokens. */
+  /** The completion; null: there was no chunk. If the stream has not `ended`, nobody has counted the tokens. */
   whole(ended: boolean): NonNullable<FmErrorFields["completion"]> | null;
 }
 

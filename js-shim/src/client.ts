@@ -294,7 +294,7 @@ type Whole<Body> = Body & { stream?: false };
 
 /** The working part of a client. The first call loads it, so a host that never makes a call does not wait for it. */
 class Later implements Transport {
-  /** The same with the host's fallback, which answers even if the file can't be loaded. */
+  /** This transport with the host's fallback, which answers even if the file can't be loaded. */
   readonly withFallback: Transport;
   readonly #options: ClientOptions;
   readonly #events: Events;
@@ -343,7 +343,7 @@ class Later implements Transport {
   load(): Promise<Core> {
     if (this.#loading !== null) return this.#loading;
     this.#loading = this.#load();
-    // Not before the load ends: otherwise a new call would overtake the waiting ones.
+    // `#core` is set only when the load ends: otherwise a new call would overtake the waiting ones.
     this.#loading.then((core) => (this.#core = core)).catch(() => {});
     return this.#loading;
   }

@@ -77,7 +77,9 @@ export class CompletionChunks implements Chunks<CompletionChunk> {
     this.#whole = { ...this.#whole, ...chunk, choices: [choice], usage: null };
   }
 
-  /** The completion; null: there was no chunk. Of one that has not `ended` nobody is left who has counted. */
+  /**
+   * The completion; null: there was no chunk. If the stream has not `ended`, nobody is left who has counted the tokens.
+   */
   whole(ended: boolean): WireCompletion | null {
     if (this.#whole === null || ended) return this.#whole && { ...this.#whole, usage: this.#usage };
     return { ...this.#whole, choices: this.#whole.choices.map((choice) => ({ ...choice, finish_reason: null })) };

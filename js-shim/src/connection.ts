@@ -88,7 +88,7 @@ export class Connection {
     return sent;
   }
 
-  /** Asks for a call's end. Says nothing about a call that is over. */
+  /** Asks the helper to end a call. Sends nothing for a call that is over. */
   cancel(id: number): void {
     this.#rpc.cancel(id);
   }
@@ -106,9 +106,10 @@ export class Connection {
   }
 
   /**
-   * A call's limit has passed, and the helper has not said so. It hangs, unless it is `inHand`: then it has a moment to end
-   * the call. One that hangs takes no further call, and what it has not read goes to another one; it is ended when those of
-   * its other calls are over that it has read, each by its answer or its own limits. Those without a limit end with it.
+   * A call's limit has passed, and the helper has not reported it. The helper hangs, unless it has the call `inHand`:
+   * then it has a moment to end the call. A helper that hangs takes no further call, and the calls that it has not read
+   * go to another helper. It is ended when its other calls that it has read are over, each by its answer or its own
+   * limits. Its calls without a limit end with it.
    */
   giveUpOn(id: number, hangs: FmError, inHand: boolean): void {
     this.cancel(id);
@@ -143,7 +144,7 @@ export class Connection {
     else setTimeout(() => this.fail(hangs), HANGS_MS).unref();
   }
 
-  /** Whether the helper may have read that call, and what comes of it would come again. */
+  /** Whether the helper may have read the call, so that its effects would come twice if it were sent again. */
   mayHaveRead(id: number): boolean {
     return this.#brokeProtocol || this.#process.crashed || this.#rpc.hasRead(id);
   }
@@ -153,7 +154,7 @@ export class Connection {
     this.#process.setBusy(busy);
   }
 
-  /** The one place where a helper is given up; only the first reason counts. Returns what its calls were told. */
+  /** The one place where a helper is given up; only the first reason counts. Returns the error that its calls got. */
   fail(reason: FmError): FmError {
     if (this.#failure !== null) return this.#failure;
     this.#failure = this.#readySince === null ? startError(reason, this.#process) : reason;

@@ -79,7 +79,7 @@ export class Core {
   }
 }
 
-/** Whether the helper refuses unknown parameters: the option says it, or else the variable. */
+/** Whether the helper refuses unknown parameters: by the option, or else by the variable. */
 function isStrict(options: ClientOptions): boolean {
   return options.strictParameters ?? variableOf(options, "FM_PROXY_STRICT_PARAMETERS") === "1";
 }

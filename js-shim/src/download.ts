@@ -57,11 +57,11 @@ export interface Source {
   url: URL;
   address: Address;
   file: string;
-  /** In bytes; null: nobody has told it yet. */
+  /** In bytes; null: not known yet. */
   size: number | null;
-  /** The same. */
+  /** The SHA-256 that the file must have; null: not known yet. */
   sha256: string | null;
-  /** Who told it. */
+  /** Where `sha256` comes from; null: it is not known. */
   sha256From: string | null;
 }
 
@@ -78,7 +78,7 @@ export async function addressOf({ origin, pathname, search }: URL): Promise<Addr
   return search === "" ? { url } : { url, query_sha256: await hashText(search) };
 }
 
-/** Whether `told`, the address kept for a file, is the other one. */
+/** Whether `told`, the address that is kept for a file, is the same as the other address. */
 export function isFrom(told: Address, { url, query_sha256 }: Address): boolean {
   return told.url === url && told.query_sha256 === query_sha256;
 }

@@ -45,7 +45,7 @@ export class Events {
   };
   #state: ClientState = "unknown";
 
-  /** The last state that was told. */
+  /** The last state that was reported. */
   get state(): ClientState {
     return this.#state;
   }

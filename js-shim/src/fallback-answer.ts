@@ -8,24 +8,24 @@ import { eventsOf } from "./replay.js";
 import type { ChatCompletionChunk, CompletionChunk, JsonObject, WireResponse } from "./types.js";
 import { isObject } from "./types.js";
 
-/** What the id of a response begins with that was made here, of a text: nobody has stored it. */
+/** The beginning of the id of a response that was made here from a mere text: no such response is stored. */
 export const UNSTORED = "resp_fallback_";
 
 /** How an answer of one method is made whole. */
 export interface Whole {
   /** The member of the helper's result that holds the answer. */
   readonly name: "response" | "completion" | "embeddings";
-  /** The whole answer of what was given. Throws an Error for what has none. */
+  /** Makes the whole answer from what the fallback gave. Throws an Error if it holds no answer. */
   of(value: unknown): JsonObject;
-  /** The messages of a stream that says a whole answer. */
+  /** The messages of a stream that has the whole answer. */
   messages(answer: JsonObject): Iterable<JsonObject>;
-  /** One event or chunk of a stream as the helper's message. */
+  /** Takes one event or chunk of a stream, and returns it as a message of the helper. */
   observe(each: JsonObject): JsonObject;
   /** The whole answer, put together from all events or chunks that `observe` got. */
   observed(): JsonObject;
 }
 
-/** For one request of a method. `model`: the one that the fallback was asked for, if it is not that of the body. */
+/** For one request of a method. `model`: the model that the fallback was asked for, if it is not the body's. */
 export function wholeAnswer(method: FallbackMethod, body: JsonObject, model: string | undefined): Whole {
   const base = { created: Math.floor(Date.now() / 1000), model: model ?? body["model"] ?? "fallback" };
   return MAKERS[method](body, base);

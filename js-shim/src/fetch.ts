@@ -155,7 +155,10 @@ function created(call: Call, answer: unknown): Response {
   return jsonResponse(answer, told(call, answer));
 }
 
-/** The headers for such an answer: which parameters had no effect, and whether the model or the fallback gave it. */
+/**
+ * The headers for an answer that a request has made: which parameters had no effect, and whether the model or the
+ * fallback gave it.
+ */
 function told(call: Call, answer: unknown): Record<string, string> {
   return { ...ignoredHeader([...call.ignored, ...ignoredOf(answer)]), "x-fm-source": sourceOf(answer) };
 }
@@ -177,7 +180,7 @@ function readParams(call: Call): Promise<JsonObject> {
   return readJson(call.body, call.signal);
 }
 
-/** Refuses or notes a parameter that has no meaning here. */
+/** Refuses or notes a parameter that has no meaning for this endpoint. */
 function ignore(call: Call, name: string): void {
   if (call.strict) throw badQuery("unknown_parameter", name, "Unknown");
   addIgnored(call.ignored, name);
@@ -254,7 +257,10 @@ const RETRIEVE_QUERY = {
 } as const;
 const LIST_QUERY = { include: "list", limit: "number", order: "text", after: "text" } as const;
 
-/** The parameters of a query, in the form of a call's. The helper checks the values; unknown names are found here. */
+/**
+ * The parameters of a URL's query, in the form of a call's params. The helper checks the values; this function finds
+ * unknown names.
+ */
 function readQuery(call: Call, types: Readonly<Record<string, QueryType>>): JsonObject {
   const params: JsonObject = {};
   for (const [key, text] of call.query) {

@@ -6,7 +6,10 @@ import { stat } from "node:fs/promises";
 const PROGRAMS = ["7f454c46", "cffaedfe", "cafebabe", "4d5a"];
 const SCRIPT = "2321";
 
-/** `closed`: this user may not read it; it may be a program. `absent`: nobody sees it. */
+/**
+ * What a file is. `closed`: this user may not read it; it may be a program. `absent`: there is no such file for
+ * anybody.
+ */
 export type FileKind = "program" | "script" | "folder" | "other" | "closed" | "absent";
 
 /** Whether a path leads to a file. Never rejects. */

@@ -37,7 +37,7 @@ async function placeOf({ source, name, path }: FoundModel): Promise<string> {
   try {
     return repository === "" ? "" : `${repository}/${decodeURIComponent(file)}`;
   } catch {
-    return ""; // this package did not write it
+    return ""; // this package did not write the file
   }
 }
 

@@ -49,7 +49,7 @@ export interface Machine {
 const WAIT_MS = 5 * 60_000;
 /** With this much more time for its answer, a helper that does not read is noticed first, and another one is asked. */
 const MARGIN_MS = 500;
-/** The same as WAIT_MS if the network may come back at any moment. */
+/** How long the answer counts that no server can be reached, in ms: the network may come back at any moment. */
 const OFFLINE_MS = 5000;
 /** An engine that is asked must report something within 7 s. */
 const CHECKING_MS = 8000;
@@ -138,7 +138,10 @@ export class Compatibility {
     return this.#refused()?.error ?? null;
   }
 
-  /** When the helper that is asked got the question, or said last that it is not sure yet; null: it is not asked, or starts. */
+  /**
+   * When the helper got the question, or last said that it is not sure yet; null: no helper is asked, or it is
+   * starting.
+   */
   get heardAt(): number | null {
     return this.#call?.heardAt ?? null;
   }
@@ -263,7 +266,7 @@ function refusalOf(report: CompatibilityReport): Refusal {
   return { report, error: new FmError("UNAVAILABLE", report.detail ?? "", { reasonCode: report.reason_code }) };
 }
 
-/** What an error says of the machine. */
+/** What an error shows about the machine. */
 export function reasonOf({ code, reasonCode }: FmError): ReasonCode {
   return reasonCode ?? (START_FAILURES.has(code) ? (code as ReasonCode) : "HELPER_UNHEALTHY");
 }

@@ -1,7 +1,7 @@
 // What the beginning of a GGUF file says of a model (docs/gguf.md of ggml). The bytes are untrusted.
 import { open } from "node:fs/promises";
 
-/** What a header tells; null: it does not. */
+/** What a header says of a model; null: it does not say that. */
 export interface ModelFacts {
   /** How the weights are stored: Q4_K_M. */
   quantization: string | null;

@@ -58,12 +58,12 @@ export class Helper implements Transport {
   readonly #crashes: Crashes;
   #live: Connection | null = null;
   #starting: Promise<Connection> | null = null;
-  /** All that were started and are not gone yet. */
+  /** All helpers that were started and are not gone yet. */
   readonly #processes = new Set<Connection>();
-  /** Those that were asked to end: no crash. */
+  /** Helpers that were asked to end: their end is no crash. */
   readonly #leaving = new WeakSet<Connection>();
   readonly #makers = new Set<Maker>();
-  /** How many more helpers for one request may be started now, and the calls that wait for one. */
+  /** How many more helpers for one request may be started now. `#waiting`: the calls that wait for a place. */
   #places = CHILDREN_MAX;
   readonly #waiting: (() => void)[] = [];
   #closed: Promise<void> | null = null;
@@ -78,7 +78,7 @@ export class Helper implements Transport {
     this.#crashes = new Crashes(options.restart, options.spawnPerRequest);
   }
 
-  /** Why no helper will be started; null while one may be, or is there. */
+  /** Why no helper will be started; null: one may be started, or is running. */
   get refusal(): FmError | null {
     if (this.#isClosed) return closedError();
     const refusal = this.#crashes.refusal;

@@ -10,7 +10,7 @@ export interface HubReference {
   repository: string;
   /** A branch or a commit. */
   revision: string;
-  /** A path in the repository; absent: the one that `quant` says, or the usual one. */
+  /** A path in the repository; absent: the file with the quantisation `quant`, or the usual file. */
   file?: string;
   /** A quantisation, such as Q4_K_M. */
   quant?: string;
@@ -19,10 +19,10 @@ export interface HubReference {
 /** A file to download. */
 export interface HubFile {
   url: URL;
-  /** Its name in the models folder. */
+  /** The file's name in the models folder. */
   name: string;
   size: number;
-  /** Null: the hub does not name it, as for small files. */
+  /** Null: the hub does not list it, as for small files. */
   sha256: string | null;
 }
 
@@ -128,7 +128,7 @@ function choose(all: readonly Listed[], { repository, file, quant }: HubReferenc
   throw new FmError("INVALID_REQUEST", `${repository} ${what}. Pull one of these: ${names.join(", ")}`);
 }
 
-/** Whether a split model is there as one file too. */
+/** Whether the repository has a split model as one file, too. */
 function isTwice(path: string, all: readonly Listed[]): boolean {
   return partsOf(path).length > 1 && all.some((file) => basename(file.path) === `${idOf(path)}.gguf`);
 }

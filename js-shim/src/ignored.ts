@@ -23,7 +23,7 @@ export function addIgnored(ignored: string[], path: string): void {
   if (ignored.length <= MAX_NAMES && !ignored.includes(name)) ignored.push(name);
 }
 
-/** The header that reports them, where there are some. */
+/** The header that reports ignored parameters, if there are any. */
 export function ignoredHeader(paths: readonly string[]): Record<string, string> {
   const names: string[] = [];
   let room = MAX_HEADER_BYTES - MORE.length;

@@ -195,7 +195,7 @@ function resolvePackage(name: string, resolve: (name: string) => string): string
   }
 }
 
-/** The same for a package that exports only its `dist/index.js`. */
+/** The folder of a package that exports only its `dist/index.js`. */
 function resolveMain(name: string, resolve: (name: string) => string): string | null {
   try {
     return unpacked(dirname(dirname(resolve(name))));

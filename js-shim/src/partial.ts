@@ -52,8 +52,8 @@ export class PartialResponse {
   }
 
   /**
-   * Ends the stream: the events `error` and `response.failed`. What was joined in the middle (`starting_after`) has no
-   * response to tell, and so `error` alone.
+   * Ends the stream: the events `error` and `response.failed`. A stream that was joined in the middle
+   * (`starting_after`) has no response to report, so it gets `error` alone.
    */
   fail(error: FmError): WireEvent[] {
     if (!this.open) return [];

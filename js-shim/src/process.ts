@@ -79,12 +79,12 @@ export class HelperProcess {
     return this.#crashed;
   }
 
-  /** It has answered: from now on its stderr is not kept. */
+  /** The helper has answered: from now on its stderr is not kept. */
   setReady(): void {
     this.#lastWords = null;
   }
 
-  /** For errors of a start: the program, what it was told, and what it said of it; with a space before it. */
+  /** For errors of a start: the program, its settings, and its last words; with a space before the text. */
   describeStart(): string {
     const { path, origin, settings } = this.#options;
     const told = settings.length > 0 ? `, started with ${settings.join(", ")}` : "";
@@ -215,7 +215,7 @@ export function spawnError(error: unknown, { path, origin, cwd }: Pick<SpawnOpti
   return new FmError("SPAWN_FAILED", what, fields);
 }
 
-/** Why a file may not be run; the system does not say that. */
+/** Why a file may not be run, by its kind: the system's error does not say it. */
 const WHAT_IT_IS: Partial<Record<FileKind, string>> = {
   folder: "is a directory",
   other: "is not a program",

@@ -97,7 +97,7 @@ async function pullFile(source: Source, path: string, options: DownloadOptions):
   }
 }
 
-/** Where a hash is from: the caller named it. */
+/** The origin of a hash that the caller gave. */
 const OPTION = "the option sha256";
 
 /** Names that every system and terminal takes, and `models rm` too. */

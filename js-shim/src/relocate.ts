@@ -41,7 +41,7 @@ interface Original {
   from: string;
   /** Whether the whole folder is copied; else only our files in it. */
   whole: boolean;
-  /** Where it is placed in the copy, and the helper's path in there. */
+  /** Where the original is placed in the copy. `helper`: the helper's path in it. */
   to: string;
   helper: string;
 }
@@ -205,7 +205,7 @@ async function makeCopy(original: Original, hash: string, storageDir: string): P
     if (!(await isCopyOf(original, fresh, hashFile))) throw new Error("the copy differs from what was copied");
     await removeLeftovers(to);
     await rename(fresh, to).catch(async (error: unknown) => {
-      // Another process was first, or what is there is broken.
+      // Another process was first, or the copy that exists is broken.
       if (await isCopyOf(original, to, hashFile)) return;
       await rm(to, { recursive: true, force: true });
       await rename(fresh, to).catch(() => Promise.reject(error));

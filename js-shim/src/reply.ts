@@ -9,7 +9,7 @@ const RETRY_AFTER_MS = 500;
 /** No client is asked to wait longer than this and try again. */
 const LONGEST_RETRY_MS = 1000;
 
-/** What every answer of `client.fetch` says; each has its own id. */
+/** The headers of every answer of `client.fetch`; each answer has its own id. */
 export function headers(contentType?: string): Record<string, string> {
   return {
     ...(contentType === undefined ? {} : { "content-type": contentType }),
@@ -28,7 +28,10 @@ export function errorBody({ message, type, param, code }: OpenAIErrorShape): Jso
   return { message, type, param, code };
 }
 
-/** A failure. It says whether to try again: by their status alone, clients would do that after every 5xx and 408. */
+/**
+ * A failure as a response. Its headers say whether to try again: by the status alone, clients would do that after every
+ * 5xx and 408.
+ */
 export function errorResponse(error: FmError, more: Record<string, string> = {}): Response {
   const retry = error.retryable ? retryHeaders(error.retryAfterMs) : { "x-should-retry": "false" };
   const status = error.status >= 400 && error.status <= 599 ? error.status : 500;
@@ -52,7 +55,7 @@ function retryHeaders(told: number | undefined): Record<string, string> {
 export interface StreamSource {
   /** `told` is called with the first frame: more headers. */
   start(push: (frame: Uint8Array, told?: () => Record<string, string>) => void): Operation<unknown>;
-  /** Frames that tell a failure in the middle. */
+  /** Frames that report a failure in the middle of the stream. */
   failure(error: FmError): Uint8Array[];
 }
 

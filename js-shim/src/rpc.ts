@@ -55,7 +55,7 @@ export class RpcConnection {
     return { id, result };
   }
 
-  /** Whether something has come that shows that the other side has read that call. */
+  /** Whether something has come that shows that the other side has read the call `id`. */
   hasRead(id: number): boolean {
     return id <= this.#readUpTo;
   }
@@ -68,7 +68,7 @@ export class RpcConnection {
     call?.reject(error);
   }
 
-  /** Asks for a call's end. Says nothing about a call that is over. */
+  /** Asks the other side to end a call. Sends nothing for a call that is over. */
   cancel(id: number): void {
     if (this.#failure !== null || !this.#pending.has(id)) return;
     try {

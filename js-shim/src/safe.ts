@@ -141,7 +141,7 @@ async function* relay(
   } catch (reason) {
     tell({ ok: false, error: errorOf(reason, options) });
   } finally {
-    // After another call of `tell` this changes nothing.
+    // If `tell` was called before, this call changes nothing.
     tell(leftEarly());
   }
 }

@@ -10,7 +10,7 @@ const FLAG = { type: "boolean" };
 const TEXTS = { type: "array", items: TEXT, uniqueItems: true };
 const NUMBER = { type: "number" };
 const TYPE = { enum: ["array", "boolean", "integer", "null", "number", "object", "string"] };
-/** For keywords that change what a schema means: they are not supported here. */
+/** The rule of keywords that change what a schema means: this check does not support them. */
 const UNSUPPORTED = false;
 
 const COMMON = {

@@ -49,7 +49,7 @@ export async function spawnOptions(
   }
   const told = (value: string, kind: string): string => (isPath(value, kind) ? whole(value) : value);
   for (const [name, flag, variable, kind] of VALUES) {
-    if (name === "remote") continue; // it may hold keys, which no error should show
+    if (name === "remote") continue; // its value may hold keys, which no error should show
     const value = options[name];
     const fromEnv = env[variable];
     if (value !== undefined) args.push(flag, told(argumentOf(value), kind));
@@ -166,7 +166,7 @@ function remoteArgument(
     const named = others["key_env"];
     if (typeof named === "string" && process.env[named] !== undefined) env[named] ??= process.env[named];
     if (typeof key !== "string") return endpoint;
-    const variable = `KEY_OF_ENDPOINT_${index + 1}`; // errors name it
+    const variable = `KEY_OF_ENDPOINT_${index + 1}`; // errors name this variable
     env[variable] = key;
     return { ...others, key_env: variable };
   });

@@ -175,7 +175,7 @@ export function pick<T, R>(operation: Operation<T>, part: (result: T) => R): Ope
   return { result: operation.result.then(part), cancel: () => operation.cancel() };
 }
 
-/** A result without the `ok` that every one has. */
+/** A result without `ok`, which every result has. */
 export function withoutOk({ ok: _, ...rest }: JsonObject): JsonObject {
   return rest;
 }

@@ -8,7 +8,7 @@ import { isObject } from "./types.js";
 /** The four limits, by what an error calls them. */
 type LimitName = "total" | "queue" | "first_token" | "no_progress";
 
-/** One of them; a call that is no request has none by name. */
+/** A time limit; a call that is no request has only limits without a name. */
 export interface TimeLimit {
   name?: LimitName;
   ms: number;
@@ -16,11 +16,14 @@ export interface TimeLimit {
 
 /** How far a request is, as far as this side can see; times are those of one clock. */
 export interface Progress {
-  /** When it was made. */
+  /** When the request was made. */
   since: number;
-  /** When the helper has shown last that it has this request in hand, or got it; null: it has not got it. */
+  /** When the helper last showed that it has the request in hand, or got it; null: it has not got the request. */
   heardAt: number | null;
-  /** The helper has said, when it was asked, that it has the request in hand: then it is the helper that knows how far. */
+  /**
+   * The helper has said, when it was asked, that it has the request in hand: then the helper knows how far the request
+   * is.
+   */
   known: boolean;
   stage: "queued" | "begun" | "produced";
 }
@@ -71,7 +74,7 @@ export class TimeLimits {
   }
 }
 
-/** What a message of a stream says of how far its request is. */
+/** How far a request is, by a message of its stream. */
 export function stageOf({ event, chunk }: JsonObject): "begun" | "produced" {
   if (isObject(event)) return OPENING.has(event["type"]) ? "begun" : "produced";
   const choices: unknown[] = isObject(chunk) && Array.isArray(chunk["choices"]) ? chunk["choices"] : [];
@@ -81,7 +84,7 @@ export function stageOf({ event, chunk }: JsonObject): "begun" | "produced" {
 /** Events that come before there is any output. */
 const OPENING: ReadonlySet<unknown> = new Set(["response.created", "response.queued", "response.in_progress"]);
 
-/** The first chunk of a chat completion names the role and has no more in it. */
+/** Whether a choice has output. The first chunk of a chat completion has the role and nothing else. */
 function hasOutput({ text, delta, finish_reason }: JsonObject): boolean {
   const { role: _, ...rest } = isObject(delta) ? delta : { text };
   return finish_reason != null || Object.values(rest).some((value) => value != null && value !== "");

@@ -1,6 +1,6 @@
 // A clock that stops while this process does.
 
-/** A timer that fires so much too late says that the process stood still, and nothing of others. */
+/** In ms: if a timer fires so much too late, this process stood still, and nothing follows about other processes. */
 export const STOOD_STILL_MS = 1000;
 /** How long it sleeps at most, so that it recognises when this process stood still. */
 const SLICE_MS = 500;

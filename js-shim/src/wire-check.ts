@@ -107,7 +107,7 @@ class Scan {
     return this.#key(level).includes("\0") ? "a key contains a NUL" : null;
   }
 
-  /** Whether an odd number of backslashes comes before it. */
+  /** Whether the character is escaped: an odd number of backslashes comes before it. */
   #isEscaped(at: number): boolean {
     let before = at;
     while (this.#json.charCodeAt(before - 1) === BACKSLASH) before--;
@@ -128,7 +128,7 @@ class Scan {
     return text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
   }
 
-  /** The path from the params of the call, which the caller gave, down to here. */
+  /** The path from the params of the call, which the caller gave, down to the present value. */
   #path(): string {
     let path = "";
     this.#levels.forEach((level, depth) => {

@@ -6,7 +6,7 @@ import { defaultPath, modelOption } from "./models.js";
 import { bytes, errorText, plain, ProgressLine, say, sayJson, table } from "./output.js";
 import type { Arguments } from "./parse.js";
 
-/** What is asked, and what a right answer has. */
+/** A task for the model: what is asked, and whether an answer is right. */
 interface Task {
   name: string;
   body: ResponseCreateParams & { stream?: false };
@@ -22,7 +22,7 @@ interface Finding {
   failed: boolean;
   /** Whether it failed because this helper can't do it, whatever the model is. */
   refused: boolean;
-  /** What the model said, or why it said nothing. */
+  /** The model's answer, or why there is none. */
   answer: string;
 }
 
@@ -34,7 +34,7 @@ const schemaOf = (properties: object): Record<string, unknown> => ({
   additionalProperties: false,
 });
 
-/** Each of them a model of one thousand million parameters does. */
+/** The tasks. A model of one thousand million parameters does each of them. */
 export const TASKS: readonly Task[] = [
   {
     name: "text",
@@ -84,7 +84,7 @@ export async function checkOne({ words, options }: Arguments): Promise<number> {
   const path = (await modelOption(words[0])) ?? (await defaultPath());
   await warnOfMemory(path);
   const status = await checkModel(path, options["json"] === true);
-  if (path !== undefined) await noteUsable(path, true); // it was loaded
+  if (path !== undefined) await noteUsable(path, true); // the model was loaded
   return status;
 }
 
@@ -166,7 +166,7 @@ async function embed(client: Client): Promise<Finding> {
 
 const answered = { failed: false, refused: false };
 
-/** The requests are right, so what is wrong with one is that this helper has not been built for it. */
+/** The requests are right, so if one is refused, this helper was built without what it needs. */
 function failedWith(name: string, error: unknown): Finding {
   const refused = error instanceof FmError && error.code === "INVALID_REQUEST";
   return { name, right: false, failed: true, refused, answer: plain(errorText(error)) };

@@ -67,7 +67,7 @@ class Conversation {
     else fail(`there is no command /${command}; /help lists them`);
   }
 
-  /** Goes on with another model, if that is there. */
+  /** Goes on with another model, if it is on this machine. */
   async #take(name: string): Promise<void> {
     try {
       const client = createClient({ model: await modelOption(name) });

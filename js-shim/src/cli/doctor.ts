@@ -18,7 +18,7 @@ interface Finding {
   check: string;
   ok: boolean;
   detail: string;
-  /** What to do about it. */
+  /** What to do about the finding. */
   advice?: string;
 }
 

@@ -40,7 +40,7 @@ import type { Arguments } from "./parse.js";
 /** What a clone is built with. */
 const FIRST_TRY = "SmolLM2-135M-Instruct";
 
-/** What to say of a model that is for a first try; undefined: it is another one. */
+/** What to say of a model that is for a first try; undefined: the model is another one. */
 export function betterThan(name: string): string | undefined {
   return name.startsWith(FIRST_TRY) ? "It is for a first try. A better one: npx fm-proxy models pull qwen3-4b" : undefined;
 }
@@ -90,7 +90,7 @@ const ANSWERS = "answers where no model is named: npx fm-proxy models use NAME c
 /** The model that this command's environment names. */
 export const modelVariable = (): string | undefined => process.env["FM_PROXY_MODEL"] || undefined;
 
-/** Says so where the environment names a model, which counts for more than a choice. Whether it does. */
+/** Prints a note if the environment names a model, which counts for more than a choice. Returns whether it does. */
 export function sayVariable(): boolean {
   const named = modelVariable();
   if (named !== undefined) say(`\nThe variable FM_PROXY_MODEL names the model that answers: ${plain(named)}`);
@@ -154,7 +154,10 @@ export async function defaultPath(): Promise<string | undefined> {
   return (await knownModels()).find((model) => model.default)?.path;
 }
 
-/** What is wrong with a file as one of several, or of one. */
+/**
+ * Why a file is no whole model: it is a later part of a split model, or other parts of the model are missing. null: it
+ * is whole.
+ */
 async function whyNotWhole(path: string): Promise<string | null> {
   const parts = partsOf(path);
   if (!isFirstPart(path)) return `is a part of a model: name ${basename(parts[0] as string)}`;

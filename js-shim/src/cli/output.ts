@@ -41,7 +41,7 @@ export function quietOnBrokenPipe(): void {
     fail(`the output can't be written (${error.code ?? error.message})`);
     process.exit(1);
   });
-  // Nobody is left to be told; the status still says how it went.
+  // If stderr can't be written, nobody can be told; the exit status still shows how it went.
   process.stderr.on("error", () => {});
 }
 

@@ -19,7 +19,7 @@ export interface Arguments {
 /** A command: `models list`. */
 export interface Command {
   words: string;
-  /** What follows, as the help shows it. */
+  /** What follows the option, as the help shows it. */
   takes: string;
   /** How many words may follow: the fewest and the most. */
   count: readonly [number, number];

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The CRC of all bytes so far and these; `crc` is the result of the call before, 0 in the first. */
+/* The CRC of all bytes so far and of `data`; `crc` is the result of the call before, 0 in the first call. */
 uint32_t fm_crc32(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -34,7 +34,7 @@ struct fm_error {
     int64_t retry_ms;   /* a retry may succeed after this many ms; 0: not known */
     bool elsewhere;     /* another engine may be able to do what this one can't */
     bool again;         /* the same request may succeed if it is sent to the same place again at once */
-    bool untaken;       /* with `again`: it seems that no work on it has begun, so it may be sent more than once more */
+    bool untaken;       /* with `again`: no work on the request seems to have begun, so it may be sent several times */
     char
         reason_code[32]; /* why an engine is not available: "OFFLINE", say (ENGINE.md, Availability); "": not known */
     char param[256];     /* path of the field at fault, such as "tools[0].type"; "": no field */

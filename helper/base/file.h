@@ -76,10 +76,16 @@ char *fm_file_resolve(const char *path);
 /* The last folder separator in `path`; NULL: there is none. Pure. */
 const char *fm_file_last_separator(const char *path);
 
-/* The names in a folder, in no order, without "." and "..". NULL with errno. This and the next may block on disk. */
+/*
+ * The names in a folder, in no order, without "." and "..". NULL with errno. This function and fm_folder_next may block
+ * on the disk.
+ */
 struct fm_folder *fm_folder_open(const char *path);
 
-/* The next name, which the next call overwrites. NULL: no more names, with errno 0, or a read error, with its errno. */
+/*
+ * The next name, which the next call of this function overwrites. NULL: no more names, with errno 0, or a read error,
+ * with its errno.
+ */
 const char *fm_folder_next(struct fm_folder *folder);
 
 /* Never blocks. */

@@ -28,7 +28,7 @@ struct fm_gguf_kind {
 };
 
 /*
- * The kind of the file that begins with these bytes. Zeros for keys that are missing, and for anything but GGUF. Pure.
+ * The kind of the file that begins with `bytes`. Zeros for keys that are missing, and for anything but GGUF. Pure.
  */
 void fm_gguf_kind_parse(const void *bytes, size_t len, struct fm_gguf_kind *kind);
 

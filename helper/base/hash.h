@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FM_HASH_START UINT64_C(14695981039346656037) /* of no bytes: the offset basis */
+#define FM_HASH_START UINT64_C(14695981039346656037) /* the hash of no bytes: FNV's offset basis */
 
-/* The hash of all bytes so far and these; `hash` is the result of the call before, FM_HASH_START in the first. */
+/*
+ * The hash of all bytes so far and of `data`; `hash` is the result of the call before, FM_HASH_START in the first call.
+ */
 uint64_t fm_hash(uint64_t hash, const void *data, size_t len);
 
 #endif

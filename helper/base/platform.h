@@ -240,9 +240,9 @@ int64_t fm_task_cpu_ms(struct fm_task *task);
 bool fm_task_end(struct fm_task *task);
 
 /*
- * Runs such a task to its end, but at most for `ms` of processor time (which takes longer on a busy machine), or 25
- * times as much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given up, or another errno
- * value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
+ * Runs `body` as a task (fm_task_start) to its end, but at most for `ms` of processor time (which takes longer on a
+ * busy machine), or 25 times as much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given
+ * up, or another errno value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
  */
 FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *),
                                        void *argument);
@@ -337,8 +337,9 @@ FM_MUST_USE int fm_child_start_args(struct fm_child *child, const char *path, ch
 bool fm_child_has_ended(pid_t pid);
 
 /*
- * Sends SIGKILL to it and to its process group: to all that it started and that did not leave the group. If it is dead
- * already, the others of the group still get it. Not after fm_child_reap, when the number may be another process's.
+ * Sends SIGKILL to the child `pid` and to its process group: to all processes that it started and that did not leave
+ * the group. If the child is dead already, the others of the group still get the signal. Not after fm_child_reap, when
+ * the number may be another process's.
  */
 void fm_child_kill(pid_t pid);
 

@@ -59,7 +59,7 @@ struct fm_landlock_handled {
     uint64_t scopes;
 };
 
-/* The version of this kernel's interface; below 1: it has none. Never blocks. */
+/* The version of this kernel's interface; below 1: the kernel has no Landlock. Never blocks. */
 long fm_landlock_abi(void);
 
 /* A new ruleset, which the caller closes; -1 with errno. Never blocks. */
@@ -131,7 +131,7 @@ void fm_filter_answer(struct fm_filter *filter, uint32_t action);
 /* Ends with `action` if the comparison (BPF_JEQ, BPF_JSET...) of what is loaded with `value` holds. */
 void fm_filter_answer_if(struct fm_filter *filter, uint16_t comparison, uint32_t value, uint32_t action);
 
-/* These calls fail with EPERM. */
+/* The system calls `numbers` fail with EPERM. */
 void fm_filter_deny(struct fm_filter *filter, const int *numbers, size_t count);
 
 /* The next `len` instructions run for the call `number` only, and decide about it. */

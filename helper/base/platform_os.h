@@ -44,14 +44,17 @@ void fm_os_note_parent(void);
 /* Blocks until the parent that was noted is gone. */
 void fm_os_wait_for_parent(void);
 
-/* A descriptor that polls readable once that process has ended, close-on-exec; -1 if the system has none. */
+/*
+ * A descriptor that polls readable once the process `pid` has ended, close-on-exec; -1 if the system has no such
+ * descriptor.
+ */
 int fm_os_watch_process(pid_t pid);
 
 /* In a child before exec: SIGKILL when the thread that forked ends. `parent` is the process that forked.
  * Async-signal-safe. */
 void fm_os_die_with_parent(pid_t parent);
 
-/* In a child before exec: every descriptor from 3 on becomes close-on-exec. False where the system has no call for it.
+/* In a child before exec: every descriptor from 3 on becomes close-on-exec. False: the system has no call for that.
  * Async-signal-safe. */
 bool fm_os_close_rest_on_exec(void);
 

@@ -11,7 +11,7 @@
 /* Answers that were generated at the same time. */
 struct fm_bench_streams {
     int count;
-    int64_t tokens;           /* of each answer, at most */
+    int64_t tokens;           /* tokens of each answer, at most */
     double tokens_per_second; /* of all answers together; below 0: not known */
     double first_token_ms;    /* of the answer that waited the longest */
 };

@@ -25,7 +25,7 @@ struct fm_bench_host {
     int end_fd;
     struct fm_bench_answer *answers; /* the answers that are waited for; borrowed */
     size_t count;
-    struct json_object *result; /* of fm_bench_call; owned */
+    struct json_object *result; /* the result of the last fm_bench_call; owned */
     int64_t call;               /* its id */
     struct fm_error error;      /* the first error; code FM_OK: none */
 };

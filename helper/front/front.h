@@ -8,8 +8,8 @@
 
 /* How to talk to the host. */
 struct fm_wire {
-    int in;     /* frames from it; stays the caller's */
-    int out;    /* frames to it; closed before fm_front_run returns */
+    int in;     /* frames from the host; stays the caller's */
+    int out;    /* frames to the host; closed before fm_front_run returns */
     int end_fd; /* polls readable when the front must end; stays the caller's. -1: only the end of `in` ends it */
 };
 

@@ -29,7 +29,7 @@ struct fm_session_options {
     int64_t check_ms;          /* how often that is checked */
     int64_t eof_wait_ms;       /* how long messages go on after the end of the input */
     int64_t max_sessions;      /* open at once */
-    int64_t max_turns;         /* of a session */
+    int64_t max_turns;         /* most turns of a session */
     int64_t max_bytes;         /* of a session: instructions and turns, as JSON */
     int64_t max_output_tokens; /* of an answer */
     int64_t timeout_ms;        /* for a message, everything included */
@@ -80,7 +80,7 @@ FM_MUST_USE bool fm_options_read(struct fm_options *options, int argc, char *arg
 /* An engine that requests may go to. */
 struct fm_engine_choice {
     char name[FM_ENGINE_NAME_MAX + 1];
-    const char *config; /* where its configuration is; NULL: none */
+    const char *config; /* where the engine's configuration is; NULL: none */
     bool elsewhere;     /* it is known that the engine does not run on this system */
 };
 

@@ -92,7 +92,7 @@ struct fm_job {
     bool full_result;        /* fm.full_result of the call: its result repeats the object of the last event */
     bool replays;            /* a call of responses.retrieve gets the events of a response that others made */
     struct fm_job *source;   /* the job that still makes the replayed response; NULL: it was stored, and is `answer` */
-    unsigned readers;        /* jobs that have this one as their `source`; it stays as long as they do */
+    unsigned readers;        /* jobs that have this job as their `source`; it stays as long as they do */
     int64_t after;           /* events up to this sequence_number are not sent */
     int64_t arrived_ms;
     int64_t queued_us; /* when the job, or its next choice, came into the queue */
@@ -103,7 +103,7 @@ struct fm_job {
     struct fm_error end_error;                        /* once closing: why the job failed; code FM_OK: it did not */
     struct fm_rpc_id cancel_calls[FM_CANCEL_WAITERS]; /* answered after the create call */
     unsigned cancel_count;
-    unsigned results_sent;  /* of 1 + cancel_count */
+    unsigned results_sent;  /* how many of the 1 + cancel_count results are sent */
     pthread_cond_t changed; /* wakes the watchdog; lives as long as the slot, over many jobs */
 };
 
@@ -120,7 +120,7 @@ enum fm_engine_end {
 
 /* An engine program: what all of its processes have in common, and what is remembered of those that ended. */
 struct fm_program {
-    struct fm_engine_files files; /* constant while threads run, as the next */
+    struct fm_engine_files files; /* constant while threads run, like `config` */
     struct fm_config config;
     struct fm_verdict availability;
     bool asking; /* a process of it is to tell whether it is available */
@@ -141,8 +141,8 @@ struct fm_engine {
     enum fm_engine_state state;
     bool probes;            /* it is in front->probes, and only finds out whether the program is available */
     struct fm_model model;  /* the model that the process loads or holds */
-    char path[PATH_MAX];    /* of the program */
-    pid_t pid;              /* 0: none that may be killed */
+    char path[PATH_MAX];    /* the program's path */
+    pid_t pid;              /* 0: there is no process that may be killed */
     int64_t state_since_ms; /* when it came to its state */
     int64_t started_ms;
     int64_t load_ms;        /* from started_ms until it was ready */
@@ -226,7 +226,7 @@ struct fm_large_frame {
     bool is_result;     /* the frame is a result; else an event */
     bool built;         /* the frame is complete: the writer can take it */
     struct fm_buf buf;  /* belongs to the builder, then to the writer until it asks for the next frame */
-    const char *frame;  /* in `buf` */
+    const char *frame;  /* the frame, in `buf` */
     size_t len;         /* bytes */
 };
 
@@ -249,7 +249,7 @@ struct fm_front {
     pthread_cond_t built;   /* `building` is no longer set */
     atomic_bool building;   /* the lock's to set: a frame is built without it, and no job may change */
     struct fm_job jobs[FM_JOBS_MAX];
-    size_t jobs_end; /* all from here on are free */
+    size_t jobs_end; /* all jobs from this index on are free */
     unsigned jobs_in_flight;
     unsigned next_stream;                        /* the job whose turn it is to send something, modulo jobs_end */
     struct fm_program programs[FM_PROGRAMS_MAX]; /* in the order of --engine */
@@ -277,7 +277,7 @@ void fm_front_state_free(struct fm_front *front);
  */
 void fm_front_no_memory(struct fm_front *front);
 
-/* Sends what was built in `buf` between fm_frame_begin and here; without memory, fm_front_no_memory. */
+/* Sends what was built in `buf` between fm_frame_begin and this call. If memory ran out, calls fm_front_no_memory. */
 void fm_send_frame(struct fm_front *front, struct fm_outbox *outbox, struct fm_buf *buf);
 
 /*

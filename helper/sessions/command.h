@@ -27,7 +27,7 @@ enum fm_fault_code {
     FM_FAULT_UNKNOWN_OUTPUT_FORMAT,
     FM_FAULT_GUARDRAIL_BLOCKED,
     FM_FAULT_MODEL_UNAVAILABLE,
-    FM_FAULT_FAILED_TO_OPEN, /* from here on the answer has the detail too; the errors above are sent as names only */
+    FM_FAULT_FAILED_TO_OPEN, /* from this code on the answer has the detail, too; before it only the name */
     FM_FAULT_EXECUTION_FAILED,
 };
 

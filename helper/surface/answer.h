@@ -11,7 +11,7 @@
  * surfaces; the numbers of a surface's others begin with FM_EVENT_OWN.
  */
 enum fm_event {
-    FM_EVENT_NONE,  /* the last one: none was sent yet. The next one: it can't be sent yet */
+    FM_EVENT_NONE,  /* as the last event: none was sent yet. As the next event: it can't be sent yet */
     FM_EVENT_END,   /* no event follows */
     FM_EVENT_DELTA, /* a piece of the answer's output */
     FM_EVENT_OWN,
@@ -116,7 +116,7 @@ size_t fm_logprobs_piece_end(const struct fm_answer *answer, const struct fm_cur
 /* The reader's piece ends at `end`: the marks up to there belong to it, and count as sent. */
 void fm_logprobs_take(const struct fm_answer *answer, struct fm_cursor *cursor, size_t end);
 
-/* Where each delta of the stream ends in the output, in order, for those that some reader has got. */
+/* Where each delta of the stream ends in the output, in order, for the deltas that some reader has got. */
 size_t fm_answer_piece_count(const struct fm_answer *answer);
 const size_t *fm_answer_pieces(const struct fm_answer *answer);
 

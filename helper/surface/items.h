@@ -28,7 +28,7 @@ const char *fm_item_reference(struct json_object *item);
  */
 FM_MUST_USE enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *error);
 
-/* Whether such a conversation has images. */
+/* Whether a whole conversation of checked items has images. */
 bool fm_items_have_images(struct json_object *items);
 
 /* How many parts there are in messages with an image: each of them goes to the engine as a separate value. */
@@ -37,7 +37,7 @@ size_t fm_items_image_parts(struct json_object *items);
 /* Appends the paths of the images of a checked input (fm_request.image_params). */
 void fm_items_note_images(struct json_object *input, struct fm_buf *params);
 
-/* Writes such a conversation as entries of the job's `messages` (ENGINE.md). */
+/* Writes a whole conversation of checked items as entries of the job's `messages` (ENGINE.md). */
 void fm_items_write_messages(struct json_object *items, struct fm_json_writer *w);
 
 /*

@@ -11,7 +11,7 @@
 
 struct fm_role {
     const char *name;    /* NULL ends the table */
-    const char *neutral; /* the engine's name for it; NULL: known, but not served */
+    const char *neutral; /* the engine's name for the role; NULL: known, but not served */
 };
 
 struct fm_part_kind {

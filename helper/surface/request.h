@@ -75,7 +75,7 @@ FM_MUST_USE enum fm_code fm_request_end(struct fm_request *request, struct fm_er
 /* A list of what a response may include; the rule does not count. */
 fm_check_fn fm_check_include;
 
-/* What is made of the conversation in a body of the Responses API. */
+/* The purpose for which the conversation in a body of the Responses API is read. */
 enum fm_purpose {
     FM_PURPOSE_ANSWER,
     FM_PURPOSE_COUNT,   /* its tokens are counted, nothing is generated */

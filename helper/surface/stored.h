@@ -22,7 +22,7 @@ struct fm_stored_response {
     char previous_id[FM_ID_SIZE]; /* "": none */
     struct fm_buf object;         /* the Response object; owned */
     struct fm_buf input;          /* the response's own input items, a list; owned */
-    struct fm_buf stream;         /* what its events need besides the object: replay.c; owned */
+    struct fm_buf stream;         /* what the response's events need besides the object: replay.c; owned */
 };
 
 #endif

@@ -101,12 +101,12 @@ struct fm_request {
     bool logprobs;                             /* the answer has the log probabilities of its text's tokens */
     bool has_schema;                           /* the answer is to match a JSON schema */
     const struct fm_param_name *format_params; /* static; for fm_request_rename_param */
-    struct fm_buf tool_names;                  /* of the tools that the answer may call; each ends with a NUL */
+    struct fm_buf tool_names;                  /* names of the tools that the answer may call; each ends with a NUL */
     bool one_call;                             /* the answer may make one call at most */
     bool nested_tools;                         /* chat: the members of a tool lie in its member `function` */
     int64_t choices; /* chat: how many answers, one after the other; compaction: tries; 0 means 1 */
     bool has_seed;
-    int64_t seed;                        /* of the first choice; each later one has the next. Not in job_members */
+    int64_t seed;                        /* of the first choice; each later one has the next number. Not in job_members */
     size_t input_count;                  /* embeddings: how many texts; 0: not an embeddings request */
     int64_t dimensions;                  /* embeddings: numbers of a vector; 0: as many as the model makes */
     bool base64;                         /* embeddings: the reply has vectors as base64 (protocol/vector.h) */
@@ -128,9 +128,9 @@ struct fm_request {
 
 struct fm_usage { /* tokens; each may be FM_UNKNOWN_COUNT */
     int64_t input;
-    int64_t cached; /* of input: those whose KV cache entries were reused */
+    int64_t cached; /* tokens of `input` whose KV cache entries were reused */
     int64_t output;
-    int64_t reasoning; /* of output */
+    int64_t reasoning; /* tokens of `output` that are reasoning */
 };
 
 /* What a choice of an answer took: PROTOCOL.md, "Timings". */
@@ -224,7 +224,7 @@ enum fm_output_kind { FM_PART_REASONING, FM_PART_TEXT, FM_PART_REFUSAL, FM_PART_
 struct fm_output_part {
     enum fm_output_kind kind;
     char item_id[FM_ID_SIZE];        /* the output item's "rs_...", "msg_..." or "fc_..."; "": the API has none */
-    size_t start;                    /* where it begins in the answer's output; it ends where the next one begins */
+    size_t start;                    /* where the part begins in the answer's output; it ends where the next begins */
     char call_id[FM_ID_SIZE];        /* of a call: "call_...", which the tool's output will name */
     char name[FM_TOOL_NAME_MAX + 1]; /* of a call: the tool's */
     char *state;                     /* of reasoning: what the engine wants back with it; owned; NULL: nothing */
@@ -234,7 +234,7 @@ struct fm_output_part {
 /* A reader's position in an answer's stream. All readers get the same events. All zero is the beginning. */
 struct fm_cursor {
     size_t choice;      /* the choice whose events come now */
-    int last;           /* the event that was sent last (answer.h); 0: none was */
+    int last;           /* the event that was sent last (answer.h); 0: no event was sent */
     size_t parts_begun; /* parts whose first event is sent; the last of them is the open one */
     size_t sent;        /* bytes of the output that were sent in deltas */
     size_t pieces;      /* how many deltas were sent */
@@ -283,7 +283,7 @@ struct fm_answer {
     struct fm_usage usage;
     struct fm_timings timings; /* its caller's to set */
     char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a tool that the text calls, though the request has none of that name */
-    struct fm_loaded loaded;   /* of surface->work other than FM_WORK_ANSWER; filled in before the end */
+    struct fm_loaded loaded;   /* the result if surface->work is not FM_WORK_ANSWER; filled in before the end */
     bool opened;               /* the engine accepted the prompt: stream events may be sent */
     bool finished;
     enum fm_finish finish;      /* valid when `finished` */
@@ -347,8 +347,8 @@ FM_MUST_USE enum fm_code fm_answer_say(struct fm_answer *answer, enum fm_output_
                                        struct fm_error *error);
 
 /*
- * What the engine wants back with this answer (copied): it belongs to the reasoning that came last, or to a new part
- * where something else came after that. FM_INTERNAL: one too many, too long, or out of memory.
+ * Adds a state (copied) that the engine wants back with this answer. It belongs to the reasoning that came last, or to
+ * a new part if something else came after that reasoning. FM_INTERNAL: too many states, too long, or out of memory.
  */
 FM_MUST_USE enum fm_code fm_answer_state(struct fm_answer *answer, const char *state, size_t len,
                                          struct fm_error *error);
@@ -417,7 +417,7 @@ FM_MUST_USE bool fm_answer_has_event(struct fm_answer *answer, struct fm_cursor 
 /* The seed for the choice under way; valid if request.has_seed. */
 int64_t fm_answer_seed(const struct fm_answer *answer);
 
-/* Writes those members of `job.start` that differ between choices. */
+/* Writes the members of `job.start` that differ between choices. */
 void fm_answer_write_choice(const struct fm_answer *answer, struct fm_json_writer *w);
 
 /* Writes the event that fm_answer_has_event announced, one JSON value, and counts it as sent. */

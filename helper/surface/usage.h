@@ -16,10 +16,10 @@ bool fm_usage_known(const struct fm_usage *usage);
 /* The member `usage` of the Responses API's objects. OpenAI's types demand its details: one that is not known is 0. */
 void fm_responses_write_usage(const struct fm_usage *usage, struct fm_json_writer *w);
 
-/* Whether fm_responses_write_usage writes such a 0. */
+/* Whether fm_responses_write_usage writes a 0 for a count that is not known. */
 bool fm_usage_has_uncounted(const struct fm_usage *usage);
 
-/* The member `uncounted` of `fm`: the names of these details. */
+/* Writes the member `uncounted` of `fm`: the names of the counts that are not known. */
 void fm_usage_write_uncounted(const struct fm_usage *usage, struct fm_json_writer *w);
 
 /* Takes back what fm_responses_write_usage and fm_usage_write_uncounted wrote. Each may be NULL (both borrowed). */

@@ -31,7 +31,7 @@ void fm_apple_calibrate(struct fm_apple *apple);
 
 /*
  * The tokens of an answer's text (`len` bytes): by how many `whole`, a transcript of `input` tokens, grows with it.
- * FM_UNCOUNTED if that can't be counted.
+ * FM_UNCOUNTED if the tokens can't be counted.
  */
 int64_t fm_apple_count_answer(struct fm_apple *apple, const struct fm_kit_job *job, const struct fm_buf *whole,
                               int64_t input, const char *text, size_t len);

@@ -34,7 +34,7 @@ struct fm_apple_task {
     bool ended;         /* the last callback came */
     int status;
     fm_apple_ref content; /* of the last callback, the engine's to release; NULL: none */
-    int tokens;           /* of a count */
+    int tokens;           /* the result of a task that counts tokens */
 
     size_t told; /* engine thread: bytes of `text` that fm_apple_next_piece has handed out */
     size_t piece;
@@ -57,7 +57,7 @@ fm_apple_tool_fn *fm_apple_trampoline(size_t index);
 /* Makes the inbox. Once, before any other call. False: the system refused. */
 FM_MUST_USE bool fm_apple_inbox_init(void);
 
-/* The next fm_apple_inbox_wait returns at once, or the one that waits. Any thread. */
+/* The fm_apple_inbox_wait that waits now returns, or else the next one returns at once. Any thread. */
 void fm_apple_inbox_wake(void);
 
 /* Waits until a callback or fm_apple_inbox_wake came since the last time, or fm_now_ms() is `until_ms`. */

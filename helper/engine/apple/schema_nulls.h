@@ -6,7 +6,10 @@
 
 #define FM_APPLE_WRAPPED "value" /* the property that holds an answer which is not an object */
 
-/* What the `$ref` of `schema` names, or `schema` without one; NULL: not a path in `root`, or one too many. Borrowed. */
+/*
+ * The schema that the `$ref` of `schema` leads to, or `schema` itself if it has none; NULL: the `$ref` is no path in
+ * `root`, or there are too many in a chain. Borrowed.
+ */
 struct json_object *fm_apple_resolve(struct json_object *root, struct json_object *schema);
 
 /* Whether null fits `schema`, a part of `root`. */

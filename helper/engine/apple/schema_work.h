@@ -10,7 +10,7 @@
 
 struct json_object;
 
-#define FM_APPLE_OBJECTS_MAX 256 /* in a schema: each is a definition */
+#define FM_APPLE_OBJECTS_MAX 256 /* objects in a schema: each is a definition */
 #define FM_APPLE_NAME_SIZE   64
 #define FM_APPLE_KEYWORDS    43u
 

@@ -14,7 +14,7 @@
 /* A running task. */
 struct fm_apple_running {
     const struct fm_apple_api *api;
-    const struct fm_apple_tools *tools; /* tools that it may call; NULL: none */
+    const struct fm_apple_tools *tools; /* tools that the task may call; NULL: none */
     struct fm_apple_task *task;
     fm_apple_ref ref; /* what is cancelled: the task, or a stream, which ends when it is released */
     bool is_stream;
@@ -23,7 +23,7 @@ struct fm_apple_running {
     int64_t finished_ms;  /* the last try to answer calls; 0: none so far */
     struct fm_apple_call calls[FM_APPLE_CALLS_MAX];
     size_t call_count;
-    size_t collected; /* how many came before the library had an answer to any call: only those are passed on */
+    size_t collected; /* calls that came before the library had an answer to any call: only these are passed on */
 };
 
 /* Begins to stop it; calling it once is enough. */

@@ -18,15 +18,15 @@ struct fm_apple_tools {
 };
 
 /*
- * The schema of the parameters of tool `index`; `schema` is zeroed where it has none. FM_INVALID_REQUEST: the param is
- * the path of what Apple's dialect lacks.
+ * The schema of the parameters of tool `index`; `schema` is zeroed if the tool has no parameters. FM_INVALID_REQUEST:
+ * the param is the path of what Apple's dialect lacks.
  */
 FM_MUST_USE enum fm_code fm_apple_tool_schema(const struct fm_kit_job *job, size_t index,
                                               struct fm_apple_schema *schema, struct fm_error *error);
 
 /*
- * Makes those that `job` may call. FM_INVALID_REQUEST: the library has no counterpart for the parameters of one; the
- * param is its path. Whatever is returned, fm_apple_tools_free is due.
+ * Makes the tools that `job` may call. FM_INVALID_REQUEST: the library has no counterpart for a tool's parameters; the
+ * param is their path. Whatever is returned, fm_apple_tools_free is due.
  */
 FM_MUST_USE enum fm_code fm_apple_tools_make(struct fm_apple_tools *tools, const struct fm_apple_api *api,
                                              const struct fm_kit_job *job, struct fm_error *error);

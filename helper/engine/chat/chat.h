@@ -27,12 +27,12 @@ struct fm_chat_message {
     size_t content_len;
     size_t controls_at; /* in the content, before any image: `controls_len` bytes in which text may be control tokens */
     size_t controls_len;
-    const struct fm_chat_image *images; /* of the user, in order */
+    const struct fm_chat_image *images; /* of a user's message, in order */
     size_t image_count;
-    const char *reasoning; /* of the assistant; NULL: none. Templates that show no reasoning, or none beside a text and
+    const char *reasoning; /* the assistant's; NULL: none. Templates that show no reasoning, or none beside a text and
                               calls, leave it out silently */
     size_t reasoning_len;
-    const struct fm_chat_call *calls; /* of the assistant */
+    const struct fm_chat_call *calls; /* of an assistant's message */
     size_t call_count;
     const char *answered_id; /* of a message of a tool: the id of the call that it answers; else NULL */
     const char *answered_name;

@@ -60,7 +60,7 @@ struct fm_json_call {
     const struct fm_kit_job *job; /* the job whose tools are called; borrowed */
     bool anywhere;                /* a call may begin at each byte, because it is not the first one */
     bool place;                   /* a call may begin in this line, if only white space has come in it */
-    enum { FM_JSON_CALL_BLANK, FM_JSON_CALL_OPENER, FM_JSON_CALL_OTHER } line; /* its last byte but white space */
+    enum { FM_JSON_CALL_BLANK, FM_JSON_CALL_OPENER, FM_JSON_CALL_OTHER } line; /* the kind of its last byte */
     size_t state;
     const char *word; /* the name of a tool or a token of JSON, of which `matched` bytes have come */
     size_t matched;
@@ -75,7 +75,8 @@ bool fm_json_call_names(const struct fm_tool *tool);
 void fm_json_call_init(struct fm_json_call *call, const struct fm_kit_job *job, bool anywhere);
 
 /*
- * Reads `c`. Returns the tool of a call whose beginning ends here, with the quote after its name; NULL: no call does.
+ * Reads `c`. Returns the tool of a call whose beginning ends here, with the quote after its name; NULL: no call's
+ * beginning does.
  */
 const struct fm_tool *fm_json_call_read(struct fm_json_call *call, char c);
 

@@ -37,7 +37,7 @@ bool fm_notation_fits(const struct fm_notation *notation, struct json_object *pa
 /* Reads the arguments of one call; at their beginning all zero except `notation`. */
 struct fm_notation_reader {
     const struct fm_notation *notation;
-    size_t depth;    /* of open brackets */
+    size_t depth;    /* how many brackets are open */
     char in_string;  /* the quote that ends it, or the mark's first byte. '\0': not in a string */
     size_t matched;  /* bytes of the mark */
     bool escaped;

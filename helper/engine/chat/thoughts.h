@@ -103,14 +103,14 @@ enum fm_thought_start {
     FM_THOUGHT_START,     /* the bytes begin with a mark */
 };
 
-/* What `len` bytes before a text are, without using the parser. */
+/* Whether `len` bytes before a text are a mark, or may become one, without using the parser. */
 enum fm_thought_start fm_thought_match_start(const struct fm_thought_form *form, const char *bytes, size_t len);
 
 /* A mark that may come before a text, and what follows it. */
 struct fm_thought_mark {
     const char *text; /* in the form; not NUL-terminated */
     size_t len;       /* 0: the form has no such mark */
-    size_t space;     /* how many bytes of white space it begins with; these may differ */
+    size_t space;     /* how many bytes of white space the mark begins with; that white space may differ */
     enum fm_thought_state next;
 };
 

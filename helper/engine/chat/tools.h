@@ -50,7 +50,7 @@ bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t m
 
 /* A name of a tool that is not there: FM_TOOL_NAME_MAX bytes at most. */
 #define FM_TOOL_UNKNOWN_NAME "[a-zA-Z0-9_.:\\/-]{1,64}"
-#define FM_TOOL_PLAIN_NAME   "[a-zA-Z0-9_-]{1,64}" /* where one of the others ends a name */
+#define FM_TOOL_PLAIN_NAME   "[a-zA-Z0-9_-]{1,64}" /* for forms in which one of the other characters ends a name */
 
 #define FM_TOOL_TRIGGER_MAX   64u /* bytes */
 #define FM_TOOL_MARK_CONTROLS 8u
@@ -58,7 +58,7 @@ bool fm_tool_ends_with(const char *bytes, size_t len, const char *mark, size_t m
 #define FM_TOOL_ID_LEN        9u /* bytes of a call's id in a model's form, letters and digits: Mistral's */
 #define FM_TOOL_WAYS          8u
 
-/* What in a mark is another for each call. */
+/* The part of a mark that differs from call to call. */
 enum fm_tool_place { FM_TOOL_NO_PLACE, FM_TOOL_ID_PLACE, FM_TOOL_NUMBER_PLACE };
 
 /* Text that stands around names and arguments. */
@@ -83,8 +83,9 @@ size_t fm_tool_place_len(const struct fm_tool_mark *mark);
 bool fm_tool_in_place(const struct fm_tool_mark *mark, char c);
 
 /*
- * How arguments stand in tags: each is `key`, its key, `raw` and the text of a string or `json` and any other value as
- * JSON, `close`, `after`. `close` is the first that ends a string. A call without arguments has `none` instead.
+ * How arguments stand in tags. Each argument is: the mark `key`, the argument's key, then `raw` and the text of a
+ * string, or `json` and any other value as JSON, then `close` and `after`. A string ends at the first `close`. A call
+ * without arguments has `none` instead.
  */
 struct fm_tool_tags {
     struct fm_tool_mark key; /* empty: the arguments are JSON */
@@ -221,7 +222,10 @@ enum fm_tool_value fm_tool_value_of(const struct fm_tool_tags *tags, struct json
 /* The tool's arguments are properties with names, each of a value that can stand in tags, and nothing else counts. */
 bool fm_tool_tags_fit(const struct fm_tool_tags *tags, const struct fm_tool *tool);
 
-/* The call that the tool's message `index` of `job` answers, of the message `*called` before it; NULL: none. */
+/*
+ * The call that the tool's message `index` of `job` answers; `*called` is the index of the message before it that has
+ * the call. NULL: there is none.
+ */
 const struct fm_tool_call *fm_tool_answered(const struct fm_kit_job *job, size_t index, size_t *called);
 
 /* ---- prompt ---- */
@@ -261,13 +265,13 @@ enum fm_tool_state {
     FM_TOOL_IN_NAME,
     FM_TOOL_AT_UNKNOWN, /* a call of a tool that is not there: what begins its text is held */
     FM_TOOL_IN_ARGUMENTS,
-    FM_TOOL_AT_KEY, /* of arguments in tags, as the next three; `skip` bytes of the mark before it have come */
+    FM_TOOL_AT_KEY, /* arguments in tags, up to FM_TOOL_IN_VALUE: `skip` bytes of the mark before a key have come */
     FM_TOOL_IN_KEY,
-    FM_TOOL_IN_RAW, /* `skip` bytes of what closes it have come */
+    FM_TOOL_IN_RAW, /* in a string: `skip` bytes of the mark that closes it have come */
     FM_TOOL_IN_VALUE,
     FM_TOOL_IN_NOTATION,
     FM_TOOL_IN_NEXT, /* as long as it is the form's `next`, of which `skip` bytes have come */
-    FM_TOOL_AT_JSON_CALL, /* at the quote after the name; the next two are of calls as mere JSON, too */
+    FM_TOOL_AT_JSON_CALL, /* a call as mere JSON, up to FM_TOOL_AFTER_JSON_CALL: at the quote after the name */
     FM_TOOL_AFTER_JSON_NAME,
     FM_TOOL_AFTER_JSON_CALL,
     FM_TOOL_AT_END,
@@ -279,22 +283,22 @@ struct fm_tool_parser {
     enum fm_tool_state state;
     enum fm_tool_state next; /* after the mark */
     size_t skip;
-    const struct fm_tool_mark *mark; /* whose place comes, and how many of its bytes after that; 0: it has none */
+    const struct fm_tool_mark *mark; /* the mark whose place comes; after_place: its bytes after that; 0: no place */
     size_t after_place;
-    const struct fm_tool_mark *head; /* of which `skip` bytes have come */
-    const struct fm_tool *called; /* by the last call; NULL: none has begun */
+    const struct fm_tool_mark *head; /* the head of which `skip` bytes have come */
+    const struct fm_tool *called; /* the tool of the last call; NULL: no call has begun */
     bool unknown;     /* the call under way is of a tool that is not there */
     bool any_unknown; /* an earlier call was of a tool that is not there */
     bool hold_space;
     struct fm_buf held;       /* text that is not given out */
     size_t given;             /* bytes at the beginning of `held` that are given out */
-    size_t matched;           /* of the trigger, or of `next` and a name where the form is opened, at the end of `held` */
+    size_t matched;           /* of the trigger, or of `next` and a name if the form is opened, at the end of `held` */
     struct fm_json_call json; /* how much of a call as mere JSON has come */
     struct fm_buf name; /* JSON, while it comes; or of an argument; or a word of a notation */
     bool any_key;       /* a key of the call's arguments has come */
     bool maybe_null;    /* `name` has what has come of a text that may be null */
     struct fm_notation_reader notation;
-    size_t depth;       /* of brackets in the arguments */
+    size_t depth;       /* how many brackets are open in the arguments */
     bool in_string;
     bool escaped;
 };

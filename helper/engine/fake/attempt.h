@@ -19,12 +19,12 @@
 
 #include <stdbool.h>
 
-/* True when `attempt` is one of the above. Pure. */
+/* True when `attempt` is one of the attempts in the list at the top of this file. Pure. */
 bool fm_attempt_known(const char *attempt);
 
 /*
- * Tries a known one. Returns "ok" or errno's name, such as "EPERM"; a static string. What succeeds is real: a file
- * is written, a program takes this one's place. May block.
+ * Makes an attempt that is known. Returns "ok" or errno's name, such as "EPERM"; a static string. What succeeds is
+ * real: a file is written, a program takes this one's place. May block.
  */
 const char *fm_attempt_run(const char *attempt);
 

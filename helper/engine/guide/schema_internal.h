@@ -101,7 +101,7 @@ struct fm_schema_work {
     struct fm_buf checked; /* elements of the report's list */
     struct fm_json_writer checked_list;
     size_t checked_count;
-    uint64_t enforced[2]; /* one bit for each row of the table */
+    uint64_t enforced[2]; /* one bit for each row of the table: the keyword was enforced */
 };
 
 enum fm_schema_fate {
@@ -221,7 +221,7 @@ FM_MUST_USE enum fm_code fm_schema_resolve(struct fm_schema_work *work, size_t r
 FM_MUST_USE enum fm_code fm_schema_find_target(struct fm_schema_work *work, size_t resource, struct json_object *ref,
                                                const struct fm_schema_at *at, size_t *target);
 
-/* Refuses cycles of $refs that consume nothing, those that llguidance can't merge, and too long chains. */
+/* Refuses cycles of $refs that consume nothing, cycles that llguidance can't merge, and chains that are too long. */
 FM_MUST_USE enum fm_code fm_schema_check_graph(struct fm_schema_work *work);
 
 /* ---- schema_endless.c ---- */

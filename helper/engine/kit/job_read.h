@@ -24,8 +24,8 @@ enum fm_code fm_kit_job_read_parallel_tool_calls(struct fm_kit_job *job, struct 
                                                  struct fm_error *error);
 
 /*
- * Of the message `index`, as fm_kit_job_read: the calls that `value` lists, for fm_kit_job_free_lists to free, and the
- * call that it answers.
+ * Reads, as fm_kit_job_read, what the message `index` has of calls: those that `value` lists, which
+ * fm_kit_job_free_lists frees, and the id of the call that the message answers.
  */
 enum fm_code fm_kit_job_read_calls(struct fm_message *message, size_t index, struct json_object *value,
                                    struct fm_error *error);
@@ -47,8 +47,8 @@ enum fm_code fm_kit_job_read_passed(struct fm_kit_job *job, enum fm_passed which
 /* ---- job_images.c ---- */
 
 /*
- * Of the message `index`, as fm_kit_job_read: a content that is a list of parts, for fm_kit_job_free_images to free.
- * After all messages, the images get their index.
+ * Reads, as fm_kit_job_read, the content of the message `index` that is a list of parts; fm_kit_job_free_images frees
+ * it. After all messages, the images get their index.
  */
 enum fm_code fm_kit_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
                                    struct fm_error *error);

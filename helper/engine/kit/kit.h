@@ -72,7 +72,7 @@ struct fm_model_info {
 
 /* Which GPU the front wants to be used: ENGINE.md, GPU. */
 struct fm_gpu_wish {
-    const char *folder; /* of its library; NULL: none is wanted */
+    const char *folder; /* the folder of the GPU's library; NULL: no GPU is wanted */
     int64_t layers;     /* so many; -1: as many as fit */
 };
 
@@ -108,7 +108,7 @@ struct fm_engine_ops {
     const char *name;         /* "llama" */
     const char *version;      /* the engine's own */
     int slots;                /* jobs at once, before a model is known */
-    int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; another one is for tests */
+    int64_t protocol_version; /* 0: FM_ENGINE_PROTOCOL_VERSION; other versions are for tests */
     bool reads_files;         /* the engine's models are GGUF files; else it has one model, with the engine's name */
     bool lists_models;        /* the engine has several models: `available` lists them, and job->model names one */
     bool remote;              /* the engine sends its jobs to another machine */
@@ -183,7 +183,7 @@ struct fm_image {
     unsigned char *bytes; /* the image's file, as the host sent it: nobody has checked it */
     size_t len;           /* at least 1 */
     size_t at;            /* bytes of the message's content before the image */
-    size_t index;         /* of the job's images, from 0 on, in the order of all messages */
+    size_t index;         /* the image's index among the job's images, from 0 on, in the order of all messages */
     const char *detail;   /* "low", "high", "original" or "auto"; NULL: left open */
 };
 
@@ -191,23 +191,23 @@ struct fm_message {
     const char *role;    /* "system", "user", "assistant" or "tool", NUL-terminated */
     const char *content; /* UTF-8, may hold NUL; "" for calls without a text */
     size_t content_len;
-    struct fm_image *images; /* of the user, in their order; NULL: none */
+    struct fm_image *images; /* of a user's message, in their order; NULL: none */
     size_t image_count;
     char *joined;          /* the kit's: the content, where it came in parts; else NULL */
-    const char *reasoning; /* of the assistant: what it thought before; UTF-8, may hold NUL; "" for nothing */
+    const char *reasoning; /* of an assistant's message: what it thought before; UTF-8, may hold NUL; "": nothing */
     size_t reasoning_len;
-    struct fm_state_text *states; /* of the assistant: texts of job.state, perhaps those of another engine */
+    struct fm_state_text *states; /* of an assistant's message: texts of job.state, perhaps another engine's */
     size_t state_count;
-    struct fm_tool_call *tool_calls; /* of the assistant */
+    struct fm_tool_call *tool_calls; /* of an assistant's message */
     size_t tool_call_count;
-    const char *tool_call_id; /* of a tool: the call that it answers; else NULL */
+    const char *tool_call_id; /* of a tool's message: the id of the call that it answers; else NULL */
 };
 
 
 /* A function that the answer may call: ENGINE.md, Tools. */
 struct fm_tool {
-    const char *name;               /* NUL-terminated, as the next */
-    const char *description;        /* NULL: none */
+    const char *name;               /* NUL-terminated */
+    const char *description;        /* NUL-terminated; NULL: none */
     struct json_object *parameters; /* an object, a JSON schema; the job's, read-only. NULL: none */
     bool strict;                    /* a keyword of it that can't be enforced is an error */
     bool allowed;                   /* this answer may call it; the others stand in the prompt alone */
@@ -281,9 +281,9 @@ struct fm_kit_usage {
 /* All strings belong to the job. The members down to `parallel_tool_calls` are read-only. */
 struct fm_kit_job {
     int64_t id;
-    struct fm_input *inputs; /* of a job that embeds: at least one, and none of what is below. Else NULL */
+    struct fm_input *inputs; /* of a job that embeds: at least one text, and no messages or prompt. Else NULL */
     size_t input_count;
-    struct fm_message *messages; /* at least one, or a prompt; what is left of them where turns were left out */
+    struct fm_message *messages; /* at least one, or `prompt` is set; only those that stay where turns were left out */
     size_t message_count;
     size_t image_count; /* of all messages, also of those that were left out */
     int64_t dropped;    /* messages that were left out */
@@ -342,7 +342,7 @@ struct fm_kit_job {
     struct fm_truncation truncation;
     atomic_bool aborted;
     struct fm_error fault;           /* code not FM_OK: job.start was wrong, the engine never sees it */
-    struct fm_text_stream stream;    /* of the text; of all kinds where `pieced` */
+    struct fm_text_stream stream;    /* the stream of the text; of all kinds of output if `pieced` */
     struct fm_logprob_queue entries; /* when `logprobs` */
     struct fm_buf text;              /* of the next job.reasoning, job.delta, or job.tool_delta after a call */
     bool thinking;                   /* the model is reasoning now */
@@ -424,8 +424,8 @@ struct fm_kit_job *fm_kit_take_within(struct fm_kit *kit, int64_t ms);
 void fm_kit_wait(struct fm_kit *kit, int64_t ms);
 
 /*
- * The fm_kit_take_within or fm_kit_wait that waits, or the next one, returns, without a job. Any thread, also one of a
- * library; never blocks for long. Nothing happens once the engine has ended.
+ * Makes the fm_kit_take_within or fm_kit_wait that waits, or else the next one, return without a job. Any thread, also
+ * one of a library; never blocks for long. Nothing happens once the engine has ended.
  */
 void fm_kit_wake(struct fm_kit *kit);
 
@@ -446,16 +446,17 @@ int64_t fm_kit_save_ms(struct fm_kit *kit);
 /* The state is saved, whole, in so many bytes. Before `serve` returns. */
 void fm_kit_saved(struct fm_kit *kit, int64_t bytes);
 
-/* What saved_read has can't be used, and the front may remove it. Engine thread. */
+/* Reports to the front that the file saved_read can't be used and may be removed. Engine thread. */
 void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason);
 
 /* Tells the front how far `load` is, from 0 to 1. Only inside `load`. */
 void fm_kit_load_progress(struct fm_kit *kit, double progress);
 
 /*
- * From here on frames wait for fm_kit_flush, which writes them all at once: what comes of one batch then wakes the
- * front once, not once for each job. Between the two is no wait, no decode and no fm_kit_take. A frame that does not
- * fit beside those that wait (16 KiB) sends them on before. fm_kit_flush may block. Engine thread.
+ * From this call on, frames wait for fm_kit_flush, which writes them all at once: so the frames of one batch wake the
+ * front once, not once for each job. Between fm_kit_gather and fm_kit_flush there must be no wait, no decode and no
+ * fm_kit_take. If a frame does not fit beside the waiting frames (16 KiB), these are sent before. fm_kit_flush may
+ * block. Engine thread.
  */
 void fm_kit_gather(struct fm_kit *kit);
 void fm_kit_flush(struct fm_kit *kit);
@@ -548,8 +549,8 @@ FM_MUST_USE enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, con
 FM_MUST_USE enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piece kind, const char *bytes, size_t len);
 
 /*
- * What the engine wants back with this answer, as it is then in fm_message.states: UTF-8, at least 1 byte. It belongs
- * to the reasoning that came last. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
+ * Reports a state that the engine wants back with this answer; it then comes in fm_message.states. UTF-8, at least 1
+ * byte. It belongs to the reasoning that came last. FM_REASON_NONE: go on. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len);
 
@@ -563,9 +564,9 @@ FM_MUST_USE bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_erro
 void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
 
 /*
- * The vector of the next input, in their order: job->dimension numbers, which are brought to the length 1 in their
- * place. FM_REASON_NONE: go on. FM_REASON_STOP: it was the last. FM_REASON_ABORTED. FM_REASON_ERROR, with `error`: the
- * vector has no length, or out of memory.
+ * Reports the vector of the next input, in the order of the inputs: job->dimension numbers. The array is changed: the
+ * vector is brought to the length 1. FM_REASON_NONE: go on. FM_REASON_STOP: it was the last. FM_REASON_ABORTED.
+ * FM_REASON_ERROR, with `error`: the vector has no length, or out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_embedding(struct fm_kit_job *job, float *values, struct fm_error *error);
 

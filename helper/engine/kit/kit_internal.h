@@ -45,7 +45,7 @@ struct fm_kit {
     struct fm_kit_job *jobs; /* all jobs that exist; the list is under lock */
     bool woken;              /* fm_kit_wake was called, or a job that the engine has was aborted; under lock */
     atomic_bool ending;      /* written under lock */
-    int status;              /* of exit; under lock */
+    int status;              /* the exit status; under lock */
     int64_t save_until_ms;   /* until then the front lets the engine save its state; 0: it does not. Under lock */
 
     bool initialized; /* engine thread */

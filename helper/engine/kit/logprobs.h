@@ -32,7 +32,7 @@ struct fm_token_logprobs {
 
 struct fm_logprob_queue {
     struct fm_buf entries; /* struct fm_logprob_entry, the oldest first */
-    struct fm_buf records; /* of each: its bytes, then its other members as JSON */
+    struct fm_buf records; /* for each entry: its bytes, then its other members as JSON */
     size_t begun;          /* entries of which bytes were pushed; all but the last of these are whole */
     size_t given;          /* bytes of text that were cut off */
 };

@@ -23,7 +23,7 @@ struct fm_llama_answer {
     bool callable;                    /* the answer may call tools: `parser` splits it into text and calls */
     struct fm_tool_parser parser;
     const float *logits;   /* the logits for the next token, drawn or forced; for log probabilities; borrowed */
-    struct fm_error error; /* of FM_REASON_ERROR */
+    struct fm_error error; /* why a function returned FM_REASON_ERROR */
 };
 
 /*
@@ -64,7 +64,10 @@ FM_MUST_USE enum fm_reason fm_llama_answer_end(struct fm_llama_answer *answer, e
 /* Sets `error` and returns FM_REASON_ERROR. */
 enum fm_reason fm_llama_answer_fail(struct fm_llama_answer *answer, enum fm_code code, const char *detail);
 
-/* Names the part of the job that the answer is at: the tool whose arguments it writes; else the grammar's source. */
+/*
+ * Writes the path of the part of the job that the answer is at: the tool whose arguments it writes; else the grammar's
+ * source.
+ */
 void fm_llama_answer_param(const struct fm_llama_answer *answer, char *param, size_t size);
 
 #endif

@@ -12,7 +12,7 @@ struct fm_checkpoint;
 struct fm_checkpoints {
     struct fm_checkpoint *list[FM_CHECKPOINTS_MAX]; /* in order; sequences with the same beginning share those */
     size_t count;
-    size_t places[2]; /* where checkpoints must be made, in tokens; 0: none */
+    size_t places[2]; /* after how many tokens checkpoints must be made; 0: none */
 };
 
 /* One sequence of the memory: of an answer that is being made, or kept after its answer. */

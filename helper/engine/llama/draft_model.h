@@ -14,7 +14,7 @@ struct fm_draft_model {
     struct llama_context *context;
     struct llama_batch batch;
     llama_token *tokens;    /* tokens in its memory */
-    size_t count;           /* how many of these */
+    size_t count;           /* how many tokens are in `tokens` */
     size_t room;            /* size of its context */
     llama_token vocabulary; /* number of tokens that both models have */
     int64_t memory_bytes;   /* bytes of its weights and KV memory */
@@ -52,7 +52,10 @@ FM_MUST_USE bool fm_draft_model_follow(struct fm_draft_model *draft, const llama
  */
 FM_MUST_USE bool fm_draft_model_go_on(struct fm_draft_model *draft, llama_token token);
 
-/* After one of these calls: the most likely next token, and its probability. */
+/*
+ * After fm_draft_model_follow up to the last token, or the call that adds one more: the most likely next token, and its
+ * probability.
+ */
 llama_token fm_draft_model_guess(const struct fm_draft_model *draft, double *probability);
 
 #endif

@@ -40,8 +40,8 @@ FM_MUST_USE bool fm_held_logprobs_add(struct fm_held_logprobs *held, const struc
                                       const float *logits, llama_token token, size_t len, size_t count);
 
 /*
- * The last `len` bytes of the tokens turn out to be text, `text`: passes on those tokens to the job; of the first one
- * only the part that is text. Call it before the job gets the text.
+ * The last `len` bytes of the held tokens turn out to be text, `text`: passes on the tokens of these bytes to the job,
+ * of the first token only the part that is text. Call it before the job gets the text.
  */
 void fm_held_logprobs_tell(struct fm_held_logprobs *held, struct fm_kit_job *job, const char *text, size_t len);
 

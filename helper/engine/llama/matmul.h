@@ -26,8 +26,10 @@ bool fm_matmul_register(void);
 /* llama_init_from_model. NULL if that fails. */
 struct llama_context *fm_matmul_context(struct llama_model *model, struct llama_context_params params);
 
-/* From now on each context computes with these threads, which llama_attach_threadpool has given it. NULL: none are
- * attached. They outlive the contexts. */
+/*
+ * From now on each context computes with `threads`, which llama_attach_threadpool has given it. NULL: no threads are
+ * attached. The threads must outlive the contexts.
+ */
 void fm_matmul_use_threads(struct ggml_threadpool *threads);
 
 #endif

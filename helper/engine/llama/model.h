@@ -58,7 +58,7 @@ struct fm_llama_model {
     uint32_t chunk;       /* FM_MODEL_CHUNK, or less; or, where it embeds and has to see a text whole,
                              context_length */
     int64_t memory_bytes; /* of the weights, KV memory, projector and vocabulary, and of the work to embed a text */
-    int64_t kv_bytes;     /* of that, the KV memory */
+    int64_t kv_bytes;     /* the part of memory_bytes that is the KV memory */
     int thread_count;     /* at most */
     bool exact;           /* an exact sequence (cache.h) is being computed */
     bool uses_gpu;        /* for some of its layers */

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define FM_Q4_1_BLOCK   32 /* weights in a block */
-#define FM_Q4_1_COLUMNS 8  /* in a tile */
+#define FM_Q4_1_COLUMNS 8  /* columns in a tile */
 #define FM_Q4_1_ROWS    4  /* rows that a kernel multiplies together */
 
 /* A block in the model's file: weight i is `min` + `scale` x its nibble, the lower ones of all bytes first. */
@@ -58,11 +58,11 @@ extern const struct fm_q4_1_kernel fm_q4_1_avx512;
 struct fm_q4_1_product {
     const struct fm_q4_1_kernel *kernel;
     const void *weights;
-    size_t row_bytes; /* from one row to the next */
+    size_t row_bytes; /* bytes from one row to the next */
     size_t rows;
-    size_t blocks; /* in a row, and in a column */
+    size_t blocks; /* blocks in a row, and in a column */
     const float *in;
-    size_t in_stride; /* floats from one column to the next, as in `out` */
+    size_t in_stride; /* floats from one column to the next in `in`; out_stride: in `out` */
     size_t columns;
     struct fm_q4_1_tile *tiles; /* fm_q4_1_tiles of them */
     float *out;

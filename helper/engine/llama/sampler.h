@@ -17,7 +17,7 @@ struct fm_sampler {
     size_t vocab_size;
     const struct fm_kit_job *job;
     float *adjusted;       /* logits with all that is added to them; NULL: nothing is */
-    float *added;          /* to the logit of each token: its bias, and the penalties so far; NULL: to none */
+    float *added;          /* what each token's logit gets: its bias, and the penalties so far; NULL: nothing */
     unsigned char *seen;   /* 1: the token was generated; as long as `added` */
     unsigned char *recent; /* how often each token is in `window`; NULL: no repeat_penalty */
     llama_token window[FM_REPEAT_WINDOW]; /* the last tokens of prompt and answer, a ring */
@@ -28,8 +28,8 @@ struct fm_sampler {
 };
 
 /*
- * Of `job`'s parameters; it and `grammar` must outlive the sampler. FM_INVALID_REQUEST with `param` "logit_bias" where
- * that names a token that the vocabulary has not. On failure nothing is left to free.
+ * Makes a sampler by the parameters of `job`; `job` and `grammar` must outlive it. FM_INVALID_REQUEST with `param`
+ * "logit_bias" if a bias names a token that the vocabulary lacks. On failure nothing is left to free.
  */
 FM_MUST_USE enum fm_code fm_sampler_init(struct fm_sampler *sampler, const struct fm_kit_job *job,
                                          struct fm_grammar *grammar, const struct llama_vocab *vocab,

@@ -17,7 +17,7 @@ struct fm_saved {
     int write; /* the file to save to; -1: none */
     uint64_t max_bytes;
     uint64_t identity;
-    struct fm_saved_index index; /* of `read` */
+    struct fm_saved_index index; /* the index of the file `read` */
 };
 
 /*

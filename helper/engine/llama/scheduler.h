@@ -22,7 +22,7 @@ struct fm_scheduler {
     const struct fm_sequence *busy;    /* its job or image is worked on, so it must not be ended now. NULL: none */
     bool wanted;                       /* some job waits for the present computation */
     int64_t asked_ms;                  /* when `wanted` was checked last */
-    bool crowded;                      /* a sequence had to give up its place: none gets one before another ends */
+    bool crowded;                      /* a sequence had to give up its place: no other gets a place until one ends */
     bool gives_way;                    /* the present computation, a long batch of prompts, gives way to a new job */
     size_t long_max;                   /* most tokens of a batch of prompts alone; fewer after batches were given up */
     int64_t vain_ms;                   /* computed in vain since long_max was last changed */

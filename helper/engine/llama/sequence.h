@@ -22,7 +22,7 @@ struct fm_start {
     size_t len;
     llama_token tokens[FM_THOUGHT_MARK_MAX]; /* as the tokenizer splits it */
     size_t count;                            /* 0: the model has no such mark */
-    bool same;                               /* the tokens so far are these tokens */
+    bool same;                               /* the tokens of the answer so far are the first of `tokens` */
     bool possible;                           /* the text so far is this text, in any tokens */
 };
 
@@ -61,16 +61,16 @@ struct fm_sequence {
     bool exact;               /* cache.h */
     bool forced_more;         /* the next token may be a forced one: do not draw */
     size_t filled;            /* how many of its tokens are in the batch */
-    int32_t output;           /* index in the batch of the token whose logits it wants; -1: none */
+    int32_t output;           /* index in the batch of the token whose logits are wanted; -1: none */
     struct fm_lookup lookup;  /* the first source of its drafts; ->room 0: it has none */
     struct fm_speculation_account account;
     llama_token drafts[FM_DRAFTS_MAX]; /* tokens that may follow, in the batch after its own tokens */
-    size_t drafted;                    /* how many those are */
+    size_t drafted;                    /* how many tokens are in `drafts` */
     size_t accepted;                   /* how many of the last batch's drafts were right */
-    int64_t drafted_tokens;            /* of all its batches */
-    int64_t accepted_tokens;           /* how many of these are in the answer */
+    int64_t drafted_tokens;            /* drafted tokens of all batches */
+    int64_t accepted_tokens;           /* drafted tokens that are in the answer */
     struct fm_guess guess;             /* the batch's drafts that come from a draft model: all, or none */
-    int64_t guessed_tokens;            /* such drafts of all batches, */
+    int64_t guessed_tokens;            /* tokens of all batches that a draft model guessed */
     int64_t right_guesses;             /* how many of the guesses are in the answer */
     double read_us;                    /* time in which the draft model read tokens that are computed already */
     enum fm_reason reason;             /* why it has ended; FM_REASON_NONE: it has not */

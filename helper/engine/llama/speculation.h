@@ -31,8 +31,8 @@ struct fm_speculation {
 
 /* The account of one answer, in microseconds. All zero: nothing yet. */
 struct fm_speculation_account {
-    double spent;                                    /* in its batches */
-    double gained;                                   /* by its drafts; negative: lost */
+    double spent;                                    /* time spent in the answer's batches */
+    double gained;                                   /* time gained by the answer's drafts; negative: lost */
     struct fm_guess_count guesses[FM_GUESS_CLASSES]; /* by the draft model */
     struct fm_guess_count all;                       /* as in struct fm_speculation, of this answer */
 };

@@ -28,9 +28,9 @@ struct fm_thread_count {
 
 /* One batch, or as much of it as was computed before it was given up. */
 struct fm_computed {
-    int64_t tokens; /* of the batch; 0: it was given up */
+    int64_t tokens; /* tokens of the batch; 0: it was given up */
     int64_t wall_us;
-    int64_t cpu_us; /* what the process had of the processors meanwhile */
+    int64_t cpu_us; /* processor time of the process in that time */
 };
 
 /* All of `most` threads, at first. */

@@ -11,7 +11,7 @@ struct fm_threads {
     struct llama_context *context; /* borrowed */
     struct ggml_threadpool *pool;  /* NULL: llama.cpp starts threads for each batch */
     struct fm_thread_count count;
-    bool all;        /* of the batch that is being computed: see fm_threads_begin */
+    bool all;        /* `all` of the batch that is being computed: see fm_threads_begin */
     int64_t wall_us; /* when the batch began */
     int64_t cpu_us;  /* the processor time of the process when the batch began */
 };

@@ -70,7 +70,10 @@ FM_MUST_USE enum fm_code fm_tokens_add(struct fm_tokens *tokens, const char *tex
 /* Adds one token; tokens->buf.failed is set when memory runs out. */
 void fm_tokens_append(struct fm_tokens *tokens, llama_token token);
 
-/* Returns `code`, and hands the tokens over to the caller, who frees them with free(); none if it is not FM_OK. */
+/*
+ * Returns `code`, and hands the tokens over to the caller, who frees them with free(); if `code` is not FM_OK, there
+ * are none.
+ */
 FM_MUST_USE enum fm_code fm_tokens_take(struct fm_tokens *tokens, enum fm_code code, llama_token **list, size_t *count);
 
 #endif

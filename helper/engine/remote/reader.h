@@ -16,9 +16,9 @@ enum fm_remote_part_kind {
     FM_REMOTE_REASONING,
     FM_REMOTE_REFUSAL,
     FM_REMOTE_CALL,      /* a call begins: `text` is the name */
-    FM_REMOTE_ARGUMENTS, /* of the last call */
-    FM_REMOTE_STATE,     /* for the next request of this conversation */
-    FM_REMOTE_LOGPROBS,  /* of a token of the text that comes next: `token` */
+    FM_REMOTE_ARGUMENTS, /* arguments of the last call */
+    FM_REMOTE_STATE,     /* a state for the next request of this conversation */
+    FM_REMOTE_LOGPROBS,  /* the log probabilities of a token (`token`) of the text that comes next */
 };
 
 /* Borrowed during the call. */

@@ -60,14 +60,17 @@ const char *fm_body_missing(const struct fm_body *body, unsigned has);
 /* A member that the request has to be without: the configuration's does not go either. */
 void fm_body_omit(struct fm_body *body, const char *key);
 
-/* What the host named for the server: a string, or NULL; and as a member of the body. */
+/*
+ * fm_body_passed: a value that the host named for the server, a string, or NULL. fm_body_pass: writes it as a member of
+ * the body.
+ */
 const char *fm_body_passed(const struct fm_body *body, enum fm_passed which);
 void fm_body_pass(struct fm_body *body, enum fm_passed which, const char *key);
 
-/* What OpenAI's dialects have alike: service_tier, prompt_cache_key and so on. */
+/* Writes the passed members that OpenAI's dialects have alike: service_tier, prompt_cache_key and so on. */
 void fm_body_pass_all(struct fm_body *body);
 
-/* What the configuration adds, and nobody has written yet. Last of all members. */
+/* Writes the members that the configuration adds and that were not written yet. To be called last. */
 void fm_body_others(struct fm_body *body);
 
 /* INVALID_REQUEST: the dialect has no such thing. `param` is the job's member. */

@@ -71,7 +71,7 @@ void fm_transport_wait(struct fm_transport *transport, int64_t ms);
 /* Moves all transfers on as far as possible without waiting. */
 void fm_transport_move(struct fm_transport *transport);
 
-/* Ends fm_transport_wait, or the next one. Any thread. */
+/* Ends the fm_transport_wait that waits now, or else the next one. Any thread. */
 void fm_transport_wake(struct fm_transport *transport);
 
 #endif

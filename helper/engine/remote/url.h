@@ -11,10 +11,10 @@ struct fm_url {
     size_t authority_len;
     const char *authority; /* HOST:PORT, as it stands in the text */
     int port;
-    const char *rest; /* what follows */
+    const char *rest; /* what follows the host and the port */
 };
 
-/* NULL, or what is wrong with it. `url` borrows from `text`. */
+/* Reads the URL `text`. Returns NULL, or what is wrong with it. `url` borrows from `text`. */
 const char *fm_url_read(const char *text, struct fm_url *url);
 
 /* Whether a request to this URL stays on this machine. */

@@ -15,7 +15,7 @@ struct json_object;
 struct fm_descriptor {
     bool has_features; /* the engine has said what it can do */
     bool reads_files;  /* the engine's models are GGUF files; else it has one model, with the engine's name */
-    bool lists_models; /* or it has several, which it lists (availability.h) */
+    bool lists_models; /* the engine has several models, which it lists (availability.h) */
     bool remote;       /* the engine sends its jobs to another machine */
     bool any_order;    /* the parts of its answers come in any order */
     bool needs_config; /* the engine can't do without a configuration (config.h) */
@@ -23,7 +23,7 @@ struct fm_descriptor {
     bool elsewhere;    /* the engine can't run on this system */
 };
 
-/* From the members of an object (borrowed). Other names than those above are skipped. */
+/* Fills `descriptor` from the members of an object (borrowed). Unknown members are skipped. */
 void fm_descriptor_take(struct fm_descriptor *descriptor, struct json_object *object);
 
 /* An engine as it is installed: the program fm-engine-NAME, and the file of its description. */

@@ -13,7 +13,7 @@
 #define FM_FAILED_LOADS_MAX 8 /* models; if more failed, only the last of them are remembered */
 
 struct fm_failed_load {
-    char id[256];          /* the model's; cut, where it is longer; "": none */
+    char id[256];          /* the model's id; cut, where it is longer; "": none */
     int64_t created;       /* `created` of the model's file: another file with the same name is another model */
     int64_t at_ms;         /* when it failed */
     bool engine_started;   /* the engine itself was running, so the model is at fault */
@@ -23,7 +23,7 @@ struct fm_failed_load {
 /* All zero: no failure is remembered. */
 struct fm_failed_loads {
     struct fm_failed_load loads[FM_FAILED_LOADS_MAX];
-    size_t next; /* where the next one goes, modulo their number */
+    size_t next; /* where the next failed load is noted, modulo FM_FAILED_LOADS_MAX */
 };
 
 /* Remembers that `model` did not load. */

@@ -37,7 +37,7 @@ void fm_kv_files_none(struct fm_kv_files *files);
 void fm_kv_files_open(struct fm_kv_files *files, const struct fm_options *options, const char *engine,
                       const char *model);
 
-/* What the engine's process gets. Never blocks. */
+/* The descriptors that the engine's process gets. Never blocks. */
 struct fm_child_given fm_kv_files_given(const struct fm_kv_files *files);
 
 /* Removes the file that the engine was given to read, because the engine can't use it. */

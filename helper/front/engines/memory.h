@@ -10,8 +10,8 @@
 
 /* How much memory an engine reported for its model. */
 struct fm_need {
-    char id[256];    /* the model's; cut, where it is longer; "": none */
-    int64_t created; /* of the model's file */
+    char id[256];    /* the model's id; cut, where it is longer; "": none */
+    int64_t created; /* `created` of the model's file */
     int64_t bytes;
 };
 

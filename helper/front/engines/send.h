@@ -22,8 +22,8 @@ void fm_engine_send_load_locked(struct fm_engine *engine);
 struct fm_job *fm_engine_next_locked(const struct fm_engine *engine);
 
 /*
- * job.start of that job: its frame, valid until the next call. For the outbox of `engine`, a struct fm_engine, whose
- * writer thread calls it, without the lock.
+ * The frame of job.start for the job of fm_engine_next_locked, valid until the next call. For the outbox of `engine`, a
+ * struct fm_engine, whose writer thread calls it, without the lock.
  */
 bool fm_engine_next_job(void *engine, const char **frame, size_t *len);
 

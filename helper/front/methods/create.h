@@ -4,7 +4,7 @@
 
 #include "front/methods/methods.h"
 
-/* The flags of such a method. */
+/* The flags of a method that makes an answer. */
 #define FM_METHOD_CREATES (FM_METHOD_NEEDS_PARAMS | FM_METHOD_ANSWERS_LATER)
 
 /*

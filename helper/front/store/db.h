@@ -40,8 +40,8 @@ void fm_store_db_init(struct fm_store_db *db, const char *file);
 void fm_store_db_close(struct fm_store_db *db);
 
 /*
- * Opens it if necessary: the first time, after a failure, and if the file or its log is no longer the one that was
- * opened. `*opened` (may be NULL): it was opened now. UNAVAILABLE, INTERNAL: see `db->trouble`.
+ * Opens the database if necessary: the first time, after a failure, and if the file or its log is no longer the one
+ * that was opened. `*opened` (may be NULL): it was opened now. UNAVAILABLE, INTERNAL: see `db->trouble`.
  */
 FM_MUST_USE enum fm_code fm_store_db_ready(struct fm_store_db *db, bool *opened, struct fm_error *error);
 

@@ -28,7 +28,7 @@ struct fm_cdp {
     size_t looked; /* bytes of `in` that are known to have no NUL */
     struct fm_buf scratch;
     struct fm_cdp_pending pending[FM_CDP_PENDING_MAX];
-    int last_id;   /* of the latest call */
+    int last_id;   /* the id of the latest call */
     int answering; /* while `answered` runs: the answered call's id (last_id right after fm_cdp_call); else 0 */
     bool closed;
 };

@@ -37,7 +37,7 @@
 #define FM_CLIENT_FIRST_PAUSE_MS   100 /* after the second death in a row; each further death doubles it */
 #define FM_CLIENT_LONGEST_PAUSE_MS 30000
 #define FM_CLIENT_HEALTHY_MS       60000 /* a helper ready for this long was healthy: its death is a first one */
-#define FM_CLIENT_END_MS           2500  /* to end by itself: PROTOCOL.md, Life, gives it 2 s. Then it is killed */
+#define FM_CLIENT_END_MS           2500  /* until a helper that was asked to end is killed (PROTOCOL.md, Life: 2 s) */
 
 struct fm_client;
 struct json_object;

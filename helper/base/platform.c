@@ -234,7 +234,7 @@ void fm_folder_close(struct fm_folder *folder) {
     closedir((DIR *)folder);
 }
 
-/* The folder of `path`. False when it has none, or one that is longer than `size`. */
+/* The folder of `path`. False when the path has no folder, or one that is longer than `size`. */
 static bool dir_of(const char *path, char *dir, size_t size) {
     const char *slash = strrchr(path, '/');
     if (!slash || (size_t)(slash - path) >= size) {
@@ -420,7 +420,7 @@ static bool take_given(const struct fm_child_given *given, int *report) {
     return ok;
 }
 
-/* In the child: how long its files may become. What it sends through pipes is not concerned. */
+/* In the child: limits how long its files may become. The limit does not concern what it sends through pipes. */
 static bool limit_files(const struct fm_child_given *given) {
     struct rlimit limit;
     if (given->file_bytes <= 0) {

@@ -18,7 +18,7 @@
 
 #define CPUS_MAX 8192  /* NR_CPUS of the largest kernels */
 #define TEXT_MAX 65536 /* bytes of /proc/self/cgroup, and of a file of sysfs */
-#define BASE     10    /* of the numbers in these files */
+#define BASE     10    /* the base of the numbers in all these files */
 #define CGROUPS  "/sys/fs/cgroup"
 #define TOPOLOGY "/sys/devices/system/cpu"
 

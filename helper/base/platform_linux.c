@@ -176,7 +176,7 @@ void fm_process_hide(void) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
-/* proc(5), statm: pages in all, resident, and of these shared. False: not known. */
+/* proc(5), statm: all pages, the resident ones, and the shared ones among these. False: not known. */
 static bool read_statm(pid_t pid, long long pages[3]) {
     char text[128];
     char *rest = text;

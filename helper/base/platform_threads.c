@@ -125,7 +125,7 @@ bool fm_task_end(struct fm_task *task) {
     task->abandoned = !over;
     pthread_mutex_unlock(&task->lock);
     if (over) {
-        free_task(task); /* else its thread does */
+        free_task(task); /* else the task's thread frees it */
     }
     return over;
 }

@@ -13,7 +13,7 @@
 
 /* Between 1601, where FILETIME begins, and 1970. */
 #define EPOCH_SECONDS 11644473600
-#define TICKS         10000000 /* in a second */
+#define TICKS         10000000 /* ticks in a second */
 
 /* Errors that are in winerror.h, but not in the copy that comes with gcc. */
 #define VIRUS_FOUND      225

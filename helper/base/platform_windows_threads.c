@@ -116,7 +116,7 @@ int pthread_join(pthread_t thread, void **result) {
     return 0;
 }
 
-/* In units of 100 ns. */
+/* A FILETIME as a number, in units of 100 ns. */
 static int64_t ticks_of(FILETIME time) {
     return (int64_t)((uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime);
 }

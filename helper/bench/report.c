@@ -7,7 +7,7 @@
 
 #define JSON_MAX   65536
 #define LABEL_SIZE 64
-#define WIDTH      44 /* of a line's label, before its number */
+#define WIDTH      44 /* characters of a line's label, before its number */
 #define MIB        1048576.0
 
 /* ---- the table ---- */

@@ -16,11 +16,11 @@
 
 #define READ_BYTES     65536
 #define ENGINE_END_MS  800         /* for the engine to end by itself */
-#define END_SAVE_MS    400         /* of these, to save what it has computed */
+#define END_SAVE_MS    400         /* the part of ENGINE_END_MS in which it may save what it has computed */
 #define BROKEN_END_MS  100         /* for the engine to end if the host broke the protocol: we then end within 1 s */
-#define THREADS_END_MS 300         /* then, to kill the engine and let the watchdogs see that their jobs are gone */
+#define THREADS_END_MS 300         /* after that, to kill it and let the watchdogs see that their jobs are gone */
 #define SAY_MS         200         /* for the host to make room for the last events and results */
-#define FLUSH_MS       200         /* then, to take what is queued */
+#define FLUSH_MS       200         /* after that, for the host to take what is queued */
 #define ROOM           (64u << 10) /* bytes: while less is queued, streams and results are queued too, like replies */
 
 /* The host is gone, or can't be sent something. */

@@ -14,7 +14,7 @@ struct fm_intake_entry {
     struct fm_intake_entry *next;
     size_t size;
     struct fm_buf body;
-    struct json_object *root; /* of a message; owned; else NULL */
+    struct json_object *root; /* the tree of a message that is parsed; owned; else NULL */
     struct fm_rpc_message message;
     enum fm_rpc_error fault; /* FM_RPC_OK: it is a body or a message */
     struct fm_rpc_id id;

@@ -106,7 +106,7 @@ struct fm_request {
     bool nested_tools;                         /* chat: the members of a tool lie in its member `function` */
     int64_t choices; /* chat: how many answers, one after the other; compaction: tries; 0 means 1 */
     bool has_seed;
-    int64_t seed;                        /* of the first choice; each later one has the next number. Not in job_members */
+    int64_t seed;                        /* of the first choice; each later one has the next. Not in job_members */
     size_t input_count;                  /* embeddings: how many texts; 0: not an embeddings request */
     int64_t dimensions;                  /* embeddings: numbers of a vector; 0: as many as the model makes */
     bool base64;                         /* embeddings: the reply has vectors as base64 (protocol/vector.h) */

@@ -41,7 +41,7 @@ int setenv(const char *name, const char *value, int overwrite) {
     return _putenv_s(name, value) == 0 ? 0 : -1;
 }
 
-/* In units of 100 ns. */
+/* A FILETIME as a number, in units of 100 ns. */
 static int64_t count_of(const FILETIME *time) {
     return (int64_t)((uint64_t)time->dwHighDateTime << 32 | time->dwLowDateTime);
 }
@@ -69,7 +69,7 @@ void _exit(int status) {
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
     LARGE_INTEGER ticks;
-    LARGE_INTEGER rate; /* of a second; neither call fails */
+    LARGE_INTEGER rate; /* ticks of a second; neither call fails */
     if (clock == CLOCK_PROCESS_CPUTIME_ID) {
         return read_processor_time(now);
     }

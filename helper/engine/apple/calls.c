@@ -46,7 +46,7 @@ static enum fm_code check_arguments(struct fm_apple_run *run, size_t index, cons
     }
     fm_buf_init(&why, FM_SCHEMA_ERROR_MAX);
     if (!fm_guide_check_text(tool->parameters, arguments->data, arguments->len, &why)) {
-        run->apple->stuck = true; /* a thread goes on with it, and takes memory */
+        run->apple->stuck = true; /* a thread goes on with the check, and takes memory */
     }
     if (why.len > 0) {
         code =
@@ -106,7 +106,7 @@ static struct json_object *name_schema(const struct fm_kit_job *job) {
     return schema;
 }
 
-/* The tool whose name is in {"name":NAME}; NO_TOOL: none that may be called. */
+/* The tool whose name is in {"name":NAME}; NO_TOOL: no such tool may be called. */
 static size_t tool_in(const struct fm_kit_job *job, const struct fm_buf *answer) {
     struct json_tokener *tokener = json_tokener_new();
     struct json_object *value = tokener ? json_tokener_parse_ex(tokener, answer->data, (int)answer->len) : NULL;

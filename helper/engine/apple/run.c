@@ -101,7 +101,9 @@ static enum fm_reason tell_text(struct fm_apple_run *run) {
                : reason;
 }
 
-/* Up to the last callback. FM_REASON_NONE: the task has ended by itself, or because a tool was called. */
+/*
+ * Follows a task up to its last callback. FM_REASON_NONE: the task has ended by itself, or because a tool was called.
+ */
 static enum fm_reason follow_task(struct fm_apple_run *run) {
     enum fm_reason reason = FM_REASON_NONE;
     for (;;) {

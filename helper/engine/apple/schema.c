@@ -241,7 +241,7 @@ static struct json_object *drop_branches(struct json_object *branches) {
     return NULL;
 }
 
-/* A choice between branches, which it takes over; a single branch is used itself. */
+/* Makes a choice between branches, which are taken over; a single branch is returned itself. */
 static struct json_object *join_branches(struct fm_apple_work *work, struct json_object *branches,
                                          const struct fm_apple_place *place) {
     struct json_object *made = NULL;

@@ -31,7 +31,7 @@ enum state {
 
 /* For each state, the words that may come next, and the state after each. Two words may begin with the same bytes. */
 static const struct step {
-    const char *word; /* NULL: none */
+    const char *word; /* NULL: no more words */
     enum state next;
 } steps[STATES][STEPS_MAX] = {
     [AT_FENCE] = {{"```", IN_FENCE}},

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define DEPTH_MAX  16   /* schemas inside each other, with those that are referred to */
-#define SCHEMA_MAX 2000 /* of all schemas together */
+#define SCHEMA_MAX 2000 /* schemas in all */
 
 #define ESCAPED_MAX 16 /* bytes */
 

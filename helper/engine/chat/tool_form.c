@@ -282,7 +282,8 @@ static bool find_call(const struct part *part, size_t from, size_t index, const 
 }
 
 /*
- * False if these bytes can't be a mark: too many control tokens, the end of a turn, or text that is not the template's.
+ * Makes a mark of bytes of the rendered text. False if they can't be a mark: too many control tokens, the end of a
+ * turn, or text that is not the template's.
  */
 static bool set_mark(const struct fm_tool_template *from, const struct part *part, size_t begin, size_t end,
                      struct fm_tool_mark *mark) {
@@ -426,8 +427,9 @@ static bool set_quote(const struct fm_tool_template *from, const char *quote, si
 }
 
 /*
- * Arguments in another notation than JSON, after the name that ends at `at`, of which `written` is the whole text. It is
- * what is made here of what has been found, or it is of no such kind.
+ * Reads a notation other than JSON off the arguments after the name that ends at `at`; `written` becomes their whole
+ * text. The arguments are then written in the notation that was read: if the template shows another text, there is no
+ * such notation.
  */
 static bool read_notation(const struct fm_tool_template *from, const struct part *parts, size_t answer,
                           struct fm_notation *notation, struct part *written) {

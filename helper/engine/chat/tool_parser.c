@@ -8,7 +8,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES (1u << 20) /* in JSON */
+#define NAME_MAX_BYTES (1u << 20) /* bytes of a name in JSON */
 
 #define HELD_MAX (64u << 20) /* bytes */
 

@@ -155,7 +155,7 @@ static bool join_messages(struct fm_turns *turns, const struct fm_chat_message *
 
 /* ---- steps: each changes the result of the one before ---- */
 
-/* How many messages from the first on (of `count`) are to be joined; 1: none. */
+/* How many messages from the first on (of `count`) are to be joined; 1: the first is not joined. */
 typedef size_t run_fn(const struct fm_chat_message *messages, size_t count);
 
 static size_t run_of_system(const struct fm_chat_message *messages, size_t count) {

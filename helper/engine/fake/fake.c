@@ -51,7 +51,7 @@
 #define LOAD_STEPS     10
 #define GPU_LAYERS     12
 #define TEXT_MAX       (16u << 20) /* bytes of an answer without a script */
-#define IMAGE_TOKENS   16          /* of any image */
+#define IMAGE_TOKENS   16          /* tokens of any image */
 
 struct fake {
     pthread_mutex_t lock;
@@ -61,12 +61,12 @@ struct fake {
 
 static struct fake the_fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
-static char own_prefix[64]; /* of the variables of this copy: "FM_ENGINE_NAME" */
+static char own_prefix[64]; /* prefix of the variables of this copy of the program: "FM_ENGINE_NAME" */
 
 static void set_own_prefix(const char *program) {
     const char *name = strstr(program, "fm-engine-");
     for (const char *next = name; next && (next = strstr(next + 1, "fm-engine-"));) {
-        name = next; /* folders may have such names too */
+        name = next; /* folders may have such names, too: the last one counts */
     }
     int len = snprintf(own_prefix, sizeof own_prefix, "FM_ENGINE_%s", name ? name + sizeof "fm-engine-" - 1 : "FAKE");
     for (int i = 0; i < len && i < (int)sizeof own_prefix - 1; i++) {
@@ -112,7 +112,7 @@ static int64_t fault_number(const char *name, const char *word) {
     return detail ? strtoll(detail, NULL, 10) : 0;
 }
 
-/* "word", or "word:NAME" and this is such a model. */
+/* Whether FM_ENGINE_FAKE_LOAD is "word", or is "word:NAME" and NAME is in the path of `model`. */
 static bool load_is_to(const char *word, const char *model) {
     const char *name = fault_detail("FM_ENGINE_FAKE_LOAD", word);
     return fault_is("FM_ENGINE_FAKE_LOAD", word) || (name && model && strstr(model, name));
@@ -456,7 +456,9 @@ static enum fm_code fit(void *state, size_t reserve, struct fm_error *error) {
     return FM_OK;
 }
 
-/* What a real engine finds out before it accepts a job. Nothing is drawn here, so biases and penalties change nothing.
+/*
+ * Checks the biases, as a real engine does before it accepts a job. Nothing is drawn here, so biases and penalties
+ * change nothing.
  */
 static bool check_biases(const struct fm_kit_job *job, struct fm_error *error) {
     for (size_t i = 0; i < job->logit_bias_count; i++) {

@@ -296,7 +296,7 @@ static enum fm_reason call(struct run *run, const char *name, const char *argume
     return run_words(run, arguments, len);
 }
 
-/* One token. */
+/* Sends one token of reasoning. */
 static enum fm_reason run_reasoning(struct run *run, struct json_object *argument) {
     size_t len;
     const char *text = string_of(argument, &len);
@@ -314,7 +314,7 @@ static enum fm_reason run_tool_call(struct run *run, struct json_object *argumen
     return call(run, json_object_get_string(json_object_object_get(argument, "name")), arguments, len);
 }
 
-/* One token: the outcome. */
+/* Makes an attempt, and sends its outcome as one token. */
 static enum fm_reason run_try(struct run *run, struct json_object *argument) {
     const char *outcome = fm_attempt_run(json_object_get_string(argument));
     return token(run, outcome, strlen(outcome));
@@ -405,7 +405,7 @@ static int write_parameter(const struct fm_kit_job *job, const char *name, char 
     return write_config(name, text, size);
 }
 
-/* One token. */
+/* Sends the value of a parameter as one token. */
 static enum fm_reason run_parameter(struct run *run, struct json_object *argument) {
     char text[1024] = "";
     int len = write_parameter(run->job, json_object_get_string(argument), text, sizeof text);

@@ -115,7 +115,7 @@ static size_t tokenize(const void *user_data, const uint8_t *bytes, size_t len, 
     struct fm_error error;
     if (vocabulary->tokenize(vocabulary->argument, (const char *)bytes, len, &found, &count, &error) != FM_OK) {
         fm_log(FM_LOG_ERROR, "forced text: %s", error.detail);
-        return 0; /* then nothing is forced, and the mask decides */
+        return 0; /* then no token is forced, and the mask decides */
     }
     count = same_bytes(vocabulary, found, count, bytes, len);
     for (size_t i = 0; i < count && i < room; i++) {
@@ -277,7 +277,7 @@ static void run_compilation(void *argument) {
     init.limits.initial_lexer_fuel = LEXER_FUEL;
     init.limits.step_lexer_fuel = STEP_LEXER_FUEL;
     init.limits.max_lexer_states = LEXER_STATES;
-    init.limits.verbose_errors = false; /* these would contain the user's text */
+    init.limits.verbose_errors = false; /* verbose errors would contain the user's text */
     compilation->matcher = llg_new_matcher(&init, compilation->kind, compilation->text);
     bool usable = !llg_matcher_get_error(compilation->matcher) && llg_matcher_compute_mask(compilation->matcher) == 0;
     (void)usable; /* an ambiguous grammar fails, maybe slowly, at the first token; the matcher knows why */
@@ -338,7 +338,7 @@ static void join_queue(struct fm_grammar *grammar) {
     *link = grammar;
 }
 
-/* The pointer to it in the queue, or the queue's last pointer. */
+/* The pointer to `grammar` in the queue, or the queue's last pointer. */
 static struct fm_grammar **find_queued(struct fm_grammar *grammar) {
     struct fm_grammar **link = &grammar->vocab->first;
     while (*link && *link != grammar) {

@@ -30,8 +30,8 @@
 struct writing {
     const struct fm_notation *notation;
     const struct fm_tool *tool;
-    size_t index; /* of the tool */
-    size_t count; /* of rules */
+    size_t index; /* index of the tool */
+    size_t count; /* how many rules were written */
     struct json_object *known; /* names of rules by their text: equal parts, as in many tools, are compiled once */
     struct fm_buf *lark;
     struct fm_error *error;

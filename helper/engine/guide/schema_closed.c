@@ -6,7 +6,7 @@
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* If one of these is present, not only `properties` decides which keys are allowed. */
+/* If a schema has one of these keywords, not only `properties` decides which keys are allowed. */
 static const char *const about_keys[] = {
     "additionalProperties", "patternProperties", "unevaluatedProperties", "propertyNames", "minProperties",
     "dependencies",         "dependentRequired", "dependentSchemas",      "$ref",          "$dynamicRef",

@@ -551,7 +551,7 @@ static enum fm_code check_least(struct fm_schema_work *work, const struct fm_sch
     return code;
 }
 
-/* llguidance takes up to 2^32 - 1 characters, but each one is a state of the lexer, which has 250,000. */
+/* llguidance takes up to 2^32 - 1 characters, but each character is a state of the lexer, which may have 250,000. */
 static enum fm_schema_fate most_fate(struct fm_schema_work *work, const struct fm_schema_place *place,
                                      struct json_object *value) {
     int64_t count = 0;
@@ -934,7 +934,7 @@ static enum fm_code write_additional(struct fm_schema_work *work, const struct f
 /* How many keys a schema knows, and how many it asks for. */
 struct keys {
     int64_t required;
-    int64_t optional; /* in `properties`, not required */
+    int64_t optional; /* keys in `properties` that are not required */
     bool closed;      /* no other keys */
     int64_t least;    /* minProperties, less the required keys */
     int64_t most;     /* maxProperties, less the required keys; INT64_MAX: none */

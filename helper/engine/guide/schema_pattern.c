@@ -234,7 +234,7 @@ static void put_range(struct scan *scan, uint32_t low, uint32_t high) {
     }
 }
 
-/* One character or set. True: `*code` is a character, not written yet. */
+/* Reads one character or set. True: `*code` is a character, which is not written yet. */
 static bool take_member(struct scan *scan, uint32_t *code) {
     if (*scan->at != '\\') {
         *code = take_plain(scan);
@@ -257,7 +257,7 @@ static bool take_member(struct scan *scan, uint32_t *code) {
     return true;
 }
 
-/* One character, set or range of a class. */
+/* Translates one character, set or range of a class. */
 static void take_range(struct scan *scan) {
     uint32_t low;
     uint32_t high;
@@ -345,7 +345,7 @@ static void take_escape(struct scan *scan) {
     atom(scan, 1, false);
 }
 
-/* After "(". Names are left out: "stop" would mean something to llguidance. */
+/* Opens a group, after "(". Names of groups are left out: "stop" would mean something to llguidance. */
 static void open_group(struct scan *scan) {
     if (scan->depth == GROUPS_MAX) {
         stop(scan, FM_PATTERN_WRONG, "its groups are nested too deep");

@@ -126,7 +126,7 @@ static void write_mark(const struct fm_tool_mark *mark, struct fm_buf *lark) {
     write_after("", 0, mark, lark);
 }
 
-/* `rule: rule0 | rule1`, and those: what is mere text ends with its first match. */
+/* Writes `rule: rule0 | rule1`, and the rules rule0, rule1 ...: a rule that is mere text ends with its first match. */
 static void write_ways(const char *rule, const struct fm_tool_mark *ways, size_t count, struct fm_buf *lark) {
     char name[32];
     fm_buf_append_str(lark, rule);
@@ -291,7 +291,10 @@ static enum fm_code write_arguments(const struct fm_tool *tool, size_t index, st
     return code;
 }
 
-/* What of `property` are given texts, as ` ("a" | "b"`. The schema of any other text that it may be goes to `*any`. */
+/*
+ * Writes the given texts that `property` may be, as ` ("a" | "b"`. If it may be another text, that text's schema goes
+ * to `*any`.
+ */
 static void write_choices(struct json_object *root, struct json_object *property, const char **separator,
                           struct fm_value_schema *any, struct fm_buf *lark) {
     struct fm_value_schema read;
@@ -359,7 +362,10 @@ static void write_words(struct json_object *root, struct json_object *property, 
     }
 }
 
-/* What the rule of a value has after its name: its schema with the draft of the tool's, and with what it may refer to. */
+/*
+ * Writes what comes after the name of a value's rule: the value's schema with the draft of the tool's schema, and with
+ * the schemas that it may refer to.
+ */
 static enum fm_code write_value(const struct fm_tool *tool, struct json_object *property, struct fm_buf *rule,
                                 struct fm_error *error) {
     static const char *const keys[] = {"$schema", "$defs", "definitions"};
@@ -478,7 +484,10 @@ static enum fm_code write_tag(const struct fm_tool_tags *tags, const struct fm_t
     return FM_OK;
 }
 
-/* A text up to what closes it. A control token is in none, but its text could be. */
+/*
+ * Writes the rules of a raw text, up to the mark that closes it. No text has a control token in it, but it could have
+ * the text of one.
+ */
 static void write_raw(const struct fm_tool_tags *tags, struct fm_buf *lark) {
     fm_buf_append_str(lark, "raw: raw_text");
     write_mark(&tags->after, lark);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What one token may give out: all that was held, and itself. */
+/* Most bytes that one token may give out: all that was held back, and the token itself. */
 #define DELTA_MAX (FM_TEXT_HELD_MAX + 1024u * 1024u)
 
 /* ENGINE.md: how long a job that makes tokens without text stays silent at most. */
@@ -114,7 +114,7 @@ bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached)
     return !fm_kit_job_aborted(job);
 }
 
-/* What job->text is a part of. */
+/* The kind of output that job->text is a part of. */
 static enum fm_piece kind_of(const struct fm_kit_job *job) {
     if (job->pieced) {
         return job->piece;
@@ -179,7 +179,10 @@ static bool is_delta_due(const struct fm_kit_job *job) {
     return interval == 0 || job->delta_ms == 0 || fm_now_ms() - job->delta_ms >= interval;
 }
 
-/* Text that is held back must not look like an engine that stands still, nor its first token like none. */
+/*
+ * Sends a sign of progress: while text is held back, the engine must not look as if it stood still, nor as if its first
+ * token had not come.
+ */
 static void send_sign(struct fm_kit_job *job) {
     bool silent = fm_now_ms() - job->event_ms >= SILENCE_MS;
     if (job->told_tokens == 0 || (silent && job->told_tokens < job->output_tokens)) {
@@ -187,7 +190,7 @@ static void send_sign(struct fm_kit_job *job) {
     }
 }
 
-/* What is left of the thought goes out: what follows is text, or a call. */
+/* Ends the thought: what is left of it goes out, because text or a call follows. */
 static bool end_thought(struct fm_kit_job *job) {
     if (!job->thinking) {
         return true;
@@ -270,7 +273,7 @@ enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, s
                                                                                            : FM_REASON_NONE;
 }
 
-/* What was held back goes out, and what follows is another text: no stop string is looked for in arguments. */
+/* Begins another text: what was held back goes out. No stop string is looked for in arguments. */
 static bool begin_text(struct fm_kit_job *job) {
     bool flushed = end_thought(job) && fm_text_stream_flush(&job->stream, &job->text) != FM_TEXT_NO_MEMORY &&
                    send_delta(job, true);
@@ -310,7 +313,7 @@ static bool may_follow(const struct fm_kit_job *job, enum fm_piece kind) {
     return !begun || job->kit->ops->any_order || ranks[kind] >= ranks[job->piece];
 }
 
-/* What was held of the last kind goes out, and another kind begins. False when out of memory. */
+/* Begins another kind of output: what was held back of the last kind goes out. False when out of memory. */
 static bool begin_kind(struct fm_kit_job *job, enum fm_piece kind) {
     bool stops = kind == FM_PIECE_TEXT;
     if (job->pieced && kind == job->piece) {
@@ -415,7 +418,7 @@ void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage) 
     job->has_usage = true;
 }
 
-/* What the job took since it was accepted. */
+/* Writes how long the job took since it was accepted. */
 static void write_timings(const struct fm_kit_job *job, struct fm_json_writer *w) {
     int64_t now = fm_now_us();
     int64_t first = job->first_us ? job->first_us : now;

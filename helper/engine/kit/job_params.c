@@ -175,7 +175,7 @@ static enum fm_code read_suffix(struct fm_kit_job *job, struct json_object *valu
     return json_object_is_type(value, json_type_string) ? FM_OK : fm_kit_job_wrong(error, "suffix", "a string");
 }
 
-/* What stands beside what, once all is read. */
+/* Checks which members stand together, once all are read. */
 static enum fm_code check_company(const struct fm_kit_job *job, struct fm_error *error) {
     if (!job->messages && !job->prompt) {
         return fm_kit_job_wrong(error, "messages", "a list that is not empty");

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NaN is no such number. */
+/* Reads a number between two bounds; NaN is refused. */
 static bool read_between(struct json_object *value, double least, double most, double *number) {
     *number = json_object_get_double(value);
     return (json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double)) &&

@@ -329,7 +329,7 @@ static struct fm_kit_job *admit(struct fm_kit *kit, struct fm_kit_job *job) {
         return NULL;
     }
     pthread_mutex_lock(&kit->lock);
-    job->taken = true; /* an abort from here on wakes the engine */
+    job->taken = true; /* from now on an abort of the job wakes the engine */
     pthread_mutex_unlock(&kit->lock);
     if (fm_kit_job_aborted(job)) {
         fm_kit_job_finish(job, FM_REASON_ABORTED, NULL);

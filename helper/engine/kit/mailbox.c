@@ -102,7 +102,7 @@ bool fm_kit_job_waits(struct fm_kit *kit) {
     while (item && !item->job) {
         item = item->next;
     }
-    bool waits = item && !item->job->repeatable; /* such a one has to be alone */
+    bool waits = item && !item->job->repeatable; /* a repeatable job has to be alone */
     pthread_mutex_unlock(&kit->lock);
     return waits;
 }

@@ -53,7 +53,7 @@ void fm_text_stream_free(struct fm_text_stream *stream) {
     fm_buf_free(&stream->held);
 }
 
-/* One whole character. */
+/* Takes one whole character. */
 static void take_char(struct fm_text_stream *stream, const char *bytes, size_t len) {
     fm_buf_append(&stream->held, bytes, len);
     for (size_t i = 0; i < len; i++) {

@@ -111,7 +111,10 @@ static bool has_window(const struct fm_cached *cached, size_t count) {
     return least >= 0 && least <= (first > 0 ? first : 0);
 }
 
-/* False: recurrent layers have no state after this many tokens, only after more, or none at all. */
+/*
+ * Removes all tokens after the first `count`. False: recurrent layers have no state after so many tokens, only after
+ * more, or none at all.
+ */
 static bool remove_after(const struct fm_cached *cached, size_t count) {
     llama_memory_t memory = memory_of(cached->cache);
     llama_pos position = fm_cached_position(cached, count);
@@ -238,7 +241,7 @@ bool fm_cache_make_room(struct fm_cache *cache) {
     return worst != NULL;
 }
 
-/* NULL: none is kept. */
+/* The kept sequence that was used last; NULL: no sequence is kept. */
 static struct fm_cached *find_last(struct fm_cache *cache) {
     struct fm_cached *last = NULL;
     for (size_t i = 0; i < cache->count; i++) {

@@ -17,7 +17,7 @@ struct fm_checkpoint {
     unsigned char state[];
 };
 
-/* ---- one less ---- */
+/* ---- removing a checkpoint ---- */
 
 static void forget_checkpoint(struct fm_cached *cached, size_t index) {
     struct fm_checkpoints *all = &cached->checkpoints;
@@ -78,7 +78,7 @@ static bool make_room(struct fm_cached *cached, size_t bytes) {
     return bytes > 0 && bytes <= FM_CHECKPOINTS_BYTES;
 }
 
-/* ---- one more ---- */
+/* ---- adding a checkpoint ---- */
 
 static size_t last_of(const struct fm_cached *cached) {
     return fm_checkpoints_before(cached, cached->count);

@@ -39,7 +39,7 @@ static bool is_all_padding(const struct llama_vocab *vocab, llama_token from) {
     return true;
 }
 
-/* The number of tokens that both have; 0: the vocabularies differ. */
+/* The number of tokens that both vocabularies have; 0: the vocabularies differ. */
 static llama_token common_tokens(const struct llama_vocab *ours, const struct llama_vocab *theirs) {
     llama_token count = llama_vocab_n_tokens(ours);
     count = llama_vocab_n_tokens(theirs) < count ? llama_vocab_n_tokens(theirs) : count;

@@ -7,7 +7,7 @@
  * part of the time that the answer has taken so far. It is done in pieces, because each piece delays the next token.
  */
 #define BEHIND_MAX 8
-#define READ_PART  8 /* one eighth */
+#define READ_PART  8 /* 1/READ_PART of the answer's time */
 #define PIECE_US   80000.0
 #define PIECE_MIN  32
 

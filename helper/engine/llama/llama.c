@@ -35,7 +35,7 @@ struct llama_engine {
     struct fm_draft_model draft; /* ->context NULL: none */
     struct fm_scheduler scheduler;
     struct fm_saved saved;
-    struct fm_huge_pages pages; /* of the weights, those that are to move */
+    struct fm_huge_pages pages; /* of the weights: the pages that are still to move */
 };
 
 static struct llama_engine the_engine;
@@ -44,7 +44,7 @@ static struct llama_engine the_engine;
 
 struct load_progress {
     struct fm_kit *kit;
-    float from; /* what is loaded now has this part of the whole */
+    float from; /* where the file that is loaded now begins in the whole progress */
     float part;
     float told;
 };

@@ -101,12 +101,12 @@ struct way {
     const struct fm_prompt *prompt;
     size_t limit; /* tokens of the prompt that may be restored: not its last one, and none after an image */
     size_t end;   /* tokens up to the end of the path */
-    int32_t last; /* index of its last block; -1: none */
+    int32_t last; /* index of the way's last block; -1: none */
     uint64_t bytes;
     int64_t start_us;
     uint64_t read_bytes;
     double worth_us;     /* reading that takes longer is no gain; 0: unknown */
-    unsigned char *data; /* of a block */
+    unsigned char *data; /* the data of a block */
     size_t room;
 };
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKENS_MIN 64   /* of a conversation: fewer are computed very quickly */
+#define TOKENS_MIN 64   /* least tokens of a conversation: fewer are computed very quickly */
 #define MARGIN_MS  50   /* time for what comes after the last block */
 #define KEPT       0.5  /* part of its worth that an old block keeps */
 #define FADES      0.9  /* part of its worth that a state keeps for each later one in its conversation */
@@ -27,7 +27,7 @@ struct node {
     bool state; /* as in fm_saved_block */
     const llama_token *tokens;
     double worth;
-    struct fm_cached *live; /* a conversation that has it; NULL: none */
+    struct fm_cached *live; /* a conversation that has the block; NULL: none */
     int32_t old;            /* the block's index in the old file; -1: the old file lacks it */
     int32_t written;        /* the block's index in the new file; -1: the new file lacks it */
 };
@@ -36,7 +36,7 @@ struct forest {
     struct node *nodes;
     size_t count;
     struct node **order; /* the most valuable first */
-    unsigned char *data; /* of a block */
+    unsigned char *data; /* the data of a block */
     size_t room;
 };
 

@@ -129,7 +129,10 @@ static void allow_starts(struct fm_sequence *sequence, bool any) {
     sequence->sampler.also_space = any && opening->count == 0 && opening->spaces < SPACES_MAX;
 }
 
-/* From here on a thought may begin, or the grammar: after a thought that, where the grammar does not have both. */
+/*
+ * From now on a thought may begin, or the grammar. After a thought this is only needed if the grammar does not have
+ * both.
+ */
 static void begin_opening(struct fm_sequence *sequence) {
     struct fm_opening *opening = &sequence->opening;
     const struct fm_thought_parser *thought = &sequence->answer.thought;
@@ -361,7 +364,9 @@ static bool ends_turn(const struct fm_sequence *sequence, llama_token token) {
            (token == sequence->model->prompter.text_end && !sequence->job->prompt && !fm_llama_answer_is_thinking(answer));
 }
 
-/* A grammar may have an end of turn inside its text, as a token. A guide refuses those that it notices. */
+/*
+ * A grammar may have an end of turn inside its text, as a token. A guide refuses such grammars, as far as it notices.
+ */
 static enum fm_reason end_turn(struct fm_sequence *sequence) {
     struct fm_grammar *grammar = sequence->answer.guide.grammar;
     bool whole = !grammar || fm_grammar_accepts(grammar);

@@ -22,7 +22,7 @@
 #define GUESS_TRIES 4   /* guessing is measured this often first, */
 #define TRIED       2   /* with this many tokens */
 
-#define WEIGHT 0.125 /* of a new measurement */
+#define WEIGHT 0.125 /* the weight of a new measurement in an average */
 #define STEP   0.3   /* a measurement further off is limited to this: other work was in between */
 
 static size_t size_of(size_t drafts) {

@@ -13,7 +13,7 @@
 struct fm_vision {
     mtmd_context *context;
     const struct llama_vocab *vocab;
-    /* of the work that is under way */
+    /* the members from here on are of the work that is under way */
     fm_image_go_on *go_on;
     void *state;
     bool stopped;

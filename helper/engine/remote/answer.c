@@ -72,7 +72,10 @@ static bool send_text(struct fm_remote_answer *answer, enum fm_piece kind, const
     return more;
 }
 
-/* What has to come back with the conversation has a limit (ENGINE.md, State of an answer). */
+/*
+ * Passes on a state, which has to come back with the conversation. Its size has a limit (ENGINE.md, State of an
+ * answer).
+ */
 static bool send_state(struct fm_remote_answer *answer, const char *text, size_t len) {
     if (len > FM_STATE_BYTES_MAX) {
         (void)fm_fail(&answer->fault, FM_INTERNAL,
@@ -129,7 +132,7 @@ static void check_arguments(struct fm_remote_answer *answer, bool cut) {
     }
 }
 
-/* What of a call is text, in the form of the llama engine; after calls no text may come. */
+/* Sends a call of an unknown tool as text, in the form of the llama engine. After calls no text may come. */
 static bool send_unknown(struct fm_remote_answer *answer, const char *text, size_t len) {
     return answer->calls || send_text(answer, FM_PIECE_TEXT, text, len);
 }
@@ -158,7 +161,7 @@ static bool end_unknown(struct fm_remote_answer *answer) {
     return send_unknown(answer, end, strlen(end));
 }
 
-/* A call without arguments has none in some dialects, and is to have an object. */
+/* Ends a call. In some dialects a call without arguments comes without any, but must get an object. */
 static bool end_call(struct fm_remote_answer *answer) {
     if (answer->unknown) {
         return end_unknown(answer);
@@ -243,7 +246,7 @@ bool fm_remote_answer_take(void *state, const struct fm_remote_part *part) {
 
 /* ---- the check of a text with a format ---- */
 
-/* What is wrong with the text, into `reason`; nothing where it is as it should be. */
+/* Writes what is wrong with the text into `reason`; nothing if the text is right. */
 static void check_text(const struct fm_remote_answer *answer, struct fm_buf *reason) {
     const struct fm_format *format = &answer->job->format;
     const char *text = answer->text.len > 0 ? answer->text.data : "";

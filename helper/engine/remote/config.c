@@ -352,7 +352,7 @@ const struct fm_remote_model *fm_endpoint_model(const struct fm_endpoint *endpoi
 static const struct row {
     const char *name;
     enum fm_code (*read)(const struct place *place, struct json_object *value);
-    bool key; /* at most one of these */
+    bool key; /* a member for a key: at most one of these may be set */
 } rows[] = {
     {"url", read_endpoint_url, false},    {"dialect", read_dialect, false},
     {"key_file", read_key_file, true},    {"key_env", read_key_env, true},

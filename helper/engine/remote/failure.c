@@ -87,7 +87,7 @@ static bool is_unknown_model(const struct words *words) {
     return has_any(words->code, codes);
 }
 
-/* The job's member that a server's `param` is about; "": it is none, or not known. */
+/* The job's member that a server's `param` is about; "": `param` is about no member, or not known. */
 static const char *job_param(const char *param) {
     static const struct {
         const char *theirs;

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#define PROBE_MS 1800 /* of the 2 s for which the front waits */
+#define PROBE_MS 1800 /* most ms of a probe, of the 2 s for which the front waits */
 
 struct probe {
     struct fm_transfer *transfer;
@@ -40,7 +40,7 @@ static void start_probe(struct fm_remote *remote, struct probe *probe, const str
     }
 }
 
-/* One answered well, or all have answered. */
+/* Whether one endpoint answered well, or all have answered. */
 static bool is_decided(const struct probe *probes, size_t count) {
     bool all = true;
     for (size_t i = 0; i < count; i++) {

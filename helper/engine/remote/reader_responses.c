@@ -31,7 +31,7 @@ static void read_reasoning(struct fm_remote_reader *reader, struct json_object *
     fm_reader_emit_member(reader, FM_REMOTE_REASONING, data, "delta");
 }
 
-/* What has not come in pieces. Where these are another text, they count. */
+/* Hands out the part of a text that has not come in pieces. If the pieces are another text, they count. */
 static void tell_rest(struct fm_remote_reader *reader, const struct fm_said *said, enum fm_remote_part_kind kind,
                       enum fm_tally_level level) {
     const struct fm_buf *text = &said->texts[kind];
@@ -74,7 +74,7 @@ static void read_summary_part(struct fm_remote_reader *reader, struct json_objec
     }
 }
 
-/* The id of an item, or the id of its call where it has none. */
+/* The id of an item, or the id of its call if the item has none. */
 static const char *item_id(struct json_object *item) {
     const char *id = fm_reader_string(item, "id");
     return *id ? id : fm_reader_string(item, "call_id");

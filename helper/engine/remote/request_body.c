@@ -107,7 +107,7 @@ void fm_body_pass_all(struct fm_body *body) {
     fm_body_pass(body, FM_PASSED_USER, "user");
 }
 
-/* What the configuration adds, and the job does not have. */
+/* Writes the members that the configuration adds and the job does not have. */
 void fm_body_others(struct fm_body *body) {
     struct json_object_iter at;
     if (!body->endpoint->body) {

@@ -144,7 +144,7 @@ static enum fm_code write_blocks(struct fm_body *body, size_t index) {
  */
 struct place {
     size_t turn; /* even: the user's */
-    bool output; /* of a call */
+    bool output; /* the message is the output of a call */
     size_t index;
 };
 

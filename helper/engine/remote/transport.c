@@ -209,7 +209,7 @@ static enum fm_code judge(struct fm_transfer *transfer, int result, struct fm_er
         return fm_fail(error, FM_INTERNAL, "%s %s", host, fault);
     }
     if (transfer->begun && (transfer->status >= 300 || (result == FM_CURLE_OK && transfer->status != 200))) {
-        return fail_by_status(transfer, error); /* also if its body was cut short */
+        return fail_by_status(transfer, error); /* also if the answer's body was cut short */
     }
     long refused = transfer->begun ? 0 : proxy_status(transfer);
     if (refused == 403 || refused == 407) {
@@ -356,7 +356,7 @@ static bool set_up(struct fm_transfer *transfer) {
         ok = curl->easy_setopt(easy, FM_CURLOPT_CAINFO, endpoint->ca_file) == FM_CURLE_OK;
     }
     curl->easy_setopt(easy, FM_CURLOPT_HTTP_VERSION, (long)FM_CURL_HTTP_VERSION_1_1);
-    curl->easy_setopt(easy, FM_CURLOPT_SSLVERSION, (long)FM_CURL_SSLVERSION_TLSV1_2); /* or later */
+    curl->easy_setopt(easy, FM_CURLOPT_SSLVERSION, (long)FM_CURL_SSLVERSION_TLSV1_2); /* TLS 1.2 or later */
     curl->easy_setopt(easy, FM_CURLOPT_PROTOCOLS, (long)FM_CURLPROTO_HTTP_AND_HTTPS);
     curl->easy_setopt(easy, FM_CURLOPT_FOLLOWLOCATION, 0L);
     curl->easy_setopt(easy, FM_CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

@@ -46,7 +46,7 @@ static bool take_name(struct scan *scan, struct json_object *names, const char *
     fm_buf_free(&scratch);
     const char *key = built ? json_object_get_string(text) : "";
     bool twice = json_object_object_get_ex(names, key, NULL);
-    json_object_object_add(names, key, text); /* takes it over: `key` lives as long as it does */
+    json_object_object_add(names, key, text); /* takes the text over: `key` lives as long as `names` */
     *name = key;
     return twice;
 }

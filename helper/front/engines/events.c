@@ -18,7 +18,7 @@
 #define MEMORY_MAX         (INT64_C(1) << 50) /* bytes that an engine may report: sums stay in range */
 #define TIMING_MAX_MS      1e12               /* of a job; sums of it stay in range */
 #define REPORT_MAX         (1u << 20)         /* bytes of a schema report as JSON; its entries can't reach that */
-#define REPORT_ENTRIES_MAX 200                /* of each list */
+#define REPORT_ENTRIES_MAX 200                /* entries of each list */
 #define REPORT_ENTRY_MAX   255                /* bytes of an entry, as of an error's `param` */
 
 /* ---- reading values ---- */
@@ -172,7 +172,10 @@ static void on_available(struct fm_engine *engine, const struct fm_rpc_message *
     fm_engine_kill_locked(engine, FM_END_ASKED, &error);
 }
 
-/* What the engine reports counts, not the estimate. False: no budget holds it, and it is ended. */
+/*
+ * Notes the memory that the engine reports; it counts in place of the estimate. False: no budget can hold it, so the
+ * engine is ended.
+ */
 static bool take_memory(struct fm_engine *engine, int64_t bytes) {
     struct fm_front *front = engine->front;
     struct fm_error error;
@@ -339,7 +342,7 @@ static void on_restarted(struct fm_job *job, struct json_object *params) {
     }
 }
 
-/* Prefill, or tokens whose text is held back: those count as output that has begun. */
+/* Notes progress: of the prompt, or tokens whose text is held back, which count as output that has begun. */
 static void on_progress(struct fm_job *job, struct json_object *params) {
     int64_t output = get_count(params, "output_tokens");
     job->answer.usage.cached = get_count(params, "cached");
@@ -610,7 +613,7 @@ static void on_saved(struct fm_engine *engine, struct json_object *params) {
     engine->saved_bytes = get_int(params, "bytes");
 }
 
-/* What was saved is of no use. */
+/* The engine reports that it can't use what was saved. */
 static void on_saved_unusable(struct fm_engine *engine, struct json_object *params) {
     const char *reason = get_string(params, "reason");
     fm_log(FM_LOG_INFO, "what an earlier engine saved is removed: %s", reason ? reason : "the engine gave no reason");
@@ -626,7 +629,7 @@ static const struct {
     {FM_ENGINE_SAVED_UNUSABLE, on_saved_unusable},
 };
 
-/* False: it is not one of the engine itself. */
+/* Takes an event about the engine itself. False: the event is about something else. */
 static bool take_engine_event(struct fm_engine *engine, const struct fm_rpc_message *message) {
     for (size_t i = 0; i < sizeof engine_events / sizeof engine_events[0]; i++) {
         if (strcmp(message->method, engine_events[i].method) == 0) {

@@ -17,7 +17,7 @@
 #define CONTEXT_MAX  8192 /* tokens of KV memory that an estimate counts: the default of engines */
 #define EMBEDS_MAX   2048 /* ... for a model that computes a text in one piece */
 #define SHARED_MAX   (64.0 * 1024 * 1024) /* bytes beside it, for parallel answers and kept conversations */
-#define SHARED_PARTS 7                    /* ... but no more than this many contexts */
+#define SHARED_PARTS 7                    /* SHARED_MAX, but no more than this many contexts */
 #define EMBEDS_WORK  (64.0 * 1024 * 1024) /* bytes to compute a text in one piece; all-MiniLM's 512 tokens take 60 MB */
 #define ESTIMATE_MAX 1e15 /* upper bound of an estimate: a header may claim anything */
 #define NAME_SHOWN   200  /* bytes of a name in an error */
@@ -155,7 +155,7 @@ static bool add_default(struct fm_model_list *list, char *id, char *path) {
     return append_model(&list->models, &list->count, &model);
 }
 
-/* Adds the file that --model names. A projector does not become the default, and no other file does then. */
+/* Adds the file that --model names. If it is a projector, neither it nor another file becomes the default. */
 static bool add_named(struct fm_model_list *list, const char *path) {
     struct fm_gguf_kind kind;
     fm_gguf_kind_read(path, &kind);

@@ -170,7 +170,7 @@ struct search {
     struct fm_route maybe; /* engines that may have its model */
     struct fm_route late;  /* engines that have its model, but are not available */
     struct fm_error errors[FM_PROGRAMS_MAX];
-    const char *names[FM_PROGRAMS_MAX]; /* of these */
+    const char *names[FM_PROGRAMS_MAX]; /* names of the engines that can't have the request */
     size_t error_count;
 };
 
@@ -194,7 +194,7 @@ static enum fm_code look_at(struct fm_front *front, const struct fm_program *pro
                        files->name);
     }
     bool alone = !files->beside && !files->descriptor.needs_config && !files->descriptor.elsewhere;
-    enum fm_code code = alone ? FM_OK : check_program(program, error); /* one that is alone fails when it is started */
+    enum fm_code code = alone ? FM_OK : check_program(program, error); /* if alone, it fails when it is started */
     code = code ? code : find_model(front, program, request->model, &model, &sure, error);
     if (code != FM_OK) {
         return code;

@@ -144,7 +144,7 @@ static void write_place(const struct fm_engine *engine, const struct fm_job *job
     }
 }
 
-/* What may be long is written without the lock. */
+/* Builds job.start; members that may be long are written without the lock. */
 static void build_job_locked(struct fm_engine *engine, struct fm_job *job) {
     const struct fm_buf *members = &job->answer.request.job_members;
     bool large = members->len > FM_LARGE;

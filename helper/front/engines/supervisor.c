@@ -41,7 +41,7 @@
 #define QUEUE_MAX       (16u << 20)
 #define ROOM            (64u << 10) /* bytes: below it, a prompt is queued for the engine */
 
-/* ---- what happens to its jobs ---- */
+/* ---- the jobs of an engine that ends ---- */
 
 static bool is_held(const struct fm_engine *engine, const struct fm_job *job) {
     return job->engine == engine && fm_job_is_held(job);
@@ -382,7 +382,7 @@ static bool is_shortage(int error) {
     return error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
 }
 
-/* What the user can do about it, for the error's text. */
+/* What the user can do about a failed start, for the error's text. */
 static const char *start_hint(int failure) {
     bool root = failure == EACCES && fm_is_root();
     return root
@@ -554,7 +554,7 @@ static void *engine_main(void *argument) {
     return NULL;
 }
 
-/* Also creates the pipe that wakes the thread. 0 or an errno value. */
+/* Starts the engine's thread, and creates the pipe that wakes it. 0 or an errno value. */
 static int start_thread(struct fm_engine *engine) {
     int failure = fm_pipe(&engine->wake_read, &engine->wake_write);
     if (failure) {

@@ -115,7 +115,7 @@ static void name_models(const char *folder, char *name, size_t size) {
         snprintf(path, sizeof path, "%s/%s", folder, file);
         if (len >= sizeof ending && strcmp(file + len - (sizeof ending - 1), ending) == 0 &&
             fm_file_examine(path, &info) == 0) {
-            files += fm_hash(fm_hash(FM_HASH_START, file, len), &info.size, sizeof info.size); /* in any order */
+            files += fm_hash(fm_hash(FM_HASH_START, file, len), &info.size, sizeof info.size); /* a sum: in any order */
         }
     }
     if (models) {

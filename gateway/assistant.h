@@ -22,7 +22,7 @@ struct gw_assistant_options {
     const struct gw_secrets *secrets;
     const char *token;
     const char *helper;                  /* path of fm-proxy; NULL: beside this program */
-    const char *const *helper_arguments; /* of the local model's helper; NULL-terminated */
+    const char *const *helper_arguments; /* arguments of the local model's helper; NULL-terminated */
     const char *embedding_models;        /* folder; NULL: memory searches by words only, unless OpenAI embeds */
     const char *browser;                 /* path of Chromium; NULL: found by PATH */
 };
@@ -35,8 +35,8 @@ FM_MUST_USE enum fm_code gw_assistant_open(const struct gw_assistant_options *op
                                            struct fm_error *error);
 
 /*
- * Sets a new token, which must stay valid memory until the next one. It is removed from texts; the old one still is,
- * too.
+ * Sets a new token, whose memory must stay valid until the next call. The filter removes the new token from texts, and
+ * still removes the old one, too.
  */
 void gw_assistant_set_token(struct gw_assistant *assistant, const char *token);
 

@@ -80,7 +80,7 @@ static bool is_word(const struct line *part, const char *word) {
     return part->len == strlen(word) && memcmp(part->text, word, part->len) == 0;
 }
 
-/* One "key: value". */
+/* Reads one member of the front matter, "key: value". */
 static enum fm_code take_member(const struct line *line, struct gw_agent *agent, struct fm_error *error) {
     const char *colon = memchr(line->text, ':', line->len);
     struct line key = {line->text, colon ? (size_t)(colon - line->text) : line->len};

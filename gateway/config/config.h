@@ -33,7 +33,7 @@ struct gw_config {
     bool security_secrets_filter;
 };
 
-/* What comes only from the environment. Each is memory of base/secret.h, or NULL: not set. */
+/* Values that come only from the environment. Each is memory of base/secret.h, or NULL: not set. */
 struct gw_secrets {
     char *token; /* PROJ_JARVIS_TOKEN */
     char *anthropic_key;
@@ -47,12 +47,12 @@ struct gw_key {
     const char *group;
     const char *name;
     enum gw_type type;
-    size_t offset; /* in struct gw_config */
+    size_t offset; /* of the value in struct gw_config */
     int64_t min;   /* GW_INT: the smallest value; GW_TEXT: the fewest bytes */
     int64_t max;
     const char *choices;  /* GW_CHOICE: the allowed values, each with a space after it */
     const char *fallback; /* the default, as JSON */
-    const char *variable; /* of the environment; NULL: none */
+    const char *variable; /* the environment variable that sets the key; NULL: none */
     const char *why;      /* added to the error where a value is refused; NULL: nothing to add */
 };
 

@@ -62,7 +62,7 @@ static size_t find_start(const char *text, size_t end, size_t overlap) {
     while (at < end && rate_place(text, at) == 0) {
         at++;
     }
-    if (at == end) { /* one long word */
+    if (at == end) { /* the text before `end` is one long word */
         at = end - overlap;
         while (is_inside(text[at])) {
             at++;

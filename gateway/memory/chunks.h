@@ -22,8 +22,8 @@
 struct gw_chunk {
     char *text; /* UTF-8, not NUL-terminated */
     size_t len;
-    char hash[GW_HASH_LEN + 1]; /* of the text */
-    float *vector;              /* NULL: it has none (yet) */
+    char hash[GW_HASH_LEN + 1]; /* the hash of the text */
+    float *vector;              /* NULL: the chunk has no vector (yet) */
 };
 
 /* A list of chunks, which owns its texts and vectors. All zero: an empty list. */
@@ -45,7 +45,7 @@ FM_MUST_USE bool gw_chunks_cut(struct gw_chunks *chunks, const char *text, size_
  */
 FM_MUST_USE bool gw_chunks_halve(struct gw_chunks *chunks, size_t index);
 
-/* Gives the chunk a copy of a vector. False: out of memory, or the others have another length. */
+/* Gives the chunk a copy of a vector. False: out of memory, or the vectors of other chunks have another length. */
 FM_MUST_USE bool gw_chunks_set_vector(struct gw_chunks *chunks, size_t index, const float *vector, size_t dimensions);
 
 /* Frees texts and vectors; the list is empty again. */

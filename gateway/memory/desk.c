@@ -14,7 +14,7 @@
 static void run_one(struct gw_memory *memory, struct gw_memory_job *job) {
     const struct gw_memory_options *options = &memory->options;
     if (!memory->db && gw_memory_db_open(options->database, options->model, &memory->db, &job->error) != FM_OK) {
-        return; /* the next job tries again */
+        return; /* the next job tries again to open the database */
     }
     job->error.code = job->work(job, memory->db, &job->error);
     if (job->error.code == FM_UNAVAILABLE) {

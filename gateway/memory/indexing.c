@@ -23,14 +23,14 @@ struct gw_memory_task {
     enum kind kind;
     gw_memory_done *done;
     void *context;
-    struct fm_error error; /* the first one; code FM_OK: none */
+    struct fm_error error; /* the first error; code FM_OK: none */
     char (*keys)[GW_SESSION_KEY_LEN + 1];
     size_t key_count;
     size_t key_room;
     size_t at;       /* the key at hand */
     bool listed;     /* a sync has read the folder */
     bool no_vectors; /* the embedder has failed: no vectors for the rest of the task */
-    /* of the key at hand */
+    /* the members from here on are of the key at hand */
     struct gw_memory_job job;
     struct gw_memory_ask ask;
     struct gw_chunks chunks;
@@ -185,7 +185,7 @@ static void drop_vectors(struct gw_memory_task *task) {
 static void take_vectors(struct gw_memory_task *task, const float *vectors, size_t dimensions) {
     if (task->chunks.dimensions && task->chunks.dimensions != dimensions) {
         drop_vectors(task);
-        return; /* these texts are asked for again, with the others */
+        return; /* the vectors of these texts are asked for again, with the others */
     }
     for (size_t i = 0; i < task->ask.embedding.count; i++) {
         if (!gw_chunks_set_vector(&task->chunks, task->asked[i], vectors + i * dimensions, dimensions)) {
@@ -218,7 +218,7 @@ static void on_vectors(struct gw_memory_ask *ask, const struct fm_error *error, 
         task->no_vectors = true;
     }
     task->answered = true;
-    if (!task->asking) { /* else ask_on goes on */
+    if (!task->asking) { /* else the loop in ask_on goes on */
         ask_on(task);
     }
 }
@@ -452,7 +452,7 @@ void gw_memory_index_anew(struct gw_memory *memory) {
 void gw_memory_drop_tasks(struct gw_memory *memory) {
     struct gw_memory_task *task = memory->first ? memory->first->next : NULL;
     if (memory->first) {
-        memory->first->next = NULL; /* is at work, and ends by itself */
+        memory->first->next = NULL; /* the first task is at work, and ends by itself */
         memory->end = &memory->first->next;
     }
     while (task) {

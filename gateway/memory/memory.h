@@ -26,8 +26,8 @@
 /* ---- the embedder ---- */
 
 /*
- * Texts that need vectors. The embedder keeps the struct from `embed` until it calls one of the two functions below, on
- * the loop thread: once, either at once or later, and also if the memory is closed meanwhile.
+ * Texts that need vectors. The embedder keeps the struct from `embed` until it calls gw_embedding_done or
+ * gw_embedding_failed, on the loop thread: once, either at once or later, and also if the memory is closed meanwhile.
  */
 struct gw_embedding {
     const char *const *texts; /* UTF-8, NUL-terminated as well */
@@ -54,7 +54,7 @@ struct gw_memory;
 struct gw_memory_options {
     uv_loop_t *loop;
     const char *database; /* path of memory.db */
-    const char *folder;   /* of the transcripts */
+    const char *folder;   /* the folder of the transcripts */
     const char *model;    /* the vectors' model, such as "openai/NAME"; another one: all is indexed anew; "": none */
     struct gw_embedder embedder; /* `embed` NULL: there is none, and only words are searched */
 };

@@ -24,7 +24,7 @@ enum gw_login { GW_LOGIN_OK, GW_LOGIN_WRONG, GW_LOGIN_LIMITED };
 
 struct gw_auth {
     unsigned char digest[GW_DIGEST_LEN]; /* SHA-256 of the token */
-    int64_t failures[GW_FAILURES_MAX];   /* their times, the oldest at `oldest`; 0: none */
+    int64_t failures[GW_FAILURES_MAX];   /* times of the last failures, the oldest at `oldest`; 0: none */
     unsigned oldest;
     int64_t since_ms;
     struct {

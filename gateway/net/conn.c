@@ -275,7 +275,7 @@ static void refuse_connection(struct gw_conn *conn) {
 void gw_conn_accept(struct gw_server *server) {
     struct gw_conn *conn = calloc(1, sizeof *conn);
     if (!conn) {
-        return; /* the connection waits in the backlog until the next one comes */
+        return; /* the connection waits in the backlog until another connection comes */
     }
     conn->server = server;
     conn->peer.send = gw_conn_send;

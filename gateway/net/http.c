@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of RFC 6455, 1.3. */
+/* The constant of RFC 6455, 1.3, for the answer to a handshake. */
 #define WEBSOCKET_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 /*

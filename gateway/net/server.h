@@ -41,7 +41,7 @@ struct gw_server {
     unsigned count;
     unsigned strangers;
     bool stopping;
-    char chunk[65536]; /* what a socket has read; it is used before the next socket reads */
+    char chunk[65536]; /* bytes that a socket has read; they are used before the next socket reads */
 };
 
 /*

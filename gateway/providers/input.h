@@ -11,7 +11,7 @@
 
 /* An image that a tool brought. */
 struct gw_input_image {
-    const char *blob_id; /* these two point into the story's records */
+    const char *blob_id; /* blob_id and mime_type point into the story's records */
     const char *mime_type;
     const char *data; /* base64, the caller's, not NUL-terminated; NULL: it can't be had, and is only mentioned */
     size_t len;

@@ -33,7 +33,7 @@ struct gw_link {
     unsigned missed; /* how often in a row it did not come */
     struct fm_lines log;
     struct watch *watches;
-    pid_t pid; /* of the helper that the watches belong to */
+    pid_t pid; /* the process of the helper that the watches belong to */
     unsigned handles;
 };
 
@@ -110,7 +110,7 @@ static void keep_pulse(struct gw_link *link) {
     }
 }
 
-/* ---- what it waits for ---- */
+/* ---- what the client waits for ---- */
 
 static void on_watch_closed(uv_handle_t *handle) {
     free(handle->data);
@@ -146,7 +146,7 @@ static void add_watch(struct gw_link *link, const struct fm_waited *wanted) {
             close(fd);
         }
         free(watch);
-        uv_timer_start(&link->timer, on_time, 50, 0); /* then it is tried again */
+        uv_timer_start(&link->timer, on_time, 50, 0); /* then the watches are tried again */
         return;
     }
     watch->poll.data = watch;

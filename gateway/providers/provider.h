@@ -39,7 +39,7 @@ struct gw_turn_request {
     size_t instructions_len;
     const char *input; /* a JSON array of the Responses API's items; a model that sees no images gets none */
     size_t input_len;
-    const char *tools; /* a JSON array of its function tools; NULL: none */
+    const char *tools; /* a JSON array of the Responses API's function tools; NULL: none */
     size_t tools_len;
 };
 

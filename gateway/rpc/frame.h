@@ -31,7 +31,7 @@ enum gw_frame_kind { GW_FRAME_REQUEST, GW_FRAME_AUTH };
 
 struct gw_frame {
     enum gw_frame_kind kind;
-    const char *id; /* a request's; also of a wrong frame, where it could be read. NULL: none */
+    const char *id; /* a request's id; also of a wrong frame, if the id could be read. NULL: none */
     size_t id_len;
     const char *method;
     size_t method_len;

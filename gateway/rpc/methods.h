@@ -45,7 +45,7 @@ struct gw_text {
     size_t len;
 };
 
-/* The parameters of any method; those that its row does not have are NULL and 0. Valid while the handler runs. */
+/* The parameters of any method; parameters that the method's row lacks are NULL and 0. Valid while the handler runs. */
 struct gw_params {
     struct gw_text agent_id;
     struct gw_text session_key; /* 32 digits of lower-case hexadecimal */
@@ -76,7 +76,7 @@ struct gw_param {
     enum gw_param_kind kind;
     bool required;
     int64_t max;
-    size_t offset; /* in struct gw_params */
+    size_t offset; /* of the value in struct gw_params */
 };
 
 struct gw_row {

@@ -30,7 +30,7 @@ struct gw_rpc {
     } app[GW_METHOD_COUNT];
     struct gw_peer *peers; /* logged in or not */
     int64_t started_ms;    /* fm_now_ms */
-    int64_t seq;           /* of the last event */
+    int64_t seq;           /* the number of the last event */
     int64_t promised;      /* the highest number of gw_event_promise; 0: none */
     struct fm_buf event;   /* the event that is being written */
     struct fm_json_writer writer;

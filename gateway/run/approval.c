@@ -1,6 +1,6 @@
 /*
- * Open approvals, the oldest first. settle_approval is the one place where one ends: it leaves the list before its
- * callback runs, so nothing settles it again.
+ * Open approvals, the oldest first. settle_approval is the only place where an approval ends: it leaves the list before
+ * its callback runs, so nothing settles it again.
  */
 #include "run/approval.h"
 #include "base/platform.h"

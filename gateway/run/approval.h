@@ -24,7 +24,7 @@ enum gw_verdict {
     GW_APPROVED,
     GW_DENIED,   /* by the user */
     GW_EXPIRED,  /* the user did not answer in time */
-    GW_WITHDRAWN /* the run has ended, or the gateway does */
+    GW_WITHDRAWN /* the run has ended, or the gateway is ending */
 };
 
 struct gw_approvals;
@@ -50,14 +50,17 @@ FM_MUST_USE enum fm_code gw_approval_open(struct gw_approvals *approvals, const 
                                           struct fm_error *error);
 
 /*
- * The user's answer. True for the one call that settled the approval. False if it is not open (any more), or if its
- * time was up at `now_ms`, even if the timer has not run yet. A reason of more than GW_DENIAL_MAX bytes is cut between
- * characters.
+ * Takes the user's answer. True for the one call that settled the approval. False if the approval is not open (any
+ * more), or if its time was up at `now_ms`, even if the timer has not run yet. A reason of more than GW_DENIAL_MAX
+ * bytes is cut between characters.
  */
 bool gw_approval_answer(struct gw_approvals *approvals, const char *id, bool approved, const char *reason,
                         int64_t now_ms);
 
-/* Settles the approvals whose time is up. Returns after how many ms it must be called again; -1: none is open. */
+/*
+ * Settles the approvals whose time is up. Returns after how many ms this function must be called again; -1: no approval
+ * is open.
+ */
 int64_t gw_approvals_expire(struct gw_approvals *approvals, int64_t now_ms);
 
 /* The run has ended: withdraws its approvals. */

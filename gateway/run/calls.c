@@ -124,7 +124,7 @@ static void on_attached(void *context, const struct fm_error *error, const char 
     attach(run);
 }
 
-/* The next attachment goes to the disk; after the last one, the result does. */
+/* Sends the next attachment to the disk; after the last attachment, the call's result. */
 static void attach(struct gw_run *run) {
     struct gw_tool_outcome *outcome = run->outcome;
     if (outcome->at == outcome->count) {

@@ -46,7 +46,7 @@ static void list_agents(void *context, struct gw_reply *call, const struct gw_pa
 struct pending {
     struct gw_chats *chats;
     struct gw_reply *call;
-    char key[GW_SESSION_KEY_LEN + 1]; /* of its session; "": it has none yet */
+    char key[GW_SESSION_KEY_LEN + 1]; /* the key of the call's session; "": it has none yet */
 };
 
 /* NULL: out of memory, and the call is answered. */
@@ -240,7 +240,10 @@ static struct gw_run *run_of_approval(const struct gw_chats *chats, const char *
     return NULL;
 }
 
-/* The call is answered once the decision is on the disk (calls.c), or here if it came too late. */
+/*
+ * Decides about an approval. The call is answered once the decision is on the disk (calls.c), or here if the decision
+ * came too late.
+ */
 static void decide(struct gw_chats *chats, struct gw_reply *call, const char *id, bool approved, const char *reason) {
     struct gw_run *run = run_of_approval(chats, id);
     if (!run || run->answerer || run->phase != GW_PHASE_APPROVAL) {
@@ -263,7 +266,7 @@ static void approve(void *context, struct gw_reply *call, const struct gw_params
         gw_reply_fail(call, GW_INVALID_PARAMS, "remember: this call is always asked for");
         return;
     }
-    gw_approvals_expire(chats->approvals, fm_now_ms()); /* what is open now stays open during this call */
+    gw_approvals_expire(chats->approvals, fm_now_ms()); /* an approval that is open now stays open during this call */
     if (params->remember && run && run->phase == GW_PHASE_APPROVAL && !run->answerer) {
         struct gw_tool_call_request request;
         gw_tool_call_request(run->call, &request);

@@ -50,14 +50,14 @@ enum gw_run_phase {
 };
 
 struct gw_run {
-    struct gw_run *next; /* of its chat; the first one is in progress */
+    struct gw_run *next; /* the next run of the chat; the first one is in progress */
     struct gw_chat *chat;
     struct gw_chats *chats; /* the chat may be gone when the last write is done */
     char id[GW_RUN_ID_LEN + 1];
     char request_key[GW_REQUEST_KEY_LEN + 1]; /* "": none */
     char *message;
     size_t message_len;
-    int64_t time_ms; /* of its message, since 1970 */
+    int64_t time_ms; /* time of the run's message, since 1970 */
     enum gw_run_state state;
     enum gw_run_phase phase;
     bool aborting;
@@ -67,7 +67,7 @@ struct gw_run {
     unsigned writes;
     bool lost;                 /* a record of its message, or of its answer, is not on the disk */
     int64_t event;             /* the number of the event that will report its end */
-    struct gw_reply *sends[4]; /* calls that ask for it with its requestKey while it is written */
+    struct gw_reply *sends[4]; /* calls of chat.send with the run's requestKey that came while it is written */
     size_t send_count;
     struct gw_reply *aborts[4];
     size_t abort_count;
@@ -85,7 +85,7 @@ struct gw_run {
     struct gw_part *parts;
     size_t part_count;
 
-    struct json_object *items; /* of the step whose calls are run; owned */
+    struct json_object *items; /* items of the step whose calls are run; owned */
     size_t item_index;
     unsigned call_number;
     struct gw_tool_call *call;
@@ -98,8 +98,8 @@ struct gw_run {
     int64_t tool_started_ms; /* fm_now_ms */
     struct gw_tool_outcome *outcome;
 
-    const char *outcome_word; /* of run_ended */
-    char fault[640];          /* of chat.error */
+    const char *outcome_word; /* `outcome` of run_ended */
+    char fault[640];          /* the text of chat.error */
 };
 
 /* A session that was used since the start. */
@@ -210,7 +210,7 @@ FM_MUST_USE bool gw_read_input(struct gw_run *run, const char *text, size_t len,
 /* Begins the run, which is the first of its chat. */
 void gw_run_begin(struct gw_run *run);
 
-/* Asks for the run's end. The run ends as soon as its current work has stopped. */
+/* Asks a run to end. The run ends as soon as its current work has stopped. */
 void gw_run_abort(struct gw_run *run);
 
 /*
@@ -266,7 +266,7 @@ struct gw_messages {
     const struct gw_story *story;
     int64_t after_seq;
     size_t limit;                                    /* only the last so many; 0: all */
-    bool (*open)(void *context, const char *run_id); /* such a run is left out */
+    bool (*open)(void *context, const char *run_id); /* whether a run is open: open runs are left out */
     void *context;
 };
 

@@ -19,7 +19,7 @@ struct join {
     char key[GW_SESSION_KEY_LEN + 1];
     int64_t after_seq;
     size_t limit;
-    unsigned ends; /* of the chat, when the reading began */
+    unsigned ends; /* `ends` of the chat when the reading began */
 };
 
 static unsigned ends_of(const struct join *join) {
@@ -51,7 +51,7 @@ static void write_run(const struct gw_run *run, struct fm_json_writer *w) {
     fm_json_object_end(w);
 }
 
-/* Writes the runs whose messages are on the disk: chat.message has reported these. */
+/* Writes the runs whose messages are on the disk: only these were reported by chat.message. */
 static void write_runs(const struct gw_chat *chat, struct fm_json_writer *w) {
     fm_json_array_begin(w);
     for (const struct gw_run *run = chat ? chat->runs : NULL; run; run = run->next) {

@@ -21,7 +21,7 @@ struct gw_audit {
     const struct gw_known *known;
     int folder;
     struct fm_buf line;
-    struct fm_buf text; /* of a field, filtered */
+    struct fm_buf text; /* the text of a field, filtered */
     struct fm_json_writer writer;
 };
 

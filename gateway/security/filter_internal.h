@@ -58,7 +58,7 @@ struct gw_filter {
         uint16_t matched[GW_KNOWN_MAX]; /* of each secret: how many of its first bytes the text ends with */
         unsigned char held[GW_KNOWN_LEN_MAX];
         bool hit[GW_KNOWN_LEN_MAX];
-        size_t first; /* in `held`, a ring */
+        size_t first; /* index of the first held byte in `held`, a ring */
         size_t count;
         bool marked; /* the last byte that left belonged to a secret */
     } k;
@@ -96,7 +96,7 @@ struct gw_filter {
         uint8_t part[GW_FORMATS_MAX];
         uint16_t run[GW_FORMATS_MAX];         /* bytes of the part so far */
         uint16_t begins[GW_FORMATS_MAX];      /* where in `held` the part began */
-        unsigned char before;                 /* the byte before what is held; 0: none */
+        unsigned char before;                 /* the byte before the held bytes; 0: none */
         const struct gw_key_format *dropping; /* a format whose last part is being dropped; NULL: none */
     } t;
 };

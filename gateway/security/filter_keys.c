@@ -154,7 +154,7 @@ static enum verdict step(struct gw_filter *filter, size_t index, size_t at, size
     return match_literal(filter, index, at);
 }
 
-/* ---- what is held ---- */
+/* ---- the held bytes ---- */
 
 static void give_out(struct gw_filter *filter, const void *text, size_t len) {
     fm_buf_append(filter->out, text, len);

@@ -25,7 +25,7 @@ enum gw_class {
     GW_BASE64 = 64,    /* + / = */
     GW_TILDE = 128,    /* ~ */
     GW_USER = 256,     /* of a URL's user name: all but blanks, quotes, brackets, / @ : */
-    GW_URL_PASS = 512, /* of its password: with : too */
+    GW_URL_PASS = 512, /* of a URL's password: as GW_USER, with : too */
     GW_HEX = 1024,     /* 0-9 a-f */
     GW_ALNUM = GW_DIGIT | GW_UPPER | GW_LOWER,
     GW_WORD = GW_ALNUM | GW_UNDERSCORE,
@@ -44,10 +44,10 @@ struct gw_key_format {
     struct gw_key_part parts[GW_PARTS_MAX];
     uint8_t kept;     /* how many parts at its beginning are no secret */
     uint8_t kept_end; /* how many parts at its end are no secret */
-    bool any_case;    /* of the literals */
+    bool any_case;    /* the literals may have any case */
     bool exact;       /* after the last run comes no letter, digit or _ */
     bool mixed;       /* the last run has digits and letters, or it is a word */
-    bool anywhere;    /* also after a letter or digit */
+    bool anywhere;    /* the format may also begin after a letter or digit */
 };
 
 extern const struct gw_key_format gw_key_formats[];

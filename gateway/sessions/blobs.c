@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PART '.' /* what a name begins with before its file is whole */
+#define PART '.' /* the first byte of a file's name until the file is whole */
 
 struct put {
     int folder;

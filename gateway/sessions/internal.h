@@ -17,7 +17,7 @@ struct gw_session_entry {
 
 struct gw_sessions {
     struct gw_journal *journal;
-    struct gw_journal_file *last; /* never written to; when the journal is done with it, the sessions are freed */
+    struct gw_journal_file *last; /* a file that is never written: when the journal is done with it, we are freed */
     int folder;
     int blobs;
     struct gw_session_entry **entries;

@@ -38,7 +38,7 @@ struct gw_journal_file {
     bool behind;   /* there may be bytes after the whole records */
     struct append *first;
     struct append **end;
-    struct gw_journal_file *next; /* in this batch */
+    struct gw_journal_file *next; /* the next file of this batch */
     struct append *last;          /* for its end, which then needs no new memory */
     void (*gone)(void *context);
     void *gone_context;

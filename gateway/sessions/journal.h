@@ -59,8 +59,8 @@ FM_MUST_USE enum fm_code gw_journal_append(struct gw_journal_file *file, const c
 
 /*
  * Runs `work` on the journal's thread, after everything that was accepted before and before everything later; then
- * `done` (may be NULL) on the loop's. `work` returns a code and fills `error`, as any function here. FM_INTERNAL: out
- * of memory, and nothing runs.
+ * `done` (may be NULL) on the loop's thread. `work` returns a code and fills `error`, as any function here.
+ * FM_INTERNAL: out of memory, and nothing runs.
  */
 FM_MUST_USE enum fm_code gw_journal_run(struct gw_journal *journal,
                                         enum fm_code (*work)(void *context, struct fm_error *error),

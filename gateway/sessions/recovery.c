@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TITLE_CHARACTERS 60 /* of a message that becomes a title */
+#define TITLE_CHARACTERS 60 /* characters of a message that become a title */
 #define TEXT_MAX         (SIZE_MAX / 2)
 /*
  * No event reports an end that a start has written. Its event number is above those that clients have seen of other
@@ -31,7 +31,7 @@ enum stage {
 struct open {
     struct open *next;
     enum kind kind;
-    enum stage stage; /* of a call */
+    enum stage stage; /* how far a call has come */
     const char *run;
     const char *id;
     const char *call;
@@ -110,7 +110,7 @@ void gw_facts_apply(struct gw_facts *facts, const struct gw_record *record) {
     }
 }
 
-/* ---- what is open ---- */
+/* ---- the entries of `open` ---- */
 
 static struct open **find_open(struct recovery *recovery, enum kind kind, const char *run, const char *id) {
     struct open **link = &recovery->open;

@@ -137,7 +137,7 @@ static void on_disk(void *context, const struct fm_error *error) {
     free(sent);
 }
 
-/* Whether the list shows something of such records. */
+/* Whether the list of sessions shows something of records of this type. */
 static bool is_listed(enum gw_record_type type) {
     return type == GW_RECORD_SESSION || type == GW_RECORD_TITLE || type == GW_RECORD_MESSAGE ||
            type == GW_RECORD_RUN_ENDED;

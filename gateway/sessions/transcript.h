@@ -29,7 +29,7 @@ size_t gw_transcript_read(const char *text, size_t len, const struct gw_transcri
  */
 struct json_object *gw_transcript_taken_back(const char *text, size_t len);
 
-/* Whether the record is of one of these runs. */
+/* Whether the record belongs to one of the runs that were taken back. */
 bool gw_is_taken_back(struct json_object *runs, const struct gw_record *record);
 
 #endif

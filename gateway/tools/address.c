@@ -112,8 +112,8 @@ const char *gw_address_refused(const struct sockaddr *address) {
 }
 
 /*
- * Whether both are in one network of this mask. A mask of less than 8 bits (32 for IPv6) does not count: it belongs to
- * a tunnel to everywhere.
+ * Whether both addresses are in one network with this mask. A mask of less than 8 bits (32 for IPv6) does not count: it
+ * belongs to a tunnel to everywhere.
  */
 static bool in_network(const unsigned char *a, const unsigned char *b, const unsigned char *mask, size_t len) {
     for (size_t i = 0; i < len; i++) {

@@ -17,12 +17,12 @@ struct gw_browser {
     struct gw_proxy *proxy;
     struct fm_cdp cdp;
     struct gw_output noise; /* what Chromium prints, for the error if it does not start */
-    uv_timer_t limit;       /* of the action */
+    uv_timer_t limit;       /* the time limit of the action */
     uv_timer_t pause;       /* between two checks of the page */
     char session[GW_BROWSER_ID_MAX];
     char frame[GW_BROWSER_ID_MAX];  /* the page's main frame */
-    char loader[GW_BROWSER_ID_MAX]; /* what a navigate waits for; "": nothing */
-    char loaded[GW_BROWSER_ID_MAX]; /* what has loaded last */
+    char loader[GW_BROWSER_ID_MAX]; /* the id of the load that a navigate waits for; "": none */
+    char loaded[GW_BROWSER_ID_MAX]; /* the id of the load that was completed last */
     size_t step;                    /* the action that runs */
     bool loading;                   /* the main frame */
     bool settling;                  /* a click or key may have begun a navigation, which is waited for */

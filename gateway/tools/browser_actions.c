@@ -364,7 +364,9 @@ static void on_dialog(struct gw_browser *browser, struct json_object *params) {
     gw_browser_ask(browser, "Page.handleJavaScriptDialog", leaving ? "{\"accept\":true}" : "{\"accept\":false}", NULL);
 }
 
-/* A second barrier besides the proxy: pages can't open such addresses by themselves. */
+/*
+ * A second barrier besides the proxy: refuses addresses that are not of the web, which pages can't open by themselves.
+ */
 static void on_frame(struct gw_browser *browser, struct json_object *params) {
     static const char *const schemes[] = {"http:", "https:", "about:", "data:", "blob:", "chrome-error:"};
     const char *url = gw_browser_text(object_member(params, "frame"), "url");

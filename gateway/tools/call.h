@@ -32,9 +32,9 @@ struct gw_tool_call {
     struct json_object *input;
     int folder;                      /* O_PATH */
     char *folder_path;               /* the path when the folder was opened, without links */
-    int job;                         /* sealed memfd of what runs; -1: none */
-    char digest[GW_DIGEST_SIZE];     /* of what is approved */
-    char job_digest[GW_DIGEST_SIZE]; /* of the job */
+    int job;                         /* sealed memfd that holds the job; -1: none */
+    char digest[GW_DIGEST_SIZE];     /* the digest of what the user approves */
+    char job_digest[GW_DIGEST_SIZE]; /* the digest of the job */
     struct fm_buf summary;           /* NUL-terminated once it is prepared; so are the details */
     struct fm_buf details;
     struct gw_observer observer;
@@ -46,7 +46,7 @@ struct gw_tool_call {
     bool aborting;
     bool settled;
     bool freed;              /* gw_tool_call_free came; the timer is closing */
-    struct fm_error failure; /* of the start */
+    struct fm_error failure; /* why the start failed */
     void *own;               /* the tool's */
 };
 

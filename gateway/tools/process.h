@@ -40,7 +40,7 @@ struct gw_process_start {
     const char *runner;
     int job;            /* sealed memfd; stays the caller's, as the folder does */
     int folder;         /* O_PATH */
-    const char *digest; /* of the job, 64 digits */
+    const char *digest; /* the digest of the job, 64 digits */
     bool pipes;
 };
 

@@ -21,7 +21,7 @@ struct gw_report {
     char text[400];
 };
 
-/* What it is asked, a byte each. The end of the stream is GW_ASK_KILL. */
+/* What the runner asks the inner process: a byte for each request. The end of the stream is GW_ASK_KILL. */
 enum gw_ask { GW_ASK_START = 's', GW_ASK_TERMINATE = 't', GW_ASK_KILL = 'k' };
 
 /* Runs in the new process and never returns. `flags`: the namespaces (CLONE_NEW...) that it was made with. */

@@ -81,7 +81,10 @@ static bool read_report(struct runner *runner) {
     return got == (ssize_t)sizeof runner->report;
 }
 
-/* Starts the inner process with these namespaces, and waits until it is ready. False: they can't be had. */
+/*
+ * Starts the inner process with the namespaces `flags`, and waits until it is ready. False: these namespaces can't be
+ * had.
+ */
 static bool start_inner(struct runner *runner, int flags) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -118,7 +121,10 @@ static void ask_inner(const struct runner *runner, char what) {
     send(runner->socket, &what, 1, MSG_NOSIGNAL);
 }
 
-/* Waits for one of the two until the time `until`. False: the time is up. */
+/*
+ * Waits for bytes of the inner process or, with `control`, of the gateway, until the time `until`. False: the time is
+ * up.
+ */
 static bool wait_for(const struct runner *runner, bool control, int64_t until, bool *control_ready) {
     struct pollfd waited[] = {{.fd = runner->socket, .events = POLLIN},
                               {.fd = control ? GW_RUN_CONTROL : -1, .events = POLLIN}};

@@ -19,7 +19,7 @@
 #define READS      (FM_LANDLOCK_EXECUTE | FM_LANDLOCK_READ_FILE | FM_LANDLOCK_READ_DIR)
 #define HIDDEN_MAX ((size_t)1 << 24) /* bytes of paths */
 
-/* ---- what is hidden ---- */
+/* ---- hidden paths ---- */
 
 /* The path with its links resolved. If its end does not exist, only the part that exists is resolved. */
 static char *resolve_links(const char *path) {
@@ -109,7 +109,7 @@ static const char *conflict(const struct fm_buf *hidden, int folder) {
 
 static bool grant_all(const struct gw_job *job, const struct fm_buf *hidden, int ruleset, int folder, uint64_t writes) {
     static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
-    bool granted = fm_landlock_grant_path(ruleset, "/", 0, FM_LANDLOCK_READ_DIR); /* all names can be listed */
+    bool granted = fm_landlock_grant_path(ruleset, "/", 0, FM_LANDLOCK_READ_DIR); /* every folder can be listed */
     fm_landlock_grant_beside(ruleset, hidden, READS);
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
         fm_landlock_grant_path(ruleset, devices[i], 0, READS | FM_LANDLOCK_WRITE);

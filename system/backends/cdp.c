@@ -19,7 +19,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define ANSWER_MS   2000 /* until the browser itself has answered */
+#define ANSWER_MS   2000 /* ms until the browser itself must have answered */
 #define OPENED_MS   40   /* how long a list waits for answers of pages */
 #define CLOSE_MS    500  /* until a page has been asked to close */
 #define VISIT_MS    3000 /* until a visit ends, whatever the page does */
@@ -47,11 +47,11 @@ struct visit {
     enum want want;
     enum step step;
     bool held; /* a function waits for this visit, and then releases it */
-    int id;    /* of the call whose answer leads to the next step */
+    int id;    /* the id of the call whose answer leads to the next step */
     int64_t until_ms;
     char tab[SY_ID_MAX];
     char session[SY_ID_MAX]; /* the session with the tab; "": none */
-    char page[SY_ID_MAX];    /* the session with its page; "": none yet */
+    char page[SY_ID_MAX];    /* the session with the tab's page; "": none yet */
     char frame[SY_ID_MAX];   /* the page's main frame */
     bool followed;           /* the browser has reported all targets below the tab */
     enum fm_code code;       /* the outcome, once the visit is over */
@@ -256,7 +256,7 @@ static void sweep(struct chrome *chrome) {
     }
 }
 
-/* ---- what comes ---- */
+/* ---- messages of the browser ---- */
 
 static void on_answer(void *context, struct json_object *result, const char *reason) {
     struct sy_link *link = context;
@@ -398,7 +398,7 @@ static enum fm_code await(struct chrome *chrome, struct answer *answers, size_t 
     return code;
 }
 
-/* One call. FM_NOT_FOUND: the browser refused it. `*result` is the caller's. */
+/* Makes one call of the browser, and waits. FM_NOT_FOUND: the browser refused it. `*result` is the caller's. */
 static enum fm_code ask_one(struct chrome *chrome, const char *method, const char *params, struct json_object **result,
                             struct fm_error *error) {
     struct answer answer;

@@ -13,7 +13,10 @@
 /* When the page was loaded, in ms since 1970. */
 #define SY_CDP_OPENED "performance.timeOrigin"
 
-/* What the page is about, or null. toWellFormed replaces half surrogate pairs, which JSON can't have. */
+/*
+ * A script that returns what the page is about, or null. toWellFormed replaces half surrogate pairs, which JSON can't
+ * have.
+ */
 #define SY_CDP_TEXT                                                                                                    \
     "(()=>{const m=document.querySelector('meta[name=\"description\" i],meta[property=\"og:description\" i]');"        \
     "const t=(m&&m.content.trim())||(document.body&&document.body.innerText)||'';"                                     \

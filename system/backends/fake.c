@@ -28,7 +28,7 @@ struct fake {
     struct sy_windows windows;
     struct sy_apps apps;
     struct sy_tabs tabs;
-    char **texts;              /* of the tabs */
+    char **texts;              /* texts of the tabs */
     struct json_object *rules; /* an array, owned */
     struct later *later;
     size_t later_count;
@@ -184,7 +184,7 @@ static void show_tab(struct fake *fake, size_t index) {
     }
 }
 
-/* ---- what a user does ---- */
+/* ---- the user's actions ---- */
 
 static void act(struct fake *fake, const char *what, struct json_object *value) {
     const char *id = json_object_get_string(value);

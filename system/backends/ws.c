@@ -23,7 +23,7 @@ struct sy_ws {
     struct sy_ws_handlers handlers;
     wslay_event_context_ptr wslay;
     char key[KEY_SIZE];
-    struct fm_buf head; /* of the answer, until it is whole */
+    struct fm_buf head; /* the head of the answer, until it is whole */
     bool open;
     struct fm_buf waiting; /* messages to send once it is open, with a NUL after each */
     const char *in;        /* the rest of the bytes being fed, which wslay has not read yet */

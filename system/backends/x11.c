@@ -14,7 +14,7 @@
 #include <xcb/randr.h>
 
 #define WINDOWS_MAX 4096 /* listed windows; X has room for some thousands of clients at most */
-#define TEXT_WORDS  1024 /* of 4 bytes: a longer title is cut */
+#define TEXT_WORDS  1024 /* most words (4 bytes) of a text: a longer title is cut */
 
 static int64_t x11_now(void *self) {
     (void)self;
@@ -116,7 +116,7 @@ static char *take_text(struct sy_x11_link *link, unsigned sequence) {
     return text;
 }
 
-/* The title: _NET_WM_NAME, or else WM_NAME; "": it has none. */
+/* A window's title: _NET_WM_NAME, or else WM_NAME; "": the window has none. */
 static char *take_title(struct sy_x11_link *link, const struct asked *asked) {
     char *title = take_text(link, asked->properties[SY_X11_NET_NAME]);
     char *old = take_text(link, asked->properties[SY_X11_NAME]);
@@ -214,7 +214,7 @@ static enum fm_code read_windows(struct sy_x11_link *link, const xcb_window_t *f
     return whole ? FM_OK : fm_fail_no_memory(error);
 }
 
-/* The first 32-bit item of a property of a window; 0: it has none. */
+/* The first 32-bit item of a window's property; 0: the property is missing. */
 static uint32_t take_first(struct sy_x11_link *link, unsigned sequence) {
     xcb_get_property_reply_t *reply = sy_x11_property_reply(link, sequence, 32, 1);
     uint32_t first = reply ? *(const uint32_t *)xcb_get_property_value(reply) : 0;

@@ -12,7 +12,10 @@ struct sy_x11_extents {
     int left, right, top, bottom;
 };
 
-/* Reads the reply to a request for such a property (`asked` is its number); all 0 if the property is not set. */
+/*
+ * Reads the reply to a request for a property with extents (`asked` is the request's number); all 0 if the property is
+ * not set.
+ */
 struct sy_x11_extents sy_x11_take_extents(struct sy_x11_link *link, unsigned asked);
 
 /* What the user sees around the window that the application made: the frame, minus the shadow inside that window. */

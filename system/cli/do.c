@@ -17,7 +17,7 @@
 #define OUT_MAX    (16u << 20)
 #define ROUNDS     5    /* questions about one wish */
 #define SHOWN_MAX  200  /* characters of one text */
-#define ANSWER_MAX 4000 /* of an answer, or a question with its candidates */
+#define ANSWER_MAX 4000 /* bytes of an answer, or of a question with its candidates */
 
 /* ---- printing ---- */
 

@@ -15,7 +15,7 @@
 #define PATH_SIZE 4096
 
 struct call {
-    const char *path; /* of presets.json */
+    const char *path; /* the path of presets.json */
     const char *name;
     bool json, tabs, replace;
     sy_open_desktop *open;

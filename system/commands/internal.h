@@ -7,10 +7,10 @@
 
 #define SY_LAUNCH_MS 15000 /* until an application that was started has a window */
 
-/* The parameter of the step; NULL: it has none of this name. */
+/* The step's parameter with this name; NULL: the step lacks it. */
 struct json_object *sy_arg(const struct sy_step *step, const char *name);
 
-/* A refusal that names the step's parameter. */
+/* Refuses the request, with an error that names the step's parameter. */
 enum fm_code sy_refuse_step(const struct sy_step *step, struct fm_error *error, const char *reason, const char *param,
                             const char *fmt, ...) FM_PRINTF(5, 6);
 
@@ -51,8 +51,8 @@ enum fm_code sy_place_window(const struct sy_world *world, const struct sy_plan 
                              const char *id, struct sy_undo *undo, struct fm_json_writer *w, struct fm_error *error);
 
 /*
- * The snapshot at the beginning of the step. For the plan's first step it is the plan's; for later steps a new one is
- * made in `fresh`. `fresh` is zeroed by the caller, who frees it in both cases.
+ * The snapshot at the beginning of the step. For the plan's first step it is the plan's snapshot; for later steps a new
+ * snapshot is made in `fresh`. `fresh` is zeroed by the caller, who frees it in both cases.
  */
 enum fm_code sy_snapshot_now(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                              struct sy_snapshot *fresh, const struct sy_snapshot **snapshot, struct fm_error *error);

@@ -9,7 +9,7 @@ struct fm_json_writer;
 /* Writes "apps": the applications that have windows. */
 void sy_write_running(const struct sy_snapshot *snapshot, struct fm_json_writer *w);
 
-/* Writes "snapshot" and "tabs", numbered. `summaries` has a text or NULL for each tab; it may be NULL itself. */
+/* Writes "snapshot" and "tabs", numbered. `summaries`: a text or NULL for each tab; NULL: there are no summaries. */
 void sy_write_tabs(const struct sy_snapshot *snapshot, char *const *summaries, struct fm_json_writer *w);
 
 /* Writes `key`: the tabs as the browser names and orders them. */

@@ -35,7 +35,7 @@ struct sy_step {
     const struct sy_command *command;
     struct json_object *args; /* borrowed from the request */
     char param[72];           /* the step's place in the request: "commands[2]."; "" for a single command */
-    const struct sy_app *app; /* of the snapshot; NULL: no .desktop entry of the application is known */
+    const struct sy_app *app; /* of the snapshot; NULL: no .desktop entry the application's name is known */
     char *name;               /* of the application */
     char (*ids)[SY_ID_MAX];   /* the windows or tabs to work on; owned */
     size_t id_count;
@@ -43,7 +43,7 @@ struct sy_step {
     struct sy_rect bounds;
     bool has_bounds;
     char *url;
-    struct sy_step *parts; /* of a preset: windows, then URLs; owned */
+    struct sy_step *parts; /* the parts of a preset: windows, then URLs; owned */
     size_t part_count;
     struct json_object *owned; /* JSON from which the `args` of `parts` are borrowed */
 };

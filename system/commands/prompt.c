@@ -15,8 +15,8 @@
 
 #define PROMPT_MAX  (256u << 10) /* bytes of a message */
 #define DATA_MAX    6000u        /* of all lists; the tabs get what the other lists leave */
-#define NAMES_MAX   800u         /* of a list of names */
-#define PATHS_MAX   800u         /* of a list of paths */
+#define NAMES_MAX   800u         /* bytes of a list of names */
+#define PATHS_MAX   800u         /* bytes of a list of paths */
 #define TALK_MAX    6000u        /* of what was said before */
 #define TITLE_MAX   80           /* characters */
 #define ADDRESS_MAX 80

@@ -30,7 +30,7 @@ enum fm_code sy_take_summaries(const struct sy_world *world, const struct sy_sna
         int64_t now_ms = backend->now(world->desktop.self);
         bool last = i + 1 == snapshot->tab_count;
         int64_t until_ms =
-            last ? end_ms : now_ms + (end_ms - now_ms) / 2; /* if a page hangs, time remains for the others */
+            last ? end_ms : now_ms + (end_ms - now_ms) / 2; /* if a page hangs, time remains for the other pages */
         char *text = NULL;
         if (until_ms <= now_ms) {
             return FM_OK;

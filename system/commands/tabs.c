@@ -237,7 +237,7 @@ enum fm_code sy_check_close_tab(struct sy_world *world, struct sy_plan *plan, st
 
 enum fate { OPEN, CLOSED, CHANGED };
 
-/* Asks tabs to close, except those that show another page than when the plan was made. */
+/* Asks tabs to close, except tabs that now show another page than when the plan was made. */
 static enum fm_code ask_to_close(const struct sy_world *world, const struct sy_plan *plan, const struct sy_step *step,
                                  enum fate *fates, struct fm_error *error) {
     const struct sy_backend *backend = world->desktop.backend;

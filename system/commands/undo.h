@@ -18,7 +18,7 @@ struct sy_moved {
 
 struct sy_undo {
     char handle[SY_HANDLE_SIZE];
-    struct sy_moved *at; /* in the order in which they were moved */
+    struct sy_moved *at; /* the windows, in the order in which they were moved */
     size_t count;
 };
 

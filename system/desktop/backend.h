@@ -29,10 +29,10 @@ struct sy_monitor {
 
 struct sy_window {
     char id[SY_ID_MAX];
-    char *class_name;       /* of WM_CLASS, or the Wayland app id; "": it has none */
+    char *class_name;       /* the class in WM_CLASS, or the Wayland app id; "": the window has none */
     char *title;            /* UTF-8 */
     int64_t pid;            /* 0: not known */
-    struct sy_program runs; /* what that process runs */
+    struct sy_program runs; /* the program of the window's process */
     struct sy_rect bounds;  /* outer edges, the frame included and shadows left out */
     bool active;
 };
@@ -50,7 +50,7 @@ struct sy_app {
 struct sy_tab {
     char id[SY_ID_MAX];        /* the browser's target id */
     char window_id[SY_ID_MAX]; /* the browser's own */
-    int position;              /* in its window, from 0 */
+    int position;              /* the tab's position in its window, from 0 */
     bool active;               /* its window shows this tab */
     char *title;
     char *url;
@@ -71,7 +71,7 @@ struct sy_apps {
     size_t count;
 };
 struct sy_tabs {
-    struct sy_tab *at; /* in no order that means anything */
+    struct sy_tab *at; /* the tabs, in no particular order */
     size_t count;
 };
 

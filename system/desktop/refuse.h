@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 
-/* Fills `error` with FM_INVALID_REQUEST and returns that. `reason` must outlive the error; `param` "" names none. */
+/*
+ * Fills `error` with FM_INVALID_REQUEST, and returns this code. `reason` must outlive the error; `param` "" names none.
+ */
 enum fm_code sy_refuse(struct fm_error *error, const char *reason, const char *param, const char *fmt, ...)
     FM_PRINTF(4, 5);
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define TABS_DIGITS 8   /* of a handle */
+#define TABS_DIGITS 8   /* how many digits of a handle stand for the tabs */
 #define DOMAIN_SIZE 254 /* RFC 1035, 2.3.4: 253 characters of a name, and the NUL */
 
 /* ---- lists ---- */

@@ -11,7 +11,7 @@
 #define SY_HANDLE_SIZE 17 /* 16 hexadecimal digits and a NUL */
 
 struct sy_running {
-    char *name;               /* unique among those that run */
+    char *name;               /* unique among the applications that run */
     const struct sy_app *app; /* NULL: no .desktop entry is known */
     size_t *windows;          /* indices into `windows`, the topmost first; owned */
     size_t window_count;      /* at least 1 */
@@ -42,7 +42,7 @@ struct sy_snapshot {
     struct sy_numbered_tab *tabs; /* the tab with index N is at N - 1 */
     size_t tab_count;
     char handle[SY_HANDLE_SIZE]; /* the same as long as the tabs, their order and their pages are the same */
-    struct fm_error no_windows;  /* these three: why the list is missing; FM_OK: it is complete */
+    struct fm_error no_windows;  /* in each no_...: why that list is missing; FM_OK: the list is complete */
     struct fm_error no_apps;
     struct fm_error no_tabs;
 };

@@ -5,7 +5,7 @@
 enum sy_alias {
     SY_NO_ALIAS,
     SY_ALIAS_OF_KIND,  /* the kind of application: "terminal" */
-    SY_ALIAS_OF_TOPIC, /* what people do or have with it: "music" */
+    SY_ALIAS_OF_TOPIC, /* what people do or have with the application: "music" */
     SY_ALIAS_OF_OTHER, /* the name of another application that does the same: "word" */
 };
 

@@ -452,7 +452,7 @@ static void only_the_others(const struct sy_work *work, const struct set *set, s
     }
 }
 
-/* Takes the tabs that `count` words name out of the set. False: they name none. */
+/* Takes the tabs that `count` words name out of the set. False: the words name no tab. */
 static bool keep_named(struct sy_work *work, const struct sy_word *const *words, size_t count, struct set *set) {
     size_t tabs = work->index->tab_count;
     struct sy_terms terms;

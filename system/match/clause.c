@@ -305,7 +305,7 @@ static size_t read_slot(struct reading *in, size_t i, struct sy_clause *clause) 
     size_t len;
     if (in->closes_but) {
         bool joins = sy_is_one_of(word->text, "and or");
-        clause->vague |= strcmp(word->text, "window") == 0 && clause->tab; /* of all, or of what stays? */
+        clause->vague |= strcmp(word->text, "window") == 0 && clause->tab; /* of all tabs, or of those that stay? */
         bool says = !is_count(in, i) && !sy_is_one_of(word->text, "one ones stay stays remain remains open alone") &&
                     !(sy_is_one_of(word->text, "number nr no") && sy_number(text_at(in, i + 1)) >= 0);
         if (!joins && !read_but_kind(clause, word->text) && says) {
@@ -607,7 +607,7 @@ static void share_rest(struct sy_clauses *clauses) {
     }
 }
 
-/* "A on the left half and B on the right half of the main monitor": the monitor holds for both. */
+/* "A on the left half and B on the right half of the main monitor": the monitor holds for both clauses. */
 static void share_monitor(struct sy_clauses *clauses) {
     for (size_t i = 1; i < clauses->count; i++) {
         struct sy_where *before = &clauses->at[i - 1].where;
@@ -623,7 +623,7 @@ static void share_monitor(struct sy_clauses *clauses) {
     }
 }
 
-/* "Close youtube and the bbc but keep chopin": the exception holds for both. */
+/* "Close youtube and the bbc but keep chopin": the exception holds for both clauses. */
 static void share_but(struct sy_clauses *clauses) {
     for (size_t i = clauses->count; i > 1; i--) {
         const struct sy_clause *at = &clauses->at[i - 1];

@@ -10,7 +10,7 @@
 #include "match/words.h"
 
 #define SY_CLAUSES_MAX 20
-#define SY_NUMBERS_MAX 512 /* of one clause, each number of a range included */
+#define SY_NUMBERS_MAX 512 /* numbers of one clause, with each number of a range */
 
 struct sy_clause {
     enum sy_verb verb;
@@ -31,7 +31,7 @@ struct sy_clause {
 
     bool tab, tabs; /* the clause is about one tab, or several */
     bool app, apps; /* the clause is about an application, or several */
-    bool window;    /* of an application, or of Chrome */
+    bool window;    /* the clause is about a window, of an application or of Chrome */
     bool preset;
     bool fresh; /* "in a new tab", "in chrome" */
     bool site;  /* "website" */

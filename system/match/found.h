@@ -8,8 +8,8 @@ struct fm_json_writer;
 struct json_object;
 
 struct sy_found {
-    const char *type; /* of commands/table.c */
-    const char *name; /* of an application or a preset; borrowed from the scene */
+    const char *type; /* the command's type, from commands/table.c */
+    const char *name; /* the name of an application or a preset; borrowed from the scene */
     size_t *tabs;     /* indices from 1, ascending; owned */
     size_t tab_count;
     const char *monitor; /* NULL: not given */

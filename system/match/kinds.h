@@ -7,8 +7,8 @@
 
 /* The rows of the tables that have a word, a bit for each row. They are looked up once for each word of the user. */
 struct sy_meanings {
-    uint64_t kinds; /* of sites */
-    uint64_t same;  /* of words */
+    uint64_t kinds; /* one bit for each kind of site that the word means */
+    uint64_t same;  /* one bit for each group of words with a similar meaning */
     bool repository;
 };
 void sy_meanings_of(const char *word, struct sy_meanings *meanings);

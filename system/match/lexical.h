@@ -39,7 +39,7 @@ struct sy_reading {
 
 /* The earlier words and how they were understood, for "close it" and "the github one too". */
 struct sy_before {
-    enum sy_verb verb; /* of the earlier words */
+    enum sy_verb verb; /* the verb of the earlier words */
     bool asked;        /* the answer to them was a question */
     struct sy_where where;
     struct sy_found last; /* the last command of that answer; type NULL: there was none, or it has no meaning now */

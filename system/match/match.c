@@ -497,7 +497,10 @@ static void take_pick(struct job *job, const struct sy_reading *lexical, struct 
     reading->standing = SY_CLEAR;
 }
 
-/* Asks the model for its pick; type NULL: it has none. If the model fails, notes the reason; the user is asked. */
+/*
+ * Asks the model for its pick; type NULL: the model picks nothing. If the model fails, notes the reason; the user is
+ * asked.
+ */
 static enum fm_code pick_once(struct job *job, const struct sy_menu *menu, const char *words, struct sy_found *found,
                               struct fm_error *error) {
     const struct sy_picker *picker = job->options->picker;

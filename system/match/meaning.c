@@ -20,7 +20,7 @@
 
 struct nearest {
     double best, next;
-    size_t at; /* of the tabs, then of the applications */
+    size_t at; /* index among the tabs, then among the applications */
 };
 
 struct meaning {

@@ -18,7 +18,7 @@ struct sy_question {
     const struct sy_example *examples;
     size_t example_count;
     const struct fm_buf *prompt;
-    const struct fm_buf *schema; /* of the answer */
+    const struct fm_buf *schema; /* the JSON Schema of the answer */
     int64_t ms;                  /* time limit for the answer; 0: the picker's own */
 };
 
@@ -37,7 +37,7 @@ struct sy_picker {
 
 /* A member that is NULL or 0 means its default. */
 struct sy_proxy_options {
-    const char *path;             /* of fm-proxy; required */
+    const char *path;             /* the path of fm-proxy; required */
     const char *const *arguments; /* NULL-terminated */
     const char *model;            /* the model's id; NULL: the first model */
     const char *embedding_models; /* the folder of a model that embeds; NULL: there is none */

@@ -18,7 +18,7 @@
 #define BY_TITLE     0.8 /* score for an application by the title of its window */
 
 struct sy_doc {
-    char (*words)[SY_WORD_MAX]; /* of the title, of the domain, of the path */
+    char (*words)[SY_WORD_MAX]; /* the words of the title, the domain and the path */
     size_t title;
     size_t domain;
     size_t path;

@@ -13,7 +13,7 @@
 /* What the matcher knows of the present moment. It is borrowed, and must outlive all that is made from it. */
 struct sy_scene {
     const struct sy_snapshot *snapshot;
-    const char *const *presets; /* their names */
+    const char *const *presets; /* the names of the presets */
     size_t preset_count;
 };
 
@@ -29,7 +29,7 @@ struct sy_doc; /* the words of a tab */
 
 struct sy_index {
     const struct sy_scene *scene;
-    struct sy_entry *apps; /* first those that run */
+    struct sy_entry *apps; /* applications that run come first */
     size_t app_count;
     struct sy_entry *presets;
     size_t preset_count;
@@ -56,7 +56,7 @@ struct sy_terms {
 };
 
 struct sy_hit {
-    size_t at;    /* of apps or presets; of tabs: index - 1 */
+    size_t at;    /* index in apps or presets; for tabs: the tab's index - 1 */
     double score; /* up to about 1.1; from 1 on: it has all words unchanged */
     double bm25;  /* for tabs */
     bool certain; /* by whole words, or by a word that can only be a typo of its name: good enough to close it */

@@ -573,7 +573,7 @@ static struct sy_where half_of(struct sy_where where, bool second) {
 
 static enum sy_standing place_unnamed(struct sy_work *work);
 
-/* Whether one of the first `count` commands places it already: "... and everything else on the right". */
+/* Whether one of the first `count` commands places the application already: "... and everything else on the right". */
 static bool is_placed(const struct sy_reading *out, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(out->found[i].type, "place_app") == 0 && strcmp(out->found[i].name, name) == 0) {

@@ -15,7 +15,7 @@ struct json_object;
 #define SY_LABEL_SIZE 256 /* bytes of a candidate's name, its NUL included */
 
 struct sy_item {
-    size_t at; /* of the index's applications or presets; of tabs: index - 1 */
+    size_t at; /* index in the index's applications or presets; for tabs: the tab's index - 1 */
     char label[SY_LABEL_SIZE];
 };
 

@@ -12,7 +12,7 @@ struct sy_where {
     const char *monitor;          /* "left", "right", "main", "other", "second", "middle", "big", "small"; NULL: the one
                                      where the window is */
     bool part;                    /* `left` to `bottom` are set */
-    int left, top, right, bottom; /* in twelfths of the monitor */
+    int left, top, right, bottom; /* the edges, in twelfths of the monitor */
     const char *direction;        /* only "left" or "right": that monitor, or half of the named or only monitor */
     int width, height;            /* in pixels; 0: not given */
     bool center;                  /* in the middle; with the present size, or with width and height */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #define SY_WORD_MAX  32   /* bytes, its NUL included; a longer word is cut */
-#define SY_WORDS_MAX 64   /* of one utterance */
+#define SY_WORDS_MAX 64   /* words of one utterance */
 #define SY_TEXT_MAX  1000 /* bytes of one utterance */
 
 struct sy_word {

@@ -38,7 +38,7 @@ enum fm_code sy_context_installed(struct sy_world *world, const struct sy_snapsh
     return FM_OK;
 }
 
-/* Notes that the client sees these numbers, so that they keep their meaning. */
+/* Writes the tabs, and notes that the client sees these numbers, so that the numbers keep their meaning. */
 enum fm_code sy_context_tabs(struct sy_world *world, const struct sy_snapshot *snapshot, struct fm_json_writer *w,
                              struct fm_error *error) {
     if (snapshot->no_tabs.code != FM_OK) {

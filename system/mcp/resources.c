@@ -13,7 +13,7 @@
 #define URI_HEAD "fm-system://context/"
 
 static const struct row {
-    const char *path; /* of the URI */
+    const char *path; /* the path in the URI */
     const char *about;
     sy_context *write;
 } rows[] = {

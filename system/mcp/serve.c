@@ -320,7 +320,7 @@ static void wait_and_do(struct serve *serve, bool blocked) {
     bool read = !serve->ended && !blocked;
     bool write = serve->out.len > 0 && !serve->lost;
     struct fm_waited waited[] = {
-        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read}, /* else only for its end */
+        {.fd = read || !serve->hung_up ? serve->given->in : -1, .input = read}, /* else only to notice its end */
         {.fd = serve->out.len < HELD_MAX ? serve->wake[0] : -1, .input = true},
         {.fd = write ? serve->given->out : -1, .room = true},
         {.fd = serve->ended ? -1 : serve->given->end_fd, .input = true},

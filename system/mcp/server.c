@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH_BYTES  (64u << 20) /* of the answers of a batch; further answers become errors */
+#define BATCH_BYTES  (64u << 20) /* bytes of the answers of a batch; further answers become errors */
 #define FAULTS_BYTES (1u << 20)  /* room for these errors */
 
 /* The answers to an array of messages: they are sent together, when the last one is there. */

@@ -34,7 +34,7 @@ struct sy_batch;
 
 /* A request that is answered elsewhere. */
 struct sy_job {
-    struct sy_job *next; /* in the list that it is in */
+    struct sy_job *next; /* the next job in the same list */
     struct fm_rpc_id id;
     enum sy_era era;
     struct sy_batch *batch; /* the server's */

@@ -34,7 +34,7 @@ struct row {
     unsigned modes;
     bool variable; /* FM_PROXY_NAME can set it too */
     read_fn *read;
-    size_t offset;     /* in struct fm_options */
+    size_t offset;     /* of the value in struct fm_options */
     const char *usual; /* the default, in the form in which it is given; NULL: 0, or what fm_options_read finds */
     int64_t least;     /* the least value of a number */
     int64_t most;
@@ -168,11 +168,11 @@ static bool read_log_level(const struct row *row, const char *name, const char *
 #define AUTO  "auto"
 #define LLAMA "llama"
 
-/* What is known here of engines by their names. */
+/* What the options know of engines by their names. */
 static const struct {
     const char *name;
     const char *platform; /* the only platform on which it can run; NULL: all */
-    size_t config;        /* offset in struct fm_options of the option for its configuration; 0: it has none */
+    size_t config;        /* offset in struct fm_options of the option for the engine's configuration; 0: none */
 } known_engines[] = {
     {"apple", "macos", 0},
     {"llama", NULL, 0},

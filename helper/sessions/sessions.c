@@ -109,7 +109,7 @@ static void answer_ok(struct gateway *gateway) {
     answer_end(gateway, &w);
 }
 
-/* `name` is the command's; NULL when the line has none. */
+/* Answers with a fault. `name` is the command's name; NULL when the line has none. */
 static void answer_fault(struct gateway *gateway, const char *name, const struct fm_fault *fault) {
     struct fm_json_writer w = line_begin(gateway);
     fm_fault_write(fault, &w);
@@ -241,7 +241,7 @@ static void on_availability(struct gateway *gateway, const struct fm_rpc_message
     }
 }
 
-/* Whether this is the reply to the pending call. Replies to earlier calls, or to none, are dropped. */
+/* Whether `message` is the reply to the pending call. Replies to earlier calls, or to none, are dropped. */
 static bool is_ours(const struct gateway *gateway, const struct fm_rpc_message *message) {
     struct fm_rpc_id call = fm_rpc_id_int(gateway->call);
     bool unread = message->id.len == 0 && message->error; /* a call that could not be read: the pending one */

@@ -36,7 +36,7 @@ static void share_frame(struct fm_answer *answer) {
     fm_logprobs_init(answer, logprobs);
 }
 
-/* Room for one more part: the one that an answer without any gets at its end needs no memory then. */
+/* Makes room for one more part, so that the part that an empty answer gets at its end needs no memory then. */
 static bool make_room(struct fm_answer *answer) {
     struct fm_output_part *parts = realloc(answer->parts, (answer->part_count + 1) * sizeof *parts);
     answer->parts = parts ? parts : answer->parts;
@@ -774,7 +774,7 @@ void fm_answer_skip_events(struct fm_answer *answer, struct fm_cursor *cursor, i
 void fm_answer_cut(struct fm_answer *answer) {
     struct fm_cursor cursor = {0};
     for (size_t i = 0; i < answer->part_count; i++) {
-        bool call = answer->parts[i].kind == FM_PART_CALL; /* one without arguments also has a delta */
+        bool call = answer->parts[i].kind == FM_PART_CALL; /* a call without arguments also has a delta */
         cursor.parts_begun = i + 1;
         for (bool first = call; first || cursor.sent < end_of(answer, i); first = false) {
             take_piece(answer, &cursor, end_of(answer, i));

@@ -208,7 +208,7 @@ static void write_arguments(struct fm_answer *answer, struct fm_cursor *cursor, 
     end_call_delta(answer, w);
 }
 
-/* The next piece of the open part, or of the one that comes next and is no call. */
+/* Writes the next piece of the open part, or of the part that comes next if it is no call. */
 static void write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w) {
     static const char *const members[] = {
         [FM_PART_REASONING] = "reasoning_content", [FM_PART_TEXT] = "content", [FM_PART_REFUSAL] = "refusal"};
@@ -240,7 +240,7 @@ void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *objec
     fm_json_object_end(w);
 }
 
-/* What is not known has no chunk. */
+/* Whether there is a chunk with the usage: not if the usage is not known. */
 static bool has_usage_chunk(const struct fm_answer *answer) {
     const struct fm_usage usage = fm_answer_usage(answer);
     return answer->request.include_usage && !fm_answer_has_next(answer) && fm_usage_known(&usage);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define CHOICES_MAX      128
-#define TOKEN_DIGITS_MAX 10 /* of INT32_MAX */
+#define TOKEN_DIGITS_MAX 10 /* digits of INT32_MAX */
 
 /* ---- messages ---- */
 

@@ -215,7 +215,7 @@ static enum fm_code check_reference(struct json_object *item, const struct fm_pa
 /* The first row is also the kind of an item that has a role but no type: the AI SDK writes messages like that. */
 static const struct item_kind {
     const char *type;
-    const char *id_prefix; /* of an id that is drawn for such an item */
+    const char *id_prefix; /* the beginning of an id that is drawn for such an item */
     enum fm_code (*check)(struct json_object *item, const struct fm_path *at, struct fm_error *error);
 } item_kinds[] = {
     {"message", "msg_", check_message},
@@ -226,7 +226,7 @@ static const struct item_kind {
     {"item_reference", NULL, check_reference},
 };
 
-/* NULL when `type` is none of these. */
+/* The row of an item's type; NULL when no row has it. */
 static const struct item_kind *find_kind(struct json_object *type) {
     for (size_t i = 0; i < sizeof item_kinds / sizeof item_kinds[0]; i++) {
         if (!type || fm_string_is(type, item_kinds[i].type)) {
@@ -351,7 +351,7 @@ enum fm_code fm_items_check_whole(struct json_object *items, struct fm_error *er
     static const struct fm_path at = {.key = "input"};
     struct json_object *ids = json_object_new_object();
     enum fm_code code = FM_OK;
-    bool answerable = false; /* also an empty message is, reasoning alone is not */
+    bool answerable = false; /* an empty message is answerable, too; reasoning alone is not */
     size_t count = json_object_array_length(items);
     for (size_t i = 0; i < count && code == FM_OK; i++) {
         answerable |= !is_item(items, i, "reasoning");

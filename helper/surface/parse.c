@@ -18,7 +18,7 @@ struct instead {
 /* The parameters of a call. */
 struct call {
     const struct fm_rule *rules;
-    const char *const *names; /* NULL: all rows. Else only those with these names (NULL-terminated), and no extras */
+    const char *const *names; /* NULL: all rows. Else only the rows with these names (NULL-terminated), and no extras */
     bool needs_model;         /* a body without `model` is refused; otherwise the default model answers */
     const struct instead *instead;
 };
@@ -49,7 +49,7 @@ static const struct instead responses_instead[] = {
     {0},
 };
 
-/* Of responses.input_tokens and responses.compact. */
+/* What to use instead in responses.input_tokens and responses.compact. */
 static const struct instead counted_instead[] = {
     {"messages", "Send them in 'input'."},
     {0},

@@ -244,7 +244,7 @@ enum responses_event {
     QUEUED, /* only in the background */
     IN_PROGRESS,
     ITEM_ADDED,
-    PART_ADDED, /* of an item with a part; FM_EVENT_DELTA follows, and comes again */
+    PART_ADDED, /* for an item with a part; FM_EVENT_DELTA follows, once or several times */
     TEXT_DONE,
     PART_DONE,
     ITEM_DONE,
@@ -351,7 +351,7 @@ static void write_part_event(const struct fm_answer *answer, struct fm_cursor *c
     fm_json_object_end(w);
 }
 
-/* The names of the open item's events. */
+/* The words for the open item in its events. */
 struct item_words {
     const char *part_added;
     const char *delta;

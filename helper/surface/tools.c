@@ -220,7 +220,7 @@ static enum fm_code check_names(const struct fm_asked_tools *asked, struct fm_er
     return FM_OK;
 }
 
-/* Allows the tool that `entry`, at `at`, names. */
+/* Allows the tool that `entry` (at the path `at`) names. */
 static enum fm_code allow(struct fm_asked_tools *asked, struct json_object *entry, const struct fm_path *at,
                           struct fm_error *error) {
     size_t index = find_tool(asked, name_in(function_of(asked, entry)));

@@ -9,7 +9,7 @@
 static const struct fm_rule rules[] = {
     {.name = "id", .check = fm_check_any}, {.name = "request_id", .check = fm_check_any}, {0}};
 
-/* ---- of a response that has ended ---- */
+/* ---- a response that has ended ---- */
 
 static bool can_be_cancelled_again(struct json_object *object) {
     const char *status = json_object_get_string(json_object_object_get(object, "status"));

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST_MAX     100 /* items; this and the next as in the OpenAI API */
+#define LIST_MAX     100 /* most items of a list, as in the OpenAI API */
 #define LIST_DEFAULT 20
 #define INPUT_MAX    (64u << 20)                  /* bytes of a response's input */
 #define PAGE_MAX     (FM_FRAME_BODY_MAX - 65536u) /* bytes of a list: a frame has other things in it */
@@ -99,7 +99,10 @@ static void write_list(struct json_object *items, const struct fm_store_query *q
     fm_json_key_bool(result, "has_more", end < json_object_array_length(items));
 }
 
-/* Of one that runs the store has nothing yet, but its job has; unless the store is asked for what it goes on with. */
+/*
+ * Copies the items of a response that runs: the store has nothing of it yet, but its job has; unless the store is still
+ * asked for what the response goes on with.
+ */
 static bool copy_running(struct fm_front *front, struct fm_store_query *query, struct fm_buf *input) {
     fm_front_enter(front);
     const struct fm_job *job = fm_stored_find_running_locked(front, query);

@@ -21,8 +21,8 @@ struct fm_store_task {
     void (*run)(struct fm_front *front, struct fm_store *store, struct fm_store_task *task, struct fm_error *error);
     uint64_t job;                        /* of put_response, resolve_conversation: the waiting job's number; else 0 */
     struct fm_answer *answer;            /* of put_response: the job's answer; it stays until fm_job_stored_locked */
-    struct fm_stored_response response;  /* of put_response */
-    struct fm_conversation conversation; /* of resolve_conversation */
+    struct fm_stored_response response;  /* of put_response: the response as it is stored */
+    struct fm_conversation conversation; /* of resolve_conversation: the conversation to complete */
     bool replies;                        /* it answers a call, and waits until the host has taken the last reply */
     struct fm_rpc_id call;
     fm_store_reply_fn *reply; /* of a task that replies, or replays */
@@ -73,7 +73,7 @@ static void append_locked(struct fm_store_queue *queue, struct fm_store_task *ta
     queue->last = &task->next;
 }
 
-/* ---- what is wrong with the store ---- */
+/* ---- the trouble of the store ---- */
 
 static void make_store(struct fm_front *front, struct fm_store **store, struct fm_error *error) {
     if (!*store) {

@@ -12,7 +12,7 @@
 struct fm_store {
     struct fm_store_db db;
     int64_t bytes_max;
-    int64_t total;   /* of the column `bytes` of all rows; -1: not counted */
+    int64_t total;   /* sum of the column `bytes` of all rows; -1: not counted */
     int64_t counted; /* the data_version at that time: another process's commit changes it (sqlite.org/pragma.html) */
 };
 

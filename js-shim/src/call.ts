@@ -138,7 +138,7 @@ export class Call implements Operation {
     else this.reject(cancelledError());
   }
 
-  /** Who waited for it waits no more, and the helper that has it has let that time pass. */
+  /** Gives the call up: nobody waits for it any more, and the helper that has it has let its time pass. */
   giveUp(): void {
     if (!this.#over && this.#sent !== null && !this.#sent.settled) this.#expire(this.#watch.now, { ms: Math.round(this.#age) });
   }

@@ -145,7 +145,7 @@ export function catalogModel(name: string): CatalogModel | undefined {
 }
 
 /**
- * The model of a short name; null: `reference` is of another form.
+ * The model with a short name; null: `reference` has another form.
  *
  * @throws FmError (INVALID_REQUEST) for a name that no model has, with those that may be meant
  */

@@ -48,12 +48,12 @@ export class ChatCompletions {
   }
 }
 
-/** One completion, whole. */
+/** Makes one completion, as a whole. */
 export function createChat(transport: Transport, body: ChatCreateParams): Operation<ChatCompletion> {
   return createWhole(transport, "chat.completions.create", body);
 }
 
-/** One completion, chunk by chunk. */
+/** Makes one completion, chunk by chunk. */
 export function streamChat(
   transport: Transport,
   body: ChatCreateParams,

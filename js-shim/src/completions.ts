@@ -47,12 +47,12 @@ export class Completions {
   }
 }
 
-/** One completion, whole. */
+/** Makes one completion, as a whole. */
 export function createCompletion(transport: Transport, body: CompletionCreateParams): Operation<Completion> {
   return createWhole(transport, "completions.create", body);
 }
 
-/** One completion, chunk by chunk. */
+/** Makes one completion, chunk by chunk. */
 export function streamCompletion(
   transport: Transport,
   body: CompletionCreateParams,

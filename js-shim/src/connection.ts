@@ -47,7 +47,7 @@ export class Connection {
   #heardAt = 0;
   /** How often bytes came. */
   #reads = 0;
-  /** Pings that were sent, and those that have their pong. */
+  /** How many pings were sent. `#pongs`: how many of them were answered. */
   #pings = 0;
   #pongs = 0;
   /** When the oldest waiting ping was sent, or when the last pong came, if later; null: no ping waits. */

@@ -146,13 +146,16 @@ export class Compatibility {
     return this.#call?.heardAt ?? null;
   }
 
-  /** A request's time is over while the helper is asked: another one is asked then, so that later requests do not wait too. */
+  /**
+   * A request's time is over while the helper is asked: another helper is asked then, so that later requests do not
+   * wait too.
+   */
   giveUp(): void {
     this.#gaveUp = true;
     this.#call?.giveUp();
   }
 
-  /** A request failed for want of an engine or a model: the next one asks what the matter is. */
+  /** A request failed for want of an engine or a model: the next request asks the helper what the matter is. */
   doubt(): void {
     if (this.#known.state === "ready") this.#known = { state: "unknown" };
   }

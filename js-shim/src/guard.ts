@@ -49,7 +49,7 @@ export class Guard implements Transport {
   }
 }
 
-/** One request that needs the model. */
+/** A request that needs the model. */
 class GuardedCall implements Operation {
   readonly result: Promise<JsonObject>;
   readonly #guard: GuardOptions;

@@ -137,7 +137,7 @@ export class InputTokens {
   }
 }
 
-/** One response, whole. */
+/** Makes one response, as a whole. */
 export function createResponse(transport: Transport, body: ResponseCreateParams): Operation<WireResponse> {
   return pick(transport.call("responses.create", body), responseOf);
 }
@@ -182,7 +182,7 @@ function responseOf(answer: JsonObject): WireResponse {
   return (answer["response"] ?? answer["completion"]) as unknown as WireResponse;
 }
 
-/** One response, event by event, as it comes. */
+/** Makes one response, event by event, as it comes. */
 export function streamResponse(
   transport: Transport,
   body: ResponseCreateParams,

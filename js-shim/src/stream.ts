@@ -160,7 +160,7 @@ export function cancelledError(): FmError {
   return new FmError("CANCELLED", "The request was cancelled before it was sent.");
 }
 
-/** What comes of the calls of a client that was closed. */
+/** The error of the calls of a client that was closed. */
 export function closedError(): FmError {
   return new FmError("CLOSED", "The client was closed.");
 }

@@ -57,7 +57,9 @@ export class TimeLimits {
     this.#namesQueue = fits(fm["queue_timeout_ms"]);
   }
 
-  /** The one that passes first. Before the helper has the request, only those count that count from its arrival. */
+  /**
+   * The limit that passes first. Before the helper has the request, only the limits count that begin with its arrival.
+   */
   next({ since, heardAt, known, stage }: Progress): NextLimit {
     const all: NextLimit[] = [this.#limit("total", since)];
     const wait = (name: LimitName): number => (known ? Math.max(this.#ms[name], AGAIN_MS) : this.#ms[name]);

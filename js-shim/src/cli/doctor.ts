@@ -41,7 +41,7 @@ export async function doctor({ options }: Arguments): Promise<number> {
   return ok ? 0 : 1;
 }
 
-/** What a client does, up to what it can't. */
+/** Tries what a client does, up to the first thing that fails. */
 async function tryClient(name: string | undefined, report: (finding: Finding) => boolean): Promise<void> {
   let client: Client;
   try {
@@ -57,7 +57,7 @@ async function tryClient(name: string | undefined, report: (finding: Finding) =>
   }
 }
 
-/** One check; what it throws is what it finds. */
+/** Makes one check; what it throws becomes its finding. */
 async function look(check: string, find: () => Promise<Finding>): Promise<Finding> {
   try {
     return await find();

@@ -20,7 +20,7 @@ export async function runHelper(args: readonly string[]): Promise<number> {
   if (chosen !== null) env["FM_PROXY_MODEL"] = chosen;
   if (aliases !== undefined) env["FM_PROXY_ALIASES"] = argumentOf(aliases);
   const child = spawn(location.executablePath, args, { stdio: "inherit", env });
-  // A terminal sends SIGINT to both; this process waits for the helper's end.
+  // A terminal sends SIGINT to this process and to the helper; this process waits for the helper's end.
   process.on("SIGINT", () => {});
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => child.pid !== undefined && child.kill(signal));
   return new Promise((resolve, reject) => {

@@ -601,7 +601,7 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
 /* ---- the stream ---- */
 
 static int next_event(const struct fm_answer *answer, const struct fm_cursor *cursor) {
-    return answer->surface->next(answer, cursor);
+    return answer->surface->next ? answer->surface->next(answer, cursor) : FM_EVENT_END;
 }
 
 /* The choice whose events the reader gets now. */

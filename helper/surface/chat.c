@@ -242,8 +242,11 @@ void fm_chat_write_usage_chunk(const struct fm_answer *answer, const char *objec
 
 /* Whether there is a chunk with the usage: not if the usage is not known. */
 static bool has_usage_chunk(const struct fm_answer *answer) {
+    if (!answer->request.include_usage || fm_answer_has_next(answer)) {
+        return false;
+    }
     const struct fm_usage usage = fm_answer_usage(answer);
-    return answer->request.include_usage && !fm_answer_has_next(answer) && fm_usage_known(&usage);
+    return fm_usage_known(&usage);
 }
 
 /* What follows the beginning, a piece or a call. */

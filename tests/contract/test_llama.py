@@ -874,12 +874,6 @@ class Sampling(Case):
             text = engine.run(prompt, max_tokens=8, temperature=temperature, seed=1).text
             self.assertEqual(text, greedy, temperature)
 
-    def test_a_huge_temperature_still_gives_text(self):
-        engine, _ = self.ready()
-        for temperature in (1e10, 1e38, 1e39, 1e300):
-            outcome = engine.run(user("Name three colours."), max_tokens=8, temperature=temperature, seed=1)
-            self.assertIn(outcome.reason, ("length", "stop"), temperature)
-
 
 if __name__ == "__main__":
     PROGRAM, WHOLE = program_and_model(__doc__)

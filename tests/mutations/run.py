@@ -1049,7 +1049,7 @@ MUTATIONS = [
      "unit.surface_chat"),
     ("the prompt counts once", USAGE, "total.input = i == 0 ? usage->input : total.input;",
      "total.input = add_counts(total.input, usage->input);", "e2e.requests"),
-    ("the usage chunk is after the last choice", "helper/surface/chat.c", " && !fm_answer_has_next(answer) && ", " && ",
+    ("the usage chunk is after the last choice", "helper/surface/chat.c", " || fm_answer_has_next(answer)) {", ") {",
      "e2e.requests|fuzz.events"),
     ("the prompt stays for the next choice", SEND,
      "fm_answer_has_next(&job->answer) || ", "", "e2e.requests"),

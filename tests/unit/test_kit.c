@@ -902,7 +902,7 @@ static void an_engine_without_formats(void **state) {
     }
     say(NOTE("job.start", "{\"job\":4,\"prompt\":\"a\"}"));
     expect("job.finished",
-           "\"detail\":\"the engine test takes messages alone\",\"param\":\"prompt\",\"elsewhere\":true}");
+           "\"detail\":\"the engine test takes only messages\",\"param\":\"prompt\",\"elsewhere\":true}");
     say(JOB(5, "", ",\"format\":null"));
     expect("job.accepted");
     assert_int_equal(hang_up(), 0);

@@ -57,7 +57,7 @@ static const struct row {
     {C, HI ",\"logit_bias\":[[7,1],[8,-100],[7,2]],\"stop\":[\"x\"],\"logprobs\":2", NULL,
      C_HI "\"logit_bias\":{\"8\":-100,\"7\":2},\"logprobs\":true,\"top_logprobs\":2,\"stop\":[\"x\"]," C_END},
     {C, HI ",\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"ignore_eos\":true", NULL,
-     C_HI "\"top_k\":4,\"min_p\":0.1,\"repeat_penalty\":1.5,\"repetition_penalty\":1.5,\"ignore_eos\":true," C_END},
+     C_HI "\"min_p\":0.1,\"repeat_penalty\":1.5,\"ignore_eos\":true,\"top_k\":4,\"repetition_penalty\":1.5," C_END},
     {C, HI ",\"logprobs\":0", NULL, C_HI "\"logprobs\":true," C_END},
     {R, HI ",\"logprobs\":0", NULL,
      R_HI
@@ -66,7 +66,7 @@ static const struct row {
 #define NAMED    "\"temperature\":1,\"top_p\":1,\"presence_penalty\":0,\"frequency_penalty\":0"
 #define DEFAULTS "{\"temperature\":0.2,\"top_p\":0.3,\"presence_penalty\":1,\"frequency_penalty\":1,\"top_k\":9}"
     {C, HI "," NAMED ",\"top_k\":0,\"min_p\":0,\"repeat_penalty\":1,\"ignore_eos\":false", DEFAULTS,
-     C_HI NAMED ",\"top_k\":-1,\"min_p\":0,\"repeat_penalty\":1,\"repetition_penalty\":1,\"ignore_eos\":false," C_END},
+     C_HI NAMED ",\"min_p\":0,\"repeat_penalty\":1,\"ignore_eos\":false,\"top_k\":-1,\"repetition_penalty\":1," C_END},
     {R, HI "," NAMED ",\"top_k\":0,\"repeat_penalty\":1,\"ignore_eos\":false", "{\"temperature\":0.2,\"top_p\":0.3}",
      R_HI NAMED "," R_END},
     {M, HI "," NAMED ",\"top_k\":-1", "{\"temperature\":0.2,\"top_p\":0.3,\"top_k\":9}",

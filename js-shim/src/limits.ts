@@ -109,7 +109,7 @@ export const stop_strings = 4;
 export const logit_biases = 1024;
 /** Alternatives of a token. */
 export const top_logprobs = 20;
-/** A lower log probability is reported as this one. */
+/** What is less likely is reported as this. */
 export const logprob_floor = -9999;
 /** The largest `n` of a chat completion. */
 export const choices = 128;

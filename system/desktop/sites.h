@@ -14,6 +14,7 @@
     SITE("artstation", "artstation.com")                                                                               \
     SITE("arxiv", "arxiv.org")                                                                                         \
     SITE("asana", "app.asana.com")                                                                                     \
+    SITE("aws", "aws.amazon.com")                                                                                      \
     SITE("bandcamp", "bandcamp.com")                                                                                   \
     SITE("basecamp", "launchpad.37signals.com")                                                                        \
     SITE("bbc", "bbc.com")                                                                                             \
@@ -49,7 +50,7 @@
     SITE("disney", "disneyplus.com")                                                                                   \
     SITE("disneyplus", "disneyplus.com")                                                                               \
     SITE("dockerhub", "hub.docker.com")                                                                                \
-    SITE("docs", "docs.google.com")                                                                                    \
+    SITE("docs", "docs.google.com/document")                                                                           \
     SITE("doordash", "doordash.com")                                                                                   \
     SITE("dribbble", "dribbble.com")                                                                                   \
     SITE("drive", "drive.google.com")                                                                                  \
@@ -71,7 +72,7 @@
     SITE("flickr", "flickr.com")                                                                                       \
     SITE("garmin", "connect.garmin.com")                                                                               \
     SITE("gcal", "calendar.google.com")                                                                                \
-    SITE("gdocs", "docs.google.com")                                                                                   \
+    SITE("gdocs", "docs.google.com/document")                                                                          \
     SITE("gdrive", "drive.google.com")                                                                                 \
     SITE("gemini", "gemini.google.com")                                                                                \
     SITE("genius", "genius.com")                                                                                       \
@@ -87,7 +88,7 @@
     SITE("google", "google.com")                                                                                       \
     SITE("googlecalendar", "calendar.google.com")                                                                      \
     SITE("googleclassroom", "classroom.google.com")                                                                    \
-    SITE("googledocs", "docs.google.com")                                                                              \
+    SITE("googledocs", "docs.google.com/document")                                                                     \
     SITE("googledrive", "drive.google.com")                                                                            \
     SITE("googleflights", "google.com/travel/flights")                                                                 \
     SITE("googlekeep", "keep.google.com")                                                                              \

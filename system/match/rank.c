@@ -15,6 +15,7 @@
 #define WEAK         0.25
 #define MEANS        0.85 /* score for a word that means the same */
 #define BY_KEYWORD   0.88
+#define NEIGHBOUR    0.9  /* the highest score of another product of a site's owner */
 #define BY_TITLE     0.8 /* score for an application by the title of its window */
 
 struct sy_doc {
@@ -348,6 +349,38 @@ static double at_place(const struct sy_numbered_tab *tab, const char *place) {
     return len == host ? 1 : 0.97;
 }
 
+/* Whether the host `below`.SITE, of `len` bytes before the dot, is the site itself for another language or device. */
+static bool is_variant(const char *below, size_t len) {
+    char label[8];
+    if (len >= sizeof label) {
+        return false;
+    }
+    memcpy(label, below, len);
+    label[len] = '\0';
+    return (len == 2 && strcmp(label, "tv") != 0) || sy_is_one_of(label, "m i mobile touch web app old new beta");
+}
+
+/*
+ * Whether the tab shows another product of the site's owner: AWS is not Amazon, and a spreadsheet is not in Google Docs.
+ * Sites whose lower hosts belong to users or subjects have no such neighbours.
+ */
+static bool is_neighbour(const struct sy_numbered_tab *tab, const char *place) {
+    char site[64];
+    size_t host = strcspn(place, "/");
+    size_t len = strlen(tab->domain);
+    if (len < host || host >= sizeof site || memcmp(tab->domain + len - host, place, host) != 0) {
+        return false;
+    }
+    memcpy(site, place, host);
+    site[host] = '\0';
+    if (len == host) {
+        return at_place(tab, place) == 0;
+    }
+    return tab->domain[len - host - 1] == '.' && !is_variant(tab->domain, len - host - 1) &&
+           !sy_is_one_of(site, "aws.amazon.com bandcamp.com craigslist.org deviantart.com itch.io reddit.com "
+                               "stackexchange.com substack.com tumblr.com wikipedia.org wordpress.com");
+}
+
 /* Scores a tab by the kind of its site, or by a word that means the same: good enough to show it, not to close it. */
 static struct fit fit_meaning(const struct sy_doc *doc, const struct sy_numbered_tab *tab, const struct sy_term *term) {
     const char *host = tab->domain[0] ? strstr(tab->tab->url, tab->domain) : NULL;
@@ -369,13 +402,17 @@ static struct fit fit_tab(const struct sy_index *index, size_t tab, const struct
     const struct sy_doc *doc = &index->tabs[tab];
     const struct sy_numbered_tab *numbered = &index->scene->snapshot->tabs[tab];
     struct fit best = {0, false, false};
-    if (term->place) {
+    bool neighbour = term->place && is_neighbour(numbered, term->place);
+    if (term->place && !neighbour) {
         double score = at_place(numbered, term->place);
         best = (struct fit){score, score > 0, score > 0};
     }
     for (size_t i = 0; i < doc->domain; i++) {
         struct fit fit = fit_word(term, doc->words[doc->title + i], 4);
         fit.domain = fit.score > 0;
+        if (neighbour && fit.domain) { /* good enough to show it, not to close it */
+            fit = (struct fit){fit.score < NEIGHBOUR ? fit.score : NEIGHBOUR, false, false};
+        }
         better(&best, fit);
     }
     for (size_t i = 0; i < doc->title && best.score < 1; i++) {

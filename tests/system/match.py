@@ -107,7 +107,7 @@ HEAD = ("| Half | Exact match | Wrong closes | Asks when unclear: recall | preci
 def halves():
     """The tuning sets, and the held-out half if it exists."""
     names = ("tuning", "tuning-2", "tuning-3", "tuning-4", "tuning-5", "tuning-6", "tuning-7", "tuning-8", "tuning-9",
-             "held-out")
+             "tuning-10", "held-out")
     return [name for name in names if os.path.exists(os.path.join(HERE, name + ".json"))]
 
 

@@ -240,12 +240,12 @@ int64_t fm_task_cpu_ms(struct fm_task *task);
 bool fm_task_end(struct fm_task *task);
 
 /*
- * Runs `body` as a task (fm_task_start) to its end, but at most for `ms` of processor time (which takes longer on a
- * busy machine), or 25 times as much by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it was given
- * up, or another errno value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
+ * Runs `body` as a task (fm_task_start) to its end, but at most for `cpu_ms` of its processor time, and for `clock_ms` by
+ * the clock: on a busy machine a task needs longer by the clock. Blocks. Returns 0 when `body` has run, ETIMEDOUT when it
+ * was given up, or another errno value when it was not run. Who owns `argument` then: fm_task_end, fm_task_start.
  */
-FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *),
-                                       void *argument);
+FM_MUST_USE int fm_run_on_stack_within(size_t stack, int64_t cpu_ms, int64_t clock_ms, void (*body)(void *),
+                                       void (*drop)(void *), void *argument);
 
 /*
  * Returns a descriptor that polls readable as soon as this process should end: SIGTERM, SIGINT or SIGHUP came, or the

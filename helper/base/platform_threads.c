@@ -130,23 +130,22 @@ bool fm_task_end(struct fm_task *task) {
     return over;
 }
 
-#define PATIENCE 25 /* times as long by the clock: other programs may need the processors meanwhile */
-
-int fm_run_on_stack_within(size_t stack, int64_t ms, void (*body)(void *), void (*drop)(void *), void *argument) {
+int fm_run_on_stack_within(size_t stack, int64_t cpu_ms, int64_t clock_ms, void (*body)(void *), void (*drop)(void *),
+                           void *argument) {
     struct fm_task *task;
     int error = fm_task_start(stack, &(struct fm_task_calls){.body = body, .drop = drop}, argument, &task);
     if (error) {
         return error;
     }
-    int64_t last = fm_now_ms() + PATIENCE * ms;
-    int64_t left = ms; /* of the thread's processor time; it needs at least so long by the clock */
+    int64_t last = fm_now_ms() + clock_ms;
+    int64_t left = cpu_ms; /* of the thread's processor time; it needs at least so long by the clock */
     while (left > 0 && fm_now_ms() < last) {
         int64_t next = fm_now_ms() + left;
         if (fm_task_wait(task, next < last ? next : last)) {
             break;
         }
         int64_t used = fm_task_cpu_ms(task);
-        left = used < 0 ? next - fm_now_ms() : ms - used;
+        left = used < 0 ? next - fm_now_ms() : cpu_ms - used;
     }
     return fm_task_end(task) ? 0 : ETIMEDOUT;
 }

@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 #define START_STACK  (512u * 1024u)
-#define START_CPU_MS 500 /* fm_run_on_stack_within waits four times as long by the clock */
+#define START_CPU_MS 500
+#define START_MS     2000 /* by the clock */
 
 struct installed {
     GMainContext *context; /* GIO reports changes in it, when it is iterated */
@@ -251,7 +252,7 @@ static enum fm_code launch_app(void *self, const char *app, struct fm_error *err
     snprintf(attempt->app, sizeof attempt->app, "%s", app);
     atomic_fetch_add(&attempts, 1);
     atomic_store(&too_late, false);
-    int status = fm_run_on_stack_within(START_STACK, START_CPU_MS, start_body, drop_attempt, attempt);
+    int status = fm_run_on_stack_within(START_STACK, START_CPU_MS, START_MS, start_body, drop_attempt, attempt);
     if (status == ETIMEDOUT) {
         atomic_store(&too_late, true);
         return not_answering(error);

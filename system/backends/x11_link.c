@@ -24,7 +24,7 @@
 #include <xcb/xcbext.h>
 
 #define CONNECT_STACK  (256u * 1024u)
-#define CONNECT_CPU_MS (SY_X11_ANSWER_MS / 4) /* fm_run_on_stack_within waits four times as long by the clock */
+#define CONNECT_CPU_MS (SY_X11_ANSWER_MS / 4)
 
 struct sy_x11_known {
     xcb_window_t window;
@@ -362,7 +362,8 @@ static enum fm_code make_connection(struct sy_x11_link *link, struct fm_error *e
         return atomic_load(&attempts) > 0 ? not_answering(error) : fm_fail_no_memory(error);
     }
     atomic_fetch_add(&attempts, 1);
-    int status = fm_run_on_stack_within(CONNECT_STACK, CONNECT_CPU_MS, connect_body, drop_attempt, attempt);
+    int status = fm_run_on_stack_within(CONNECT_STACK, CONNECT_CPU_MS, SY_X11_ANSWER_MS, connect_body, drop_attempt,
+                                        attempt);
     if (status == ETIMEDOUT) {
         return not_answering(error);
     }

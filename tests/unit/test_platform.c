@@ -634,7 +634,7 @@ static void sleep_long(void *ms) {
 static void a_call_that_waits(void **state) {
     (void)state;
     int64_t ms = 500;
-    assert_int_equal(fm_run_on_stack_within(DEEP, ms / 10, sleep_long, drop_late, &ms), 0);
+    assert_int_equal(fm_run_on_stack_within(DEEP, ms / 10, WAIT_MS, sleep_long, drop_late, &ms), 0);
 }
 
 static void a_call_that_takes_too_long(void **state) {
@@ -642,14 +642,14 @@ static void a_call_that_takes_too_long(void **state) {
     static struct late late = {.lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
     struct thread_report report = {.lock = PTHREAD_MUTEX_INITIALIZER, .told = PTHREAD_COND_INITIALIZER};
     plan("pthread_condattr_init", 0, ENOMEM);
-    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, WAIT_MS, go_deep, drop_late, &report), ENOMEM);
+    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, WAIT_MS, WAIT_MS, go_deep, drop_late, &report), ENOMEM);
     plan("pthread_create", 0, EAGAIN);
-    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, WAIT_MS, go_deep, drop_late, &report), EAGAIN);
+    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, WAIT_MS, WAIT_MS, go_deep, drop_late, &report), EAGAIN);
     assert_false(report.ran);
-    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, WAIT_MS, go_deep, drop_late, &report), 0);
+    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, WAIT_MS, WAIT_MS, go_deep, drop_late, &report), 0);
     assert_true(report.ran);
     assert_true(report.blocks_all);
-    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, 20, run_late, drop_late, &late), ETIMEDOUT);
+    assert_int_equal(fm_run_on_stack_within(DEEP + DEEP / 8, 20, 80, run_late, drop_late, &late), ETIMEDOUT);
     pthread_mutex_lock(&late.lock);
     assert_false(late.ran || late.dropped);
     late.go = true;

@@ -65,8 +65,8 @@ int main(int argc, char *argv[]) {
         print_errors();
         return 0;
     }
-    int rested = fm_run_on_stack_within(65536, LIMIT_MS, rest, drop, NULL);
-    int computed = fm_run_on_stack_within(65536, LIMIT_MS, compute, drop, NULL);
+    int rested = fm_run_on_stack_within(65536, LIMIT_MS, 4 * LIMIT_MS, rest, drop, NULL);
+    int computed = fm_run_on_stack_within(65536, LIMIT_MS, 4 * LIMIT_MS, compute, drop, NULL);
     printf("%s %s\n", rested == 0 ? "ran" : "late", computed == ETIMEDOUT ? "late" : "ran");
     fflush(stdout);
     _exit(0);

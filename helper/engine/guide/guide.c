@@ -17,8 +17,9 @@
 
 #define REASON_SIZE 300
 
-#define CHECK_MS    400 /* no check that ends takes this long; one that does not end uses a gigabyte a second */
-#define CHECK_STACK (16u << 20)
+#define CHECK_CPU_MS 400 /* no check that ends takes this long; one that does not end uses a gigabyte a second */
+#define CHECK_MS     10000 /* other programs may need the processors meanwhile */
+#define CHECK_STACK  (16u << 20)
 
 /* Brackets inside each other, of any kind: more than any real grammar has, and few enough for a recursive parser. */
 #define BRACKETS_MAX 200
@@ -321,7 +322,10 @@ bool fm_guide_check_text(struct json_object *schema, const char *text, size_t le
         return true;
     }
     struct check *check = new_check(schema, text, len);
-    int error = check ? fm_run_on_stack_within(CHECK_STACK, CHECK_MS, run_check, free_check, check) : ENOMEM;
+    int error = ENOMEM;
+    if (check) {
+        error = fm_run_on_stack_within(CHECK_STACK, CHECK_CPU_MS, CHECK_MS, run_check, free_check, check);
+    }
     if (error == ETIMEDOUT) {
         fm_buf_append_str(reason, FM_GUIDE_UNCHECKED " in time");
         return false;

@@ -190,13 +190,10 @@ FM_MUST_USE bool fm_library_dir(const char *function, char *dir, size_t size);
 #define FM_THREAD_STACK (256u * 1024u)
 
 /*
- * Tells the scheduler what kind of thread the calling thread is, if the system has a way to do so. It does not change
- * the thread's share of the processors. A *prompt* thread works in short bursts that others wait for: it runs soon
- * after it is woken, even beside threads that compute. A *patient* thread computes for long: beside it, others run soon
- * after they are woken. Threads that the calling thread starts are patient if it is, but never prompt. Never blocks.
+ * Asks the system's scheduler to run the calling thread soon after it is woken, even beside threads that compute. Threads
+ * that it starts are ordinary ones. Never blocks.
  */
 void fm_thread_be_prompt(void);
-void fm_thread_be_patient(void);
 
 /* Starts a detached thread with all signals blocked. Returns 0 or an errno value. */
 FM_MUST_USE int fm_thread_start(void *(*body)(void *), void *argument);

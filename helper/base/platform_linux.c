@@ -32,17 +32,16 @@ const char *fm_platform_name(void) {
     return "linux";
 }
 
-#define SHORT_TURN_NS 100000u    /* the shortest turn that Linux accepts */
-#define LONG_TURN_NS  100000000u /* the longest */
+#define SHORT_TURN_NS 100000u
 
 static pid_t parent_pid;
 static int parent_fd = -1;
 
 /*
- * Asks for scheduler turns of this length, which Linux 6.12 and later grant (sched_setattr(2): sched_runtime of
- * SCHED_OTHER).
+ * By the shortest turns that there are: Linux 6.12 and later grant them (sched_setattr(2): sched_runtime of SCHED_OTHER).
+ * Long turns for the threads that compute were tried: the longest waits of others became longer.
  */
-static void ask_for_turns(uint64_t ns, uint64_t flags) {
+void fm_thread_be_prompt(void) {
     struct { /* struct sched_attr, which the C library does not declare; sched(7) */
         uint32_t size;
         uint32_t policy;
@@ -54,18 +53,10 @@ static void ask_for_turns(uint64_t ns, uint64_t flags) {
         uint64_t period_ns;
     } attributes = {.size = sizeof attributes};
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 && attributes.policy == SCHED_OTHER) {
-        attributes.flags = flags;
-        attributes.runtime_ns = ns;
+        attributes.flags = SCHED_FLAG_RESET_ON_FORK;
+        attributes.runtime_ns = SHORT_TURN_NS;
         (void)syscall(SYS_sched_setattr, 0, &attributes, 0); /* an older system ignores or refuses it */
     }
-}
-
-void fm_thread_be_prompt(void) {
-    ask_for_turns(SHORT_TURN_NS, SCHED_FLAG_RESET_ON_FORK);
-}
-
-void fm_thread_be_patient(void) {
-    ask_for_turns(LONG_TURN_NS, 0);
 }
 
 int64_t fm_os_thread_ms(pthread_t thread) {

@@ -94,8 +94,6 @@ void fm_memory_trim(void) {}
 
 void fm_thread_be_prompt(void) {}
 
-void fm_thread_be_patient(void) {}
-
 void fm_random(void *data, size_t len) {
     arc4random_buf(data, len);
 }

@@ -135,5 +135,3 @@ int64_t fm_os_thread_ms(pthread_t thread) {
 }
 
 void fm_thread_be_prompt(void) {}
-
-void fm_thread_be_patient(void) {}

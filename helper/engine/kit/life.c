@@ -416,7 +416,6 @@ int fm_kit_main(const struct fm_engine_ops *ops, int argc, char *argv[]) {
     if (!start_kit(kit, ops)) {
         return FM_EXIT_NO_MEMORY;
     }
-    fm_thread_be_patient(); /* the engine thread will be, and those that it computes with */
     if (fm_run_on_stack(FM_KIT_STACK, run_kit, kit) != 0) {
         return FM_EXIT_NO_MEMORY;
     }

@@ -1,6 +1,6 @@
 /*
- * The words and the limits of the engine protocol (ENGINE.md), for both of its sides: the front, and the kit around each
- * engine. Parameters of a job have their own file, params.h.
+ * The words and the limits of the engine protocol (ENGINE.md), for both of its sides: the front, and the kit around
+ * each engine. Parameters of a job have their own file, params.h.
  */
 #ifndef FM_PROTOCOL_ENGINE_H
 #define FM_PROTOCOL_ENGINE_H
@@ -51,23 +51,23 @@
 /* ---- features: what an engine can do, as its description says ---- */
 
 /* ROW(ID, name). Those from GRAMMARS on are only reported to hosts: the front sends such jobs to any engine. */
-#define FM_FEATURES(ROW)                        \
-    ROW(STRUCTURED_OUTPUT, "structured_output") \
-    ROW(TOOLS, "tools")                         \
-    ROW(EMBEDDINGS, "embeddings")               \
-    ROW(COMPLETIONS, "completions")             \
-    ROW(IMAGES, "images")                       \
-    ROW(INPUT_TOKENS, "input_tokens")           \
-    ROW(TRUNCATION, "truncation")               \
-    ROW(SAVED_STATE, "saved_state")             \
-    ROW(AVAILABILITY, "availability")           \
-    ROW(SESSION, "session")                     \
-    ROW(RESTARTS, "restarts")                   \
-    ROW(GRAMMARS, "grammars")                   \
-    ROW(SEEDS, "seeds")                         \
-    ROW(STOPS, "stops")                         \
-    ROW(PENALTIES, "penalties")                 \
-    ROW(LOGIT_BIAS, "logit_bias")               \
+#define FM_FEATURES(ROW)                                                                                               \
+    ROW(STRUCTURED_OUTPUT, "structured_output")                                                                        \
+    ROW(TOOLS, "tools")                                                                                                \
+    ROW(EMBEDDINGS, "embeddings")                                                                                      \
+    ROW(COMPLETIONS, "completions")                                                                                    \
+    ROW(IMAGES, "images")                                                                                              \
+    ROW(INPUT_TOKENS, "input_tokens")                                                                                  \
+    ROW(TRUNCATION, "truncation")                                                                                      \
+    ROW(SAVED_STATE, "saved_state")                                                                                    \
+    ROW(AVAILABILITY, "availability")                                                                                  \
+    ROW(SESSION, "session")                                                                                            \
+    ROW(RESTARTS, "restarts")                                                                                          \
+    ROW(GRAMMARS, "grammars")                                                                                          \
+    ROW(SEEDS, "seeds")                                                                                                \
+    ROW(STOPS, "stops")                                                                                                \
+    ROW(PENALTIES, "penalties")                                                                                        \
+    ROW(LOGIT_BIAS, "logit_bias")                                                                                      \
     ROW(LOGPROBS, "logprobs")
 
 #define FM_FEATURE_INDEX(id, name) FM_FEATURE_INDEX_##id,

@@ -45,20 +45,17 @@ bool fm_param_read(enum fm_param param, struct json_object *value, double *numbe
     return valid && (row->kind != FM_PARAM_ABOVE || read > row->least);
 }
 
+bool fm_param_asks(enum fm_param param, double value) {
+    const struct fm_param_row *row = &fm_params[param];
+    return row->kind == FM_PARAM_INT ? value > row->neutral : value != row->neutral;
+}
+
 void fm_param_expect(enum fm_param param, char *text, size_t size) {
     const struct fm_param_row *row = &fm_params[param];
     switch (row->kind) {
-    case FM_PARAM_NUMBER:
-        snprintf(text, size, "a number from %.0f to %.0f", row->least, row->most);
-        break;
-    case FM_PARAM_ABOVE:
-        snprintf(text, size, "a number above %.0f, up to %.0f", row->least, row->most);
-        break;
-    case FM_PARAM_INT:
-        snprintf(text, size, "an integer from %.0f to %.0f", row->least, row->most);
-        break;
-    case FM_PARAM_BOOL:
-        snprintf(text, size, "true or false");
-        break;
+    case FM_PARAM_NUMBER: snprintf(text, size, "a number from %.0f to %.0f", row->least, row->most); break;
+    case FM_PARAM_ABOVE: snprintf(text, size, "a number above %.0f, up to %.0f", row->least, row->most); break;
+    case FM_PARAM_INT: snprintf(text, size, "an integer from %.0f to %.0f", row->least, row->most); break;
+    case FM_PARAM_BOOL: snprintf(text, size, "true or false"); break;
     }
 }

@@ -16,37 +16,37 @@
 struct json_object;
 
 /*
- * Parameters of sampling that are one number: ROW(ID, name, KIND, least, most, neutral). KIND is NUMBER, ABOVE (a number
- * that is greater than `least`), INT or BOOL (1 is true). `neutral` is the value that changes nothing, which a job has
- * that does not name the parameter. It is outside of the bounds where each value may change something, because engines
- * have defaults. An INT below `neutral` means the same as `neutral`.
+ * Parameters of sampling that are one number: ROW(ID, name, KIND, least, most, neutral). KIND is NUMBER, ABOVE (a
+ * number that is greater than `least`), INT or BOOL (1 is true). `neutral` is the value that changes nothing, which a
+ * job has that does not name the parameter. It is outside of the bounds where each value may change something, because
+ * engines have defaults. An INT below `neutral` means the same as `neutral`.
  */
-#define FM_OPENAI_PARAMS(ROW)                                \
-    ROW(TEMPERATURE, "temperature", NUMBER, 0, 2, 1)         \
-    ROW(TOP_P, "top_p", NUMBER, 0, 1, 1)                     \
-    ROW(PRESENCE_PENALTY, "presence_penalty", NUMBER, -2, 2, 0) \
+#define FM_OPENAI_PARAMS(ROW)                                                                                          \
+    ROW(TEMPERATURE, "temperature", NUMBER, 0, 2, 1)                                                                   \
+    ROW(TOP_P, "top_p", NUMBER, 0, 1, 1)                                                                               \
+    ROW(PRESENCE_PENALTY, "presence_penalty", NUMBER, -2, 2, 0)                                                        \
     ROW(FREQUENCY_PENALTY, "frequency_penalty", NUMBER, -2, 2, 0)
 
 #define FM_REPEAT_PENALTY_MAX 10
 
 /* The parameters that are not OpenAI's. An engine may lack them. */
-#define FM_EXTRA_PARAMS(ROW)                         \
-    ROW(TOP_K, "top_k", INT, -1, INT32_MAX, 0)       \
-    ROW(MIN_P, "min_p", NUMBER, 0, 1, -1)            \
-    ROW(REPEAT_PENALTY, "repeat_penalty", ABOVE, 0, FM_REPEAT_PENALTY_MAX, 1) \
+#define FM_EXTRA_PARAMS(ROW)                                                                                           \
+    ROW(TOP_K, "top_k", INT, -1, INT32_MAX, 0)                                                                         \
+    ROW(MIN_P, "min_p", NUMBER, 0, 1, -1)                                                                              \
+    ROW(REPEAT_PENALTY, "repeat_penalty", ABOVE, 0, FM_REPEAT_PENALTY_MAX, 1)                                          \
     ROW(IGNORE_EOS, "ignore_eos", BOOL, 0, 1, 0)
 
 /*
- * Strings of OpenAI's that no model sees, and that a server may use to which a job is handed on (ENGINE.md, Handing on):
- * ROW(ID, name).
+ * Strings of OpenAI's that no model sees, and that a server may use to which a job is handed on (ENGINE.md, Handing
+ * on): ROW(ID, name).
  */
-#define FM_PASSED_PARAMS(ROW)                             \
-    ROW(VERBOSITY, "verbosity")                           \
-    ROW(REASONING_SUMMARY, "reasoning_summary")           \
-    ROW(SERVICE_TIER, "service_tier")                     \
-    ROW(CACHE_KEY, "prompt_cache_key")                    \
-    ROW(CACHE_RETENTION, "prompt_cache_retention")        \
-    ROW(SAFETY_IDENTIFIER, "safety_identifier")           \
+#define FM_PASSED_PARAMS(ROW)                                                                                          \
+    ROW(VERBOSITY, "verbosity")                                                                                        \
+    ROW(REASONING_SUMMARY, "reasoning_summary")                                                                        \
+    ROW(SERVICE_TIER, "service_tier")                                                                                  \
+    ROW(CACHE_KEY, "prompt_cache_key")                                                                                 \
+    ROW(CACHE_RETENTION, "prompt_cache_retention")                                                                     \
+    ROW(SAFETY_IDENTIFIER, "safety_identifier")                                                                        \
     ROW(USER, "user")
 
 #define FM_PARAM_ID(id, name, kind, least, most, neutral) FM_PARAM_##id,
@@ -80,14 +80,17 @@ extern const char *const fm_extra_names[FM_EXTRA_COUNT];
 
 /* The functions are pure. */
 
-/* The parameter of sampling with this name; -1: there is none. */
+/* The parameter of sampling with this name; -1: no parameter has it. */
 int fm_param_find(const char *name);
 
-/* Whether that is a parameter that is not OpenAI's. */
+/* Whether the parameter with this name is an extra one: not OpenAI's. */
 bool fm_param_is_extra(const char *name);
 
-/* Reads a value of `param` into `*number`. False: it is not one, and `*number` does not count. */
+/* Reads a value of `param` into `*number`. False: the value is not valid, and `*number` does not count. */
 bool fm_param_read(enum fm_param param, struct json_object *value, double *number);
+
+/* Whether this value of `param` asks for something. An engine without the parameter can ignore any other value. */
+bool fm_param_asks(enum fm_param param, double value);
 
 /* Writes what a value of `param` has to be ("a number from 0 to 1") into `text`, of `size` bytes: 64 are enough. */
 void fm_param_expect(enum fm_param param, char *text, size_t size);

@@ -46,7 +46,7 @@ void gw_memory_run_jobs(void *context, struct gw_job *jobs);
 /* Hands the job to the thread. */
 void gw_memory_run(struct gw_memory *memory, struct gw_memory_job *job, bool urgent);
 
-/* Asks the embedder. If there is none, the ask fails at once. */
+/* Asks the embedder. Fails at once if the memory has no embedder. */
 void gw_memory_embed(struct gw_memory *memory, struct gw_memory_ask *ask);
 
 /* Frees the memory once it is closed, its thread has ended and the embedder has answered everything. */

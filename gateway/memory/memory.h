@@ -56,7 +56,7 @@ struct gw_memory_options {
     const char *database; /* path of memory.db */
     const char *folder;   /* the folder of the transcripts */
     const char *model;    /* the vectors' model, such as "openai/NAME"; another one: all is indexed anew; "": none */
-    struct gw_embedder embedder; /* `embed` NULL: there is none, and only words are searched */
+    struct gw_embedder embedder; /* `embed` NULL: no embedder, so the memory only searches by words */
 };
 
 /*

@@ -35,7 +35,7 @@ struct gw_files {
 FM_MUST_USE enum fm_code gw_files_load(struct gw_files *files, const char *folder, struct fm_error *error);
 void gw_files_free(struct gw_files *files);
 
-/* The file of a path; "/" means "/index.html". NULL: there is none. Pure. */
+/* The file of a path; "/" means "/index.html". NULL: no file has this path. Pure. */
 const struct gw_file *gw_files_find(const struct gw_files *files, const char *path, size_t len);
 
 #endif

@@ -25,7 +25,7 @@ static void write_text(const char *role, struct json_object *text, struct fm_jso
     }
 }
 
-/* The result of the call `item`; NULL: there is none. */
+/* The result of the call `item`; NULL: the call has no result. */
 static struct json_object *result_of(const struct gw_story_run *run, struct json_object *item) {
     const char *id = gw_text_of(item, "call_id");
     const char *call = NULL;

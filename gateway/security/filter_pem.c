@@ -84,7 +84,8 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* The length of the blank at the start of `text`: 1, or 2 for a line end as JSON writes it; 0: there is none. */
+/* The length of the blank at the start of `text`: 1, or 2 for a line end as JSON writes it; 0: the text does not begin
+ * with a blank. */
 static size_t blank_at(const char *text, size_t len) {
     if (len && is_blank(text[0])) {
         return 1;

@@ -18,12 +18,12 @@ struct gw_facts {
     bool renamed;                 /* the title is the user's */
     int64_t created_ms;           /* since 1970 */
     int64_t updated_ms;           /* of the last message, or `created_ms` */
-    int64_t seq;                  /* of the last record; 0: there is none */
+    int64_t seq;                  /* of the last record; 0: the transcript has no record */
     size_t messages;
     int64_t input_tokens; /* of all runs that have ended */
     int64_t output_tokens;
     bool priceless; /* the cost of some tokens is not known; all others cost nothing */
-    int64_t event;  /* the highest event number in the records; 0: there is none */
+    int64_t event;  /* the highest event number in the records; 0: no record has an event number */
 };
 
 /* Takes a record that is on the disk into account. */

@@ -49,7 +49,7 @@ FM_MUST_USE enum fm_code gw_sessions_open(struct gw_journal *journal, const char
 /* Call it before gw_journal_close, which waits for accepted records; these still call back. No new calls after it. */
 void gw_sessions_free(struct gw_sessions *sessions);
 
-/* The session of that key; NULL: there is none. Valid until control returns to the loop. */
+/* The session with that key; NULL: no session has it. Valid until control returns to the loop. */
 const struct gw_session *gw_session_find(const struct gw_sessions *sessions, const char *key);
 
 /*

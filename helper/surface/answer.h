@@ -32,9 +32,9 @@ bool fm_event_is_over(const struct fm_answer *answer, const struct fm_cursor *cu
 void fm_event_write_piece(struct fm_answer *answer, struct fm_cursor *cursor, struct fm_json_writer *w);
 
 /*
- * For APIs whose streams mark neither the beginning nor the end of a part. The index of the part after the open one that
- * has output or is a call; answer->part_count: there is none yet. begin_next makes it the open part, unless the open
- * part has a piece.
+ * For APIs whose streams mark neither the beginning nor the end of a part. The index of the part after the open one
+ * that has output or is a call; answer->part_count: there is none yet. begin_next makes it the open part, unless the
+ * open part has a piece.
  */
 size_t fm_event_next_part(const struct fm_answer *answer, const struct fm_cursor *cursor);
 void fm_event_begin_next(const struct fm_answer *answer, struct fm_cursor *cursor);
@@ -76,7 +76,7 @@ void fm_answer_write_report(const struct fm_answer *answer, enum fm_moment momen
  */
 void fm_answer_write_chunk_report(const struct fm_answer *answer, bool first, bool last, struct fm_json_writer *w);
 
-/* The events of chat's stream. That of legacy completions has no FM_CHAT_ROLE. */
+/* The events of chat's stream. The stream of legacy completions has neither FM_CHAT_ROLE nor FM_CHAT_CALL. */
 enum fm_chat_event {
     FM_CHAT_ROLE = FM_EVENT_OWN,
     FM_CHAT_CALL,

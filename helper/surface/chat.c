@@ -84,8 +84,8 @@ static void write_choice_message(const struct fm_answer *answer, struct fm_json_
 }
 
 /*
- * The member `logprobs` of a choice or chunk: null if none are asked for, or there are none. `cursor` NULL: those of the
- * whole text; otherwise those of the piece that was written last.
+ * The member `logprobs` of a choice or chunk: null if none are asked for, or there are none. `cursor` NULL: those of
+ * the whole text; otherwise those of the piece that was written last.
  */
 static void write_logprobs(const struct fm_answer *answer, const struct fm_cursor *cursor, bool there,
                            struct fm_json_writer *w) {
@@ -266,11 +266,14 @@ static int next_of_output(const struct fm_answer *answer, const struct fm_cursor
 
 int fm_chat_next(const struct fm_answer *answer, const struct fm_cursor *cursor) {
     switch (cursor->last) {
-    case FM_EVENT_NONE: return FM_CHAT_ROLE;
     case FM_CHAT_FINISH: return has_usage_chunk(answer) ? FM_CHAT_USAGE : FM_EVENT_END;
     case FM_CHAT_USAGE: return FM_EVENT_END;
     default: return next_of_output(answer, cursor);
     }
+}
+
+static int chat_next(const struct fm_answer *answer, const struct fm_cursor *cursor) {
+    return cursor->last == FM_EVENT_NONE ? FM_CHAT_ROLE : fm_chat_next(answer, cursor);
 }
 
 static void chat_write_event(struct fm_answer *answer, struct fm_cursor *cursor, int event, struct fm_json_writer *w) {
@@ -290,7 +293,7 @@ const struct fm_surface fm_surface_chat = {
     .id_prefix = "chatcmpl-",
     .item_prefix = NULL,
     .parse = fm_chat_parse,
-    .next = fm_chat_next,
+    .next = chat_next,
     .write_event = chat_write_event,
     .write = chat_write,
 };

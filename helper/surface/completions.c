@@ -64,13 +64,6 @@ static void write_finish(const struct fm_answer *answer, const struct fm_cursor 
     end_chunk(answer, fm_chat_finish_reason(answer), is_first(cursor), w);
 }
 
-/* As chat, without the chunk with the role. */
-static int completions_next(const struct fm_answer *answer, const struct fm_cursor *cursor) {
-    struct fm_cursor after = *cursor;
-    after.last = cursor->last == FM_EVENT_NONE ? FM_CHAT_ROLE : cursor->last;
-    return fm_chat_next(answer, &after);
-}
-
 static void completions_write_event(struct fm_answer *answer, struct fm_cursor *cursor, int event,
                                     struct fm_json_writer *w) {
     switch (event) {
@@ -87,7 +80,7 @@ const struct fm_surface fm_surface_completions = {
     .id_prefix = "cmpl-",
     .item_prefix = NULL,
     .parse = fm_completions_parse,
-    .next = completions_next,
+    .next = fm_chat_next,
     .write_event = completions_write_event,
     .write = completions_write,
 };

@@ -3,7 +3,6 @@
 
 #include <json-c/json.h>
 
-
 static const char *const formats[] = {"float", "base64", NULL};
 
 static bool is_token_ids(struct json_object *value) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN         (FM_PARAM_COUNT - FM_PARAM_FIRST_EXTRA) /* in fm_extra_names, the first ones */
+#define OWN        (FM_PARAM_COUNT - FM_PARAM_FIRST_EXTRA) /* in fm_extra_names, the first ones */
 #define PASSED(id) (OWN + FM_PASSED_##id)
 
 /* False for a value (its JSON) that changes nothing: an engine that does not have the extra does as asked. */
@@ -16,9 +16,9 @@ static bool asks(size_t extra, const char *value) {
     if (extra >= OWN) {
         return false;
     }
-    const struct fm_param_row *row = &fm_params[FM_PARAM_FIRST_EXTRA + extra];
-    double number = row->kind == FM_PARAM_BOOL ? strcmp(value, "true") == 0 : strtod(value, NULL);
-    return row->kind == FM_PARAM_INT ? number > row->neutral : number != row->neutral;
+    enum fm_param param = (enum fm_param)(FM_PARAM_FIRST_EXTRA + extra);
+    bool flag = fm_params[param].kind == FM_PARAM_BOOL;
+    return fm_param_asks(param, flag ? strcmp(value, "true") == 0 : strtod(value, NULL));
 }
 
 /* An extra is stored as its index in fm_extra_names, a byte, and its value in JSON, which ends with a NUL. */

@@ -48,7 +48,8 @@ static size_t entry_count(const struct fm_answer *answer, size_t marks) {
 
 static bool write_token(struct json_object *bytes, struct fm_json_writer *w) {
     char text[FM_LOGPROB_BYTES_MAX];
-    size_t len = json_object_is_type(bytes, json_type_array) ? json_object_array_length(bytes) : FM_LOGPROB_BYTES_MAX + 1;
+    size_t len =
+        json_object_is_type(bytes, json_type_array) ? json_object_array_length(bytes) : FM_LOGPROB_BYTES_MAX + 1;
     if (len > FM_LOGPROB_BYTES_MAX) {
         return false;
     }

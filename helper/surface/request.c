@@ -106,7 +106,7 @@ static const struct fm_rule fm_rules[] = {
 #define CHECK_ABOVE  check_above
 #define CHECK_INT    fm_check_int
 #define CHECK_BOOL   fm_check_bool
-#define PARAM_RULE(id, param, kind, least, most, neutral) \
+#define PARAM_RULE(id, param, kind, least, most, neutral)                                                              \
     {.name = param, .check = CHECK_##kind, .min = least, .max = most},
 
 const struct fm_rule fm_generation_rules[] = {

@@ -17,7 +17,6 @@ extern const struct fm_rule fm_chat_tool_rules[];
  */
 fm_check_fn fm_check_functions;
 
-
 /* The tools of a body, and which of them may be called. Borrows from the body. */
 struct fm_asked_tools {
     struct json_object *body;

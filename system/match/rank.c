@@ -15,7 +15,7 @@
 #define WEAK         0.25
 #define MEANS        0.85 /* score for a word that means the same */
 #define BY_KEYWORD   0.88
-#define NEIGHBOUR    0.9  /* the highest score of another product of a site's owner */
+#define NEIGHBOUR    0.9 /* the highest score of another product of a site's owner */
 #define BY_TITLE     0.8 /* score for an application by the title of its window */
 
 struct sy_doc {
@@ -334,19 +334,27 @@ static void better(struct fit *best, struct fit other) {
 
 /* ---- tabs ---- */
 
-/* Scores whether the tab is at the site's place: at its host or a host below it, and its path. */
-static double at_place(const struct sy_numbered_tab *tab, const char *place) {
+/* Whether the tab's host is the place's, or below it: `*below` is how many bytes stand before it, with their dot. */
+static bool on_host(const struct sy_numbered_tab *tab, const char *place, size_t *below) {
     size_t host = strcspn(place, "/");
     size_t len = strlen(tab->domain);
-    if (len < host || strncmp(tab->domain + len - host, place, host) != 0 ||
-        (len > host && tab->domain[len - host - 1] != '.')) {
+    *below = len > host ? len - host : 0;
+    return len >= host && strncmp(tab->domain + *below, place, host) == 0 &&
+           (*below == 0 || tab->domain[*below - 1] == '.');
+}
+
+/* Scores whether the tab is at the site's place: at its host or a host below it, and its path. */
+static double at_place(const struct sy_numbered_tab *tab, const char *place) {
+    const char *path = place + strcspn(place, "/");
+    size_t below;
+    if (!on_host(tab, place, &below)) {
         return 0;
     }
-    if (strncmp(place + host, "/app", 4) != 0 && place[host]) {
+    if (*path && strncmp(path, "/app", 4) != 0) {
         const char *at = strstr(tab->tab->url, tab->domain);
-        return at && strncmp(at + len, place + host, strlen(place + host)) == 0 ? 1 : 0;
+        return at && strncmp(at + strlen(tab->domain), path, strlen(path)) == 0 ? 1 : 0;
     }
-    return len == host ? 1 : 0.97;
+    return below == 0 ? 1 : 0.97;
 }
 
 /* Whether the host `below`.SITE, of `len` bytes before the dot, is the site itself for another language or device. */
@@ -361,24 +369,20 @@ static bool is_variant(const char *below, size_t len) {
 }
 
 /*
- * Whether the tab shows another product of the site's owner: AWS is not Amazon, and a spreadsheet is not in Google Docs.
- * Sites whose lower hosts belong to users or subjects have no such neighbours.
+ * Whether the tab shows another product of the site's owner: AWS is not Amazon, and a spreadsheet is not in Google
+ * Docs. Sites whose lower hosts belong to users or subjects have no such neighbours.
  */
 static bool is_neighbour(const struct sy_numbered_tab *tab, const char *place) {
-    char site[64];
-    size_t host = strcspn(place, "/");
-    size_t len = strlen(tab->domain);
-    if (len < host || host >= sizeof site || memcmp(tab->domain + len - host, place, host) != 0) {
+    size_t below;
+    if (!on_host(tab, place, &below)) {
         return false;
     }
-    memcpy(site, place, host);
-    site[host] = '\0';
-    if (len == host) {
+    if (below == 0) {
         return at_place(tab, place) == 0;
     }
-    return tab->domain[len - host - 1] == '.' && !is_variant(tab->domain, len - host - 1) &&
-           !sy_is_one_of(site, "aws.amazon.com bandcamp.com craigslist.org deviantart.com itch.io reddit.com "
-                               "stackexchange.com substack.com tumblr.com wikipedia.org wordpress.com");
+    return !is_variant(tab->domain, below - 1) &&
+           !sy_is_one_of(place, "aws.amazon.com bandcamp.com craigslist.org deviantart.com itch.io reddit.com "
+                                "stackexchange.com substack.com tumblr.com wikipedia.org wordpress.com");
 }
 
 /* Scores a tab by the kind of its site, or by a word that means the same: good enough to show it, not to close it. */

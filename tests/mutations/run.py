@@ -901,7 +901,7 @@ MUTATIONS = [
      "unit.surface_usage"),
     ("an engine without extras gets none", ADMIT, "!has[i] : !ops->extras;", "!has[i] : 0;", "unit.kit"),
     ("extras that change nothing are none", JOB_SAMPLING,
-     "return job->sampling[param] != fm_params[param].neutral;", "return true;", "unit.kit"),
+     "return fm_param_asks(param, job->sampling[param]);", "return true;", "unit.kit"),
     # servers elsewhere
     ("remote: after the first output that somebody sees no other server is asked", ASK,
      "bool moves = (!ask->answer.accepted || ask->job->restartable) && fm_failure_moves_on(&failed);",

@@ -134,7 +134,7 @@ static bool wait_for(const struct runner *runner, bool control, int64_t until, b
     return ready > 0 || (ready < 0 && errno == EINTR) || fm_now_ms() < until;
 }
 
-/* Waits only for the report of the inner process. False: there is none after `ms`. */
+/* Waits only for the report of the inner process. False: no report came within `ms`. */
 static bool await_report(struct runner *runner, int64_t ms) {
     struct pollfd waited = {.fd = runner->socket, .events = POLLIN};
     int64_t until = fm_now_ms() + ms;

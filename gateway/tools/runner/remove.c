@@ -26,8 +26,8 @@ static int open_folder(int at, const char *name) {
 }
 
 /*
- * Removes the entries that can be removed. Returns the first subfolder that can be opened and is not empty; -1: there
- * is none.
+ * Removes the entries that can be removed. Returns the first subfolder that can be opened and is not empty; -1: no
+ * subfolder is like that.
  */
 static int clear(int folder) {
     int next = -1;

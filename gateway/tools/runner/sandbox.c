@@ -85,7 +85,7 @@ static bool find_hidden(char *const *named, struct fm_buf *hidden) {
 
 /*
  * The hidden path that is in the folder, or that the folder is in: a right to write in the folder would be a right to
- * write there. NULL: there is none.
+ * write there. NULL: no hidden path is like that.
  */
 static const char *conflict(const struct fm_buf *hidden, int folder) {
     char path[PATH_MAX];

@@ -25,7 +25,7 @@ export class AuthStore {
     else sessionStorage.setItem(KEY, token);
   }
 
-  /** Takes the code out of the address; null: there is none. */
+  /** Takes the code out of the address; null: the address has no code. */
   takeCode(): string | null {
     const code = /^#code=([0-9a-zA-Z_-]+)$/.exec(location.hash)?.[1] ?? null;
     if (code) history.replaceState(null, "", location.pathname);

@@ -235,7 +235,7 @@ function changeItem(
   return changed ? { ...conversation, items } : conversation;
 }
 
-/** Changes the answer of a run; begins one if there is none yet. An answer that is over stays as it is. */
+/** Changes the answer of a run. Begins an answer if the run has none yet. An answer that is over stays as it is. */
 function changeAnswer(conversation: Conversation, runId: string, change: (item: Item) => Item): Conversation {
   const at = conversation.items.findIndex((item) => item.role === "assistant" && item.runId === runId);
   const found = conversation.items[at];

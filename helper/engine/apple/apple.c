@@ -153,7 +153,8 @@ int main(int argc, char *argv[]) {
         .name = "apple",
         .version = FM_VERSION,
         .slots = 1,
-        .features = FM_FEATURE_TOOLS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION | FM_FEATURE_SEEDS | FM_FEATURE_STOPS |
+        .features = FM_FEATURE_TOOLS | FM_FEATURE_INPUT_TOKENS | FM_FEATURE_TRUNCATION | FM_FEATURE_SEEDS |
+                    FM_FEATURE_STOPS |
                     (fm_grammar_supported() ? FM_FEATURE_STRUCTURED_OUTPUT : 0u), /* llguidance checks whole answers */
         .platforms = FM_ON_MACOS,
         .needs_services = true,

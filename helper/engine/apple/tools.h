@@ -14,7 +14,7 @@ struct fm_apple_tools {
     size_t count; /* of the job's tools */
     fm_apple_ref refs[FM_TOOLS_MAX];
     struct fm_apple_schema schemas[FM_TOOLS_MAX]; /* root NULL: a tool without parameters, or not allowed */
-    struct json_object *definitions;                  /* for the transcript; an array */
+    struct json_object *definitions;              /* for the transcript; an array */
 };
 
 /*

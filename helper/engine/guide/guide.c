@@ -17,7 +17,7 @@
 
 #define REASON_SIZE 300
 
-#define CHECK_CPU_MS 400 /* no check that ends takes this long; one that does not end uses a gigabyte a second */
+#define CHECK_CPU_MS 400   /* no check that ends takes this long; one that does not end uses a gigabyte a second */
 #define CHECK_MS     10000 /* other programs may need the processors meanwhile */
 #define CHECK_STACK  (16u << 20)
 

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-
 static void write_features(const struct fm_engine_ops *ops, struct fm_json_writer *w) {
     unsigned features = ops->features | (ops->available ? FM_FEATURE_AVAILABILITY : 0u);
     fm_json_key(w, "features");

@@ -396,7 +396,9 @@ static enum fm_code read_member(struct fm_kit_job *job, const char *name, struct
     }
     for (int i = 0; i < FM_PASSED_COUNT; i++) {
         if (strcmp(fm_passed_names[i], name) == 0) {
-            return value ? fm_kit_job_read_passed(job, (enum fm_passed)i, value, error) : FM_OK;
+            bool valid = !value || json_object_is_type(value, json_type_string);
+            job->passed[i] = value;
+            return valid ? FM_OK : fm_kit_job_wrong(error, name, "a string");
         }
     }
     return fm_fail(error, FM_INVALID_REQUEST, "job.start: this engine does not know the member \"%s\"", name);
@@ -410,8 +412,7 @@ enum fm_code fm_kit_job_read(struct fm_kit_job *job, struct json_object *params,
     struct json_object_iterator end = json_object_iter_end(params);
     for (struct json_object_iterator at = json_object_iter_begin(params); !json_object_iter_equal(&at, &end);
          json_object_iter_next(&at)) {
-        enum fm_code code =
-            read_member(job, json_object_iter_peek_name(&at), json_object_iter_peek_value(&at), error);
+        enum fm_code code = read_member(job, json_object_iter_peek_name(&at), json_object_iter_peek_value(&at), error);
         if (code != FM_OK) {
             return code;
         }

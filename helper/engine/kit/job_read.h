@@ -40,10 +40,6 @@ enum fm_code fm_kit_job_read_param(struct fm_kit_job *job, enum fm_param param, 
 enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_kit_job_read_logit_bias(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 
-/* Reads the members of job.start for engines that hand their jobs on, as fm_kit_job_read_param. */
-enum fm_code fm_kit_job_read_passed(struct fm_kit_job *job, enum fm_passed which, struct json_object *value,
-                                    struct fm_error *error);
-
 /* ---- job_images.c ---- */
 
 /*

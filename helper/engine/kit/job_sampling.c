@@ -1,4 +1,4 @@
-/* The members of job.start that change which tokens are drawn, and what is told of them. */
+/* The members of job.start that change which tokens are drawn, and what is reported of them. */
 #include "engine/kit/job_read.h"
 
 #include <json-c/json.h>
@@ -24,14 +24,7 @@ enum fm_code fm_kit_job_read_param(struct fm_kit_job *job, enum fm_param param, 
 }
 
 bool fm_kit_job_asks(const struct fm_kit_job *job, enum fm_param param) {
-    return job->sampling[param] != fm_params[param].neutral;
-}
-
-enum fm_code fm_kit_job_read_passed(struct fm_kit_job *job, enum fm_passed which, struct json_object *value,
-                                    struct fm_error *error) {
-    job->passed[which] = value;
-    bool valid = json_object_is_type(value, json_type_string);
-    return valid ? FM_OK : fm_kit_job_wrong(error, fm_passed_names[which], "a string");
+    return fm_param_asks(param, job->sampling[param]);
 }
 
 static bool read_bias(struct fm_logit_bias *bias, struct json_object *value) {

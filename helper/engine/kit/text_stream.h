@@ -12,7 +12,6 @@
 #include "base/buf.h"
 #include "protocol/engine.h"
 
-
 /* Bytes that are held at most: the longest possible stop string, and a token. */
 #define FM_TEXT_HELD_MAX (16u * 1024u * 1024u)
 

@@ -15,7 +15,6 @@
 #define FM_OFFLINE_MS  5000     /* the same if the network is the reason, which may come back at any moment */
 #define FM_WAIT_MAX_MS 86400000 /* the most that ttl_ms and retry_after_ms may be */
 
-
 struct json_object;
 
 /* A model that an engine lists. */

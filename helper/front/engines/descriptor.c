@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REASON_SHOWN       300   /* bytes of why a file is refused, which has its path: what to do has to follow */
+#define REASON_SHOWN 300 /* bytes of why a file is refused, which has its path: what to do has to follow */
 
 static unsigned bit_of(struct json_object *name) {
     const char *text = json_object_is_type(name, json_type_string) ? json_object_get_string(name) : "";

@@ -339,9 +339,9 @@ class Whole(Case):
 
     def test_it_sees_as_the_others_do(self):
         engine = self.fresh(projector("gemma3", WIDTH, kind="gemma3"))
-        texts = [self.greedy(engine, picture(image)).text for image in (RED, BLUE, RED)]
-        self.assertEqual(texts[0], texts[2])
-        self.assertNotEqual(texts[0], texts[1])
+        seen = [self.greedy(engine, picture(image), logprobs=1).logprobs for image in (RED, BLUE, RED)]
+        self.assertEqual(seen[0], seen[2])
+        self.assertNotEqual(seen[0], seen[1])  # the texts may be the same: only the first layers of a model compute them
         plain = self.greedy(self.fresh(), user(QUESTION))
         self.assertEqual(self.greedy(engine, user(QUESTION)).text, plain.text)
 

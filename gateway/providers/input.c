@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define MENTION_MAX 512 /* bytes of the line about an attachment */
+#define SIGNALLED   128 /* a command that signal N ended has the exit code 128 + N (tools/tool.h) */
+#define SIGNAL_MAX  64  /* signal(7): the last of the real-time signals */
 
 static void write_role_text(const char *role, const char *text, size_t len, struct fm_json_writer *w) {
     fm_json_object_begin(w);
@@ -81,6 +83,23 @@ static void append_mention(struct json_object *attachment, bool shown, struct fm
     fm_buf_append_str(text, line);
 }
 
+/* Appends a command's exit code: without it, `true` and `false` would look the same. */
+static void append_exit_code(struct json_object *result, struct fm_buf *text) {
+    struct json_object *value;
+    if (!json_object_object_get_ex(result, "exitCode", &value)) {
+        return;
+    }
+    char line[64];
+    int code = json_object_get_int(value);
+    const char *end = text->len == 0 || text->data[text->len - 1] == '\n' ? "" : "\n";
+    if (code > SIGNALLED && code <= SIGNALLED + SIGNAL_MAX) {
+        snprintf(line, sizeof line, "%s[exit code %d, as after signal %d]", end, code, code - SIGNALLED);
+    } else {
+        snprintf(line, sizeof line, "%s[exit code %d]", end, code);
+    }
+    fm_buf_append_str(text, line);
+}
+
 static void write_result(struct json_object *item, struct json_object *result, const struct gw_input_images *images,
                          struct fm_json_writer *w) {
     struct json_object *output = json_object_object_get(result, "output");
@@ -88,6 +107,7 @@ static void write_result(struct json_object *item, struct json_object *result, c
     struct fm_buf text;
     fm_buf_init(&text, w->buf->max);
     fm_buf_append(&text, json_object_get_string(output), (size_t)json_object_get_string_len(output));
+    append_exit_code(result, &text);
     for (size_t i = 0; list && i < json_object_array_length(list); i++) {
         struct json_object *attachment = json_object_array_get_idx(list, i);
         append_mention(attachment, image_of(images, attachment), &text);

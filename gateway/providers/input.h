@@ -32,7 +32,8 @@ void gw_input_find_images(const struct gw_story *story, const char *run_id, stru
  * Writes the array of items up to the run `run_id`, which is open. Runs that gave no answer and runs that wait are left
  * out. What the same model said before goes back unchanged, with the parts that only it can read; of another model's
  * turns, only texts and calls are kept. Images come after the results that they belong to, in a user message, because a
- * tool's result can't have images. Attachments that are not there are mentioned in the result's text.
+ * tool's result can't have images. Attachments that are not there are mentioned in the result's text; the text of a
+ * command's result ends with its exit code.
  */
 void gw_input_write(const struct gw_story *story, const char *run_id, const struct gw_model_ref *model,
                     const struct gw_input_images *images, struct fm_json_writer *w);

@@ -415,8 +415,8 @@ static bool begin_call(struct gw_run *run, struct json_object *item, bool requir
 
 /* A call that can't be run: an unknown tool, or a wrong input. The result says so, and the model may correct it. */
 static void refuse_call(struct gw_run *run, struct json_object *item, const struct fm_error *error) {
-    char output[sizeof error->detail + sizeof error->param + 16];
-    snprintf(output, sizeof output, "Error: %s%s%s", error->param, error->param[0] ? ": " : "", error->detail);
+    char output[sizeof error->detail + 16];
+    snprintf(output, sizeof output, "Error: %s", error->detail); /* the detail begins with the member's name */
     if (!gw_live_tool(run, gw_text_of(item, "name"), gw_text_of(item, "name"), "{}")) {
         gw_run_fail(run, "out of memory");
     } else if (begin_call(run, item, false)) {

@@ -297,6 +297,8 @@ class Tools(RunTest):
             results = [data for name, data in events if name == "tool.result"]
             for result in results:
                 self.assertEqual(result["state"], "failed")
+                self.assertTrue(result["output"].startswith("Error: "), result)
+                self.assertLessEqual(result["output"].count("command"), 1, result)
             self.assertEqual([e for e in self.client.events if e["event"] == "exec.approval_request"], [])
 
     def test_a_rule_is_for_equal_bytes(self):

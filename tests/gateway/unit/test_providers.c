@@ -82,6 +82,13 @@ static const struct row rows[] = {
     {"runs that wait are left out", START("r2") SAYS("r2", "c") "," START("r3") SAYS("r3", "d"), USER("c")},
     {"a run whose message is not there is left out",
      START("r1") STEP("r1", "openai", "gpt", MESSAGE("b")) ENDED("r1") "," START("r2") SAYS("r2", "c"), USER("c")},
+    {"a command's exit code is reported, also where nothing was printed",
+     START("r2") SAYS("r2", "a") STEP("r2", "openai", "gpt", CALL("x") "," CALL("y") "," CALL("z")) TOOL("r2", "c1", "x")
+         TOOL("r2", "c2", "y") TOOL("r2", "c3", "z") RESULT("r2", "c1", "\"output\":\"before\\n\",\"exitCode\":37")
+             RESULT("r2", "c2", "\"output\":\"\",\"exitCode\":0")
+                 RESULT("r2", "c3", "\"output\":\"half\",\"exitCode\":137"),
+     USER("a") "," CALL("x") "," CALL("y") "," CALL("z") "," OUTPUT("x", "before\\n[exit code 37]") "," OUTPUT(
+         "y", "[exit code 0]") "," OUTPUT("z", "half\\n[exit code 137, as after signal 9]")},
     {"an image comes after all results of its step",
      START("r2") SAYS("r2", "a") STEP("r2", "openai", "gpt", CALL("x") "," CALL("y")) TOOL("r2", "c1", "x")
          TOOL("r2", "c2", "y") RESULT("r2", "c1", "\"output\":\"seen\",\"attachments\":[" PICTURE("b1", "3") "]")

@@ -17,6 +17,7 @@
 #define CONNECTIONS_MAX 256u
 #define HOST_MAX        255u
 #define BACKLOG         64
+#define ATTEMPT_MS      2000 /* for an address that does not answer, where the host has another one */
 
 enum reply { REPLY_DONE = 0, REPLY_FAILURE = 1, REPLY_NOT_ALLOWED = 2, REPLY_UNREACHABLE = 4, REPLY_NO_COMMAND = 7 };
 
@@ -53,6 +54,7 @@ struct connection {
     struct side server;
     uv_getaddrinfo_t lookup;
     uv_connect_t connect;
+    uv_timer_t attempt; /* gives an address up */
     struct addrinfo *addresses;
     struct addrinfo *candidate;
     char host[HOST_MAX + 1];
@@ -65,7 +67,7 @@ struct connection {
 };
 
 static void close_connection(struct connection *connection);
-static void try_next(struct connection *connection, const char *refusal);
+static void try_next(struct connection *connection);
 
 /* ---- ends ---- */
 
@@ -117,6 +119,9 @@ static void close_connection(struct connection *connection) {
     connection->stage = STAGE_CLOSING;
     close_side(&connection->browser);
     close_side(&connection->server);
+    if (!uv_is_closing((uv_handle_t *)&connection->attempt)) {
+        uv_close((uv_handle_t *)&connection->attempt, on_closed);
+    }
 }
 
 static void init_side(struct connection *connection, struct side *side) {
@@ -199,17 +204,40 @@ static void reply(struct connection *connection, enum reply code) {
     }
 }
 
+/* The socket to an address that did not answer has closed. The next address is tried, if the browser still waits. */
+static void on_given_up(uv_handle_t *handle) {
+    struct connection *connection = handle->data;
+    connection->open--;
+    connection->server.initialised = false;
+    if (connection->stage == STAGE_CLOSING) {
+        connection_may_go(connection);
+    } else {
+        connection->candidate = connection->candidate->ai_next;
+        try_next(connection);
+    }
+}
+
+static void give_up(struct connection *connection) {
+    uv_timer_stop(&connection->attempt);
+    uv_close((uv_handle_t *)&connection->server.socket, on_given_up);
+}
+
+static void on_silence(uv_timer_t *timer) {
+    give_up(timer->data);
+}
+
 static void on_connected(uv_connect_t *connect, int status) {
     struct connection *connection = connect->handle->data;
-    if (connection->stage == STAGE_CLOSING) {
-        return;
+    if (connection->stage == STAGE_CLOSING || status == UV_ECANCELED) {
+        return; /* its socket is being closed */
     }
+    uv_timer_stop(&connection->attempt);
     if (status == 0) {
         connection->stage = STAGE_OPEN;
         uv_tcp_nodelay(&connection->server.socket, 1);
         reply(connection, REPLY_DONE);
     } else {
-        reply(connection, REPLY_UNREACHABLE);
+        give_up(connection);
     }
 }
 
@@ -224,18 +252,26 @@ static const char *refusal_of(const struct gw_proxy *proxy, const struct sockadd
     return refusal ? refusal : gw_address_near(address);
 }
 
-/* Connects to the first address that may be reached. `refusal`: why the one before may not; NULL: there was none. */
-static void try_next(struct connection *connection, const char *refusal) {
+static void connect_to(struct connection *connection, const struct sockaddr *address) {
+    init_side(connection, &connection->server);
+    if (connection->candidate->ai_next) {
+        uv_timer_start(&connection->attempt, on_silence, ATTEMPT_MS, 0);
+    }
+    if (uv_tcp_connect(&connection->connect, &connection->server.socket, address, on_connected) != 0) {
+        give_up(connection);
+    }
+}
+
+/* Connects to the next address that may be reached: a host may have several, of which some do not answer. */
+static void try_next(struct connection *connection) {
     struct gw_proxy *proxy = connection->proxy;
+    const char *refusal = NULL;
     char address[80] = "";
     for (; connection->candidate; connection->candidate = connection->candidate->ai_next) {
         const struct sockaddr *one = connection->candidate->ai_addr;
         const char *why = refusal_of(proxy, one);
         if (!why) {
-            init_side(connection, &connection->server);
-            if (uv_tcp_connect(&connection->connect, &connection->server.socket, one, on_connected) != 0) {
-                reply(connection, REPLY_UNREACHABLE);
-            }
+            connect_to(connection, one);
             return;
         }
         refusal = why;
@@ -260,7 +296,7 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *a
     }
     connection->stage = STAGE_REQUEST;
     connection->candidate = status == 0 ? addresses : NULL;
-    try_next(connection, NULL);
+    try_next(connection);
 }
 
 /* `host` is `name`, or below it. */
@@ -378,6 +414,9 @@ static void on_connection(uv_stream_t *listener, int status) {
     }
     proxy->connections = connection;
     init_side(connection, &connection->browser);
+    uv_timer_init(proxy->loop, &connection->attempt);
+    connection->attempt.data = connection;
+    connection->open++;
     if (++proxy->count > CONNECTIONS_MAX || uv_accept(listener, (uv_stream_t *)&connection->browser.socket) != 0) {
         close_connection(connection);
         return;

@@ -1,7 +1,8 @@
 /*
  * The browser's only way out: a SOCKS 5 proxy (RFC 1928, only CONNECT, no authentication) on a port of 127.0.0.1. It
  * resolves names itself, checks each address (address.h), and connects to the very address that it checked. So neither
- * a redirect nor a name that changes its address leads elsewhere. It lives as long as a call. The loop's thread.
+ * a redirect nor a name that changes its address leads elsewhere. Where a host has several addresses, it tries those
+ * that may be reached in turn, for up to 2 s each. It lives as long as a call. The loop's thread.
  */
 #ifndef GW_TOOLS_PROXY_H
 #define GW_TOOLS_PROXY_H

@@ -4,6 +4,7 @@
 #include "tools/display.h"
 #include "tools/tools.h"
 
+#include <ctype.h>
 #include <json-c/json.h>
 #include <string.h>
 #include <strings.h>
@@ -35,6 +36,46 @@ static const char *url_fault(const char *url) {
         return "must have a host";
     }
     return memchr(url + scheme, '@', host) ? "must not have a user name or password" : NULL;
+}
+
+/* Whether it is an address without its scheme, as people write it: a host with a dot, perhaps a port, perhaps a path.
+ */
+static bool lacks_scheme(const char *url) {
+    const char *end = url + strcspn(url, "/?#");
+    const char *colon = memchr(url, ':', (size_t)(end - url));
+    const char *host_end = colon ? colon : end;
+    if (!memchr(url, '.', (size_t)(host_end - url)) || (colon && colon + 1 == end)) {
+        return false;
+    }
+    for (const char *at = url; at < end; at++) {
+        bool digit = *at >= '0' && *at <= '9';
+        bool name = isalnum((unsigned char)*at) || (unsigned char)*at >= 0x80 || (at > url && strchr(".-", *at));
+        if (at != colon && !(at < host_end ? name : digit)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Writes such an address with https://, before it is checked and shown: the user approves what is opened. */
+static bool add_scheme(struct json_object *action) {
+    const char *url = gw_browser_text(action, "url");
+    int len = json_object_get_string_len(json_object_object_get(action, "url"));
+    struct fm_buf whole;
+    if (strlen(url) != (size_t)len || !lacks_scheme(url)) {
+        return true; /* check_action refuses one with a NUL */
+    }
+    fm_buf_init(&whole, GW_TOOL_CALL_TEXT_MAX);
+    fm_buf_append_str(&whole, "https://");
+    fm_buf_append_str(&whole, url);
+    fm_buf_append_char(&whole, '\0');
+    struct json_object *value = whole.failed ? NULL : json_object_new_string(whole.data);
+    fm_buf_free(&whole);
+    if (!value || json_object_object_add(action, "url", value) != 0) {
+        json_object_put(value);
+        return false;
+    }
+    return true;
 }
 
 static bool is_one_of(const char *name, const char *const members[2]) {
@@ -134,7 +175,11 @@ static enum fm_code prepare_actions(struct gw_tool_call *call, struct fm_error *
                        "\"write\" or \"off\" to use the browser");
     }
     for (size_t i = 0; i < json_object_array_length(actions); i++) {
-        if (check_action(json_object_array_get_idx(actions, i), i, error) != FM_OK) {
+        struct json_object *action = json_object_array_get_idx(actions, i);
+        if (!add_scheme(action)) {
+            return fm_fail_no_memory(error);
+        }
+        if (check_action(action, i, error) != FM_OK) {
             return error->code;
         }
     }

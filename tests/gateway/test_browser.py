@@ -271,6 +271,11 @@ class Browser(TimedTest):
             self.assertEqual(request["summary"], "Navigate to user.example, then 2 more actions")
             self.assertEqual(request["details"], {"actions": [navigate("https://user.example/a?b#c"), TEXT, TEXT]})
             driver.send(op="free", id=driver.next_id)
+            for given in ("user.example", "user.example:8080/a?b#c", "m\u00fcnchen.example/x@y", "127.1:80"):
+                request = driver.prepare("browser", {"actions": [navigate(given)]})
+                self.assertEqual(request["details"], {"actions": [navigate("https://" + given)]})
+                self.assertEqual(request["summary"], "Navigate to " + re.split("[/?#]", given)[0])
+                driver.send(op="free", id=driver.next_id)
             request = driver.prepare("browser", {"actions": [{"action": "type", "selector": "#a", "text": "x\u202ey"}]})
             self.assertEqual(request["details"], {"actions": [{"action": "type", "selector": "#a", "text": "x<U+202E>y"}],
                                                   "escaped": True})
@@ -294,7 +299,7 @@ class Browser(TimedTest):
                 "file:///etc/passwd", "FILE:/etc/passwd", "chrome://version", "javascript:alert(1)", "data:text/html,x",
                 "view-source:http://a/", "about:blank", "ftp://a/", "//a/", "http:a", "https://", "https:///x", "http://?x",
                 "https://bank.example@evil.example/", "https://evil.example\\@bank.example/", "http://a/ b", "http://a/\nb",
-                " http://a/", "http://a\tb/")),
+                " http://a/", "http://a\tb/", "a", "a.b:", "a.b:x", ".a", "-a.b", "a b.c", "me@a.example", "javascript:a.b")),
         )
         with self.driver() as driver:
             for call_input, param in rows:

@@ -16,6 +16,7 @@
 #define APPLICATION_ID 1785885293 /* "jrvm" as a number of 4 bytes: what the file is (sqlite.org/pragma.html) */
 #define SCHEMA_VERSION 1
 #define BUSY_MS        2000 /* another program, such as the sqlite3 shell, may read the file */
+#define NOT_WHOLE      '-'  /* before the hash of a file of which some chunks have no vector */
 
 /* Words are reduced to their English stems, without accents. The triggers keep chunks_fts equal to chunks. */
 static const char schema[] =
@@ -263,7 +264,7 @@ void gw_memory_db_mend(struct gw_memory_db *db) {
 
 /* ---- files ---- */
 
-enum fm_code gw_memory_db_hash(struct gw_memory_db *db, const char *path, char hash[GW_HASH_LEN + 1],
+enum fm_code gw_memory_db_hash(struct gw_memory_db *db, const char *path, char hash[GW_HASH_LEN + 1], bool *whole,
                                struct fm_error *error) {
     sqlite3_stmt *statement = gw_memory_db_prepare(db, "SELECT hash FROM files WHERE path = ?1");
     if (!statement) {
@@ -271,9 +272,11 @@ enum fm_code gw_memory_db_hash(struct gw_memory_db *db, const char *path, char h
     }
     sqlite3_bind_text(statement, 1, path, -1, SQLITE_STATIC);
     hash[0] = '\0';
+    *whole = true;
     if (sqlite3_step(statement) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(statement, 0);
-        snprintf(hash, GW_HASH_LEN + 1, "%s", text ? text : "");
+        *whole = !text || text[0] != NOT_WHOLE;
+        snprintf(hash, GW_HASH_LEN + 1, "%s", text ? text + !*whole : "");
     }
     return sqlite3_finalize(statement) == SQLITE_OK ? FM_OK : gw_memory_db_fail(db, error);
 }
@@ -391,9 +394,12 @@ static bool note_file(struct gw_memory_db *db, const char *path, const char *has
     return run_statement(statement);
 }
 
-static bool store(struct gw_memory_db *db, const char *path, const char *hash, const struct gw_chunks *chunks,
-                  bool *kept) {
+static bool store(struct gw_memory_db *db, const char *path, const char *hash, bool whole,
+                  const struct gw_chunks *chunks, bool *kept) {
+    const char mark[] = {whole ? '\0' : NOT_WHOLE, '\0'};
+    char marked[GW_HASH_LEN + 2];
     bool done = true;
+    snprintf(marked, sizeof marked, "%s%s", mark, hash);
     if (chunks->dimensions && chunks->dimensions != db->dimensions) {
         db->is_new = db->is_new || db->dimensions;
         done = empty(db) && set_model(db, chunks->dimensions);
@@ -403,18 +409,19 @@ static bool store(struct gw_memory_db *db, const char *path, const char *hash, c
     for (size_t i = 0; done && i < chunks->count; i++) {
         done = kept[i] || add_chunk(db, path, &chunks->items[i]);
     }
-    return done && note_file(db, path, hash);
+    return done && note_file(db, path, marked);
 }
 
-enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const char *hash,
+enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const char *hash, bool whole,
                                 const struct gw_chunks *chunks, struct fm_error *error) {
     size_t dimensions = db->dimensions;
     bool *kept = calloc(chunks->count + 1, sizeof *kept);
     if (!kept) {
         return fm_fail_no_memory(error);
     }
-    enum fm_code code = exec(db, "BEGIN IMMEDIATE") ? end_transaction(db, store(db, path, hash, chunks, kept), error)
-                                                    : gw_memory_db_fail(db, error);
+    enum fm_code code = exec(db, "BEGIN IMMEDIATE")
+                            ? end_transaction(db, store(db, path, hash, whole, chunks, kept), error)
+                            : gw_memory_db_fail(db, error);
     free(kept);
     db->dimensions = code == FM_OK ? db->dimensions : dimensions; /* back to the old value, as everything else is */
     return code;

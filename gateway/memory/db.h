@@ -50,20 +50,23 @@ bool gw_memory_db_is_new(struct gw_memory_db *db);
 /* After a failure: if the file is damaged, it is moved aside, and an empty one is opened. */
 void gw_memory_db_mend(struct gw_memory_db *db);
 
-/* The hash with which a file was indexed; "": it was not indexed. */
+/*
+ * The hash with which a file was indexed; "": it was not indexed. `*whole`: false if some of its chunks have no vector
+ * that should have one.
+ */
 FM_MUST_USE enum fm_code gw_memory_db_hash(struct gw_memory_db *db, const char *path, char hash[GW_HASH_LEN + 1],
-                                           struct fm_error *error);
+                                           bool *whole, struct fm_error *error);
 
 /* Gives the chunks the vectors that the cache has for them. */
 FM_MUST_USE enum fm_code gw_memory_db_look_up(struct gw_memory_db *db, struct gw_chunks *chunks,
                                               struct fm_error *error);
 
 /*
- * Replaces the chunks of a file and puts their vectors into the cache, all or nothing. `hash` "": some chunks have no
- * vector, so the file must be indexed again. Vectors of another length than the stored ones mean another model:
- * everything else is dropped, and gw_memory_db_is_new is true.
+ * Replaces the chunks of a file and puts their vectors into the cache, all or nothing. `hash` and `whole` are what
+ * gw_memory_db_hash returns from then on. Vectors of another length than the stored ones mean another model: everything
+ * else is dropped, and gw_memory_db_is_new is true.
  */
-FM_MUST_USE enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const char *hash,
+FM_MUST_USE enum fm_code gw_memory_db_store(struct gw_memory_db *db, const char *path, const char *hash, bool whole,
                                             const struct gw_chunks *chunks, struct fm_error *error);
 
 /* Removes everything of the file, its vectors in the cache too. A file that is not there is no error. */

@@ -35,7 +35,9 @@ struct gw_memory_task {
     struct gw_memory_ask ask;
     struct gw_chunks chunks;
     char hash[GW_HASH_LEN + 1];
-    bool same;       /* the transcript has not changed */
+    bool same;       /* there is nothing to do for the transcript */
+    bool stored;     /* the transcript has not changed, but some of its chunks have no vector */
+    bool gained;     /* a chunk has a vector that it did not have */
     bool incomplete; /* a chunk has no vector that should have one */
     size_t chunk;    /* the first chunk that may still need a vector */
     size_t batch;    /* how many texts the next question may have */
@@ -131,7 +133,7 @@ static enum fm_code store(struct gw_memory_job *job, struct gw_memory_db *db, st
     struct gw_memory_task *task = task_of(job);
     char name[GW_MEMORY_NAME_SIZE];
     name_of(task, name);
-    return gw_memory_db_store(db, name, task->incomplete ? "" : task->hash, &task->chunks, error);
+    return gw_memory_db_store(db, name, task->hash, !task->incomplete, &task->chunks, error);
 }
 
 static void on_stored(struct gw_memory_job *job) {
@@ -188,9 +190,9 @@ static void take_vectors(struct gw_memory_task *task, const float *vectors, size
         return; /* the vectors of these texts are asked for again, with the others */
     }
     for (size_t i = 0; i < task->ask.embedding.count; i++) {
-        if (!gw_chunks_set_vector(&task->chunks, task->asked[i], vectors + i * dimensions, dimensions)) {
-            task->incomplete = true;
-        }
+        bool set = gw_chunks_set_vector(&task->chunks, task->asked[i], vectors + i * dimensions, dimensions);
+        task->gained = task->gained || set;
+        task->incomplete = task->incomplete || !set;
         task->chunk = task->asked[i] + 1;
     }
     task->batch = GW_EMBED_AT_ONCE;
@@ -245,28 +247,36 @@ static void ask_on(struct gw_memory_task *task) {
         return;
     }
     task->incomplete = task->incomplete || (task->no_vectors && has_gap(task));
-    begin_store(task);
+    if (task->stored && task->incomplete && !task->gained) {
+        key_done(task, false); /* the database has all that there is */
+    } else {
+        begin_store(task);
+    }
 }
 
 /* ---- read and compare ---- */
 
+/* A transcript that has not changed is read again only for vectors that it lacks, and only if they may be had. */
 static enum fm_code read_source(struct gw_memory_job *job, struct gw_memory_db *db, struct fm_error *error) {
     struct gw_memory_task *task = task_of(job);
+    bool whole;
     char name[GW_MEMORY_NAME_SIZE];
     char path[PATH_SIZE];
     char known[GW_HASH_LEN + 1];
     name_of(task, name);
     snprintf(path, sizeof path, "%s/%s.jsonl", task->memory->options.folder, task->keys[task->at]);
-    enum fm_code code = gw_memory_db_hash(db, name, known, error);
+    enum fm_code code = gw_memory_db_hash(db, name, known, &whole, error);
     if (code != FM_OK) {
         return code;
     }
-    code = gw_source_read(path, known, task->hash, &task->chunks, error);
+    bool enough = whole || task->no_vectors;
+    code = gw_source_read(path, enough ? known : "", task->hash, &task->chunks, error);
     if (code == FM_NOT_FOUND) {
         task->same = true;
         return gw_memory_db_forget(db, name, error);
     }
-    task->same = code != FM_OK || strcmp(known, task->hash) == 0;
+    task->stored = code == FM_OK && strcmp(known, task->hash) == 0;
+    task->same = code != FM_OK || (task->stored && enough);
     if (code == FM_UNAVAILABLE) {
         error->code = FM_INTERNAL; /* the transcript is at fault, not the database */
         return error->code;
@@ -289,7 +299,7 @@ static void on_read(struct gw_memory_job *job) {
 static void begin_key(struct gw_memory_task *task) {
     task->chunk = 0;
     task->batch = GW_EMBED_AT_ONCE;
-    task->incomplete = task->same = false;
+    task->incomplete = task->same = task->stored = task->gained = false;
     task->job.work = read_source;
     task->job.back = on_read;
     gw_memory_run(task->memory, &task->job, false);

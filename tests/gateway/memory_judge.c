@@ -214,7 +214,7 @@ static void fill(struct gw_memory_db *db, size_t chunks, size_t dimensions) {
             }
         }
         snprintf(path, sizeof path, "sessions/%032zx.jsonl", at);
-        must(gw_memory_db_store(db, path, "x", &file, &error), &error);
+        must(gw_memory_db_store(db, path, "x", true, &file, &error), &error);
         gw_chunks_free(&file);
     }
     free(vector);

@@ -453,6 +453,11 @@ static void without_a_model_words_are_searched(void **state) {
     assert_false(f.by_meaning);
     assert_int_equal(search("car"), FM_OK);
     assert_int_equal(f.count, 0);
+    int64_t changes = number("SELECT sum(rowid) FROM files");
+    stop();
+    start(); /* nothing is stored again */
+    assert_int_equal(sync_all(), FM_UNAVAILABLE);
+    assert_int_equal(number("SELECT sum(rowid) FROM files"), changes);
     f.fails = false;
     assert_int_equal(sync_all(), FM_OK); /* chunks without vectors get them now */
     assert_true(finds("car", key_b));

@@ -156,7 +156,11 @@ enum fm_code gw_config_parse(struct gw_config *config, const char *text, size_t 
     struct gw_config read = *config;
     struct reading reading = {.config = &read, .file = file, .error = error};
     struct fm_buf scratch;
+    static const char bom[] = "\xef\xbb\xbf";
     size_t offset = 0;
+    size_t mark = len >= sizeof bom - 1 && memcmp(text, bom, sizeof bom - 1) == 0 ? sizeof bom - 1 : 0;
+    text += mark;
+    len -= mark;
     const char *fault = fm_json_check(text, len, VALUES_MAX, &offset);
     if (fault) {
         return fm_fail(error, FM_INVALID_REQUEST, "%s, line %zu: not JSON: %s", file, line_of(text, offset), fault);

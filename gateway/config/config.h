@@ -21,7 +21,7 @@ struct gw_config {
     int64_t gateway_port; /* 0: any free port */
     char gateway_host[GW_CONFIG_TEXT_MAX];
     char agents_default[GW_CONFIG_TEXT_MAX];
-    char agents_workspace_path[GW_CONFIG_TEXT_MAX]; /* relative to the working folder at the start */
+    char agents_workspace_path[GW_CONFIG_TEXT_MAX]; /* absolute after gw_config_load */
     int64_t tools_timeout;                          /* ms */
     int64_t tools_max_output_bytes;
     int64_t tools_approval_timeout;         /* ms */
@@ -80,7 +80,8 @@ void gw_config_defaults(struct gw_config *config);
 
 /*
  * Reads the text of a config.json; its keys replace the values in `config`. FM_INVALID_REQUEST names key and line
- * ("config.json, line 3: gateway.prt: no such key"); `file` is the name that is shown. Pure.
+ * ("config.json, line 3: gateway.prt: no such key"); `file` is the name that is shown. A byte order mark in front, as
+ * editors on Windows write it, is left out. Pure.
  */
 FM_MUST_USE enum fm_code gw_config_parse(struct gw_config *config, const char *text, size_t len, const char *file,
                                          struct fm_error *error);
@@ -91,7 +92,10 @@ void gw_config_write_defaults(struct fm_buf *text);
 /* Reads the environment variables that the table names. FM_INVALID_REQUEST names the variable. */
 FM_MUST_USE enum fm_code gw_config_environment(struct gw_config *config, struct fm_error *error);
 
-/* Sets everything, in this order: defaults, the file `path` (created if it is missing), environment. */
+/*
+ * Sets everything, in this order: defaults, the file `path` (created if it is missing), environment. Then the path of
+ * the workspace becomes absolute: "~" is $HOME, and a relative path begins in the working folder.
+ */
 FM_MUST_USE enum fm_code gw_config_load(struct gw_config *config, const char *path, struct fm_error *error);
 
 /*

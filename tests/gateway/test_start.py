@@ -71,6 +71,29 @@ class Starts(unittest.TestCase):
                 with open(os.path.join(self.home, "config.json"), encoding="utf-8") as file:
                     self.assertEqual(file.read(), text)
 
+    def test_the_workspace_is_named_by_its_absolute_path(self):
+        """It may be in the user's folder, or be relative to the working folder."""
+        folder = os.path.dirname(self.home)
+        agent = os.path.join(folder, "agent")
+        for path, found in (("~/agent", agent), ("./agent", agent), ("agent", agent), ("~", folder), (agent, agent)):
+            with self.subTest(path):
+                self.config(json.dumps({"agents": {"workspacePath": path}}))
+                with Gateway(home=self.home, env={"HOME": folder}, cwd=folder) as gateway, gateway.logged_in() as sock:
+                    self.assertIn(f" in {found}: set agents.workspacePath", sock.call("agents.list")["error"]["message"])
+        self.config('{"agents": {"workspacePath": "~/agent"}}')
+        self.assertIn("agents.workspacePath is ~/agent, and HOME is not set", run(home=self.home, HOME="").stderr)
+
+    def test_the_example_names_all_variables(self):
+        gateway = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../gateway")
+        read = set()
+        for folder, _, names in os.walk(gateway):
+            for name in names:
+                if name.endswith(".c") and "node_modules" not in folder:
+                    with open(os.path.join(folder, name), encoding="utf-8") as file:
+                        read |= set(re.findall(r'"((?:PROJ_JARVIS|OPENAI|ANTHROPIC)_[A-Z_]+)"', file.read()))
+        with open(os.path.join(gateway, ".env.example"), encoding="utf-8") as file:
+            self.assertEqual(set(re.findall(r"^# ([A-Z_]+)=", file.read(), re.M)), read)
+
     def test_variables_rule(self):
         for name, value in (("PROJ_JARVIS_PORT", "99999"), ("PROJ_JARVIS_HOST", "10.0.0.1"), ("PROJ_JARVIS_HOME", "here")):
             result = run(home=self.home, **{name: value}) if name != "PROJ_JARVIS_HOME" else run(home=value)

@@ -53,6 +53,43 @@ test("links: http, https and mailto; all else is text", () => {
   );
 });
 
+test("a bare link ends where its address ends, in any language", () => {
+  const rows = [
+    ["参照 https://a.example/x。次の文", "https://a.example/x", "。次の文"],
+    ["请看https://a.example/路径，然后", "https://a.example/路径", "，然后"],
+    ["（https://a.example/?q=1）", "https://a.example/?q=1", "）"],
+    ["「https://a.example」と", "https://a.example", "」と"],
+    ["انظر https://a.example/x، ثم", "https://a.example/x", "، ثم"],
+    ["देखें https://a.example/x।", "https://a.example/x", "।"],
+    ["“https://a.example/x”", "https://a.example/x", "”"],
+    ["https://ja.example/wiki/ジョン・レノン", "https://ja.example/wiki/ジョン・レノン", "</p>"],
+    ["see https://a.example/x.", "https://a.example/x", "."],
+  ];
+  for (const [text, address, after] of rows) {
+    const [, href, inner, rest] = /<a href="([^"]*)"[^>]*>([^<]*)<\/a>([^]*)/.exec(whole(text)) ?? [];
+    assert.deepEqual([href && decodeURI(href), inner], [address, address], text);
+    assert.ok(rest.startsWith(after), text);
+  }
+});
+
+test("emphasis in languages without spaces", () => {
+  const rows = [
+    ["**重要：**これは", "<strong>重要：</strong>これは"],
+    ["これは**「重要」**です。", "これは<strong>「重要」</strong>です。"],
+    ["**该功能（测试）**可以", "<strong>该功能（测试）</strong>可以"],
+    ["*注意。*次", "<em>注意。</em>次"],
+    ["~~削除。~~次", "<del>削除。</del>次"],
+    ["**중요(important)**은", "<strong>중요(important)</strong>은"],
+    ["**สำคัญ:**นี่", "<strong>สำคัญ:</strong>นี่"],
+    ["**𠮷野家。**次**の**語", "<strong>𠮷野家。</strong>次<strong>の</strong>語"],
+    ["***太い。***次", "<em><strong>太い。</strong></em>次"],
+    ["変数_名前_値と`**a**`", "変数_名前_値と<code>**a**</code>"],
+    ["2 * 3 * 4、a** b", "2 * 3 * 4、a** b"],
+    ["**bold**text and snake_case_name", "<strong>bold</strong>text and snake_case_name"],
+  ];
+  for (const [text, html] of rows) assert.equal(whole(text), `<p>${html}</p>\n`, text);
+});
+
 test("a picture is a link: nothing is loaded", () => {
   const html = whole("![secret](https://evil.example/?q=1)");
   assert.doesNotMatch(html, /<img/);
@@ -144,4 +181,6 @@ test("a screen reader gets whole sentences", () => {
   assert.equal(spokenEnd("no end", 0), 0);
   assert.equal(spokenEnd("line\nnext", 0), 5);
   assert.equal(spokenEnd("v1.2 is", 0), 0);
+  assert.equal(spokenEnd("これは本です。次", 0), 7);
+  assert.equal(spokenEnd("نعم؟ لا", 0), 4);
 });

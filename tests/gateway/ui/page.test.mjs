@@ -147,6 +147,26 @@ it("streams an answer; its code can be copied; the run's usage is shown", async 
   assert.match(page.url(), /#\/s\/[0-9a-f]{32}$/);
 });
 
+it("each text runs in its own direction; code runs from left to right in all", async () => {
+  const direction = (where) => where.evaluate((element) => getComputedStyle(element).direction);
+  gateway.script = async (run) => run.delta("مرحبا بالعالم\n\n- أولا `ls`\n- ثانيا\n\nIn English.\n\n```sh\nls\n```\n");
+  await enter();
+  await field().fill("hello");
+  assert.equal(await direction(field()), "ltr");
+  await field().fill("שלום עולם");
+  assert.equal(await direction(field()), "rtl");
+  await page.keyboard.press("Enter");
+  await item("assistant").locator("pre").waitFor();
+  await item("assistant").getByRole("button", { name: "Ask again" }).waitFor();
+  const parts = { ".bubble": item("user"), p: item("assistant"), ul: item("assistant"), pre: item("assistant") };
+  const found = {};
+  for (const [part, where] of Object.entries(parts)) found[part] = await direction(where.locator(part).first());
+  assert.deepEqual(found, { ".bubble": "rtl", p: "rtl", ul: "rtl", pre: "ltr" });
+  assert.equal(await direction(item("assistant").locator("li code")), "ltr");
+  assert.equal(await direction(item("assistant").getByText("In English.")), "ltr");
+  assert.equal(await direction(page.locator("jarvis-session-list .title").first()), "rtl");
+});
+
 it("Enter sends, Shift+Enter does not, an empty message is not sent", async () => {
   await enter();
   await page.keyboard.press("Enter");
@@ -242,6 +262,21 @@ it("follows the end of an answer, unless the user has scrolled away", async () =
   await button("Jump to the latest message").click();
   await button("Jump to the latest message").waitFor({ state: "detached" });
   steps[1].open();
+});
+
+it("the button that jumps to the end covers no text", async () => {
+  gateway.script = async (run) => run.delta("line\n\n".repeat(60));
+  await enter();
+  await say("go");
+  await button("Ask again").waitFor();
+  const view = page.locator("jarvis-message-list .view");
+  await view.evaluate((element) => (element.scrollTop = 0));
+  const jump = button("Jump to the latest message");
+  await jump.waitFor();
+  const [list, over] = [await view.boundingBox(), await jump.boundingBox()];
+  assert.ok(over.y >= list.y + list.height, `${over.y} is in the list, which ends at ${list.y + list.height}`);
+  await jump.click();
+  await jump.waitFor({ state: "detached" });
 });
 
 it("drafts are kept for each chat, over a reload too", async () => {

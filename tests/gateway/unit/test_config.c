@@ -52,6 +52,9 @@ static const struct row rows[] = {
     {"{\"gateway\":{}}", NULL},
     {"{\"gateway\":{\"port\":1}}", NULL},
     {"{\"gateway\":{\"host\":\"::1\"}}", NULL},
+    {"\xef\xbb\xbf{\"gateway\":{\"port\":1}}", NULL}, /* a byte order mark */
+    {"\xef\xbb\xbf", "c.json, line 1: not JSON"},
+    {"\xef\xbb\xbf\xef\xbb\xbf{}", "c.json, line 1: not JSON"},
     {"", "c.json, line 1: not JSON"},
     {"[]", "c.json, line 1: must be a JSON object"},
     {"{\n\"gateway\": {\n \"prt\": 1}}", "c.json, line 3: gateway.prt: no such key"},

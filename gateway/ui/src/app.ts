@@ -153,7 +153,7 @@ export class JarvisApp extends LitElement {
             aria-expanded=${this.barOpen} @click=${this.toggleBar}>
             ${icon(this.narrow ? "menu" : "sidebar")}</button>`
       }
-      <h1 class="name">${current === null ? "New chat" : titleOf(conversation.session)}</h1>
+      <h1 class="name" dir="auto">${current === null ? "New chat" : titleOf(conversation.session)}</h1>
       ${agent ? html`<span class="model"
         title="The agent ${agent.name} and its model">${agent.name}<i>${agent.model}</i></span>` : nothing}
       ${usage && usage.inputTokens + usage.outputTokens > 0 ? html`<span class="usage"

@@ -3,7 +3,7 @@
  * as text, and an image as a link; no image is loaded. Pure; its result still goes through DOMPurify
  * (components/markdown-renderer.ts).
  */
-import { Marked, type Token, type Tokens } from "marked";
+import { Marked, Tokenizer, type Token, type Tokens } from "marked";
 import { highlight } from "./highlight.js";
 
 export interface Block {
@@ -29,9 +29,42 @@ function anchor(href: string, title: string | null | undefined, inner: string): 
   return `<a href="${escapeHtml(safe)}" title="${escapeHtml(title ? `${title} (${safe})` : safe)}">${inner}</a>`;
 }
 
+/**
+ * Ends an address in a text. Languages without spaces write on directly after it, so signs of punctuation outside of ASCII
+ * end it (an address from a browser has them encoded), but for those that names have inside: `·`, `・` and short dashes.
+ */
+const AFTER_ADDRESS = /(?![\0-\x7f·・‐‑–])\p{P}/u;
+
+/**
+ * Letters of languages that have no spaces between words, or particles directly after a word. CommonMark lets `**` end after
+ * a sign of punctuation only where a space or another such sign follows, which these languages do not write: so such letters
+ * count as punctuation there (as in the proposal github.com/tats-u/markdown-cjk-friendly).
+ */
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\u30fc]/gu;
+
+/** Each unit of UTF-16 of such letters becomes a sign of punctuation, so that positions stay. */
+function asPunctuation(text: string): string {
+  return text.replace(UNSPACED, (letter) => "、".repeat(letter.length));
+}
+
 const marked = new Marked({
   gfm: true,
   breaks: true,
+  tokenizer: {
+    emStrong(source, masked, before = "") {
+      // Underscores stand inside names, so they keep CommonMark's rule.
+      const star = source.startsWith("*");
+      const [around, left] = star ? [asPunctuation(masked), asPunctuation(before)] : [masked, before];
+      return Tokenizer.prototype.emStrong.call(this as Tokenizer, source, around, left);
+    },
+    del(source, masked, before = "") {
+      return Tokenizer.prototype.del.call(this as Tokenizer, source, asPunctuation(masked), asPunctuation(before));
+    },
+    url(source) {
+      const end = AFTER_ADDRESS.exec(source)?.index;
+      return Tokenizer.prototype.url.call(this as Tokenizer, end === undefined ? source : source.slice(0, end));
+    },
+  },
   renderer: {
     html: ({ text }) => (/^<br\s*\/?>$/i.test(text.trim()) ? "<br>" : escapeHtml(text)),
     image: ({ href, title, text }) => anchor(href, title, escapeHtml(`Image: ${text || href}`)),
@@ -125,6 +158,6 @@ function openFence(text: string): boolean {
  */
 export function spokenEnd(text: string, from: number): number {
   let end = from;
-  for (const match of text.slice(from).matchAll(/[.!?:](?=\s)|\n/g)) end = from + match.index + 1;
+  for (const match of text.slice(from).matchAll(/[.!?:؟।](?=\s)|[。！？]|\n/g)) end = from + match.index + 1;
   return end;
 }

@@ -58,7 +58,7 @@ export class JarvisInputBar extends LitElement {
     const canSend = this.text.trim() !== "" && !tooLong;
     return html`
       <form class="box" @submit=${this.submit} @click=${this.boxClicked}>
-        <textarea rows="1" aria-label="Message" enterkeyhint="send" autocomplete="off"
+        <textarea rows="1" dir="auto" aria-label="Message" enterkeyhint="send" autocomplete="off"
           placeholder=${this.runId === undefined ? "Ask anything" : "Write the next message"}
           .value=${this.text} @input=${this.typed} @keydown=${this.keyed}></textarea>
         <div class="row">

@@ -34,6 +34,9 @@ export function sanitized(text: string): DocumentFragment {
     each.className = names.join(" ");
   }
   for (const table of fragment.querySelectorAll("table")) table.tabIndex = 0;
+  // Each block has the direction of its own first letter; code runs from left to right in any text.
+  for (const block of fragment.children) block.setAttribute("dir", "auto");
+  for (const code of fragment.querySelectorAll("pre, code")) code.setAttribute("dir", "ltr");
   return fragment;
 }
 
@@ -124,7 +127,7 @@ export class JarvisMarkdown extends LitElement {
       h3 { font-size: 1.08em; }
       h4, h5, h6 { font-size: 1em; }
       ul, ol {
-        padding-left: 1.6em;
+        padding-inline-start: 1.6em;
       }
       li {
         margin: 0.25em 0;
@@ -140,7 +143,7 @@ export class JarvisMarkdown extends LitElement {
       }
       li:has(> input) {
         list-style: none;
-        margin-left: -1.35em;
+        margin-inline-start: -1.35em;
       }
       a {
         color: var(--accent);
@@ -151,8 +154,8 @@ export class JarvisMarkdown extends LitElement {
         text-decoration-thickness: 2px;
       }
       blockquote {
-        padding-left: 1em;
-        border-left: 3px solid var(--border);
+        padding-inline-start: 1em;
+        border-inline-start: 3px solid var(--border);
         color: var(--muted);
       }
       blockquote > * + * {
@@ -229,7 +232,7 @@ export class JarvisMarkdown extends LitElement {
       th, td {
         padding: 0.45em 0.9em;
         border-bottom: 1px solid var(--border);
-        text-align: left;
+        text-align: start;
         overflow-wrap: normal;
         min-width: 4em;
       }

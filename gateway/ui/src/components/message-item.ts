@@ -43,7 +43,7 @@ export class JarvisMessageItem extends LitElement {
   private renderUser() {
     const { item } = this;
     return html`
-      <div class="bubble ${item.state}">${textOf(item)}</div>
+      <div class="bubble ${item.state}" dir="auto">${textOf(item)}</div>
       ${this.renderUserState()}
       ${
         item.state === "done"
@@ -165,6 +165,7 @@ export class JarvisMessageItem extends LitElement {
         font-size: var(--text-l);
         line-height: 1.55;
         white-space: pre-wrap;
+        unicode-bidi: plaintext; /* each line has the direction of its first letter */
         overflow-wrap: anywhere;
         transition: opacity 0.2s var(--ease);
       }

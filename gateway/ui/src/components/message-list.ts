@@ -151,11 +151,13 @@ export class JarvisMessageList extends LitElement {
     css`
       :host {
         position: relative;
-        display: block;
+        display: flex;
+        flex-direction: column;
         min-height: 0;
       }
       .view {
-        height: 100%;
+        flex: 1;
+        min-height: 0;
         overflow-anchor: none;
         mask-image: linear-gradient(to bottom, transparent, black 0.5rem, black calc(100% - 1.5rem), transparent);
       }
@@ -180,14 +182,13 @@ export class JarvisMessageList extends LitElement {
         margin-bottom: 1rem;
       }
       .latest {
-        position: absolute;
-        bottom: 0.75rem;
-        left: 50%;
         display: grid;
+        flex: none;
         place-items: center;
+        align-self: center;
         width: 2.25rem;
         height: 2.25rem;
-        margin-left: -1.125rem;
+        margin: 0.375rem 0;
         border: 1px solid var(--border);
         border-radius: 50%;
         background: var(--surface);

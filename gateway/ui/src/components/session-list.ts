@@ -60,15 +60,15 @@ export class JarvisSessionList extends LitElement {
       <button class="new" @click=${() => emit(this, "jarvis-open", null)}>${icon("compose", 18)}New chat</button>
       <div class="search" role="search">
         ${icon("search", 16)}
-        <input type="search" aria-label="Search all chats" placeholder="Search" .value=${this.query} @input=${this.typed}
-          @keydown=${this.searchKeyed} />
+        <input type="search" dir="auto" aria-label="Search all chats" placeholder="Search" .value=${this.query}
+          @input=${this.typed} @keydown=${this.searchKeyed} />
         <kbd aria-hidden="true">Ctrl K</kbd>
       </div>
       <nav class="scroll" aria-label="Chats"
         @click=${this.navClicked}>${this.results ? this.renderResults(this.results) : this.renderGroups()}</nav>
       <dialog class="confirm" aria-labelledby="remove-title" @close=${() => (this.removing = null)}>
         <h2 id="remove-title">Delete this chat?</h2>
-        <p>“${titleOf(this.removing ?? {})}” is deleted for good, with its messages and pictures.</p>
+        <p>“<bdi>${titleOf(this.removing ?? {})}</bdi>” is deleted for good, with its messages and pictures.</p>
         <div class="buttons">
           <button class="button" autofocus @click=${this.closeConfirm}>Cancel</button>
           <button class="button danger" @click=${this.confirmed}>Delete</button>
@@ -89,15 +89,16 @@ export class JarvisSessionList extends LitElement {
   private renderResults(results: SearchResult[]) {
     if (this.failed) return html`<p class="empty" role="alert">The search failed: ${this.failed}</p>`;
     if (!results.length)
-      return html`<p class="empty" role="status">Nothing found for “${this.query.trim()}”. Try fewer or other words.</p>`;
+      return html`<p class="empty" role="status">Nothing found for “<bdi>${this.query.trim()}</bdi>”. Try fewer or other
+        words.</p>`;
     return html`<h2><span role="status">${results.length === 1 ? "1 chat" : `${results.length} chats`}</span></h2>
       <ul>
         ${results.map(
           (result) => html`<li>
             <button class="result" aria-current=${result.sessionKey === this.current ? "true" : nothing}
               @click=${() => emit(this, "jarvis-open", result.sessionKey)}>
-              <span class="title">${marked(titleOf(result), this.query)}</span>
-              ${result.snippet ? html`<span class="snippet">${marked(result.snippet, this.query)}</span>` : nothing}
+              <span class="title" dir="auto">${marked(titleOf(result), this.query)}</span>
+              ${result.snippet ? html`<span class="snippet" dir="auto">${marked(result.snippet, this.query)}</span>` : nothing}
             </button>
           </li>`,
         )}
@@ -108,7 +109,7 @@ export class JarvisSessionList extends LitElement {
     const { sessionKey } = session;
     const title = titleOf(session);
     if (this.renaming === sessionKey) {
-      return html`<li><input class="field rename" aria-label="New title" maxlength="200" .value=${title}
+      return html`<li><input class="field rename" dir="auto" aria-label="New title" maxlength="200" .value=${title}
         @keydown=${(event: KeyboardEvent) => this.renameKeyed(event, sessionKey)}
         @blur=${(event: Event) => this.renamed(event, sessionKey)} /></li>`;
     }
@@ -116,7 +117,7 @@ export class JarvisSessionList extends LitElement {
     return html`<li class=${this.menu === sessionKey ? "open" : ""}>
       <button class="session" title=${title} aria-current=${sessionKey === this.current ? "page" : nothing}
         @click=${() => emit(this, "jarvis-open", sessionKey)}>
-        <span class="title">${title}</span>
+        <span class="title" dir="auto">${title}</span>
         ${waits ? html`<span class="dot warn" title="Waits for your approval"></span><span
           class="sr-only">, waits for your approval</span>` : session.running ? html`<span class="spinner"
             title="Answering"></span><span class="sr-only">, answering</span>` : nothing}

@@ -16,14 +16,14 @@ enum fm_code fm_file_fail_open(const char *what, int failure, const char *path, 
 
 /*
  * Checks that `path` can be read, is a regular file, and begins with the bytes of `magic`, such as "GGUF", which also
- * names the format in the error. Never waits, although opening a FIFO would. Fails with FM_UNAVAILABLE, or as
- * fm_file_fail_open; the error names the file.
+ * names the format in the error. Never waits, although opening a FIFO would. Fails with FM_UNAVAILABLE, or with the
+ * error of fm_file_fail_open; the error names the file.
  */
 FM_MUST_USE enum fm_code fm_file_check_magic(const char *path, const char *magic, struct fm_error *error);
 
 /*
  * Appends the contents of `path`, a regular file, to `text`; a file that is longer than `text` can hold is refused.
- * Never waits for another process. Fails as fm_file_check_magic.
+ * Never waits for another process. Fails with the errors of fm_file_check_magic.
  */
 FM_MUST_USE enum fm_code fm_file_read(const char *path, struct fm_buf *text, struct fm_error *error);
 
@@ -83,8 +83,8 @@ const char *fm_file_last_separator(const char *path);
 struct fm_folder *fm_folder_open(const char *path);
 
 /*
- * The next name, which the next call of this function overwrites. NULL: no more names, with errno 0, or a read error,
- * with its errno.
+ * The next name. The next call of this function overwrites it. NULL with errno 0: there are no more names. NULL with
+ * another errno: a read error.
  */
 const char *fm_folder_next(struct fm_folder *folder);
 

@@ -321,7 +321,7 @@ struct fm_child_given {
  * capability (not root's either, so it can't read or run files that only a capability gives access to), and leaves no
  * core dump. It leads a session and a process group, so it has no controlling terminal and a terminal's signals do not
  * reach it. On Linux the child is killed when the calling thread ends, so call it from the thread that reaps it. The
- * descriptors are the caller's to close. Returns 0 or an errno value (that of a failed exec included).
+ * caller closes the descriptors. Returns 0 or an errno value (that of a failed exec included).
  */
 FM_MUST_USE int fm_child_start(struct fm_child *child, const char *path, char *const env[],
                                const struct fm_child_given *given);
@@ -335,8 +335,8 @@ bool fm_child_has_ended(pid_t pid);
 
 /*
  * Sends SIGKILL to the child `pid` and to its process group: to all processes that it started and that did not leave
- * the group. If the child is dead already, the others of the group still get the signal. Not after fm_child_reap, when
- * the number may be another process's.
+ * the group. If the child is dead already, the others of the group still get the signal. Do not call it after
+ * fm_child_reap: the number may be another process's then.
  */
 void fm_child_kill(pid_t pid);
 

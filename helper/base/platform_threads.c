@@ -138,7 +138,7 @@ int fm_run_on_stack_within(size_t stack, int64_t cpu_ms, int64_t clock_ms, void 
         return error;
     }
     int64_t last = fm_now_ms() + clock_ms;
-    int64_t left = cpu_ms; /* of the thread's processor time; it needs at least so long by the clock */
+    int64_t left = cpu_ms; /* of the thread's processor time; by the clock this takes at least as long */
     while (left > 0 && fm_now_ms() < last) {
         int64_t next = fm_now_ms() + left;
         if (fm_task_wait(task, next < last ? next : last)) {

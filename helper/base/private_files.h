@@ -1,7 +1,7 @@
 /*
  * Files of ours in a folder that no other user can change: a file found there has what we wrote, or was damaged by
  * accident. A file is written under a temporary name and gets its real name when it is complete. Descriptors are
- * close-on-exec and the caller's to close with fm_close. All may block on the disk; any thread. On Windows none of
+ * close-on-exec; the caller closes them with fm_close. All calls may block on the disk; any thread. On Windows none of
  * these calls works.
  */
 #ifndef FM_BASE_PRIVATE_FILES_H

@@ -7,11 +7,11 @@
 
 #include <stddef.h>
 
-/* `len` + 1 zeros, the caller's to fill and to free with fm_secret_free. NULL when out of memory. Any thread. */
+/* `len` + 1 zeros. The caller fills them, and frees them with fm_secret_free. NULL when out of memory. Any thread. */
 char *fm_secret_new(size_t len);
 
 /*
- * The first `len` bytes of `text` and a NUL, the caller's to free with fm_secret_free. NULL when out of memory. Any
+ * The first `len` bytes of `text` and a NUL. The caller frees them with fm_secret_free. NULL when out of memory. Any
  * thread.
  */
 char *fm_secret_copy(const char *text, size_t len);

@@ -1,8 +1,9 @@
 /*
- * From the host's bytes to dispatch. A short message is dispatched in the reader's thread. A long message takes a while
- * to parse and check, and a short one that comes while a large frame is built may have to wait for that: a thread works
- * on these, and the reader goes on meanwhile. Messages that must not wait (FM_METHOD_AT_ONCE) are dispatched at once,
- * all others in their order. The thread ends when nothing waits.
+ * From the host's bytes to dispatch. Most messages are dispatched in the reader's thread. Two kinds would stop the
+ * reader for a while: a long message, which takes time to parse and check, and a short message that comes while a large
+ * frame is built. A separate thread works on these messages and on those that come after them, and the reader goes on
+ * meanwhile. Messages are dispatched in their order; only those that must not wait (FM_METHOD_AT_ONCE) are dispatched
+ * at once. The thread ends when nothing waits.
  */
 #ifndef FM_FRONT_INTAKE_H
 #define FM_FRONT_INTAKE_H

@@ -21,8 +21,8 @@ FM_MUST_USE enum fm_code fm_job_create_locked(struct fm_front *front, const stru
 
 /*
  * Takes a call of responses.retrieve as a job, which gets the events after the one numbered `after` (-1: all) of a
- * response, and then its result. The caller has the store asked for that response; fm_job_replayed_locked follows.
- * RATE_LIMITED, CANCELLED.
+ * response, and then its result. The caller asks the store for that response; when the store has answered,
+ * fm_job_replayed_locked follows. RATE_LIMITED, CANCELLED.
  */
 FM_MUST_USE enum fm_code fm_job_replay_locked(struct fm_front *front, const struct fm_rpc_id *call, int64_t after,
                                               struct fm_job **job, struct fm_error *error);
@@ -69,7 +69,9 @@ void fm_job_made_locked(struct fm_job *job, enum fm_finish finish);
  */
 bool fm_job_can_restart(const struct fm_job *job);
 
-/* The engine makes the answer, or its current choice, again from the start. Only if fm_job_can_restart. */
+/*
+ * The engine makes the answer, or its current choice, again from the start. Call it only if fm_job_can_restart is true.
+ */
 void fm_job_restarted_locked(struct fm_job *job);
 
 /* The engine lost the job, and fm_job_can_restart is true: the job goes back to the queue, before all later jobs. */

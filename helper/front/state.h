@@ -49,10 +49,10 @@
 #define FM_JOBS_MAX         64
 #define FM_PROGRAMS_MAX     FM_OPTIONS_ORDER_MAX
 #define FM_ENGINES_MAX      (FM_OPTIONS_ENGINES_MAX + FM_PROGRAMS_MAX) /* models of files, and engines without */
-#define FM_SILENCE_MS       5000 /* an engine that has not obeyed an abort, and says nothing for so long, is ended */
+#define FM_SILENCE_MS       5000 /* an engine that has not obeyed an abort, and says nothing for this long, is ended */
 #define FM_CANCEL_WAITERS   4
-#define FM_STOPPED_MS       1000  /* who wakes so much too late was stopped: SIGSTOP, a debugger, suspend */
-#define FM_STALL_MS         60000 /* a peer that takes no byte for so long is gone */
+#define FM_STOPPED_MS       1000  /* a thread that wakes this much too late was stopped: SIGSTOP, a debugger, suspend */
+#define FM_STALL_MS         60000 /* a peer that takes no byte for this long is gone */
 #define FM_LARGE            65536 /* bytes: what may be longer is not built under the lock */
 #define FM_EVENT_MAX        (64u << 20)  /* bytes of one message in the making: an answer's text, escaped */
 #define FM_KEEP_BYTES       (256u << 10) /* a larger buffer is given back after its frame */
@@ -247,7 +247,7 @@ struct fm_front {
     pthread_cond_t quiet;   /* a watchdog, the store's thread or an engine's ended */
     pthread_cond_t drained; /* a frame of a job is on its way to the host */
     pthread_cond_t built;   /* `building` is no longer set */
-    atomic_bool building;   /* the lock's to set: a frame is built without it, and no job may change */
+    atomic_bool building;   /* set under the lock: a frame is built without the lock, and no job may change */
     struct fm_job jobs[FM_JOBS_MAX];
     size_t jobs_end; /* all jobs from this index on are free */
     unsigned jobs_in_flight;

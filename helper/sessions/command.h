@@ -76,7 +76,7 @@ FM_MUST_USE enum fm_fault_code fm_command_read(const char *line, size_t len, str
 
 /*
  * Reads what is checked after the session is found: a message's output format, and the instructions of a new session.
- * On failure too, the command is the caller's to free.
+ * The caller frees the command, on failure too.
  */
 FM_MUST_USE enum fm_fault_code fm_command_read_rest(struct fm_command *command, struct fm_fault *fault);
 

@@ -11,7 +11,7 @@
 
 #define READ_BYTES 65536
 #define END_MS     1700        /* longer than the front needs, and less than the two seconds that ending may take */
-#define SEND_MS    1000        /* the front reads all the time: if it takes nothing for so long, it hangs */
+#define SEND_MS    1000        /* the front reads all the time: if it takes nothing for this long, it hangs */
 #define FRAME_MAX  (16u << 20) /* bytes; the largest that a session can make is smaller */
 
 static void *run_front(void *argument) {

@@ -27,7 +27,7 @@ void fm_stored_response_free(struct fm_stored_response *stored);
 /* Where stored responses come from. Both functions may block; FM_NOT_FOUND: not stored. */
 struct fm_conversation_source {
     void *context;
-    /* Fills `stored`, the caller's to free. */
+    /* Fills `stored`; the caller frees it. */
     enum fm_code (*get)(void *context, const char *id, struct fm_stored_response *stored, struct fm_error *error);
     /* Writes the id of the last response that has the item `item_id`, in its input or its output. */
     enum fm_code (*find_item)(void *context, const char *item_id, char id[FM_ID_SIZE], struct fm_error *error);
@@ -37,7 +37,7 @@ struct fm_conversation_source {
  * Completes the conversation. `messages` (initialised, empty) gets the entries of the job's `messages`; each item of
  * `conversation->input` that refers to another item is replaced by that item. FM_INVALID_REQUEST, with the path of the
  * field, when something is not stored, an output has no call, or there is no text; FM_CONTEXT_OVERFLOW when it is more
- * than an engine can take; or the source's error. `conversation` stays the caller's to free, on failure too.
+ * than an engine can take; or the source's error. The caller still frees `conversation`, on failure too.
  */
 FM_MUST_USE enum fm_code fm_conversation_resolve(struct fm_conversation *conversation,
                                                  const struct fm_conversation_source *source, struct fm_buf *messages,
@@ -46,9 +46,7 @@ FM_MUST_USE enum fm_code fm_conversation_resolve(struct fm_conversation *convers
 /* Checks that a text from the store is JSON that can be sent as it is. FM_INTERNAL: it is damaged. */
 FM_MUST_USE enum fm_code fm_stored_json_check(const struct fm_buf *text, struct fm_error *error);
 
-/*
- * Reads a JSON text from the store into a tree, the caller's to put. FM_INTERNAL: it is damaged, or out of memory.
- */
+/* Reads a JSON text from the store into a tree; the caller puts it. FM_INTERNAL: it is damaged, or out of memory. */
 FM_MUST_USE enum fm_code fm_stored_json_read(const struct fm_buf *text, struct json_object **root,
                                              struct fm_error *error);
 

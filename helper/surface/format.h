@@ -62,7 +62,7 @@ struct fm_asked_format {
 FM_MUST_USE enum fm_code fm_format_find(struct json_object *body, const struct fm_format_place *place,
                                         struct fm_asked_format *asked, struct fm_error *error);
 
-/* Notes in `request` what its answer needs to know. After fm_request_begin. */
+/* Notes in `request` what its answer needs to know. Call it after fm_request_begin. */
 void fm_format_note(const struct fm_asked_format *asked, struct fm_request *request);
 
 /*

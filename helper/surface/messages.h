@@ -64,8 +64,8 @@ void fm_turn_write(const char *role, const char *text, size_t len, struct fm_jso
 void fm_call_write(struct json_object *id, struct json_object *call, struct fm_json_writer *w);
 
 /*
- * Adds the id of a call to `ids`, so that an output without a call can be found. `ids` is an object, the caller's to
- * release; `id` is a checked string without a NUL. FM_INTERNAL: out of memory.
+ * Adds the id of a call to `ids`, so that an output without a call can be found. `ids` is an object, which the caller
+ * releases; `id` is a checked string without a NUL. FM_INTERNAL: out of memory.
  */
 FM_MUST_USE enum fm_code fm_call_note(struct json_object *ids, struct json_object *id, struct fm_error *error);
 

@@ -83,8 +83,9 @@ enum fm_purpose {
 };
 
 /*
- * Each fills `request` from a body that has passed the check against its API's table, in which it looks at what no
- * table can say (what does not go together); `ignored` is what the check ignored. Errors as fm_surface.parse.
+ * Each fills `request` from a body that has passed the check against its API's table. It also checks what no table can
+ * say: what does not go together. `ignored` is what the check against the table ignored. The errors are those of
+ * fm_surface.parse.
  */
 enum fm_code fm_responses_read(struct json_object *body, enum fm_purpose purpose, const struct fm_ignored *ignored,
                                struct fm_request *request, struct fm_error *error);

@@ -245,7 +245,10 @@ static void write_messages(struct json_object *body, enum fm_purpose purpose, st
     fm_json_array_end(w);
 }
 
-/* Writes the messages, or notes the parts to make them from when the store has answered; also notes what to store. */
+/*
+ * Writes the messages. If the store must answer first, notes the parts of which they are made then. Also notes what to
+ * store.
+ */
 static void note_conversation(struct json_object *body, enum fm_purpose purpose, struct fm_request *request,
                               struct fm_json_writer *job) {
     struct json_object *previous = json_object_object_get(body, "previous_response_id");

@@ -281,7 +281,7 @@ struct fm_answer {
     bool mismatch;                          /* the text is complete, and does not match its schema */
     bool lost;                              /* the answer was to be stored, but could not be */
     struct fm_usage usage;
-    struct fm_timings timings; /* its caller's to set */
+    struct fm_timings timings; /* the caller sets them */
     char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a tool that the text calls, though the request has none of that name */
     struct fm_loaded loaded;   /* the result if surface->work is not FM_WORK_ANSWER; filled in before the end */
     bool opened;               /* the engine accepted the prompt: stream events may be sent */
@@ -302,32 +302,36 @@ FM_MUST_USE enum fm_code fm_answer_init(struct fm_answer *answer, const struct f
                                         struct fm_request *request, const char *model, struct fm_error *error);
 void fm_answer_free(struct fm_answer *answer);
 
-/* The engine left out the oldest `messages` messages, so that the prompt fits. Before fm_answer_open. */
+/* The engine left out the oldest `messages` messages, so that the prompt fits. Call it before fm_answer_open. */
 void fm_answer_drop(struct fm_answer *answer, int64_t messages);
 
-/* The text calls a tool of this name (copied, cut at FM_TOOL_NAME_MAX; NULL: it does not), which is not there. The
- * first of several counts. Before fm_answer_finish. */
+/*
+ * The text calls a tool of this name (copied, cut at FM_TOOL_NAME_MAX; NULL: it does not), which is not there. If there
+ * are several, the first one counts. Call it before fm_answer_finish.
+ */
 void fm_answer_call_unknown(struct fm_answer *answer, const char *name);
 
-/* The engine accepted the prompt, which has `input_tokens` tokens (FM_UNKNOWN_COUNT: it does not know). Once, unless the
- * answer is made anew. */
+/*
+ * The engine accepted the prompt, which has `input_tokens` tokens (FM_UNKNOWN_COUNT: it does not know). Call it once,
+ * unless the answer is made anew.
+ */
 void fm_answer_open(struct fm_answer *answer, int64_t input_tokens);
 
 /*
- * The answer is made anew: forgets what there is of the choice under way, and with `all` of the earlier ones too. Only
- * while no reader has had an event of it.
+ * The answer is made anew: forgets what there is of the choice under way, and with `all` also the earlier choices. Call
+ * it only while no reader has had an event of the answer.
  */
 void fm_answer_restart(struct fm_answer *answer, bool all);
 
 /*
  * The engine's report on the schema: `report` holds the members "enforced" and "checked", each an array of strings, as
- * JSON text without braces. Takes it over. Once, and only if answer->request.schema_report.
+ * JSON text without braces. Takes it over. Call it once, and only if answer->request.schema_report is true.
  */
 void fm_answer_report(struct fm_answer *answer, struct fm_buf *report);
 
 /*
  * The complete text does not match its schema; `reason` says why (NUL-terminated UTF-8, copied, cut at FM_MISMATCH_MAX
- * bytes). Before fm_answer_finish.
+ * bytes). Call it before fm_answer_finish.
  */
 void fm_answer_mismatch(struct fm_answer *answer, const char *reason);
 
@@ -467,8 +471,8 @@ void fm_request_write_extras(struct fm_request *request, unsigned has, struct fm
 #define FM_SESSION_SIZE 17 /* bytes of the hash of a conversation, as text */
 
 /*
- * The hash of the conversation's beginning, for ENGINE.md's `session`. False: it has no message of the user. Before the
- * job's members are given up. Pure.
+ * The hash of the conversation's beginning, for ENGINE.md's `session`. False: it has no message of the user. Call it
+ * before the job's members are given up. Pure.
  */
 bool fm_request_session(const struct fm_request *request, char session[FM_SESSION_SIZE]);
 

@@ -34,7 +34,7 @@ struct fm_asked_tools {
 FM_MUST_USE enum fm_code fm_tools_find(struct json_object *body, bool nested, const struct fm_asked_format *format,
                                        struct fm_asked_tools *asked, struct fm_error *error);
 
-/* Notes in `request` what its answer needs to know. After fm_request_begin. */
+/* Notes in `request` what its answer needs to know. Call it after fm_request_begin. */
 void fm_tools_note(const struct fm_asked_tools *asked, struct fm_request *request);
 
 /* Writes the job's `tools`, `tool_choice` and `parallel_tool_calls`; writes the value of the Response's `tools`. */

@@ -17,7 +17,7 @@
 
 /* A call of a tool that the library waits for. */
 struct fm_apple_call {
-    fm_apple_ref arguments; /* the engine's to release */
+    fm_apple_ref arguments; /* the engine releases them */
     unsigned tool;          /* the number of the tool's trampoline */
     unsigned call;          /* the library's number */
 };
@@ -33,17 +33,17 @@ struct fm_apple_task {
     bool no_memory;     /* something that the task should hold could not be copied */
     bool ended;         /* the last callback came */
     int status;
-    fm_apple_ref content; /* of the last callback, the engine's to release; NULL: none */
+    fm_apple_ref content; /* of the last callback; the engine releases it; NULL: none */
     int tokens;           /* the result of a task that counts tokens */
 
     size_t told; /* engine thread: bytes of `text` that fm_apple_next_piece has handed out */
     size_t piece;
 };
 
-/* Ready for its first callback. Not while another task can still call a tool. */
+/* Makes the task ready for its first callback. Do not call it while another task can still call a tool. */
 void fm_apple_task_init(struct fm_apple_task *task);
 
-/* After its last callback, or before its first. `content` is not released. */
+/* Call it after the task's last callback, or before its first. `content` is not released. */
 void fm_apple_task_free(struct fm_apple_task *task);
 
 /* The callbacks; `user` is the task. Any thread; wait for nothing but a lock that is held for a copy. */
@@ -54,7 +54,7 @@ fm_apple_count_fn fm_apple_on_count;
 /* Tool number `index`'s callback (less than FM_TOOLS_MAX). */
 fm_apple_tool_fn *fm_apple_trampoline(size_t index);
 
-/* Makes the inbox. Once, before any other call. False: the system refused. */
+/* Makes the inbox. Call it once, before any other call. False: the system refused. */
 FM_MUST_USE bool fm_apple_inbox_init(void);
 
 /* The fm_apple_inbox_wait that waits now returns, or else the next one returns at once. Any thread. */

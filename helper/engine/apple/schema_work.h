@@ -49,7 +49,10 @@ struct fm_apple_place fm_apple_below(const struct fm_apple_place *parent, const 
 /* Handles a keyword that the dialect lacks: adds it to the report, or returns false, with the error, if `strict`. */
 FM_MUST_USE bool fm_apple_check_later(struct fm_apple_work *work, const struct fm_apple_place *place, const char *name);
 
-/* Notes which keywords the schema has, and what is done with them. False as fm_apple_check_later. */
+/*
+ * Notes which keywords the schema has, and what is done with them. False, with the error, if fm_apple_check_later
+ * returns false.
+ */
 FM_MUST_USE bool fm_apple_look_at_keywords(struct fm_apple_work *work, struct json_object *schema,
                                            const struct fm_apple_place *place);
 

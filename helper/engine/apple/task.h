@@ -8,7 +8,7 @@
 
 #define FM_APPLE_STOP_MS   700 /* a task that runs on this long after its cancel never ends; the front waits 750 */
 #define FM_APPLE_CALLS_MS  50  /* after this time without another call, the model has made all its parallel calls */
-#define FM_APPLE_ANSWER_MS 350 /* for so long after the cancel, calls are answered even if more calls come */
+#define FM_APPLE_ANSWER_MS 350 /* for this time after the cancel, calls are answered even if more calls come */
 #define FM_APPLE_FINISH_MS 20  /* between two tries to answer calls of tools, whose results the library waits for */
 
 /* A running task. */
@@ -36,9 +36,7 @@ void fm_apple_cancel(struct fm_apple_running *running);
  */
 FM_MUST_USE bool fm_apple_step(struct fm_apple_running *running);
 
-/*
- * Waits for the task's end, and cancels it when `job` is aborted. False as fm_apple_step.
- */
+/* Waits for the task's end, and cancels it when `job` is aborted. False means the same as for fm_apple_step. */
 FM_MUST_USE bool fm_apple_finish_task(struct fm_apple_running *running, const struct fm_kit_job *job);
 
 /* After the last callback: releases the task, what it brought and the arguments of its calls. */

@@ -157,7 +157,7 @@ bool fm_tool_form_retells_unknown(const struct fm_tool_form *form, const struct 
 /* A chat template with its vocabulary. */
 struct fm_tool_template {
     /*
-     * Renders `chat` as a prompt. `*text` (`*len` bytes, with a NUL after them) is the caller's to free().
+     * Renders `chat` as a prompt. The caller frees `*text` (`*len` bytes, with a NUL after them) with free().
      * FM_INVALID_REQUEST: the template refuses these messages. Nothing is left to free after a failure.
      */
     enum fm_code (*render)(const void *argument, const struct fm_chat *chat, char **text, size_t *len,

@@ -63,11 +63,11 @@ enum fm_reason fm_script_run(struct json_object *script, struct fm_kit_job *job,
 enum fm_reason fm_script_echo(const char *text, size_t len, int64_t room, struct fm_kit_job *job,
                               struct fm_error *error);
 
-/* Calls the tool `name`, and then as fm_script_echo with its arguments. */
+/* Calls the tool `name`, then sends its arguments as fm_script_echo sends a text. */
 enum fm_reason fm_script_call(const char *name, const char *arguments, size_t len, struct fm_kit_job *job,
                               struct fm_error *error);
 
-/* Takes the configuration, and the keys that it names, out of the environment. Before any thread runs. */
+/* Takes the configuration, and the keys that it names, out of the environment. Call it before any thread runs. */
 void fm_fake_take_config(void);
 
 /* Words between white space: the fake engine's tokens. */

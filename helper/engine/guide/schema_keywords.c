@@ -359,7 +359,9 @@ static bool is_integer_type(struct json_object *schema) {
     return !fraction;
 }
 
-/* Of a number, not an integer, between two bounds with one integer part, llguidance forgets that the whole one is out.
+/*
+ * Whether llguidance forgets that `bound` is excluded. It does if `bound` is a whole number, the schema takes numbers
+ * that are not integers, and the other bound has the same integer part.
  */
 static bool forgets_exclusive(const struct fm_schema_work *work, struct json_object *schema, double bound) {
     static const char *const names[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};

@@ -129,7 +129,7 @@ static uint32_t take_hex(struct scan *scan, int count) {
     return code;
 }
 
-/* After "\u". */
+/* Reads the digits of an escape, after its "\u". */
 static uint32_t take_unicode(struct scan *scan) {
     uint32_t code;
     if (take_literal(scan, "{")) {
@@ -277,7 +277,7 @@ static void take_range(struct scan *scan) {
     }
 }
 
-/* After "[". */
+/* Reads a class of characters, after its "[". */
 static void take_class(struct scan *scan) {
     bool negated = take_literal(scan, "^");
     fm_buf_append_str(scan->out, negated ? "[^" : "[");
@@ -417,7 +417,7 @@ static int64_t take_number(struct scan *scan) {
     return number;
 }
 
-/* After "{". Returns the larger count, or the only one. */
+/* Reads the counts of a quantifier, after its "{". Returns the larger count, or the only one. */
 static int64_t take_counts(struct scan *scan, char *text, size_t size) {
     int64_t low = take_number(scan);
     int64_t high = low;

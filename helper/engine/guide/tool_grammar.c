@@ -342,7 +342,7 @@ static void write_limited(const struct fm_tool_tags *tags, const struct fm_value
     fm_buf_append_char(rules, '\n');
 }
 
-/* ` | "True"` for what of `property` Python has words for, beside those of JSON. */
+/* Appends ` | "True"` and the like: Python's words for the values that `property` allows, beside JSON's words. */
 static void write_words(struct json_object *root, struct json_object *property, struct fm_buf *lark) {
     struct fm_value_schema read;
     if (!fm_value_schema_read(root, property, &read)) {

@@ -313,7 +313,7 @@ static bool may_follow(const struct fm_kit_job *job, enum fm_piece kind) {
     return !begun || job->kit->ops->any_order || ranks[kind] >= ranks[job->piece];
 }
 
-/* Begins another kind of output: what was held back of the last kind goes out. False when out of memory. */
+/* Begins another kind of output, after it has sent the held text of the last kind. False when out of memory. */
 static bool begin_kind(struct fm_kit_job *job, enum fm_piece kind) {
     bool stops = kind == FM_PIECE_TEXT;
     if (job->pieced && kind == job->piece) {

@@ -32,7 +32,7 @@ static enum fm_code read_message_reasoning(struct fm_message *message, size_t in
     return FM_OK;
 }
 
-/* Texts of job.state: what they mean is the engine's to see. */
+/* Texts of job.state. Only the engine knows what they mean. */
 static enum fm_code read_states(struct fm_message *message, size_t index, struct json_object *value,
                                 struct fm_error *error) {
     size_t count = json_object_is_type(value, json_type_array) ? json_object_array_length(value) : 0;

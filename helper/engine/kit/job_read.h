@@ -17,15 +17,15 @@ void fm_kit_job_free_lists(struct fm_kit_job *job);
 
 /* ---- job_tools.c ---- */
 
-/* The members of job.start that are about tools, as fm_kit_job_read. The choice is read after the tools. */
+/* Like fm_kit_job_read, for the members of job.start that are about tools. The choice is read after the tools. */
 enum fm_code fm_kit_job_read_tools(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_kit_job_read_tool_choice(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_kit_job_read_parallel_tool_calls(struct fm_kit_job *job, struct json_object *value,
                                                  struct fm_error *error);
 
 /*
- * Reads, as fm_kit_job_read, what the message `index` has of calls: those that `value` lists, which
- * fm_kit_job_free_lists frees, and the id of the call that the message answers.
+ * Like fm_kit_job_read, for the members of the message `index` that are about calls: the calls that `value` lists,
+ * which fm_kit_job_free_lists frees, and the id of the call that the message answers.
  */
 enum fm_code fm_kit_job_read_calls(struct fm_message *message, size_t index, struct json_object *value,
                                    struct fm_error *error);
@@ -34,7 +34,7 @@ enum fm_code fm_kit_job_read_call_id(struct fm_message *message, size_t index, s
 
 /* ---- job_sampling.c ---- */
 
-/* The members of job.start that say how tokens are drawn, and what is told of them, as fm_kit_job_read. */
+/* Like fm_kit_job_read, for the members of job.start that say how tokens are drawn, and what is told of them. */
 enum fm_code fm_kit_job_read_param(struct fm_kit_job *job, enum fm_param param, struct json_object *value,
                                    struct fm_error *error);
 enum fm_code fm_kit_job_read_logprobs(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
@@ -43,8 +43,8 @@ enum fm_code fm_kit_job_read_logit_bias(struct fm_kit_job *job, struct json_obje
 /* ---- job_images.c ---- */
 
 /*
- * Reads, as fm_kit_job_read, the content of the message `index` that is a list of parts; fm_kit_job_free_images frees
- * it. After all messages, the images get their index.
+ * Like fm_kit_job_read, for the content of the message `index` that is a list of parts; fm_kit_job_free_images frees
+ * it. When all messages are read, fm_kit_job_count_images gives the images their index.
  */
 enum fm_code fm_kit_job_read_parts(struct fm_message *message, size_t index, struct json_object *parts,
                                    struct fm_error *error);
@@ -53,11 +53,14 @@ void fm_kit_job_free_images(struct fm_message *message);
 
 /* ---- truncation.c ---- */
 
-/* job.start's `truncation`, as fm_kit_job_read; and, after all other members, where the conversation may be cut. */
+/*
+ * Like fm_kit_job_read, for job.start's `truncation`. fm_kit_job_find_cuts comes after all other members: it finds
+ * where the conversation may be cut.
+ */
 enum fm_code fm_kit_job_read_truncation(struct fm_kit_job *job, struct json_object *value, struct fm_error *error);
 enum fm_code fm_kit_job_find_cuts(struct fm_kit_job *job, struct fm_error *error);
 
-/* Frees what the latter allocated, and gives the job all of its messages back. */
+/* Frees what fm_kit_job_find_cuts allocated, and gives the job all of its messages back. */
 void fm_kit_job_free_cuts(struct fm_kit_job *job);
 
 /* ---- job_value.c ---- */

@@ -73,10 +73,10 @@ struct fm_model_info {
 /* Which GPU the front wants to be used: ENGINE.md, GPU. */
 struct fm_gpu_wish {
     const char *folder; /* the folder of the GPU's library; NULL: no GPU is wanted */
-    int64_t layers;     /* so many; -1: as many as fit */
+    int64_t layers;     /* number of layers on the GPU; -1: as many as fit */
 };
 
-/* Reads the environment. Before fm_kit_main, and whenever one likes; never blocks. */
+/* Reads the environment. It may be called at any time, also before fm_kit_main; never blocks. */
 void fm_kit_gpu_wish(struct fm_gpu_wish *wish);
 
 
@@ -283,7 +283,7 @@ struct fm_kit_job {
     int64_t id;
     struct fm_input *inputs; /* of a job that embeds: at least one text, and no messages or prompt. Else NULL */
     size_t input_count;
-    struct fm_message *messages; /* at least one, or `prompt` is set; only those that stay where turns were left out */
+    struct fm_message *messages; /* at least one, unless `prompt` is set; without messages that were left out */
     size_t message_count;
     size_t image_count; /* of all messages, also of those that were left out */
     int64_t dropped;    /* messages that were left out */
@@ -319,16 +319,16 @@ struct fm_kit_job {
     enum fm_tool_mode tool_mode;
     bool parallel_tool_calls; /* the answer may make more than one call */
 
-    size_t dimension; /* numbers of a vector, of a job that embeds: the engine's to set before fm_kit_job_accept */
+    size_t dimension; /* numbers of a vector, for a job that embeds; the engine sets it before fm_kit_job_accept */
 
     /*
-     * Empty, and the engine's to fill; the kit frees them. An append that fails (they have a maximum) counts as out of
-     * memory when they are sent, and ends the process: an engine that can go on without looks before.
+     * Empty; the engine fills them, and the kit frees them. An append that fails (they have a maximum) counts as out of
+     * memory when they are sent, and ends the process. An engine that can go on without them checks for that before.
      */
     struct fm_buf schema_report; /* before fm_kit_job_accept: `schema_report` of job.accepted, a JSON value */
     struct fm_buf schema_error;  /* before fm_kit_job_finish: `schema_error` of job.finished, as text */
 
-    /* The engine's to set before fm_kit_job_finish. */
+    /* The engine sets them before fm_kit_job_finish. */
     char unknown_tool[FM_TOOL_NAME_MAX + 1]; /* a name that the text calls, though no such tool is there; "":
                                                    none. ASCII; the first, of several */
     bool speculates;         /* drafted_tokens and accepted_tokens are reported */
@@ -386,10 +386,10 @@ bool fm_kit_job_asks(const struct fm_kit_job *job, enum fm_param param);
 typedef enum fm_code fm_kit_job_fit_fn(void *state, size_t reserve, struct fm_error *error);
 
 /*
- * Makes the prompt of `job` by `fit`. Where the oldest turns may be left out (ENGINE.md, Prompts) and it does not fit,
- * `fit` is called again with fewer messages in the job, some 2 * log2(turns that stay) times; what the last call made
- * that returned FM_OK is then the prompt of the messages that the job has. FM_CONTEXT_OVERFLOW: it does not fit,
- * whatever may be left out. Before fm_kit_job_accept. Blocks as `fit` does.
+ * Makes the prompt of `job` by `fit`. If the prompt does not fit, and the oldest turns may be left out (ENGINE.md,
+ * Prompts), `fit` is called again with fewer messages in the job, some 2 * log2(turns that stay) times. The last call
+ * that returned FM_OK has then made the prompt of the messages that the job has. FM_CONTEXT_OVERFLOW: the prompt does
+ * not fit, whatever may be left out. Call it before fm_kit_job_accept. Blocks as `fit` does.
  */
 FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_length, fm_kit_job_fit_fn *fit,
                                         void *state, struct fm_error *error);
@@ -402,8 +402,8 @@ FM_MUST_USE enum fm_code fm_kit_job_fit(struct fm_kit_job *job, size_t context_l
 struct fm_kit_job *fm_kit_take(struct fm_kit *kit, bool wait);
 
 /*
- * Finishes the aborted jobs that fm_kit_take has not handed out yet. To be called now and then during work that takes
- * long. Engine thread.
+ * Finishes the aborted jobs that fm_kit_take has not handed out yet. Call it now and then during work that takes long.
+ * Engine thread.
  */
 void fm_kit_finish_aborted(struct fm_kit *kit);
 
@@ -443,13 +443,13 @@ const char *fm_kit_config(const char **folder);
  */
 int64_t fm_kit_save_ms(struct fm_kit *kit);
 
-/* The state is saved, whole, in so many bytes. Before `serve` returns. */
+/* Reports to the front that the whole state is saved, in `bytes` bytes. Call it before `serve` returns. */
 void fm_kit_saved(struct fm_kit *kit, int64_t bytes);
 
 /* Reports to the front that the file saved_read can't be used and may be removed. Engine thread. */
 void fm_kit_saved_unusable(struct fm_kit *kit, const char *reason);
 
-/* Tells the front how far `load` is, from 0 to 1. Only inside `load`. */
+/* Tells the front how far `load` is, from 0 to 1. Call it only inside `load`. */
 void fm_kit_load_progress(struct fm_kit *kit, double progress);
 
 /*
@@ -477,26 +477,29 @@ bool fm_kit_job_aborted(const struct fm_kit_job *job);
 bool fm_kit_job_sleep(struct fm_kit_job *job, int64_t ms);
 
 /*
- * The prompt fits: job.accepted. Once, before any call below but fm_kit_job_finish. `input_tokens` may be FM_UNCOUNTED.
+ * The prompt fits: sends job.accepted. Call it once, before any call below but fm_kit_job_finish. `input_tokens` may be
+ * FM_UNCOUNTED.
  * FM_REASON_NONE: go on. Else finish with this reason: the job only wanted its prompt counted.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_accept(struct fm_kit_job *job, int64_t input_tokens);
 
-/* `processed` input tokens are done, `cached` of them without work: job.progress. With the tokens generated so far, if
- * there are any. */
+/*
+ * Sends job.progress: `processed` input tokens are done, `cached` of them without work. It also has the number of the
+ * tokens generated so far, if there are any.
+ */
 void fm_kit_job_progress(struct fm_kit_job *job, int64_t processed, int64_t cached);
 
 /*
- * For work that may take long, to be called again and again from inside of it: sends what fm_kit_job_progress would
- * where the job has been silent for FM_KIT_SIGN_MS, so that a slow machine does not look like an engine that stands
- * still. Nothing before fm_kit_job_accept. False when the job should stop.
+ * Call it again and again during work that may take long. It sends what fm_kit_job_progress would send if the job has
+ * been silent for FM_KIT_SIGN_MS, so that a slow machine does not look like an engine that stands still. It sends
+ * nothing before fm_kit_job_accept. False when the job should stop.
  */
 bool fm_kit_job_go_on(struct fm_kit_job *job, int64_t processed, int64_t cached);
 
 /*
- * How likely the token was that is told next (copied); its `bytes` are all that it has, whether they turn out to be
- * text or not. For jobs with `logprobs`; harmless for others, and after a call. Never blocks; a lack of memory is told
- * with the token.
+ * Reports how likely the next token was (copied), before the token itself is told. Its `bytes` are all that it has,
+ * whether they turn out to be text or not. It is for jobs with `logprobs`, and harmless for others and after a call.
+ * Never blocks; a lack of memory is told with the token.
  */
 void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs *token);
 
@@ -510,16 +513,16 @@ void fm_kit_job_logprobs(struct fm_kit_job *job, const struct fm_token_logprobs 
 FM_MUST_USE enum fm_reason fm_kit_job_token(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * What the model thinks, before all text and calls: as fm_kit_job_text, but that no stop string counts in it. All
- * tokens from the first up to the next fm_kit_job_text, call, or token with text are those of the reasoning then, also
- * where `bytes` is "", as with a thought that has just been opened; then the thought may go on, as long as there was no
- * text. FM_REASON_ERROR: out of memory, or after text or a call.
+ * What the model thinks, before all text and calls. It is like fm_kit_job_text, except that stop strings do not count
+ * in it. From the first token up to the next fm_kit_job_text, call, or token with text, all tokens then count as
+ * reasoning. This also holds where `bytes` is "", as with a thought that has just been opened. The thought may go on
+ * later, as long as there was no text. FM_REASON_ERROR: out of memory, or after text or a call.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_reasoning(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
- * Text, or after a call a part of its arguments, that the engine held back: it belongs to a token that was told as "",
- * or to the one that is told next so. Sends nothing: that is done with the next token, call, or the end.
+ * Text, or after a call a part of its arguments, that the engine held back. It belongs to a token that was told as "",
+ * or to the next token that is told as "". Sends nothing: that is done with the next token, call, or the end.
  * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ERROR: out of memory.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_text(struct fm_kit_job *job, const char *bytes, size_t len);
@@ -533,15 +536,15 @@ FM_MUST_USE enum fm_reason fm_kit_job_text(struct fm_kit_job *job, const char *b
 FM_MUST_USE enum fm_reason fm_kit_job_tool_call(struct fm_kit_job *job, const char *name);
 
 /*
- * A token was generated, and `bytes` is its part of the arguments of the last call: as fm_kit_job_token, but that stop
- * strings do not count here. FM_REASON_ERROR also when there is no call.
+ * A token was generated, and `bytes` is its part of the arguments of the last call. It is like fm_kit_job_token, except
+ * that stop strings do not count here. FM_REASON_ERROR also when there is no call.
  */
 FM_MUST_USE enum fm_reason fm_kit_job_tool_arguments(struct fm_kit_job *job, const char *bytes, size_t len);
 
 /*
  * More output whose tokens are not counted: it is sent at once, in whole characters, without what may become a stop
- * string (of text alone). In place of fm_kit_job_token, fm_kit_job_text, fm_kit_job_reasoning and
- * fm_kit_job_tool_arguments, never beside them in one job; fm_kit_job_tool_call begins a call as ever.
+ * string (of text alone). Use it in place of fm_kit_job_token, fm_kit_job_text, fm_kit_job_reasoning and
+ * fm_kit_job_tool_arguments, never beside them in one job; fm_kit_job_tool_call still begins a call.
  * FM_REASON_NONE: go on. FM_REASON_STOP: a stop string. FM_REASON_ABORTED. FM_REASON_ERROR: out of memory, arguments
  * without a call, anything after a refusal; or, unless the engine says `any_order`, reasoning after text or calls, or
  * text after calls.
@@ -555,12 +558,14 @@ FM_MUST_USE enum fm_reason fm_kit_job_piece(struct fm_kit_job *job, enum fm_piec
 FM_MUST_USE enum fm_reason fm_kit_job_state(struct fm_kit_job *job, const char *text, size_t len);
 
 /*
- * Takes back all output, as `error` is the reason: the answer is made anew, with another fm_kit_job_accept. Only for a
- * job that is `restartable`, after fm_kit_job_accept. False: out of memory.
+ * Takes back all output, for the reason `error`: the answer is made anew, with another fm_kit_job_accept. Call it only
+ * for a job that is `restartable`, and after fm_kit_job_accept. False: out of memory.
  */
 FM_MUST_USE bool fm_kit_job_restart(struct fm_kit_job *job, const struct fm_error *error);
 
-/* The counts that job.finished reports, in place of those that the kit has counted. Before fm_kit_job_finish. */
+/*
+ * The counts that job.finished reports, in place of those that the kit has counted. Call it before fm_kit_job_finish.
+ */
 void fm_kit_job_usage(struct fm_kit_job *job, const struct fm_kit_usage *usage);
 
 /*

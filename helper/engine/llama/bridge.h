@@ -34,7 +34,7 @@ FM_MUST_USE enum fm_code fm_templates_load(const struct llama_model *model, cons
 void fm_templates_free(struct fm_templates *templates);
 
 /*
- * Renders `chat`. `*prompt` (`*len` bytes, with a NUL after them) is the caller's to free(). If the template refuses
+ * Renders `chat`. The caller frees `*prompt` (`*len` bytes, with a NUL after them) with free(). If the template refuses
  * these messages (for example because roles do not alternate), it fails with FM_INVALID_REQUEST.
  */
 FM_MUST_USE enum fm_code fm_templates_apply(const struct fm_templates *templates, const struct fm_chat *chat,

@@ -112,7 +112,7 @@ static bool has_window(const struct fm_cached *cached, size_t count) {
 }
 
 /*
- * Removes all tokens after the first `count`. False: recurrent layers have no state after so many tokens, only after
+ * Removes all tokens after the first `count`. False: recurrent layers have no state after `count` tokens, only after
  * more, or none at all.
  */
 static bool remove_after(const struct fm_cached *cached, size_t count) {
@@ -408,8 +408,8 @@ size_t fm_cache_common(struct fm_cache *cache, const struct fm_prompt *prompt) {
 }
 
 /*
- * Whether `cached` is busy, shares something, and shares the most of the busy sequences of its family. Of several that
- * share the most, only the first one counts.
+ * Whether `cached` is busy, shares something, and shares the most of the busy sequences of its family. If several share
+ * the most, only the first one counts.
  */
 static bool shares_most(const struct fm_cache *cache, const struct fm_cached *cached) {
     bool most = cached->busy && cached->shared > 0;

@@ -15,7 +15,7 @@ struct fm_checkpoints {
     size_t places[2]; /* after how many tokens checkpoints must be made; 0: none */
 };
 
-/* One sequence of the memory: of an answer that is being made, or kept after its answer. */
+/* One sequence of the memory. It belongs to an answer that is being made, or is kept after its answer. */
 struct fm_cached {
     struct fm_cache *cache;
     llama_seq_id id;

@@ -47,14 +47,14 @@ FM_MUST_USE bool fm_draft_model_follow(struct fm_draft_model *draft, const llama
                                        size_t most);
 
 /*
- * After a follow up to the last token: computes `token` after it, as if it had come. False: as fm_draft_model_follow.
- * Blocks.
+ * Call it after a fm_draft_model_follow up to the last token. Computes `token` after that token, as if it had come.
+ * False: there is no room for it, or the computation was stopped, or failed. Blocks.
  */
 FM_MUST_USE bool fm_draft_model_go_on(struct fm_draft_model *draft, llama_token token);
 
 /*
- * After fm_draft_model_follow up to the last token, or the call that adds one more: the most likely next token, and its
- * probability.
+ * The most likely next token, and its probability. Call it after fm_draft_model_follow up to the last token, or after
+ * fm_draft_model_go_on.
  */
 llama_token fm_draft_model_guess(const struct fm_draft_model *draft, double *probability);
 

@@ -11,8 +11,8 @@
 /*
  * Makes model->context again with more cells, at least `needed` (0: not known) if the full size has that many. The
  * contents of its cells stay, in the same order; the logits of the last batch are lost. False: it has its full size
- * already, or there is no memory for it, and nothing has changed. Blocks as the load did: 0.1 to 0.6 s for 250 MiB, as
- * the system finds them.
+ * already, or there is no memory for it, and nothing has changed. Blocks for 0.1 to 0.6 s for 250 MiB, like the load;
+ * the time depends on how fast the system finds the memory.
  */
 bool fm_kv_grow(struct fm_llama_model *model, size_t needed);
 

@@ -9,7 +9,10 @@
 #define ROOM_MAX  65536 /* tokens */
 #define HASH_BITS 13
 
-/* After a difference the repeated text may continue: so near, and within so many tokens of the answer. */
+/*
+ * After a difference the repeated text may continue: at most this many tokens further on in the old text, and within
+ * this many tokens of the answer.
+ */
 #define RESUME_NEAR   12
 #define RESUME_WITHIN 8
 #define RESUME_MIN    4 /* if at least this many tokens agreed before the difference */

@@ -37,7 +37,7 @@ struct computer {
     ggml_backend_t cpu;
     struct ggml_context *tensors; /* holds the tensors of the operations */
     struct operation *operations;
-    size_t room; /* for so many; */
+    size_t room; /* how many operations fit */
     struct fm_q4_1_tile *tiles;
     size_t tile_room;
 };

@@ -77,12 +77,12 @@ struct fm_prompt_thought {
 };
 
 /*
- * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` (at least 1 token and less than `context`)
- * is the caller's to free. The images of the messages are in `pictures`. Text that looks like a control token only
- * stays text in contents and thoughts: tools and calls must have none. FM_INVALID_REQUEST when the template refuses the
- * messages or alters what looks like a control token in them, or a line is too long (docs/limits.md, "Requests and
- * replies"); FM_CONTEXT_OVERFLOW when they do not fit; if their length shows that, it is noticed before the work is
- * done.
+ * Renders and tokenizes, with what fm_thought_prompt puts after it. `prompt` gets at least 1 token and less than
+ * `context`; the caller frees it with fm_prompt_free. The images of the messages are in `pictures`. Text that looks
+ * like a control token only stays text in contents and thoughts: tools and calls must have none. FM_INVALID_REQUEST
+ * when the template refuses the messages or alters what looks like a control token in them, or a line is too long
+ * (docs/limits.md, "Requests and replies"). FM_CONTEXT_OVERFLOW when the messages do not fit; if their length shows
+ * that, it is noticed before the work is done.
  */
 FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, const struct fm_chat *chat,
                                             const struct fm_pictures *pictures, size_t context,
@@ -91,8 +91,8 @@ FM_MUST_USE enum fm_code fm_prompter_tokens(const struct fm_prompter *prompter, 
 
 /*
  * Tokenizes a text to embed: without a template, but with the tokens that the model wants at both ends; control tokens
- * stay text. `*tokens` (`*count`, at least 1 and at most `context`) are the caller's to free(). FM_INVALID_REQUEST when
- * a line is too long, or there is no token; FM_CONTEXT_OVERFLOW when they do not fit.
+ * stay text. The caller frees `*tokens` (`*count`, at least 1 and at most `context`) with free(). FM_INVALID_REQUEST
+ * when a line is too long, or there is no token; FM_CONTEXT_OVERFLOW when the tokens do not fit.
  */
 FM_MUST_USE enum fm_code fm_prompter_input_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                   size_t context, llama_token **tokens, size_t *count,
@@ -110,8 +110,8 @@ FM_MUST_USE enum fm_code fm_prompter_plain_tokens(const struct fm_prompter *prom
                                                   llama_token **tokens, size_t *count, struct fm_error *error);
 
 /*
- * Tokenizes plain text as in an answer: no template, nothing added in front, no control tokens. `*tokens` (`*count`,
- * may be 0) are the caller's to free(). FM_INVALID_REQUEST when a line is too long.
+ * Tokenizes plain text as in an answer: no template, nothing added in front, no control tokens. The caller frees
+ * `*tokens` (`*count`, may be 0) with free(). FM_INVALID_REQUEST when a line is too long.
  */
 FM_MUST_USE enum fm_code fm_prompter_text_tokens(const struct fm_prompter *prompter, const char *text, size_t len,
                                                  llama_token **tokens, size_t *count, struct fm_error *error);

@@ -25,8 +25,10 @@ struct fm_q4_1_block {
     uint8_t nibbles[FM_Q4_1_BLOCK / 2];
 };
 
-/* A block of up to eight columns, quantised to 8 bits as ggml's Q8_1. Of the columns that there are not, nothing is
- * read but `sum`, without effect. */
+/*
+ * A block of up to eight columns, quantised to 8 bits as ggml's Q8_1. If there are fewer than eight, only `sum` is read
+ * of the others, without effect.
+ */
 struct fm_q4_1_tile {
     float scale[FM_Q4_1_COLUMNS]; /* rounded to half precision, as `sum` */
     float sum[FM_Q4_1_COLUMNS];   /* of the values, times the scale */

@@ -82,7 +82,7 @@ INLINE AVX2 __m256i unpack(const struct fm_q4_1_block *block) {
     return _mm256_and_si256(_mm256_srlv_epi64(twice, _mm256_setr_epi64x(0, 0, 4, 4)), _mm256_set1_epi8(15));
 }
 
-/* `rows` by `columns`, both constant: so many registers hold the sums. */
+/* `rows` and `columns` are constant: `rows` times `columns` registers hold the sums. */
 INLINE AVX2 void some_avx2(const struct fm_q4_1_block *const *weights, size_t blocks, const struct fm_q4_1_tile *tile,
                            float (*out)[FM_Q4_1_COLUMNS], const int rows, const int columns) {
     const __m256i ones = _mm256_set1_epi16(1);

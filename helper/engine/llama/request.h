@@ -12,7 +12,7 @@ struct fm_llama_request {
     void *state;
     const struct fm_tool_form *form;            /* how it calls tools; the model's */
     const struct fm_thought_form *thought_form; /* how the model thinks; NULL: it does not */
-    enum fm_thought_state thought_state;        /* where the answer begins */
+    enum fm_thought_state thought_state;        /* the state in which the answer begins */
     struct fm_pictures pictures;                /* owned */
     struct fm_prompt prompt;                    /* owned */
 };

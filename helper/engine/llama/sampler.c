@@ -229,7 +229,7 @@ static float highest(const float *logits, size_t count) {
     return best;
 }
 
-/* The first of the highest. Of logits that are no numbers, any. */
+/* The index of the highest logit, the first one if several are equal. Any index if the logits are no numbers. */
 static size_t find_highest(const float *logits, size_t count) {
     size_t found = 0;
     float best = -INFINITY;

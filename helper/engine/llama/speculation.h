@@ -24,7 +24,7 @@ struct fm_speculation {
     bool always;                       /* drafts are always used: for tests */
     double single;                     /* a batch of a single token; 0: not known yet */
     double more[FM_SPECULATION_SIZES]; /* each token beyond the first, by how many there are; 0: not known yet */
-    double guess;                      /* a token of the draft model, as a part of `single` */
+    double guess;                      /* time of a token of the draft model, divided by `single` */
     unsigned guesses;                  /* how often `guess` was measured, up to a limit */
     struct fm_guess_count all;         /* of all the draft model's tokens; too unlikely ones count as wrong */
 };

@@ -120,7 +120,7 @@ static void begin_window(struct fm_thread_count *count) {
     memset(count->tokens, 0, sizeof count->tokens);
 }
 
-/* A batch was given up, so it is only known that so many threads are too many. */
+/* A batch was given up, so only one thing is known: the present number of threads is too large. */
 static void give_up(struct fm_thread_count *count, int64_t now_ms) {
     if (count->before && count->before < count->now) {
         settle_trial(count, now_ms, false);

@@ -32,8 +32,8 @@ void fm_threads_move(struct fm_threads *threads, struct llama_context *context);
 void fm_threads_share(const struct fm_threads *threads, struct llama_context *context);
 
 /*
- * Before each batch of the context of fm_threads_share: as many threads take part as in the last batch of their own
- * context.
+ * Call it before each batch of the context of fm_threads_share: as many threads take part as in the last batch of their
+ * own context.
  */
 void fm_threads_lend(const struct fm_threads *threads, struct llama_context *context);
 
@@ -41,19 +41,19 @@ void fm_threads_lend(const struct fm_threads *threads, struct llama_context *con
 void fm_threads_stop(struct fm_threads *threads);
 
 /*
- * Before each batch. `all`: all threads compute, however busy the machine is, and the batch does not count as a
- * measurement of that. To be used for answers that must be the same to the bit as in another process, because the last
+ * Call it before each batch. `all`: all threads compute, however busy the machine is, and the batch does not count as a
+ * measurement of that. Use `all` for answers that must be the same to the bit as in another process, because the last
  * bits depend on the number of threads; and for a GPU, for which threads only wait.
  */
 void fm_threads_begin(struct fm_threads *threads, bool all);
 
-/* After a batch of `tokens`; 0: it was given up. */
+/* Call it after a batch of `tokens` tokens; 0: the batch was given up. */
 void fm_threads_end(struct fm_threads *threads, int64_t tokens);
 
 /* fm_thread_count_is_settled. */
 bool fm_threads_settled(const struct fm_threads *threads);
 
-/* Amid a batch: it is done sooner if it is given up, and begun again after fm_threads_end. */
+/* Call it during a batch. True: the batch is done sooner if it is given up, and begun again after fm_threads_end. */
 bool fm_threads_lost(const struct fm_threads *threads);
 
 #endif

@@ -79,7 +79,7 @@ struct fm_remote_reader {
     bool call_closed;    /* the last call's arguments are a whole object */
     bool call_quoted;    /* the last call's arguments end inside a string */
     bool call_escaped;   /* the last call's arguments end with a backslash that escapes the next character */
-    int64_t call_depth;  /* the last call's arguments end inside so many objects and lists */
+    int64_t call_depth;  /* how many objects and lists are open where the last call's arguments end */
     bool call_open;      /* messages, responses: the open block, or item, is a call */
     size_t items;        /* responses: items that were sent as a whole */
     struct fm_buf block; /* messages: thought of the open block */
@@ -102,7 +102,7 @@ void fm_reader_free(struct fm_remote_reader *reader);
 FM_MUST_USE enum fm_code fm_reader_push(struct fm_remote_reader *reader, const char *bytes, size_t len,
                                         struct fm_error *error);
 
-/* Reads an answer that is no stream: its body, which has come as a whole. In place of fm_reader_push. */
+/* Reads an answer that is no stream: its body, which has come as a whole. Call it in place of fm_reader_push. */
 FM_MUST_USE enum fm_code fm_reader_whole(struct fm_remote_reader *reader, const char *body, size_t len,
                                          struct fm_error *error);
 
@@ -124,7 +124,10 @@ bool fm_reader_emit_member(struct fm_remote_reader *reader, enum fm_remote_part_
 /* Arguments of the last call: a string, or, of servers that do so, the object itself. */
 void fm_reader_emit_arguments(struct fm_remote_reader *reader, struct json_object *object, const char *key);
 
-/* A half of a character that waits for the other half goes out without it. Before any other part, and at the end. */
+/*
+ * A half of a character that waits for the other half goes out without it. Call it before any other part, and at the
+ * end.
+ */
 void fm_reader_end_text(struct fm_remote_reader *reader);
 
 /* ---- reader_whole.c: what comes as a whole, with or without its pieces before ---- */
@@ -137,8 +140,8 @@ void fm_reader_begin_part(struct fm_remote_reader *reader);
 void fm_reader_tally(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, const char *text, size_t len);
 
 /*
- * `text` is the whole text of the unit `level`: what of the text has not come in pieces is handed out. False: the
- * pieces are not its beginning, and nothing is handed out.
+ * `text` is the whole text of the unit `level`. Hands out the rest of the text that has not come in pieces. False: the
+ * pieces are not the beginning of `text`, and nothing is handed out.
  */
 bool fm_reader_emit_rest(struct fm_remote_reader *reader, enum fm_remote_part_kind kind, enum fm_tally_level level,
                          const char *text, size_t len);

@@ -4,7 +4,7 @@
 #include <json-c/json.h>
 #include <string.h>
 
-/* No model reads so many; and their sum is a number. */
+/* At most 2^53: no model reads more tokens, and a sum of such counts does not overflow. */
 static int64_t at_most(int64_t tokens) {
     return tokens < INT64_C(1) << 53 ? tokens : INT64_C(1) << 53;
 }

@@ -27,7 +27,7 @@ struct fm_remote {
 /* Takes the job over, and finishes it sooner or later. */
 void fm_ask_start(struct fm_remote *remote, struct fm_kit_job *job);
 
-/* Ends the asks whose jobs are aborted, and closes their connections. Not from inside of a transfer's calls. */
+/* Ends the asks whose jobs are aborted, and closes their connections. Do not call it from a transfer's callbacks. */
 void fm_ask_drop_aborted(struct fm_remote *remote);
 
 /* ---- answer.c: passes the answer on to the kit ---- */
@@ -72,7 +72,7 @@ FM_MUST_USE enum fm_reason fm_remote_answer_embed(struct fm_remote_answer *answe
 
 /*
  * Asks all endpoints at the same time, and fills `out`. Blocks for two seconds at most; `pump` (with `remote`) moves
- * all transfers on, and waits up to so many ms.
+ * all transfers on, and waits up to `ms`.
  */
 void fm_probe(struct fm_remote *remote, void (*pump)(struct fm_remote *, int64_t ms), struct fm_availability *out);
 

@@ -70,7 +70,7 @@ void fm_body_pass(struct fm_body *body, enum fm_passed which, const char *key);
 /* Writes the passed members that OpenAI's dialects have alike: service_tier, prompt_cache_key and so on. */
 void fm_body_pass_all(struct fm_body *body);
 
-/* Writes the members that the configuration adds and that were not written yet. To be called last. */
+/* Writes the members that the configuration adds and that were not written yet. Call it last. */
 void fm_body_others(struct fm_body *body);
 
 /* INVALID_REQUEST: the dialect has no such thing. `param` is the job's member. */

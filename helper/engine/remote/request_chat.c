@@ -181,7 +181,7 @@ static void write_biases(struct fm_body *body) {
     fm_json_object_begin(&body->w);
     for (size_t i = 0; i < job->logit_bias_count; i++) {
         char token[24];
-        bool again = false; /* of a token that comes twice, the last bias counts */
+        bool again = false; /* if a token comes twice, its last bias counts */
         for (size_t j = i + 1; j < job->logit_bias_count; j++) {
             again |= job->logit_biases[j].token == job->logit_biases[i].token;
         }

@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-#define FM_GOOD_MS     60000    /* for so long the answer holds that an engine is available */
-#define FM_BAD_MS      300000   /* for so long the answer holds that an engine is not available */
+#define FM_GOOD_MS     60000    /* the answer that an engine is available holds for this long */
+#define FM_BAD_MS      300000   /* the answer that it is not available holds for this long */
 #define FM_OFFLINE_MS  5000     /* the same if the network is the reason, which may come back at any moment */
 #define FM_WAIT_MAX_MS 86400000 /* the most that ttl_ms and retry_after_ms may be */
 

@@ -28,7 +28,7 @@ static int64_t get_int(struct json_object *object, const char *key) {
     return json_object_object_get_ex(object, key, &value) ? json_object_get_int64(value) : 0;
 }
 
-/* A count. Of an engine's nonsense the nearest one is taken, so that sums stay in range. */
+/* A count. If an engine sends nonsense, the nearest possible count is taken, so that sums stay in range. */
 static int64_t get_count(struct json_object *object, const char *key) {
     int64_t count = get_int(object, key);
     return count < 0 ? 0 : count > INT32_MAX ? INT32_MAX : count;
@@ -311,7 +311,7 @@ static void on_accepted(struct fm_job *job, struct json_object *params) {
     job->accepted_ms = job->progress_ms;
     job->answer.timings.queue_us += fm_now_us() - job->queued_us;
     job->answer.any_order = job->engine->program->descriptor.any_order;
-    /* a job that is being stopped already fails without a stream, and a later choice finds it open */
+    /* if the job is being stopped, it fails without a stream; for a later choice, the stream is open already */
     if (!job->stopping && !job->answer.opened) {
         if (embeds(job) && !take_dimension(job, params)) {
             return;
@@ -342,7 +342,7 @@ static void on_restarted(struct fm_job *job, struct json_object *params) {
     }
 }
 
-/* Notes progress: of the prompt, or tokens whose text is held back, which count as output that has begun. */
+/* Notes progress in the prompt, or tokens whose text is held back. With such tokens the output has begun. */
 static void on_progress(struct fm_job *job, struct json_object *params) {
     int64_t output = get_count(params, "output_tokens");
     job->answer.usage.cached = get_count(params, "cached");

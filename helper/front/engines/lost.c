@@ -19,7 +19,7 @@ void fm_engine_lose_job_locked(struct fm_engine *engine, struct fm_job *job) {
     engine->lost_ms = fm_now_ms();
     fm_log(FM_LOG_WARN, "engine %d does not stop a request; that one is settled without it", (int)engine->pid);
     fm_job_settle_locked(job, finish, &error);
-    bool woken = fm_write_all(engine->wake_write, "l", 1); /* wakes its thread, so that it checks the silence */
+    bool woken = fm_write_all(engine->wake_write, "l", 1); /* the engine's thread must limit the silence now */
     (void)woken;                                           /* an empty pipe takes one byte */
 }
 

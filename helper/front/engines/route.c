@@ -240,7 +240,7 @@ void fm_route_explain(const char *const names[], const struct fm_error errors[],
     }
 }
 
-/* Of several engines that are not available, the error tells why each is not. */
+/* If several engines are not available, the error tells why each of them is not. */
 static enum fm_code tell_why(const struct search *search, struct fm_error *error) {
     const struct fm_error *first = &search->errors[0];
     for (size_t i = 1; i < search->error_count; i++) {

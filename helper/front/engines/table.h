@@ -31,7 +31,10 @@ int64_t fm_engine_keep_alive(const struct fm_front *front, const struct fm_reque
 /* The most advanced state of the program's processes: ready, if one is. Wants the lock. */
 enum fm_engine_state fm_engines_state_locked(const struct fm_front *front, const struct fm_program *program);
 
-/* Signs of progress for a job that waits for its engine; for one that has none yet, those of all. Wants the lock. */
+/*
+ * How many signs of progress the job's engine has given; all engines together, if the job has no engine yet. Wants the
+ * lock.
+ */
 unsigned fm_engine_signs_locked(const struct fm_job *job);
 
 #endif

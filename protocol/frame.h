@@ -42,8 +42,10 @@ struct fm_framer {
 void fm_framer_init(struct fm_framer *framer);
 void fm_framer_free(struct fm_framer *framer);
 
-/* Serves bodies of up to `max` bytes (at most FM_FRAME_DISCARD_MAX) instead of FM_FRAME_BODY_MAX. Before the first
- * byte. */
+/*
+ * Serves bodies of up to `max` bytes (at most FM_FRAME_DISCARD_MAX) instead of FM_FRAME_BODY_MAX. Call it before the
+ * first byte.
+ */
 void fm_framer_set_max(struct fm_framer *framer, size_t max);
 
 /*

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define CHUNK      65536u /* bytes of a read */
-#define READS      4      /* so many reads for each fm_client_process, so that the host gets its turn */
+#define READS      4      /* reads in each fm_client_process: no more, so that the host gets its turn */
 #define WRITES     16
 #define LAST_READS 64      /* for the last output of an ended helper: another process may still write into its pipe */
 #define QUEUE_KEEP 1048576 /* above this, the memory of an empty queue goes back to the system */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMON      5000  /* a word that so many chunks have is common */
+#define COMMON      5000  /* a word in at least this many chunks is common */
 #define MATCHES_MAX 15000 /* chunks that are to be scored */
 #define QUERY_MAX   65536 /* bytes */
 

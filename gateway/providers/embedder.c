@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define REQUEST_MAX (8u << 20)
-#define IDLE_MS     "300000" /* after so long without a text the model is unloaded */
+#define IDLE_MS     "300000" /* after this time without a text the model is unloaded */
 
 struct gw_embedder_state {
     struct gw_link *link;

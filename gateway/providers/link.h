@@ -12,7 +12,7 @@
 #include <uv.h>
 
 #define GW_LINK_PULSE_MS   5000 /* between two requests for a sign of life */
-#define GW_LINK_PULSES_MAX 4    /* after so many periods without an answer, it hangs */
+#define GW_LINK_PULSES_MAX 4    /* after this many periods without an answer, the helper hangs */
 
 struct gw_link;
 

@@ -74,7 +74,10 @@ int64_t gw_rpc_uptime(const struct gw_rpc *rpc);
 
 /* ---- answers ---- */
 
-/* The answer's writer: the handler writes one value, the result, then calls gw_reply_end. Not after a failure. */
+/*
+ * The answer's writer: the handler writes one value, the result, then calls gw_reply_end. Do not call it after
+ * gw_reply_fail.
+ */
 struct fm_json_writer *gw_reply_begin(struct gw_reply *call);
 
 /* Sends the answer and frees the call. A result of more than GW_ANSWER_MAX bytes becomes an error, GW_INTERNAL. */

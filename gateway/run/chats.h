@@ -45,7 +45,7 @@ FM_MUST_USE enum fm_code gw_chats_new(const struct gw_chats_options *options, st
 /* Aborts all runs and accepts no new ones. Calls `stopped` once none is left, perhaps during this call. */
 void gw_chats_stop(struct gw_chats *chats, void (*stopped)(void *context), void *context);
 
-/* After `stopped`. The loop has to run once more. */
+/* Call it after `stopped`. The loop has to run once more after that. */
 void gw_chats_free(struct gw_chats *chats);
 
 #endif

@@ -214,8 +214,8 @@ void gw_run_begin(struct gw_run *run);
 void gw_run_abort(struct gw_run *run);
 
 /*
- * Ends the run: it has failed with this sentence, or was aborted (NULL, with run->aborting). Only when it has no work
- * in progress.
+ * Ends the run: it has failed with this sentence, or was aborted (NULL, with run->aborting). Call it only when the run
+ * has no work in progress.
  */
 void gw_run_fail(struct gw_run *run, const char *message);
 
@@ -265,7 +265,7 @@ void gw_join_search(void *context, struct gw_reply *call, const struct gw_params
 struct gw_messages {
     const struct gw_story *story;
     int64_t after_seq;
-    size_t limit;                                    /* only the last so many; 0: all */
+    size_t limit;                                    /* at most this many, the last ones; 0: all */
     bool (*open)(void *context, const char *run_id); /* whether a run is open: open runs are left out */
     void *context;
 };

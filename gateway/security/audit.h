@@ -44,7 +44,10 @@ struct gw_audit_tool {
 FM_MUST_USE enum fm_code gw_audit_auth(struct gw_audit *audit, bool ok, const char *detail, gw_journal_done *done,
                                        void *context, struct fm_error *error);
 
-/* Before a tool runs. `approval`: who allowed it, such as "user" or "rule". `details`: what it will do, JSON. */
+/*
+ * Records that a tool is about to run. `approval`: who allowed it, such as "user" or "rule". `details`: what it will
+ * do, JSON.
+ */
 FM_MUST_USE enum fm_code gw_audit_tool_before(struct gw_audit *audit, const struct gw_audit_tool *tool,
                                               const char *approval, const char *details, size_t len,
                                               gw_journal_done *done, void *context, struct fm_error *error);
@@ -58,7 +61,7 @@ struct gw_audit_result {
     int64_t duration_ms;
 };
 
-/* After a tool ran, or after it was decided that it does not run. */
+/* Records that a tool ran, or that it was decided that it does not run. */
 FM_MUST_USE enum fm_code gw_audit_tool_after(struct gw_audit *audit, const struct gw_audit_tool *tool,
                                              const struct gw_audit_result *result, gw_journal_done *done, void *context,
                                              struct fm_error *error);

@@ -49,9 +49,7 @@ void gw_filter_free(struct gw_filter *filter);
  */
 FM_MUST_USE bool gw_filter_feed(struct gw_filter *filter, const char *text, size_t len, struct fm_buf *out);
 
-/*
- * The end of the text: appends what was held back. Then the filter can take another text. False as in gw_filter_feed.
- */
+/* The end of the text: appends what was held back. Then the filter can take another text. False: `out` has failed. */
 FM_MUST_USE bool gw_filter_end(struct gw_filter *filter, struct fm_buf *out);
 
 /* A whole text at once. False: out of memory, or `out` is full. */

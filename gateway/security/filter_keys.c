@@ -261,7 +261,7 @@ void gw_filter_keys_byte(struct gw_filter *filter, unsigned char c) {
     match_held(filter);
 }
 
-/* A run that the end of the text ends. True if it was a key's. */
+/* The text has ended, and with it each run. True if a run made a key complete, which is then redacted. */
 static bool end_runs(struct gw_filter *filter) {
     for (uint64_t left = filter->t.alive; left; left &= left - 1) {
         size_t i = first_of(left);

@@ -27,7 +27,7 @@ struct gw_journal_file;
  */
 typedef void gw_journal_done(void *context, const struct fm_error *error);
 
-/* Starts the thread. Fails as gw_worker_open. */
+/* Starts the thread. Fails with the errors of gw_worker_open. */
 FM_MUST_USE enum fm_code gw_journal_open(uv_loop_t *loop, struct gw_journal **journal, struct fm_error *error);
 
 /*

@@ -17,7 +17,7 @@ enum gw_view_form {
 
 struct gw_view {
     enum gw_view_form form;
-    size_t limit;      /* the last so many elements of an array; 0: all */
+    size_t limit;      /* at most this many elements of an array, the last ones; 0: all */
     int64_t after_seq; /* only what has a greater seq; 0: all */
     size_t max_bytes;  /* of an array's text: older elements are left out. 0: GW_VIEW_MAX */
 };

@@ -133,10 +133,10 @@ struct gw_observer {
 /* Runs the call, once. Any failure is reported by `done`. */
 void gw_tool_call_start(struct gw_tool_call *call, const struct gw_observer *observer);
 
-/* Ends it early. `done` comes as soon as none of its processes is left. Nothing after `done`. */
+/* Ends the call early. `done` comes as soon as none of its processes is left. After `done` this does nothing. */
 void gw_tool_call_abort(struct gw_tool_call *call);
 
-/* Only before gw_tool_call_start, or from `done` on. NULL does nothing. */
+/* Call it only before gw_tool_call_start, or from `done` on. NULL does nothing. */
 void gw_tool_call_free(struct gw_tool_call *call);
 
 #endif

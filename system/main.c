@@ -1,4 +1,4 @@
-/* fm-system: finds the sub-command. Without one it runs the MCP server, because clients start it so. */
+/* fm-system: finds the sub-command. Without one it runs the MCP server, because clients start it without one. */
 #include "cli/options.h"
 
 #include <stdio.h>

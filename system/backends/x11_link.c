@@ -226,7 +226,10 @@ static bool has_extension(xcb_connection_t *connection, const char *name) {
     return present;
 }
 
-/* Xwayland has an extension of this name. Before version 23.1 it has none, but its monitors' names begin so. */
+/*
+ * Xwayland has an extension of this name. Before version 23.1 it has none, but its monitors' names begin with this
+ * name.
+ */
 static bool is_xwayland(const struct sy_x11_link *link) {
     bool found = has_extension(link->connection, "XWAYLAND");
     if (found || !link->has_monitors) {

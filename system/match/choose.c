@@ -389,7 +389,10 @@ static enum sy_standing put_numbers(struct sy_work *work, struct set *set) {
     return SY_CLEAR;
 }
 
-/* Adds the duplicates: of each page that is open twice, all tabs but one. The active tab stays, or else the first. */
+/*
+ * Adds the duplicates: for each page that is open more than once, all tabs but one. The active tab stays, or else the
+ * first.
+ */
 static enum sy_standing put_duplicates(struct sy_work *work, struct set *set) {
     const struct sy_snapshot *snapshot = work->index->scene->snapshot;
     struct set all = {.in = calloc(snapshot->tab_count + 1, sizeof *all.in), .sure = true};

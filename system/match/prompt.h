@@ -1,6 +1,6 @@
 /*
  * The model's prompt: how to answer, the candidates, and the user's words. Titles are cut, and have no control
- * characters. Of a site's address the prompt only has the host. Pure.
+ * characters. The prompt has only the host of a site's address. Pure.
  */
 #ifndef SY_PROMPT_H
 #define SY_PROMPT_H

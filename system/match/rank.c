@@ -334,7 +334,10 @@ static void better(struct fit *best, struct fit other) {
 
 /* ---- tabs ---- */
 
-/* Whether the tab's host is the place's, or below it: `*below` is how many bytes stand before it, with their dot. */
+/*
+ * Whether the tab's host is the host of the place, or a host below that one. `*below`: how many bytes the tab's host
+ * has before the host of the place, with the dot; 0 if both are the same.
+ */
 static bool on_host(const struct sy_numbered_tab *tab, const char *place, size_t *below) {
     size_t host = strcspn(place, "/");
     size_t len = strlen(tab->domain);

@@ -59,7 +59,7 @@ struct sy_hit {
     size_t at;    /* index in apps or presets; for tabs: the tab's index - 1 */
     double score; /* up to about 1.1; from 1 on: it has all words unchanged */
     double bm25;  /* for tabs */
-    bool certain; /* by whole words, or by a word that can only be a typo of its name: good enough to close it */
+    bool certain; /* found by whole words, or by a sure typo of its name: sure enough to close the thing */
     bool domain;  /* the words are those of the tab's domain */
     bool part;    /* for names: only some words of the name were said */
     bool stray;   /* a word is the name of a site, and the tab is at another site */

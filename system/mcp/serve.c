@@ -19,7 +19,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#define JOBS_MAX  64u          /* waiting jobs; with so many, no more input is read */
+#define JOBS_MAX  64u          /* waiting jobs; with this many, no more input is read */
 #define HELD_MAX  1048576u     /* bytes that wait for the desktop's thread, or for the client */
 #define OUT_MAX   (128u << 20) /* bytes of output: one message can make a batch of large answers */
 #define GRACE_MS  1000         /* after the end of the input, to answer open requests */

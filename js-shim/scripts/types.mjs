@@ -72,7 +72,7 @@ class Types {
     return union([schema.type].flat().map((name) => this.plain(name, schema, depth)));
   }
 
-  /** The types that a declared one is one of. */
+  /** The types of which a declared type is the union. */
   choices(schema) {
     const choices = schema.anyOf ?? schema.oneOf;
     return choices === undefined ? this.type(schema).split(" | ") : unique(choices.map((each) => this.type(each, 1)));

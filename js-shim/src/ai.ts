@@ -11,7 +11,7 @@ export interface OpenAISettings {
 /**
  * A provider of the AI SDK: with `const fm = createFmProxy(client, createOpenAI)`, `fm("default")` is a language model, and
  * `fm.embedding("default")` one that embeds. `createOpenAI` is that of the application's own `@ai-sdk/openai`, so the provider
- * fits its version of `ai`. The client stays the caller's to close.
+ * fits its version of `ai`. The caller still has to close the client.
  *
  * @throws TypeError without `createOpenAI`
  */

@@ -1,6 +1,6 @@
 // A clock that stops while this process does.
 
-/** In ms: if a timer fires so much too late, this process stood still, and nothing follows about other processes. */
+/** In ms: if a timer fires this much too late, this process stood still, which says nothing about other processes. */
 export const STOOD_STILL_MS = 1000;
 /** How long it sleeps at most, so that it recognises when this process stood still. */
 const SLICE_MS = 500;
@@ -30,7 +30,7 @@ export class Watch {
     return this.#stood;
   }
 
-  /** Has `look` called at once, for what it may not know of yet. */
+  /** Calls `look` at once: something may have happened that it does not know of yet. */
   wake(): void {
     if (this.#over) return;
     clearTimeout(this.#timer);

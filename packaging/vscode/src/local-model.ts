@@ -67,7 +67,7 @@ export class LocalModel implements vscode.Disposable {
     return this.#status;
   }
 
-  /** Whether the model can be asked; asks where that is not known, or was not so the last time. */
+  /** Whether the model can be asked. Checks it again unless the last check found it ready. */
   async isReady(): Promise<boolean> {
     return (this.#status.kind === "ready" ? this.#status : await this.check()).kind === "ready";
   }

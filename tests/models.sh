@@ -12,9 +12,9 @@
 #   agents          loops of others, unmodified (openai's runTools, Agents SDK, AI SDK), with a task that takes three tools
 #   --model FILE    a model of your own
 #   --size SIZE     which Qwen2.5-Coder-Instruct (Q4_K_M) is fetched; if absent, 0.5b, and 1.5b for agents
-#   --questions N   so many of each category, evenly spread; all if absent
+#   --questions N   N questions of each category, evenly spread; all if absent
 #   --only WHO      only one of the two
-#   --streams N     so many questions at once; 4 if absent
+#   --streams N     N questions at once; 4 if absent
 #   --out FILE      the answers, a line each (build/models-tools/bfcl.jsonl). Those that it holds are not asked again, so a run
 #                   that was cut goes on; name another file for another build
 #   --table         only prints the table of what the file holds

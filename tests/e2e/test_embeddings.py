@@ -329,7 +329,7 @@ class RealModel(Embeddings):
             engines = {engine["model"]: engine for engine in helper.call("capabilities.get")["engines"]}
             self.assertEqual(set(engines), {chat, MODEL})
             sizes = {chat: os.path.getsize(CHAT[0]), MODEL: os.path.getsize(os.path.join(MODELS, f"{MODEL}.gguf"))}
-            for model, engine in engines.items():  # a file also has a vocabulary; the KV memory is added
+            for model, engine in engines.items():  # the file's vocabulary does not count; the KV memory does
                 self.assertGreater(engine["memory_bytes"], 0.9 * sizes[model])
                 self.assertLess(engine["memory_bytes"], 5 * sizes[model])
             both = sum(engine["memory_bytes"] for engine in engines.values())

@@ -297,8 +297,8 @@ class Messages(Case):
         self.session = self.gateway.open()
 
     def test_13_required_fields(self):
-        """Absent, null and other types are treated the same; of several missing fields the first one is reported, before the
-        session is looked for."""
+        """Absent, null and other types are treated the same. If several fields are missing, the first one is reported, before
+        the session is looked for."""
         for _ in range(ITERATIONS):
             fields = {"session_id": self.random.choice((self.session, self.word())), "prompt": self.text(),
                       "content": self.text(), "output_format": self.random.choice((*FORMATS, self.word()))}
@@ -434,7 +434,7 @@ class Got(Case):
         self.turn(session, conversation)
 
     def test_25_exactly_the_most(self):
-        """10,000 characters are passed on; of a longer content, the last character is not."""
+        """10,000 characters are passed on. If the content is longer, its last character is not."""
         for _ in range(ITERATIONS):
             content = self.long_text(CONTENT_MAX)
             got = self.got(self.gateway.message(self.gateway.open(), "p", content))

@@ -401,7 +401,7 @@ static void send_event(struct choices *from) {
     } else if (method == 0) {
         fm_buf_append_str(&body, reports[choice / 16 % COUNT(reports)]);
     }
-    if (choice & 128 && !vector) { /* of members with the same name, the later one counts */
+    if (choice & 128 && !vector) { /* if two members have the same name, the later one counts */
         append_object(from, &body, 0, false);
     }
     fm_buf_append_str(&body, "}}");

@@ -174,7 +174,7 @@ static void check_answer(struct client *client, struct json_object *root) {
     }
     HOLDS(fm_rpc_id_read(value, &id));
     struct expected *found = NULL;
-    for (size_t i = 0; i < client->count; i++) { /* of several requests with this id, one that was not cancelled */
+    for (size_t i = 0; i < client->count; i++) { /* if several requests have this id: one that was not cancelled */
         struct expected *at = &client->expected[i];
         if (!at->answered && fm_rpc_id_equal(&at->id, &id) && (!found || found->may_lack)) {
             found = at;

@@ -282,7 +282,7 @@ static void in_tags(void **state) {
 /* ---- at random ---- */
 
 #ifdef FM_SANITIZE
-#define WALKS 1 /* with sanitizers, llguidance's memory is slow, and llguidance is not built for a sanitizer */
+#define WALKS 1 /* with sanitizers, llguidance's allocations are slow, and no sanitizer watches llguidance itself */
 #else
 #define WALKS 3 /* for each schema in each form */
 #endif

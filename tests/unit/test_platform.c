@@ -354,7 +354,7 @@ static void *read_late(void *argument) {
     return NULL;
 }
 
-/* A descriptor that is full, and that its host made non-blocking. */
+/* fm_write_all waits for room in a pipe that is full, also if another process has made the pipe non-blocking. */
 static void a_write_waits_for_its_reader(void **state) {
     (void)state;
     static const char bytes[200000];

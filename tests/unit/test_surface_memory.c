@@ -19,7 +19,7 @@ static bool attempt(const struct fm_surface *surface, struct json_object *params
     struct fm_buf report;
     fm_buf_init(&report, 1u << 20);
     fm_buf_append_str(&report, "\"enforced\":[\"type\"],\"checked\":[]");
-    bool reported = !report.failed; /* then the front fails the job */
+    bool reported = !report.failed; /* if not, the front fails the job */
     fm_answer_report(&answer, &report);
     fm_answer_open(&answer, 1);
     bool ok = reported && fm_answer_append(&answer, "Hello", 5);

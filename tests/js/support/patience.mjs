@@ -33,7 +33,7 @@ export function undisturbed(holds, message) {
   if (!holds) throw new Late(`does not hold, or the machine stood still: ${message}`);
 }
 
-/** The result of `work`. If a helper was not ready within its limit, the machine may be busy. */
+/** The result of `work`. Throws `Late` if a helper was not ready within its limit, because the machine may be busy. */
 export async function inTime(work) {
   try {
     return await work;

@@ -176,6 +176,7 @@ static enum fm_code open_tools(struct gw_assistant *assistant, struct fm_error *
     struct gw_tools_config tools = {.loop = options->loop,
                                     .browser = options->browser,
                                     .state_folder = options->paths->home,
+                                    .own_port = options->port,
                                     .timeout_ms = options->config->tools_timeout,
                                     .output_max = (size_t)options->config->tools_max_output_bytes};
     if (!gw_sandbox_parse(options->config->tools_sandbox, &tools.sandbox)) {

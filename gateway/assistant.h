@@ -25,6 +25,7 @@ struct gw_assistant_options {
     const char *const *helper_arguments; /* arguments of the local model's helper; NULL-terminated */
     const char *embedding_models;        /* folder; NULL: memory searches by words only, unless OpenAI embeds */
     const char *browser;                 /* path of Chromium; NULL: found by PATH */
+    const uint16_t *port;                /* where the server listens, once it does */
 };
 
 /*

@@ -123,6 +123,7 @@ static enum fm_code open_assistant(struct fm_error *error) {
         .helper_arguments = gateway.options.helper_arguments,
         .embedding_models = gateway.options.embedding_models,
         .browser = gateway.options.browser,
+        .port = &gateway.server.policy.port,
     };
     enum fm_code code = gw_assistant_open(&options, &gateway.assistant, error);
     if (code == FM_OK) {

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -38,13 +39,17 @@ static const char *url_fault(const char *url) {
     return memchr(url + scheme, '@', host) ? "must not have a user name or password" : NULL;
 }
 
-/* Whether it is an address without its scheme, as people write it: a host with a dot, perhaps a port, perhaps a path.
+/*
+ * Whether it is an address without its scheme, as people write it: localhost or a host with a dot, perhaps a port,
+ * perhaps a path.
  */
 static bool lacks_scheme(const char *url) {
     const char *end = url + strcspn(url, "/?#");
     const char *colon = memchr(url, ':', (size_t)(end - url));
     const char *host_end = colon ? colon : end;
-    if (!memchr(url, '.', (size_t)(host_end - url)) || (colon && colon + 1 == end)) {
+    bool host =
+        memchr(url, '.', (size_t)(host_end - url)) || gw_proxy_names_this_machine(url, (size_t)(host_end - url));
+    if (!host || (colon && colon + 1 == end)) {
         return false;
     }
     for (const char *at = url; at < end; at++) {
@@ -57,7 +62,10 @@ static bool lacks_scheme(const char *url) {
     return true;
 }
 
-/* Writes such an address with https://, before it is checked and shown: the user approves what is opened. */
+/*
+ * Writes such an address with https:// (of this machine: http://), before it is checked and shown: the user approves
+ * what is opened.
+ */
 static bool add_scheme(struct json_object *action) {
     const char *url = gw_browser_text(action, "url");
     int len = json_object_get_string_len(json_object_object_get(action, "url"));
@@ -66,7 +74,7 @@ static bool add_scheme(struct json_object *action) {
         return true; /* check_action refuses one with a NUL */
     }
     fm_buf_init(&whole, GW_TOOL_CALL_TEXT_MAX);
-    fm_buf_append_str(&whole, "https://");
+    fm_buf_append_str(&whole, gw_proxy_names_this_machine(url, strcspn(url, ":/?#")) ? "http://" : "https://");
     fm_buf_append_str(&whole, url);
     fm_buf_append_char(&whole, '\0');
     struct json_object *value = whole.failed ? NULL : json_object_new_string(whole.data);
@@ -76,6 +84,64 @@ static bool add_scheme(struct json_object *action) {
         return false;
     }
     return true;
+}
+
+/* The port of an address that names this machine; 0: it names another host, or no port that can be. */
+static unsigned own_port(const char *url) {
+    bool secure = strncasecmp(url, "https://", 8) == 0;
+    const char *host = url + (secure ? 8 : 7);
+    const char *end = host + strcspn(host, "/?#");
+    bool bracket = *host == '[';
+    const char *host_end = bracket ? memchr(host, ']', (size_t)(end - host)) : memchr(host, ':', (size_t)(end - host));
+    host_end = host_end ? host_end : end;
+    const char *port = host_end + (bracket && host_end < end);
+    if (!gw_proxy_names_this_machine(host + bracket, (size_t)(host_end - host) - bracket)) {
+        return 0;
+    }
+    if (port == end) {
+        return secure ? 443 : 80;
+    }
+    char *rest = NULL;
+    unsigned long number = *port == ':' && isdigit((unsigned char)port[1]) ? strtoul(port + 1, &rest, 10) : 0;
+    return rest == end && number <= 65535 ? (unsigned)number : 0;
+}
+
+size_t gw_browser_own_ports(struct json_object *input, unsigned ports[GW_BROWSER_ACTIONS_MAX]) {
+    struct json_object *actions = json_object_object_get(input, "actions");
+    size_t count = 0;
+    for (size_t i = 0; i < json_object_array_length(actions) && count < GW_BROWSER_ACTIONS_MAX; i++) {
+        const char *url = gw_browser_text(json_object_array_get_idx(actions, i), "url");
+        unsigned port = *url ? own_port(url) : 0;
+        if (port) {
+            ports[count++] = port;
+        }
+    }
+    return count;
+}
+
+/*
+ * A page of this machine may be opened: a developer's own page is what he looks at first. It may not be opened in one
+ * call with pages of the web, because these could reach it then. The gateway's own page is never opened.
+ */
+static enum fm_code check_own_pages(const struct gw_tool_call *call, struct json_object *actions, bool *own,
+                                    struct fm_error *error) {
+    bool web = false;
+    *own = false;
+    for (size_t i = 0; i < json_object_array_length(actions); i++) {
+        const char *url = gw_browser_text(json_object_array_get_idx(actions, i), "url");
+        unsigned port = *url ? own_port(url) : 0;
+        *own = *own || port;
+        web = web || (*url && !port);
+        if (*own && web) {
+            return refuse_action(error, i, "url",
+                                 port ? "is on this machine, and another one is not; make a call for each"
+                                      : "is of the web, and another one is on this machine; make a call for each");
+        }
+        if (port && call->tools->own_port && port == *call->tools->own_port) {
+            return refuse_action(error, i, "url", "is the gateway's own address, which no tool opens");
+        }
+    }
+    return FM_OK;
 }
 
 static bool is_one_of(const char *name, const char *const members[2]) {
@@ -108,7 +174,7 @@ static enum fm_code check_action(struct json_object *action, size_t index, struc
     return fault ? refuse_action(error, index, "url", fault) : FM_OK;
 }
 
-static void write_summary(struct gw_tool_call *call, struct json_object *actions) {
+static void write_summary(struct gw_tool_call *call, struct json_object *actions, bool own) {
     struct json_object *first = json_object_array_get_idx(actions, 0);
     const struct gw_browser_action *row = gw_browser_action_find(gw_browser_text(first, "action"));
     size_t more = json_object_array_length(actions) - 1;
@@ -121,6 +187,7 @@ static void write_summary(struct gw_tool_call *call, struct json_object *actions
         fm_buf_append_char(&call->summary, *text ? ' ' : '.');
         gw_display_line(&call->summary, text, is_url ? strcspn(text, "/?#") : strlen(text), SUMMARY_MAX);
     }
+    fm_buf_append_str(&call->summary, own ? " (this machine)" : "");
     if (more) {
         char text[64];
         snprintf(text, sizeof text, ", then %zu more action%s", more, more == 1 ? "" : "s");
@@ -151,7 +218,7 @@ static bool write_action(struct fm_json_writer *w, struct json_object *action) {
     return escaped;
 }
 
-static void write_details(struct gw_tool_call *call, struct json_object *actions) {
+static void write_details(struct gw_tool_call *call, struct json_object *actions, bool own) {
     struct fm_json_writer w = fm_json_writer_on(&call->details);
     bool escaped = false;
     fm_json_object_begin(&w);
@@ -161,6 +228,9 @@ static void write_details(struct gw_tool_call *call, struct json_object *actions
         escaped |= write_action(&w, json_object_array_get_idx(actions, i));
     }
     fm_json_array_end(&w);
+    if (own) {
+        fm_json_key_str(&w, "note", "The pages are on this machine. Nothing else can be reached.");
+    }
     if (escaped) {
         fm_json_key_bool(&w, "escaped", true);
     }
@@ -183,13 +253,17 @@ static enum fm_code prepare_actions(struct gw_tool_call *call, struct fm_error *
             return error->code;
         }
     }
+    bool own;
+    if (check_own_pages(call, actions, &own, error) != FM_OK) {
+        return error->code;
+    }
     const char *text = json_object_to_json_string_ext(actions, JSON_C_TO_STRING_PLAIN);
     if (!text) {
         return fm_fail_no_memory(error);
     }
     gw_digest(text, strlen(text), call->digest);
-    write_summary(call, actions);
-    write_details(call, actions);
+    write_summary(call, actions, own);
+    write_details(call, actions, own);
     return FM_OK;
 }
 
@@ -207,8 +281,8 @@ const struct gw_tool gw_tool_browser = {
                    "field's text and, "
                    "with submit, presses Enter; wait {selector} until it is there, or {ms}; text {selector?} returns "
                    "the visible text; "
-                   "screenshot. Selectors are those of CSS. Local and private addresses can't be reached, and nothing "
-                   "is downloaded.",
+                   "screenshot. Selectors are those of CSS. Private addresses can't be reached, and nothing is "
+                   "downloaded. A page of this machine (http://localhost:PORT/) needs a call of its own.",
     .input_schema =
         "{\"type\":\"object\",\"required\":[\"actions\"],\"additionalProperties\":false,\"properties\":{\"actions\":{"
         "\"type\":\"array\",\"minItems\":1,\"maxItems\":20,\"items\":{\"type\":\"object\",\"required\":[\"action\"],"

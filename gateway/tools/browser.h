@@ -6,8 +6,9 @@
 #include "protocol/cdp.h"
 #include "tools/proxy.h"
 
-#define GW_BROWSER_ID_MAX  80u
-#define GW_BROWSER_STEP_MS 30000 /* for one action */
+#define GW_BROWSER_ID_MAX      80u
+#define GW_BROWSER_STEP_MS     30000 /* for one action */
+#define GW_BROWSER_ACTIONS_MAX 20u   /* of a call: maxItems of the schema */
 
 struct json_object;
 
@@ -55,6 +56,9 @@ const struct gw_browser_action *gw_browser_action_find(const char *name);
 /* The object of an action, and a member's text ("" if it is not there). */
 struct json_object *gw_browser_step(const struct gw_browser *browser);
 const char *gw_browser_text(struct json_object *action, const char *member);
+
+/* Finds the ports of the pages of this machine that the actions of `input` open. Returns how many there are. Pure. */
+size_t gw_browser_own_ports(struct json_object *input, unsigned ports[GW_BROWSER_ACTIONS_MAX]);
 
 /* The current action is done: begins the next one, or the end. */
 void gw_browser_next(struct gw_browser *browser);

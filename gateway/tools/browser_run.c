@@ -448,8 +448,10 @@ enum fm_code gw_browser_execute(struct gw_tool_call *call, struct fm_error *erro
     uv_timer_init(call->tools->loop, &browser->pause);
     browser->limit.data = browser;
     browser->pause.data = browser;
-    enum fm_code code =
-        gw_proxy_open(call->tools->loop, call->tools->exempt_address, on_refused, browser, &browser->proxy, error);
+    unsigned ports[GW_BROWSER_ACTIONS_MAX];
+    const struct gw_proxy_policy policy = {
+        .exempt = call->tools->exempt_address, .ports = ports, .port_count = gw_browser_own_ports(call->input, ports)};
+    enum fm_code code = gw_proxy_open(call->tools->loop, &policy, on_refused, browser, &browser->proxy, error);
     if (code != FM_OK || (code = freeze(browser, error)) != FM_OK || (code = start_process(browser, error)) != FM_OK) {
         forget_browser(browser);
         return code;

@@ -17,9 +17,10 @@ struct gw_tools {
     char *runner;
     char *browser;
     char *exempt_address;
-    char **environment; /* what commands get, NULL-terminated */
-    char **hidden;      /* what a sandbox hides, NULL-terminated, absolute */
-    char *temporary;    /* where temporary folders are made */
+    const uint16_t *own_port; /* see gw_tools_config */
+    char **environment;       /* what commands get, NULL-terminated */
+    char **hidden;            /* what a sandbox hides, NULL-terminated, absolute */
+    char *temporary;          /* where temporary folders are made */
     int64_t timeout_ms;
     size_t output_max;
     int64_t processes_max;

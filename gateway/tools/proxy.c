@@ -17,6 +17,7 @@
 #define CONNECTIONS_MAX 256u
 #define HOST_MAX        255u
 #define BACKLOG         64
+#define PORTS_MAX       20u  /* a call has no more actions */
 #define ATTEMPT_MS      2000 /* for an address that does not answer, where the host has another one */
 
 enum reply { REPLY_DONE = 0, REPLY_FAILURE = 1, REPLY_NOT_ALLOWED = 2, REPLY_UNREACHABLE = 4, REPLY_NO_COMMAND = 7 };
@@ -27,6 +28,8 @@ struct gw_proxy {
     uv_loop_t *loop;
     uv_tcp_t listener;
     char *exempt;
+    unsigned ports[PORTS_MAX]; /* of this machine's pages */
+    size_t port_count;
     void (*refused)(void *context, const char *host, const char *reason);
     void (*closed)(void *context);
     void *context;
@@ -62,12 +65,14 @@ struct connection {
     unsigned char request[300];
     size_t have;
     enum stage stage;
+    bool six;      /* ::1 is being tried for a name that leads to this machine */
     unsigned open; /* handles and look-ups that will call back */
     unsigned ends; /* sides that have sent all */
 };
 
 static void close_connection(struct connection *connection);
 static void try_next(struct connection *connection);
+static void resolve(struct connection *connection, const char *host);
 
 /* ---- ends ---- */
 
@@ -241,15 +246,45 @@ static void on_connected(uv_connect_t *connect, int status) {
     }
 }
 
+/* `host` is `name`, or below it. */
+static bool is_below(const char *host, const char *name) {
+    size_t host_len = strlen(host);
+    size_t len = strlen(name);
+    return host_len >= len && strcasecmp(host + host_len - len, name) == 0 &&
+           (host_len == len || host[host_len - len - 1] == '.');
+}
+
+bool gw_proxy_names_this_machine(const char *host, size_t len) {
+    static const char *const names[] = {"localhost", "127.0.0.1", "::1"};
+    size_t i = 0;
+    while (i < sizeof names / sizeof *names && (strlen(names[i]) != len || strncasecmp(names[i], host, len) != 0)) {
+        i++;
+    }
+    return i < sizeof names / sizeof *names;
+}
+
+/* Whether it is a page of this machine that the call opens. Another name that leads to this machine is none. */
+static bool is_own_page(const struct connection *connection) {
+    const struct gw_proxy *proxy = connection->proxy;
+    size_t i = 0;
+    while (i < proxy->port_count && proxy->ports[i] != connection->port) {
+        i++;
+    }
+    return i < proxy->port_count && gw_proxy_names_this_machine(connection->host, strlen(connection->host));
+}
+
 /* Why the address must not be reached; NULL: it may be. */
-static const char *refusal_of(const struct gw_proxy *proxy, const struct sockaddr *address) {
+static const char *refusal_of(const struct connection *connection, const struct sockaddr *address) {
+    const struct gw_proxy *proxy = connection->proxy;
     char text[80];
     gw_address_write(address, text, sizeof text);
-    if (proxy->exempt && strcmp(proxy->exempt, text) == 0) {
+    if ((proxy->exempt && strcmp(proxy->exempt, text) == 0) || is_own_page(connection)) {
         return NULL;
     }
     const char *refusal = gw_address_refused(address);
-    return refusal ? refusal : gw_address_near(address);
+    refusal = refusal ? refusal : gw_address_near(address);
+    return refusal || proxy->port_count == 0 ? refusal
+                                             : "not of this machine, whose pages are all that the call reaches";
 }
 
 static void connect_to(struct connection *connection, const struct sockaddr *address) {
@@ -269,13 +304,20 @@ static void try_next(struct connection *connection) {
     char address[80] = "";
     for (; connection->candidate; connection->candidate = connection->candidate->ai_next) {
         const struct sockaddr *one = connection->candidate->ai_addr;
-        const char *why = refusal_of(proxy, one);
+        const char *why = refusal_of(connection, one);
         if (!why) {
             connect_to(connection, one);
             return;
         }
         refusal = why;
         gw_address_write(one, address, sizeof address);
+    }
+    if (!refusal && !connection->six && is_below(connection->host, "localhost")) {
+        connection->six = true; /* many servers of developers listen on ::1 only */
+        uv_freeaddrinfo(connection->addresses);
+        connection->addresses = NULL;
+        resolve(connection, "::1");
+        return;
     }
     if (refusal) {
         char reason[160];
@@ -299,21 +341,16 @@ static void on_resolved(uv_getaddrinfo_t *lookup, int status, struct addrinfo *a
     try_next(connection);
 }
 
-/* `host` is `name`, or below it. */
-static bool is_below(const char *host, const char *name) {
-    size_t host_len = strlen(host);
-    size_t len = strlen(name);
-    return host_len >= len && strcasecmp(host + host_len - len, name) == 0 &&
-           (host_len == len || host[host_len - len - 1] == '.');
-}
-
 /*
  * A name, or an address as text: getaddrinfo takes both. By RFC 6761, sections 6.3 and 6.4, "invalid" leads nowhere and
  * "localhost" to this machine, so no server is asked for them.
  */
 static void resolve_host(struct connection *connection) {
+    resolve(connection, is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host);
+}
+
+static void resolve(struct connection *connection, const char *host) {
     struct in6_addr literal;
-    const char *host = is_below(connection->host, "localhost") ? "127.0.0.1" : connection->host;
     bool is_literal = inet_pton(AF_INET, host, &literal) == 1 || inet_pton(AF_INET6, host, &literal) == 1;
     /* for a name: only addresses of a family that this machine has */
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = is_literal ? AI_NUMERICHOST : AI_ADDRCONFIG};
@@ -450,18 +487,21 @@ static void nobody_waits(void *context) {
     (void)context;
 }
 
-enum fm_code gw_proxy_open(uv_loop_t *loop, const char *exempt,
+enum fm_code gw_proxy_open(uv_loop_t *loop, const struct gw_proxy_policy *policy,
                            void (*refused)(void *context, const char *host, const char *reason), void *context,
                            struct gw_proxy **result, struct fm_error *error) {
     struct sockaddr_in address;
     int len = sizeof address;
     struct gw_proxy *proxy = calloc(1, sizeof *proxy);
     *result = NULL;
-    if (!proxy || (exempt && !(proxy->exempt = strdup(exempt)))) {
+    if (!proxy || (policy->exempt && !(proxy->exempt = strdup(policy->exempt)))) {
         free(proxy);
         return fm_fail_no_memory(error);
     }
     proxy->loop = loop;
+    for (; proxy->port_count < policy->port_count && proxy->port_count < PORTS_MAX; proxy->port_count++) {
+        proxy->ports[proxy->port_count] = policy->ports[proxy->port_count];
+    }
     proxy->refused = refused;
     proxy->context = context;
     uv_tcp_init(loop, &proxy->listener);

@@ -107,6 +107,7 @@ enum fm_code gw_tools_new(const struct gw_tools_config *config, struct gw_tools 
     tools->runner = find_runner(config->runner);
     tools->browser = strdup(config->browser ? config->browser : "chromium");
     tools->exempt_address = copy_or_null(config->exempt_address);
+    tools->own_port = config->own_port;
     tools->temporary = strdup(temporary && *temporary == '/' ? temporary : "/tmp");
     tools->hidden = gw_hidden_paths(gw_environment_get(tools->environment, "HOME"), config->state_folder);
     int failure = tools->runner ? fm_file_check_program(tools->runner) : ENOMEM;

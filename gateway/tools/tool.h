@@ -54,6 +54,7 @@ struct gw_tools_config {
     const char *state_folder; /* hidden from sandboxed tools, as keys are; NULL: none */
     const char
         *exempt_address;   /* for tests: "ADDRESS:PORT" that the browser may reach, though it is private; NULL: none */
+    const uint16_t *own_port;   /* where the gateway listens, which no page may be of: read at each call; NULL: not known */
     int64_t timeout_ms;    /* tools.timeout */
     size_t output_max;     /* tools.maxOutputBytes, at least 1,000 */
     int64_t processes_max; /* of one call; 0: 4,096 */

@@ -74,7 +74,10 @@ class Server:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer((address, port), Handler)
+        class Listener(http.server.ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+        self.server = Listener((address, port), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_port
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
@@ -317,9 +320,9 @@ class Browser(TimedTest):
         self.assertEqual(self.inside.hits, [])
 
     def test_addresses(self):
-        self.refused(self.browse(navigate(self.inside.url())), "127.0.0.1 is a loopback address")
         port = self.inside.port
         rows = (
+            (f"127.0.0.1:{port}", "127.0.0.1 is a loopback address"),
             (f"localhost:{port}", "localhost: 127.0.0.1 is a loopback address"),
             (f"x.LOCALHOST:{port}", "x.localhost: 127.0.0.1 is a loopback address"),
             (f"127.1:{port}", "127.0.0.1 is a loopback address"),
@@ -341,6 +344,48 @@ class Browser(TimedTest):
                 with self.subTest(host):
                     self.assertIn(reason, result["output"])
         self.assertEqual(self.inside.hits, [])
+
+    def test_pages_of_this_machine(self):
+        """They are opened by the names of this machine, and shown as such. Then nothing else is reached: another port of this
+        machine, another name that leads here, the web."""
+        other = Server()
+        self.addCleanup(other.close)
+        self.inside.pages["/"] = (f"<title>Mine</title><img src=http://localhost:{other.port}/port>"
+                                  f"<img src=http://x.localhost:{self.inside.port}/name><img src=http://203.0.114.9/>")
+        for host in ("localhost", "127.0.0.1"):
+            with self.subTest(host):
+                self.inside.hits.clear()
+                result = self.browse(navigate(f"{host}:{self.inside.port}"), TEXT, exempt="")
+                self.assertEqual(result["end"], "done", result["output"])
+                self.assertIn('"Mine"', result["output"])
+                for reason in ("localhost: 127.0.0.1 is a loopback address", "x.localhost: 127.0.0.1 is a loopback address",
+                               "203.0.114.9 is not of this machine, whose pages are all that the call reaches"):
+                    self.assertIn(reason, result["output"])
+                self.assertEqual((self.inside.hits[0], other.hits), ("/", []))
+                self.assertNotIn("/name", "".join(self.inside.hits))
+        with self.driver(ownPort=self.inside.port) as driver:
+            request = driver.prepare("browser", {"actions": [navigate(f"http://LOCALHOST:{other.port}/a"), TEXT]})
+            self.assertEqual(request["summary"], f"Navigate to LOCALHOST:{other.port} (this machine), then 1 more action")
+            self.assertEqual(request["details"]["note"], "The pages are on this machine. Nothing else can be reached.")
+            driver.send(op="free", id=driver.next_id)
+            here, web = navigate(f"http://[::1]:{other.port}/"), navigate("https://web.example/")
+            for actions, param, words in (([here, web], "actions[1].url", "is of the web, and another one is on this machine"),
+                                          ([TEXT, web, here], "actions[2].url", "is on this machine, and another one is not"),
+                                          ([navigate(self.inside.url())], "actions[0].url", "is the gateway's own address"),
+                                          ([here, navigate(f"localhost:{self.inside.port}")], "actions[1].url", "own address")):
+                answer = driver.prepare("browser", {"actions": actions})
+                self.assertEqual(answer.get("param"), param, answer)
+                self.assertIn(words, answer["detail"])
+
+    def test_a_page_that_listens_on_six_only(self):
+        """As servers of developers do that listen on "localhost"."""
+        try:
+            six = Server("::1")
+        except OSError:
+            self.skipTest("this machine has no address ::1")
+        self.addCleanup(six.close)
+        result = self.browse(navigate(f"http://localhost:{six.port}/next"), TEXT, exempt="")
+        self.assertIn("next page", result["output"])
 
     def test_redirects(self):
         for target in some((self.inside.url("/secret"), f"http://[::1]:{self.inside.port}/", "http://10.0.0.1/")):

@@ -100,8 +100,11 @@ static void prepare(struct json_object *root, int id) {
 }
 
 static void open_tools(struct json_object *root) {
+    static uint16_t own_port;
     struct fm_error error;
+    own_port = (uint16_t)driver_number(root, "ownPort");
     struct gw_tools_config config = {.loop = &loop,
+                                     .own_port = &own_port,
                                      .runner = driver_text(root, "runner"),
                                      .browser = driver_text(root, "browser"),
                                      .state_folder = driver_text(root, "stateFolder"),

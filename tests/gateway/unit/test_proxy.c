@@ -139,7 +139,8 @@ static int reply_of(size_t count) {
     struct fm_error error;
     port_count = count;
     assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(gw_proxy_open(&loop, NULL, on_refused, NULL, &proxy, &error), FM_OK);
+    const struct gw_proxy_policy policy = {.exempt = NULL};
+    assert_int_equal(gw_proxy_open(&loop, &policy, on_refused, NULL, &proxy, &error), FM_OK);
     struct answer answer = {.fd = connect_here(gw_proxy_port(proxy), true)};
     assert_int_equal(write(answer.fd, greeting, sizeof greeting), sizeof greeting);
     assert_int_equal(uv_poll_init(&loop, &poll, answer.fd), 0);

@@ -2,7 +2,7 @@
 #
 #   fm_llhttp            the HTTP parser, built of the C files that packaging/setup.sh brings
 #   fm_wslay             WebSocket frames
-#   PkgConfig::LIBUV, PkgConfig::CRYPTO
+#   PkgConfig::LIBUV, PkgConfig::CRYPTO, PkgConfig::UTF8PROC
 #   fm_sqlite_vec        vectors in SQLite, built of one C file; only where setup.sh could bring it (it needs cargo)
 #
 # Of a build for another system than Linux and macOS there is no gateway: its sockets and signals are POSIX.
@@ -15,6 +15,10 @@ endif()
 set(missing "")
 pkg_check_modules(LIBUV QUIET IMPORTED_TARGET libuv>=1.42)
 pkg_check_modules(CRYPTO QUIET IMPORTED_TARGET libcrypto>=3.0)
+pkg_check_modules(UTF8PROC QUIET IMPORTED_TARGET libutf8proc>=2.5)
+if(NOT UTF8PROC_FOUND)
+  string(APPEND missing " libutf8proc>=2.5")
+endif()
 if(NOT LIBUV_FOUND)
   string(APPEND missing " libuv>=1.42")
 endif()

@@ -204,6 +204,7 @@ need_library() { pkg-config --exists "$1" 2>/dev/null || missing="$missing $2"; 
 # Debian's libwslay-dev has no file for pkg-config.
 need_for_gateway() {
   need_library libuv libuv1-dev
+  need_library libutf8proc libutf8proc-dev
   need_library libcrypto libssl-dev
   [ -e /usr/include/wslay/wslay.h ] || missing="$missing libwslay-dev"
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "memory/db_internal.h"
+#include "text/fold.h"
 
 #include <sqlite-vec.h>
 #include <stdio.h>
@@ -14,23 +15,33 @@
 #include <string.h>
 
 #define APPLICATION_ID 1785885293 /* "jrvm" as a number of 4 bytes: what the file is (sqlite.org/pragma.html) */
-#define SCHEMA_VERSION 1
-#define BUSY_MS        2000 /* another program, such as the sqlite3 shell, may read the file */
-#define NOT_WHOLE      '-'  /* before the hash of a file of which some chunks have no vector */
+#define SCHEMA_VERSION 2
+#define WORDS_MAX      (1u << 20) /* bytes that the index gets of a chunk, which has at most some thousand */
+#define BUSY_MS        2000       /* another program, such as the sqlite3 shell, may read the file */
+#define NOT_WHOLE      '-'        /* before the hash of a file of which some chunks have no vector */
 
-/* Words are reduced to their English stems, without accents. The triggers keep chunks_fts equal to chunks. */
+/*
+ * gw_fold_for_index prepares the words. The tokenizer reduces them to their English stems, and takes marks for parts of
+ * a word, as Hindi and Thai need. The triggers keep chunks_fts equal to chunks.
+ */
+static const char words_schema[] =
+    "CREATE VIRTUAL TABLE chunks_fts USING fts5(content, content='chunks', content_rowid='id',"
+    " tokenize=\"porter unicode61 categories 'L* M* N* Co'\");"
+    "CREATE TRIGGER chunks_insert AFTER INSERT ON chunks BEGIN"
+    " INSERT INTO chunks_fts(rowid, content) VALUES(new.id, gw_words(new.content)); END;"
+    "CREATE TRIGGER chunks_delete AFTER DELETE ON chunks BEGIN"
+    " INSERT INTO chunks_fts(chunks_fts, rowid, content) VALUES('delete', old.id, gw_words(old.content)); END;";
+
+/* Version 1 indexed the words as they were. */
+static const char drop_words[] = "DROP TRIGGER chunks_insert; DROP TRIGGER chunks_delete; DROP TABLE chunks_fts;";
+static const char index_words[] = "INSERT INTO chunks_fts(rowid, content) SELECT id, gw_words(content) FROM chunks;";
+
 static const char schema[] =
     "CREATE TABLE files(path TEXT PRIMARY KEY, hash TEXT, indexed_at INTEGER);"
     "CREATE TABLE chunks(id INTEGER PRIMARY KEY, file_path TEXT, content TEXT, embedding BLOB);"
     "CREATE INDEX chunks_file_path ON chunks(file_path);"
-    "CREATE VIRTUAL TABLE chunks_fts USING fts5(content, content='chunks', content_rowid='id',"
-    " tokenize='porter unicode61');"
     "CREATE TABLE embedding_cache(hash TEXT PRIMARY KEY, embedding BLOB, created_at INTEGER);"
-    "CREATE TABLE embedding_model(name TEXT, dimensions INTEGER);"
-    "CREATE TRIGGER chunks_insert AFTER INSERT ON chunks BEGIN"
-    " INSERT INTO chunks_fts(rowid, content) VALUES(new.id, new.content); END;"
-    "CREATE TRIGGER chunks_delete AFTER DELETE ON chunks BEGIN"
-    " INSERT INTO chunks_fts(chunks_fts, rowid, content) VALUES('delete', old.id, old.content); END;";
+    "CREATE TABLE embedding_model(name TEXT, dimensions INTEGER);";
 
 static bool is_damaged(int code) {
     return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
@@ -118,20 +129,37 @@ static bool set_model(struct gw_memory_db *db, size_t dimensions) {
 
 /* ---- open ---- */
 
-/* Creates the tables in an empty file. False: a failure, or a database that is not ours. */
+/* Creates the tables in an empty file, or indexes the words anew. False: a failure, or a database that is not ours. */
 static bool open_tables(struct gw_memory_db *db, bool *ours) {
     int64_t id = number(db, "PRAGMA application_id");
     int64_t version = number(db, "PRAGMA user_version");
     int64_t tables = number(db, "SELECT count(*) FROM sqlite_schema");
+    char sql[128];
+    snprintf(sql, sizeof sql, "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", APPLICATION_ID,
+             SCHEMA_VERSION);
     *ours = id == APPLICATION_ID && version == SCHEMA_VERSION;
     if (id == 0 && version == 0 && tables == 0) {
-        char sql[128];
-        snprintf(sql, sizeof sql, "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT", APPLICATION_ID,
-                 SCHEMA_VERSION);
         db->is_new = true;
-        *ours = exec(db, "BEGIN IMMEDIATE") && exec(db, schema) && exec(db, sql);
+        *ours = exec(db, "BEGIN IMMEDIATE") && exec(db, schema) && exec(db, words_schema) && exec(db, sql);
+    } else if (id == APPLICATION_ID && version == 1) {
+        *ours = exec(db, "BEGIN IMMEDIATE") && exec(db, drop_words) && exec(db, words_schema) &&
+                exec(db, index_words) && exec(db, sql);
     }
     return *ours;
+}
+
+/* The SQL function gw_words(TEXT). */
+static void words_of(sqlite3_context *context, int count, sqlite3_value **values) {
+    const char *text = (const char *)sqlite3_value_text(values[0]);
+    struct fm_buf words;
+    (void)count;
+    fm_buf_init(&words, WORDS_MAX);
+    if (gw_fold_for_index(text ? text : "", (size_t)sqlite3_value_bytes(values[0]), &words)) {
+        sqlite3_result_text(context, words.data ? words.data : "", (int)words.len, SQLITE_TRANSIENT);
+    } else {
+        sqlite3_result_error_nomem(context);
+    }
+    fm_buf_free(&words);
 }
 
 /* Empties the database if its vectors are another model's. */
@@ -169,6 +197,8 @@ static int open_file(struct gw_memory_db *db) {
     sqlite3_busy_timeout(db->sqlite, BUSY_MS);
     sqlite3_vec_init(db->sqlite, &unused, NULL);
     sqlite3_free(unused);
+    sqlite3_create_function(db->sqlite, "gw_words", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+                            words_of, NULL, NULL);
     bool done = exec(db, "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                          "PRAGMA secure_delete=ON; ATTACH ':memory:' AS vectors") &&
                 open_tables(db, &ours) && check_model(db);

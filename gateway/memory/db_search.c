@@ -1,5 +1,7 @@
 /* Searches: gw_fuse merges two lists, each with the best first. If a list can't be read, the search fails. */
 #include "memory/db_internal.h"
+#include "memory/memory.h"
+#include "text/fold.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #define COMMON      5000  /* a word in at least this many chunks is common */
 #define MATCHES_MAX 15000 /* chunks that are to be scored */
 #define QUERY_MAX   65536 /* bytes */
+#define FOLDED_MAX  (20u * GW_QUESTION_MAX)
 
 /* Runs a query that gives ids; `ids` has room for GW_CANDIDATES_MAX. */
 static bool read_ids(sqlite3_stmt *statement, int64_t *ids, size_t *count) {
@@ -75,13 +78,16 @@ static bool choose_words(struct gw_memory_db *db, bool has_vector, struct gw_wor
 static bool search_words(struct gw_memory_db *db, const char *question, size_t len, bool has_vector, size_t wanted,
                          int64_t *ids, size_t *count) {
     struct gw_words words;
-    gw_words_find(question, len, &words);
-    if (!choose_words(db, has_vector, &words)) {
-        return false;
-    }
-    return words.count == 0 ||
-           match(db, &words, "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?1 ORDER BY rank LIMIT ?2",
-                 (int64_t)wanted, ids, count);
+    struct fm_buf folded;
+    fm_buf_init(&folded, FOLDED_MAX);
+    bool done = gw_fold(question, len, &folded);
+    gw_words_find(folded.data ? folded.data : "", folded.len, &words);
+    done = done && choose_words(db, has_vector, &words);
+    done = done && (words.count == 0 ||
+                    match(db, &words, "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ?1 ORDER BY rank LIMIT ?2",
+                          (int64_t)wanted, ids, count));
+    fm_buf_free(&folded);
+    return done;
 }
 
 /* Vectors have length 1, so the nearest ones have the greatest cosine. */

@@ -1,15 +1,9 @@
-/* Questions. A word is a run of letters, digits and bytes beyond ASCII, and goes between quotes, where FTS5 has no
- * operators. */
+/* Questions. A word goes between quotes, where FTS5 has no operators. */
 #include "memory/query.h"
+#include "text/fold.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-static bool is_word_byte(char c) {
-    return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
-}
 
 /* Words that nearly every chunk has. They cost BM25 most of its time, and do not help a search. */
 static bool is_common(struct gw_word word) {
@@ -22,7 +16,7 @@ static bool is_common(struct gw_word word) {
         "who",  "why",   "will", "with", "would", "you", "your",
     };
     for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
-        if (strlen(common[i]) == word.len && strncasecmp(common[i], word.at, word.len) == 0) {
+        if (strlen(common[i]) == word.len && memcmp(common[i], word.at, word.len) == 0) {
             return true;
         }
     }
@@ -31,24 +25,49 @@ static bool is_common(struct gw_word word) {
 
 static bool is_known(const struct gw_words *words, struct gw_word word) {
     for (size_t i = 0; i < words->count; i++) {
-        if (words->items[i].len == word.len && strncasecmp(words->items[i].at, word.at, word.len) == 0) {
+        if (words->items[i].len == word.len && memcmp(words->items[i].at, word.at, word.len) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static void find_words(const char *question, size_t len, bool common_too, struct gw_words *words) {
-    words->count = 0;
-    for (size_t at = 0; at < len && words->count < GW_QUERY_WORDS_MAX;) {
-        struct gw_word word = {question + at, 0};
-        while (at + word.len < len && is_word_byte(word.at[word.len])) {
-            word.len++;
+/*
+ * The word that begins at `at`, and in `*next` where the one after it may begin. Letters of languages without spaces
+ * make pairs, as in the index; one that stands alone is a word that other letters may follow.
+ */
+static struct gw_word word_at(const char *text, size_t len, size_t at, size_t *next) {
+    struct gw_word word = {.at = text + at};
+    size_t bytes;
+    enum gw_letter first = gw_letter_at(text + at, len - at, &bytes);
+    *next = at + bytes;
+    if (first == GW_LETTER_NONE) {
+        return word;
+    }
+    word.len = bytes;
+    word.begins = first == GW_LETTER_UNSPACED;
+    for (at += bytes; at < len && gw_letter_at(text + at, len - at, &bytes) == first; at += bytes) {
+        word.len += bytes;
+        if (first == GW_LETTER_UNSPACED) {
+            size_t more;
+            bool last = at + bytes >= len || gw_letter_at(text + at + bytes, len - at - bytes, &more) != first;
+            word.begins = false;
+            *next = last ? at + bytes : at;
+            return word;
         }
+        *next = at + bytes;
+    }
+    return word;
+}
+
+static void find_words(const char *question, size_t len, bool common_too, struct gw_words *words) {
+    size_t next;
+    words->count = 0;
+    for (size_t at = 0; at < len && words->count < GW_QUERY_WORDS_MAX; at = next) {
+        struct gw_word word = word_at(question, len, at, &next);
         if (word.len && (common_too || !is_common(word)) && !is_known(words, word)) {
             words->items[words->count++] = word;
         }
-        at += word.len ? word.len : 1;
     }
 }
 
@@ -63,7 +82,7 @@ void gw_query_write(const struct gw_words *words, struct fm_buf *query) {
     for (size_t i = 0; i < words->count; i++) {
         fm_buf_append_str(query, i ? " OR \"" : "\"");
         fm_buf_append(query, words->items[i].at, words->items[i].len);
-        fm_buf_append_char(query, '"');
+        fm_buf_append_str(query, words->items[i].begins ? "\"*" : "\"");
     }
 }
 

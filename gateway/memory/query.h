@@ -4,21 +4,25 @@
 
 #include "base/buf.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GW_QUERY_WORDS_MAX 32u /* of a question; more make BM25 slow and no better */
 #define GW_RRF_K           60u /* Cormack, Clarke and Buettcher, SIGIR 2009 */
 
-/* Words of a question, each once; they point into it. */
+/* Words of a folded question, each once; they point into it. */
 struct gw_words {
     struct gw_word {
         const char *at;
         size_t len;
+        bool begins; /* a word of the index may go on after it */
     } items[GW_QUERY_WORDS_MAX];
     size_t count;
 };
 
-/* Finds the words. Common English words are left out, unless there are no others. */
+/*
+ * Finds the words of a question that gw_fold has folded. Common English words are left out, unless there are no others.
+ */
 void gw_words_find(const char *question, size_t len, struct gw_words *words);
 
 /* Writes an FTS5 query that matches every chunk with any of the words. Nothing in a word is an operator. */

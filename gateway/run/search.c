@@ -2,19 +2,20 @@
 #include "run/internal.h"
 
 #include "protocol/json_tree.h"
+#include "text/fold.h"
 
 #include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define SNIPPET_MAX    200 /* characters */
+#define FOLDED_MAX     (4u * GW_RECORD_MAX)
 #define SEARCH_DEFAULT 50
 
 struct search {
     struct gw_chats *chats;
     struct gw_reply *call;
-    char *query; /* words, each NUL-terminated */
+    char *query; /* words, folded, each NUL-terminated */
     size_t words;
     char (*keys)[GW_SESSION_KEY_LEN + 1]; /* sessions still to be read, the latest last */
     size_t key_count;
@@ -45,21 +46,29 @@ static const char *word_after(const struct search *search, const char *word) {
     return at;
 }
 
-static bool has_all(const struct search *search, const char *text) {
+/* Whether `text` has all words; `*first`: where it has the first one. False where memory ran out, too. */
+static bool has_all(const struct search *search, const char *text, size_t *first) {
     const char *word = NULL;
-    for (size_t i = 0; i < search->words; i++) {
+    size_t len = strlen(text);
+    struct fm_buf folded;
+    fm_buf_init(&folded, FOLDED_MAX);
+    bool all = gw_fold(text, len, &folded);
+    fm_buf_append_char(&folded, '\0');
+    all = all && !folded.failed;
+    for (size_t i = 0; all && i < search->words; i++) {
         word = word_after(search, word);
-        if (!strcasestr(text, word)) {
-            return false;
-        }
+        const char *hit = strstr(folded.data, word);
+        all = hit != NULL;
+        *first = hit && i == 0 ? (size_t)(hit - folded.data) : *first;
     }
-    return true;
+    *first = all && search->words > 0 ? gw_fold_place(text, len, *first) : 0;
+    fm_buf_free(&folded);
+    return all;
 }
 
-/* Up to SNIPPET_MAX characters around the first word. */
-static void write_snippet(const struct search *search, const char *text, struct fm_json_writer *w) {
-    const char *hit = strcasestr(text, word_after(search, NULL));
-    const char *start = hit && hit - text > SNIPPET_MAX / 4 ? hit - SNIPPET_MAX / 4 : text;
+/* Writes up to SNIPPET_MAX characters around the place `hit`. */
+static void write_snippet(const char *text, size_t hit, struct fm_json_writer *w) {
+    const char *start = text + (hit > SNIPPET_MAX / 4 ? hit - SNIPPET_MAX / 4 : 0);
     char line[SNIPPET_MAX * 4 + 1];
     size_t len = 0;
     size_t characters = 0;
@@ -77,13 +86,13 @@ static void write_snippet(const struct search *search, const char *text, struct 
     fm_json_string(w, line, len);
 }
 
-static void add_result(struct search *search, const struct gw_session *session, const char *text) {
+static void add_result(struct search *search, const struct gw_session *session, const char *text, size_t hit) {
     fm_json_object_begin(search->w);
     fm_json_key_str(search->w, "sessionKey", session->key);
     fm_json_key_str(search->w, "title", session->facts.title);
     fm_json_key_int(search->w, "updatedAt", session->facts.updated_ms);
     fm_json_key(search->w, "snippet");
-    write_snippet(search, text, search->w);
+    write_snippet(text, hit, search->w);
     fm_json_object_end(search->w);
     search->found++;
 }
@@ -94,12 +103,13 @@ static void look_at(struct search *search, const struct gw_session *session, con
     fm_buf_init(&scratch, GW_RECORD_MAX);
     bool read = fm_json_tree(text, len, &scratch, &messages);
     const char *hit = NULL;
+    size_t at = 0;
     for (size_t i = 0; read && !hit && i < json_object_array_length(messages); i++) {
         const char *content = gw_text_of(json_object_array_get_idx(messages, i), "content");
-        hit = has_all(search, content) ? content : NULL;
+        hit = has_all(search, content, &at) ? content : NULL;
     }
-    if (hit || has_all(search, session->facts.title)) {
-        add_result(search, session, hit ? hit : "");
+    if (hit || has_all(search, session->facts.title, &at)) {
+        add_result(search, session, hit ? hit : "", hit ? at : 0);
     }
     fm_buf_free(&scratch);
     json_object_put(messages);
@@ -154,11 +164,24 @@ static bool note_session(void *context, const struct gw_session *session) {
     return true;
 }
 
+/* The folded text; the caller frees it. NULL: memory ran out. */
+static char *fold_query(const char *text) {
+    struct fm_buf folded;
+    fm_buf_init(&folded, FOLDED_MAX);
+    bool done = gw_fold(text, strlen(text), &folded);
+    fm_buf_append_char(&folded, '\0');
+    if (!done || folded.failed) {
+        fm_buf_free(&folded);
+        return NULL;
+    }
+    return folded.data;
+}
+
 void gw_join_search(void *context, struct gw_reply *call, const struct gw_params *params) {
     struct gw_chats *chats = context;
     struct search *search = calloc(1, sizeof *search);
     if (search) {
-        *search = (struct search){.chats = chats, .call = call, .query = strdup(params->query.text)};
+        *search = (struct search){.chats = chats, .call = call, .query = fold_query(params->query.text)};
     }
     bool ok = search && search->query && gw_sessions_each(chats->options.sessions, count_session, search);
     size_t count = ok ? search->key_count : 0;

@@ -176,6 +176,16 @@ class Chat(RunTest):
         self.assertEqual([s["sessionKey"] for s in self.client.call("sessions.list")["sessions"]], [other])
         self.assertEqual([n for n in os.listdir(os.path.join(self.home, "sessions")) if self.key in n], [])
 
+    def test_search_reads_as_a_person_does(self):
+        """Without regard to case, width, composition and accents."""
+        text = "x" * 300 + " Я живу в МОСКВЕ, Cafe\u0301 Straße, 東京の天気, ｶﾒﾗ, \u1112\u1161\u11ab\u1100\u1173\u11af"
+        self.client.ask(self.key, text)
+        for query, found in (("москве", True), ("CAFÉ", True), ("cafe strasse", True), ("天気", True), ("カメラ", True),
+                             ("ＴＯＫＹＯ", False), ("한글", True), ("москвич", False)):
+            results = self.client.call("sessions.search", query=query)["results"]
+            self.assertEqual(len(results), found, query)
+        self.assertIn("МОСКВЕ", self.client.call("sessions.search", query="москве")["results"][0]["snippet"])
+
     def test_deletion_ends_what_goes_on(self):
         first = self.client.say(self.key, HANG)
         second = self.client.say(self.key, "waits")

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "memory/chunks.h"
 #include "memory/query.h"
+#include "text/fold.h"
 
 /* ---- chunks ---- */
 
@@ -162,11 +163,13 @@ static void questions(void **state) {
         {"Where is the blue car?", "\"blue\" OR \"car\""},
         {"what is this", "\"what\" OR \"is\" OR \"this\""}, /* there is no other word */
         {"car CAR cars", "\"car\" OR \"cars\""},
-        {"a\"b OR NOT (c*) NEAR:d", "\"b\" OR \"c\" OR \"NEAR\" OR \"d\""},
-        {"\xc3\xbc\x62"
-         "er 42",
-         "\"\xc3\xbc\x62"
-         "er\" OR \"42\""},
+        {"東京の天気", "\"東京\" OR \"京の\" OR \"の天\" OR \"天気\""}, /* pairs, as in the index */
+        {"東京。猫", "\"東京\" OR \"猫\"*"},                        /* a letter that stands alone begins a pair */
+        {"ｶﾒﾗ and Ｃaméra", "\"カメ\" OR \"メラ\" OR \"camera\""},
+        {"iPhone16を買う", "\"iphone16\" OR \"を買\" OR \"買う\""},
+        {"हिन्दी में", "\"हिन्दी\" OR \"में\""},
+        {"a\"b OR NOT (c*) NEAR:d", "\"b\" OR \"c\" OR \"near\" OR \"d\""},
+        {"Über 42", "\"uber\" OR \"42\""},
         {"", ""},
         {"?!-", ""},
     };
@@ -175,11 +178,15 @@ static void questions(void **state) {
         struct gw_words words;
         struct fm_buf query;
         fm_buf_init(&query, 1000);
-        gw_words_find(rows[i].question, strlen(rows[i].question), &words);
+        struct fm_buf folded;
+        fm_buf_init(&folded, 1000);
+        assert_true(gw_fold(rows[i].question, strlen(rows[i].question), &folded));
+        gw_words_find(folded.data ? folded.data : "", folded.len, &words);
         gw_query_write(&words, &query);
         fm_buf_append(&query, "", 1);
         assert_string_equal(query.data, rows[i].query);
         fm_buf_free(&query);
+        fm_buf_free(&folded);
     }
 }
 

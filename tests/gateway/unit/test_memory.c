@@ -2,6 +2,7 @@
 #include "loop.h"
 
 #include "memory/memory.h"
+#include "sessions/blobs.h"
 
 #include <ctype.h>
 #include <ftw.h>
@@ -263,6 +264,86 @@ static void by_words_and_by_meaning(void **state) {
     assert_false(f.by_words);
     assert_true(f.by_vector);
     assert_int_equal(f.for_search, 3);
+}
+
+/* Copies the next of the words that single spaces separate. False: there is no other word. */
+static bool next_word(const char **at, char word[64]) {
+    size_t len = strcspn(*at, " ");
+    assert_true(len < 64);
+    memcpy(word, *at, len);
+    word[len] = '\0';
+    *at += len + ((*at)[len] == ' ');
+    return len > 0;
+}
+
+/* Words only: what a person who reads the text would type. */
+static void words_of_any_language(void **state) {
+    static const char *const texts[] = {"昨日、東京都庁の近くで黒猫を見ました。",
+                                        "나는 서울에서 김치를 먹었다",
+                                        "我们在上海的咖啡馆见面",
+                                        "Я живу в Москве, улица Ленина",
+                                        "मुझे हिन्दी पसंद है",
+                                        "ฉันชอบกาแฟเย็น",
+                                        "Caf\u00e9 M\u00fcller, 3. Stock"};
+    static const char *const found[] = {"東京 猫 見ま", "서울 김치 김치를", "咖啡馆 上海 见",  "москве ЛЕНИНА улица",
+                                        "हिन्दी पसंद",    "กาแฟ ชอบ",         "cafe muller CAFÉ"};
+    static const char *const other = "京東 캐나다 海上 Ленинград हिन्दु mull";
+    char keys[7][GW_SESSION_KEY_LEN + 1];
+    char word[64];
+    (void)state;
+    f.fails = true;
+    for (size_t i = 0; i < 7; i++) {
+        memset(keys[i], 'a' + (int)i % 6, GW_SESSION_KEY_LEN);
+        keys[i][0] = (char)('0' + (int)i);
+        keys[i][GW_SESSION_KEY_LEN] = '\0';
+        say(keys[i], texts[i]);
+    }
+    assert_int_equal(sync_all(), FM_UNAVAILABLE);
+    for (size_t i = 0; i < 7; i++) {
+        for (const char *at = found[i]; next_word(&at, word);) {
+            if (!finds(word, keys[i])) {
+                fail_msg("%s is not found", word);
+            }
+        }
+    }
+    for (const char *at = other; next_word(&at, word);) {
+        assert_int_equal(search(word), FM_OK);
+        if (f.count != 0) {
+            fail_msg("%s is found in %s", word, f.text);
+        }
+    }
+}
+
+/* A memory whose words version 1 of the schema indexed as they were. */
+static void words_of_an_old_file_are_indexed_anew(void **state) {
+    static const char old[] =
+        "DROP TRIGGER chunks_insert; DROP TRIGGER chunks_delete; DROP TABLE chunks_fts;"
+        "CREATE VIRTUAL TABLE chunks_fts USING fts5(content, content='chunks', content_rowid='id',"
+        " tokenize='porter unicode61');"
+        "INSERT INTO chunks_fts(rowid, content) SELECT id, content FROM chunks;"
+        "CREATE TRIGGER chunks_insert AFTER INSERT ON chunks BEGIN"
+        " INSERT INTO chunks_fts(rowid, content) VALUES(new.id, new.content); END;"
+        "CREATE TRIGGER chunks_delete AFTER DELETE ON chunks BEGIN"
+        " INSERT INTO chunks_fts(chunks_fts, rowid, content) VALUES('delete', old.id, old.content); END;"
+        "PRAGMA user_version=1";
+    sqlite3 *sqlite;
+    (void)state;
+    say(key_a, "東京の天気");
+    assert_int_equal(sync_all(), FM_OK);
+    stop();
+    assert_int_equal(sqlite3_open(in_folder("memory.db"), &sqlite), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(sqlite, old, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(sqlite);
+    start();
+    f.texts = 0;
+    assert_int_equal(sync_all(), FM_OK);
+    assert_int_equal(f.texts, 0); /* the vectors are still there */
+    assert_true(finds("天気", key_a));
+    assert_true(f.by_words);
+    say(key_a, "雨");
+    assert_int_equal(index_one(key_a), FM_OK);
+    assert_true(finds("雨", key_a));
+    assert_int_equal(number("PRAGMA user_version"), 2);
 }
 
 static void what_is_known_is_not_embedded_again(void **state) {
@@ -560,14 +641,24 @@ static void questions_are_checked(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(by_words_and_by_meaning),   TEST(what_is_known_is_not_embedded_again),
-        TEST(what_is_forgotten_is_gone), TEST(tables_are_those_of_the_document),
-        TEST(a_nul_ends_no_message),     TEST(what_is_forgotten_is_in_no_file),
-        TEST(another_model_begins_anew), TEST(other_vectors_begin_anew),
-        TEST(long_texts_are_halved),     TEST(without_a_model_words_are_searched),
-        TEST(answers_may_come_at_once),  TEST(a_broken_file_is_moved_aside),
-        TEST(damage_in_use_is_mended),   TEST(the_end_drops_what_waits),
-        TEST(questions_are_checked),     TEST(no_model_keeps_what_is_there),
+        TEST(by_words_and_by_meaning),
+        TEST(words_of_any_language),
+        TEST(words_of_an_old_file_are_indexed_anew),
+        TEST(what_is_known_is_not_embedded_again),
+        TEST(what_is_forgotten_is_gone),
+        TEST(tables_are_those_of_the_document),
+        TEST(a_nul_ends_no_message),
+        TEST(what_is_forgotten_is_in_no_file),
+        TEST(another_model_begins_anew),
+        TEST(other_vectors_begin_anew),
+        TEST(long_texts_are_halved),
+        TEST(without_a_model_words_are_searched),
+        TEST(answers_may_come_at_once),
+        TEST(a_broken_file_is_moved_aside),
+        TEST(damage_in_use_is_mended),
+        TEST(the_end_drops_what_waits),
+        TEST(questions_are_checked),
+        TEST(no_model_keeps_what_is_there),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -179,6 +179,25 @@ it("Enter sends, Shift+Enter does not, an empty message is not sent", async () =
   assert.equal(gateway.calls.filter(({ method }) => method === "chat.send").length, 1);
 });
 
+it("keys of an input method send, stop and rename nothing", async () => {
+  await enter();
+  await field().fill("にほんご");
+  for (const init of [{ isComposing: true }, { keyCode: 229 }])
+    for (const key of ["Enter", "Escape"])
+      await field().evaluate(
+        (element, event) =>
+          element.dispatchEvent(new KeyboardEvent("keydown", { ...event, bubbles: true, composed: true, cancelable: true })),
+        { key, ...init },
+      );
+  assert.equal(await field().inputValue(), "にほんご");
+  assert.deepEqual(
+    gateway.calls.filter(({ method }) => method === "chat.send"),
+    [],
+  );
+  await page.keyboard.press("Enter");
+  await item("assistant").getByText("Hello.").waitFor();
+});
+
 it("stops with the button and with Escape; the text stays", async () => {
   gateway.script = async (run) => {
     run.delta("Half an");

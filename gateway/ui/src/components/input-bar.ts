@@ -5,6 +5,7 @@
 import { LitElement, css, html, type PropertyValues } from "lit";
 import { emit } from "../emit.js";
 import { icon, stopIcon } from "../icons.js";
+import { isComposing } from "../keys.js";
 import { shared } from "../shared-styles.js";
 
 const MOST = 1_048_576; // bytes of a message: PROTOCOL.md, chat.send
@@ -118,7 +119,8 @@ export class JarvisInputBar extends LitElement {
   }
 
   private keyed(event: KeyboardEvent): void {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    if (isComposing(event)) return;
+    if (event.key === "Enter" && !event.shiftKey) {
       event.preventDefault();
       this.send();
     } else if (event.key === "Escape" && this.runId !== undefined) {

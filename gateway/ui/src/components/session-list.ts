@@ -3,6 +3,7 @@ import { LitElement, css, html, nothing } from "lit";
 import { emit } from "../emit.js";
 import { groups, titleOf } from "../format.js";
 import { icon } from "../icons.js";
+import { isComposing } from "../keys.js";
 import type { SearchResult, Session } from "../protocol.js";
 import { shared } from "../shared-styles.js";
 
@@ -166,6 +167,7 @@ export class JarvisSessionList extends LitElement {
   }
 
   private searchKeyed(event: KeyboardEvent): void {
+    if (isComposing(event)) return;
     if (event.key === "Escape" && this.query) {
       event.preventDefault();
       event.stopPropagation();
@@ -245,8 +247,9 @@ export class JarvisSessionList extends LitElement {
 
   private renameKeyed(event: KeyboardEvent, sessionKey: string): void {
     event.stopPropagation();
+    if (isComposing(event)) return;
     if (event.key === "Escape") this.renaming = null;
-    else if (event.key === "Enter" && !event.isComposing) this.renamed(event, sessionKey);
+    else if (event.key === "Enter") this.renamed(event, sessionKey);
   }
 
   private renamed(event: Event, sessionKey: string): void {
